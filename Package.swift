@@ -1,0 +1,52 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+let package = Package(
+  name: "perch",
+  products: [.executable(name: "perch", targets: ["perch"])],
+  targets: [
+    // Debian's libraries, as they are.
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+    .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+    .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
+
+    // Tamed libraries: nothing here knows of chat.
+    .target(name: "Platform"),
+    .target(name: "JSON", dependencies: ["CSimdjson", "Platform"]),
+    .target(name: "SQLite", dependencies: ["CSQLite", "Platform"]),
+    .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "Platform"]),
+
+    // Perch.
+    .target(name: "ChatModel"),
+    .target(name: "ChatCache", dependencies: ["ChatModel", "JSON", "SQLite", "CSodium", "Platform"]),
+    .target(name: "ChatCollections", dependencies: ["ChatModel", "ChatCache", "JSON", "Platform"]),
+    .target(name: "ChatSync", dependencies: ["ChatModel", "ChatCache", "JSON", "CCurl", "Platform"]),
+    .target(
+      name: "ChatAPI",
+      dependencies: ["ChatModel", "ChatCache", "ChatCollections", "MicroHTTP", "JSON", "CSodium", "Platform"]),
+    .target(name: "Origin", dependencies: ["SQLite", "MicroHTTP", "JSON", "CSodium", "CCurl", "Platform"]),
+    .executableTarget(
+      name: "perch",
+      dependencies: [
+        "ChatModel", "ChatCache", "ChatCollections", "ChatSync", "ChatAPI", "Origin", "MicroHTTP", "Platform",
+      ]),
+    .executableTarget(
+      name: "Benchmarks", dependencies: ["ChatModel", "ChatCache", "MicroHTTP", "SQLite", "JSON", "Platform"]),
+
+    .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
+    .testTarget(name: "SQLiteTests", dependencies: ["SQLite"]),
+    .testTarget(name: "JSONTests", dependencies: ["JSON"]),
+    .testTarget(name: "MicroHTTPTests", dependencies: ["MicroHTTP"]),
+    .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),
+    .testTarget(name: "ChatCacheTests", dependencies: ["ChatCache"]),
+    .testTarget(name: "ChatCollectionsTests", dependencies: ["ChatCollections", "ChatCache"]),
+    .testTarget(name: "ChatSyncTests", dependencies: ["ChatSync", "ChatCache"]),
+    .testTarget(name: "ChatAPITests", dependencies: ["ChatAPI", "ChatCache"]),
+    .testTarget(name: "OriginTests", dependencies: ["Origin"]),
+    .testTarget(name: "ArchitectureTests"),
+  ],
+  swiftLanguageModes: [.v6],
+  cxxLanguageStandard: .cxx17
+)

@@ -1,0 +1,34 @@
+import Glibc
+
+/// The two clocks, as a value, so that tests own time.
+package struct Clock: Sendable {
+  /// Milliseconds since 1970. May jump either way.
+  package let wallMilliseconds: @Sendable () -> Int64
+  /// Nanoseconds since some fixed moment. Never goes back.
+  package let monotonicNanoseconds: @Sendable () -> UInt64
+
+  /// A clock made of two functions.
+  package init(
+    wallMilliseconds: @escaping @Sendable () -> Int64, monotonicNanoseconds: @escaping @Sendable () -> UInt64
+  ) {
+    self.wallMilliseconds = wallMilliseconds
+    self.monotonicNanoseconds = monotonicNanoseconds
+  }
+
+  /// The machine's clocks.
+  package static let system = Clock(
+    wallMilliseconds: {
+      let now = read(CLOCK_REALTIME)
+      return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+    },
+    monotonicNanoseconds: {
+      let now = read(CLOCK_MONOTONIC)
+      return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
+    })
+
+  private static func read(_ id: clockid_t) -> timespec {
+    var time = timespec()
+    clock_gettime(id, &time)
+    return time
+  }
+}

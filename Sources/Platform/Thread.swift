@@ -1,0 +1,42 @@
+import Glibc
+
+/// A thread of its own with a name, for the few loops that live as long as the process.
+package final class Thread: @unchecked Sendable {  // because `handle` is written before the thread is shared
+  private var handle = pthread_t()
+
+  private final class Start {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+
+  /// Starts a thread that runs `body` and ends. `name` is cut to the 15 bytes that Linux shows.
+  package init(_ name: String, _ body: @escaping @Sendable () -> Void) {
+    let named: @Sendable () -> Void = {
+      Thread.nameCurrent(name)
+      body()
+    }
+    let start = Unmanaged.passRetained(Start(named)).toOpaque()
+    let code = pthread_create(&handle, nil, threadEntry, start)
+    precondition(code == 0, "a thread could not be started: \(String(cString: strerror(code)))")
+  }
+
+  fileprivate static func run(_ pointer: UnsafeMutableRawPointer) {
+    Unmanaged<Start>.fromOpaque(pointer).takeRetainedValue().body()
+  }
+
+  /// Names the running thread for `top` and `gdb`. Failing is harmless: the name is only for people.
+  private static func nameCurrent(_ name: String) {
+    let comm = open("/proc/thread-self/comm", O_WRONLY)
+    guard comm >= 0 else { return }
+    defer { close(comm) }
+    _ = name.utf8.prefix(15).withContiguousStorageIfAvailable { write(comm, $0.baseAddress, $0.count) }
+  }
+
+  /// Waits for the thread's end. At most once.
+  package func join() { pthread_join(handle, nil) }
+}
+
+private let threadEntry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = {
+  Thread.run($0!)
+  return nil
+}

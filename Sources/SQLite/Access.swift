@@ -1,0 +1,73 @@
+import CSQLite
+
+/// The right to read, inside a bracket of a connection.
+package struct ReadAccess {
+  let connection: Connection
+
+  /// The rows of a query. `bind` gets the statement to bind values to; its bytes must outlive the rows.
+  @inline(__always)
+  package func rows(_ sql: StaticString, _ bind: (Statement) -> Void = { _ in }) throws -> Rows {
+    let statement = try connection.statement(sql)
+    statement.start()
+    bind(statement)
+    return Rows(statement)
+  }
+
+  /// The first row's value, or nil where there is no row.
+  package func first<Result>(
+    _ sql: StaticString, _ bind: (Statement) -> Void = { _ in }, _ body: (Row) throws -> Result
+  ) throws -> Result? {
+    var rows = try rows(sql, bind)
+    return try rows.next().map(body)
+  }
+
+  /// Every row's value.
+  package func all<Result>(
+    _ sql: StaticString, _ bind: (Statement) -> Void = { _ in }, _ body: (Row) throws -> Result
+  ) throws -> [Result] {
+    var rows = try rows(sql, bind)
+    var results: [Result] = []
+    while let row = try rows.next() { results.append(try body(row)) }
+    return results
+  }
+
+  /// The rows of a query that was put together at run time. Prepared for this once.
+  package func rows(composed sql: String, _ bind: (Statement) -> Void = { _ in }) throws -> Rows {
+    var sql = sql
+    let statement = try sql.withUTF8 { try Statement(connection, UnsafeRawBufferPointer($0)) }
+    statement.start()
+    bind(statement)
+    return Rows(statement)
+  }
+}
+
+/// The right to read and write, inside a bracket of a connection.
+package struct WriteAccess {
+  let connection: Connection
+
+  /// Reading inside the same transaction.
+  package var reading: ReadAccess { ReadAccess(connection: connection) }
+
+  /// Runs a statement and answers how many rows it changed.
+  @inline(__always)
+  @discardableResult
+  package func run(_ sql: StaticString, _ bind: (Statement) -> Void = { _ in }) throws -> Int {
+    let statement = try connection.statement(sql)
+    statement.start()
+    defer { statement.reset() }
+    bind(statement)
+    while try statement.step() {}
+    return Int(sqlite3_changes(connection.handle))
+  }
+
+  /// Runs a script, for migrations.
+  package func execute(_ script: String) throws { try connection.execute(script) }
+
+  /// The rowid of the last insert.
+  package var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(connection.handle) }
+
+  /// Runs `body` so that it happens wholly or not at all, without ending the transaction.
+  package func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+    try connection.savepoint(body)
+  }
+}

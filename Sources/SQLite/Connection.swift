@@ -1,0 +1,179 @@
+import CSQLite
+import Glibc
+
+/// One connection to one file, used by one thread at a time.
+///
+/// Statements are prepared once and kept: a statement is named by the address of its literal SQL. Access is lent
+/// inside `read { }` and `write { }`; the brackets are the transaction.
+package final class Connection {
+  let handle: OpaquePointer
+  private var statements: [UnsafePointer<UInt8>: Statement] = [:]
+  private var savepointDepth = 0
+
+  /// How a file is opened.
+  package enum Mode: Sendable {
+    /// Read and write, made where it is missing.
+    case create
+    /// Read and write, an error where it is missing.
+    case readWrite
+    /// Only read.
+    case readOnly
+  }
+
+  /// Opens `path` (`:memory:` for none). `busyTimeout` bounds every wait for another connection's lock.
+  package init(path: String, mode: Mode = .create, busyTimeoutMilliseconds: Int32 = 5000) throws {
+    Connection.configureLibrary
+    let flags =
+      switch mode {
+      case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+      case .readWrite: SQLITE_OPEN_READWRITE
+      case .readOnly: SQLITE_OPEN_READONLY
+      }
+    var opened: OpaquePointer?
+    let code = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+    guard code == SQLITE_OK, let opened else {
+      let error = SQLiteError(opened, code, sql: path)
+      sqlite3_close_v2(opened)
+      throw error
+    }
+    handle = opened
+    sqlite3_busy_timeout(handle, busyTimeoutMilliseconds)
+  }
+
+  deinit {
+    statements.removeAll()
+    sqlite3_close_v2(handle)
+  }
+
+  /// Once a process: no mutexes inside connections, no global memory counters.
+  private static let configureLibrary: Void = {
+    _ = perch_sqlite_config_multithread()
+    _ = perch_sqlite_config_memstatus(0)
+  }()
+
+  /// Runs a script of statements that answer nothing of interest: pragmas, migrations.
+  package func execute(_ script: String) throws {
+    let code = sqlite3_exec(handle, script, nil, nil, nil)
+    guard code == SQLITE_OK else { throw SQLiteError(handle, code, sql: script) }
+  }
+
+  /// The prepared statement for `sql`, made on its first use.
+  func statement(_ sql: StaticString) throws -> Statement {
+    if let known = statements[sql.utf8Start] { return known }
+    let made = try Statement(self, UnsafeRawBufferPointer(start: sql.utf8Start, count: sql.utf8CodeUnitCount))
+    statements[sql.utf8Start] = made
+    return made
+  }
+
+  /// Makes the running statement of this connection, on whatever thread, end with `interrupted`.
+  package var interrupt: Interrupt { Interrupt(handle: handle) }
+
+  /// The right to interrupt a connection from another thread, valid while the connection lives.
+  package struct Interrupt: @unchecked Sendable {  // because sqlite3_interrupt may be called from any thread
+    fileprivate let handle: OpaquePointer
+    /// Ends the running statement, if there is one.
+    package func callAsFunction() { sqlite3_interrupt(handle) }
+  }
+
+  /// Lends reading inside one snapshot.
+  package func read<Result>(_ body: (ReadAccess) throws -> Result) throws -> Result {
+    try run("BEGIN DEFERRED")
+    // Ending a read transaction cannot fail in a way that matters: nothing was written.
+    defer { try? run("COMMIT") }
+    return try body(ReadAccess(connection: self))
+  }
+
+  /// Lends writing inside one transaction: all of `body` happens, or nothing.
+  package func write<Result>(_ body: (WriteAccess) throws -> Result) throws -> Result {
+    try run("BEGIN IMMEDIATE")
+    do {
+      let result = try body(WriteAccess(connection: self))
+      try run("COMMIT")
+      return result
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Lends access outside any bracket, where each statement is a transaction of its own.
+  package func autocommit<Result>(_ body: (WriteAccess) throws -> Result) throws -> Result {
+    try body(WriteAccess(connection: self))
+  }
+
+  /// Whether a transaction is open.
+  package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+  /// Goes back to before the transaction. SQLite may have done so itself, then this is nothing.
+  private func rollBack() {
+    guard isInTransaction else { return }
+    // A rollback that fails leaves nothing to try: the next BEGIN reports the state.
+    try? run("ROLLBACK")
+  }
+
+  /// Runs `body` so that it happens wholly or not at all inside the open transaction.
+  func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+    try run("SAVEPOINT item")
+    do {
+      let result = try body()
+      try run("RELEASE item")
+      return result
+    } catch {
+      if isInTransaction {
+        try run("ROLLBACK TO item")
+        try run("RELEASE item")
+      }
+      throw error
+    }
+  }
+
+  private func run(_ sql: StaticString) throws {
+    let statement = try statement(sql)
+    defer { statement.reset() }
+    while try statement.step() {}
+  }
+
+  /// Copies the whole database to `path` while others go on reading and writing.
+  package func backUp(to path: String, pagesPerStep: Int32 = 256) throws {
+    let target = try Connection(path: path)
+    guard let backup = sqlite3_backup_init(target.handle, "main", handle, "main") else {
+      throw SQLiteError(target.handle, sqlite3_errcode(target.handle))
+    }
+    var code = SQLITE_OK
+    repeat {
+      code = sqlite3_backup_step(backup, pagesPerStep)
+      if code == SQLITE_BUSY || code == SQLITE_LOCKED { usleep(1000) }
+    } while code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED
+    let finish = sqlite3_backup_finish(backup)
+    guard code == SQLITE_DONE, finish == SQLITE_OK else {
+      throw SQLiteError(target.handle, finish == SQLITE_OK ? code : finish)
+    }
+  }
+
+  /// Copies what the WAL holds into the file.
+  ///
+  /// Returns the frames in the WAL and how many of them are now in the file.
+  @discardableResult
+  package func checkpoint(_ mode: CheckpointMode) throws -> (frames: Int, done: Int) {
+    var frames: Int32 = 0
+    var done: Int32 = 0
+    let code = sqlite3_wal_checkpoint_v2(handle, "main", mode.rawValue, &frames, &done)
+    guard code == SQLITE_OK || code == SQLITE_BUSY else { throw SQLiteError(handle, code) }
+    return (Int(frames), Int(done))
+  }
+
+  /// How hard a checkpoint tries.
+  package enum CheckpointMode: Sendable {
+    /// As far as it gets without waiting.
+    case passive
+    /// Waits for readers and sets the WAL to length zero.
+    case truncate
+
+    fileprivate var rawValue: Int32 {
+      switch self {
+      case .passive: SQLITE_CHECKPOINT_PASSIVE
+      case .truncate: SQLITE_CHECKPOINT_TRUNCATE
+      }
+    }
+  }
+}

@@ -1,0 +1,165 @@
+import CSQLite
+
+/// A prepared statement while values are bound to it. Places count from 1, as in `?1`.
+///
+/// Bytes are bound without a copy: they must outlive the step, which `rows`, `first` and `run` see to when the bytes
+/// outlive the call.
+package final class Statement {
+  let handle: OpaquePointer
+  private let connection: OpaquePointer
+  fileprivate(set) var isRunning = false
+
+  init(_ connection: Connection, _ sql: UnsafeRawBufferPointer) throws {
+    var made: OpaquePointer?
+    let start = sql.baseAddress?.assumingMemoryBound(to: CChar.self)
+    let code = sqlite3_prepare_v3(
+      connection.handle, start, Int32(sql.count), UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
+    guard code == SQLITE_OK, let made else {
+      throw SQLiteError(connection.handle, code, sql: String(decoding: sql, as: UTF8.self))
+    }
+    handle = made
+    self.connection = connection.handle
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  /// Moves to the next row; false at the end.
+  @inline(__always)
+  func step() throws -> Bool {
+    let code = sqlite3_step(handle)
+    if code == SQLITE_ROW { return true }
+    if code == SQLITE_DONE { return false }
+    throw SQLiteError(connection, code, sql: String(cString: sqlite3_sql(handle)))
+  }
+
+  /// Ready for the next use; the bound values are gone, since their bytes may be.
+  @inline(__always)
+  func reset() {
+    sqlite3_reset(handle)
+    sqlite3_clear_bindings(handle)
+    isRunning = false
+  }
+
+  func start() {
+    precondition(!isRunning, "a statement was used again while its rows were being read")
+    isRunning = true
+  }
+
+  /// Binds a number.
+  @inline(__always)
+  package func bind(_ place: Int32, _ number: Int64) {
+    sqlite3_bind_int64(handle, place, number)
+  }
+
+  /// Binds a number.
+  @inline(__always)
+  package func bind(_ place: Int32, _ number: Int) {
+    sqlite3_bind_int64(handle, place, Int64(number))
+  }
+
+  /// Binds 1 or 0.
+  package func bind(_ place: Int32, _ flag: Bool) {
+    sqlite3_bind_int64(handle, place, flag ? 1 : 0)
+  }
+
+  /// Binds a number or NULL.
+  package func bind(_ place: Int32, _ number: Int64?) {
+    if let number { bind(place, number) } else { sqlite3_bind_null(handle, place) }
+  }
+
+  /// Binds a floating point number.
+  package func bind(_ place: Int32, _ number: Double) {
+    sqlite3_bind_double(handle, place, number)
+  }
+
+  /// Binds a copy of the text.
+  package func bind(_ place: Int32, _ text: String) {
+    var text = text
+    text.withUTF8 { utf8 in
+      _ = utf8.withMemoryRebound(to: CChar.self) {
+        sqlite3_bind_text(handle, place, $0.baseAddress ?? emptyText, Int32($0.count), perch_sqlite_transient())
+      }
+    }
+  }
+
+  /// Binds a copy of the text, or NULL.
+  package func bind(_ place: Int32, _ text: String?) {
+    if let text { bind(place, text) } else { sqlite3_bind_null(handle, place) }
+  }
+
+  /// Binds UTF-8 as text without a copy.
+  @inline(__always)
+  package func bind(_ place: Int32, text utf8: UnsafeRawBufferPointer) {
+    let start = utf8.baseAddress?.assumingMemoryBound(to: CChar.self) ?? emptyText
+    sqlite3_bind_text(handle, place, start, Int32(utf8.count), perch_sqlite_static())
+  }
+
+  /// Binds bytes without a copy.
+  @inline(__always)
+  package func bind(_ place: Int32, blob bytes: UnsafeRawBufferPointer) {
+    sqlite3_bind_blob(handle, place, bytes.baseAddress ?? UnsafeRawPointer(emptyText), Int32(bytes.count), perch_sqlite_static())
+  }
+
+  /// Binds NULL.
+  package func bindNull(_ place: Int32) {
+    sqlite3_bind_null(handle, place)
+  }
+}
+
+/// Where empty values point, since SQLite takes a null pointer for NULL.
+private let empty: StaticString = ""
+private var emptyText: UnsafePointer<CChar> { UnsafeRawPointer(empty.utf8Start).assumingMemoryBound(to: CChar.self) }
+
+/// The present row of a result. Columns count from 0; bytes are valid until the next row.
+package struct Row {
+  let handle: OpaquePointer
+
+  /// The column as a number (0 where it is NULL).
+  @inline(__always)
+  package func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+  /// The column as a number (0 where it is NULL).
+  @inline(__always)
+  package func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
+
+  /// The column as a number, or nil where it is NULL.
+  package func int64OrNil(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
+
+  /// Whether the column is a number other than 0.
+  @inline(__always)
+  package func bool(_ column: Int32) -> Bool { sqlite3_column_int64(handle, column) != 0 }
+
+  /// The column as a floating point number.
+  package func double(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
+
+  /// Whether the column is NULL.
+  package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+  /// The column's bytes, text or blob, where they lie.
+  @inline(__always)
+  package func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_blob(handle, column)
+    return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
+  }
+
+  /// The column as a String ("" where it is NULL).
+  package func string(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
+
+  /// The column as a String, or nil where it is NULL.
+  package func stringOrNil(_ column: Int32) -> String? { isNull(column) ? nil : string(column) }
+}
+
+/// The rows of a query, read one after the other; letting go of them makes the statement free again.
+package struct Rows: ~Copyable {
+  private let statement: Statement
+
+  init(_ statement: Statement) { self.statement = statement }
+
+  deinit { statement.reset() }
+
+  /// The next row, or nil at the end.
+  @inline(__always)
+  package mutating func next() throws -> Row? {
+    try statement.step() ? Row(handle: statement.handle) : nil
+  }
+}
