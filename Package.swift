@@ -20,7 +20,9 @@ let package = Package(
 
     // Perch.
     .target(name: "ChatModel"),
-    .target(name: "ChatCache", dependencies: ["ChatModel", "JSON", "SQLite", "CSodium", "Platform"]),
+    .target(
+      name: "ChatCache", dependencies: ["ChatModel", "JSON", "SQLite", "CSodium", "Platform"],
+      resources: [.embedInCode("Schema")]),
     .target(name: "ChatCollections", dependencies: ["ChatModel", "ChatCache", "JSON", "Platform"]),
     .target(name: "ChatSync", dependencies: ["ChatModel", "ChatCache", "JSON", "CCurl", "Platform"]),
     .target(

@@ -23,7 +23,9 @@ package final class JSONParser {
   deinit { perch_json_free(handle) }
 
   /// Parses `bytes` and lends the root value.
-  package func parse<Result>(_ bytes: UnsafeRawBufferPointer, _ body: (JSONValue) throws -> Result) throws -> Result {
+  package func parse<Result>(_ bytes: UnsafeRawBufferPointer, _ body: (JSONValue) throws -> Result) throws
+    -> Result
+  {
     var root = perch_json_value()
     let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
     let code = perch_json_parse(handle, start, bytes.count, &root)
@@ -70,7 +72,8 @@ package struct JSONValue {
 
   private func field(_ name: UnsafeRawBufferPointer) -> JSONValue? {
     var found = perch_json_value()
-    let code = perch_json_field(raw, name.baseAddress?.assumingMemoryBound(to: CChar.self), name.count, &found)
+    let code = perch_json_field(
+      raw, name.baseAddress?.assumingMemoryBound(to: CChar.self), name.count, &found)
     return code == 0 ? JSONValue(raw: found) : nil
   }
 

@@ -77,7 +77,9 @@ package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns 
     count = place
     repeat {
       place -= 1
-      base.storeBytes(of: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10), toByteOffset: place, as: UInt8.self)
+      base.storeBytes(
+        of: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10), toByteOffset: place, as: UInt8.self
+      )
       magnitude /= 10
     } while magnitude > 0
   }

@@ -3,7 +3,7 @@ import Glibc
 /// A pthread mutex at a stable address.
 ///
 /// `Synchronization.Mutex` would be smaller, but the thread sanitizer of this toolchain misreports it.
-package final class Lock: @unchecked Sendable {  // because the pointer never changes and a pthread mutex is thread safe
+package final class Lock: @unchecked Sendable {  // because a pthread mutex is thread safe and never moves
   fileprivate let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
   /// An unlocked mutex.
@@ -19,7 +19,9 @@ package final class Lock: @unchecked Sendable {  // because the pointer never ch
   }
 
   /// Runs `body` while no other thread holds the lock. Not reentrant.
-  package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+  package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
+    -> Result
+  {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     return try body()

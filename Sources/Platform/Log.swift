@@ -28,7 +28,9 @@ package enum Log {
   package static func setLevel(_ level: Level) { threshold.withLock { $0 = level } }
 
   /// Writes `{"at":…,"level":…,"event":…, fields…}`.
-  package static func line(_ level: Level, _ event: StaticString, _ fields: KeyValuePairs<StaticString, Field> = [:]) {
+  package static func line(
+    _ level: Level, _ event: StaticString, _ fields: KeyValuePairs<StaticString, Field> = [:]
+  ) {
     guard level >= threshold.withLock({ $0 }) else { return }
     var line = ByteBuffer(capacity: 256)
     line.append("{\"at\":")

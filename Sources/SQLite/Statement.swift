@@ -77,7 +77,8 @@ package final class Statement {
     var text = text
     text.withUTF8 { utf8 in
       _ = utf8.withMemoryRebound(to: CChar.self) {
-        sqlite3_bind_text(handle, place, $0.baseAddress ?? emptyText, Int32($0.count), perch_sqlite_transient())
+        sqlite3_bind_text(
+          handle, place, $0.baseAddress ?? emptyText, Int32($0.count), perch_sqlite_transient())
       }
     }
   }
@@ -97,7 +98,9 @@ package final class Statement {
   /// Binds bytes without a copy.
   @inline(__always)
   package func bind(_ place: Int32, blob bytes: UnsafeRawBufferPointer) {
-    sqlite3_bind_blob(handle, place, bytes.baseAddress ?? UnsafeRawPointer(emptyText), Int32(bytes.count), perch_sqlite_static())
+    sqlite3_bind_blob(
+      handle, place, bytes.baseAddress ?? UnsafeRawPointer(emptyText), Int32(bytes.count),
+      perch_sqlite_static())
   }
 
   /// Binds NULL.
@@ -108,7 +111,9 @@ package final class Statement {
 
 /// Where empty values point, since SQLite takes a null pointer for NULL.
 private let empty: StaticString = ""
-private var emptyText: UnsafePointer<CChar> { UnsafeRawPointer(empty.utf8Start).assumingMemoryBound(to: CChar.self) }
+private var emptyText: UnsafePointer<CChar> {
+  UnsafeRawPointer(empty.utf8Start).assumingMemoryBound(to: CChar.self)
+}
 
 /// The present row of a result. Columns count from 0; bytes are valid until the next row.
 package struct Row {

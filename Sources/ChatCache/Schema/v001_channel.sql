@@ -1,0 +1,102 @@
+CREATE TABLE channel (
+  -- One group channel, shared by all its members here. What differs by user is in membership.
+  id INTEGER PRIMARY KEY,
+  channel_url TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  -- The name, Unicode-lowercased: list order compares its UTF-8 bytes (B7).
+  name_key TEXT NOT NULL,
+  custom_type TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  is_distinct INTEGER NOT NULL,
+  is_public INTEGER NOT NULL,
+  is_super INTEGER NOT NULL,
+  is_frozen INTEGER NOT NULL,
+  member_count INTEGER NOT NULL,
+  joined_member_count INTEGER NOT NULL,
+  -- The newest message known: its place, and the message as the API answers it.
+  last_message_at INTEGER,
+  last_message_id INTEGER,
+  last_message BLOB,
+  -- The fields that are the same for every member, as the API answers them, without braces.
+  body BLOB NOT NULL,
+  -- {"user_id": ms, …}
+  read_receipts BLOB NOT NULL,
+  -- {"key": "value", …}, or NULL while never fetched.
+  metadata BLOB,
+  -- The place in the upstream's message changelog of this channel, or NULL: edits are found by listing again.
+  message_token TEXT,
+  -- When a message collection was last opened or disposed here (B22, B56).
+  accessed_at INTEGER NOT NULL DEFAULT 0,
+  cached_messages INTEGER NOT NULL DEFAULT 0,
+  cached_bytes INTEGER NOT NULL DEFAULT 0,
+  -- The sequence of the last event in this channel.
+  version INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE channel_metadata (
+  -- The channel's metadata one by one, for filters and order.
+  channel INTEGER NOT NULL REFERENCES channel (id) ON DELETE CASCADE,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  value_key TEXT NOT NULL,
+  PRIMARY KEY (channel, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE member (
+  -- Everybody in a channel, whether or not they use this service: for member lists, filters and read positions.
+  channel INTEGER NOT NULL REFERENCES channel (id) ON DELETE CASCADE,
+  user_id TEXT NOT NULL,
+  nickname_key TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('joined', 'invited')),
+  -- The member as the API answers it, without braces and without the read position.
+  body BLOB NOT NULL,
+  read_at INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (channel, user_id)
+) STRICT, WITHOUT ROWID;
+
+-- answers: the channels somebody is in (filters by user_ids)
+CREATE INDEX member_by_user ON member (user_id, channel);
+
+CREATE TABLE membership (
+  -- A channel as one connected user sees it. No row: for this user the channel does not exist (B1).
+  user INTEGER NOT NULL REFERENCES user (id) ON DELETE CASCADE,
+  channel INTEGER NOT NULL REFERENCES channel (id) ON DELETE CASCADE,
+  -- Copies of the channel's, so that a list in order is one index walk.
+  channel_url TEXT NOT NULL,
+  name_key TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  -- The newest message's time at or after the floor; without one the creation time far below every real time.
+  sort_at INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('joined', 'invited')),
+  role TEXT NOT NULL CHECK (role IN ('', 'operator', 'none')),
+  is_muted INTEGER NOT NULL DEFAULT 0,
+  hidden_state TEXT NOT NULL DEFAULT 'unhidden'
+    CHECK (hidden_state IN ('unhidden', 'hidden_allow_auto_unhide', 'hidden_prevent_auto_unhide')),
+  -- Messages before this moment are not this user's to see (B23).
+  floor_at INTEGER NOT NULL DEFAULT 0,
+  last_read_at INTEGER NOT NULL DEFAULT 0,
+  unread INTEGER NOT NULL DEFAULT 0,
+  mentions INTEGER NOT NULL DEFAULT 0,
+  -- The upstream's counts above include messages up to here; later ones are added one by one (B68).
+  counted_at INTEGER NOT NULL DEFAULT 0,
+  joined_at INTEGER NOT NULL DEFAULT 0,
+  invited_at INTEGER NOT NULL DEFAULT 0,
+  -- Who invited, as the API answers it, or NULL.
+  inviter BLOB,
+  -- Seen by the sweep of that number (B11).
+  sweep INTEGER NOT NULL DEFAULT 0,
+  -- The sequence of the last event that changed this row or its channel's list place.
+  version INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (user, channel)
+) STRICT, WITHOUT ROWID;
+
+-- answers: the connected members of a channel
+CREATE INDEX membership_by_channel ON membership (channel, user);
+-- answers: a user's channels by newest message
+CREATE INDEX membership_by_last_message ON membership (user, sort_at DESC, channel_url);
+-- answers: a user's channels by creation
+CREATE INDEX membership_by_creation ON membership (user, created_at DESC, channel_url);
+-- answers: a user's channels by name
+CREATE INDEX membership_by_name ON membership (user, (name_key = ''), name_key, channel_url);
+-- answers: a user's unread totals
+CREATE INDEX membership_unread ON membership (user, unread, mentions) WHERE unread > 0 OR mentions > 0;

@@ -1,0 +1,42 @@
+CREATE TABLE message (
+  -- One confirmed message, shared by all members, clustered in the order it is read.
+  channel INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  message_id INTEGER NOT NULL,
+  -- The sequence of the event that last changed this row; that event knows why.
+  version INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  -- 0 user, 1 file, 2 admin
+  type INTEGER NOT NULL,
+  -- 1 silent, 2 a reply that is shown in the channel too
+  flags INTEGER NOT NULL,
+  -- The message this one replies to, and that one's time, for floors.
+  parent_id INTEGER,
+  parent_at INTEGER,
+  sender TEXT NOT NULL,
+  custom_type TEXT NOT NULL,
+  -- The message as the API answers it, without braces and without the parts below.
+  body BLOB NOT NULL,
+  -- Optional parts, each one JSON value or NULL.
+  reactions BLOB,
+  metaarray BLOB,
+  thread_info BLOB,
+  parent BLOB,
+  PRIMARY KEY (channel, created_at, message_id)
+) STRICT, WITHOUT ROWID;
+
+-- answers: where is the message of this id
+CREATE INDEX message_by_id ON message (channel, message_id);
+-- answers: the replies of a thread in order
+CREATE INDEX message_by_parent ON message (channel, parent_id, created_at, message_id) WHERE parent_id IS NOT NULL;
+
+CREATE TABLE tombstone (
+  -- A message that was deleted upstream: a late page cannot bring it back (B21).
+  channel INTEGER NOT NULL,
+  message_id INTEGER NOT NULL,
+  deleted_at INTEGER NOT NULL,
+  PRIMARY KEY (channel, message_id)
+) STRICT, WITHOUT ROWID;
+
+-- answers: which tombstones are old enough to forget
+CREATE INDEX tombstone_by_age ON tombstone (deleted_at);

@@ -1,0 +1,48 @@
+CREATE TABLE outbox (
+  -- Intent: an unsent message or change. Never dropped, never rebuilt. The id is the order of acceptance.
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  user INTEGER NOT NULL REFERENCES user (id),
+  channel_url TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('message', 'file', 'edit', 'delete', 'reaction', 'read')),
+  state TEXT NOT NULL CHECK (state IN ('waiting', 'held', 'in_flight', 'uncertain', 'failed', 'canceled')),
+  -- Its place in the channel's queue; a resend goes to the end.
+  place INTEGER NOT NULL,
+  -- The confirmed message an edit, delete, reaction or read is about.
+  target_id INTEGER,
+  -- What the client asked, as it came, and the message as the API draws it (without braces).
+  params BLOB NOT NULL,
+  body BLOB NOT NULL,
+  block_on_failure INTEGER NOT NULL DEFAULT 0,
+  is_cancel_wanted INTEGER NOT NULL DEFAULT 0,
+  accepted_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  next_try_at INTEGER NOT NULL,
+  dispatched_at INTEGER,
+  error_code TEXT,
+  error_message TEXT,
+  version INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (user, request_id)
+) STRICT;
+
+-- answers: a channel's queue in order
+CREATE INDEX outbox_queue ON outbox (user, channel_url, place);
+-- answers: what is to be tried next
+CREATE INDEX outbox_due ON outbox (next_try_at) WHERE state IN ('waiting', 'uncertain');
+
+CREATE TABLE request (
+  -- Intent: every request id used, kept 7 days past its end, over eviction and removal (B37).
+  user INTEGER NOT NULL REFERENCES user (id),
+  request_id TEXT NOT NULL,
+  channel_url TEXT NOT NULL,
+  content_hash BLOB NOT NULL,
+  message_id INTEGER,
+  -- NULL while the outbox row lives.
+  ended_at INTEGER,
+  ended_as TEXT CHECK (ended_as IN ('succeeded', 'canceled', 'removed')),
+  PRIMARY KEY (user, request_id)
+) STRICT, WITHOUT ROWID;
+
+-- answers: which request ids may be forgotten
+CREATE INDEX request_by_end ON request (ended_at) WHERE ended_at IS NOT NULL;

@@ -1,0 +1,89 @@
+/// What a row of the event log says happened. The numbers are stored.
+package enum ChangeKind: Int64, Sendable, CaseIterable {
+  /// Messages of a stretch were added or changed.
+  case messages = 1
+  /// One message was deleted.
+  case messageDeleted = 2
+  /// The channel itself, or something all members see of it, changed.
+  case channel = 3
+  /// The channel is gone upstream.
+  case channelDeleted = 4
+  /// The user became a member (joined or invited).
+  case membershipGained = 5
+  /// The user is no member any more.
+  case membershipLost = 6
+  /// What only this user sees of the channel changed: unread counts, hidden state, role.
+  case membership = 7
+  /// The user's history floor in the channel rose (B23).
+  case floor = 8
+  /// A stretch of the channel's line changed its coverage.
+  case coverage = 9
+  /// A gap got bigger than is filled by itself (B28).
+  case hugeGap = 10
+  /// The link to the upstream changed.
+  case connection = 11
+  /// The user's first listing moved on.
+  case syncProgress = 12
+  /// An unsent message or change of the user changed.
+  case outbox = 13
+  /// A collection's first upstream answer is in the cache (B16).
+  case collectionAnswered = 14
+  /// A collection's first upstream answer could not be had (B16).
+  case collectionFailed = 15
+  /// A channel's cached messages were cleared.
+  case cacheCleared = 16
+  /// Coverage is to be verified again (B31).
+  case unverified = 17
+}
+
+/// Where a change came from (B20). The numbers are stored, the texts are the contract's.
+package enum ChangeSource: Int64, Sendable, CaseIterable {
+  case messageReceived = 1
+  case messageSent, messageUpdated, messageDeleted, reactionUpdated, threadUpdated
+  case channelChanged, channelDeleted, channelHidden, channelUnhidden, channelFrozen, channelUnfrozen
+  case channelMetadataChanged
+  case memberJoined, memberLeft, memberInvited, memberBanned, memberMuted
+  case read
+  case apiResult, messageFill, messageChangelog, channelChangelog, channelRefresh
+  case localPendingCreated, localFailed, localCanceled, localResendStarted, localWindowTrimmed
+
+  /// The word the contract uses.
+  package var text: StaticString {
+    switch self {
+    case .messageReceived: "event.message_received"
+    case .messageSent: "event.message_sent"
+    case .messageUpdated: "event.message_updated"
+    case .messageDeleted: "event.message_deleted"
+    case .reactionUpdated: "event.reaction_updated"
+    case .threadUpdated: "event.thread_updated"
+    case .channelChanged: "event.channel_changed"
+    case .channelDeleted: "event.channel_deleted"
+    case .channelHidden: "event.channel_hidden"
+    case .channelUnhidden: "event.channel_unhidden"
+    case .channelFrozen: "event.channel_frozen"
+    case .channelUnfrozen: "event.channel_unfrozen"
+    case .channelMetadataChanged: "event.channel_metadata_changed"
+    case .memberJoined: "event.member_joined"
+    case .memberLeft: "event.member_left"
+    case .memberInvited: "event.member_invited"
+    case .memberBanned: "event.member_banned"
+    case .memberMuted: "event.member_muted"
+    case .read: "event.read"
+    case .apiResult: "api_result"
+    case .messageFill: "message_fill"
+    case .messageChangelog: "message_changelog"
+    case .channelChangelog: "channel_changelog"
+    case .channelRefresh: "channel_refresh"
+    case .localPendingCreated: "local.pending_created"
+    case .localFailed: "local.failed"
+    case .localCanceled: "local.canceled"
+    case .localResendStarted: "local.resend_started"
+    case .localWindowTrimmed: "local.window_trimmed"
+    }
+  }
+
+  /// Whether it is told as it happens (an own action or a webhook) rather than found by sync (B10).
+  package var isRealtime: Bool {
+    rawValue < ChangeSource.apiResult.rawValue || rawValue >= ChangeSource.localPendingCreated.rawValue
+  }
+}

@@ -1,0 +1,71 @@
+/// Who a bearer token names, and the upstream's name for the same person.
+package struct UserID: Hashable, Sendable, CustomStringConvertible {
+  /// The id as the upstream spells it.
+  package let text: String
+  /// Names the user `text`.
+  package init(_ text: String) { self.text = text }
+  /// The id, for logs.
+  package var description: String { text }
+}
+
+/// The name of a group channel.
+package struct ChannelURL: Hashable, Sendable, CustomStringConvertible {
+  /// The name as the upstream spells it.
+  package let text: String
+  /// Names the channel `text`.
+  package init(_ text: String) { self.text = text }
+  /// The name, for logs.
+  package var description: String { text }
+}
+
+/// The name of an unsent message or change, given by the client or made here, unique per user (B37).
+package struct RequestID: Hashable, Sendable, CustomStringConvertible {
+  /// The id as the client spelled it.
+  package let text: String
+
+  /// Accepts `[A-Za-z0-9._:-]{1,80}` and nothing else.
+  package init?(_ text: String) {
+    guard (1...Limits.requestIDBytes).contains(text.utf8.count), text.utf8.allSatisfy(RequestID.isAllowed)
+    else {
+      return nil
+    }
+    self.text = text
+  }
+
+  private static func isAllowed(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: ":"),
+      UInt8(ascii: "-"):
+      true
+    default: false
+    }
+  }
+
+  /// The id, for logs.
+  package var description: String { text }
+}
+
+/// The place in an upstream changelog up to which everything is in the cache. Opaque here.
+package struct SyncToken: Hashable, Sendable {
+  /// The token as the upstream gave it.
+  package let text: String
+  /// Wraps the upstream's token.
+  package init(_ text: String) { self.text = text }
+}
+
+/// The cache's own short name for a channel; means nothing outside this file.
+package struct ChannelKey: Hashable, Sendable {
+  /// The row's id.
+  package let rawValue: Int64
+  /// Names a row.
+  package init(_ rawValue: Int64) { self.rawValue = rawValue }
+}
+
+/// The cache's own short name for a connected user; means nothing outside this file.
+package struct UserKey: Hashable, Sendable {
+  /// The row's id.
+  package let rawValue: Int64
+  /// Names a row.
+  package init(_ rawValue: Int64) { self.rawValue = rawValue }
+}

@@ -1,0 +1,41 @@
+/// Every limit of the chat itself, with its unit; those of the wire are MicroHTTP's.
+package enum Limits {
+  /// Bytes of a request id.
+  package static let requestIDBytes = 80
+  /// Characters of a channel url.
+  package static let channelURLCharacters = 100
+  /// Rows of one message page.
+  package static let messagePageRows = 200
+  /// Rows of a message page when the client names none.
+  package static let messagePageDefaultRows = 30
+  /// Rows of one channel page.
+  package static let channelPageRows = 100
+  /// Rows of a channel page when the client names none.
+  package static let channelPageDefaultRows = 20
+  /// Rows looked at for one request: a filtered page may end before it is full (B15).
+  package static let rowsLookedAt = 5000
+  /// Upstream pages asked for one request (B15).
+  package static let upstreamPagesPerRequest = 3
+  /// Values in one list of a query string (B6).
+  package static let listValues = 20
+  /// Messages missing at the newest end that are still filled by themselves (B28).
+  package static let missingMessagesFilled = 300
+  /// Changes in one message changelog that are still applied one by one (B31).
+  package static let changelogChanges = 250
+  /// Rows of a message collection's window (B22).
+  package static let windowRows = 2000
+  /// Entries of one events answer (B49).
+  package static let eventEntries = 500
+  /// Bytes of one events answer (B49).
+  package static let eventBytes = 256 * 1024
+  /// Events kept in the log (B53).
+  package static let logEvents: Int64 = 200_000
+  /// Milliseconds an event is kept (B53).
+  package static let logMilliseconds: Int64 = 7 * 86_400_000
+  /// Milliseconds a tombstone is kept: longer than any page is under way.
+  package static let tombstoneMilliseconds: Int64 = 30 * 86_400_000
+  /// Milliseconds a pending message waits before it fails (B41).
+  package static let pendingMilliseconds: Int64 = 3 * 86_400_000
+  /// Milliseconds a request id is remembered past its end (B37).
+  package static let requestMemoryMilliseconds: Int64 = 7 * 86_400_000
+}

@@ -1,0 +1,48 @@
+/// Which messages of a channel a page or a view shows, and which of their parts (B12).
+package struct MessageQuery: Hashable, Sendable {
+  /// The kinds of message.
+  package enum Kind: Int64, Sendable, CaseIterable { case user = 0, file, admin }
+
+  /// How replies are treated.
+  package enum Replies: String, Sendable, CaseIterable {
+    /// No replies.
+    case none
+    /// Replies among the others.
+    case all
+    /// Only those replies that are shown in the channel too.
+    case onlyReplyToChannel = "only_reply_to_channel"
+  }
+
+  /// The optional parts of a message.
+  package struct Parts: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    /// Who reacted with what.
+    package static let reactions = Parts(rawValue: 1)
+    /// The sorted meta array.
+    package static let metaarray = Parts(rawValue: 2)
+    /// How many replied, and who.
+    package static let threadInfo = Parts(rawValue: 4)
+    /// The message this one replies to.
+    package static let parentMessage = Parts(rawValue: 8)
+  }
+
+  /// Only this kind, or every kind.
+  package var kind: Kind?
+  /// Only these custom types ("" = without one), or every type where empty.
+  package var customTypes: [String] = []
+  /// Only these senders, or everybody where empty.
+  package var senders: [String] = []
+  /// How replies are treated outside a thread.
+  package var replies = Replies.none
+  /// Only the replies to this message.
+  package var parent: Int64?
+  /// The optional parts that are answered.
+  package var parts: Parts = []
+
+  /// Everything but replies, without optional parts: the default.
+  package init() {}
+
+  /// Whether nothing is filtered beyond how replies are treated: the hot path.
+  package var isPlain: Bool { kind == nil && customTypes.isEmpty && senders.isEmpty && parent == nil }
+}
