@@ -1,0 +1,126 @@
+// A channel's confirmed messages stand on one line. A place on it is the message's time in milliseconds and, because
+// many messages share a millisecond, its id. Ids that are texts have no place here: an upstream that spells them so
+// needs a number of ours beside each.
+//
+// To clients a position is a text of 33 characters whose plain string order is the order of the line:
+//
+//     16 hex digits of the time, "-", 16 hex digits of (the id + 2^63)
+//
+// in lower case, always full width. Adding 2^63 (flipping the sign bit) makes negative ids sort before positive ones.
+
+/// The upstream's name of a confirmed message.
+package struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// The id as the upstream counts.
+  package let rawValue: Int64
+  /// Names the message `rawValue`.
+  @inlinable
+  package init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+  /// The smaller number is the earlier of two messages of one millisecond.
+  @inlinable
+  package static func < (left: MessageID, right: MessageID) -> Bool { left.rawValue < right.rawValue }
+
+  /// The decimal number, as the API spells ids.
+  package var description: String { String(rawValue) }
+}
+
+/// The place of a confirmed message in its channel.
+package struct Position: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// Milliseconds since 1970, never negative.
+  package let createdAt: Int64
+  /// What tells messages of one millisecond apart.
+  package let messageID: Int64
+
+  /// The place of message `messageID`, sent at `createdAt`; a time before 1970 counts as 1970.
+  @inlinable
+  package init(createdAt: Int64, messageID: Int64) {
+    self.createdAt = max(createdAt, 0)
+    self.messageID = messageID
+  }
+
+  /// Before every message.
+  package static let start = Position(createdAt: 0, messageID: .min)
+  /// After every message.
+  package static let end = Position(createdAt: .max, messageID: .max)
+
+  /// The first place of a millisecond.
+  @inlinable
+  package static func first(at createdAt: Int64) -> Position {
+    Position(createdAt: createdAt, messageID: .min)
+  }
+
+  /// The last place of a millisecond.
+  @inlinable
+  package static func last(at createdAt: Int64) -> Position {
+    Position(createdAt: createdAt, messageID: .max)
+  }
+
+  /// The place right after this one; `end` has none and stays.
+  @inlinable
+  package var next: Position {
+    if messageID < .max { return Position(createdAt: createdAt, messageID: messageID + 1) }
+    return createdAt < .max ? Position(createdAt: createdAt + 1, messageID: .min) : self
+  }
+
+  /// The place right before this one; `start` has none and stays.
+  @inlinable
+  package var previous: Position {
+    if messageID > .min { return Position(createdAt: createdAt, messageID: messageID - 1) }
+    return createdAt > 0 ? Position(createdAt: createdAt - 1, messageID: .max) : self
+  }
+
+  /// Time first, then the id.
+  @inlinable
+  package static func < (left: Position, right: Position) -> Bool {
+    left.createdAt == right.createdAt ? left.messageID < right.messageID : left.createdAt < right.createdAt
+  }
+
+  /// Bytes of the client's text.
+  package static let textBytes = 33
+
+  /// Reads the client's text, strictly: 33 bytes, lower case, a time that is not negative.
+  package init?(_ text: some StringProtocol) {
+    let bytes = Array(text.utf8)
+    guard bytes.count == Position.textBytes, bytes[16] == UInt8(ascii: "-"),
+      let time = Position.number(bytes[0..<16]), time <= UInt64(Int64.max),
+      let id = Position.number(bytes[17..<33])
+    else { return nil }
+    self.init(createdAt: Int64(time), messageID: Int64(bitPattern: id ^ (1 << 63)))
+  }
+
+  /// The client's text.
+  package var description: String {
+    String(unsafeUninitializedCapacity: Position.textBytes) { bytes in
+      write(into: UnsafeMutableRawBufferPointer(bytes))
+      return Position.textBytes
+    }
+  }
+
+  /// Writes the client's text, for pages built without Strings; `bytes` holds at least `textBytes`.
+  package func write(into bytes: UnsafeMutableRawBufferPointer) {
+    Position.write(UInt64(createdAt), into: bytes, at: 0)
+    bytes[16] = UInt8(ascii: "-")
+    Position.write(UInt64(bitPattern: messageID) ^ (1 << 63), into: bytes, at: 17)
+  }
+
+  private static func write(_ number: UInt64, into bytes: UnsafeMutableRawBufferPointer, at place: Int) {
+    var rest = number
+    for index in stride(from: place + 15, through: place, by: -1) {
+      let digit = UInt8(truncatingIfNeeded: rest & 15)
+      bytes[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+      rest >>= 4
+    }
+  }
+
+  private static func number(_ digits: ArraySlice<UInt8>) -> UInt64? {
+    var number: UInt64 = 0
+    for byte in digits {
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(byte - UInt8(ascii: "0"))
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): number = number << 4 | UInt64(byte - UInt8(ascii: "a") + 10)
+      default: return nil
+      }
+    }
+    return number
+  }
+}
