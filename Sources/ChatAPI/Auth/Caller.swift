@@ -1,0 +1,45 @@
+import ChatModel
+
+/// What a token allows.
+package struct Scopes: OptionSet, Sendable, Hashable {
+  /// One bit per scope.
+  package let rawValue: UInt8
+  /// The bits of a stored set.
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// Reading and writing as the user of the token.
+  package static let chat = Scopes(rawValue: 1)
+  /// The operator's endpoints.
+  package static let admin = Scopes(rawValue: 2)
+
+  /// The scopes of a token's `scope`, words separated by single spaces; words nobody here knows say nothing.
+  package init(words: String) {
+    self = []
+    for word in words.split(separator: " ") {
+      if word == "chat" { insert(.chat) }
+      if word == "admin" { insert(.admin) }
+    }
+  }
+
+  /// The words of this set, as a token's `scope` writes them.
+  package var words: String {
+    [(Scopes.chat, "chat"), (.admin, "admin")].filter { contains($0.0) }.map(\.1).joined(separator: " ")
+  }
+}
+
+/// Who asks, as the token said.
+package struct Caller: Sendable, Equatable {
+  /// The user whose view every answer is.
+  package let user: UserID
+  /// What the token allows.
+  package let scopes: Scopes
+  /// When the token ends, in seconds since 1970.
+  package let expires: Int64
+
+  /// A caller.
+  package init(user: UserID, scopes: Scopes, expires: Int64) {
+    self.user = user
+    self.scopes = scopes
+    self.expires = expires
+  }
+}

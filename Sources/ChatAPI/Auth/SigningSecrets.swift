@@ -1,0 +1,72 @@
+import CSodium
+import Glibc
+
+/// The secrets that sign and check tokens: the first one signs, each of them is accepted.
+///
+/// As text: one secret a line, at most two lines, each of 32 to 256 characters without spaces; empty lines and lines
+/// that begin with `#` say nothing. The characters themselves are the key, so any JWT library can sign with a line of
+/// the file. To rotate: put the new secret above the old one, reread, wait until the old tokens have expired, remove
+/// the lower line, reread.
+package struct SigningSecrets: Sendable, Equatable {
+  /// Why a text holds no secrets, said without showing it.
+  package struct Malformed: Error, CustomStringConvertible, Equatable {
+    /// What is wrong and what to write instead.
+    package let description: String
+  }
+
+  /// How long one secret may be, in bytes. HS256 asks for at least 256 bits.
+  package static let length = 32...256
+
+  private let keys: [[UInt8]]
+
+  /// One secret, for tests and for keys made in place.
+  package init(_ secret: String) throws { try self.init(text: secret) }
+
+  /// The secrets of a secret file's text.
+  package init(text: String) throws {
+    var keys: [[UInt8]] = []
+    for line in text.split(whereSeparator: \.isNewline) {
+      let secret = line.utf8.drop { $0 == 0x20 || $0 == 0x09 }.reversed().drop { $0 == 0x20 || $0 == 0x09 }
+        .reversed()
+      if secret.isEmpty || secret.first == UInt8(ascii: "#") { continue }
+      guard Self.length.contains(secret.count), !secret.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
+        throw Malformed(description: "a secret has 32 to 256 characters and no space")
+      }
+      keys.append(Array(secret))
+    }
+    guard (1...2).contains(keys.count) else {
+      throw Malformed(description: "one or two secrets are wanted, a line each; found \(keys.count)")
+    }
+    self.keys = keys
+  }
+
+  /// A fresh secret of 256 random bits, as the text of a secret file.
+  package static func makeText() -> String {
+    var random = [UInt8](repeating: 0, count: 32)
+    randombytes_buf(&random, random.count)
+    return Base64URL.encode(random) + "\n"
+  }
+
+  /// The code of `message` under the first secret.
+  package func sign(_ message: UnsafeRawBufferPointer) -> [UInt8] { Self.code(of: message, under: keys[0]) }
+
+  /// Whether `code` is the code of `message` under one of the secrets; takes the same time wherever it differs.
+  package func isSigned(_ message: UnsafeRawBufferPointer, with code: [UInt8]) -> Bool {
+    guard code.count == Int(crypto_auth_hmacsha256_BYTES) else { return false }
+    var isGood = false
+    for key in keys where sodium_memcmp(Self.code(of: message, under: key), code, code.count) == 0 {
+      isGood = true
+    }
+    return isGood
+  }
+
+  private static func code(of message: UnsafeRawBufferPointer, under key: [UInt8]) -> [UInt8] {
+    var state = crypto_auth_hmacsha256_state()
+    var code = [UInt8](repeating: 0, count: Int(crypto_auth_hmacsha256_BYTES))
+    crypto_auth_hmacsha256_init(&state, key, key.count)
+    let start = message.baseAddress?.assumingMemoryBound(to: UInt8.self)
+    crypto_auth_hmacsha256_update(&state, start, UInt64(message.count))
+    crypto_auth_hmacsha256_final(&state, &code)
+    return code
+  }
+}

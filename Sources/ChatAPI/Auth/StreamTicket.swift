@@ -1,0 +1,75 @@
+import CSodium
+import Glibc
+import Platform
+
+/// A right to follow one path without an `Authorization` header, for the browser's EventSource, which cannot set one.
+///
+/// As text: base64url of
+///
+///     issued (8 bytes, ms since 1970) ‖ expires (8 bytes, s since 1970) ‖ user id (UTF-8) ‖ code (32 bytes)
+///
+/// numbers big endian; the code is HMAC-SHA256, under the signing secrets, of the words `perch ticket`, a zero byte,
+/// the path, a zero byte and everything before the code. The path is bound but not carried: the request brings it.
+/// A ticket is first used within 60 s; whether it was is the business of whoever accepts it. It ends with the token
+/// it was made from.
+package struct StreamTicket: Sendable, Equatable {
+  /// Whom it stands for.
+  package let user: String
+  /// When it was made, in milliseconds since 1970.
+  package let issued: Int64
+  /// When the token it was made from ends, in seconds since 1970.
+  package let expires: Int64
+
+  /// How long after it was made a ticket is first used, in milliseconds.
+  package static let firstUseMilliseconds: Int64 = 60_000
+
+  /// A ticket for `user`.
+  package init(user: String, issued: Int64, expires: Int64) {
+    self.user = user
+    self.issued = issued
+    self.expires = expires
+  }
+
+  /// The ticket as text, good for `path` alone.
+  package func signed(for path: String, with secrets: SigningSecrets) -> String {
+    var content = ByteBuffer()
+    content.append(bigEndian: issued)
+    content.append(bigEndian: expires)
+    content.append(user)
+    let code = Self.message(path, content.bytes).withUnsafeBytes { secrets.sign($0) }
+    code.withUnsafeBytes { content.append($0) }
+    return Base64URL.encode(content.array)
+  }
+
+  /// The ticket that `text` is, if it was made for `path` here and its token has not ended at `now` (seconds).
+  package init?(checking text: String, for path: String, against secrets: SigningSecrets, now: Int64) {
+    guard
+      text.utf8.count <= 512, let bytes = Array(text.utf8).withUnsafeBytes(Base64URL.decode), bytes.count > 48
+    else { return nil }
+    let content = Array(bytes.dropLast(32))
+    let isSigned = content.withUnsafeBytes { content in
+      Self.message(path, content).withUnsafeBytes { secrets.isSigned($0, with: Array(bytes.suffix(32))) }
+    }
+    guard isSigned else { return nil }
+    let numbers = content.withUnsafeBytes {
+      (
+        Int64(bigEndian: $0.loadUnaligned(fromByteOffset: 0, as: Int64.self)),
+        Int64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: Int64.self))
+      )
+    }
+    guard numbers.1 > now else { return nil }
+    self.init(
+      user: String(decoding: content.dropFirst(16), as: UTF8.self), issued: numbers.0, expires: numbers.1)
+  }
+
+  private static func message(_ path: String, _ content: UnsafeRawBufferPointer) -> [UInt8] {
+    Array("perch ticket\0\(path)\0".utf8) + Array(content)
+  }
+}
+
+extension ByteBuffer {
+  /// Appends the eight bytes of `number`, the highest first.
+  package mutating func append(bigEndian number: Int64) {
+    withUnsafeBytes(of: number.bigEndian) { append($0) }
+  }
+}
