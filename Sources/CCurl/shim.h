@@ -13,3 +13,4 @@ static inline CURLcode perch_curl_status(CURL *h, long *out) { return curl_easy_
 static inline CURLcode perch_curl_owner(CURL *h, void **out) { return curl_easy_getinfo(h, CURLINFO_PRIVATE, out); }
 static inline CURLMcode perch_curl_multi_long(CURLM *m, CURLMoption o, long v) { return curl_multi_setopt(m, o, v); }
 static inline CURLcode perch_curl_message_result(CURLMsg *m) { return m->data.result; }
+static inline CURLcode perch_curl_number(CURL *h, CURLINFO i, long *out) { return curl_easy_getinfo(h, i, out); }

@@ -1,0 +1,131 @@
+/// The one connection to the upstream that all users share (B3), as a value: what happened goes in, what to do
+/// comes out.
+///
+/// ```
+///              two transport failures in a row, one failed probe,
+///              or the key refused
+///   online ────────────────────────────────────────────────────────► offline
+///     ▲                                                                 │ a probe at a time, after a full-jitter
+///     └──────────────── any success ────────────────────────────────────┘ wait; at once when somebody urges
+/// ```
+///
+/// It starts unknown, which behaves as offline with a probe due at once. The generation rises whenever coverage can no
+/// longer be trusted to be live (B25): at the loss of the link.
+package struct Link: Sendable, Equatable {
+  /// What everybody is told.
+  package enum State: Sendable, Equatable {
+    /// Nothing was tried yet.
+    case unknown
+    case online
+    case offline(Reason)
+  }
+
+  /// Why the upstream cannot be had.
+  package enum Reason: String, Sendable {
+    case unreachable = "upstream_unreachable"
+    /// The upstream refuses Perch's own key.
+    case auth = "upstream_auth"
+    /// None was configured.
+    case none = "no_upstream"
+  }
+
+  /// What the owner of the link does next.
+  package enum Action: Sendable, Equatable {
+    /// Ask the upstream something cheap; `probeEnded` comes back.
+    case probe
+    /// Tell everybody (one event row).
+    case announce(State)
+  }
+
+  package private(set) var state: State
+  /// Rises at every loss; coverage confirmed under another generation is not live.
+  package private(set) var generation: Int64 = 1
+  package private(set) var isProbing = false
+  /// When the next probe is due (monotonic ms), nil while online or probing.
+  package private(set) var nextProbeAt: Int64?
+  private var failures = 0
+  private var backoff: Backoff
+  private var urgedAt: Int64?
+
+  /// An untried link, or one that has no upstream and never will.
+  package init(hasUpstream: Bool = true, maximumBackoff: Int64 = 60_000) {
+    state = hasUpstream ? .unknown : .offline(.none)
+    nextProbeAt = hasUpstream ? 0 : nil
+    backoff = Backoff(maximum: maximumBackoff)
+  }
+
+  /// Whether requests make sense.
+  package var isOnline: Bool { state == .online }
+
+  /// A request was answered, whatever the answer.
+  package mutating func succeeded() -> [Action] {
+    failures = 0
+    backoff.reset()
+    nextProbeAt = nil
+    return change(to: .online)
+  }
+
+  /// A request got no usable answer for the transport's reasons.
+  package mutating func failed(
+    now: Int64, retryAfter: Int64? = nil, using generator: inout some RandomNumberGenerator
+  ) -> [Action] {
+    failures += 1
+    guard state != .offline(.none), failures >= 2 || !isOnline else { return [] }
+    if isOnline || nextProbeAt == nil && !isProbing {
+      nextProbeAt = now + backoff.next(retryAfter: retryAfter, using: &generator)
+    }
+    return change(to: .offline(.unreachable))
+  }
+
+  /// The upstream refused Perch's own key.
+  package mutating func refused(now: Int64, using generator: inout some RandomNumberGenerator) -> [Action] {
+    failures = 0
+    if !isProbing && nextProbeAt == nil { nextProbeAt = now + backoff.next(using: &generator) }
+    return change(to: .offline(.auth))
+  }
+
+  /// A probe ended without an answer, or with a refusal of the key.
+  package mutating func probeFailed(
+    _ reason: Reason, now: Int64, retryAfter: Int64? = nil, using generator: inout some RandomNumberGenerator
+  ) -> [Action] {
+    isProbing = false
+    nextProbeAt = now + backoff.next(retryAfter: retryAfter, using: &generator)
+    return change(to: .offline(reason))
+  }
+
+  /// A probe was answered.
+  package mutating func probeSucceeded() -> [Action] {
+    isProbing = false
+    return succeeded()
+  }
+
+  /// A client connects or sends: try now, at most once a second.
+  package mutating func urge(now: Int64) -> [Action] {
+    guard !isOnline, state != .offline(.none), !isProbing else { return [] }
+    if let urgedAt, now - urgedAt < 1_000 {
+      nextProbeAt = min(nextProbeAt ?? .max, urgedAt + 1_000)
+      return []
+    }
+    urgedAt = now
+    return startProbe()
+  }
+
+  /// Time went by.
+  package mutating func tick(now: Int64) -> [Action] {
+    guard !isProbing, let nextProbeAt, nextProbeAt <= now else { return [] }
+    return startProbe()
+  }
+
+  private mutating func startProbe() -> [Action] {
+    isProbing = true
+    nextProbeAt = nil
+    return [.probe]
+  }
+
+  private mutating func change(to new: State) -> [Action] {
+    guard new != state else { return [] }
+    if state == .online { generation += 1 }
+    state = new
+    return [.announce(new)]
+  }
+}

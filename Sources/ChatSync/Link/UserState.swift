@@ -1,0 +1,102 @@
+/// Where one user stands (B2–B5), as a value. The link is shared, so whether the user is online is the link's answer;
+/// this says whether Perch works for the user at all.
+package struct UserState: Sendable, Equatable {
+  /// What keeps or stops the work for a user.
+  package enum Phase: Sendable, Equatable {
+    /// Never acknowledged by the upstream in this run.
+    case connecting
+    /// Acknowledged; kept in step while the link is up.
+    case connected
+    /// Nobody asked for 30 min and nothing is unsent: no polling until the next request (B4).
+    case idle
+    /// The client said so; only `PUT /v1/connection` ends it (B4).
+    case stopped
+    /// The upstream said twice that the user is gone (B5).
+    case closed
+  }
+
+  /// What the upstream's refusal of a user means now.
+  package enum Verdict: Sendable, Equatable {
+    /// The first time, or too soon: ask again at that moment (ms).
+    case doubtful(askAgainAt: Int64)
+    /// Twice, far enough apart, while the key is good.
+    case closed
+    /// Nothing about the user is cached: nobody to protect, so the first word counts.
+    case unknown
+  }
+
+  /// Milliseconds between the two refusals that close a partition.
+  package static let refusalDistance: Int64 = 60_000
+  /// Milliseconds without a request after which a user is idle.
+  package static let idleAfter: Int64 = 30 * 60_000
+
+  package private(set) var phase: Phase
+  /// When a request of the user last came (ms).
+  package private(set) var seenAt: Int64
+  private var refusedAt: Int64?
+  private var hasKeyWorkedSince = false
+
+  /// A user seen at `now`.
+  package init(_ phase: Phase = .connecting, now: Int64) {
+    self.phase = phase
+    seenAt = now
+  }
+
+  /// A request of the user came: wakes an idle one, connects one that was never stopped. True if work begins.
+  package mutating func seen(now: Int64) -> Bool {
+    seenAt = max(seenAt, now)
+    guard phase == .idle else { return false }
+    phase = .connecting
+    return true
+  }
+
+  /// `PUT /v1/connection`: also ends stopped and closed. True if the upstream must be asked.
+  package mutating func connect(now: Int64) -> Bool {
+    seenAt = max(seenAt, now)
+    guard phase != .connected else { return false }
+    phase = .connecting
+    return true
+  }
+
+  /// `DELETE /v1/connection`.
+  package mutating func stop() { phase = .stopped }
+
+  /// The upstream knows the user.
+  package mutating func acknowledged() {
+    refusedAt = nil
+    if phase == .connecting || phase == .closed { phase = .connected }
+  }
+
+  /// Another call succeeded with the same key: the key is not what is wrong.
+  package mutating func keyWorked() { if refusedAt != nil { hasKeyWorkedSince = true } }
+
+  /// The upstream positively says that the user is gone, deactivated or revoked.
+  package mutating func refused(now: Int64, isCached: Bool) -> Verdict {
+    guard isCached else {
+      phase = .closed
+      return .unknown
+    }
+    guard let first = refusedAt else {
+      refusedAt = now
+      hasKeyWorkedSince = false
+      return .doubtful(askAgainAt: now + UserState.refusalDistance)
+    }
+    guard now - first >= UserState.refusalDistance, hasKeyWorkedSince else {
+      return .doubtful(askAgainAt: max(first + UserState.refusalDistance, now + 1_000))
+    }
+    phase = .closed
+    return .closed
+  }
+
+  /// Time went by. True if the user just became idle.
+  package mutating func tick(now: Int64, hasUnsent: Bool) -> Bool {
+    guard phase == .connected || phase == .connecting, !hasUnsent, now - seenAt >= UserState.idleAfter else {
+      return false
+    }
+    phase = .idle
+    return true
+  }
+
+  /// Whether the worker works for the user.
+  package var isActive: Bool { phase == .connecting || phase == .connected }
+}

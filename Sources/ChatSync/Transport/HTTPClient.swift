@@ -1,0 +1,124 @@
+import CCurl
+import Glibc
+import Platform
+
+/// Requests out, over libcurl's multi interface on one thread.
+///
+/// `send` queues; the thread starts what the queue allows, moves bytes, and hands each result to its continuation on
+/// that same thread. Others reach the thread through its inbox and `curl_multi_wakeup`, so that curl's handles belong
+/// to one thread alone. Connections are kept and shared (HTTP/2 where it is offered); redirects are not followed,
+/// because the key must not travel to another host. Proxies come from the environment as curl reads them, trust from
+/// `CURL_CA_BUNDLE`, `SSL_CERT_FILE` or `SSL_CERT_DIR`.
+package final class HTTPClient: @unchecked Sendable {  // because `multi` is only woken from other threads
+  /// The limits of one client.
+  package struct Configuration: Sendable {
+    package var connectMilliseconds = 5_000
+    package var firstByteMilliseconds = 10_000
+    package var totalMilliseconds = 30_000
+    package var responseBytes = 32 << 20
+    /// Requests in flight at once.
+    package var inFlight = 4
+    /// Requests per second, 0 for no limit, and how many may come at once.
+    package var rate = 0.0
+    package var burst = 20.0
+    package var clock = Clock.system
+
+    /// The usual limits.
+    package init() {}
+  }
+
+  /// Requests sent since the start, for metrics and `perch sync`.
+  package var requestsStarted: Int { inbox.withLock { $0.started } }
+
+  /// Whether clients' own requests wait for a place.
+  package var isForegroundWaiting: Bool { inbox.withLock { $0.isForegroundWaiting } }
+
+  struct Inbox {
+    var arrived: [Transfer] = []
+    var canceled: [UInt64] = []
+    var pauseUntil: Int64 = 0
+    var isClosing = false
+    var nextID: UInt64 = 1
+    var started = 0
+    var isForegroundWaiting = false
+  }
+
+  let configuration: Configuration
+  let inbox = Guarded(Inbox())
+  private let multi: OpaquePointerBox
+  private let thread = Guarded<Thread?>(nil)
+
+  /// curl's handle, which other threads may only wake.
+  struct OpaquePointerBox: @unchecked Sendable {  // because curl_multi_wakeup may be called from any thread
+    let handle: UnsafeMutableRawPointer
+  }
+
+  /// Starts the client's thread.
+  package init(_ configuration: Configuration = Configuration()) {
+    _ = HTTPClient.initializeLibrary
+    self.configuration = configuration
+    multi = OpaquePointerBox(handle: curl_multi_init()!)
+    let loop = TransferLoop.Handover(multi: multi.handle, configuration: configuration, inbox: inbox)
+    let started = Thread("perch-curl") { TransferLoop(loop).run() }
+    thread.withLock { $0 = started }
+  }
+
+  deinit { close() }
+
+  private static let initializeLibrary: Void = { _ = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }()
+
+  /// Sends a request and gives its answer. Ends early when the task is canceled.
+  package func send(_ request: HTTPRequest) async throws(TransportFailure) -> HTTPResponse {
+    guard !Task.isCancelled else {
+      throw TransportFailure(kind: .canceled, mayHaveArrived: false, reason: "canceled")
+    }
+    let id = inbox.withLock { inbox in
+      defer { inbox.nextID += 1 }
+      return inbox.nextID
+    }
+    let result = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        start(Transfer(id: id, request: request) { continuation.resume(returning: $0) })
+      }
+    } onCancel: {
+      cancel(id)
+    }
+    return try result.get()
+  }
+
+  private func start(_ transfer: Transfer) {
+    let isAccepted = wake { $0.arrived.append(transfer) }
+    if !isAccepted { transfer.end(.failure(TransferLoop.closedFailure)) }
+  }
+
+  private func cancel(_ id: UInt64) { wake { $0.canceled.append(id) } }
+
+  /// Starts nothing more until `milliseconds` from now: the upstream asked for it (B35).
+  package func pause(milliseconds: Int64) {
+    let until = Int64(configuration.clock.monotonicNanoseconds() / 1_000_000) + milliseconds
+    wake { $0.pauseUntil = max($0.pauseUntil, until) }
+  }
+
+  /// Changes the inbox and wakes the thread, under the lock because a closed client's handle is gone.
+  @discardableResult
+  private func wake(_ change: (inout Inbox) -> Void) -> Bool {
+    inbox.withLock { inbox in
+      guard !inbox.isClosing else { return false }
+      change(&inbox)
+      curl_multi_wakeup(multi.handle)
+      return true
+    }
+  }
+
+  /// Ends every request with `closed` and the thread with them. Repeating it is harmless.
+  package func close() {
+    let running = thread.withLock { thread in
+      defer { thread = nil }
+      return thread
+    }
+    guard let running else { return }
+    wake { $0.isClosing = true }
+    running.join()
+    curl_multi_cleanup(multi.handle)
+  }
+}

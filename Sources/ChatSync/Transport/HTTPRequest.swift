@@ -1,0 +1,123 @@
+import Platform
+
+/// One request on its way out. Its headers may hold secrets, so it is never printed or logged.
+package struct HTTPRequest: Sendable {
+  /// The methods in use upstream.
+  package enum Method: String, Sendable { case get = "GET", post = "POST", put = "PUT", delete = "DELETE" }
+
+  /// What is sent along.
+  package enum Body: Sendable {
+    case none
+    /// JSON text.
+    case json([UInt8])
+    /// A multipart form; files are read from disk while they are sent.
+    case form([Part])
+  }
+
+  /// One part of a form.
+  package struct Part: Sendable {
+    /// Where a part's bytes are.
+    package enum Content: Sendable {
+      case bytes([UInt8])
+      case file(path: String, name: String, mime: String)
+    }
+    package let name: String
+    package let content: Content
+
+    /// A part called `name`.
+    package init(_ name: String, _ content: Content) {
+      self.name = name
+      self.content = content
+    }
+  }
+
+  package var method: Method
+  /// The whole url, percent-encoded.
+  package var url: String
+  /// Lines as they go over the wire, `Name: value`.
+  package var headers: [String]
+  package var body: Body
+  package var importance: Importance
+  /// How long sending and receiving may take altogether, or nil for the client's usual time.
+  package var totalMilliseconds: Int?
+
+  /// A request for `url`.
+  package init(
+    _ method: Method, _ url: String, headers: [String] = [], body: Body = .none,
+    importance: Importance = .background, totalMilliseconds: Int? = nil
+  ) {
+    self.method = method
+    self.url = url
+    self.headers = headers
+    self.body = body
+    self.importance = importance
+    self.totalMilliseconds = totalMilliseconds
+  }
+}
+
+/// Who waits for a request; lower goes first (B30, B35).
+package enum Importance: Int, Sendable, CaseIterable, Comparable {
+  /// A client's own request waits.
+  case foreground
+  /// A view is open, or somebody's unsent messages are behind it.
+  case open
+  /// Nobody waits.
+  case background
+
+  package static func < (a: Importance, b: Importance) -> Bool { a.rawValue < b.rawValue }
+}
+
+/// An answer with its whole body.
+package final class HTTPResponse: Sendable {
+  package let status: Int
+  package let headers: Headers
+  package let body: ByteBuffer
+
+  /// The headers that say how to go on.
+  package struct Headers: Sendable, Equatable {
+    package var contentType: String?
+    /// `Retry-After` as it came: seconds or a date.
+    package var retryAfter: String?
+    /// `X-RateLimit-Remaining`, `-Reset` and `-RetryAfter`.
+    package var rateRemaining: String?
+    package var rateReset: String?
+    package var rateRetryAfter: String?
+
+    /// No headers.
+    package init() {}
+  }
+
+  init(status: Int, headers: Headers, body: consuming ByteBuffer) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+}
+
+/// Why there is no answer.
+package struct TransportFailure: Error, Equatable, CustomStringConvertible {
+  /// What went wrong.
+  package enum Kind: String, Sendable {
+    /// No connection: name, route, refusal, TLS.
+    case connect
+    /// A connection, but no first byte in time.
+    case silent
+    /// More time than allowed altogether.
+    case timeout
+    /// The connection ended early or spoke no HTTP.
+    case broken
+    /// More bytes than allowed.
+    case tooLarge = "too_large"
+    /// Given up from this side.
+    case canceled
+    /// The client is closed.
+    case closed
+  }
+  package let kind: Kind
+  /// Whether bytes of the request may have reached the other side: then a write is uncertain (B39).
+  package let mayHaveArrived: Bool
+  /// The library's words; never a url, a header or a body.
+  package let reason: String
+
+  package var description: String { "\(kind.rawValue): \(reason)" }
+}

@@ -1,0 +1,202 @@
+import CCurl
+import Glibc
+import Platform
+
+/// One request with curl's handle for it. Belongs to the client's thread once it was queued.
+final class Transfer: @unchecked Sendable {  // because after the inbox only the client's thread touches it
+  let id: UInt64
+  let request: HTTPRequest
+  private let finish: @Sendable (Result<HTTPResponse, TransportFailure>) -> Void
+  private(set) var easy: UnsafeMutableRawPointer?
+  private var headerList: UnsafeMutablePointer<curl_slist>?
+  private var form: OpaquePointer?
+  private var received = ByteBuffer(capacity: 16 << 10)
+  private var headers = HTTPResponse.Headers()
+  private var limit = 0
+  private(set) var hasFirstByte = false
+  private var isTooLarge = false
+  /// When the first byte must be there (monotonic ms).
+  private(set) var firstByteDeadline: Int64 = .max
+
+  init(
+    id: UInt64, request: HTTPRequest, finish: @escaping @Sendable (Result<HTTPResponse, TransportFailure>) -> Void
+  ) {
+    self.id = id
+    self.request = request
+    self.finish = finish
+  }
+
+  /// Makes curl's handle; nil where curl has no memory for it.
+  func prepare(_ configuration: HTTPClient.Configuration, now: Int64) -> UnsafeMutableRawPointer? {
+    guard let easy = curl_easy_init() else { return nil }
+    self.easy = easy
+    limit = configuration.responseBytes
+    let total = request.totalMilliseconds ?? configuration.totalMilliseconds
+    firstByteDeadline = now + Int64(max(configuration.firstByteMilliseconds, request.totalMilliseconds ?? 0))
+    _ = perch_curl_string(easy, CURLOPT_URL, request.url)
+    _ = perch_curl_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
+    _ = perch_curl_string(easy, CURLOPT_ACCEPT_ENCODING, "")
+    _ = perch_curl_string(easy, CURLOPT_USERAGENT, "perch")
+    _ = perch_curl_long(easy, CURLOPT_NOSIGNAL, 1)
+    _ = perch_curl_long(easy, CURLOPT_CONNECTTIMEOUT_MS, configuration.connectMilliseconds)
+    _ = perch_curl_long(easy, CURLOPT_TIMEOUT_MS, total)
+    _ = perch_curl_long(easy, CURLOPT_TCP_KEEPALIVE, 1)
+    _ = perch_curl_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+    let owner = Unmanaged.passUnretained(self).toOpaque()
+    _ = perch_curl_pointer(easy, CURLOPT_PRIVATE, owner)
+    _ = perch_curl_on_body(easy, onBody)
+    _ = perch_curl_pointer(easy, CURLOPT_WRITEDATA, owner)
+    _ = perch_curl_on_header(easy, onHeader)
+    _ = perch_curl_pointer(easy, CURLOPT_HEADERDATA, owner)
+    Trust.environment.apply(to: easy)
+    prepareBody(easy)
+    return easy
+  }
+
+  private func prepareBody(_ easy: UnsafeMutableRawPointer) {
+    var lines = request.headers
+    _ = perch_curl_string(easy, CURLOPT_CUSTOMREQUEST, request.method.rawValue)
+    switch request.body {
+    case .none:
+      if request.method == .post || request.method == .put {
+        _ = perch_curl_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, 0)
+        _ = perch_curl_string(easy, CURLOPT_COPYPOSTFIELDS, "")
+        _ = perch_curl_string(easy, CURLOPT_CUSTOMREQUEST, request.method.rawValue)
+      }
+    case .json(let bytes):
+      lines.append("Content-Type: application/json; charset=utf-8")
+      _ = perch_curl_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(bytes.count))
+      bytes.withUnsafeBytes { raw in
+        let text = raw.baseAddress?.assumingMemoryBound(to: CChar.self)
+        _ = perch_curl_string(easy, CURLOPT_COPYPOSTFIELDS, text)
+      }
+    case .form(let parts): prepareForm(easy, parts)
+    }
+    lines.append("Expect:")
+    for line in lines { headerList = curl_slist_append(headerList, line) }
+    _ = perch_curl_pointer(easy, CURLOPT_HTTPHEADER, headerList)
+  }
+
+  private func prepareForm(_ easy: UnsafeMutableRawPointer, _ parts: [HTTPRequest.Part]) {
+    guard let form = curl_mime_init(easy) else { return }
+    self.form = form
+    for part in parts {
+      guard let field = curl_mime_addpart(form) else { continue }
+      curl_mime_name(field, part.name)
+      switch part.content {
+      case .bytes(let bytes):
+        bytes.withUnsafeBytes { raw in
+          _ = curl_mime_data(field, raw.baseAddress?.assumingMemoryBound(to: CChar.self), raw.count)
+        }
+      case .file(let path, let name, let mime):
+        curl_mime_filedata(field, path)
+        curl_mime_filename(field, name)
+        curl_mime_type(field, mime)
+      }
+    }
+    _ = perch_curl_pointer(easy, CURLOPT_MIMEPOST, UnsafeMutableRawPointer(form))
+  }
+
+  fileprivate func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    hasFirstByte = true
+    guard received.count + bytes.count <= limit else {
+      isTooLarge = true
+      return false
+    }
+    received.append(bytes)
+    return true
+  }
+
+  fileprivate func take(header line: UnsafeRawBufferPointer) {
+    hasFirstByte = true
+    if line.starts(with: "HTTP/".utf8) {
+      headers = HTTPResponse.Headers()
+      return
+    }
+    guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
+    let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
+    let value = String(decoding: line[(colon + 1)...].filter { $0 >= 0x20 }, as: UTF8.self)
+    let text = String(value.drop { $0 == " " })
+    switch name {
+    case "content-type": headers.contentType = text
+    case "retry-after": headers.retryAfter = text
+    case "x-ratelimit-remaining": headers.rateRemaining = text
+    case "x-ratelimit-reset": headers.rateReset = text
+    case "x-ratelimit-retryafter", "x-ratelimit-retry-after": headers.rateRetryAfter = text
+    default: break
+    }
+  }
+
+  /// The answer or the failure that curl's end of the transfer means.
+  func complete(_ code: CURLcode) {
+    guard let easy else { return }
+    guard code == CURLE_OK else { return end(.failure(failure(code))) }
+    var status = 0
+    _ = perch_curl_status(easy, &status)
+    var body = ByteBuffer(capacity: 16)
+    swap(&body, &received)
+    end(.success(HTTPResponse(status: status, headers: headers, body: body)))
+  }
+
+  private func failure(_ code: CURLcode) -> TransportFailure {
+    let kind: TransportFailure.Kind =
+      switch code {
+      case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT, CURLE_SSL_CONNECT_ERROR,
+        CURLE_PEER_FAILED_VERIFICATION, CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:
+        .connect
+      case CURLE_OPERATION_TIMEDOUT: mayHaveArrived ? .timeout : .connect
+      default: isTooLarge ? .tooLarge : .broken
+      }
+    return TransportFailure(
+      kind: kind, mayHaveArrived: kind != .connect && mayHaveArrived,
+      reason: isTooLarge ? "the answer is larger than \(limit) bytes" : String(cString: curl_easy_strerror(code)))
+  }
+
+  /// Whether curl sent anything.
+  var mayHaveArrived: Bool {
+    guard let easy else { return false }
+    var size = 0
+    _ = perch_curl_number(easy, CURLINFO_REQUEST_SIZE, &size)
+    return size > 0
+  }
+
+  /// Gives the result away and lets go of curl's handle, which is in no multi handle any more.
+  func end(_ result: Result<HTTPResponse, TransportFailure>) {
+    if let easy {
+      curl_easy_cleanup(easy)
+      curl_slist_free_all(headerList)
+      if let form { curl_mime_free(form) }
+      self.easy = nil
+    }
+    finish(result)
+  }
+}
+
+/// Whose certificates are believed, as the environment says.
+private struct Trust: Sendable {
+  let file: String?
+  let directory: String?
+
+  static let environment = Trust(
+    file: variable("CURL_CA_BUNDLE") ?? variable("SSL_CERT_FILE"), directory: variable("SSL_CERT_DIR"))
+
+  private static func variable(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  func apply(to easy: UnsafeMutableRawPointer) {
+    if let file { _ = perch_curl_string(easy, CURLOPT_CAINFO, file) }
+    if let directory { _ = perch_curl_string(easy, CURLOPT_CAPATH, directory) }
+  }
+}
+
+private let onBody: perch_curl_sink = { data, size, count, owner in
+  let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
+  return Unmanaged<Transfer>.fromOpaque(owner!).takeUnretainedValue().take(bytes) ? bytes.count : 0
+}
+
+private let onHeader: perch_curl_sink = { data, size, count, owner in
+  let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
+  Unmanaged<Transfer>.fromOpaque(owner!).takeUnretainedValue().take(header: bytes)
+  return bytes.count
+}

@@ -1,0 +1,158 @@
+import CCurl
+import Platform
+
+/// The client's thread: takes from the inbox, starts what the queue allows, moves bytes, ends what is over.
+final class TransferLoop {
+  /// What the thread is started with.
+  struct Handover: @unchecked Sendable {  // because the client only wakes the handle that is handed over here
+    let multi: UnsafeMutableRawPointer
+    let configuration: HTTPClient.Configuration
+    let inbox: Guarded<HTTPClient.Inbox>
+  }
+
+  static let closedFailure = TransportFailure(
+    kind: .closed, mayHaveArrived: false, reason: "the service is stopping")
+
+  private let multi: UnsafeMutableRawPointer
+  private let configuration: HTTPClient.Configuration
+  private let inbox: Guarded<HTTPClient.Inbox>
+  private var queue: RequestQueue<Transfer>
+  private var running: [UInt64: Transfer] = [:]
+
+  init(_ handover: Handover) {
+    multi = handover.multi
+    configuration = handover.configuration
+    inbox = handover.inbox
+    queue = RequestQueue(
+      limit: configuration.inFlight, bucket: TokenBucket(rate: configuration.rate, burst: configuration.burst))
+    _ = perch_curl_multi_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.inFlight)
+    _ = perch_curl_multi_long(multi, CURLMOPT_MAXCONNECTS, configuration.inFlight)
+  }
+
+  private var now: Int64 { Int64(configuration.clock.monotonicNanoseconds() / 1_000_000) }
+
+  func run() {
+    while takeInbox() {
+      let nextStart = startAllowed()
+      var stillRunning: Int32 = 0
+      curl_multi_perform(multi, &stillRunning)
+      endCompleted()
+      let nextDeadline = endSilent()
+      if startCouldGoOn { continue }
+      let wait = min(nextStart, nextDeadline) - now
+      curl_multi_poll(multi, nil, 0, Int32(max(0, min(wait, 60_000))), nil)
+    }
+    endAll()
+  }
+
+  private var startCouldGoOn = false
+
+  private func takeInbox() -> Bool {
+    let taken = inbox.withLock { inbox in
+      defer {
+        inbox.arrived = []
+        inbox.canceled = []
+      }
+      return inbox
+    }
+    for transfer in taken.arrived { queue.add(transfer, transfer.request.importance) }
+    queue.pause(until: taken.pauseUntil)
+    for id in taken.canceled { cancel(id) }
+    return !taken.isClosing
+  }
+
+  private func cancel(_ id: UInt64) {
+    if let waiting = queue.remove(where: { $0.id == id }) {
+      waiting.end(.failure(TransportFailure(kind: .canceled, mayHaveArrived: false, reason: "canceled")))
+    } else if let transfer = running[id] {
+      let failure = TransportFailure(kind: .canceled, mayHaveArrived: transfer.mayHaveArrived, reason: "canceled")
+      detach(transfer)
+      transfer.end(.failure(failure))
+    }
+  }
+
+  /// Starts what may start; answers when to look again.
+  private func startAllowed() -> Int64 {
+    var started = 0
+    defer { note(started) }
+    startCouldGoOn = false
+    while true {
+      switch queue.next(now: now) {
+      case .idle: return .max
+      case .wait(let until): return until
+      case .start(let transfer):
+        started += 1
+        guard let easy = transfer.prepare(configuration, now: now),
+          curl_multi_add_handle(multi, easy) == CURLM_OK
+        else {
+          queue.finished(transfer.request.importance)
+          transfer.end(
+            .failure(TransportFailure(kind: .broken, mayHaveArrived: false, reason: "out of memory")))
+          continue
+        }
+        running[transfer.id] = transfer
+      }
+    }
+  }
+
+  private func note(_ started: Int) {
+    let isWaiting = queue.hasForegroundWaiting
+    inbox.withLock { inbox in
+      inbox.started += started
+      inbox.isForegroundWaiting = isWaiting
+    }
+  }
+
+  private func endCompleted() {
+    var left: Int32 = 0
+    while let message = curl_multi_info_read(multi, &left) {
+      guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
+      let code = perch_curl_message_result(message)
+      var owner: UnsafeMutableRawPointer?
+      _ = perch_curl_owner(easy, &owner)
+      guard let owner else { continue }
+      let transfer = Unmanaged<Transfer>.fromOpaque(owner).takeUnretainedValue()
+      detach(transfer)
+      transfer.complete(code)
+    }
+  }
+
+  /// Ends transfers whose first byte is overdue; answers when the next one would be.
+  private func endSilent() -> Int64 {
+    let now = now
+    var next = Int64.max
+    for transfer in running.values where !transfer.hasFirstByte {
+      guard transfer.firstByteDeadline <= now else {
+        next = min(next, transfer.firstByteDeadline)
+        continue
+      }
+      let failure = TransportFailure(
+        kind: .silent, mayHaveArrived: transfer.mayHaveArrived, reason: "no answer in time")
+      detach(transfer)
+      transfer.end(.failure(failure))
+    }
+    return next
+  }
+
+  private func detach(_ transfer: Transfer) {
+    if let easy = transfer.easy { curl_multi_remove_handle(multi, easy) }
+    running[transfer.id] = nil
+    queue.finished(transfer.request.importance)
+    startCouldGoOn = queue.count > 0
+  }
+
+  private func endAll() {
+    for transfer in queue.removeAll() { transfer.end(.failure(TransferLoop.closedFailure)) }
+    for transfer in Array(running.values) {
+      let failure = TransportFailure(
+        kind: .closed, mayHaveArrived: transfer.mayHaveArrived, reason: "the service is stopping")
+      detach(transfer)
+      transfer.end(.failure(failure))
+    }
+    let late = inbox.withLock { inbox in
+      defer { inbox.arrived = [] }
+      return inbox.arrived
+    }
+    for transfer in late { transfer.end(.failure(TransferLoop.closedFailure)) }
+  }
+}

@@ -1,0 +1,59 @@
+/// Why the upstream did not do what was asked; each case knows what comes next (B35, B40).
+package enum UpstreamError: Error, Equatable, CustomStringConvertible {
+  /// It understood and refused: repeating changes nothing.
+  case rejection(code: Int, message: String)
+  /// It wants silence for that many ms.
+  case rateLimited(milliseconds: Int64)
+  /// It refuses Perch's own key: the link's fault, nobody's request.
+  case unauthorized
+  /// No answer. `mayHaveArrived` makes a write uncertain (B39).
+  case unreachable(reason: String, mayHaveArrived: Bool)
+  /// An answer that is none: 5xx, HTML, cut or undecodable text. A write is uncertain then.
+  case unusable(reason: String)
+  /// Given up from this side.
+  case canceled
+
+  /// The upstream says that there is no such thing.
+  package var isNotFound: Bool {
+    if case .rejection(code: 400201, _) = self { return true }
+    return false
+  }
+
+  /// The upstream says that the user asked about is gone, deactivated or revoked (B5).
+  package var deniesUser: Bool {
+    if case .rejection(let code, _) = self { return [400201, 400300, 400301, 400302, 400310].contains(code) }
+    return false
+  }
+
+  /// The upstream does not offer this to Perch's key (B32).
+  package var deniesCapability: Bool {
+    if case .rejection(let code, _) = self { return [400108, 400930, 403].contains(code) }
+    return false
+  }
+
+  /// A changelog's place is not known any more: refused as a value, expired, or out of range (B31).
+  package var deniesToken: Bool {
+    if case .rejection(let code, _) = self { return [400109, 400111, 400113, 400201].contains(code) }
+    return false
+  }
+
+  /// Whether the same read is worth repeating later.
+  package var isTransient: Bool {
+    switch self {
+    case .rejection, .canceled: false
+    case .rateLimited, .unauthorized, .unreachable, .unusable: true
+    }
+  }
+
+  /// For the log.
+  package var description: String {
+    switch self {
+    case .rejection(let code, let message): "rejected with \(code): \(message)"
+    case .rateLimited(let milliseconds): "rate limited for \(milliseconds) ms"
+    case .unauthorized: "the key is refused"
+    case .unreachable(let reason, _): "unreachable, \(reason)"
+    case .unusable(let reason): "an unusable answer, \(reason)"
+    case .canceled: "canceled"
+    }
+  }
+}
