@@ -33,7 +33,9 @@ package struct RequestQueue<Entry> {
   package var hasForegroundWaiting: Bool { !lanes[Importance.foreground.rawValue].isEmpty }
 
   /// Adds a request at the end of its lane.
-  package mutating func add(_ entry: Entry, _ importance: Importance) { lanes[importance.rawValue].append(entry) }
+  package mutating func add(_ entry: Entry, _ importance: Importance) {
+    lanes[importance.rawValue].append(entry)
+  }
 
   /// Takes out the waiting request that matches, if it still waits.
   package mutating func remove(where matches: (Entry) -> Bool) -> Entry? {
@@ -60,7 +62,9 @@ package struct RequestQueue<Entry> {
 
   /// What to do at `now`; a request that is started counts as in flight from now on.
   package mutating func next(now: Int64) -> Decision {
-    guard inFlight < limit, let lane = lanes.indices.first(where: { !lanes[$0].isEmpty }) else { return .idle }
+    guard inFlight < limit, let lane = lanes.indices.first(where: { !lanes[$0].isEmpty }) else {
+      return .idle
+    }
     let isBackground = lane == Importance.background.rawValue
     if isBackground && limit > 1 && backgroundInFlight >= limit - 1 { return .idle }
     guard now >= pausedUntil else { return .wait(until: pausedUntil) }

@@ -19,7 +19,8 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   private(set) var firstByteDeadline: Int64 = .max
 
   init(
-    id: UInt64, request: HTTPRequest, finish: @escaping @Sendable (Result<HTTPResponse, TransportFailure>) -> Void
+    id: UInt64, request: HTTPRequest,
+    finish: @escaping @Sendable (Result<HTTPResponse, TransportFailure>) -> Void
   ) {
     self.id = id
     self.request = request
@@ -141,7 +142,8 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   private func failure(_ code: CURLcode) -> TransportFailure {
     let kind: TransportFailure.Kind =
       switch code {
-      case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT, CURLE_SSL_CONNECT_ERROR,
+      case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
+        CURLE_SSL_CONNECT_ERROR,
         CURLE_PEER_FAILED_VERIFICATION, CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:
         .connect
       case CURLE_OPERATION_TIMEDOUT: mayHaveArrived ? .timeout : .connect
@@ -149,7 +151,8 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
       }
     return TransportFailure(
       kind: kind, mayHaveArrived: kind != .connect && mayHaveArrived,
-      reason: isTooLarge ? "the answer is larger than \(limit) bytes" : String(cString: curl_easy_strerror(code)))
+      reason: isTooLarge
+        ? "the answer is larger than \(limit) bytes" : String(cString: curl_easy_strerror(code)))
   }
 
   /// Whether curl sent anything.

@@ -24,7 +24,8 @@ final class TransferLoop {
     configuration = handover.configuration
     inbox = handover.inbox
     queue = RequestQueue(
-      limit: configuration.inFlight, bucket: TokenBucket(rate: configuration.rate, burst: configuration.burst))
+      limit: configuration.inFlight, bucket: TokenBucket(rate: configuration.rate, burst: configuration.burst)
+    )
     _ = perch_curl_multi_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.inFlight)
     _ = perch_curl_multi_long(multi, CURLMOPT_MAXCONNECTS, configuration.inFlight)
   }
@@ -65,7 +66,8 @@ final class TransferLoop {
     if let waiting = queue.remove(where: { $0.id == id }) {
       waiting.end(.failure(TransportFailure(kind: .canceled, mayHaveArrived: false, reason: "canceled")))
     } else if let transfer = running[id] {
-      let failure = TransportFailure(kind: .canceled, mayHaveArrived: transfer.mayHaveArrived, reason: "canceled")
+      let failure = TransportFailure(
+        kind: .canceled, mayHaveArrived: transfer.mayHaveArrived, reason: "canceled")
       detach(transfer)
       transfer.end(.failure(failure))
     }

@@ -1,0 +1,74 @@
+import Glibc
+import Platform
+
+/// A socket that answers each connection with what a script says, for the transport's tests.
+final class RawServer: Sendable {
+  /// What happens on a connection, given the request's bytes.
+  enum Answer: Sendable {
+    case text(String)
+    /// Accept, read, and never answer.
+    case silence
+    /// Close without a word.
+    case hangUp
+  }
+
+  let port: Int
+  private let listener: Int32
+  private let open = Guarded<[Int32]>([])
+  let requests = Guarded<[String]>([])
+
+  init(_ answer: @escaping @Sendable (String) -> Answer) {
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
+        _ = bind(socket, raw, length)
+        getsockname(socket, raw, &length)
+      }
+    }
+    listen(socket, 64)
+    listener = socket
+    port = Int(UInt16(bigEndian: address.sin_port))
+    _ = Thread("raw-accept") { [self] in
+      while true {
+        let peer = accept(listener, nil, nil)
+        guard peer >= 0 else { return }
+        open.withLock { $0.append(peer) }
+        _ = Thread("raw-peer") { [self] in serve(peer, answer) }
+      }
+    }
+  }
+
+  private func serve(_ peer: Int32, _ answer: (String) -> Answer) {
+    var bytes = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = recv(peer, &bytes, bytes.count, 0)
+      guard count > 0 else { break }
+      let request = String(decoding: bytes[..<count], as: UTF8.self)
+      requests.withLock { $0.append(request) }
+      switch answer(request) {
+      case .silence: continue
+      case .hangUp:
+        shutdown(peer, Int32(SHUT_RDWR))
+        return
+      case .text(let text):
+        _ = Array(text.utf8).withUnsafeBytes { send(peer, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      }
+    }
+  }
+
+  var connectionCount: Int { open.withLock { $0.count } }
+
+  func close() {
+    shutdown(listener, Int32(SHUT_RDWR))
+    Glibc.close(listener)
+    for peer in open.withLock({ $0 }) { shutdown(peer, Int32(SHUT_RDWR)) }
+  }
+
+  static func ok(_ body: String, headers: String = "") -> Answer {
+    .text("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\(headers)\r\n\(body)")
+  }
+}
