@@ -16,7 +16,8 @@ let package = Package(
     .target(name: "Platform"),
     .target(name: "JSON", dependencies: ["CSimdjson", "Platform"]),
     .target(name: "SQLite", dependencies: ["CSQLite", "Platform"]),
-    .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "Platform"]),
+    .target(name: "CMicroHTTPDRefusals", linkerSettings: [.linkedLibrary("microhttpd")]),
+    .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "CMicroHTTPDRefusals", "Platform"]),
 
     // Perch.
     .target(name: "ChatModel"),
@@ -40,7 +41,7 @@ let package = Package(
     .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
-    .testTarget(name: "MicroHTTPTests", dependencies: ["MicroHTTP"]),
+    .testTarget(name: "MicroHTTPTests", dependencies: ["MicroHTTP", "Platform"]),
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),
     .testTarget(name: "ChatCacheTests", dependencies: ["ChatCache"]),
     .testTarget(name: "ChatCollectionsTests", dependencies: ["ChatCollections", "ChatCache"]),

@@ -1,0 +1,157 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+
+/// Server-sent events on one connection: a position and a waiter, not a buffer.
+///
+/// Whenever the client has taken what it was sent, `produce` is asked for what comes next. It appends events and
+/// returns `.more`, or appends nothing and returns `.wait` to be parked until the waiter is woken, or `.end`. A comment
+/// goes out when nothing else did for some time, so that proxies and clients know that the stream lives. A client that
+/// does not take a batch in time is cut off; it comes back with the cursor it has.
+package struct EventStream {
+  /// What `produce` made.
+  package enum Step: Sendable {
+    /// There may be more at once.
+    case more
+    /// Nothing until the waiter is woken.
+    case wait
+    /// The stream is over once this is sent.
+    case end
+  }
+
+  let waiter: Waiter
+  let produce: (inout ByteBuffer) throws -> Step
+  let ended: () -> Void
+
+  /// A stream woken by `waiter`. `produce` runs on the connection's worker thread, `ended` once when the connection
+  /// or the stream is over.
+  package init(
+    _ waiter: Waiter, produce: @escaping (inout ByteBuffer) throws -> Step, ended: @escaping () -> Void = {}
+  ) {
+    self.waiter = waiter
+    self.produce = produce
+    self.ended = ended
+  }
+
+  /// What libmicrohttpd pulls from, block by block.
+  final class Reader {
+    private let stream: EventStream
+    private var batch = ByteBuffer(capacity: 64)
+    private var taken = 0
+    private var isEnding = false
+    /// Set when the response is queued; used on the connection's worker thread alone.
+    weak var request: Request?
+    /// Bytes handed over so far, for the access log.
+    private(set) var sent = 0
+
+    init(_ stream: EventStream) {
+      self.stream = stream
+      batch.append(":\n\n")
+    }
+
+    deinit { stream.ended() }
+
+    /// Fills the next block. 0 only after the connection was suspended.
+    func read(into block: UnsafeMutablePointer<CChar>, room: Int) -> Int {
+      guard let request, let connection = request.connection else { return Reader.endOfStream }
+      let server = request.server
+      while taken == batch.count {
+        if isEnding { return Reader.endOfStream }
+        batch.truncate(to: 0)
+        taken = 0
+        if !fill(server) { return Reader.endOfStream }
+        if !batch.bytes.isEmpty {
+          let stall = server.configuration.limits.streamStallSeconds
+          server.lot.setDeadline(request.link, server.lot.tick(at: server.lot.now(), plusSeconds: stall))
+          break
+        }
+        if isEnding { continue }
+        let beat = server.configuration.limits.heartbeatSeconds * 1000
+        switch server.lot.park(stream.waiter, connection, request.link, milliseconds: beat) {
+        case nil: return 0
+        case .shutdown, .hungUp: return Reader.endOfStream
+        case .woken, .deadline: continue
+        }
+      }
+      let count = min(room, batch.count - taken)
+      memcpy(block, batch.base + taken, count)
+      taken += count
+      sent += count
+      request.sentBytes = sent
+      return count
+    }
+
+    /// Asks for the next batch, or notes why there is none. False ends the stream.
+    private func fill(_ server: Server) -> Bool {
+      switch server.lot.takeReason(stream.waiter) {
+      case .shutdown, .hungUp: return false
+      case .deadline: batch.append(":\n\n")
+      case .woken, nil: break
+      }
+      if server.isStopping { return false }
+      server.lot.clear(stream.waiter)
+      do {
+        while batch.count < server.configuration.limits.streamBatchBytes {
+          switch try stream.produce(&batch) {
+          case .more: continue
+          case .wait: return true
+          case .end:
+            isEnding = true
+            return true
+          }
+        }
+        return true
+      } catch {
+        Log.line(.error, "stream_failed", ["error": .text("\(error)")])
+        return false
+      }
+    }
+
+    private static let endOfStream = -1
+  }
+}
+
+extension Response {
+  /// A stream of server-sent events.
+  package static func events(_ stream: EventStream, blockBytes: Int = 1024) -> Response {
+    let reader = EventStream.Reader(stream)
+    let handle = MHD_create_response_from_callback(
+      UInt64.max, blockBytes, readStream, Unmanaged.passRetained(reader).toOpaque(), freeStream)
+    guard let handle else { preconditionFailure("out of memory") }
+    let response = Response(status: 200, handle: handle, byteCount: 0, content: .stream(reader))
+    response.add("Content-Type", "text/event-stream")
+    response.add("Cache-Control", "no-store")
+    response.add("X-Accel-Buffering", "no")
+    return response
+  }
+}
+
+extension ByteBuffer {
+  /// Appends one server-sent event; `data` must not hold line ends (JSON does not).
+  package mutating func append(
+    event name: StaticString, id: UnsafeRawBufferPointer?, data: UnsafeRawBufferPointer
+  ) {
+    if let id {
+      append("id: ")
+      append(id)
+      append("\n")
+    }
+    if name.utf8CodeUnitCount > 0 {
+      append("event: ")
+      append(name)
+      append("\n")
+    }
+    append("data: ")
+    append(data)
+    append("\n\n")
+  }
+}
+
+private let readStream: MHD_ContentReaderCallback = { context, _, block, room in
+  guard let context, let block else { return -1 }
+  return Unmanaged<EventStream.Reader>.fromOpaque(context).takeUnretainedValue().read(into: block, room: room)
+}
+
+private let freeStream: MHD_ContentReaderFreeCallback = { context in
+  if let context { Unmanaged<EventStream.Reader>.fromOpaque(context).release() }
+}

@@ -1,0 +1,56 @@
+import CMicroHTTPD
+import Glibc
+
+/// An epoll of our own over parked sockets: libmicrohttpd does not look at a suspended connection, so it would never
+/// notice that the client left.
+///
+/// Each socket is armed for one notice (`EPOLLONESHOT`) when it parks. A notice that comes when the request is no
+/// longer parked is passed over by whoever gets it; the generation tells a reused descriptor from the one that was meant.
+final class HangUpWatch: Sendable {
+  private let queue: Int32
+  private let stopper: Int32
+  private static let stopMark = UInt64.max
+
+  init() throws(ServerError) {
+    queue = epoll_create1(Int32(EPOLL_CLOEXEC))
+    stopper = eventfd(0, Int32(EFD_CLOEXEC))
+    guard queue >= 0, stopper >= 0 else {
+      throw ServerError(detail: "no descriptors left for watching connections")
+    }
+    var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: HangUpWatch.stopMark))
+    epoll_ctl(queue, EPOLL_CTL_ADD, stopper, &event)
+  }
+
+  deinit {
+    close(queue)
+    close(stopper)
+  }
+
+  /// Under the lot's lock.
+  func arm(_ link: Link) {
+    let mark = UInt64(link.generation) << 32 | UInt64(UInt32(bitPattern: link.socket))
+    var event = epoll_event(
+      events: EPOLLRDHUP.rawValue | EPOLLONESHOT.rawValue, data: epoll_data_t(u64: mark))
+    epoll_ctl(queue, link.isWatched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, link.socket, &event)
+    link.isWatched = true
+  }
+
+  /// Calls `notice` for each client that left, until `stop`.
+  func run(_ notice: (_ socket: Int32, _ generation: UInt32) -> Void) {
+    withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 256) { events in
+      while true {
+        let count = epoll_wait(queue, events.baseAddress!, 256, -1)
+        for index in 0..<max(0, Int(count)) {
+          let mark = events[index].data.u64
+          if mark == HangUpWatch.stopMark { return }
+          notice(Int32(truncatingIfNeeded: mark), UInt32(truncatingIfNeeded: mark >> 32))
+        }
+      }
+    }
+  }
+
+  func stop() {
+    var one: UInt64 = 1
+    write(stopper, &one, 8)
+  }
+}

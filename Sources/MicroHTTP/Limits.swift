@@ -1,0 +1,40 @@
+/// Every limit of the HTTP layer, with its unit in its name.
+package struct Limits: Sendable {
+  /// Bytes of libmicrohttpd's pool per connection: request head, header index and response head share it.
+  package var connectionMemoryBytes = 8192
+  /// Bytes of all request header names and values together; more is a 431.
+  package var headerBytes = 6144
+  /// Bytes of a request body on a route that takes none; they are read and thrown away, more is a 413.
+  package var ignoredBodyBytes = 65_536
+  /// Bytes beyond a route's limit that are still read, so that the 413 reaches a client that streams its body.
+  package var overrunBytes = 1_048_576
+  /// Parts of one multipart body.
+  package var multipartParts = 16
+  /// Bytes of the headers of one part of a multipart body.
+  package var multipartHeaderBytes = 4096
+  /// Bytes of a multipart part that is a plain field, kept in memory.
+  package var multipartFieldBytes = 262_144
+  /// Connections at once; further ones wait in the backlog.
+  package var connections = 24_000
+  /// Connections that the kernel holds until they are accepted.
+  package var backlog = 4096
+  /// Seconds from the accepted connection, or the end of its idle time, to the end of a request's head.
+  package var headSeconds = 10
+  /// Seconds from the end of the head to the end of the body.
+  package var bodySeconds = 60
+  /// Seconds without a byte in either direction until a connection is closed.
+  package var idleSeconds = 60
+  /// Seconds in which an answer must have been taken by the client.
+  package var sendSeconds = 300
+  /// Seconds between two comments that keep an event stream alive.
+  package var heartbeatSeconds = 15
+  /// Seconds in which the reader of an event stream must take what it was sent.
+  package var streamStallSeconds = 30
+  /// Bytes that an event stream may produce before the reader has taken them.
+  package var streamBatchBytes = 1_048_576
+  /// Bytes of one block of an event stream.
+  package var streamBlockBytes = 1024
+
+  /// The limits of the contract.
+  package init() {}
+}

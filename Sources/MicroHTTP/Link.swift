@@ -1,0 +1,30 @@
+import Glibc
+import Synchronization
+
+/// One connection for as long as its socket is open: its place in the deadline wheel, who is parked on it, and what
+/// handlers remembered about it.
+final class Link: @unchecked Sendable {  // because the wheel's fields are only touched under the lot's lock
+  let socket: Int32
+  let generation: UInt32
+  unowned let server: Server
+  /// What handlers remembered; touched by the connection's worker thread alone.
+  var attachment: AnyObject?
+
+  /// The tick at which the connection is out of time, `noDeadline` for never. Workers store it without the lock.
+  let deadline = Atomic<UInt32>(Link.noDeadline)
+  /// The tick at which the wheel looks at this link next; never later than `deadline`, often earlier.
+  let visit = Atomic<UInt32>(0)
+  static let noDeadline = UInt32.max
+
+  // Under the lot's lock.
+  unowned(unsafe) var next: Link?
+  unowned(unsafe) var previous: Link?
+  var parked: Waiter?
+  var isWatched = false
+
+  init(socket: Int32, generation: UInt32, server: Server) {
+    self.socket = socket
+    self.generation = generation
+    self.server = server
+  }
+}

@@ -1,0 +1,259 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+
+/// One part of a multipart form.
+package struct MultipartPart: Sendable {
+  /// The field's name.
+  package let name: String
+  /// The client's name for the file; nil for a plain field.
+  package let fileName: String?
+  /// The media type given; nil when none was.
+  package let contentType: String?
+  /// The bytes of a plain field.
+  package let value: [UInt8]
+  /// The file the bytes were streamed into; whoever keeps it renames it, otherwise it goes with the request.
+  package let path: String?
+  /// Bytes of the part.
+  package let byteCount: Int
+}
+
+/// `multipart/form-data` (RFC 7578), streamed: the body is cut at `CRLF--boundary`, each part's headers are read, files
+/// are written as they come and plain fields kept in memory.
+///
+/// The bytes are searched in a window that always keeps the last boundary's length back, so that a boundary cut in
+/// two by the network is still found. After a fault the rest is passed over and the fault reported at the end.
+final class Multipart {
+  private enum State { case preamble, headers, content, epilogue }
+
+  let limit: Int
+  private(set) var count = 0
+  private(set) var parts: [MultipartPart] = []
+  private let limits: Limits
+  private let directory: String
+  private let delimiter: [UInt8]
+  private var window = ByteBuffer(capacity: 8192)
+  private var state = State.preamble
+  private var fault: Problem?
+  private var isStarted = false
+
+  private var name = ""
+  private var fileName: String?
+  private var contentType: String?
+  private var field: [UInt8] = []
+  private var file: Int32 = -1
+  private var path: String?
+  private var partBytes = 0
+
+  init(boundary: [UInt8], limit: Int, limits: Limits, directory: String) {
+    delimiter = Array("\r\n--".utf8) + boundary
+    self.limit = limit
+    self.limits = limits
+    self.directory = directory
+    // The first boundary has no line before it; this makes it look like the others.
+    window.append("\r\n")
+  }
+
+  deinit {
+    if file >= 0 { close(file) }
+    if let path { unlink(path) }
+    for part in parts { if let path = part.path { unlink(path) } }
+  }
+
+  /// The boundary of a multipart/form-data content type.
+  static func boundary(of header: UnsafeRawBufferPointer?) -> [UInt8]? {
+    guard let header else { return nil }
+    let type = String(decoding: header, as: UTF8.self)
+    guard type.lowercased().hasPrefix("multipart/form-data"),
+      let boundary = HeaderParameters.value("boundary", in: type), (1...70).contains(boundary.utf8.count)
+    else { return nil }
+    return Array(boundary.utf8)
+  }
+
+  func take(_ bytes: UnsafeRawBufferPointer) {
+    count += bytes.count
+    guard fault == nil, count <= limit else { return }
+    window.append(bytes)
+    do throws(Problem) {
+      while try step() {}
+    } catch {
+      fault = error
+    }
+  }
+
+  /// What is wrong now that the body is whole.
+  func finish() -> Problem? {
+    if let fault { return fault }
+    return state == .epilogue ? nil : .multipart("the last boundary is missing")
+  }
+
+  /// One move; false when more bytes are needed.
+  private func step() throws(Problem) -> Bool {
+    switch state {
+    case .preamble, .content: try stepContent()
+    case .headers: try stepHeaders()
+    case .epilogue: drop(window.count)
+    }
+  }
+
+  private func drop(_ length: Int) -> Bool {
+    let rest = window.count - length
+    memmove(window.base, window.base + length, rest)
+    window.truncate(to: rest)
+    return false
+  }
+
+  private func stepContent() throws(Problem) -> Bool {
+    guard let place = find(delimiter) else {
+      let safe = window.count - delimiter.count
+      if safe > 0 {
+        try write(safe)
+        _ = drop(safe)
+      }
+      return false
+    }
+    // The two bytes after the boundary say whether another part follows.
+    guard window.count >= place + delimiter.count + 2 else { return false }
+    try write(place)
+    if state == .content { endPart() }
+    let first = window.bytes[place + delimiter.count]
+    let second = window.bytes[place + delimiter.count + 1]
+    _ = drop(place + delimiter.count + 2)
+    switch (first, second) {
+    case (0x2D, 0x2D): state = .epilogue
+    case (0x0D, 0x0A): state = .headers
+    default: throw .multipart("a boundary is followed by neither a line end nor two hyphens")
+    }
+    return true
+  }
+
+  private func stepHeaders() throws(Problem) -> Bool {
+    guard let end = find([0x0D, 0x0A, 0x0D, 0x0A]) else {
+      if window.count > limits.multipartHeaderBytes { throw .multipart("a part's headers are too long") }
+      return false
+    }
+    if end > limits.multipartHeaderBytes { throw .multipart("a part's headers are too long") }
+    let head = String(decoding: UnsafeRawBufferPointer(rebasing: window.bytes[..<end]), as: UTF8.self)
+    _ = drop(end + 4)
+    try startPart(head)
+    state = .content
+    return true
+  }
+
+  private func find(_ needle: [UInt8]) -> Int? {
+    guard let found = memmem(window.base, window.count, needle, needle.count) else { return nil }
+    return found - window.base
+  }
+
+  // MARK: - Parts
+
+  private func startPart(_ head: String) throws(Problem) {
+    if parts.count >= limits.multipartParts {
+      throw .multipart("send at most \(limits.multipartParts) parts")
+    }
+    name = ""
+    fileName = nil
+    contentType = nil
+    field = []
+    partBytes = 0
+    for line in head.split(separator: "\r\n") {
+      let name = line.prefix { $0 != ":" }.lowercased()
+      let value = String(line.dropFirst(name.utf8.count + 1).drop { $0 == " " })
+      if name == "content-type" { contentType = value }
+      guard name == "content-disposition" else { continue }
+      self.name = HeaderParameters.value("name", in: value) ?? ""
+      fileName = HeaderParameters.value("filename", in: value)
+    }
+    if name.isEmpty { throw .multipart("each part needs a Content-Disposition with a name") }
+    if fileName != nil { try openFile() }
+  }
+
+  private func openFile() throws(Problem) {
+    var template = Array("\(directory)/upload-XXXXXX".utf8CString)
+    file = mkstemp(&template)
+    guard file >= 0 else {
+      throw Problem(507, "upload_not_stored", detail: "the server cannot store the file; try again later")
+    }
+    _ = fcntl(file, F_SETFD, FD_CLOEXEC)
+    path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+  }
+
+  private func write(_ length: Int) throws(Problem) {
+    guard state == .content else { return }
+    partBytes += length
+    guard file >= 0 else {
+      if partBytes > limits.multipartFieldBytes { throw .tooLarge(limit: limits.multipartFieldBytes) }
+      field.append(contentsOf: UnsafeRawBufferPointer(rebasing: window.bytes[..<length]))
+      return
+    }
+    var done = 0
+    while done < length {
+      let wrote = Glibc.write(file, window.base + done, length - done)
+      guard wrote > 0 else {
+        throw Problem(507, "upload_not_stored", detail: "the server cannot store the file; try again later")
+      }
+      done += wrote
+    }
+  }
+
+  private func endPart() {
+    if file >= 0 { close(file) }
+    parts.append(
+      MultipartPart(
+        name: name, fileName: fileName, contentType: contentType, value: field, path: path,
+        byteCount: partBytes))
+    file = -1
+    path = nil
+    field = []
+  }
+}
+
+extension Problem {
+  static func multipart(_ detail: String) -> Problem {
+    Problem(400, "malformed_multipart", detail: detail)
+  }
+}
+
+/// `; name=value; name="value"` behind a header's main value.
+enum HeaderParameters {
+  /// The value of `name`, without its quotes and backslashes.
+  static func value(_ name: String, in header: String) -> String? {
+    var rest = header.utf8.drop { $0 != UInt8(ascii: ";") }
+    while rest.popFirst() != nil {
+      rest = rest.drop { $0 == 0x20 || $0 == 0x09 }
+      let key = rest.prefix { $0 != UInt8(ascii: "=") && $0 != UInt8(ascii: ";") }
+      rest = rest.dropFirst(key.count)
+      guard rest.first == UInt8(ascii: "=") else { continue }
+      rest = rest.dropFirst()
+      let value = read(&rest)
+      if Substring(key).lowercased().trimmingSpaces == name { return value }
+      rest = rest.drop { $0 != UInt8(ascii: ";") }
+    }
+    return nil
+  }
+
+  private static func read(_ rest: inout Substring.UTF8View.SubSequence) -> String {
+    var bytes: [UInt8] = []
+    guard rest.first == UInt8(ascii: "\"") else {
+      let token = rest.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 }
+      rest = rest.dropFirst(token.count)
+      return String(decoding: token, as: UTF8.self)
+    }
+    rest = rest.dropFirst()
+    while let byte = rest.popFirst(), byte != UInt8(ascii: "\"") {
+      if byte == UInt8(ascii: "\\"), let escaped = rest.first, escaped == 0x22 || escaped == 0x5C {
+        bytes.append(escaped)
+        rest = rest.dropFirst()
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension String {
+  fileprivate var trimmingSpaces: String {
+    String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+  }
+}

@@ -1,0 +1,268 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+import Synchronization
+
+/// All connections of a server, the deadline wheel over them, and the suspended ones among them.
+///
+/// One lock guards the states of all waiters. Parking suspends the connection and publishes that under the lock;
+/// waking resumes it under the same lock; so a wake finds a waiter either not yet parked, and leaves a note, or
+/// parked, and resumes it, and never falls between. Exactly one of wake, deadline, hang-up and shutdown resumes.
+///
+/// The wheel has a slot per tick. A worker that sets a later deadline only stores it: the wheel visits the link at the
+/// old time, sees the new one and moves it on. Only an earlier deadline takes the lock. Both sides store their own
+/// field before they read the other's, so one of them always sees the change.
+final class ParkingLot: @unchecked Sendable {  // because everything mutable is under `state`'s lock or atomic
+  static let tickNanoseconds: UInt64 = 50_000_000
+  private static let slotCount = 1024
+
+  private struct State {
+    var slots: UnsafeMutablePointer<Unmanaged<Link>?>
+    var bySocket: [Unmanaged<Link>?] = []
+    var connections = 0
+    var parked = 0
+    var tick: UInt32
+    var isStopping = false
+    var isClosed = false
+    var generation: UInt32 = 0
+  }
+
+  private let state: Watched<State>
+  private let clock: Clock
+  private let watch: HangUpWatch
+  private let start: UInt64
+
+  init(clock: Clock) throws(ServerError) {
+    self.clock = clock
+    start = clock.monotonicNanoseconds()
+    watch = try HangUpWatch()
+    let slots = UnsafeMutablePointer<Unmanaged<Link>?>.allocate(capacity: ParkingLot.slotCount)
+    slots.initialize(repeating: nil, count: ParkingLot.slotCount)
+    state = Watched(State(slots: slots, tick: 0))
+  }
+
+  deinit { state.read { $0.slots.deallocate() } }
+
+  /// The tick of a monotonic moment, `seconds` later.
+  func tick(at nanoseconds: UInt64, plusSeconds seconds: Int = 0) -> UInt32 {
+    UInt32(truncatingIfNeeded: (nanoseconds &- start) / ParkingLot.tickNanoseconds)
+      + UInt32(seconds * Int(1_000_000_000 / ParkingLot.tickNanoseconds))
+  }
+
+  func now() -> UInt64 { clock.monotonicNanoseconds() }
+
+  // MARK: - Connections
+
+  /// A new connection; the wheel starts with the first.
+  func open(socket: Int32, server: Server, headSeconds: Int) -> Unmanaged<Link> {
+    let deadline = tick(at: now(), plusSeconds: headSeconds)
+    return state.update { state in
+      state.generation &+= 1
+      let link = Link(socket: socket, generation: state.generation, server: server)
+      let unmanaged = Unmanaged.passRetained(link)
+      while state.bySocket.count <= Int(socket) { state.bySocket.append(nil) }
+      state.bySocket[Int(socket)] = unmanaged
+      state.connections += 1
+      link.deadline.store(deadline, ordering: .sequentiallyConsistent)
+      insert(link, &state)
+      return unmanaged
+    }
+  }
+
+  /// The connection's socket is about to be closed.
+  func close(_ link: Unmanaged<Link>) {
+    state.read { state in
+      let object = link.takeUnretainedValue()
+      remove(object, &state)
+      state.bySocket[Int(object.socket)] = nil
+      state.connections -= 1
+    }
+    link.release()
+  }
+
+  var counts: (connections: Int, parked: Int) { state.read { ($0.connections, $0.parked) } }
+
+  // MARK: - Deadlines
+
+  /// The connection has until `tick`.
+  func setDeadline(_ link: Link, _ tick: UInt32) {
+    link.deadline.store(tick, ordering: .sequentiallyConsistent)
+    if link.visit.load(ordering: .sequentiallyConsistent) > tick {
+      state.read { state in reschedule(link, &state) }
+    }
+  }
+
+  private func reschedule(_ link: Link, _ state: inout State) {
+    remove(link, &state)
+    insert(link, &state)
+  }
+
+  private func insert(_ link: Link, _ state: inout State) {
+    while true {
+      let furthest = state.tick + UInt32(ParkingLot.slotCount - 1)
+      let visit = max(min(link.deadline.load(ordering: .sequentiallyConsistent), furthest), state.tick + 1)
+      link.visit.store(visit, ordering: .sequentiallyConsistent)
+      guard link.deadline.load(ordering: .sequentiallyConsistent) < visit, visit > state.tick + 1 else {
+        let slot = Int(visit) % ParkingLot.slotCount
+        let first = state.slots[slot]?.takeUnretainedValue()
+        link.next = first
+        link.previous = nil
+        first?.previous = link
+        state.slots[slot] = Unmanaged.passUnretained(link)
+        return
+      }
+    }
+  }
+
+  private func remove(_ link: Link, _ state: inout State) {
+    let next = link.next
+    next?.previous = link.previous
+    if let previous = link.previous {
+      previous.next = next
+    } else {
+      let slot = Int(link.visit.load(ordering: .relaxed)) % ParkingLot.slotCount
+      state.slots[slot] = next.map(Unmanaged.passUnretained)
+    }
+    link.next = nil
+    link.previous = nil
+  }
+
+  /// Runs the wheel until `close`; sleeps while there is no connection.
+  func runWheel() {
+    while true {
+      let isClosed = state.wait { $0.isClosed ? true : $0.connections > 0 ? false : nil }
+      if isClosed == true { return }
+      usleep(UInt32(ParkingLot.tickNanoseconds / 1000))
+      let current = tick(at: now())
+      state.read { state in
+        while state.tick < current {
+          state.tick += 1
+          visitSlot(&state)
+        }
+      }
+    }
+  }
+
+  private func visitSlot(_ state: inout State) {
+    let slot = Int(state.tick) % ParkingLot.slotCount
+    var visited = state.slots[slot]?.takeUnretainedValue()
+    state.slots[slot] = nil
+    while let link = visited {
+      visited = link.next
+      if link.deadline.load(ordering: .sequentiallyConsistent) <= state.tick { expire(link, &state) }
+      insert(link, &state)
+    }
+  }
+
+  private func expire(_ link: Link, _ state: inout State) {
+    link.deadline.store(Link.noDeadline, ordering: .sequentiallyConsistent)
+    if let waiter = link.parked {
+      resume(waiter, .deadline, &state)
+    } else {
+      shutdown(link.socket, Int32(SHUT_RDWR))
+    }
+  }
+
+  // MARK: - Parking
+
+  /// Suspends the connection. Nil when it is suspended, else why the request goes on at once.
+  func park(_ waiter: Waiter, _ connection: OpaquePointer, _ link: Link, milliseconds: Int?) -> Wake? {
+    let deadline = milliseconds.map { milliseconds in
+      tick(at: now() + UInt64(max(0, milliseconds)) * 1_000_000 + ParkingLot.tickNanoseconds - 1)
+    }
+    return state.read { state in
+      if case .early = waiter.state {
+        waiter.state = .idle
+        return .woken
+      }
+      if state.isStopping { return .shutdown }
+      waiter.state = .parked(connection: connection, link: link)
+      link.parked = waiter
+      state.parked += 1
+      link.deadline.store(deadline ?? Link.noDeadline, ordering: .sequentiallyConsistent)
+      if link.visit.load(ordering: .sequentiallyConsistent) > deadline ?? Link.noDeadline {
+        reschedule(link, &state)
+      }
+      MHD_suspend_connection(connection)
+      watch.arm(link)
+      return nil
+    }
+  }
+
+  func wake(_ waiter: Waiter) {
+    state.read { state in
+      switch waiter.state {
+      case .idle: waiter.state = .early
+      case .parked: resume(waiter, .woken, &state)
+      case .early, .resumed, .ended: break
+      }
+    }
+  }
+
+  private func resume(_ waiter: Waiter, _ reason: Wake, _ state: inout State) {
+    guard case .parked(let connection, let link) = waiter.state else { return }
+    waiter.state = .resumed(reason)
+    link.parked = nil
+    link.deadline.store(Link.noDeadline, ordering: .sequentiallyConsistent)
+    state.parked -= 1
+    MHD_resume_connection(connection)
+  }
+
+  /// Why the waiter was resumed, once; nil if it is still suspended or never was.
+  func takeReason(_ waiter: Waiter) -> Wake? {
+    state.read { _ in
+      guard case .resumed(let reason) = waiter.state else { return nil }
+      waiter.state = .idle
+      return reason
+    }
+  }
+
+  /// Forgets an early wake, before a look that will see what it told of.
+  func clear(_ waiter: Waiter) {
+    state.read { _ in if case .early = waiter.state { waiter.state = .idle } }
+  }
+
+  /// The request is over: later wakes do nothing.
+  func end(_ waiter: Waiter) {
+    state.read { _ in waiter.state = .ended }
+  }
+
+  // MARK: - Hang-ups and the end
+
+  /// Waits for clients that leave, until `close`.
+  func runHangUpWatch() {
+    watch.run { socket, generation in
+      state.read { state in
+        guard Int(socket) < state.bySocket.count,
+          let link = state.bySocket[Int(socket)]?.takeUnretainedValue(), link.generation == generation
+        else { return }
+        if let waiter = link.parked { resume(waiter, .hungUp, &state) }
+      }
+    }
+  }
+
+  /// Resumes everything parked; nothing parks from now on.
+  func stopParking() {
+    state.update { state in
+      state.isStopping = true
+      for link in state.bySocket {
+        if let waiter = link?.takeUnretainedValue().parked { resume(waiter, .shutdown, &state) }
+      }
+    }
+  }
+
+  var isStopping: Bool { state.read { $0.isStopping } }
+
+  /// Cuts every connection that is still open.
+  func shutSockets() {
+    state.read { state in
+      for case let link? in state.bySocket { shutdown(link.takeUnretainedValue().socket, Int32(SHUT_RDWR)) }
+    }
+  }
+
+  /// Ends both threads.
+  func close() {
+    state.update { $0.isClosed = true }
+    watch.stop()
+  }
+}

@@ -1,0 +1,98 @@
+import Glibc
+import Platform
+
+/// An error a client can act on (RFC 9457); thrown by handlers and answered as `application/problem+json`.
+package struct Problem: Error, Sendable {
+  /// One field at fault.
+  package struct FieldError: Sendable, Equatable {
+    /// The parameter or the path of the JSON member.
+    package let field: String
+    /// What is wrong with it.
+    package let detail: String
+    /// A field and its fault.
+    package init(_ field: String, _ detail: String) {
+      self.field = field
+      self.detail = detail
+    }
+  }
+
+  /// The HTTP status.
+  package var status: Int
+  /// The stable name in snake case; `type` is `/problems/` and this.
+  package var code: String
+  /// The code in words.
+  package var title: String
+  /// What to do next.
+  package var detail: String
+  /// The fields at fault.
+  package var errors: [FieldError]
+  /// Headers that belong to it, such as Retry-After.
+  package var headers: [(name: String, value: String)]
+  /// Further JSON members, ready to be spliced: `"upstream":{…}`.
+  package var members: String
+  /// Whether the connection is closed after the answer.
+  var closes = false
+
+  /// A problem; the title defaults to the code in words.
+  package init(
+    _ status: Int, _ code: String, title: String? = nil, detail: String, errors: [FieldError] = [],
+    headers: [(name: String, value: String)] = [], members: String = ""
+  ) {
+    self.status = status
+    self.code = code
+    self.title = title ?? Problem.words(of: code)
+    self.detail = detail
+    self.errors = errors
+    self.headers = headers
+    self.members = members
+  }
+
+  private static func words(of code: String) -> String {
+    let words = code.split(separator: "_").joined(separator: " ")
+    return words.prefix(1).uppercased() + words.dropFirst()
+  }
+
+  /// The request's form is broken: 400, and the connection is closed because its framing cannot be trusted.
+  static func malformed(_ detail: String) -> Problem {
+    var problem = Problem(400, "malformed_request", detail: detail)
+    problem.closes = true
+    return problem
+  }
+
+  /// Builds the standard response.
+  package func response(requestID: String) -> Response {
+    var body = ByteBuffer(capacity: 320)
+    body.append("{\"type\":")
+    body.append(quoted: "/problems/" + code)
+    body.append(",\"title\":")
+    body.append(quoted: title)
+    body.append(",\"status\":")
+    body.append(decimal: Int64(status))
+    body.append(",\"code\":")
+    body.append(quoted: code)
+    body.append(",\"detail\":")
+    body.append(quoted: detail)
+    body.append(",\"x_request_id\":")
+    body.append(quoted: requestID)
+    if !errors.isEmpty {
+      body.append(",\"errors\":[")
+      for (index, error) in errors.enumerated() {
+        body.append(index == 0 ? "{\"field\":" : ",{\"field\":")
+        body.append(quoted: error.field)
+        body.append(",\"detail\":")
+        body.append(quoted: error.detail)
+        body.append("}")
+      }
+      body.append("]")
+    }
+    if !members.isEmpty {
+      body.append(",")
+      body.append(members)
+    }
+    body.append("}")
+    let response = Response(status: status, type: "application/problem+json", body: body)
+    response.add("Cache-Control", "no-store")
+    for (name, value) in headers { response.add(name, value) }
+    return response
+  }
+}

@@ -1,0 +1,64 @@
+import Glibc
+
+/// The query's items in their order, repeats included. Views into the request, valid as long as it is.
+package struct QueryItems: Sequence, IteratorProtocol {
+  private var rest: Substring
+
+  private typealias Substring = UnsafeRawBufferPointer
+
+  init(_ query: UnsafeRawBufferPointer) { rest = query }
+
+  /// The next item; empty ones (`a=1&&b=2`) are passed over.
+  package mutating func next() -> QueryItem? {
+    while !rest.isEmpty {
+      let stop = rest.firstIndex(of: UInt8(ascii: "&")) ?? rest.count
+      let item = UnsafeRawBufferPointer(rebasing: rest[..<stop])
+      rest = UnsafeRawBufferPointer(rebasing: rest[Swift.min(stop + 1, rest.count)...])
+      if !item.isEmpty { return QueryItem(item) }
+    }
+    return nil
+  }
+}
+
+/// One `name=value` of a query.
+package struct QueryItem {
+  /// The name as it came.
+  package let encodedName: UnsafeRawBufferPointer
+  /// The value as it came; empty when there is none.
+  package let encodedValue: UnsafeRawBufferPointer
+
+  init(_ item: UnsafeRawBufferPointer) {
+    let stop = item.firstIndex(of: UInt8(ascii: "=")) ?? item.count
+    encodedName = UnsafeRawBufferPointer(rebasing: item[..<stop])
+    encodedValue = UnsafeRawBufferPointer(rebasing: item[Swift.min(stop + 1, item.count)...])
+  }
+
+  /// The decoded name.
+  package var name: String { Percent.text(encodedName) }
+  /// The decoded value.
+  package var value: String { Percent.text(encodedValue) }
+
+  /// Whether the name is `literal`, without decoding; encoded names of plain letters do not occur in the wild.
+  package func isNamed(_ literal: StaticString) -> Bool {
+    let wanted = literal.bytes
+    return encodedName.count == wanted.count
+      && (wanted.isEmpty || memcmp(encodedName.baseAddress!, wanted.baseAddress!, wanted.count) == 0)
+  }
+
+  /// The value as a number written in plain digits with an optional minus; nil for anything else.
+  package var integer: Int64? {
+    let isNegative = encodedValue.first == UInt8(ascii: "-")
+    let digits = isNegative ? UnsafeRawBufferPointer(rebasing: encodedValue.dropFirst()) : encodedValue
+    guard !digits.isEmpty, digits.count <= 19 else { return nil }
+    var number: Int64 = 0
+    for digit in digits {
+      guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
+      let (tens, tooBig) = number.multipliedReportingOverflow(by: 10)
+      let (sum, stillTooBig) = tens.subtractingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
+      if tooBig || stillTooBig { return nil }
+      number = sum
+    }
+    if isNegative { return number }
+    return number == .min ? nil : -number
+  }
+}

@@ -1,0 +1,142 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+
+/// One request, from its first line until its answer is sent.
+///
+/// Views (`UnsafeRawBufferPointer`) are valid as long as the request is being answered.
+package final class Request: @unchecked Sendable {  // because one thread at a time works on it
+  /// Where the request stands.
+  enum Phase { case head, body, running, parked, answered }
+
+  unowned let server: Server
+  let link: Link
+  var connection: OpaquePointer?
+  var target: RequestTarget
+  var phase = Phase.head
+  /// The method.
+  package internal(set) var method = Method.get
+  var seen = HeaderNotes()
+  var endpoint: Endpoint?
+  var refusal: Problem?
+  var allow: String?
+  var intake: BodyIntake?
+  /// The name that the access log gives the caller; set by whoever authenticates.
+  package var user: String?
+  var waiter: Waiter?
+  var resume: ((Wake) throws -> Outcome)?
+  let startedAt: UInt64
+  let number: UInt64
+  var status: UInt16 = 0
+  var sentBytes = 0
+
+  init(server: Server, link: Link, connection: OpaquePointer, target: UnsafePointer<CChar>, at now: UInt64) {
+    self.server = server
+    self.link = link
+    self.connection = connection
+    self.target = RequestTarget(copying: target)
+    startedAt = now
+    number = RequestID.next()
+  }
+
+  deinit { target.free() }
+
+  // MARK: - Target
+
+  /// The decoded bytes of the path parameter at `index`, counted along the template.
+  package func parameterBytes(_ index: Int) -> UnsafeRawBufferPointer { target.parameter(index) }
+
+  /// The decoded path parameter at `index`, counted along the template.
+  package func parameter(_ index: Int) -> String { String(decoding: target.parameter(index), as: UTF8.self) }
+
+  /// The decoded path parameter that the template calls `name`.
+  package func parameter(_ name: String) -> String? {
+    endpoint?.parameterNames.firstIndex(of: name).map { parameter($0) }
+  }
+
+  /// The query's items in order, repeats included.
+  package var query: QueryItems { QueryItems(target.query) }
+
+  /// The path, decoded segment by segment; a decoded slash cannot be told from a real one here.
+  package var path: String { String(decoding: target.path, as: UTF8.self) }
+
+  /// The query as it came, without its question mark.
+  package var encodedQuery: UnsafeRawBufferPointer { target.query }
+
+  // MARK: - Headers
+
+  /// The value of the first header called `name`, in any case of its letters.
+  package func header(_ name: StaticString) -> UnsafeRawBufferPointer? {
+    guard let connection else { return nil }
+    var value: UnsafePointer<CChar>?
+    var count = 0
+    let found = MHD_lookup_connection_value_n(
+      connection, .HEADER_KIND, name.cString, name.utf8CodeUnitCount, &value, &count)
+    guard found == .YES, let value else { return nil }
+    return UnsafeRawBufferPointer(start: value, count: count)
+  }
+
+  /// The value of the first header called `name` as text.
+  package func headerText(_ name: StaticString) -> String? {
+    header(name).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The request's name: what the client gave, if well formed, or a new one.
+  package var requestID: String { withRequestID { String(cString: $0) } }
+
+  /// Lends the request's name as C text.
+  func withRequestID<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
+    if seen.hasRequestID, let given = header("X-Request-Id"), RequestID.isWellFormed(given) {
+      return body(given.baseAddress!.assumingMemoryBound(to: CChar.self))
+    }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: RequestID.length + 1) { room in
+      RequestID.write(number, to: room.baseAddress!)
+      room[RequestID.length] = 0
+      return body(UnsafePointer(room.baseAddress!))
+    }
+  }
+
+  // MARK: - Body
+
+  /// The collected body; empty when there is none.
+  package var body: UnsafeRawBufferPointer {
+    guard case .collected(let collected) = intake else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+    return collected.bytes
+  }
+
+  /// The parts of a multipart body in their order; nil when it was no multipart body.
+  package var parts: [MultipartPart]? {
+    guard case .multipart(let form) = intake else { return nil }
+    return form.parts
+  }
+
+  // MARK: - Beyond the request
+
+  /// What handlers remember about the connection, for the requests that follow on it.
+  package var attachment: AnyObject? {
+    get { link.attachment }
+    set { link.attachment = newValue }
+  }
+
+  /// The one thing that can wake this request. Made on first use; hand it out before looking for what is waited for.
+  package func makeWaiter() -> Waiter {
+    if let waiter { return waiter }
+    let made = Waiter(lot: server.lot)
+    waiter = made
+    return made
+  }
+
+  /// Whether the server is stopping.
+  package var isServerStopping: Bool { server.isStopping }
+
+  /// The client's address without its port, for logs.
+  package var clientAddress: String {
+    guard let connection, let info = mhd_client_address(connection) else { return "" }
+    var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+    let length = socklen_t(
+      info.pointee.sa_family == sa_family_t(AF_INET6)
+        ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size)
+    getnameinfo(info, length, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
+    return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+  }
+}

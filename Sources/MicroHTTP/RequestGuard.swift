@@ -1,0 +1,131 @@
+import CMicroHTTPD
+import Glibc
+
+/// What the head of a request showed on its one pass.
+struct HeaderNotes {
+  var hasRequestID = false
+  var hasOrigin = false
+  var hasTraceparent = false
+  var isChunked = false
+  var contentLength: Int?
+}
+
+/// Refuses what libmicrohttpd lets through and other servers may read differently (request smuggling).
+///
+/// libmicrohttpd splits the head in its own buffer and writes zeroes over the line ends. Between the end of one value
+/// and the next name there must therefore be exactly two bytes; one is a bare LF, and anything else a folded line
+/// or a NUL inside. The first line is measured against the version the same way.
+struct RequestGuard {
+  private var notes = HeaderNotes()
+  private var hosts = 0
+  private var lengths = 0
+  private var codings = 0
+  private var bytes = 0
+  private var fault: String?
+  private var previousEnd: UnsafeRawPointer
+
+  /// Looks at the whole head; the problem closes the connection.
+  static func inspect(
+    _ connection: OpaquePointer, version: UnsafePointer<CChar>, limit: Int
+  ) throws(Problem) -> HeaderNotes {
+    var pass = RequestGuard(version: version)
+    withUnsafeMutablePointer(to: &pass) { pass in
+      _ = MHD_get_connection_values_n(connection, .HEADER_KIND, visitHeader, pass)
+    }
+    return try pass.verdict(isHTTP11: strcmp(version, "HTTP/1.1") == 0, limit: limit)
+  }
+
+  private init(version: UnsafePointer<CChar>) {
+    previousEnd = UnsafeRawPointer(version) + strlen(version)
+  }
+
+  private func verdict(isHTTP11: Bool, limit: Int) throws(Problem) -> HeaderNotes {
+    if bytes > limit {
+      var problem = Problem(431, "header_fields_too_large", detail: "send at most \(limit) bytes of headers")
+      problem.closes = true
+      throw problem
+    }
+    if let fault { throw Problem.malformed(fault) }
+    if isEndBare { throw Problem.malformed("the head ends with a bare line feed") }
+    if hosts > 1 || (hosts == 0 && isHTTP11) { throw Problem.malformed("send exactly one Host header") }
+    if lengths > 1 { throw Problem.malformed("send at most one Content-Length header") }
+    if codings > 0 {
+      if codings > 1 || lengths > 0 { throw Problem.malformed("Transfer-Encoding stands alone") }
+      if !isHTTP11 { throw Problem.malformed("Transfer-Encoding needs HTTP/1.1") }
+      if !notes.isChunked { throw Problem.malformed("the only transfer coding taken is chunked") }
+    }
+    return notes
+  }
+
+  /// After the last value there are its CRLF and the empty line's, all zeroes by now.
+  private var isEndBare: Bool {
+    hosts > 0 && previousEnd.load(fromByteOffset: 3, as: UInt8.self) != 0
+  }
+
+  fileprivate mutating func visit(
+    _ name: UnsafePointer<CChar>, _ nameCount: Int, _ value: UnsafePointer<CChar>?, _ valueCount: Int
+  ) {
+    bytes += nameCount + valueCount + 4
+    guard let value else {
+      fault = "a header has no value"
+      return
+    }
+    if UnsafeRawPointer(name) - previousEnd != 2 { fault = "header lines end with CRLF and are not folded" }
+    previousEnd = UnsafeRawPointer(value) + valueCount
+    let nameBytes = UnsafeRawBufferPointer(start: name, count: nameCount)
+    if !isToken(nameBytes) { fault = "a header name holds a character that names cannot have" }
+    let valueBytes = UnsafeRawBufferPointer(start: value, count: valueCount)
+    for byte in valueBytes where byte < 0x20 && byte != 0x09 || byte == 0x7F {
+      fault = "a header holds a control character"
+    }
+    switch nameCount {
+    case 4 where matches(name, "host"): hosts += 1
+    case 6 where matches(name, "origin"): notes.hasOrigin = true
+    case 11 where matches(name, "traceparent"): notes.hasTraceparent = true
+    case 12 where matches(name, "x-request-id"): notes.hasRequestID = true
+    case 14 where matches(name, "content-length"):
+      lengths += 1
+      notes.contentLength = readLength(valueBytes)
+      if notes.contentLength == nil { fault = "Content-Length is not a number" }
+    case 17 where matches(name, "transfer-encoding"):
+      codings += 1
+      notes.isChunked = valueCount == 7 && matches(value, "chunked")
+    default: break
+    }
+  }
+
+  private func matches(_ text: UnsafePointer<CChar>, _ literal: StaticString) -> Bool {
+    strncasecmp(text, literal.cString, literal.utf8CodeUnitCount) == 0
+  }
+
+  private func readLength(_ digits: UnsafeRawBufferPointer) -> Int? {
+    guard (1...18).contains(digits.count) else { return nil }
+    var number = 0
+    for digit in digits {
+      guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
+      number = number * 10 + Int(digit - UInt8(ascii: "0"))
+    }
+    return number
+  }
+}
+
+/// Whether the bytes are a token of RFC 9110, 5.6.2.
+func isToken(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  for byte in bytes {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), 0x21, 0x23, 0x24, 0x25, 0x26, 0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E,
+      0x5F,
+      0x60, 0x7C, 0x7E:
+      continue
+    default: return false
+    }
+  }
+  return !bytes.isEmpty
+}
+
+private let visitHeader: MHD_KeyValueIteratorN = { context, _, name, nameCount, value, valueCount in
+  guard let context, let name else { return .YES }
+  context.assumingMemoryBound(to: RequestGuard.self).pointee.visit(name, nameCount, value, valueCount)
+  return .YES
+}

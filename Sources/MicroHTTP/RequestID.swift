@@ -1,0 +1,43 @@
+import Glibc
+import Synchronization
+
+/// Names for requests that came without one: 16 hexadecimal digits, unique in the process and hardly ever repeated
+/// between processes.
+enum RequestID {
+  static let length = 16
+  private static let counter = Atomic<UInt64>(randomStart())
+
+  private static func randomStart() -> UInt64 {
+    var generator = SystemRandomNumberGenerator()
+    return generator.next()
+  }
+
+  /// The next number; odd multiples of a counter never repeat and do not look alike.
+  static func next() -> UInt64 {
+    counter.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9_7F4A_7C15
+  }
+
+  /// Writes the digits of `number` without an end mark.
+  static func write(_ number: UInt64, to target: UnsafeMutablePointer<CChar>) {
+    var rest = number
+    for place in stride(from: length - 1, through: 0, by: -1) {
+      let nibble = CChar(truncatingIfNeeded: rest & 15)
+      target[place] = nibble < 10 ? 48 + nibble : 87 + nibble
+      rest >>= 4
+    }
+  }
+
+  /// What is accepted from outside: it is echoed and logged, so only harmless characters.
+  static func isWellFormed(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard (1...128).contains(bytes.count) else { return false }
+    return bytes.allSatisfy {
+      switch $0 {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
+        UInt8(ascii: ":"), UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="):
+        true
+      default: false
+      }
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import Glibc
+
+/// The request target as it came, decoded here and nowhere else.
+///
+/// libmicrohttpd decodes a path before it shows it: `%2F` becomes a slash and `%00` cuts it. So the raw target is
+/// copied before that happens, split at its slashes and only then decoded, each segment in its place in the copy. The
+/// query stays encoded and is decoded item by item. Refused with 400: escapes that are none, a zero byte, bytes that
+/// are not UTF-8 once decoded, control characters, spaces and fragments.
+struct RequestTarget {
+  static let mostParameters = 4
+
+  private let base: UnsafeMutablePointer<UInt8>
+  private var pathStart = 0
+  private var pathEnd: Int
+  private var end: Int
+  private var parameters = (UInt32(0), UInt32(0), UInt32(0), UInt32(0))
+  private(set) var parameterCount = 0
+
+  /// Copies the raw target; `free` gives the copy back.
+  init(copying raw: UnsafePointer<CChar>) {
+    end = strlen(raw)
+    base = .allocate(capacity: end + 1)
+    memcpy(base, raw, end + 1)
+    pathEnd = end
+  }
+
+  func free() { base.deallocate() }
+
+  /// The path as it came, in its encoded form until the router has walked it.
+  var path: UnsafeRawBufferPointer { slice(pathStart, pathEnd) }
+
+  /// The query without its question mark.
+  var query: UnsafeRawBufferPointer { pathEnd < end ? slice(pathEnd + 1, end) : slice(end, end) }
+
+  private func slice(_ start: Int, _ end: Int) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: base + start, count: end - start)
+  }
+
+  /// Finds path and query, and checks what can be checked before decoding.
+  mutating func split() throws(Problem) {
+    for index in 0..<end {
+      let byte = base[index]
+      if byte <= 0x20 || byte == 0x7F || byte == UInt8(ascii: "#") {
+        throw Problem.malformed("the request target holds a character that must be percent-encoded")
+      }
+      if byte == UInt8(ascii: "?"), pathEnd == end { pathEnd = index }
+    }
+    try skipAuthority()
+    if pathEnd < end { try checkQuery() }
+  }
+
+  /// `GET http://host/path` means `/path` (RFC 9112, 3.2.2).
+  private mutating func skipAuthority() throws(Problem) {
+    if end > 0, base[0] == UInt8(ascii: "/") { return }
+    if isAsterisk { return }
+    for scheme in ["http://", "https://"] as [StaticString] {
+      let length = scheme.utf8CodeUnitCount
+      guard pathEnd > length,
+        strncasecmp(UnsafeRawPointer(base).assumingMemoryBound(to: CChar.self), scheme.cString, length) == 0
+      else { continue }
+      pathStart = length
+      while pathStart < pathEnd, base[pathStart] != UInt8(ascii: "/") { pathStart += 1 }
+      if pathStart < pathEnd { return }
+    }
+    throw Problem.malformed("the request target must begin with a slash")
+  }
+
+  /// `OPTIONS *` asks about the server, not about a path.
+  var isAsterisk: Bool { end == 1 && base[0] == UInt8(ascii: "*") }
+
+  private func checkQuery() throws(Problem) {
+    guard query.contains(where: { $0 == UInt8(ascii: "%") || $0 >= 0x80 }) else { return }
+    for item in QueryItems(query) {
+      guard Percent.isText(item.encodedName), Percent.isText(item.encodedValue) else {
+        throw Problem.malformed("the query holds a bad escape or is not UTF-8")
+      }
+    }
+  }
+
+  // MARK: - Segments
+
+  /// How far a walk over the segments has come.
+  struct Walk {
+    fileprivate var next: Int
+  }
+
+  /// One decoded segment.
+  struct Segment {
+    fileprivate let start: Int
+    let bytes: UnsafeRawBufferPointer
+  }
+
+  func startWalk() -> Walk { Walk(next: pathStart) }
+
+  /// The next segment, decoded in its place; nil at the end.
+  func nextSegment(_ walk: inout Walk) throws(Problem) -> Segment? {
+    guard walk.next < pathEnd else { return nil }
+    let start = walk.next + 1
+    var stop = start
+    var isPlain = true
+    while stop < pathEnd, base[stop] != UInt8(ascii: "/") {
+      if base[stop] == UInt8(ascii: "%") || base[stop] >= 0x80 { isPlain = false }
+      stop += 1
+    }
+    walk.next = stop
+    if isPlain { return Segment(start: start, bytes: slice(start, stop)) }
+    guard let count = Percent.decode(slice(start, stop), into: base + start, plusIsSpace: false),
+      Percent.isUTF8(slice(start, start + count))
+    else { throw Problem.malformed("the path holds a bad escape or is not UTF-8") }
+    return Segment(start: start, bytes: slice(start, start + count))
+  }
+
+  /// Remembers `segment` as the next parameter.
+  mutating func note(_ segment: Segment) {
+    guard parameterCount < RequestTarget.mostParameters else { return }
+    let packed = UInt32(segment.start) << 16 | UInt32(segment.bytes.count)
+    withUnsafeMutableBytes(of: &parameters) {
+      $0.storeBytes(of: packed, toByteOffset: parameterCount * 4, as: UInt32.self)
+    }
+    parameterCount += 1
+  }
+
+  /// The decoded bytes of the parameter at `index`, counted along the path.
+  func parameter(_ index: Int) -> UnsafeRawBufferPointer {
+    precondition(index < parameterCount, "the route has no parameter \(index)")
+    let packed = withUnsafeBytes(of: parameters) { $0.load(fromByteOffset: index * 4, as: UInt32.self) }
+    let start = Int(packed >> 16)
+    return slice(start, start + Int(packed & 0xFFFF))
+  }
+}

@@ -1,0 +1,103 @@
+import Glibc
+import Platform
+
+/// The routes as a trie over decoded path segments.
+///
+/// A literal segment wins over a parameter; there is no going back, so two templates may not differ in the name of a
+/// parameter at one place only.
+final class Router: Sendable {
+  /// A place in the tree.
+  final class Node: @unchecked Sendable {  // because it only changes while the router is built, by one thread
+    fileprivate var literals: [(segment: [UInt8], node: Node)] = []
+    fileprivate var parameter: Node?
+    fileprivate(set) var endpoints: [Endpoint] = []
+    fileprivate(set) var allow = ""
+    /// The endpoint of `method`; HEAD finds that of GET.
+    func endpoint(_ method: Method) -> Endpoint? {
+      let wanted = method == .head ? Method.get : method
+      for endpoint in endpoints where endpoint.route.method == wanted { return endpoint }
+      return nil
+    }
+  }
+
+  private let root = Node()
+
+  init(_ routes: [Route]) {
+    for route in routes { add(route) }
+  }
+
+  private func add(_ route: Route) {
+    precondition(route.path.utf8.first == UInt8(ascii: "/"), "\(route.path) does not begin with a slash")
+    var node = root
+    var names: [String] = []
+    for segment in route.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+      if segment.first == "{", segment.last == "}" {
+        names.append(String(segment.dropFirst().dropLast()))
+        if node.parameter == nil { node.parameter = Node() }
+        node = node.parameter!
+      } else if let known = node.literals.first(where: { $0.segment.elementsEqual(segment.utf8) }) {
+        node = known.node
+      } else {
+        let next = Node()
+        node.literals.append((Array(segment.utf8), next))
+        node = next
+      }
+    }
+    precondition(names.count <= RequestTarget.mostParameters, "\(route.path) has too many parameters")
+    precondition(node.endpoint(route.method) == nil, "\(route.path) is declared twice")
+    node.endpoints.append(Endpoint(route, parameterNames: names))
+    node.allow = Router.allow(node.endpoints.map(\.route.method))
+  }
+
+  private static func allow(_ methods: [Method]) -> String {
+    var all = Set(methods)
+    if all.contains(.get) { all.insert(.head) }
+    all.insert(.options)
+    return Method.allCases.filter(all.contains).map { "\($0.name)" }.joined(separator: ", ")
+  }
+
+  /// Walks the target's segments, decoding each in place and noting the parameters' ranges. Nil when nothing is there.
+  func find(_ target: inout RequestTarget) throws(Problem) -> Node? {
+    var node = root
+    var walk = target.startWalk()
+    while let segment = try target.nextSegment(&walk) {
+      if let next = node.literals.first(where: { matches($0.segment, segment.bytes) })?.node {
+        node = next
+      } else if let next = node.parameter, !segment.bytes.isEmpty {
+        target.note(segment)
+        node = next
+      } else {
+        // The rest is still checked, so that a bad escape is a 400 wherever it stands.
+        while try target.nextSegment(&walk) != nil {}
+        return nil
+      }
+    }
+    return node.endpoints.isEmpty ? nil : node
+  }
+}
+
+@inline(__always)
+private func matches(_ literal: [UInt8], _ bytes: UnsafeRawBufferPointer) -> Bool {
+  literal.count == bytes.count
+    && (bytes.isEmpty
+      || literal.withUnsafeBytes { memcmp($0.baseAddress!, bytes.baseAddress!, bytes.count) == 0 })
+}
+
+/// A route as the server keeps it.
+final class Endpoint: Sendable {
+  let route: Route
+  let parameterNames: [String]
+  /// `"route":"…","operation":"…"`, ready for the access log.
+  let logged: [UInt8]
+
+  init(_ route: Route, parameterNames: [String]) {
+    self.route = route
+    self.parameterNames = parameterNames
+    var logged = ByteBuffer(capacity: 128)
+    logged.append("\"route\":")
+    logged.append(quoted: route.path)
+    logged.append(",\"operation\":")
+    logged.append(quoted: route.operation)
+    self.logged = logged.array
+  }
+}

@@ -1,0 +1,140 @@
+import CMicroHTTPD
+import CMicroHTTPDRefusals
+import Glibc
+import Platform
+import Synchronization
+
+/// An HTTP/1.1 server over libmicrohttpd's pool of epoll threads.
+package final class Server: @unchecked Sendable {  // because what is not atomic is set once, before any request
+  /// What it was made of.
+  package let configuration: Configuration
+  /// What it counts.
+  package let counters = ServerCounters()
+  let lot: ParkingLot
+  let log: AccessLog?
+  private(set) var router = Router([])
+  private(set) var daemon: OpaquePointer?
+  private var threads: [Thread] = []
+  private let stopFlag = Atomic<Bool>(false)
+  private let flusher = Watched(false)
+  /// The port it listens on; known once started.
+  package private(set) var port: UInt16 = 0
+
+  /// A server that does not listen yet.
+  package init(_ configuration: Configuration, clock: Clock = .system) throws(ServerError) {
+    self.configuration = configuration
+    lot = try ParkingLot(clock: clock)
+    log = configuration.accessLog.map { AccessLog(file: $0, clock: clock) }
+  }
+
+  /// Listens and serves `routes`. Signals to be waited for must be blocked before, so that the threads inherit that.
+  package func start(_ routes: [Route]) throws(ServerError) {
+    precondition(daemon == nil, "a server starts once")
+    router = Router(routes)
+    let (socket, port) = try configuration.listen.open(backlog: configuration.limits.backlog)
+    self.port = port
+    signal(SIGPIPE, SIG_IGN)
+    mhd_set_refusal_maker(makeRefusal)
+    let texts = try certificateTexts()
+    defer { for text in texts { free(text) } }
+    daemon = startDaemon(socket, texts)
+    guard daemon != nil else {
+      close(socket)
+      throw ServerError(detail: "libmicrohttpd did not start; are certificate and key a pair?")
+    }
+    startThreads()
+  }
+
+  private func startDaemon(_ socket: Int32, _ certificate: [UnsafeMutablePointer<CChar>]) -> OpaquePointer? {
+    let me = Unmanaged.passUnretained(self).toOpaque()
+    let limits = configuration.limits
+    var options: [MHD_OptionItem] = []
+    func set(_ option: MHD_OPTION, _ value: Int, _ pointer: UnsafeMutableRawPointer? = nil) {
+      options.append(MHD_OptionItem(option: option, value: value, ptr_value: pointer))
+    }
+    set(.LISTEN_SOCKET, Int(socket))
+    if configuration.workers > 1 { set(.THREAD_POOL_SIZE, configuration.workers) }
+    set(.CONNECTION_LIMIT, limits.connections)
+    set(.CONNECTION_MEMORY_LIMIT, limits.connectionMemoryBytes)
+    set(.CONNECTION_TIMEOUT, limits.idleSeconds)
+    set(.NOTIFY_CONNECTION, unsafeBitCast(noticeConnection, to: Int.self), me)
+    set(.NOTIFY_COMPLETED, unsafeBitCast(noticeCompleted, to: Int.self), me)
+    set(.URI_LOG_CALLBACK, unsafeBitCast(beginRequest, to: Int.self), me)
+    set(.UNESCAPE_CALLBACK, unsafeBitCast(leaveEscaped, to: Int.self), nil)
+    var flags =
+      MHD_USE_EPOLL_INTERNAL_THREAD.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ITC.rawValue
+    if certificate.count == 2 {
+      flags |= MHD_USE_TLS.rawValue
+      set(.HTTPS_MEM_CERT, 0, certificate[0])
+      set(.HTTPS_MEM_KEY, 0, certificate[1])
+    }
+    set(.END, 0)
+    return options.withUnsafeBufferPointer { options in
+      let array = OpaquePointer(options.baseAddress!)
+      let list: [CVarArg] = [
+        Int32(bitPattern: MHD_OPTION.ARRAY.rawValue), array, Int32(bitPattern: MHD_OPTION.END.rawValue),
+      ]
+      return withVaList(list) { MHD_start_daemon_va(flags, port, nil, nil, handleAccess, me, $0) }
+    }
+  }
+
+  private func startThreads() {
+    let lot = lot
+    threads.append(Thread("http-deadlines") { lot.runWheel() })
+    threads.append(Thread("http-hang-ups") { lot.runHangUpWatch() })
+    guard let log else { return }
+    let flusher = flusher
+    threads.append(
+      Thread("http-log") {
+        var isLast = false
+        while !isLast {
+          let second = Clock.system.monotonicNanoseconds() + 1_000_000_000
+          isLast = flusher.wait(until: second) { $0 ? true : nil } ?? false
+          log.flush()
+        }
+      })
+  }
+
+  private func certificateTexts() throws(ServerError) -> [UnsafeMutablePointer<CChar>] {
+    guard let tls = configuration.tls else { return [] }
+    let certificate = try Server.read(tls.certificate)
+    return [certificate, try Server.read(tls.key)]
+  }
+
+  private static func read(_ path: String) throws(ServerError) -> UnsafeMutablePointer<CChar> {
+    guard let file = fopen(path, "re") else {
+      throw ServerError(detail: "cannot read \(path): \(String(cString: strerror(errno)))")
+    }
+    defer { fclose(file) }
+    let room = 1_048_576
+    let text = UnsafeMutableRawPointer(malloc(room)!).assumingMemoryBound(to: CChar.self)
+    text[fread(text, 1, room - 1, file)] = 0
+    return text
+  }
+
+  /// Whether `shutDown` has begun.
+  package var isStopping: Bool { stopFlag.load(ordering: .relaxed) }
+
+  /// Requests parked and connections open now.
+  package var counts: (connections: Int, parked: Int) { lot.counts }
+
+  /// Stops: takes no more connections, answers everything parked with `.shutdown`, lets running requests end for at
+  /// most `seconds`, and does not wait for idle connections. Afterwards nothing of it runs any more.
+  package func shutDown(withinSeconds seconds: Double) {
+    guard let daemon, !stopFlag.exchange(true, ordering: .sequentiallyConsistent) else { return }
+    let deadline = Clock.system.monotonicNanoseconds() + UInt64(max(0, seconds) * 1e9)
+    let listening = MHD_quiesce_daemon(daemon)
+    lot.stopParking()
+    if !counters.waitUntilIdle(until: deadline) {
+      Log.line(.warning, "requests_cut", ["count": .number(Int64(counters.running))])
+      lot.shutSockets()
+    }
+    MHD_stop_daemon(daemon)
+    self.daemon = nil
+    if listening >= 0 { close(listening) }
+    lot.close()
+    flusher.update { $0 = true }
+    for thread in threads { thread.join() }
+    threads = []
+  }
+}

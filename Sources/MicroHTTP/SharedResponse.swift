@@ -1,0 +1,104 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+import Synchronization
+
+/// One immutable answer for many requests, such as an event that 10 000 parked polls wait for.
+///
+/// The body is in memory once and libmicrohttpd's object is made once per worker thread, so that answering costs
+/// nothing but the sending. Each answer still carries its own `X-Request-Id`: the worker writes it over the last one
+/// right before it queues, and the library copies the head out before that worker does anything else. Requests that
+/// need other headers (an id of the client's, an allowed origin) get an object of their own over the same body.
+package final class SharedResponse: @unchecked Sendable {  // because `perWorker` is guarded and the rest never changes
+  /// The HTTP status.
+  package let status: Int
+  private let type: StaticString
+  private let headers: [(name: StaticString, value: String)]
+  private let body: Body
+  private let perWorker: Guarded<[OpaquePointer?]>
+  private static let mostWorkers = 64
+
+  /// The bytes, which live until the last answer over them is sent.
+  private final class Body: @unchecked Sendable {  // because it never changes
+    let start: UnsafeMutableRawPointer
+    let count: Int
+    init(_ buffer: consuming ByteBuffer) { (start, count) = buffer.release() }
+    deinit { free(start) }
+  }
+
+  /// Takes the buffer's memory.
+  package init(
+    status: Int = 200, type: StaticString = "application/json",
+    headers: [(name: StaticString, value: String)] = [],
+    body: consuming ByteBuffer
+  ) {
+    self.status = status
+    self.type = type
+    self.headers = headers
+    self.body = Body(body)
+    perWorker = Guarded(Array(repeating: nil, count: SharedResponse.mostWorkers))
+  }
+
+  deinit {
+    perWorker.withLock { for case let handle? in $0 { MHD_destroy_response(handle) } }
+  }
+
+  /// The answer for one request; hand it to `.respond`.
+  package var response: Response {
+    Response(status: status, handle: nil, byteCount: body.count, content: .shared(self))
+  }
+
+  /// An object over the shared body with the shared headers, owned by the caller.
+  func makeResponse() -> Response {
+    let handle = MHD_create_response_from_buffer_with_free_callback_cls(
+      body.count, body.start, releaseSharedBody, Unmanaged.passRetained(body).toOpaque())
+    guard let handle else { preconditionFailure("out of memory") }
+    let response = Response(status: status, handle: handle, byteCount: body.count)
+    response.add("Content-Type", type)
+    for (name, value) in headers { response.add(name, value) }
+    return response
+  }
+
+  /// The running worker's object with `id` in its place. Nil when the worker has no number.
+  func stamped(id: UInt64, decorate: (borrowing Response) -> Void) -> OpaquePointer? {
+    let worker = WorkerNumber.current
+    guard worker < SharedResponse.mostWorkers else { return nil }
+    let handle = perWorker.withLock { handles -> OpaquePointer? in
+      if let handle = handles[worker] { return handle }
+      var response = makeResponse()
+      decorate(response)
+      response.add("X-Request-Id", "0000000000000000")
+      handles[worker] = response.disown()
+      return handles[worker]
+    }
+    guard let handle, let place = MHD_get_response_header(handle, ("X-Request-Id" as StaticString).cString)
+    else { return nil }
+    RequestID.write(id, to: UnsafeMutablePointer(mutating: place))
+    return handle
+  }
+
+  fileprivate static func releaseBody(_ pointer: UnsafeMutableRawPointer) {
+    Unmanaged<Body>.fromOpaque(pointer).release()
+  }
+}
+
+private let releaseSharedBody: MHD_ContentReaderFreeCallback = { pointer in
+  if let pointer { SharedResponse.releaseBody(pointer) }
+}
+
+/// A small number for each thread that answers requests.
+enum WorkerNumber {
+  private static let key: pthread_key_t = {
+    var key = pthread_key_t()
+    pthread_key_create(&key, nil)
+    return key
+  }()
+  private static let next = Atomic<Int>(1)
+
+  static var current: Int {
+    if let known = pthread_getspecific(key) { return Int(bitPattern: known) - 1 }
+    let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
+    pthread_setspecific(key, UnsafeRawPointer(bitPattern: number))
+    return number - 1
+  }
+}

@@ -1,0 +1,176 @@
+import Glibc
+import Platform
+import Synchronization
+
+@testable import MicroHTTP
+
+/// A server with one route of each kind.
+final class TestServer: Sendable {
+  let server: Server
+  let board = Board()
+
+  /// Waiters of `/wait` and a number that grows with each publication.
+  final class Board: Sendable {
+    struct State {
+      var number = 0
+      var waiters: [Waiter] = []
+      var left = 0
+      var streamsEnded = 0
+    }
+    let state = Guarded(State())
+
+    var number: Int { state.withLock { $0.number } }
+    func add(_ waiter: Waiter) { state.withLock { $0.waiters.append(waiter) } }
+
+    func publish() {
+      let waiters = state.withLock { state -> [Waiter] in
+        state.number += 1
+        defer { state.waiters = [] }
+        return state.waiters
+      }
+      Waiter.wakeAll(waiters)
+    }
+  }
+
+  init(_ change: (inout Configuration) -> Void = { _ in }) throws {
+    var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0))
+    change(&configuration)
+    server = try Server(configuration)
+    try server.start(TestServer.routes(board))
+  }
+
+  deinit { server.shutDown(withinSeconds: 5) }
+
+  func client(source: Int? = nil) throws -> RawClient {
+    guard let client = RawClient(port: server.port, source: source) else {
+      throw ServerError(detail: "no connection")
+    }
+    return client
+  }
+
+  /// Waits until `condition` holds, 10 s at most.
+  static func until(_ condition: () -> Bool) -> Bool {
+    let end = Clock.system.monotonicNanoseconds() + 10_000_000_000
+    while !condition() {
+      if Clock.system.monotonicNanoseconds() > end { return false }
+      usleep(2000)
+    }
+    return true
+  }
+
+  struct Unexplained: Error {}
+
+  private static func routes(_ board: Board) -> [Route] {
+    [
+      Route(.get, "/hello", operation: "hello") { _ in .respond(.text("hello")) },
+      Route(.get, "/problem", operation: "problem") { _ in
+        throw Problem(
+          409, "wrong_state", detail: "do something else", errors: [.init("name", "taken \"twice\"")],
+          headers: [("Retry-After", "7")], members: #""upstream":{"code":1}"#)
+      },
+      Route(.get, "/bug", operation: "bug") { _ in throw Unexplained() },
+      Route(.get, "/items/{item}/parts/{part}", operation: "part") { request in
+        .respond(.text("\(request.parameter("item")!)|\(request.parameter(1))"))
+      },
+      Route(.get, "/items/special/parts/{part}", operation: "special") { _ in .respond(.text("special")) },
+      Route(.get, "/query", operation: "query") { request in
+        .respond(
+          .text(
+            request.query.map { "\($0.name)=\($0.value);\($0.integer.map { "\($0)" } ?? "-")" }.joined(
+              separator: "\n")))
+      },
+      Route(.post, "/echo", operation: "echo", body: .collected(limit: 10_000, types: [])) { request in
+        var body = ByteBuffer(capacity: 64)
+        body.append(request.body)
+        return .respond(.json(body))
+      },
+      Route(.post, "/json", operation: "json", body: .collected(limit: 100, required: true)) { request in
+        .respond(.text("\(request.body.count)"))
+      },
+      Route(.post, "/form", operation: "form", body: .multipart(limit: 3_000_000)) { request in
+        let parts = request.parts!.map { part in
+          var info = stat()
+          let size = part.path.map { stat($0, &info) == 0 ? Int(info.st_size) : -1 }
+          let text = String(decoding: part.value, as: UTF8.self)
+          return
+            "\(part.name)|\(part.fileName ?? "-")|\(part.contentType ?? "-")|\(part.byteCount)|\(size ?? -2)|\(text)"
+        }
+        return .respond(.text(parts.joined(separator: "\n")))
+      },
+      Route(.get, "/count", operation: "count") { request in
+        let counter = request.attachment as? Count ?? Count()
+        counter.value += 1
+        request.attachment = counter
+        request.user = "alice"
+        return .respond(.text("\(counter.value)"))
+      },
+      Route(.get, "/file", operation: "file") { request in
+        .respond(
+          try .file(
+            "/tmp/perch-http-test-file", type: "application/octet-stream", etag: "\"v1\"", for: request))
+      },
+      Route(.get, "/wait", operation: "wait") { request in try waitFor(board, request) },
+      Route(.get, "/now", operation: "now") { request in
+        let waiter = request.makeWaiter()
+        waiter.wake()
+        return .park(Parking(waiter, milliseconds: nil) { .respond(.text("\($0)")) })
+      },
+      Route(.get, "/events", operation: "events") { request in .respond(stream(board, request)) },
+    ] + [shared(), slow()]
+  }
+
+  private static func shared() -> Route {
+    var body = ByteBuffer(capacity: 64)
+    body.append("{\"shared\":true}")
+    let shared = SharedResponse(headers: [("ETag", "\"s\"")], body: body)
+    return Route(.get, "/shared", operation: "shared") { _ in .respond(shared.response) }
+  }
+
+  private static func slow() -> Route {
+    Route(.get, "/slow", operation: "slow") { _ in
+      usleep(300_000)
+      return .respond(.text("slow"))
+    }
+  }
+
+  private static func waitFor(_ board: Board, _ request: Request) throws -> Outcome {
+    var wait: Int?
+    var since = board.number
+    for item in request.query {
+      if item.isNamed("ms") { wait = item.integer.map { Int($0) } }
+      if item.isNamed("since") { since = Int(item.integer ?? 0) }
+    }
+    let waiter = request.makeWaiter()
+    board.add(waiter)
+    if board.number > since { return .respond(.text("early \(board.number)")) }
+    return .park(
+      Parking(waiter, milliseconds: wait) { reason in
+        if reason == .hungUp { board.state.withLock { $0.left += 1 } }
+        return .respond(.text("\(reason) \(board.number)"))
+      })
+  }
+
+  private static func stream(_ board: Board, _ request: Request) -> Response {
+    let waiter = request.makeWaiter()
+    var position = board.number
+    return .events(
+      EventStream(waiter) { batch in
+        board.add(waiter)
+        let now = board.number
+        if now == position { return .wait }
+        position = now
+        var data = ByteBuffer(capacity: 16)
+        data.append("{\"number\":")
+        data.append(decimal: Int64(now))
+        data.append("}")
+        batch.append(event: "tick", id: nil, data: data.bytes)
+        return .more
+      } ended: {
+        board.state.withLock { $0.streamsEnded += 1 }
+      })
+  }
+
+  final class Count {
+    var value = 0
+  }
+}
