@@ -125,6 +125,11 @@ package struct JSONValue {
   package struct Items: Sequence, IteratorProtocol {
     fileprivate var walk: perch_json_walk?
 
+    fileprivate init(walk: perch_json_walk?) { self.walk = walk }
+
+    /// No values.
+    package init() { walk = nil }
+
     /// The next value.
     package mutating func next() -> JSONValue? {
       guard walk != nil else { return nil }

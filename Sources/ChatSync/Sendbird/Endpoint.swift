@@ -1,0 +1,112 @@
+import ChatModel
+import Platform
+
+/// One request of the Sendbird-compatible Platform API as a value: path and query, not yet sent.
+///
+/// A time larger than any message stands for the newest end. `include_reply_type=all` and every `include_` switch are
+/// always set, so that what is stored is whole (B13).
+struct Endpoint: Sendable, Equatable {
+  var path: String
+  var query: [(name: String, value: String)] = []
+
+  static func == (left: Endpoint, right: Endpoint) -> Bool { left.target == right.target }
+
+  /// Path and query as they stand in the request line.
+  var target: String {
+    guard !query.isEmpty else { return path }
+    return path + "?" + query.map { "\($0.name)=\(Endpoint.encoded($0.value))" }.joined(separator: "&")
+  }
+
+  /// Later than any message, and still an integer everywhere.
+  static let newest: Int64 = 9_007_199_254_740_991
+
+  static let probe = Endpoint(path: "/v3/users", query: [("limit", "1")])
+
+  static func user(_ user: UserID) -> Endpoint { Endpoint(path: "/v3/users/\(encoded(user.text))") }
+
+  static func channels(of user: UserID, order: ChannelOrder, limit: Int, after token: String?) -> Endpoint {
+    var endpoint = Endpoint(
+      path: "/v3/users/\(encoded(user.text))/my_group_channels",
+      query: [
+        ("order", order == .lastMessage ? "latest_last_message" : "chronological"), ("limit", "\(limit)"),
+        ("hidden_mode", "all"), ("member_state_filter", "all"),
+      ] + channelParts)
+    if let token { endpoint.query.append(("token", token)) }
+    return endpoint
+  }
+
+  private static let channelParts: [(name: String, value: String)] = [
+    ("show_member", "true"), ("show_empty", "true"), ("show_frozen", "true"), ("show_metadata", "true"),
+    ("show_read_receipt", "true"), ("show_delivery_receipt", "false"),
+  ]
+
+  static func channelChanges(of user: UserID, since: ChangesSince) -> Endpoint {
+    Endpoint(
+      path: "/v3/users/\(encoded(user.text))/my_group_channels/changelogs",
+      query: [place(since), ("limit", "100")] + channelParts)
+  }
+
+  static func channel(_ url: ChannelURL, as user: UserID?) -> Endpoint {
+    var endpoint = Endpoint(path: "/v3/group_channels/\(encoded(url.text))", query: channelParts)
+    if let user { endpoint.query.append(("user_id", user.text)) }
+    return endpoint
+  }
+
+  static func member(_ user: UserID, of url: ChannelURL) -> Endpoint {
+    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/members/\(encoded(user.text))")
+  }
+
+  static func messages(in url: ChannelURL, _ window: MessageWindow) -> Endpoint {
+    let anchor: (name: String, value: String) =
+      switch window.anchor {
+      case .newest: ("message_ts", "\(newest)")
+      case .time(let time): ("message_ts", "\(time)")
+      case .message(let position): ("message_id", "\(position.messageID)")
+      }
+    return Endpoint(
+      path: "/v3/group_channels/\(encoded(url.text))/messages",
+      query: [
+        anchor, ("prev_limit", "\(window.older)"), ("next_limit", "\(window.newer)"),
+        ("include", window.includesAnchor ? "true" : "false"), ("reverse", "false"),
+      ] + messageParts)
+  }
+
+  private static let messageParts: [(name: String, value: String)] = [
+    ("include_reply_type", "all"), ("include_reactions", "true"), ("with_sorted_meta_array", "true"),
+    ("include_thread_info", "true"), ("include_parent_message_info", "true"),
+  ]
+
+  static func message(_ id: Int64, in url: ChannelURL) -> Endpoint {
+    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages/\(id)", query: messageParts)
+  }
+
+  static func messageChanges(in url: ChannelURL, since: ChangesSince) -> Endpoint {
+    Endpoint(
+      path: "/v3/group_channels/\(encoded(url.text))/messages/changelogs",
+      query: [place(since), ("limit", "100")] + messageParts)
+  }
+
+  private static func place(_ since: ChangesSince) -> (name: String, value: String) {
+    switch since {
+    case .time(let time): ("change_ts", "\(time)")
+    case .token(let token): ("token", token.text)
+    }
+  }
+
+  /// Percent-encodes everything but RFC 3986's unreserved characters, so a slash stays inside its segment.
+  static func encoded(_ text: String) -> String {
+    var out = ByteBuffer(capacity: text.utf8.count + 16)
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"):
+        out.append(byte)
+      default:
+        out.append(UInt8(ascii: "%"))
+        for digit in [byte >> 4, byte & 15] { out.append(digit < 10 ? 0x30 + digit : 0x37 + digit) }
+      }
+    }
+    return String(decoding: out.bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,67 @@
+import JSON
+import Platform
+
+// Tolerant reading: servers of this kind differ in whether a flag is a bool or a text, a time is in seconds or
+// milliseconds, an id a number or a text. What cannot be read at all makes the item unreadable, never the page (B35).
+
+/// An item of an answer that cannot be understood.
+struct Unreadable: Error { let what: StaticString }
+
+extension JSONValue {
+  /// A whole number, also as text or as a float without a fraction.
+  var tolerantInt: Int64? {
+    if let number = int64 { return number }
+    if let number = double, number == number.rounded(), abs(number) < 9e15 { return Int64(number) }
+    return string.flatMap { Int64($0) }
+  }
+
+  /// A truth value, also as text or number.
+  var tolerantBool: Bool? {
+    if let flag = bool { return flag }
+    if let number = int64 { return number != 0 }
+    return switch string {
+    case "true", "True": true
+    case "false", "False": false
+    default: nil
+    }
+  }
+
+  /// A moment in ms: a number too small for this century's milliseconds is in seconds.
+  var milliseconds: Int64? {
+    guard let number = tolerantInt, number >= 0 else { return nil }
+    return number > 0 && number < 100_000_000_000 ? number * 1000 : number
+  }
+
+  func int(_ name: StaticString) -> Int64 { self[name]?.tolerantInt ?? 0 }
+  func flag(_ name: StaticString) -> Bool { self[name]?.tolerantBool ?? false }
+  func time(_ name: StaticString) -> Int64 { self[name]?.milliseconds ?? 0 }
+  func text(_ name: StaticString) -> String { self[name]?.string ?? "" }
+
+  /// The field if it is an object with something in it.
+  func object(_ name: StaticString) -> JSONValue? {
+    guard let value = self[name], value.kind == .object, value.fields.contains(where: { _ in true }) else { return nil }
+    return value
+  }
+}
+
+extension JSONWriter {
+  /// `"name": "text"` copied from the value, "" where it is no text.
+  mutating func copy(text value: JSONValue?, as name: StaticString) {
+    self.name(name)
+    self.value(utf8: value?.utf8 ?? UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+
+  /// The field as it came, left out where there is none.
+  mutating func copy(_ value: JSONValue?, as name: StaticString) {
+    guard let value, !value.isNull else { return }
+    self.name(name)
+    self.value(value)
+  }
+}
+
+/// JSON that `body` wrote.
+func written(_ body: (inout JSONWriter) throws -> Void) rethrows -> [UInt8] {
+  var writer = JSONWriter(capacity: 512)
+  try body(&writer)
+  return writer.finish().array
+}

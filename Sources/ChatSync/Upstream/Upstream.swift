@@ -1,0 +1,65 @@
+import ChatModel
+
+/// What the worker needs from the chat server, in Perch's words. One implementation per kind of server.
+///
+/// Every call may throw; what to do about it is a property of the error. Listings are authoritative: every type, all
+/// replies, no filter, nobody's view (see BEHAVIOUR, "authoritative listing").
+package protocol Upstream: Sendable {
+  /// Asks something cheap that proves that server and key are good.
+  func probe() async throws(UpstreamError)
+
+  /// The user itself; a rejection that denies the user is the upstream's word that there is none.
+  func user(_ user: UserID, _ importance: Importance) async throws(UpstreamError) -> UserRecord
+
+  /// A page of the user's channels, hidden and empty ones too.
+  func channels(
+    of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
+  ) async throws(UpstreamError) -> UpstreamPage<ChannelRecord>
+
+  /// What changed among the user's channels.
+  func channelChanges(
+    of user: UserID, since: ChangesSince, _ importance: Importance
+  ) async throws(UpstreamError) -> UpstreamChanges<ChannelRecord, ChannelURL>
+
+  /// One channel, as that user sees it where one is named.
+  func channel(
+    _ url: ChannelURL, as user: UserID?, _ importance: Importance
+  ) async throws(UpstreamError) -> ChannelRecord
+
+  /// Whether the user is in the channel.
+  func isMember(
+    _ user: UserID, of url: ChannelURL, _ importance: Importance
+  ) async throws(UpstreamError) -> Bool
+
+  /// The messages of one stretch, in any order.
+  func messages(
+    in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
+  ) async throws(UpstreamError) -> UpstreamPage<MessageRecord>
+
+  /// One message.
+  func message(
+    _ id: Int64, in url: ChannelURL, _ importance: Importance
+  ) async throws(UpstreamError) -> MessageRecord
+
+  /// Edits, deletes, reactions and thread changes; new messages are not among them.
+  func messageChanges(
+    in url: ChannelURL, since: ChangesSince, _ importance: Importance
+  ) async throws(UpstreamError) -> UpstreamChanges<MessageRecord, Int64>
+}
+
+/// In which order channels are listed.
+package enum ChannelOrder: Sendable {
+  /// The one with the newest message first.
+  case lastMessage
+  /// The newest channel first; places do not move while it is paged through.
+  case creation
+}
+
+/// What an upstream may not offer to a server-side key (B32). The names are stored and shown.
+package enum Capability: String, Sendable, CaseIterable {
+  case channelChangelog = "channel_changelog"
+  case messageChangelog = "message_changelog"
+  case replyListing = "reply_listing"
+  case uploads
+  case deduplication
+}
