@@ -18,7 +18,8 @@ enum MessageReading {
     let position = Position(createdAt: createdAt, messageID: id)
     return MessageRecord(
       messageID: id, createdAt: createdAt, updatedAt: json.time("updated_at"), kind: kind,
-      isSilent: json.flag("silent") || json.flag("is_silent"), isReplyToChannel: json.flag("is_reply_to_channel"),
+      isSilent: json.flag("silent") || json.flag("is_silent"),
+      isReplyToChannel: json.flag("is_reply_to_channel"),
       parentID: parentID, parentAt: parent.flatMap { ($0["created_at"] ?? $0["ts"])?.milliseconds },
       sender: sender(json).map { userID($0) } ?? "", customType: json.text("custom_type"),
       requestID: json.text("req_id"), mentions: mentions(json),
@@ -51,7 +52,8 @@ enum MessageReading {
   }
 
   private static func body(
-    _ json: JSONValue, _ kind: MessageQuery.Kind, _ position: Position, _ url: ChannelURL, _ out: inout JSONWriter
+    _ json: JSONValue, _ kind: MessageQuery.Kind, _ position: Position, _ url: ChannelURL,
+    _ out: inout JSONWriter
   ) {
     out.name("message_id")
     out.value(quoting: position.messageID)

@@ -39,7 +39,9 @@ extension JSONValue {
 
   /// The field if it is an object with something in it.
   func object(_ name: StaticString) -> JSONValue? {
-    guard let value = self[name], value.kind == .object, value.fields.contains(where: { _ in true }) else { return nil }
+    guard let value = self[name], value.kind == .object, value.fields.contains(where: { _ in true }) else {
+      return nil
+    }
     return value
   }
 }

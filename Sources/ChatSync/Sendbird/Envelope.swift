@@ -1,0 +1,71 @@
+import JSON
+import Platform
+
+/// Tells an answer from a refusal, and a refusal from noise (B40).
+///
+/// A *rejection* is a JSON object with `error: true` and a code, whatever the status. 429 or code 500910 is a wait.
+/// 400401, and 401 or 403 without such an object, mean that Perch's key is refused. 5xx, HTML, cut or undecodable
+/// text say nothing about whether the work was done.
+enum Envelope {
+  /// The longest wait that is believed, in ms.
+  static let longestWait: Int64 = 10 * 60_000
+
+  /// Lends the answer's root object, or throws what it means instead.
+  static func open<Result>(
+    _ response: HTTPResponse, _ parser: JSONParser, now: Int64, _ body: (JSONValue) throws -> Result
+  ) throws(UpstreamError) -> Result {
+    do {
+      return try parser.parse(response.body.bytes) { root in
+        if let refusal = refusal(root, response, now: now) { throw refusal }
+        guard response.status == 200 || response.status == 201 else {
+          throw UpstreamError.unusable(reason: "status \(response.status)")
+        }
+        return try body(root)
+      }
+    } catch let error as UpstreamError {
+      throw error
+    } catch let error as Unreadable {
+      throw .unusable(reason: "\(error.what) is missing or of a wrong type")
+    } catch {
+      throw bare(response, now: now, reason: "\(error)")
+    }
+  }
+
+  private static func refusal(_ root: JSONValue, _ response: HTTPResponse, now: Int64) -> UpstreamError? {
+    guard root.kind == .object, root.flag("error"), let code = root["code"]?.tolerantInt else { return nil }
+    switch Int(code) {
+    case 500910: return .rateLimited(milliseconds: wait(response.headers, now: now))
+    case 400401: return .unauthorized
+    case 500_000..<600_000: return .unusable(reason: "code \(code)")
+    case let code where response.status == 429 && code != 400:
+      return .rateLimited(milliseconds: wait(response.headers, now: now))
+    case let code: return .rejection(code: code, message: root.text("message"))
+    }
+  }
+
+  /// What an answer means that holds no JSON object of the kind.
+  private static func bare(_ response: HTTPResponse, now: Int64, reason: String) -> UpstreamError {
+    switch response.status {
+    case 401, 403: .unauthorized
+    case 429: .rateLimited(milliseconds: wait(response.headers, now: now))
+    case 200..<300: .unusable(reason: reason)
+    default: .unusable(reason: "status \(response.status)")
+    }
+  }
+
+  /// How long the upstream wants silence, in ms; 1 s where it does not say.
+  static func wait(_ headers: HTTPResponse.Headers, now: Int64) -> Int64 {
+    for text in [headers.retryAfter, headers.rateRetryAfter] {
+      if let seconds = text.flatMap({ Double($0) }), seconds >= 0 {
+        return min(longestWait, Int64(seconds * 1000))
+      }
+    }
+    if let reset = headers.rateReset.flatMap({ Double($0) }) {
+      // A moment or a number of seconds: nobody agrees.
+      let milliseconds =
+        reset > 1e11 ? Int64(reset) - now : reset > 1e9 ? Int64(reset * 1000) - now : Int64(reset * 1000)
+      if milliseconds > 0 { return min(longestWait, milliseconds) }
+    }
+    return 1000
+  }
+}

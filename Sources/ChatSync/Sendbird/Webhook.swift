@@ -1,0 +1,83 @@
+import ChatModel
+import JSON
+import Platform
+
+/// Reads a webhook's body, whose signature was checked, as doorbells: what to ask the upstream about, and the event
+/// source the answer will carry. No message row comes of a webhook itself (B34): it may come twice, late or shuffled.
+///
+/// Trusted are `category`, `channel.channel_url`, `payload.message_id`, and the users a membership change names.
+package enum Webhook {
+  /// One thing to ask about.
+  package struct Doorbell: Sendable, Equatable {
+    /// What to ask.
+    package enum Kind: String, Sendable {
+      /// List from the newest end.
+      case newest
+      /// Fetch that message.
+      case message
+      /// Refresh the channel.
+      case channel
+    }
+    package let kind: Kind
+    package let channel: ChannelURL
+    /// 0 where it is about no message.
+    package let messageID: Int64
+    package let source: ChangeSource
+    /// The users whose membership may have changed.
+    package let users: [UserID]
+  }
+
+  /// The body's doorbells: none for categories of no interest, which are answered like others.
+  package static func doorbells(_ body: UnsafeRawBufferPointer) throws -> [Doorbell] {
+    try JSONParser().parse(body) { root in
+      let category = root.text("category")
+      guard category.hasPrefix("group_channel:"), let channel = root.object("channel"),
+        let url = channel["channel_url"]?.string, !url.isEmpty
+      else { return [] }
+      return doorbell(String(category.dropFirst("group_channel:".count)), root, ChannelURL(url)).map { [$0] }
+        ?? []
+    }
+  }
+
+  private static func doorbell(_ category: String, _ root: JSONValue, _ url: ChannelURL) -> Doorbell? {
+    func ring(_ kind: Doorbell.Kind, _ source: ChangeSource) -> Doorbell {
+      let id = messageID(root)
+      // Without an id there is nothing to fetch by: the newest end and the changelog find it.
+      let isNameless = kind == .message && id == 0
+      return Doorbell(
+        kind: isNameless ? .newest : kind, channel: url, messageID: kind == .message ? id : 0, source: source,
+        users: users(root))
+    }
+    switch category {
+    case "message_send": return ring(.newest, .messageReceived)
+    case "message_update": return ring(.message, .messageUpdated)
+    case "message_delete": return ring(.message, .messageDeleted)
+    case "reaction_add", "reaction_delete": return ring(.message, .reactionUpdated)
+    case "message_read": return ring(.channel, .read)
+    case "create": return ring(.channel, .channelChanged)
+    case "changed": return ring(.channel, .channelChanged)
+    case "remove": return ring(.channel, .channelDeleted)
+    case "invite": return ring(.channel, .memberInvited)
+    case "join": return ring(.channel, .memberJoined)
+    case "leave", "decline_invite": return ring(.channel, .memberLeft)
+    case "freeze_unfreeze":
+      let isFrozen = root["freeze"]?.tolerantBool ?? root["channel"]?["freeze"]?.tolerantBool ?? true
+      return ring(.channel, isFrozen ? .channelFrozen : .channelUnfrozen)
+    default: return nil
+    }
+  }
+
+  private static func messageID(_ root: JSONValue) -> Int64 {
+    root["payload"]?["message_id"]?.tolerantInt ?? root["message_id"]?.tolerantInt
+      ?? root["reaction_update"]?["msg_id"]?.tolerantInt ?? root["msg_id"]?.tolerantInt ?? 0
+  }
+
+  private static func users(_ root: JSONValue) -> [UserID] {
+    var found: Set<String> = []
+    for list in [root["invitees"], root["users"], root["members"], root["read_updates"]] {
+      for user in list?.items ?? .none { found.insert(user.text("user_id")) }
+    }
+    found.remove("")
+    return found.sorted().map { UserID($0) }
+  }
+}
