@@ -1,0 +1,223 @@
+import ChatModel
+
+/// A view somebody has open on a channel.
+package struct OpenView: Sendable, Equatable {
+  /// What names it.
+  package let id: String
+  /// Whether it shows the newest end (its `has_next` is false): only then missing messages are counted (B28).
+  package var isAtNewest: Bool
+
+  /// A view called `id`.
+  package init(id: String, isAtNewest: Bool) {
+    self.id = id
+    self.isAtNewest = isAtNewest
+  }
+}
+
+/// What is to be done in one channel.
+struct ChannelWork: Sendable {
+  var views: [String: OpenView] = [:]
+  /// When its newest end is to be looked at, nil for no reason to.
+  var checkAt: Int64?
+  /// Its own fields are to be refreshed.
+  var isRefreshDue = false
+  /// Messages a doorbell named, and how many times each was tried.
+  var messages: [Int64] = []
+  var isPrefetched = false
+  var verifyAt: Int64?
+  /// Gaps somebody asked to fill.
+  var fills: [Int64] = []
+  var lastMessageAt: Int64 = 0
+  var isBusy = false
+  var retryAt: Int64?
+  var wait: Backoff
+
+  var isOpen: Bool { !views.isEmpty }
+  var countsMissing: Bool { views.values.contains { $0.isAtNewest } }
+
+  mutating func started(_ job: Job) {
+    isBusy = true
+    switch job {
+    case .check: checkAt = nil
+    case .refresh: isRefreshDue = false
+    case .message(_, let id): messages.removeAll { $0 == id }
+    case .verify: verifyAt = nil
+    default: break
+    }
+  }
+
+  func dueAt(_ plan: Plan) -> Int64? {
+    guard !isBusy else { return nil }
+    var soonest = min(checkAt ?? .max, verifyAt ?? .max)
+    if isRefreshDue || !messages.isEmpty || !fills.isEmpty { soonest = 0 }
+    if !isPrefetched && !plan.isForegroundWaiting { soonest = min(soonest, plan.prefetchNotBefore) }
+    return soonest == .max ? nil : max(soonest, retryAt ?? 0)
+  }
+}
+
+extension Plan {
+  private mutating func change(_ url: ChannelURL, _ body: (inout ChannelWork) -> Void) {
+    let fresh = ChannelWork(wait: Backoff(maximum: pace.maximumBackoff))
+    body(&channels[url, default: fresh])
+  }
+
+  /// A view was opened or moved: its channel is looked at now.
+  package mutating func open(_ view: OpenView, in url: ChannelURL, now: Int64) {
+    change(url) {
+      if $0.views[view.id] == nil { $0.checkAt = now }
+      $0.views[view.id] = view
+    }
+  }
+
+  /// A view was disposed of.
+  package mutating func close(view id: String, in url: ChannelURL) { channels[url]?.views[id] = nil }
+
+  /// Whether somebody looks at the channel, and at its newest end (B28).
+  package func isOpen(_ url: ChannelURL) -> Bool { channels[url]?.isOpen ?? false }
+
+  /// Whether missing messages are counted in the channel (B28).
+  package func countsMissing(_ url: ChannelURL) -> Bool { channels[url]?.countsMissing ?? false }
+
+  /// A doorbell rang (B34).
+  package mutating func ring(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64, now: Int64) {
+    lastWebhookAt = now
+    let delay = pace.doorbellDelay
+    change(url) {
+      switch kind {
+      case .newest: $0.checkAt = min($0.checkAt ?? .max, now + delay)
+      case .message: if !$0.messages.contains(message) { $0.messages.append(message) }
+      case .channel: $0.isRefreshDue = true
+      }
+    }
+  }
+
+  /// Somebody asked for that gap (B28).
+  package mutating func fill(gap: Int64, in url: ChannelURL) {
+    change(url) { if !$0.fills.contains(gap) { $0.fills.append(gap) } }
+  }
+
+  /// Nobody wants the gap filled any more.
+  package mutating func stopFilling(gap: Int64, in url: ChannelURL) {
+    channels[url]?.fills.removeAll { $0 == gap }
+  }
+
+  /// The cache says that the channel holds enough, or has stretches to verify.
+  package mutating func know(
+    _ url: ChannelURL, isPrefetched: Bool, isUnverified: Bool, lastMessageAt: Int64, now: Int64
+  ) {
+    change(url) {
+      $0.isPrefetched = isPrefetched
+      $0.lastMessageAt = max($0.lastMessageAt, lastMessageAt)
+      if isUnverified { $0.verifyAt = now }
+    }
+  }
+
+  /// Changes may have been missed in the channel: list it again when there is time (B31).
+  package mutating func verify(_ url: ChannelURL, now: Int64) {
+    change(url) { $0.verifyAt = min($0.verifyAt ?? .max, now) }
+  }
+
+  /// Sync met the channel in a list or a changelog.
+  mutating func met(_ activity: ChannelActivity, isNewlyListed: Bool) {
+    change(activity.url) {
+      let isNews = activity.isBehind || activity.lastMessageAt > $0.lastMessageAt
+      $0.lastMessageAt = max($0.lastMessageAt, activity.lastMessageAt)
+      // What is still to be prefetched is listed from the newest end anyway.
+      if isNews, $0.isPrefetched || $0.isOpen { $0.checkAt = $0.checkAt ?? 0 }
+    }
+  }
+
+  /// The next errand by order of importance (B30).
+  mutating func pick(now: Int64) -> Job? {
+    if let job = pickForUser(now: now, isListing: false) { return job }
+    let free = channels.filter { !$0.value.isBusy && ($0.value.retryAt ?? 0) <= now }
+    if let (url, work) = free.first(where: { !$0.value.messages.isEmpty }) {
+      return .message(url, id: work.messages[0])
+    }
+    if let (url, _) = free.first(where: { $0.value.isRefreshDue }) { return .refresh(url) }
+    if let url = due(free, now, { $0.isOpen ? $0.checkAt : nil }) { return .check(url) }
+    if let job = pickForUser(now: now, isListing: true) { return job }
+    if let url = due(free, now, { $0.checkAt }) { return .check(url) }
+    if let job = pickPrefetch(free, now: now) { return job }
+    if let url = due(free, now, { $0.verifyAt }) { return .verify(url) }
+    return free.first { !$0.value.fills.isEmpty }.map { .fill($0.key, gap: $0.value.fills[0]) }
+  }
+
+  private func due(
+    _ free: [ChannelURL: ChannelWork], _ now: Int64, _ moment: (ChannelWork) -> Int64?
+  ) -> ChannelURL? {
+    let due = free.compactMap { url, work in moment(work).flatMap { $0 <= now ? (url, $0) : nil } }
+    return due.min { $0.1 < $1.1 }?.0
+  }
+
+  private mutating func pickPrefetch(_ free: [ChannelURL: ChannelWork], now: Int64) -> Job? {
+    guard !isForegroundWaiting else { return nil }
+    let wanted = free.filter { !$0.value.isPrefetched }
+    guard let url = wanted.max(by: { $0.value.lastMessageAt < $1.value.lastMessageAt })?.key else {
+      return nil
+    }
+    if let later = prefetchBucket.take(now: now) {
+      prefetchNotBefore = later
+      return nil
+    }
+    return .prefetch(url)
+  }
+
+  mutating func endedInChannel(_ url: ChannelURL, _ job: Job, _ outcome: Outcome, now: Int64) {
+    guard var work = channels[url] else { return }
+    work.isBusy = false
+    switch outcome {
+    case .channelGone:
+      channels[url] = nil
+      return
+    case .failed(let error) where !error.isTransient: again(&work, job, outcome, now: now)
+    case .failed, .storeFailed: again(&work, job, outcome, now: now)
+    case .lacks(let capability):
+      learn(lacks: capability)
+      if case .check = job { work.checkAt = now }
+    default:
+      work.wait.reset()
+      work.retryAt = nil
+      if case .prefetched(let isComplete) = outcome { work.isPrefetched = isComplete }
+      if case .progressed(let isComplete) = outcome { progressed(&work, job, isComplete, now: now) }
+      if case .tokenLost = outcome { work.verifyAt = now }
+    }
+    if case .check = job, work.isOpen, work.checkAt == nil { work.checkAt = now + openInterval(now: now) }
+    channels[url] = work
+  }
+
+  private func progressed(_ work: inout ChannelWork, _ job: Job, _ isComplete: Bool, now: Int64) {
+    switch job {
+    case .verify: work.verifyAt = isComplete ? nil : now
+    case .fill(_, let gap): if isComplete { work.fills.removeAll { $0 == gap } }
+    default: break
+    }
+  }
+
+  /// The errand comes again after a wait that holds its channel only.
+  private mutating func again(_ work: inout ChannelWork, _ job: Job, _ outcome: Outcome, now: Int64) {
+    work.retryAt = now + wait(&work.wait, outcome)
+    switch job {
+    case .check: work.checkAt = now
+    case .refresh: work.isRefreshDue = true
+    case .message(_, let id): if !work.messages.contains(id) { work.messages.append(id) }
+    case .verify: work.verifyAt = now
+    case .fill(_, let gap) where outcome.isRejection: work.fills.removeAll { $0 == gap }
+    default: break
+    }
+  }
+
+  private func openInterval(now: Int64) -> Int64 {
+    let isAlive = lastWebhookAt.map { now - $0 < pace.webhookMemory } ?? false
+    return pace.openInterval(
+      count: channels.values.count { $0.isOpen }, requests: lacks.contains(.messageChangelog) ? 1 : 2,
+      hasWebhooks: isAlive)
+  }
+}
+
+extension Outcome {
+  var isRejection: Bool {
+    if case .failed(.rejection) = self { return true }
+    return false
+  }
+}

@@ -1,0 +1,123 @@
+import ChatModel
+
+/// What lies between the newest covered message and the upstream's newest, as a value: what to list next goes out,
+/// what came goes in (B28, B29).
+///
+/// The newest page comes first. If it reaches the covered end, that was all. Otherwise, where somebody looks at the
+/// newest end, the missing messages are counted by listing forward from the covered end in pages of 100:
+///
+/// ```
+///  covered ──┤ page 1 ├ page 2 ├ page 3 …      … ┤ newest page ├── now
+/// ```
+///
+/// Up to 300 missing: everything is stored, the stretches join. More: the first two forward pages extend the old
+/// stretch, the newest page starts a new one, and the gap between them is huge. What is held back makes sure that the
+/// gap is real also for 301.
+package struct GapCheck: Sendable {
+  /// Rows of a page.
+  package static let pageRows = 100
+
+  /// What to do next.
+  package enum Step: Sendable, Equatable {
+    case list(MessageWindow)
+    case finish(Verdict)
+  }
+
+  /// What was found.
+  package enum Verdict: Sendable, Equatable {
+    /// The newest end is joined, or nothing was covered before.
+    case joined
+    /// A gap stays, nobody counted.
+    case apart
+    /// So many are missing at least, more than are filled by themselves.
+    case huge(missing: Int)
+  }
+
+  /// Pages to store, in order: the window that was asked and the rows that came.
+  package private(set) var keep: [Int] = []
+  private let covered: Position?
+  private let counts: Bool
+  private var pages: [(window: MessageWindow, rows: [Position])] = []
+  private var seen: Set<Position> = []
+  private var anchor: MessageWindow.Anchor?
+  /// How far the forward listing came, and whether nothing follows there.
+  private var reached: Position?
+  private var isExhausted = false
+
+  /// A check of a channel covered up to `covered`; `counts` where somebody looks at the newest end (B28).
+  package init(covered: Position?, counts: Bool) {
+    self.covered = covered
+    self.counts = counts
+    anchor = covered.map { .message($0) }
+  }
+
+  /// What to list next, or what it all means; `keep` names the pages to store then.
+  package mutating func step() -> Step {
+    guard let newest = pages.first else {
+      return .list(MessageWindow(.newest, older: GapCheck.pageRows, newer: 0))
+    }
+    guard let covered, !GapCheck.reaches(newest.rows, covered) else { return finish(.joined) }
+    // A page that came short without reaching the end was cut: the forward listing finds the rest.
+    guard counts || newest.rows.count < GapCheck.pageRows else { return finish(.apart) }
+    guard let last = pages.dropFirst().last else { return forward() }
+    if isJoined(last.rows, newest.rows) {
+      return seen.count > Limits.missingMessagesFilled ? finishHuge() : finish(.joined)
+    }
+    return seen.count > Limits.missingMessagesFilled ? finishHuge() : forward()
+  }
+
+  /// The rows of the window that `step` asked for.
+  package mutating func received(_ window: MessageWindow, _ rows: [Position]) {
+    let rows = rows.sorted()
+    pages.append((window, rows))
+    for row in rows where covered.map({ row > $0 }) ?? true { seen.insert(row) }
+    guard pages.count > 1 else { return }
+    let before = reached ?? covered ?? .start
+    if let last = rows.last, last > before { reached = last } else { isExhausted = true }
+    if let reached { anchor = .message(reached) }
+  }
+
+  /// The message the forward listing was anchored at is gone upstream: go by its time instead. False where that was
+  /// tried already.
+  package mutating func anchorIsGone() -> Bool {
+    guard case .message(let position) = anchor else { return false }
+    anchor = .time(position.createdAt)
+    return true
+  }
+
+  private func forward() -> Step {
+    switch anchor {
+    case .message(let position):
+      .list(MessageWindow(.message(position), older: 0, newer: GapCheck.pageRows, includesAnchor: false))
+    case .time(let time): .list(MessageWindow(.time(time), older: 0, newer: 200))
+    case .newest, nil: .finish(.apart)
+    }
+  }
+
+  /// Whether the newest page reaches down to the covered end; an empty one says that there is nothing at all.
+  private static func reaches(_ rows: [Position], _ covered: Position) -> Bool {
+    rows.first.map { $0 <= covered } ?? true
+  }
+
+  /// Whether a forward page meets the newest page or the end.
+  private func isJoined(_ rows: [Position], _ newest: [Position]) -> Bool {
+    guard let last = rows.last, let first = newest.first else { return true }
+    return last >= first || isExhausted
+  }
+
+  private mutating func finish(_ verdict: Verdict) -> Step {
+    keep = Array(pages.indices.dropFirst()) + [0]
+    return .finish(verdict)
+  }
+
+  private mutating func finishHuge() -> Step {
+    keep = [0]
+    var kept = 0
+    for index in pages.indices.dropFirst()
+    where kept + pages[index].rows.count + GapCheck.pageRows < seen.count {
+      kept += pages[index].rows.count
+      keep.insert(index, at: keep.count - 1)
+    }
+    return .finish(.huge(missing: seen.count))
+  }
+}

@@ -1,0 +1,91 @@
+import ChatModel
+
+/// One errand of the worker: a few requests that belong together and end in commits.
+package enum Job: Hashable, Sendable {
+  /// Ask whether the upstream is there.
+  case probe
+  /// Ask the upstream about the user (B2).
+  case connect(UserID)
+  /// The next page of the user's first listing or sweep (B11).
+  case list(UserID, after: String?)
+  /// The channels a sweep did not meet: asked one by one before they are removed (B11).
+  case endSweep(UserID)
+  /// The channel changelog since the stored token.
+  case channelChanges(UserID)
+  /// Page one by last message, where there is no changelog (B11).
+  case topChannels(UserID)
+  /// A channel's own fields, as its connected members see them.
+  case refresh(ChannelURL)
+  /// Message changelog, then the newest end (B30, B31, B28).
+  case check(ChannelURL)
+  /// One message that a doorbell named (B34).
+  case message(ChannelURL, id: Int64)
+  /// The newest pages of a channel nobody looks at (B33).
+  case prefetch(ChannelURL)
+  /// List again what changes may have been missed in (B31, B32).
+  case verify(ChannelURL)
+  /// A page of a gap somebody asked to fill (B28).
+  case fill(ChannelURL, gap: Int64)
+
+  /// The channel it works on; one errand per channel at a time.
+  var channel: ChannelURL? {
+    switch self {
+    case .refresh(let url), .check(let url), .message(let url, _), .prefetch(let url), .verify(let url),
+      .fill(let url, _):
+      url
+    default: nil
+    }
+  }
+
+  /// The user it works for; one errand per user at a time.
+  var user: UserID? {
+    switch self {
+    case .connect(let user), .list(let user, _), .endSweep(let user), .channelChanges(let user),
+      .topChannels(let user):
+      user
+    default: nil
+    }
+  }
+}
+
+/// How an errand ended.
+package enum Outcome: Sendable {
+  /// Done, nothing to add.
+  case done
+  /// The upstream knows the user.
+  case acknowledged
+  /// A page of the user's channels is stored. Nil: it was the last.
+  case listed(next: String?, channels: [ChannelActivity])
+  /// Changes are stored.
+  case changed([ChannelActivity], hasMore: Bool)
+  /// The changelog's place was refused: list everything again.
+  case tokenLost
+  /// The upstream does not offer what was asked (B32).
+  case lacks(Capability)
+  /// A page of the prefetch is stored.
+  case prefetched(isComplete: Bool)
+  /// A page of a gap or of a verification is stored.
+  case progressed(isComplete: Bool)
+  /// The channel is gone, or nobody here is in it any more.
+  case channelGone
+  /// The upstream failed.
+  case failed(UpstreamError)
+  /// The cache failed: try again later.
+  case storeFailed
+}
+
+/// A channel that sync met, with what decides whether its messages are asked for.
+package struct ChannelActivity: Sendable, Hashable {
+  package let url: ChannelURL
+  /// The newest message's time, 0 without one.
+  package let lastMessageAt: Int64
+  /// Whether its newest message is not the one the cache covers.
+  package let isBehind: Bool
+
+  /// A channel that was met.
+  package init(url: ChannelURL, lastMessageAt: Int64, isBehind: Bool) {
+    self.url = url
+    self.lastMessageAt = lastMessageAt
+    self.isBehind = isBehind
+  }
+}

@@ -1,0 +1,169 @@
+import ChatModel
+
+/// Everything the worker means to do, as a value: what happened goes in, the next errands come out. It knows no
+/// sockets, threads or clocks; times are monotonic milliseconds that the caller gives.
+///
+/// Order (B30): the link's probe; then users (their acknowledgement, their channel changelog); then what a doorbell
+/// named; then open channels; then the rest of first listings; then channels that fell behind; then prefetch; then
+/// verification and gap jobs. One errand per user and one per channel at a time, so nothing overtakes itself. A failed
+/// errand waits with backoff and holds back nothing but its own user or channel.
+package struct Plan: Sendable {
+  package private(set) var link: Link
+  package let pace: Pace
+  var users: [UserID: UserWork] = [:]
+  var channels: [ChannelURL: ChannelWork] = [:]
+  private(set) var lacks: Set<Capability> = []
+  private(set) var running: Set<Job> = []
+  private var isProbeWanted = false
+  var prefetchBucket: TokenBucket
+  var prefetchNotBefore: Int64 = 0
+  var lastWebhookAt: Int64?
+  /// Whether clients' own reads wait for the upstream: prefetch pauses (B33).
+  package var isForegroundWaiting = false
+  private var random: SplitMix
+  /// Changes of the link that nobody was told yet.
+  private var announcements: [Link.State] = []
+
+  /// A plan for nobody yet.
+  package init(pace: Pace = Pace(), hasUpstream: Bool = true, seed: UInt64) {
+    self.pace = pace
+    link = Link(hasUpstream: hasUpstream, maximumBackoff: pace.maximumBackoff)
+    prefetchBucket = TokenBucket(rate: pace.prefetchRate, burst: max(1, pace.prefetchRate))
+    random = SplitMix(state: seed)
+  }
+
+  /// Numbers for the jitter.
+  struct SplitMix: RandomNumberGenerator, Sendable {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+      state &+= 0x9E37_79B9_7F4A_7C15
+      var mixed = state
+      mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+      mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+      return mixed ^ (mixed >> 31)
+    }
+  }
+
+  /// The link's changes since the last call, for the event log.
+  package mutating func takeAnnouncements() -> [Link.State] {
+    defer { announcements = [] }
+    return announcements
+  }
+
+  // MARK: What happened
+
+  /// The upstream is known not to offer this.
+  package mutating func learn(lacks capability: Capability) { lacks.insert(capability) }
+
+  /// Somebody connects or sends: an offline link is tried at once (B3).
+  package mutating func urge(now: Int64) { act(link.urge(now: now)) }
+
+  /// A request outside the plan (a client's read) was answered or not.
+  package mutating func met(_ error: UpstreamError?, now: Int64) {
+    switch error {
+    case nil, .rejection:
+      let wasOnline = link.isOnline
+      act(link.succeeded())
+      for user in Array(users.keys) { users[user]?.state.keyWorked() }
+      if !wasOnline { cameOnline(now: now) }
+    case .rateLimited, .canceled: break
+    case .unauthorized: act(link.refused(now: now, using: &random))
+    case .unreachable, .unusable: act(link.failed(now: now, using: &random))
+    }
+  }
+
+  private mutating func act(_ actions: [Link.Action]) {
+    for action in actions {
+      switch action {
+      case .probe: isProbeWanted = true
+      case .announce(let state): announcements.append(state)
+      }
+    }
+  }
+
+  /// Whatever was known may have changed meanwhile: look everywhere somebody looks.
+  private mutating func cameOnline(now: Int64) {
+    for (id, work) in users where work.state.isActive {
+      users[id]?.pollAt = now
+      users[id]?.wait.reset()
+    }
+    for (url, work) in channels {
+      channels[url]?.wait.reset()
+      channels[url]?.retryAt = nil
+      if work.isOpen { channels[url]?.checkAt = now }
+    }
+  }
+
+  // MARK: What to do
+
+  /// The errands to start now; they count as running until `ended`.
+  package mutating func next(now: Int64) -> [Job] {
+    act(link.tick(now: now))
+    var jobs: [Job] = []
+    if isProbeWanted {
+      isProbeWanted = false
+      if running.insert(.probe).inserted { jobs.append(.probe) }
+    }
+    for id in Array(users.keys) { users[id]?.rest(now: now) }
+    guard link.isOnline else { return jobs }
+    var free = pace.errands - running.count { $0 != .probe }
+    while free > 0, let job = pick(now: now) {
+      running.insert(job)
+      if let user = job.user { users[user]?.isBusy = true }
+      if let url = job.channel { channels[url]?.started(job) }
+      jobs.append(job)
+      free -= 1
+    }
+    return jobs
+  }
+
+  /// The next moment at which `next` may have something new; nil: only when something happens.
+  package func wakeAt(now: Int64) -> Int64? {
+    var soonest = link.nextProbeAt ?? .max
+    if link.isOnline && running.count(where: { $0 != .probe }) < pace.errands {
+      for work in users.values { soonest = min(soonest, work.dueAt ?? .max) }
+      for work in channels.values { soonest = min(soonest, work.dueAt(self) ?? .max) }
+    }
+    return soonest == .max ? nil : max(soonest, now + 1)
+  }
+
+  /// An errand ended.
+  package mutating func ended(_ job: Job, _ outcome: Outcome, now: Int64) {
+    running.remove(job)
+    note(outcome, job, now: now)
+    if let user = job.user {
+      users[user]?.isBusy = false
+      endedForUser(user, job, outcome, now: now)
+    } else if let url = job.channel {
+      endedInChannel(url, job, outcome, now: now)
+    }
+  }
+
+  private mutating func note(_ outcome: Outcome, _ job: Job, now: Int64) {
+    guard job == .probe else {
+      switch outcome {
+      case .failed(let error): met(error, now: now)
+      case .storeFailed: break
+      default: met(nil, now: now)
+      }
+      return
+    }
+    switch outcome {
+    case .failed(.unauthorized): act(link.probeFailed(.auth, now: now, using: &random))
+    case .failed(.rateLimited(let wait)):
+      act(link.probeFailed(.unreachable, now: now, retryAfter: wait, using: &random))
+    case .failed(.rejection), .done:
+      act(link.probeSucceeded())
+      cameOnline(now: now)
+    default: act(link.probeFailed(.unreachable, now: now, using: &random))
+    }
+  }
+
+  /// How long the errand that failed waits.
+  mutating func wait(_ backoff: inout Backoff, _ outcome: Outcome) -> Int64 {
+    if case .failed(.rateLimited(let milliseconds)) = outcome {
+      return backoff.next(retryAfter: milliseconds, using: &random)
+    }
+    return backoff.next(using: &random)
+  }
+}

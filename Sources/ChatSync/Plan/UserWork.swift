@@ -1,0 +1,188 @@
+import ChatModel
+
+/// What is to be done for one user.
+struct UserWork: Sendable {
+  /// How far the user's channels are known.
+  enum Phase: Sendable, Equatable {
+    /// The upstream was not asked about the user yet.
+    case connecting
+    /// Paging through all channels; a first listing or a sweep.
+    case listing(after: String?, done: Int)
+    /// All pages are stored; what was not met is asked for.
+    case sweeping
+    /// Known; changes are polled.
+    case steady
+  }
+
+  var state: UserState
+  var phase = Phase.connecting
+  var isSynced: Bool
+  var isBusy = false
+  var hasUnsent = false
+  /// Whether the cache holds anything about the user: then one refusal is not enough (B5).
+  var isCached = false
+  var pollAt: Int64
+  var sweepAt: Int64 = .max
+  var wait: Backoff
+  /// The upstream's last word about why the user cannot be served.
+  var denial: UpstreamError?
+
+  /// Goes idle where nobody asked for long (B4).
+  mutating func rest(now: Int64) { _ = state.tick(now: now, hasUnsent: hasUnsent) }
+
+  /// When this user may have something to do.
+  var dueAt: Int64? {
+    guard state.isActive, !isBusy else { return nil }
+    return min(pollAt, phase == .steady ? sweepAt : .max)
+  }
+}
+
+extension Plan {
+  /// A user the cache knows, or a new one: work begins.
+  package mutating func add(
+    _ user: UserID, isSynced: Bool, isCached: Bool, isStopped: Bool = false, now: Int64
+  ) {
+    guard users[user] == nil else { return }
+    users[user] = UserWork(
+      state: UserState(isStopped ? .stopped : .connecting, now: now), isSynced: isSynced, pollAt: now,
+      wait: Backoff(maximum: pace.maximumBackoff))
+    users[user]?.isCached = isCached
+  }
+
+  /// A request of the user came (B4).
+  package mutating func seen(_ user: UserID, now: Int64) {
+    guard var work = users[user] else { return }
+    if work.state.seen(now: now) {
+      work.phase = .connecting
+      work.pollAt = now
+    }
+    users[user] = work
+  }
+
+  /// The client wants the user connected, whatever was before (B2).
+  package mutating func connect(_ user: UserID, now: Int64) {
+    if users[user] == nil { add(user, isSynced: false, isCached: false, now: now) }
+    urge(now: now)
+    guard var work = users[user], work.state.connect(now: now) else { return }
+    work.phase = .connecting
+    work.pollAt = now
+    users[user] = work
+  }
+
+  /// The client wants no work for the user (B4).
+  package mutating func stop(_ user: UserID) { users[user]?.state.stop() }
+
+  /// Nothing of the user is left.
+  package mutating func remove(_ user: UserID) { users[user] = nil }
+
+  /// Where the user stands; nil where nobody of that name was ever added.
+  package func standing(_ user: UserID) -> UserStanding? {
+    guard let work = users[user] else { return nil }
+    var done = 0
+    if case .listing(_, let count) = work.phase { done = count }
+    return UserStanding(
+      phase: work.state.phase, isSynced: work.isSynced, channelsListed: done, denial: work.denial,
+      link: link.state)
+  }
+
+  mutating func pickForUser(now: Int64, isListing: Bool) -> Job? {
+    for (id, work) in users where work.state.isActive && !work.isBusy && work.pollAt <= now {
+      switch work.phase {
+      case .connecting where !isListing: return .connect(id)
+      case .listing(let after, _) where isListing: return .list(id, after: after)
+      case .sweeping where isListing: return .endSweep(id)
+      case .steady where !isListing:
+        guard lacks.contains(.channelChangelog) else { return .channelChanges(id) }
+        if work.sweepAt <= now {
+          users[id]?.phase = .listing(after: nil, done: 0)
+          continue
+        }
+        return .topChannels(id)
+      default: continue
+      }
+    }
+    return nil
+  }
+
+  mutating func endedForUser(_ user: UserID, _ job: Job, _ outcome: Outcome, now: Int64) {
+    guard var work = users[user] else { return }
+    defer { users[user] = work }
+    switch outcome {
+    case .acknowledged:
+      work.state.acknowledged()
+      work.denial = nil
+      work.isCached = true
+      work.wait.reset()
+      work.phase = work.isSynced ? .steady : .listing(after: nil, done: 0)
+      work.pollAt = now
+    case .listed(let next, let found):
+      work.wait.reset()
+      for activity in found { met(activity, isNewlyListed: true) }
+      if case .listing(_, let done) = work.phase {
+        work.phase = next == nil ? .sweeping : .listing(after: next, done: done + found.count)
+      }
+      work.pollAt = now
+    case .changed(let found, let hasMore):
+      work.wait.reset()
+      for activity in found { met(activity, isNewlyListed: false) }
+      work.pollAt = hasMore ? now : now + pace.userPoll
+    case .tokenLost:
+      work.phase = .listing(after: nil, done: 0)
+      work.pollAt = now
+    case .lacks(let capability):
+      lacksNow(capability)
+      work.sweepAt = now + pace.sweep
+      work.pollAt = now
+    case .failed(let error): failed(&work, job, error, outcome, now: now)
+    case .storeFailed: work.pollAt = now + wait(&work.wait, outcome)
+    default:
+      if job == .endSweep(user) {
+        work.isSynced = true
+        work.phase = .steady
+        work.sweepAt = now + pace.sweep
+      }
+      work.wait.reset()
+      work.pollAt = now + (work.phase == .steady && job != .endSweep(user) ? pace.userPoll : 0)
+    }
+  }
+
+  private mutating func failed(
+    _ work: inout UserWork, _ job: Job, _ error: UpstreamError, _ outcome: Outcome, now: Int64
+  ) {
+    if error.deniesUser, case .connect = job {
+      work.denial = error
+      switch work.state.refused(now: now, isCached: work.isCached) {
+      case .doubtful(let moment): work.pollAt = moment
+      case .closed, .unknown: break
+      }
+      return
+    }
+    // A rejection of the user's own list may mean that the user is gone: ask about the user itself.
+    if error.deniesUser { work.phase = .connecting }
+    work.pollAt = now + wait(&work.wait, outcome)
+  }
+
+  private mutating func lacksNow(_ capability: Capability) { learn(lacks: capability) }
+}
+
+/// Where a user stands, for `GET /v1/connection`.
+package struct UserStanding: Sendable, Equatable {
+  package let phase: UserState.Phase
+  package let isSynced: Bool
+  /// Channels listed so far by the running first listing.
+  package let channelsListed: Int
+  /// Why the upstream does not serve the user, where it said so.
+  package let denial: UpstreamError?
+  package let link: Link.State
+
+  /// The contract's word (B3).
+  package var word: StaticString {
+    switch (phase, link) {
+    case (.stopped, _), (.closed, _): "stopped"
+    case (.idle, _): "idle"
+    case (_, .offline): "offline"
+    case (.connecting, _), (_, .unknown): "connecting"
+    case (.connected, .online): "online"
+    }
+  }
+}

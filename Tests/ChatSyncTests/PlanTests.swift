@@ -1,0 +1,244 @@
+import ChatModel
+import Testing
+
+@testable import ChatSync
+
+struct PlanTests {
+  private let alice = UserID("alice")
+
+  private func online(_ pace: Pace = Pace()) -> Plan {
+    var plan = Plan(pace: pace, seed: 1)
+    _ = plan.next(now: 0)
+    plan.ended(.probe, .done, now: 0)
+    return plan
+  }
+
+  /// A plan whose user is known and whose channels are all listed and prefetched.
+  private func settled(_ count: Int, pace: Pace = Pace()) -> Plan {
+    var plan = online(pace)
+    plan.add(alice, isSynced: true, isCached: true, now: 0)
+    for index in 0..<count {
+      plan.know(
+        ChannelURL("c\(index)"), isPrefetched: true, isUnverified: false, lastMessageAt: Int64(index), now: 0)
+    }
+    for job in plan.next(now: 0) { plan.ended(job, .acknowledged, now: 0) }
+    return plan
+  }
+
+  /// Runs the plan with every errand ending at once, counting requests.
+  private func run(
+    _ plan: inout Plan, until end: Int64, requests: (Job) -> Int, outcome: (Job, Int64) -> Outcome
+  ) -> Int {
+    var now: Int64 = 0
+    var count = 0
+    while now < end {
+      for job in plan.next(now: now) {
+        count += requests(job)
+        plan.ended(job, outcome(job, now), now: now)
+      }
+      guard let wake = plan.wakeAt(now: now) else { break }
+      now = max(wake, now + 1)
+    }
+    return count
+  }
+
+  private func usual(_ job: Job, _ now: Int64) -> Outcome {
+    switch job {
+    case .connect: .acknowledged
+    case .list: .listed(next: nil, channels: [])
+    case .channelChanges, .topChannels: .changed([], hasMore: false)
+    case .prefetch: .prefetched(isComplete: true)
+    case .verify, .fill: .progressed(isComplete: true)
+    default: .done
+    }
+  }
+
+  @Test("B34: one connected user with 100 channels and nothing open costs at most 300 requests an hour")
+  func quietHour() {
+    var plan = settled(100)
+    plan.users[alice]?.hasUnsent = true
+    let requests = run(&plan, until: 3_600_000, requests: { _ in 1 }, outcome: usual)
+    check((100...300).contains(requests), "\(requests)")
+  }
+
+  @Test("B4: after 30 minutes without a request a user costs nothing, and the next request wakes it")
+  func idle() {
+    var plan = settled(10)
+    let half = run(&plan, until: 30 * 60_000, requests: { _ in 1 }, outcome: usual)
+    let rest = run(&plan, until: 3_600_000, requests: { _ in 1 }, outcome: usual)
+    #expect((50...65).contains(half))
+    #expect(rest == 0)
+    plan.seen(alice, now: 3_600_000)
+    check(plan.next(now: 3_600_000) == [.connect(alice)])
+  }
+
+  @Test("B34: an open channel is looked at every 2 s, every 30 s while webhooks prove alive")
+  func openPoll() {
+    var plan = settled(1)
+    plan.open(OpenView(id: "v", isAtNewest: true), in: ChannelURL("c0"), now: 0)
+    var checks: [Int64] = []
+    _ = run(&plan, until: 10_000, requests: { _ in 1 }) { job, now in
+      if case .check = job { checks.append(now) }
+      return usual(job, now)
+    }
+    #expect(checks == [0, 2000, 4000, 6000, 8000])
+    plan.ring(.newest, in: ChannelURL("c0"), message: 0, now: 10_000)
+    check(plan.pace.openInterval(count: 1, requests: 2, hasWebhooks: true) == 30_000)
+  }
+
+  @Test("B34: polling many open channels takes at most half of the budget")
+  func budget() {
+    var pace = Pace()
+    pace.requestsPerSecond = 10
+    #expect(pace.openInterval(count: 5, requests: 2, hasWebhooks: false) == 2_000)
+    #expect(pace.openInterval(count: 50, requests: 2, hasWebhooks: false) == 20_000)
+  }
+
+  @Test("B30: channel changelog first, then open channels, then what fell behind, then prefetch")
+  func order() {
+    var pace = Pace()
+    pace.errands = 1
+    var plan = settled(3, pace: pace)
+    plan.know(ChannelURL("new"), isPrefetched: false, isUnverified: false, lastMessageAt: 9, now: 0)
+    plan.open(OpenView(id: "v", isAtNewest: true), in: ChannelURL("c0"), now: 0)
+    var jobs: [Job] = []
+    for _ in 0..<4 {
+      for job in plan.next(now: 100) {
+        jobs.append(job)
+        let behind = ChannelActivity(url: ChannelURL("c1"), lastMessageAt: 5000, isBehind: true)
+        if case .channelChanges = job {
+          plan.ended(job, .changed([behind], hasMore: false), now: 100)
+        } else {
+          plan.ended(job, usual(job, 100), now: 100)
+        }
+      }
+    }
+    #expect(
+      jobs == [
+        .channelChanges(alice), .check(ChannelURL("c0")), .check(ChannelURL("c1")),
+        .prefetch(ChannelURL("new")),
+      ])
+  }
+
+  @Test("B30: one channel's failure stops no other, and comes again with backoff")
+  func isolation() {
+    var plan = settled(2)
+    let (bad, good) = (ChannelURL("c0"), ChannelURL("c1"))
+    for url in [bad, good] { plan.open(OpenView(id: "v", isAtNewest: true), in: url, now: 0) }
+    var checks: [ChannelURL: Int] = [:]
+    _ = run(&plan, until: 60_000, requests: { _ in 1 }) { job, now in
+      guard case .check(let url) = job else { return usual(job, now) }
+      checks[url, default: 0] += 1
+      return url == bad ? .failed(.rejection(code: 500_000, message: "")) : .done
+    }
+    #expect(checks[good] ?? 0 >= 28)
+    #expect(checks[bad] ?? 0 >= 3)
+  }
+
+  @Test("B11: the first listing goes page by page and ends in a sweep; a failed page comes again")
+  func listing() {
+    var plan = online()
+    plan.add(alice, isSynced: false, isCached: false, now: 0)
+    var jobs: [Job] = []
+    var hasFailed = false
+    var pace = plan.pace
+    pace.userPoll = 1
+    _ = run(&plan, until: 20_000, requests: { _ in 1 }) { job, now in
+      jobs.append(job)
+      switch job {
+      case .list(_, nil): return .listed(next: "p2", channels: [])
+      case .list(_, "p2") where !hasFailed:
+        hasFailed = true
+        return .failed(.unusable(reason: "status 502"))
+      default: return usual(job, now)
+      }
+    }
+    #expect(
+      jobs.prefix(6) == [
+        .connect(alice), .list(alice, after: nil), .list(alice, after: "p2"), .list(alice, after: "p2"),
+        .endSweep(alice), .channelChanges(alice),
+      ])
+    check(plan.standing(alice)?.isSynced == true)
+  }
+
+  @Test("B11: without a channel changelog page one is asked every 30 s and everything every 10 min")
+  func withoutChangelog() {
+    var plan = settled(0)
+    var tops = 0
+    var sweeps = 0
+    _ = run(&plan, until: 25 * 60_000, requests: { _ in 1 }) { job, now in
+      switch job {
+      case .channelChanges: return .lacks(.channelChangelog)
+      case .topChannels: tops += 1
+      case .endSweep: sweeps += 1
+      default: break
+      }
+      return usual(job, now)
+    }
+    #expect((46...51).contains(tops))
+    #expect(sweeps == 2)
+  }
+
+  @Test(
+    "B33: prefetch goes most recently active first, five requests a second, and pauses while clients wait")
+  func prefetch() {
+    var plan = settled(0)
+    for index in 0..<20 {
+      plan.know(
+        ChannelURL("p\(index)"), isPrefetched: false, isUnverified: false, lastMessageAt: Int64(index), now: 0
+      )
+    }
+    plan.isForegroundWaiting = true
+    let early = run(&plan, until: 1000, requests: { if case .prefetch = $0 { 1 } else { 0 } }, outcome: usual)
+    #expect(early == 0)
+    plan.isForegroundWaiting = false
+    var urls: [String] = []
+    var now: Int64 = 1000
+    while now < 3000 {
+      for job in plan.next(now: now) {
+        if case .prefetch(let url) = job { urls.append(url.text) }
+        plan.ended(job, usual(job, now), now: now)
+      }
+      now += 10
+    }
+    #expect(urls.prefix(3) == ["p19", "p18", "p17"])
+    #expect((13...16).contains(urls.count), "a burst of 5, then 5 a second")
+  }
+
+  @Test("B3: offline, nothing but probes goes out, and the comeback looks at everything open at once")
+  func comeback() {
+    var plan = settled(1)
+    let url = ChannelURL("c0")
+    plan.open(OpenView(id: "v", isAtNewest: true), in: url, now: 0)
+    let dark = UpstreamError.unreachable(reason: "", mayHaveArrived: true)
+    var offline: [Job] = []
+    _ = run(&plan, until: 120_000, requests: { _ in 1 }) { job, now in
+      if now > 5_000 { offline.append(job) }
+      return now > 2_000 ? .failed(dark) : usual(job, now)
+    }
+    #expect(!offline.isEmpty && offline.allSatisfy { $0 == .probe })
+    check(plan.link.state == .offline(.unreachable))
+    plan.urge(now: 120_000)
+    check(plan.next(now: 120_000) == [.probe])
+    plan.ended(.probe, .done, now: 120_000)
+    check(Set(plan.next(now: 120_000)) == [.channelChanges(alice), .check(url)])
+  }
+
+  @Test("B34: a doorbell's listing waits 100 ms for others, a named message is fetched at once")
+  func doorbells() {
+    var plan = settled(1)
+    let url = ChannelURL("c0")
+    for job in plan.next(now: 0) { plan.ended(job, usual(job, 0), now: 0) }
+    plan.ring(.newest, in: url, message: 0, now: 1000)
+    plan.ring(.newest, in: url, message: 0, now: 1050)
+    check(plan.next(now: 1099) == [])
+    check(plan.wakeAt(now: 1099) == 1100)
+    check(plan.next(now: 1100) == [.check(url)])
+    plan.ended(.check(url), .done, now: 1101)
+    plan.ring(.message, in: url, message: 7, now: 1102)
+    plan.ring(.message, in: url, message: 7, now: 1103)
+    check(plan.next(now: 1103) == [.message(url, id: 7)])
+    plan.ended(.message(url, id: 7), .done, now: 1104)
+    check(plan.next(now: 1104) == [])
+  }
+}

@@ -1,0 +1,176 @@
+import ChatModel
+import Platform
+import Testing
+
+@testable import ChatSync
+
+@Suite(.timeLimit(.minutes(1)))
+struct SendbirdTests {
+  private let general = ChannelURL("general/1")
+
+  /// An adapter against a server that always answers so; what it asked comes back too.
+  private func ask<Result>(
+    status: String = "200 OK", headers: String = "", _ body: String,
+    _ use: (SendbirdUpstream) async throws -> Result
+  ) async throws -> (Result, String) {
+    let server = RawServer { _ in
+      .text("HTTP/1.1 \(status)\r\nContent-Length: \(body.utf8.count)\r\n\(headers)\r\n\(body)")
+    }
+    let client = HTTPClient()
+    defer {
+      client.close()
+      server.close()
+    }
+    let configuration = SendbirdUpstream.Configuration(
+      base: "http://127.0.0.1:\(server.port)/v3/", token: "secret")
+    let result = try await use(SendbirdUpstream(configuration, client: client))
+    return (result, server.requests.withLock { $0.joined() })
+  }
+
+  private func failure(status: String = "200 OK", headers: String = "", _ body: String) async
+    -> UpstreamError?
+  {
+    do {
+      _ = try await ask(status: status, headers: headers, body) {
+        try await $0.channel(general, as: nil, .foreground)
+      }
+      return nil
+    } catch { return error as? UpstreamError }
+  }
+
+  @Test("B13: a message is asked for whole and becomes the API's message, ids as texts")
+  func message() async throws {
+    let json = """
+      {"messages":[{"message_id":77,"type":"FILE","user":{"user_id":"bob","nickname":"Bob","profile_url":"p"},
+      "file":{"url":"u","name":"n","type":"image/png","size":9},"thumbnails":[],"custom_type":"x","data":"",
+      "message":"","created_at":1700000000123,"updated_at":0,"req_id":"r1","mention_type":"users",
+      "mentioned_users":[{"user_id":"al"}],"parent_message_id":70,"is_reply_to_channel":true,
+      "parent_message_info":{"type":"MESG","message":"hi","user":{"user_id":"al"},"ts":1700000000000},
+      "reactions":[{"key":"k","user_ids":["al"],"updated_at":1}],"sorted_metaarray":[{"key":"a","value":["b"]}],
+      "thread_info":{"reply_count":2,"most_replies":[],"last_replied_at":5,"updated_at":6},"silent":true}]}
+      """
+    let window = MessageWindow(.newest, older: 100, newer: 0)
+    let (page, request) = try await ask(json) { try await $0.messages(in: general, window, .background) }
+    #expect(
+      request.hasPrefix(
+        "GET /v3/group_channels/general%2F1/messages?message_ts=9007199254740991&prev_limit=100"))
+    for part in ["include_reply_type=all", "with_sorted_meta_array=true", "Api-Token: secret"] {
+      #expect(request.contains(part))
+    }
+    let message = try #require(page.items.first)
+    #expect(message.messageID == 77 && message.createdAt == 1_700_000_000_123 && message.kind == .file)
+    #expect(message.sender == "bob" && message.customType == "x" && message.requestID == "r1")
+    #expect(message.parentID == 70 && message.parentAt == 1_700_000_000_000)
+    #expect(message.isSilent && message.isReplyToChannel && message.mentions == .users(["al"]))
+    let body = String(decoding: message.body, as: UTF8.self)
+    #expect(body.hasPrefix(#""message_id":"77","request_id":"r1","position":"#))
+    #expect(body.contains(#""file":{"url":"u","name":"n","mime":"image/png","size":9,"thumbnails":[]}"#))
+    #expect(body.contains(#""sender":{"user_id":"bob","nickname":"Bob","profile_url":"p"}"#))
+    #expect(body.contains(#""parent_message_id":"70""#))
+    #expect(
+      String(decoding: message.reactions ?? [], as: UTF8.self)
+        == #"[{"key":"k","user_ids":["al"],"updated_at":1}]"#)
+    #expect(String(decoding: message.threadInfo ?? [], as: UTF8.self).hasPrefix(#"{"reply_count":2"#))
+    #expect(
+      String(decoding: message.parent ?? [], as: UTF8.self).hasPrefix(#"{"message_id":"70","type":"user""#))
+  }
+
+  @Test("B35: an item that cannot be read is left out and counted, the others stay")
+  func isolation() async throws {
+    let json = """
+      {"messages":[{"message_id":"12","type":"MESG","created_at":1700000000},{"type":"MESG"},7,
+      {"message_id":13,"type":"WHAT","created_at":1}]}
+      """
+    let (page, _) = try await ask(json) {
+      try await $0.messages(in: general, MessageWindow(.time(0), older: 0, newer: 9), .background)
+    }
+    #expect(page.items.map(\.messageID) == [12])
+    #expect(page.items[0].createdAt == 1_700_000_000_000, "seconds become milliseconds")
+    #expect(page.unreadable == 3)
+  }
+
+  @Test("B11: a channel says only what its answer carried")
+  func channel() async throws {
+    let json = """
+      {"channels":[{"channel_url":"a","name":"A","created_at":1500000000,"freeze":true,"member_count":2,
+      "joined_member_count":1,"unread_message_count":3,"unread_mention_count":1,"member_state":"joined",
+      "my_role":"operator","hidden_state":"hidden_prevent_auto_unhide","is_muted":"false","user_last_read":9,
+      "ts_message_offset":1600000000000,"read_receipt":{"bob":1600000000005},"last_message":null,
+      "members":[{"user_id":"bob","nickname":"B","state":"invited","role":""}],"metadata":{"k":"v"}},
+      {"channel_url":"b","member_state":"invited","inviter":{"user_id":"bob"},"invited_at":5}],"next":"N","ts":99}
+      """
+    let (page, request) = try await ask(json) {
+      try await $0.channels(of: UserID("al ice"), order: .creation, limit: 100, after: "t=/", .background)
+    }
+    #expect(
+      request.contains(
+        "GET /v3/users/al%20ice/my_group_channels?order=chronological&limit=100&hidden_mode=all"))
+    #expect(request.contains("token=t%3D%2F"))
+    #expect(page.next == "N" && page.items.count == 2)
+    let (a, b) = (page.items[0], page.items[1])
+    #expect(
+      a.createdAt == 1_500_000_000_000 && a.isFrozen && a.lastMessage == .none && a.readReceipts == ["bob": 1_600_000_000_005]
+    )
+    #expect(a.members?.first?.state == .invited && a.metadata == ["k": "v"])
+    let mine = try #require(a.membership)
+    #expect(
+      mine.state == .joined && mine.isOperator && !mine.isMuted && mine.unread == 3 && mine.mentions == 1)
+    #expect(mine.hiddenState == "hidden_prevent_auto_unhide" && mine.floorAt == 1_600_000_000_000)
+    #expect(b.lastMessage == .absent && b.members == nil && b.metadata == nil && b.readReceipts == nil)
+    #expect(b.membership?.state == .invited && b.membership?.inviter != nil)
+  }
+
+  @Test("B31: a changelog names its place also at the end, and its deletes in both spellings")
+  func changes() async throws {
+    let json = """
+      {"updated":[],"deleted":[{"message_id":4,"deleted_at":9},5],"has_more":false,"next":"T"}
+      """
+    let (changes, request) = try await ask(json) {
+      try await $0.messageChanges(in: general, since: .token(SyncToken("S")), .background)
+    }
+    #expect(changes.deleted == [4, 5] && !changes.hasMore && changes.next == SyncToken("T"))
+    #expect(request.contains("/messages/changelogs?token=S&"))
+  }
+
+  @Test("B40: a rejection is an envelope; waits, refused keys and noise are something else")
+  func envelopes() async {
+    #expect(
+      await failure(status: "400 Bad Request", #"{"error":true,"code":400201,"message":"no"}"#)
+        == .rejection(code: 400201, message: "no"))
+    #expect(
+      await failure(
+        status: "429 Too Many", headers: "Retry-After: 7\r\n", #"{"error":true,"code":500910,"message":""}"#)
+        == .rateLimited(milliseconds: 7_000))
+    #expect(await failure(status: "400 Bad", #"{"error":true,"code":400401,"message":""}"#) == .unauthorized)
+    #expect(await failure(status: "403 Forbidden", "<html>no</html>") == .unauthorized)
+    #expect(await failure(status: "502 Bad Gateway", "<html>") == .unusable(reason: "status 502"))
+    #expect(
+      await failure(status: "500 E", #"{"error":true,"code":500901,"message":""}"#)
+        == .unusable(reason: "code 500901"))
+    let cut = await failure(#"{"channel_url":"#)
+    guard case .unusable = cut else {
+      Issue.record("\(String(describing: cut))")
+      return
+    }
+  }
+
+  @Test("B34: a webhook is a doorbell: what to ask, and never a row")
+  func webhooks() throws {
+    func ring(_ json: String) throws -> [Webhook.Doorbell] {
+      try Array(json.utf8).withUnsafeBytes(Webhook.doorbells)
+    }
+    let sent = try ring(
+      #"{"category":"group_channel:message_send","channel":{"channel_url":"a"},"payload":{"message_id":5}}"#)
+    #expect(sent.map(\.kind) == [.newest] && sent[0].messageID == 0 && sent[0].source == .messageReceived)
+    let edited = try ring(
+      #"{"category":"group_channel:message_update","channel":{"channel_url":"a"},"payload":{"message_id":5}}"#
+    )
+    #expect(edited.map(\.kind) == [.message] && edited[0].messageID == 5)
+    let joined = try ring(
+      #"{"category":"group_channel:join","channel":{"channel_url":"a"},"users":[{"user_id":"bob"}]}"#)
+    #expect(joined.map(\.kind) == [.channel] && joined[0].users == [UserID("bob")])
+    #expect(try ring(#"{"category":"open_channel:enter","channel":{"channel_url":"a"}}"#).isEmpty)
+    #expect(try ring(#"{"category":"group_channel:message_send"}"#).isEmpty)
+    #expect(throws: (any Error).self) { try ring("nonsense") }
+  }
+}
