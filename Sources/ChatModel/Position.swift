@@ -1,12 +1,13 @@
-// A channel's confirmed messages stand on one line. A place on it is the message's time in milliseconds and, because
-// many messages share a millisecond, its id. Ids that are texts have no place here: an upstream that spells them so
-// needs a number of ours beside each.
+// A channel's confirmed messages stand on one line. A place on it is the message's time in milliseconds and,
+// because many messages share a millisecond, its id. Ids that are texts have no place here: an upstream that
+// spells them so needs a number of ours beside each.
 //
 // To clients a position is a text of 33 characters whose plain string order is the order of the line:
 //
 //     16 hex digits of the time, "-", 16 hex digits of (the id + 2^63)
 //
-// in lower case, always full width. Adding 2^63 (flipping the sign bit) makes negative ids sort before positive ones.
+// in lower case, always full width. Adding 2^63 (flipping the sign bit) makes negative ids sort before
+// positive ones.
 
 /// The upstream's name of a confirmed message.
 package struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible {

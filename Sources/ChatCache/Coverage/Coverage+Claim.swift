@@ -1,0 +1,93 @@
+import ChatModel
+
+extension Coverage {
+  /// Takes in what a listing proves (B24, B25). Nothing else makes a stretch covered.
+  ///
+  /// A listing that reaches the end confirms the tail at `now`, in `generation` of the link: it either joins
+  /// the old tail, or what lies between becomes a gap. Any other listing may reach into the tail; the tail
+  /// then begins after it, confirmed as little as before.
+  ///
+  /// Nobody but a listing from the newest end knows where "now" is: a claim up to an anchor that may lie in
+  /// the future ends at its last row, and an empty answer from there says nothing.
+  package mutating func claim(_ listing: Listing, now: Int64, generation: Int64) {
+    guard var range = listing.claim else { return }
+    let lost = reasonForLosing(in: generation)
+    guard range.upperBound == .end else {
+      let top = [joint.flatMap { $0 > .start ? $0.previous : nil }, listing.last].compactMap { $0 }.max()
+      guard let top, top >= range.lowerBound else { return }
+      range = range.lowerBound...min(range.upperBound, top)
+      paint(range, .covered(isUnverified: false), lost: lost)
+      return
+    }
+    if listing.anchor != .newest {
+      guard range.lowerBound <= joint ?? .start else { return }
+    }
+    let oldTail = tailStart
+    let lower = range.lowerBound
+    // The tail keeps the rows that stood in it: it never moves back below what was covered or live.
+    var start = lower
+    if let last = listing.last { start = max(start, last.next) }
+    if let newest = newestCovered { start = max(start, newest.next) }
+    if oldTail < .end { start = max(start, oldTail) }
+    paint(lower ... .end, .tail(Tail(confirmedAt: now, generation: generation)), lost: lost)
+    if lower < start { paint(lower...start.previous, .covered(isUnverified: false), lost: lost) }
+  }
+
+  /// A confirmed message came to be stored by itself: as the answer to a send, or fetched alone. Where the
+  /// end was never listed, a tail of which nothing is known begins with it, so that it can be shown.
+  package mutating func arrive(at position: Position) {
+    guard tailStart == .end, position < .end, newestCovered.map({ $0 < position }) ?? true else { return }
+    paint(position ... .end, .tail(.unconfirmed), lost: .neverLoaded)
+  }
+
+  /// The messages of `range` left the cache for space; the range becomes a gap in the same transaction (B57).
+  /// It ends at a place that the upstream's time has reached (a message's), or at `.end`.
+  package mutating func carve(_ range: ClosedRange<Position>) {
+    let gap = makeGap(.evicted)
+    paint(range, .gap(gap), lost: .evicted)
+  }
+
+  /// All of the channel's messages left the cache (B58).
+  package mutating func clear() { carve(.start ... .end) }
+
+  /// Changes in `range` may have been missed: what is covered there is served, but has to be listed again
+  /// (B31).
+  package mutating func markUnverified(_ range: ClosedRange<Position>) {
+    for segment in segments where segment.content == .covered(isUnverified: false) {
+      guard segment.range.overlaps(range) else { continue }
+      paint(segment.range.clamped(to: range), .covered(isUnverified: true), lost: .disconnected)
+    }
+  }
+
+  /// The covered stretches that are to be listed again, newest first.
+  package var unverified: [ClosedRange<Position>] {
+    segments.reversed().filter { $0.content == .covered(isUnverified: true) }.map(\.range)
+  }
+
+  /// The stretches that can be seen now and could not in `old`: what is stored there is announced (B26).
+  package func becameVisible(since old: Coverage) -> [ClosedRange<Position>] {
+    var found: [ClosedRange<Position>] = []
+    for missing in old.gaps {
+      for segment in segments where segment.gap == nil && segment.range.overlaps(missing.range) {
+        let range = segment.range.clamped(to: missing.range)
+        if let last = found.last, last.upperBound.next >= range.lowerBound {
+          found[found.count - 1] = last.lowerBound...range.upperBound
+        } else {
+          found.append(range)
+        }
+      }
+    }
+    return found
+  }
+
+  /// The place right after the newest one of which the upstream's time has come for certain; nil: no place
+  /// has.
+  private var joint: Position? {
+    tailStart < .end ? tailStart : newestCovered?.next
+  }
+
+  private func reasonForLosing(in generation: Int64) -> Gap.Reason {
+    if tail.confirmedAt == nil { return .neverLoaded }
+    return tail.generation == generation ? .limited : .disconnected
+  }
+}

@@ -1,0 +1,68 @@
+import ChatModel
+
+/// The right to fill a gap as it was when the ticket was given out.
+package struct FillTicket: Hashable, Sendable {
+  /// The gap's name.
+  package let id: Int64
+  /// The gap's ends.
+  package let range: ClosedRange<Position>
+}
+
+extension Coverage {
+  /// Marks a gap as being filled. Nil: there is no such gap, or somebody fills it.
+  package mutating func beginFill(_ id: Int64) -> FillTicket? {
+    guard let segment = gap(id), let gap = segment.gap, gap.state != .filling else { return nil }
+    set(.filling, estimatedMissing: gap.estimatedMissing, of: id)
+    return FillTicket(id: id, range: segment.range)
+  }
+
+  /// Takes in a listing of a gap's stretch if the gap is still as the ticket says (B26).
+  ///
+  /// Answers false if it changed meanwhile: the result is to be dropped. Otherwise `ticket` goes on with what
+  /// is left, or is nil when nothing is; a listing that left the gap as it was keeps the ticket.
+  package mutating func fill(
+    _ ticket: inout FillTicket?, _ listing: Listing, rows: Int, now: Int64, generation: Int64
+  ) -> Bool {
+    guard let held = ticket, let before = gap(held.id), before.range == held.range,
+      before.gap?.state == .filling
+    else { return false }
+    claim(listing, now: now, generation: generation)
+    guard let left = gap(held.id), let gap = left.gap else {
+      ticket = nil
+      return true
+    }
+    set(.filling, estimatedMissing: gap.estimatedMissing.map { max($0 - rows, 0) }, of: held.id)
+    ticket = FillTicket(id: held.id, range: left.range)
+    return true
+  }
+
+  /// Nobody fills the gap any more.
+  package mutating func stopFill(_ id: Int64) {
+    guard let gap = gap(id)?.gap, gap.state == .filling else { return }
+    set(gap.resting, estimatedMissing: gap.estimatedMissing, of: id)
+  }
+
+  /// After a start nobody fills anything.
+  package mutating func stopFills() {
+    for segment in gaps {
+      if let gap = segment.gap { stopFill(gap.id) }
+    }
+  }
+
+  /// Notes how many messages are missing in a gap. More than are filled by themselves make it huge (B28).
+  package mutating func estimate(_ id: Int64, missing: Int) {
+    guard var gap = gap(id)?.gap else { return }
+    gap.estimatedMissing = missing
+    set(gap.state == .filling ? .filling : gap.resting, estimatedMissing: missing, of: id)
+  }
+
+  private mutating func set(_ state: Gap.State, estimatedMissing: Int?, of id: Int64) {
+    for index in stretches.indices {
+      guard case .gap(var gap) = stretches[index].content, gap.id == id else { continue }
+      gap.state = state
+      gap.estimatedMissing = estimatedMissing
+      stretches[index].content = .gap(gap)
+    }
+    merge()
+  }
+}

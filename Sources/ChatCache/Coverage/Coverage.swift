@@ -1,0 +1,108 @@
+import ChatModel
+
+// A channel's messages stand on one line of positions. For each stretch of it the cache knows whether it has
+// everything the upstream has there (covered), or not (a gap), and the line ends in the tail: the stretch
+// from the newest covered position up to now.
+//
+// The stretches tile the line: no overlap, no hole. They are kept as a list of first places, each stretch
+// reaching to the next one's first place, the last to the end of the line. So a broken tiling cannot be
+// written down, as long as three things hold, which every change restores before it returns:
+//
+// 1. the first stretch begins at `Position.start`, and first places strictly rise;
+// 2. the last stretch is the tail, and no other is;
+// 3. neighbours of a kind are one: covered with covered of the same verification, idle gap with idle gap of
+//    the same reason.
+//
+// The coverage of a channel of which nothing is known is one gap and an empty tail at `Position.end`. A
+// channel that is wholly known is one covered stretch and the tail; an empty channel wholly known is the tail
+// alone, from `Position.start` on. There is no other way to say "nothing older exists" than a covered
+// stretch, or the tail, that begins at the beginning.
+//
+// Everything here is a value: no clock, no file. What differs by user (the history floor) is a parameter.
+
+/// What of one channel's line is in the cache.
+package struct Coverage: Hashable, Sendable {
+  struct Stretch: Hashable, Sendable {
+    var start: Position
+    var content: Segment.Content
+  }
+
+  /// In order; see above.
+  var stretches: [Stretch]
+  /// The id the next gap gets. Never goes back, so that a gap's name is never given twice.
+  package internal(set) var nextGapID: Int64
+
+  /// Of a channel of which nothing is known yet.
+  package init() {
+    stretches = [
+      Stretch(start: .start, content: .gap(Gap(id: 1, reason: .neverLoaded, state: .idle))),
+      Stretch(start: .end, content: .tail(.unconfirmed)),
+    ]
+    nextGapID = 2
+  }
+
+  init(stretches: [Stretch], nextGapID: Int64) {
+    self.stretches = stretches
+    self.nextGapID = nextGapID
+  }
+
+  /// All segments in order; they tile the line.
+  package var segments: [Segment] { stretches.indices.map(segment) }
+
+  /// The gaps, oldest first.
+  package var gaps: [Segment] { segments.filter { $0.gap != nil } }
+
+  /// The segment `position` lies in.
+  package func segment(at position: Position) -> Segment { segment(index(of: position)) }
+
+  /// The gap named `id`.
+  package func gap(_ id: Int64) -> Segment? {
+    for index in stretches.indices {
+      if case .gap(let gap) = stretches[index].content, gap.id == id { return segment(index) }
+    }
+    return nil
+  }
+
+  /// Whether a confirmed message at `position` may be shown as standing among its neighbours (B18).
+  package func shows(_ position: Position) -> Bool { segment(at: position).gap == nil }
+
+  /// What is known about the newest end.
+  package var tail: Tail {
+    if case .tail(let tail) = stretches[stretches.count - 1].content { tail } else { .unconfirmed }
+  }
+
+  /// The first place of the tail.
+  package var tailStart: Position { stretches[stretches.count - 1].start }
+
+  /// The newest covered place, or nil.
+  package var newestCovered: Position? {
+    for index in stretches.indices.reversed() {
+      if case .covered = stretches[index].content { return segment(index).range.upperBound }
+    }
+    return nil
+  }
+
+  /// Whether some covered place of `range` awaits being listed again (B31).
+  package func isUnverified(in range: ClosedRange<Position>) -> Bool {
+    (index(of: range.lowerBound)...index(of: range.upperBound)).contains {
+      stretches[$0].content == .covered(isUnverified: true)
+    }
+  }
+
+  func segment(_ index: Int) -> Segment {
+    let stretch = stretches[index]
+    let isLast = index + 1 == stretches.count
+    let upper = isLast ? Position.end : stretches[index + 1].start.previous
+    return Segment(range: stretch.start...upper, content: stretch.content)
+  }
+
+  func index(of position: Position) -> Int {
+    var low = 0
+    var high = stretches.count
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if stretches[middle].start <= position { low = middle } else { high = middle }
+    }
+    return low
+  }
+}

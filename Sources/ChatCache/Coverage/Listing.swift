@@ -1,0 +1,145 @@
+import ChatModel
+
+/// One authoritative answer of the upstream to "which messages are around here": what was asked and what
+/// came.
+///
+/// What it claims, that is, where it proves that the upstream has these rows and no others:
+///
+/// - The side towards the anchor is claimed up to the anchor: nothing lies between the anchor and the nearest
+///   row.
+/// - The far side of a page that came back full was cut by its limit. Other messages of the far row's
+///   millisecond may be beyond the cut, so that millisecond is not claimed; if the page was asked for by
+///   message id, the upstream breaks ties by id, and the far row itself is claimed.
+/// - A short page claims to its far row and no further: pages come short for other reasons than the line's
+///   end.
+/// - Only an answer without any row proves that nothing follows in the directions asked.
+/// - A listing from the newest end reaches the end of the line by its anchor.
+package struct Listing: Sendable {
+  /// Where the listing was asked for.
+  package enum Anchor: Hashable, Sendable {
+    /// A moment later than any message.
+    case newest
+    /// A moment, ms.
+    case time(Int64)
+    /// A message.
+    case message(Position)
+  }
+
+  /// Where it was asked for.
+  package let anchor: Anchor
+  /// Rows asked for on the older side of the anchor.
+  package let olderLimit: Int
+  /// Rows asked for on the newer side of the anchor.
+  package let newerLimit: Int
+  /// Whether rows at the anchor itself were asked for.
+  package let includesAnchor: Bool
+  /// The oldest row that came.
+  package let first: Position?
+  /// The newest row that came.
+  package let last: Position?
+  private let olderCount: Int
+  private let newerCount: Int
+  private let anchorCount: Int
+
+  /// Takes what was asked and the places of the rows that came, in any order.
+  package init(
+    anchor: Anchor, olderLimit: Int, newerLimit: Int, includesAnchor: Bool, rows: some Sequence<Position>
+  ) {
+    self.anchor = anchor
+    self.olderLimit = olderLimit
+    self.newerLimit = newerLimit
+    self.includesAnchor = includesAnchor || anchor == .newest
+    let place = Listing.places(of: anchor)
+    var first: Position?
+    var last: Position?
+    var counts = (older: 0, at: 0, newer: 0)
+    for row in rows {
+      if first.map({ row < $0 }) ?? true { first = row }
+      if last.map({ row > $0 }) ?? true { last = row }
+      if row < place.lowerBound {
+        counts.older += 1
+      } else if row > place.upperBound {
+        counts.newer += 1
+      } else {
+        counts.at += 1
+      }
+    }
+    self.first = first
+    self.last = last
+    olderCount = counts.older
+    anchorCount = counts.at
+    newerCount = counts.newer
+  }
+
+  /// The newest `limit` messages.
+  package static func newest(limit: Int, rows: some Sequence<Position>) -> Listing {
+    Listing(anchor: .newest, olderLimit: limit, newerLimit: 0, includesAnchor: true, rows: rows)
+  }
+
+  /// Whether it shows that nothing is newer than what it lists.
+  package var reachesEnd: Bool { claim?.upperBound == .end }
+
+  /// Whether it shows that nothing is older than what it lists.
+  package var reachesBeginning: Bool { claim?.lowerBound == .start }
+
+  /// The places for which the listing is the whole truth; up to `.end` where it reaches the end. Nil: it
+  /// proves nothing.
+  package var claim: ClosedRange<Position>? {
+    let place = Listing.places(of: anchor)
+    let older = olderClaim(below: place)
+    let newer = newerClaim(above: place)
+    guard isAnchorClaimed else { return older ?? newer }
+    if anchor == .newest, let last {
+      // A full page of one millisecond claims none of its rows; still nothing is newer than the newest.
+      return min(older?.lowerBound ?? .end, last.next) ... .end
+    }
+    return (older?.lowerBound ?? place.lowerBound)...(newer?.upperBound ?? place.upperBound)
+  }
+
+  private func olderClaim(below place: ClosedRange<Position>) -> ClosedRange<Position>? {
+    guard olderLimit > 0, place.lowerBound > .start else { return nil }
+    let bound: Position
+    if let first {
+      guard olderCount > 0 else { return nil }
+      let isCut = olderCount + (newerLimit == 0 ? anchorCount : 0) >= olderLimit
+      bound = isCut && !isPagedByID ? Position.last(at: first.createdAt).next : first
+    } else {
+      bound = .start
+    }
+    return bound < place.lowerBound ? bound...place.lowerBound.previous : nil
+  }
+
+  private func newerClaim(above place: ClosedRange<Position>) -> ClosedRange<Position>? {
+    guard newerLimit > 0, place.upperBound < .end else { return nil }
+    let bound: Position
+    if let last {
+      guard newerCount > 0 else { return nil }
+      let isCut = newerCount + (olderLimit == 0 ? anchorCount : 0) >= newerLimit
+      bound = isCut && !isPagedByID ? Position.first(at: last.createdAt).previous : last
+    } else {
+      bound = .end
+    }
+    return bound > place.upperBound ? place.upperBound.next...bound : nil
+  }
+
+  /// Whether all rows at the anchor came: a page full of them may have left some of its millisecond out.
+  private var isAnchorClaimed: Bool {
+    guard includesAnchor else { return false }
+    guard case .time = anchor else { return true }
+    let isCutOlder = olderLimit > 0 && olderCount == 0 && anchorCount >= olderLimit
+    let isCutNewer = newerLimit > 0 && newerCount == 0 && anchorCount >= newerLimit
+    return !isCutOlder && !isCutNewer
+  }
+
+  private var isPagedByID: Bool {
+    if case .message = anchor { true } else { false }
+  }
+
+  private static func places(of anchor: Anchor) -> ClosedRange<Position> {
+    switch anchor {
+    case .newest: .end ... .end
+    case .time(let time): .first(at: time) ... .last(at: time)
+    case .message(let position): position...position
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import ChatModel
+
+/// One segment as the table `segment` keeps it. The numbers of the enumerations are stored.
+package struct SegmentRow: Hashable, Sendable {
+  /// What the stretch is.
+  package enum Kind: Int64, Sendable { case covered = 0, gap, tail }
+
+  /// Its first place: the row's key within the channel.
+  package let lo: Position
+  /// Its last place, for people who read the table; the next row's `lo` says the same.
+  package let hi: Position
+  /// What it is.
+  package let kind: Kind
+  /// A gap's name. In the tail's row: the name the channel's next gap gets.
+  package let id: Int64?
+  /// Why a gap is one (`Gap.Reason`).
+  package let reason: Int64?
+  /// What is being done about a gap (`Gap.State`).
+  package let state: Int64?
+  /// How many messages are missing in a gap, where that was counted.
+  package let estimatedMissing: Int64?
+  /// When a listing last reached the end: the tail's.
+  package let confirmedAt: Int64?
+  /// The link's generation at that moment: the tail's.
+  package let generation: Int64?
+  /// Whether a covered stretch has to be listed again.
+  package let isUnverified: Bool
+
+  /// A row as the table has it.
+  package init(
+    lo: Position, hi: Position, kind: Kind, id: Int64? = nil, reason: Int64? = nil, state: Int64? = nil,
+    estimatedMissing: Int64? = nil, confirmedAt: Int64? = nil, generation: Int64? = nil,
+    isUnverified: Bool = false
+  ) {
+    self.lo = lo
+    self.hi = hi
+    self.kind = kind
+    self.id = id
+    self.reason = reason
+    self.state = state
+    self.estimatedMissing = estimatedMissing
+    self.confirmedAt = confirmedAt
+    self.generation = generation
+    self.isUnverified = isUnverified
+  }
+}
+
+extension Coverage {
+  /// What has to be written so that the table says the new coverage: first the removals, then the rows, each
+  /// of which replaces one of the same `lo`.
+  package struct Changes: Hashable, Sendable {
+    /// First places of rows that go.
+    package let removed: [Position]
+    /// Rows that are new or changed.
+    package let written: [SegmentRow]
+    /// Whether nothing has to be written.
+    package var isEmpty: Bool { removed.isEmpty && written.isEmpty }
+  }
+
+  /// The rows of this coverage, in order.
+  package var rows: [SegmentRow] {
+    segments.map { segment in
+      switch segment.content {
+      case .covered(let isUnverified):
+        SegmentRow(
+          lo: segment.range.lowerBound, hi: segment.range.upperBound, kind: .covered,
+          isUnverified: isUnverified)
+      case .gap(let gap):
+        SegmentRow(
+          lo: segment.range.lowerBound, hi: segment.range.upperBound, kind: .gap, id: gap.id,
+          reason: gap.reason.rawValue, state: gap.state.rawValue,
+          estimatedMissing: gap.estimatedMissing.map(Int64.init))
+      case .tail(let tail):
+        SegmentRow(
+          lo: segment.range.lowerBound, hi: segment.range.upperBound, kind: .tail, id: nextGapID,
+          confirmedAt: tail.confirmedAt, generation: tail.generation)
+      }
+    }
+  }
+
+  /// Reads a channel's rows, in order of `lo`. Nil: they do not tile the line, or say what no coverage says;
+  /// such a channel is reset to one gap (B64).
+  package init?(rows: some Collection<SegmentRow>) {
+    var stretches: [Stretch] = []
+    var expected = Position.start
+    var nextGapID: Int64?
+    var ids: Set<Int64> = []
+    for row in rows {
+      guard row.lo == expected, row.hi >= row.lo, nextGapID == nil else { return nil }
+      guard let content = Coverage.content(of: row) else { return nil }
+      if let last = stretches.last, Coverage.areOne(last.content, content) { return nil }
+      if case .gap(let gap) = content, !ids.insert(gap.id).inserted { return nil }
+      if case .tail = content { nextGapID = row.id }
+      stretches.append(Stretch(start: row.lo, content: content))
+      expected = row.hi.next
+      if row.kind != .tail, row.hi == .end { return nil }
+    }
+    guard let nextGapID, expected == .end, ids.allSatisfy({ $0 < nextGapID }) else { return nil }
+    self.init(stretches: stretches, nextGapID: nextGapID)
+  }
+
+  /// The coverage of a channel whose rows could not be read: one gap, whose name was not given before
+  /// `nextGapID`.
+  package static func reset(nextGapID: Int64) -> Coverage {
+    let gap = Gap(id: nextGapID, reason: .evicted, state: .idle)
+    return Coverage(
+      stretches: [
+        Stretch(start: .start, content: .gap(gap)), Stretch(start: .end, content: .tail(.unconfirmed)),
+      ],
+      nextGapID: nextGapID + 1)
+  }
+
+  /// What to write to get from `old` to this.
+  package func changes(from old: Coverage) -> Changes {
+    let before = old.rows
+    let after = rows
+    let kept = Set(before)
+    let places = Set(after.map(\.lo))
+    return Changes(
+      removed: before.map(\.lo).filter { !places.contains($0) }, written: after.filter { !kept.contains($0) })
+  }
+
+  private static func content(of row: SegmentRow) -> Segment.Content? {
+    switch row.kind {
+    case .covered: return .covered(isUnverified: row.isUnverified)
+    case .gap:
+      guard let id = row.id, let reason = row.reason.flatMap(Gap.Reason.init(rawValue:)),
+        let state = row.state.flatMap(Gap.State.init(rawValue:))
+      else { return nil }
+      return .gap(
+        Gap(id: id, reason: reason, state: state, estimatedMissing: row.estimatedMissing.map(Int.init)))
+    case .tail:
+      guard row.id != nil, row.hi == .end, let generation = row.generation else { return nil }
+      return .tail(Tail(confirmedAt: row.confirmedAt, generation: generation))
+    }
+  }
+}

@@ -1,0 +1,238 @@
+import ChatModel
+import Testing
+
+@testable import ChatCache
+
+/// Random histories of one channel, each step checked against the naive world.
+@Suite struct CoveragePropertyTests {
+  @Test("B24: 120 000 random steps over 400 seeds agree with a world where every place is marked by itself")
+  func agreesWithNaiveWorld() throws {
+    for seed in 1...400 as ClosedRange<UInt64> {
+      var history = CoverageHistory(seed: seed)
+      for step in 0..<300 {
+        let said = history.step()
+        if let broken = history.whatIsBroken() {
+          Issue.record("seed \(seed), step \(step), after \(said): \(broken)\n\(history.coverage.segments)")
+          return
+        }
+      }
+    }
+  }
+}
+
+/// One channel's random life.
+struct CoverageHistory {
+  var random: SeededRandom
+  var coverage = Coverage()
+  var line = NaiveLine()
+  var table: [Position: SegmentRow] = [:]
+  var tickets: [FillTicket?] = []
+  var generation: Int64 = 1
+  var newestEver = -1
+  var now: Int64 = 1000
+  var complaint: String?
+
+  init(seed: UInt64) {
+    random = SeededRandom(seed: seed)
+    for row in coverage.rows { table[row.lo] = row }
+  }
+
+  /// One random step; says what it was.
+  mutating func step() -> String {
+    let old = coverage
+    now += 1
+    let said = change()
+    if said == "a new channel" { return said }
+    let changes = coverage.changes(from: old)
+    for place in changes.removed where table.removeValue(forKey: place) == nil {
+      complaint = "removed no row"
+    }
+    for row in changes.written { table[row.lo] = row }
+    checkVisible(since: old)
+    return said
+  }
+
+  private mutating func change() -> String {
+    switch Int.random(in: 0..<100, using: &random) {
+    case 0..<18: return send()
+    case 18..<24: return delete()
+    case 24..<66: return list(ticket: nil)
+    case 66..<74: return fill()
+    case 74..<80:
+      generation += 1
+      return "disconnect"
+    case 80..<88: return carve()
+    case 88..<92: return markUnverified()
+    case 92..<94:
+      coverage.stopFills()
+      return "restart"
+    case 94..<98: return estimate()
+    default:
+      if random.chance(newestEver + 1 < NaiveLine.messages.count ? 5 : 80) {
+        self = restarted()
+        return "a new channel"
+      }
+      return "nothing"
+    }
+  }
+
+  private func restarted() -> CoverageHistory {
+    var fresh = CoverageHistory(seed: 0)
+    fresh.random = random
+    return fresh
+  }
+
+  /// A message comes into being at the newest end; the cache hears of it at once, or never.
+  private mutating func send() -> String {
+    let all = NaiveLine.messages
+    guard newestEver + 1 < all.count else { return "full" }
+    newestEver = min(all.count - 1, newestEver + Int.random(in: 1...3, using: &random))
+    let place = all[newestEver]
+    line.upstream.insert(place)
+    guard random.chance(50) else { return "unheard \(place)" }
+    line.stored.insert(place)
+    coverage.arrive(at: place)
+    if !line.isTailBegun, let index = NaiveLine.places.firstIndex(of: place), line.marks[index] == .gap,
+      !line.marks[index...].contains(where: { $0 != .gap })
+    {
+      for later in index..<line.marks.count { line.marks[later] = .tail }
+      line.isTailBegun = true
+    }
+    return "arrival \(place)"
+  }
+
+  private mutating func delete() -> String {
+    guard let gone = line.upstream.sorted().randomElement(using: &random) else { return "nothing to delete" }
+    line.upstream.remove(gone)
+    line.stored.remove(gone)
+    return "deletion \(gone)"
+  }
+
+  private mutating func list(ticket index: Int?) -> String {
+    var anchor = Listing.Anchor.newest
+    var limits = (older: Int.random(in: 1...6, using: &random), newer: 0)
+    if random.chance(70) {
+      if random.chance(50) {
+        anchor = .time(Int64.random(in: 0...NaiveLine.times, using: &random) * 10)
+      } else if let place = NaiveLine.messages.randomElement(using: &random) {
+        anchor = .message(place)
+      }
+      let both = (Int.random(in: 1...6, using: &random), Int.random(in: 1...6, using: &random))
+      limits = random.chance(30) ? both : random.chance(50) ? (both.0, 0) : (0, both.1)
+    }
+    let includes = anchor == .newest || random.chance(50)
+    let dropped = random.chance(20) ? 1 : 0
+    let rows = line.list(
+      anchor, older: limits.older, newer: limits.newer, includesAnchor: includes, dropped: dropped)
+    let listing = Listing(
+      anchor: anchor, olderLimit: limits.older, newerLimit: limits.newer, includesAnchor: includes, rows: rows
+    )
+    if let index, !take(listing, ticket: index) { return "late fill" }
+    if index == nil { coverage.claim(listing, now: now, generation: generation) }
+    follow(rows, anchor, limits, includes)
+    return "listing \(anchor) \(limits) includes \(includes) rows \(rows)"
+  }
+
+  /// Offers the listing with a ticket; false: it was dropped, as it must be if the gap changed.
+  private mutating func take(_ listing: Listing, ticket index: Int) -> Bool {
+    guard let ticket = tickets[index] else { return false }
+    let now = coverage.gap(ticket.id)
+    let isSame = now?.range == ticket.range && now?.gap?.state == .filling
+    let isTaken = coverage.fill(&tickets[index], listing, rows: 1, now: self.now, generation: generation)
+    if isTaken != isSame { complaint = "a fill was taken: \(isTaken), though the gap is the same: \(isSame)" }
+    if isTaken, let left = tickets[index], coverage.gap(left.id)?.gap?.state != .filling {
+      complaint = "a ticket for a gap that is not being filled"
+    }
+    if tickets[index] == nil { tickets.remove(at: index) } else if !isTaken { tickets.remove(at: index) }
+    return isTaken
+  }
+
+  /// The naive world takes in the same page.
+  private mutating func follow(
+    _ rows: [Position], _ anchor: Listing.Anchor, _ limits: (older: Int, newer: Int), _ includes: Bool
+  ) {
+    let known = line.newestKnown
+    var claimed = NaiveLine.places.indices.filter {
+      NaiveLine.proves(
+        NaiveLine.places[$0], anchor, older: limits.older, newer: limits.newer, includesAnchor: includes,
+        rows: rows)
+    }
+    // With nothing at all on either side, only an answer about the anchor too is one stretch.
+    let isEmptyForward = rows.isEmpty && limits.newer > 0 && (limits.older == 0 || includes)
+    let reachesEnd = anchor == .newest || isEmptyForward
+    if reachesEnd, anchor != .newest {
+      guard let low = claimed.first, low <= known + 1 else { return store(rows) }
+    } else if !reachesEnd {
+      let last = rows.max().flatMap { NaiveLine.places.firstIndex(of: $0) } ?? -1
+      claimed.removeAll { $0 > max(known, last) }
+    }
+    if claimed.isEmpty, reachesEnd, anchor == .newest {
+      complaint = "a listing of the newest end that claims nothing in a world with room above"
+    }
+    line.take(rows, claimed: claimed, reachesEnd: reachesEnd)
+  }
+
+  private mutating func store(_ rows: [Position]) { line.stored.formUnion(rows) }
+
+  private mutating func fill() -> String {
+    if tickets.count < 2 || random.chance(30) {
+      guard let gap = coverage.gaps.randomElement(using: &random)?.gap else { return "no gap" }
+      let wasFilling = gap.state == .filling
+      let ticket = coverage.beginFill(gap.id)
+      if (ticket == nil) != wasFilling { complaint = "a fill began twice" }
+      if ticket != nil { tickets.append(ticket) }
+      return "begin fill \(gap.id)"
+    }
+    return "fill: " + list(ticket: Int.random(in: 0..<tickets.count, using: &random))
+  }
+
+  private mutating func carve() -> String {
+    if random.chance(5) {
+      coverage.clear()
+      line.marks = line.marks.map { _ in .gap }
+      line.stored = []
+      line.isTailBegun = false
+      return "clear"
+    }
+    guard newestEver >= 0,
+      let newest = NaiveLine.places.firstIndex(of: NaiveLine.messages[newestEver])
+    else { return "nothing to carve" }
+    let low = Int.random(in: 0...newest, using: &random)
+    let high = min(low + Int.random(in: 0...12, using: &random), newest)
+    coverage.carve(NaiveLine.places[low]...NaiveLine.places[high])
+    let hadTail = line.marks[0...high].contains(.tail)
+    for index in low...high {
+      line.marks[index] = .gap
+      line.stored.remove(NaiveLine.places[index])
+    }
+    if hadTail { for index in 0..<low where line.marks[index] == .tail { line.marks[index] = .gap } }
+    return "carve \(NaiveLine.places[low])...\(NaiveLine.places[high])"
+  }
+
+  private mutating func markUnverified() -> String {
+    let low = Int.random(in: 0..<NaiveLine.places.count, using: &random)
+    let high = Int.random(in: low..<NaiveLine.places.count, using: &random)
+    coverage.markUnverified(NaiveLine.places[low]...NaiveLine.places[high])
+    for index in low...high where line.marks[index] == .covered { line.marks[index] = .unverified }
+    return "unverified \(low)...\(high)"
+  }
+
+  private mutating func estimate() -> String {
+    guard let gap = coverage.gaps.randomElement(using: &random)?.gap else { return "no gap" }
+    let missing = random.chance(50) ? 301 : 300
+    coverage.estimate(gap.id, missing: missing)
+    if let now = coverage.gap(gap.id)?.gap, now.state == .huge, now.estimatedMissing != 301 {
+      complaint = "huge without more than 300 missing"
+    }
+    return "estimate \(gap.id)"
+  }
+
+  private mutating func checkVisible(since old: Coverage) {
+    guard old.nextGapID <= coverage.nextGapID else { return }
+    let visible = coverage.becameVisible(since: old)
+    for place in NaiveLine.places {
+      let did = !old.shows(place) && coverage.shows(place)
+      if visible.contains(where: { $0.contains(place) }) != did { complaint = "visibility of \(place)" }
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import ChatModel
+import Testing
+
+@testable import ChatCache
+
+/// What coverage says in the situations the rules name.
+@Suite struct CoverageTests {
+  private func place(_ time: Int64, _ id: Int64 = 1) -> Position { Position(createdAt: time, messageID: id) }
+
+  private func newest(_ times: ClosedRange<Int64>, limit: Int = 100) -> Listing {
+    .newest(limit: limit, rows: times.map { place($0) })
+  }
+
+  private func known(_ times: ClosedRange<Int64>) -> Coverage {
+    var coverage = Coverage()
+    coverage.claim(newest(times), now: 1, generation: 1)
+    return coverage
+  }
+
+  @Test("B24: the boundary millisecond of a page cut by its limit is not claimed")
+  func cutMillisecond() {
+    var coverage = Coverage()
+    coverage.claim(newest(11...13, limit: 3), now: 1, generation: 1)
+    #expect(!coverage.shows(place(11)))
+    #expect(coverage.shows(place(12)))
+  }
+
+  @Test("B24: paging by id claims the boundary row of a cut page")
+  func cutByID() {
+    var coverage = known(20...25)
+    let rows = [place(7, 3), place(7, 4)]
+    coverage.claim(
+      Listing(anchor: .message(place(20)), olderLimit: 2, newerLimit: 0, includesAnchor: false, rows: rows),
+      now: 2, generation: 1)
+    #expect(coverage.shows(place(7, 3)))
+    #expect(!coverage.shows(place(7, 2)))
+    #expect(coverage.segment(at: place(7, 3)).range == place(7, 3)...place(25))
+  }
+
+  @Test("B14: a short page proves no beginning, an empty one does")
+  func beginning() {
+    var coverage = known(20...25)
+    let page = coverage.plan(.newest)
+    #expect(page.hasPrevious(isReadToEdge: true))
+    #expect(page.older == .gap(coverage.gaps[0]))
+    coverage.claim(
+      Listing(anchor: .message(place(20)), olderLimit: 5, newerLimit: 0, includesAnchor: false, rows: []),
+      now: 2, generation: 1)
+    let proven = coverage.plan(.newest)
+    #expect(proven.older == .beginning)
+    #expect(!proven.hasPrevious(isReadToEdge: true))
+    #expect(proven.hasPrevious(isReadToEdge: false))
+  }
+
+  @Test("B25: a listing of the newest end that joins the old end closes the tail")
+  func joins() {
+    var coverage = known(20...25)
+    coverage.claim(newest(24...28, limit: 5), now: 9, generation: 2)
+    #expect(coverage.gaps.count == 1)
+    #expect(coverage.tail == Tail(confirmedAt: 9, generation: 2))
+    #expect(coverage.segment(at: place(20)).range.upperBound == place(28))
+  }
+
+  @Test(
+    "B25: a listing that does not join writes a gap, with the reason",
+    arguments: [(1, Gap.Reason.limited), (2, Gap.Reason.disconnected)] as [(Int64, Gap.Reason)])
+  func doesNotJoin(generation: Int64, reason: Gap.Reason) {
+    var coverage = known(20...25)
+    coverage.claim(newest(30...32, limit: 3), now: 9, generation: generation)
+    let gap = coverage.gaps[1]
+    #expect(gap.range == place(25).next...Position.last(at: 30))
+    #expect(gap.gap?.reason == reason)
+    #expect(coverage.plan(.newest).older == .gap(gap))
+    #expect(coverage.plan(.after(place(20), isInclusive: false)).newer == .gap(gap))
+  }
+
+  @Test("B25: the tail is live in the link's present generation and for twice its poll interval")
+  func liveness() {
+    let tail = Tail(confirmedAt: 1000, generation: 4)
+    #expect(tail.state(generation: 4, isOffline: false, now: 2999, interval: 1000) == .live)
+    #expect(tail.state(generation: 4, isOffline: false, now: 3000, interval: 1000) == .stale)
+    #expect(tail.state(generation: 5, isOffline: false, now: 1001, interval: 1000) == .stale)
+    #expect(tail.state(generation: 4, isOffline: true, now: 1001, interval: 1000) == .offline)
+    #expect(Tail.unconfirmed.state(generation: 0, isOffline: false, now: 0, interval: 1000) == .stale)
+  }
+
+  @Test("B14: the newest page begins with the rows of the tail")
+  func tailRows() {
+    var coverage = known(20...25)
+    coverage.arrive(at: place(40))
+    let plan = coverage.plan(.newest)
+    #expect(plan.range?.contains(place(40)) == true)
+    #expect(plan.range?.contains(place(20)) == true)
+    #expect(plan.newer == .tail)
+    #expect(!plan.hasNext(isReadToEdge: true, tail: .live))
+    #expect(plan.hasNext(isReadToEdge: true, tail: .stale))
+  }
+
+  @Test("B14: a page asked for inside a gap is empty and names it")
+  func insideGap() {
+    let coverage = known(20...25)
+    let plan = coverage.plan(.before(place(10), isInclusive: true))
+    #expect(plan.range == nil)
+    #expect(plan.older == .gap(coverage.gaps[0]))
+  }
+
+  @Test("B23: below the floor nothing exists for that user, and a gap there is none")
+  func floor() {
+    var coverage = known(20...25)
+    #expect(coverage.plan(.newest, floor: 22).range?.lowerBound == .first(at: 22))
+    #expect(coverage.plan(.newest, floor: 22).older == .floor)
+    #expect(coverage.plan(.newest, floor: 21).older == .floor)
+    #expect(!coverage.shows(place(21), floor: 22))
+    coverage.claim(
+      Listing(anchor: .message(place(20)), olderLimit: 5, newerLimit: 0, includesAnchor: false, rows: []),
+      now: 2, generation: 1)
+    #expect(coverage.plan(.before(place(10), isInclusive: true), floor: 22).range == nil)
+  }
+
+  @Test("B24: a new stretch swallows old stretches and the gaps between them")
+  func swallows() {
+    var coverage = known(20...25)
+    coverage.claim(newest(40...45, limit: 6), now: 2, generation: 2)
+    coverage.carve(place(42)...place(43))
+    #expect(coverage.gaps.count == 3)
+    coverage.claim(newest(19...45), now: 3, generation: 3)
+    #expect(coverage.gaps.count == 1)
+    #expect(coverage.segments.filter(\.isCovered).map(\.range) == [place(19)...place(45)])
+  }
+
+  @Test("B26: the result for a gap that changed meanwhile is dropped")
+  func lateFill() throws {
+    var coverage = known(20...25)
+    var ticket = coverage.beginFill(1)
+    #expect(coverage.beginFill(1) == nil)
+    coverage.claim(
+      Listing(
+        anchor: .message(place(20)), olderLimit: 1, newerLimit: 0, includesAnchor: false, rows: [place(15)]),
+      now: 2, generation: 1)
+    let before = coverage
+    let late = Listing(
+      anchor: .message(place(20)), olderLimit: 2, newerLimit: 0, includesAnchor: false,
+      rows: [place(14), place(15)])
+    #expect(!coverage.fill(&ticket, late, rows: 2, now: 3, generation: 1))
+    #expect(coverage == before)
+    #expect(coverage.gap(1)?.gap?.state == .idle)
+  }
+
+  @Test("B26: filling says which rows became visible, also rows stored before")
+  func visible() {
+    let old = known(20...25)
+    var new = old
+    var ticket = new.beginFill(1)
+    let page = Listing(
+      anchor: .message(place(20)), olderLimit: 2, newerLimit: 0, includesAnchor: false,
+      rows: [place(14), place(15)])
+    #expect(new.fill(&ticket, page, rows: 2, now: 3, generation: 1))
+    #expect(ticket == FillTicket(id: 1, range: .start...place(14).previous))
+    #expect(new.becameVisible(since: old) == [place(14)...place(20).previous])
+  }
+
+  @Test("B28: 301 missing messages make a gap huge, 300 do not, and a stopped fill of it is huge again")
+  func huge() {
+    var coverage = known(20...25)
+    coverage.claim(newest(40...45, limit: 6), now: 2, generation: 2)
+    let id = coverage.gaps[1].gap?.id ?? 0
+    coverage.estimate(id, missing: 300)
+    #expect(coverage.gap(id)?.gap?.state == .idle)
+    coverage.estimate(id, missing: 301)
+    #expect(coverage.gap(id)?.gap?.state == .huge)
+    #expect(coverage.beginFill(id) != nil)
+    coverage.stopFills()
+    #expect(coverage.gap(id)?.gap?.state == .huge)
+  }
+
+  @Test("B31: an unverified stretch is served, and verified by listing it again")
+  func unverified() {
+    var coverage = known(20...30)
+    coverage.markUnverified(.start...place(25))
+    #expect(coverage.shows(place(22)))
+    #expect(coverage.isUnverified(in: place(22)...place(23)))
+    #expect(!coverage.isUnverified(in: place(26)...place(30)))
+    #expect(coverage.unverified == [place(20)...place(25)])
+    coverage.claim(newest(20...30), now: 2, generation: 1)
+    #expect(coverage.unverified.isEmpty)
+  }
+
+  @Test("B25: asking before a moment in the future claims nothing after the last row")
+  func future() {
+    var coverage = known(20...25)
+    coverage.claim(
+      Listing(
+        anchor: .time(9000), olderLimit: 3, newerLimit: 0, includesAnchor: true,
+        rows: (24...26).map { place($0) }),
+      now: 2, generation: 1)
+    #expect(coverage.tailStart == place(26).next)
+  }
+
+  @Test("B64: rows that do not tile the line are not read")
+  func broken() {
+    var coverage = known(20...25)
+    coverage.carve(place(21)...place(22))
+    let rows = coverage.rows
+    #expect(Coverage(rows: rows) == coverage)
+    for index in rows.indices {
+      var fewer = rows
+      fewer.remove(at: index)
+      #expect(Coverage(rows: fewer) == nil)
+      #expect(Coverage(rows: rows[0...index] + rows[index...]) == nil)
+    }
+    #expect(Coverage(rows: [SegmentRow]()) == nil)
+  }
+}

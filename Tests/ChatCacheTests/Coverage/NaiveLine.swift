@@ -1,0 +1,147 @@
+import ChatModel
+
+@testable import ChatCache
+
+/// A channel as a dense small world: a few milliseconds with four messages' room in each, one mark for every
+/// place.
+///
+/// It knows the truth (`upstream`), what the cache stores (`stored`) and, place by place, what the coverage
+/// should say. Its rules are written over single places, without ranges, so that they share nothing with the
+/// code under test. Places that no message can have stand beside and between the others, so that no stretch
+/// is invisible.
+struct NaiveLine {
+  enum Mark: Hashable { case covered, unverified, gap, tail }
+
+  static let times: Int64 = 8
+  static let messages: [Position] = (0..<times).flatMap { time in
+    (0..<4).map { Position(createdAt: time * 10, messageID: $0) }
+  }
+  static let places: [Position] = (0..<times).flatMap { time in
+    (-1...4).map { Position(createdAt: time * 10, messageID: $0) } + [
+      Position(createdAt: time * 10 + 5, messageID: 0)
+    ]
+  }
+
+  var upstream: Set<Position> = []
+  var stored: Set<Position> = []
+  var marks = [Mark](repeating: .gap, count: places.count)
+  var isTailBegun = false
+
+  /// What the upstream answers: rows nearest the anchor first, ties by id, cut by the limits, and `dropped`
+  /// rows fewer than there would be at the far side.
+  func list(_ anchor: Listing.Anchor, older: Int, newer: Int, includesAnchor: Bool, dropped: Int)
+    -> [Position]
+  {
+    let all = upstream.sorted()
+    let side = { (place: Position) -> Int in
+      switch anchor {
+      case .newest: -1
+      case .time(let time): place.createdAt < time ? -1 : place.createdAt > time ? 1 : 0
+      case .message(let anchor): place < anchor ? -1 : place > anchor ? 1 : 0
+      }
+    }
+    let at = includesAnchor ? all.filter { side($0) == 0 } : []
+    var below = older > 0 ? all.filter { side($0) < 0 } : []
+    var above = newer > 0 ? all.filter { side($0) > 0 } : []
+    var rows: [Position]
+    if newer == 0 {
+      // A one-sided page counts the rows at its anchor.
+      below = Array((below + at).suffix(older))
+      rows = Array(below.dropFirst(below.count > dropped ? dropped : 0))
+    } else if older == 0 {
+      above = Array((at + above).prefix(newer))
+      rows = Array(above.dropLast(above.count > dropped ? dropped : 0))
+    } else {
+      below = Array(below.suffix(older))
+      above = Array(above.prefix(newer))
+      rows = below.dropFirst(below.count > dropped ? dropped : 0) + at
+      rows += above.dropLast(above.count > dropped ? dropped : 0)
+    }
+    return rows
+  }
+
+  /// Whether a listing of these rows is the whole truth about one place.
+  static func proves(
+    _ place: Position, _ anchor: Listing.Anchor, older: Int, newer: Int, includesAnchor: Bool,
+    rows: [Position]
+  ) -> Bool {
+    let side = { (place: Position) -> Int in
+      switch anchor {
+      case .newest: -1
+      case .time(let time): place.createdAt < time ? -1 : place.createdAt > time ? 1 : 0
+      case .message(let anchor): place < anchor ? -1 : place > anchor ? 1 : 0
+      }
+    }
+    let isByID = if case .message = anchor { true } else { false }
+    let at = rows.filter { side($0) == 0 }.count
+    let below = rows.filter { side($0) < 0 }
+    let above = rows.filter { side($0) > 0 }
+    let provesBelow = { (place: Position) -> Bool in
+      if older == 0 { return false }
+      if rows.isEmpty { return true }
+      guard let far = below.min() else { return false }
+      let isCut = below.count + (newer == 0 ? at : 0) >= older
+      if anchor == .newest, rows.allSatisfy({ $0 < place }) { return true }
+      return isCut && !isByID ? place.createdAt > far.createdAt : place >= far
+    }
+    let provesAbove = { (place: Position) -> Bool in
+      if newer == 0 { return false }
+      if rows.isEmpty { return true }
+      guard let far = above.max() else { return false }
+      let isCut = above.count + (older == 0 ? at : 0) >= newer
+      return isCut && !isByID ? place.createdAt < far.createdAt : place <= far
+    }
+    let isCutAt =
+      !isByID && ((older > 0 && below.isEmpty && at >= older) || (newer > 0 && above.isEmpty && at >= newer))
+    let provesAt = includesAnchor && (anchor == .newest || !isCutAt)
+    switch side(place) {
+    case -1: return provesBelow(place)
+    case 1:
+      // Both sides are one stretch only with the anchor between them.
+      let isAnythingBelow = places.contains { side($0) < 0 && provesBelow($0) }
+      return provesAbove(place) && (provesAt || !isAnythingBelow)
+    default: return provesAt
+    }
+  }
+
+  /// The newest place of which the upstream's time has surely come, as an index; -1: none.
+  var newestKnown: Int {
+    if isTailBegun { return (marks.firstIndex(of: .tail) ?? marks.count) - 1 }
+    return marks.lastIndex { $0 == .covered || $0 == .unverified } ?? -1
+  }
+
+  /// Takes in a page: proven places are the truth, other rows are stored by chance.
+  mutating func take(_ rows: [Position], claimed: [Int], reachesEnd: Bool) {
+    for index in claimed {
+      let place = NaiveLine.places[index]
+      if upstream.contains(place) { stored.insert(place) } else { stored.remove(place) }
+    }
+    stored.formUnion(rows)
+    guard let top = claimed.last else { return }
+    guard reachesEnd else {
+      for index in claimed { marks[index] = .covered }
+      // A claim that reaches into the tail leaves what is below it unknown.
+      for index in marks.indices where marks[index] == .tail && index < top { marks[index] = .gap }
+      return
+    }
+    let tailBegin = isTailBegun ? marks.firstIndex(of: .tail) ?? marks.count : 0
+    let coveredTop = marks.lastIndex { $0 == .covered || $0 == .unverified } ?? -1
+    for index in marks.indices where marks[index] == .tail && index < claimed[0] { marks[index] = .gap }
+    for index in claimed {
+      let isUpToRow = rows.max().map { NaiveLine.places[index] <= $0 } ?? false
+      marks[index] = isUpToRow || index <= coveredTop || index < tailBegin ? .covered : .tail
+    }
+    isTailBegun = true
+  }
+
+  /// What the coverage says, place by place.
+  static func marks(of coverage: Coverage) -> [Mark] {
+    places.map { place in
+      switch coverage.segment(at: place).content {
+      case .covered(let isUnverified): isUnverified ? .unverified : .covered
+      case .gap: .gap
+      case .tail: .tail
+      }
+    }
+  }
+}
