@@ -21,7 +21,7 @@ package struct Limits: Sendable {
   /// Seconds from the accepted connection, or the end of its idle time, to the end of a request's head.
   package var headSeconds = 10
   /// Seconds from the end of the head to the end of the body.
-  package var bodySeconds = 60
+  package var bodySeconds = 30
   /// Seconds without a byte in either direction until a connection is closed.
   package var idleSeconds = 60
   /// Seconds in which an answer must have been taken by the client.

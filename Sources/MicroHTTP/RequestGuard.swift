@@ -14,7 +14,7 @@ struct HeaderNotes {
 ///
 /// libmicrohttpd splits the head in its own buffer and writes zeroes over the line ends. Between the end of one value
 /// and the next name there must therefore be exactly two bytes; one is a bare LF, and anything else a folded line
-/// or a NUL inside. The first line is measured against the version the same way.
+/// or a NUL inside. The first line is measured against the version the same way, and the end against the head's size.
 struct RequestGuard {
   private var notes = HeaderNotes()
   private var hosts = 0
@@ -26,11 +26,16 @@ struct RequestGuard {
 
   /// Looks at the whole head; the problem closes the connection.
   static func inspect(
-    _ connection: OpaquePointer, version: UnsafePointer<CChar>, limit: Int
+    _ connection: OpaquePointer, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>, limit: Int
   ) throws(Problem) -> HeaderNotes {
     var pass = RequestGuard(version: version)
     withUnsafeMutablePointer(to: &pass) { pass in
       _ = MHD_get_connection_values_n(connection, .HEADER_KIND, visitHeader, pass)
+    }
+    let size = mhd_head_size(connection)
+    // After the last value there are its line end and the empty line's.
+    if pass.hosts > 0, pass.fault == nil, pass.previousEnd + 4 != UnsafeRawPointer(method) + size {
+      pass.fault = "the head holds a zero byte or ends with a bare line feed"
     }
     return try pass.verdict(isHTTP11: strcmp(version, "HTTP/1.1") == 0, limit: limit)
   }
@@ -46,7 +51,6 @@ struct RequestGuard {
       throw problem
     }
     if let fault { throw Problem.malformed(fault) }
-    if isEndBare { throw Problem.malformed("the head ends with a bare line feed") }
     if hosts > 1 || (hosts == 0 && isHTTP11) { throw Problem.malformed("send exactly one Host header") }
     if lengths > 1 { throw Problem.malformed("send at most one Content-Length header") }
     if codings > 0 {
@@ -55,11 +59,6 @@ struct RequestGuard {
       if !notes.isChunked { throw Problem.malformed("the only transfer coding taken is chunked") }
     }
     return notes
-  }
-
-  /// After the last value there are its CRLF and the empty line's, all zeroes by now.
-  private var isEndBare: Bool {
-    hosts > 0 && previousEnd.load(fromByteOffset: 3, as: UInt8.self) != 0
   }
 
   fileprivate mutating func visit(

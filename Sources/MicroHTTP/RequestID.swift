@@ -27,6 +27,15 @@ enum RequestID {
     }
   }
 
+  /// The digits of `number` as text.
+  static func text(_ number: UInt64) -> String {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: length + 1) { room in
+      write(number, to: room.baseAddress!)
+      room[length] = 0
+      return String(cString: room.baseAddress!)
+    }
+  }
+
   /// What is accepted from outside: it is echoed and logged, so only harmless characters.
   static func isWellFormed(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard (1...128).contains(bytes.count) else { return false }

@@ -14,6 +14,8 @@ package struct Response: ~Copyable {
   let content: Content
   /// Bytes of the body, as far as they are known.
   let byteCount: Int
+  /// The bytes of a whole body, in libmicrohttpd's keeping; empty for files, streams and shared bodies.
+  private(set) var body = UnsafeRawBufferPointer(start: nil, count: 0)
   /// libmicrohttpd's object; nil for a shared answer, which finds its own when it is queued.
   private var handle: OpaquePointer?
 
@@ -45,7 +47,23 @@ package struct Response: ~Copyable {
       preconditionFailure("out of memory")
     }
     self.init(status: status, handle: handle, byteCount: block.count)
+    self.body = UnsafeRawBufferPointer(start: block.start, count: block.count)
     add("Content-Type", type)
+  }
+
+  /// Writes the whole answer to a socket and shuts it, past the library.
+  func write(to socket: Int32) {
+    var bytes = ByteBuffer(capacity: 1024)
+    bytes.append("HTTP/1.1 ")
+    bytes.append(decimal: Int64(status))
+    bytes.append(" \(String(cString: MHD_get_reason_phrase_for(UInt32(status))))\r\nConnection: close\r\n")
+    withUnsafeMutablePointer(to: &bytes) { bytes in
+      _ = MHD_get_response_headers(handle, appendHeader, bytes)
+    }
+    bytes.append("Content-Length: \(byteCount)\r\n\r\n")
+    bytes.append(body)
+    send(socket, bytes.base, bytes.count, Int32(MSG_NOSIGNAL))
+    shutdown(socket, Int32(SHUT_RDWR))
   }
 
   /// An answer without a body.
@@ -116,4 +134,12 @@ package struct Response: ~Copyable {
   package func header(_ name: StaticString) -> String? {
     handle.flatMap { MHD_get_response_header($0, name.cString) }.map { String(cString: $0) }
   }
+}
+
+private let appendHeader: MHD_KeyValueIterator = { context, _, name, value in
+  guard let buffer = context?.assumingMemoryBound(to: ByteBuffer.self), let name, let value else {
+    return .YES
+  }
+  for text in [String(cString: name), ": ", String(cString: value), "\r\n"] { buffer.pointee.append(text) }
+  return .YES
 }

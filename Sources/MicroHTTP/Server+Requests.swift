@@ -28,7 +28,8 @@ extension Server {
   ) -> Bool {
     do throws(Problem) {
       let limits = configuration.limits
-      request.seen = try RequestGuard.inspect(connection, version: version, limit: limits.headerBytes)
+      request.seen = try RequestGuard.inspect(
+        connection, method: method, version: version, limit: limits.headerBytes)
       try request.target.split()
       try route(request, method)
       request.phase = .body
@@ -201,15 +202,17 @@ extension Server {
 
   /// libmicrohttpd refuses a request by itself.
   fileprivate func refusal(_ connection: OpaquePointer, status: Int) -> OpaquePointer? {
-    let number = RequestID.next()
-    let id = withUnsafeTemporaryAllocation(of: CChar.self, capacity: RequestID.length + 1) { room in
-      RequestID.write(number, to: room.baseAddress!)
-      room[RequestID.length] = 0
-      return String(cString: room.baseAddress!)
-    }
+    let id = RequestID.text(RequestID.next())
     var response = configuration.renderProblem(.refused(status), id)
     decorate(response)
     response.add("X-Request-Id", id)
+    // After a Content-Length it cannot read, 0.9.75 sends the head twice. So the answer is written here, past the
+    // library, which then finds the socket shut.
+    if MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Length") != nil,
+      configuration.tls == nil
+    {
+      response.write(to: mhd_fd(connection))
+    }
     return response.disown()
   }
 
@@ -251,6 +254,11 @@ extension Problem {
 }
 
 // MARK: - Callbacks
+
+let admitConnection: MHD_AcceptPolicyCallback = { server, _, _ in
+  guard let server else { return .NO }
+  return Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().isStopping ? .NO : .YES
+}
 
 let noticeConnection: MHD_NotifyConnectionCallback = { server, connection, context, event in
   guard let server, let connection, let context else { return }

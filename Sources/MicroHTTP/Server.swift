@@ -5,7 +5,7 @@ import Platform
 import Synchronization
 
 /// An HTTP/1.1 server over libmicrohttpd's pool of epoll threads.
-package final class Server: @unchecked Sendable {  // because what is not atomic is set once, before any request
+package final class Server: @unchecked Sendable {  // because the rest is set before any request
   /// What it was made of.
   package let configuration: Configuration
   /// What it counts.
@@ -74,7 +74,7 @@ package final class Server: @unchecked Sendable {  // because what is not atomic
       let list: [CVarArg] = [
         Int32(bitPattern: MHD_OPTION.ARRAY.rawValue), array, Int32(bitPattern: MHD_OPTION.END.rawValue),
       ]
-      return withVaList(list) { MHD_start_daemon_va(flags, port, nil, nil, handleAccess, me, $0) }
+      return withVaList(list) { MHD_start_daemon_va(flags, port, admitConnection, me, handleAccess, me, $0) }
     }
   }
 
@@ -120,10 +120,12 @@ package final class Server: @unchecked Sendable {  // because what is not atomic
 
   /// Stops: takes no more connections, answers everything parked with `.shutdown`, lets running requests end for at
   /// most `seconds`, and does not wait for idle connections. Afterwards nothing of it runs any more.
+  ///
+  /// `MHD_quiesce_daemon` is not used: its thread and the workers race to take the listening socket out of epoll, and
+  /// whoever comes second aborts the process. New connections are turned away by `admitConnection` instead.
   package func shutDown(withinSeconds seconds: Double) {
     guard let daemon, !stopFlag.exchange(true, ordering: .sequentiallyConsistent) else { return }
     let deadline = Clock.system.monotonicNanoseconds() + UInt64(max(0, seconds) * 1e9)
-    let listening = MHD_quiesce_daemon(daemon)
     lot.stopParking()
     if !counters.waitUntilIdle(until: deadline) {
       Log.line(.warning, "requests_cut", ["count": .number(Int64(counters.running))])
@@ -131,7 +133,6 @@ package final class Server: @unchecked Sendable {  // because what is not atomic
     }
     MHD_stop_daemon(daemon)
     self.daemon = nil
-    if listening >= 0 { close(listening) }
     lot.close()
     flusher.update { $0 = true }
     for thread in threads { thread.join() }

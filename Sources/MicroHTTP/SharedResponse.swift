@@ -9,7 +9,7 @@ import Synchronization
 /// nothing but the sending. Each answer still carries its own `X-Request-Id`: the worker writes it over the last one
 /// right before it queues, and the library copies the head out before that worker does anything else. Requests that
 /// need other headers (an id of the client's, an allowed origin) get an object of their own over the same body.
-package final class SharedResponse: @unchecked Sendable {  // because `perWorker` is guarded and the rest never changes
+package final class SharedResponse: @unchecked Sendable {  // because `perWorker` is guarded
   /// The HTTP status.
   package let status: Int
   private let type: StaticString

@@ -4,6 +4,8 @@ import Glibc
 final class RawClient {
   let socket: Int32
   private var pending: [UInt8] = []
+  /// Whether the server neither answered nor closed within the time allowed.
+  private(set) var isTimedOut = false
 
   struct Answer {
     var status = 0
@@ -19,7 +21,7 @@ final class RawClient {
   /// Connects to the port on 127.0.0.1, from 127.0.0.`source` if one is given.
   init?(port: UInt16, source: Int? = nil) {
     socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var wait = timeval(tv_sec: 20, tv_usec: 0)
+    var wait = timeval(tv_sec: 5, tv_usec: 0)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
     if let source {
       var yes: Int32 = 1
@@ -69,7 +71,10 @@ final class RawClient {
   private func fill() -> Bool {
     var room = [UInt8](repeating: 0, count: 65_536)
     let count = recv(socket, &room, room.count, 0)
-    guard count > 0 else { return false }
+    guard count > 0 else {
+      isTimedOut = count < 0 && errno == EAGAIN
+      return false
+    }
     pending += room[..<count]
     return true
   }
@@ -98,7 +103,7 @@ final class RawClient {
       var lines = String(decoding: pending[..<end], as: UTF8.self).split(separator: "\r\n")[...]
       pending.removeFirst(end + 4)
       var answer = Answer()
-      answer.status = Int(lines.removeFirst().split(separator: " ")[1]) ?? 0
+      answer.status = RawClient.status(lines.removeFirst())
       for line in lines {
         let colon = line.firstIndex(of: ":")!
         answer.headers.append(
@@ -120,6 +125,11 @@ final class RawClient {
     }
   }
 
+  private static func status(_ line: Substring) -> Int {
+    let words = line.split(separator: " ")
+    return words.count > 1 ? Int(words[1]) ?? -1 : -1
+  }
+
   private func readChunks(_ head: Answer) -> Answer? {
     var answer = head
     while let chunk = readChunk() {
@@ -136,7 +146,7 @@ final class RawClient {
     let lines = String(decoding: pending[..<end], as: UTF8.self).split(separator: "\r\n")
     pending.removeFirst(end + 4)
     var answer = Answer()
-    answer.status = Int(lines[0].split(separator: " ")[1]) ?? 0
+    answer.status = RawClient.status(lines[0])
     for line in lines.dropFirst() {
       let colon = line.firstIndex(of: ":")!
       answer.headers.append(

@@ -1,0 +1,53 @@
+import Glibc
+
+/// Runs a suite in a process of its own, where memory and descriptors are nobody else's.
+enum Alone {
+  private static let mark = "PERCH_TEST_ALONE"
+
+  /// Whether this process is such a one.
+  static var isAlone: Bool { getenv(mark) != nil }
+
+  /// Runs the tests that match `filter`; true when they passed.
+  static func passes(_ filter: String) -> Bool {
+    let words = ["perch-tests", "--testing-library", "swift-testing", "--filter", filter]
+    var arguments = words.map { word -> UnsafeMutablePointer<CChar>? in strdup(word) }
+    arguments.append(nil)
+    var variables: [UnsafeMutablePointer<CChar>?] = []
+    var place = environ
+    while let variable = place.pointee {
+      variables.append(strdup(variable))
+      place += 1
+    }
+    variables.append(strdup("\(mark)=1"))
+    variables.append(nil)
+    defer { for text in arguments + variables { free(text) } }
+    var executable = [CChar](repeating: 0, count: 4096)
+    readlink("/proc/self/exe", &executable, 4095)
+    var child: pid_t = 0
+    guard posix_spawn(&child, &executable, nil, nil, &arguments, &variables) == 0 else { return false }
+    var status: Int32 = 0
+    waitpid(child, &status, 0)
+    return status == 0
+  }
+
+  /// Open descriptors of this process.
+  static var descriptors: Int {
+    guard let directory = opendir("/proc/self/fd") else { return -1 }
+    defer { closedir(directory) }
+    var count = 0
+    while readdir(directory) != nil { count += 1 }
+    return count
+  }
+
+  /// Anonymous resident memory in bytes.
+  static var anonymousBytes: Int {
+    guard let file = fopen("/proc/self/status", "r") else { return 0 }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 256)
+    while fgets(&line, 256, file) != nil {
+      let text = line.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+      if text.hasPrefix("RssAnon:") { return (Int(text.filter(\.isNumber)) ?? 0) * 1024 }
+    }
+    return 0
+  }
+}
