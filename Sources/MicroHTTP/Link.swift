@@ -16,6 +16,9 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   let visit = Atomic<UInt32>(0)
   static let noDeadline = UInt32.max
 
+  /// Whether the connection waits for bytes of the client, rather than the client for an answer.
+  let isReading = Atomic<Bool>(true)
+
   // Under the lot's lock.
   unowned(unsafe) var next: Link?
   unowned(unsafe) var previous: Link?

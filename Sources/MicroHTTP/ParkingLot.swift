@@ -65,6 +65,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
       state.connections += 1
       link.deadline.store(deadline, ordering: .sequentiallyConsistent)
       insert(link, &state)
+      watch.arm(link)
       return unmanaged
     }
   }
@@ -236,7 +237,16 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
         guard Int(socket) < state.bySocket.count,
           let link = state.bySocket[Int(socket)]?.takeUnretainedValue(), link.generation == generation
         else { return }
-        if let waiter = link.parked { resume(waiter, .hungUp, &state) }
+        if let waiter = link.parked {
+          resume(waiter, .hungUp, &state)
+        } else if link.isReading.load(ordering: .relaxed) {
+          // What it sent before it left may still be waiting to be read; then no more will come.
+          let soon = tick(at: now(), plusSeconds: 1)
+          if link.deadline.load(ordering: .relaxed) > soon {
+            link.deadline.store(soon, ordering: .sequentiallyConsistent)
+            reschedule(link, &state)
+          }
+        }
       }
     }
   }

@@ -93,6 +93,7 @@ extension Server {
   /// The request is whole.
   fileprivate func run(_ request: Request) -> Bool {
     request.phase = .running
+    request.link.isReading.store(false, ordering: .relaxed)
     lot.setDeadline(request.link, Link.noDeadline)
     if let fault = request.refusal ?? request.intake?.fault { return queue(render(fault, request), request) }
     if let allow = request.allow { return queue(options(request, allow: allow), request) }
@@ -230,6 +231,7 @@ extension Server {
     }
     let now = lot.now()
     let limits = configuration.limits
+    request.link.isReading.store(true, ordering: .relaxed)
     lot.setDeadline(request.link, lot.tick(at: now, plusSeconds: limits.idleSeconds + limits.headSeconds))
     if request.status != 0 { log?.note(request, microseconds: (now &- request.startedAt) / 1000) }
     request.connection = nil

@@ -39,8 +39,11 @@ enum Alone {
     return count
   }
 
-  /// Anonymous resident memory in bytes.
+  /// Anonymous resident memory in bytes, once the allocator has given back what it holds free.
   static var anonymousBytes: Int {
+    if let trim = dlsym(nil, "malloc_trim") {
+      _ = unsafeBitCast(trim, to: (@convention(c) (Int) -> Int32).self)(0)
+    }
     guard let file = fopen("/proc/self/status", "r") else { return 0 }
     defer { fclose(file) }
     var line = [CChar](repeating: 0, count: 256)

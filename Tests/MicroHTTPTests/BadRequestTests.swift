@@ -57,6 +57,15 @@ import Testing
     #expect(try test.client().get("/hello")?.status == 200)
   }
 
+  @Test("a client that leaves in the middle of its request is let go long before the deadline")
+  func letsGo() throws {
+    let test = try TestServer()
+    for bad in BadRequest.corpus where bad.endsSending { try test.client().send(bad.bytes) }
+    let start = Clock.system.monotonicNanoseconds()
+    #expect(TestServer.until { test.server.counts.connections == 0 })
+    #expect(Clock.system.monotonicNanoseconds() - start < 3_000_000_000)
+  }
+
   @Test("requests that are split anywhere or pipelined are answered in order")
   func splitsAndPipelines() throws {
     let test = try TestServer()
