@@ -9,7 +9,14 @@ CREATE TABLE outbox (
   -- Its place in the channel's queue; a resend goes to the end.
   place INTEGER NOT NULL,
   -- The confirmed message an edit, delete, reaction or read is about.
+  -- Of a canceled message: the one to be deleted upstream, since it was taken back too late.
   target_id INTEGER,
+  -- The row of the unsent message it is about, which was under way when this was asked.
+  follows INTEGER,
+  -- Tells changes of one target apart that must keep their order among themselves: a reaction's key.
+  aspect TEXT NOT NULL DEFAULT '',
+  -- The bytes of a file message: none (nothing to upload), needed, running, done (its url is in params).
+  upload TEXT NOT NULL DEFAULT 'none' CHECK (upload IN ('none', 'needed', 'running', 'done')),
   -- What the client asked, as it came, and the message as the API draws it (without braces).
   params BLOB NOT NULL,
   body BLOB NOT NULL,
@@ -20,6 +27,9 @@ CREATE TABLE outbox (
   attempts INTEGER NOT NULL DEFAULT 0,
   next_try_at INTEGER NOT NULL,
   dispatched_at INTEGER,
+  -- Whether some try may have reached the upstream, and how many looks in a row did not show it.
+  may_have_arrived INTEGER NOT NULL DEFAULT 0,
+  absences INTEGER NOT NULL DEFAULT 0,
   error_code TEXT,
   error_message TEXT,
   version INTEGER NOT NULL DEFAULT 0,

@@ -1,0 +1,250 @@
+import ChatModel
+
+extension OutboxLane {
+  /// How an errand ended.
+  package enum Outcome: Hashable, Sendable {
+    /// It is done; of a send: it is that message. A look found that message.
+    case success(message: Int64?)
+    /// The upstream says it has that request already, without saying as which message.
+    case duplicate
+    /// The upstream understood and refused (B40).
+    case rejection(code: String)
+    /// The upstream wants silence until that moment, ms. Nothing was done.
+    case wait(until: Int64)
+    /// The link is at fault; nothing was done.
+    case linkFault(code: String)
+    /// It may have been done (B39).
+    case uncertain
+    /// A look did not show it; of a deletion: it is gone already.
+    case absent
+  }
+
+  /// Takes in how an errand ended; `random` spreads the next try.
+  ///
+  /// An answer that comes late is welcome only if it is a success: that turns even a failed message into a
+  /// sent one.
+  package mutating func finish(
+    _ id: Int64, _ errand: Errand, _ outcome: Outcome, now: Int64, random: UInt64
+  ) -> [Notice] {
+    guard let row = row(id) else { return [] }
+    var notices: [Notice] = []
+    switch errand {
+    case .upload:
+      guard row.upload == .running else { return [] }
+      notices = finishUpload(row, outcome, now: now, random: random)
+    case .deleteSent:
+      guard row.state == .inFlight else { return [] }
+      notices = finishDelete(row, outcome, now: now, random: random)
+    case .send, .look:
+      if case .success(let message) = outcome {
+        notices = confirm(id, message: message, now: now)
+      } else if errand == .send ? row.state == .inFlight : row.state == .uncertain {
+        notices = finishSend(row, outcome, now: now, random: random)
+      }
+    }
+    holdOrRelease(now: now)
+    return notices
+  }
+
+  /// The row is that message: an answer or a listing says so, at whatever moment (B38).
+  package mutating func confirm(_ id: Int64, message: Int64?, now: Int64) -> [Notice] {
+    guard let row = row(id) else { return [] }
+    if row.kind.isMessage, row.isCancelWanted || row.state == .canceled, let message {
+      // Taken back too late: it is to be deleted upstream.
+      guard row.target == nil else { return [] }
+      change(id) {
+        $0.isCancelWanted = true
+        $0.target = message
+        $0.state = .waiting
+        $0.nextTryAt = now
+        $0.expiresAt = max($0.expiresAt, now + Limits.pendingMilliseconds)
+      }
+      return []
+    }
+    for follower in rows where follower.follows == id {
+      change(follower.id) {
+        $0.follows = nil
+        $0.target = message
+      }
+    }
+    drop(id)
+    holdOrRelease(now: now)
+    return [.succeeded(id, message: message)]
+  }
+
+  private mutating func finishSend(
+    _ row: OutboxRow, _ outcome: Outcome, now: Int64, random: UInt64
+  ) -> [Notice] {
+    let later = now + OutboxBackoff.delay(attempt: row.attempts, random: random)
+    switch outcome {
+    case .success: return []
+    case .duplicate where !row.kind.isMessage:
+      return confirm(row.id, message: row.target, now: now)
+    case .uncertain, .duplicate:
+      change(row.id) {
+        $0.state = .uncertain
+        $0.mayHaveArrived = true
+        $0.nextTryAt = later
+      }
+      return []
+    case .rejection(let code):
+      return refuse(row, code: code, now: now)
+    case .wait(let until):
+      return putBack(row, code: nil, nextTryAt: max(until, now), now: now)
+    case .linkFault(let code):
+      return putBack(row, code: code, nextTryAt: later, now: now)
+    case .absent:
+      return finishLook(row, now: now)
+    }
+  }
+
+  /// A refused row fails. If an earlier try may have arrived, one look decides: the refusal was of a
+  /// repetition.
+  private mutating func refuse(_ row: OutboxRow, code: String, now: Int64) -> [Notice] {
+    guard row.mayHaveArrived, row.kind.isMessage else {
+      return row.isCancelWanted ? cancelNow(row.id, now: now) : end(row.id, code: code, now: now)
+    }
+    change(row.id) {
+      $0.state = .uncertain
+      if !$0.isCancelWanted { $0.errorCode = code }
+      $0.nextTryAt = now
+    }
+    return []
+  }
+
+  /// Nothing was done: the row waits again, or stays as uncertain as it was.
+  private mutating func putBack(
+    _ row: OutboxRow, code: String?, nextTryAt: Int64, now: Int64
+  ) -> [Notice] {
+    if row.mayHaveArrived {
+      change(row.id) {
+        $0.state = .uncertain
+        $0.nextTryAt = nextTryAt
+      }
+      return []
+    }
+    if row.isCancelWanted { return cancelNow(row.id, now: now) }
+    change(row.id) {
+      $0.state = .waiting
+      $0.errorCode = code
+      $0.nextTryAt = nextTryAt
+    }
+    return mergeFollowers(of: row.id) + expire(now: now)
+  }
+
+  private mutating func finishLook(_ row: OutboxRow, now: Int64) -> [Notice] {
+    if let code = row.errorCode { return end(row.id, code: code, now: now) }
+    if row.absences + 1 < OutboxBackoff.looks {
+      change(row.id) {
+        $0.absences += 1
+        $0.nextTryAt = now + OutboxBackoff.lookAgain
+      }
+      return []
+    }
+    if row.isCancelWanted { return cancelNow(row.id, now: now) }
+    change(row.id) { $0.waitAfresh(now: now) }
+    return mergeFollowers(of: row.id)
+  }
+
+  private mutating func finishUpload(
+    _ row: OutboxRow, _ outcome: Outcome, now: Int64, random: UInt64
+  ) -> [Notice] {
+    let later = now + OutboxBackoff.delay(attempt: max(row.attempts, 1), random: random)
+    switch outcome {
+    case .success:
+      change(row.id) { $0.upload = .done }
+    case .rejection(let code):
+      change(row.id) { $0.upload = .needed }
+      return row.state.isPending ? end(row.id, code: code, now: now) : []
+    case .wait(let until):
+      change(row.id) {
+        $0.upload = .needed
+        $0.nextTryAt = max(until, now)
+      }
+    case .linkFault, .uncertain, .duplicate, .absent:
+      // Bytes that arrived without their url are bytes of nobody: they are brought again.
+      change(row.id) {
+        $0.upload = .needed
+        $0.attempts += 1
+        $0.nextTryAt = later
+      }
+    }
+    return []
+  }
+
+  private mutating func finishDelete(
+    _ row: OutboxRow, _ outcome: Outcome, now: Int64, random: UInt64
+  ) -> [Notice] {
+    switch outcome {
+    case .success, .duplicate, .absent:
+      return cancelNow(row.id, now: now)
+    case .rejection:
+      // It stays: the message was sent, and taking it back has failed.
+      change(row.id) { $0.isCancelWanted = false }
+      let merged = mergeFollowers(of: row.id)
+      drop(row.id)
+      return merged + [.succeeded(row.id, message: row.target)]
+    case .wait(let until):
+      change(row.id) {
+        $0.state = .waiting
+        $0.nextTryAt = max(until, now)
+      }
+    case .linkFault, .uncertain:
+      change(row.id) {
+        $0.state = .waiting
+        $0.nextTryAt = now + OutboxBackoff.delay(attempt: $0.attempts, random: random)
+      }
+    }
+    return []
+  }
+
+  /// The row will not be sent: a message stays as failed, a change goes.
+  mutating func end(_ id: Int64, code: String, now: Int64) -> [Notice] {
+    guard let row = row(id) else { return [] }
+    let merged = mergeFollowers(of: id)
+    guard row.kind.isMessage else {
+      drop(id)
+      holdOrRelease(now: now)
+      return merged + [.dropped(id, code: code)]
+    }
+    change(id) {
+      $0.state = .failed
+      $0.errorCode = code
+      $0.absences = 0
+    }
+    holdOrRelease(now: now)
+    return merged + [.failed(id, code: code)]
+  }
+
+  mutating func cancelNow(_ id: Int64, now: Int64) -> [Notice] {
+    let merged = mergeFollowers(of: id)
+    change(id) {
+      $0.state = .canceled
+      $0.isCancelWanted = false
+      $0.errorCode = nil
+      $0.absences = 0
+    }
+    holdOrRelease(now: now)
+    return merged + [.canceled(id)]
+  }
+
+  /// Edits that waited for the message's name change its row instead, now that it is not under way.
+  mutating func mergeFollowers(of id: Int64) -> [Notice] {
+    let followers = rows.filter { $0.follows == id }
+    for follower in followers { drop(follower.id) }
+    return followers.map { .merged(from: $0.id, to: id) }
+  }
+}
+
+extension OutboxRow {
+  /// As if it had never been tried.
+  mutating func waitAfresh(now: Int64) {
+    state = .waiting
+    attempts = 0
+    absences = 0
+    dispatchedAt = nil
+    mayHaveArrived = false
+    errorCode = nil
+    nextTryAt = now
+  }
+}

@@ -1,0 +1,140 @@
+import ChatModel
+
+extension OutboxLane {
+  /// What an edit or a deletion of an unsent message comes to (B46).
+  package enum Reach: Hashable, Sendable {
+    /// The row can be changed where it stands.
+    case row
+    /// The row is under way: the change is a row of its own, which follows it.
+    case follows(Int64)
+  }
+
+  /// Takes in a row whose request id is new. A read mark takes the place of those that wait (B42).
+  package mutating func accept(_ row: OutboxRow, now: Int64) -> [Notice] {
+    var notices: [Notice] = []
+    if row.kind == .read {
+      for old in rows where old.kind == .read && old.state == .waiting {
+        drop(old.id)
+        notices.append(.dropped(old.id, code: OutboxRow.overtaken))
+      }
+    }
+    var row = row
+    row.place = max(row.place, lastPlace + 1)
+    insert(row)
+    holdOrRelease(now: now)
+    return notices + [.pendingCreated(row.id)]
+  }
+
+  /// Takes a message back (B44). It is canceled at once where it cannot have left; else as soon as it is
+  /// known what became of it. False: there is nothing to take back.
+  package mutating func cancel(_ id: Int64, now: Int64) -> (isCanceled: Bool, notices: [Notice]) {
+    guard let row = row(id), row.kind.isMessage, row.state.isPending else { return (false, []) }
+    if row.isCancelWanted { return (true, []) }
+    guard row.state == .inFlight || row.state == .uncertain else { return (true, cancelNow(id, now: now)) }
+    change(id) { $0.isCancelWanted = true }
+    return (true, [.canceled(id)])
+  }
+
+  /// Sends a failed or canceled message again, at the end of the queue and with three days of its own (B41).
+  /// False: it is neither, or was deleted upstream under this request id.
+  package mutating func resend(
+    _ id: Int64, now: Int64, lifetime: Int64 = Limits.pendingMilliseconds
+  ) -> (isResent: Bool, notices: [Notice]) {
+    guard let row = row(id), row.state == .failed || row.state == .canceled, row.target == nil else {
+      return (false, [])
+    }
+    let place = lastPlace + 1
+    change(id) {
+      $0.waitAfresh(now: now)
+      $0.place = place
+      $0.acceptedAt = now
+      $0.expiresAt = now + lifetime
+    }
+    holdOrRelease(now: now)
+    return (true, [.resendStarted(id)])
+  }
+
+  /// Sends all failed messages again, in their order (B44).
+  package mutating func resendFailed(now: Int64, lifetime: Int64 = Limits.pendingMilliseconds) -> [Notice] {
+    rows.filter { $0.state == .failed }.flatMap { resend($0.id, now: now, lifetime: lifetime).notices }
+  }
+
+  /// Forgets a failed or canceled message (B44). False: it is neither.
+  package mutating func remove(_ id: Int64, now: Int64) -> (isRemoved: Bool, notices: [Notice]) {
+    guard let row = row(id), row.state == .failed || row.state == .canceled else { return (false, []) }
+    drop(id)
+    holdOrRelease(now: now)
+    return (true, [.removed(id)])
+  }
+
+  /// Where an edit of the unsent message `id` belongs; nil: there is no such message, or it is taken back.
+  package func reach(ofEdit id: Int64) -> Reach? {
+    guard let row = row(id), row.kind.isMessage, row.status != .canceled || row.state == .canceled else {
+      return nil
+    }
+    return row.state == .inFlight || row.state == .uncertain ? .follows(id) : .row
+  }
+
+  /// Fails what is out of time. What may have arrived is looked for once first (B41).
+  package mutating func expire(now: Int64) -> [Notice] {
+    var notices: [Notice] = []
+    for row in rows where row.expiresAt <= now {
+      switch row.state {
+      case .waiting where row.isCancelWanted, .uncertain where row.isCancelWanted: continue
+      case .waiting, .held: notices += end(row.id, code: OutboxRow.outOfTime, now: now)
+      case .uncertain where row.kind.isMessage && row.errorCode == nil:
+        change(row.id) {
+          $0.errorCode = OutboxRow.outOfTime
+          $0.nextTryAt = min($0.nextTryAt, now)
+        }
+      case .uncertain where !row.kind.isMessage:
+        notices += end(row.id, code: OutboxRow.outOfTime, now: now)
+      default: continue
+      }
+    }
+    return notices
+  }
+
+  /// The user lost the channel, or may not send there any more: everything fails with that code (B69).
+  package mutating func failAll(code: String, now: Int64) -> [Notice] {
+    rows.filter { $0.state.isPending }.flatMap { row in
+      row.isCancelWanted ? cancelNow(row.id, now: now) : end(row.id, code: code, now: now)
+    }
+  }
+
+  private var lastPlace: Int64 { rows.last?.place ?? 0 }
+
+  /// After a start: what was under way may have arrived (B39). `isRestored`: so may everything that waited
+  /// since the backup was made (B65).
+  package mutating func recover(now: Int64, isRestored: Bool = false) {
+    for row in rows {
+      change(row.id) {
+        if $0.upload == .running { $0.upload = .needed }
+        guard $0.state == .inFlight || (isRestored && $0.state == .waiting && $0.kind.isMessage) else {
+          return
+        }
+        if $0.isCancelWanted, $0.target != nil {
+          $0.state = .waiting
+        } else {
+          $0.state = .uncertain
+          $0.mayHaveArrived = true
+          if $0.dispatchedAt == nil { $0.dispatchedAt = $0.acceptedAt }
+        }
+        $0.nextTryAt = now
+      }
+    }
+  }
+
+  /// The upstream can be reached again: nothing waits for its next try that waited for the link (B40, B43).
+  package mutating func linkRecovered(now: Int64) {
+    for row in rows where row.errorCode != nil || row.state == .uncertain {
+      guard row.state == .waiting || (row.state == .uncertain && row.absences == 0) else { continue }
+      change(row.id) { $0.nextTryAt = min($0.nextTryAt, now) }
+    }
+  }
+}
+
+extension OutboxRow {
+  /// The code of a read mark that a later one made needless.
+  package static let overtaken = "overtaken"
+}

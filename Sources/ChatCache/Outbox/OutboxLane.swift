@@ -1,0 +1,189 @@
+import ChatModel
+
+// The unsent messages and changes of one user in one channel, in order, and what becomes of them. A value:
+// the store reads the rows, asks here, writes the rows that changed and tells what happened, all in one
+// transaction.
+//
+//     waiting --dispatch--> in flight --success-----------> (gone: succeeded)
+//       ^ ^                   | |
+//       | +--wait, link fault-+ +-----rejection-----------> failed; a change is dropped
+//       |                     |
+//       |                     +--no usable answer--> uncertain --found-------------> (gone: succeeded)
+//       |                                              | |
+//       +-----------looked for twice, not there--------+ +--repeated (the upstream deduplicates)--> in flight
+//       |
+//     failed, canceled: by resend
+//
+// Messages, files, edits and deletes keep their order: only the first pending one, the head, is ever under
+// way. Reactions and read marks go beside them, one at a time, in order only for the same target. A waiting
+// row always has a moment of its next try; nothing but the outcome of a try, a wish of the user or its three
+// days ends a row.
+//
+// A message that is taken back while under way stays in its state, wanted canceled. If it turns out to have
+// arrived, its row gets the message's id as target and becomes the intent to delete that message upstream.
+
+/// One user's unsent messages and changes in one channel.
+package struct OutboxLane: Hashable, Sendable {
+  /// In order of place.
+  package private(set) var rows: [OutboxRow]
+
+  /// Takes the rows of one user and channel, in any order.
+  package init(rows: [OutboxRow]) { self.rows = rows.sorted { $0.place < $1.place } }
+
+  /// What there is to do upstream for a row.
+  package enum Errand: Hashable, Sendable {
+    /// Send the message or change, under its request id.
+    case send
+    /// Bring the bytes.
+    case upload
+    /// Look, in a listing, for the request id or an equal message not older than the moment it was first sent
+    /// off.
+    case look(since: Int64)
+    /// Delete that message, which its sender took back too late.
+    case deleteSent(Int64)
+  }
+
+  /// What happened to a row, for events.
+  package enum Notice: Hashable, Sendable {
+    case pendingCreated(Int64)
+    case resendStarted(Int64)
+    /// Gone from the outbox: it is the message `message`, or the change is done.
+    case succeeded(Int64, message: Int64?)
+    case failed(Int64, code: String)
+    case canceled(Int64)
+    /// A change that was refused, or a read mark overtaken by a later one; its row is gone.
+    case dropped(Int64, code: String)
+    /// Gone by the user's wish.
+    case removed(Int64)
+    /// The content of the edit `from` belongs into the row `to` now; the edit's row is gone.
+    case merged(from: Int64, to: Int64)
+  }
+
+  /// The row named `id`.
+  package func row(_ id: Int64) -> OutboxRow? { rows.first { $0.id == id } }
+
+  /// The row of a request.
+  package func row(_ request: RequestID) -> OutboxRow? { rows.first { $0.requestID == request } }
+
+  /// The first of the ordered rows that is not at its end.
+  package var head: OutboxRow? { rows.first { $0.kind.isOrdered && $0.state.isPending } }
+
+  /// The failed message that holds a row, or the pending one before it.
+  package func blocker(of id: Int64) -> OutboxRow? {
+    guard let row = row(id), row.kind.isOrdered, row.state.isPending else { return nil }
+    if let failed = failedBlocker(before: row.place) { return failed }
+    guard let head, head.id != id else { return nil }
+    return head
+  }
+
+  /// What is to be done at `now`; each errand is begun with `dispatch`. While the link is down: nothing.
+  ///
+  /// `deduplicates`: the upstream takes a request id twice as one message.
+  package func errands(now: Int64, deduplicates: Bool) -> [(row: Int64, errand: Errand)] {
+    var due: [(row: Int64, errand: Errand)] = []
+    for row in triable where row.nextTryAt <= now {
+      if row.upload == .needed, row.state == .waiting {
+        due.append((row.id, .upload))
+      } else if let errand = errand(for: row, deduplicates: deduplicates),
+        row.kind.isOrdered || !due.contains(where: { self.row($0.row)?.kind.isOrdered == false })
+      {
+        due.append((row.id, errand))
+      }
+    }
+    return due
+  }
+
+  /// The next moment at which `errands` has something to say if nothing else happens, ms; nil: never.
+  package var nextTryAt: Int64? { triable.map(\.nextTryAt).min() }
+
+  /// The rows that wait for nothing but their moment.
+  private var triable: [OutboxRow] {
+    let head = head?.id
+    let side = rows.filter { !$0.kind.isOrdered && $0.state.isPending }
+    let isSideBusy = side.contains { $0.state == .inFlight }
+    return rows.filter { row in
+      guard row.state == .waiting || row.state == .uncertain else { return false }
+      if row.state == .waiting, row.upload == .needed { return true }
+      if row.kind.isOrdered { return row.id == head && row.follows == nil && row.upload != .running }
+      return !isSideBusy
+        && !side.contains {
+          $0.place < row.place && $0.kind == row.kind && $0.target == row.target && $0.aspect == row.aspect
+        }
+    }
+  }
+
+  /// An errand begins. False: it is not to be done any more.
+  package mutating func dispatch(_ id: Int64, _ errand: Errand, now: Int64) -> Bool {
+    guard let row = row(id) else { return false }
+    if errand == .upload {
+      guard row.upload == .needed, row.state == .waiting else { return false }
+      return change(id) { $0.upload = .running }
+    }
+    guard row.state == .waiting || row.state == .uncertain else { return false }
+    if case .look = errand {
+      // Nothing but the moment says that somebody looks: should the answer be lost, it is asked for again.
+      guard row.state == .uncertain else { return false }
+      return change(id) { $0.nextTryAt = now + OutboxBackoff.lookAgain }
+    }
+    return change(id) {
+      $0.state = .inFlight
+      $0.attempts += 1
+      $0.errorCode = nil
+      if $0.dispatchedAt == nil, errand == .send { $0.dispatchedAt = now }
+    }
+  }
+
+  private func errand(for row: OutboxRow, deduplicates: Bool) -> Errand? {
+    switch row.state {
+    case .waiting:
+      if row.isCancelWanted, let target = row.target { return .deleteSent(target) }
+      return row.upload == .needed || row.upload == .running || row.follows != nil ? nil : .send
+    case .uncertain:
+      // Changes may be repeated: doing them twice is doing them once. So may a message the upstream knows
+      // again; but one that was taken back or is about to fail must not be sent by asking for it.
+      if row.isCancelWanted, let target = row.target { return .deleteSent(target) }
+      if !row.kind.isMessage { return .send }
+      if row.errorCode != nil || row.isCancelWanted { return .look(since: row.dispatchedAt ?? 0) }
+      return deduplicates ? .send : .look(since: row.dispatchedAt ?? 0)
+    default: return nil
+    }
+  }
+
+  func failedBlocker(before place: Int64) -> OutboxRow? {
+    rows.first { $0.place < place && $0.state == .failed && $0.blocksOnFailure }
+  }
+
+  @discardableResult
+  mutating func change(_ id: Int64, _ body: (inout OutboxRow) -> Void) -> Bool {
+    guard let index = rows.firstIndex(where: { $0.id == id }) else { return false }
+    let place = rows[index].place
+    body(&rows[index])
+    if rows[index].place != place { rows.sort { $0.place < $1.place } }
+    return true
+  }
+
+  mutating func insert(_ row: OutboxRow) {
+    rows.append(row)
+    rows.sort { $0.place < $1.place }
+  }
+
+  mutating func drop(_ id: Int64) { rows.removeAll { $0.id == id } }
+
+  /// Holds what stands behind a failed message that asked for it, and lets go what does not any more.
+  mutating func holdOrRelease(now: Int64) {
+    for index in rows.indices where rows[index].kind.isOrdered {
+      let isBehind = failedBlocker(before: rows[index].place) != nil
+      if isBehind, rows[index].state == .waiting {
+        rows[index].state = .held
+      } else if !isBehind, rows[index].state == .held {
+        rows[index].state = .waiting
+        rows[index].nextTryAt = min(rows[index].nextTryAt, now)
+      }
+    }
+  }
+}
+
+extension OutboxRow {
+  /// The code of a row that was not sent within its time (B41).
+  package static let outOfTime = "expired"
+}
