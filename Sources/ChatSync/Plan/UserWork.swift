@@ -114,6 +114,8 @@ extension Plan {
       work.isCached = true
       work.wait.reset()
       work.phase = work.isSynced ? .steady : .listing(after: nil, done: 0)
+      // Without a changelog, what happened since the last run is only found by listing all.
+      if lacks.contains(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
       work.pollAt = now
     case .listed(let next, let found):
       work.wait.reset()

@@ -38,11 +38,11 @@ package final class SendbirdUpstream: Upstream {
     self.client = client
   }
 
-  package func probe() async throws(UpstreamError) {
+  package func probe() async throws {
     try await get(.probe, .foreground, totalMilliseconds: 5_000) { _ in }
   }
 
-  package func user(_ user: UserID, _ importance: Importance) async throws(UpstreamError) -> UserRecord {
+  package func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord {
     try await get(.user(user), importance) { root in
       guard let id = root["user_id"]?.string else { throw Unreadable(what: "user_id") }
       return UserRecord(
@@ -53,7 +53,7 @@ package final class SendbirdUpstream: Upstream {
 
   package func channels(
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
-  ) async throws(UpstreamError) -> UpstreamPage<ChannelRecord> {
+  ) async throws -> UpstreamPage<ChannelRecord> {
     try await get(.channels(of: user, order: order, limit: limit, after: token), importance) { root in
       guard let list = root["channels"], list.kind == .array else { throw Unreadable(what: "channels") }
       let (items, bad) = SendbirdUpstream.each(list) { try ChannelReading.record($0, isOwnView: true) }
@@ -65,7 +65,7 @@ package final class SendbirdUpstream: Upstream {
 
   package func channelChanges(
     of user: UserID, since: ChangesSince, _ importance: Importance
-  ) async throws(UpstreamError) -> UpstreamChanges<ChannelRecord, ChannelURL> {
+  ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
     try await get(.channelChanges(of: user, since: since), importance) { root in
       guard let list = root["updated"], list.kind == .array else { throw Unreadable(what: "updated") }
       let (updated, bad) = SendbirdUpstream.each(list) { try ChannelReading.record($0, isOwnView: true) }
@@ -78,7 +78,7 @@ package final class SendbirdUpstream: Upstream {
 
   package func channel(
     _ url: ChannelURL, as user: UserID?, _ importance: Importance
-  ) async throws(UpstreamError) -> ChannelRecord {
+  ) async throws -> ChannelRecord {
     try await get(.channel(url, as: user), importance) {
       try ChannelReading.record($0, isOwnView: user != nil)
     }
@@ -86,20 +86,20 @@ package final class SendbirdUpstream: Upstream {
 
   package func isMember(
     _ user: UserID, of url: ChannelURL, _ importance: Importance
-  ) async throws(UpstreamError) -> Bool {
+  ) async throws -> Bool {
     do {
       return try await get(.member(user, of: url), importance) { root in
         guard let isMember = root["is_member"]?.tolerantBool else { throw Unreadable(what: "is_member") }
         return isMember || root.text("state") == "invited"
       }
-    } catch  where error.isNotFound {
+    } catch let error as UpstreamError where error.isNotFound {
       return false
     }
   }
 
   package func messages(
     in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
-  ) async throws(UpstreamError) -> UpstreamPage<MessageRecord> {
+  ) async throws -> UpstreamPage<MessageRecord> {
     try await get(.messages(in: url, window), importance) { root in
       guard let list = root["messages"], list.kind == .array else { throw Unreadable(what: "messages") }
       let (items, bad) = SendbirdUpstream.each(list) { try MessageReading.record($0, in: url) }
@@ -109,13 +109,13 @@ package final class SendbirdUpstream: Upstream {
 
   package func message(
     _ id: Int64, in url: ChannelURL, _ importance: Importance
-  ) async throws(UpstreamError) -> MessageRecord {
+  ) async throws -> MessageRecord {
     try await get(.message(id, in: url), importance) { try MessageReading.record($0, in: url) }
   }
 
   package func messageChanges(
     in url: ChannelURL, since: ChangesSince, _ importance: Importance
-  ) async throws(UpstreamError) -> UpstreamChanges<MessageRecord, Int64> {
+  ) async throws -> UpstreamChanges<MessageRecord, Int64> {
     try await get(.messageChanges(in: url, since: since), importance) { root in
       guard let list = root["updated"], list.kind == .array else { throw Unreadable(what: "updated") }
       let (updated, bad) = SendbirdUpstream.each(list) { try MessageReading.record($0, in: url) }
@@ -154,29 +154,31 @@ package final class SendbirdUpstream: Upstream {
   private func get<Result>(
     _ endpoint: Endpoint, _ importance: Importance, totalMilliseconds: Int? = nil,
     _ read: (JSONValue) throws -> Result
-  ) async throws(UpstreamError) -> Result {
+  ) async throws -> Result {
     let request = HTTPRequest(
       .get, configuration.base + endpoint.target, headers: ["Api-Token: \(configuration.token)"],
       importance: importance, totalMilliseconds: totalMilliseconds)
     let response = try await exchange(request)
     let lent = parsers.withLock { $0.popLast() } ?? Lent(parser: JSONParser())
     defer { parsers.withLock { $0.append(lent) } }
-    do throws(UpstreamError) {
+    do {
       return try Envelope.open(response, lent.parser, now: configuration.clock.wallMilliseconds(), read)
     } catch {
-      if case .rateLimited(let milliseconds) = error { client.pause(milliseconds: milliseconds) }
+      if case .rateLimited(let milliseconds) = error {
+        client.pause(milliseconds: milliseconds)
+      }
       throw error
     }
   }
 
-  private func exchange(_ request: HTTPRequest) async throws(UpstreamError) -> HTTPResponse {
+  private func exchange(_ request: HTTPRequest) async throws -> HTTPResponse {
     do throws(TransportFailure) {
       return try await client.send(request)
     } catch {
       switch error.kind {
-      case .canceled, .closed: throw .canceled
-      case .tooLarge: throw .unusable(reason: error.reason)
-      default: throw .unreachable(reason: error.reason, mayHaveArrived: error.mayHaveArrived)
+      case .canceled, .closed: throw UpstreamError.canceled
+      case .tooLarge: throw UpstreamError.unusable(reason: error.reason)
+      default: throw UpstreamError.unreachable(reason: error.reason, mayHaveArrived: error.mayHaveArrived)
       }
     }
   }

@@ -2,49 +2,49 @@ import ChatModel
 
 /// What the worker needs from the chat server, in Perch's words. One implementation per kind of server.
 ///
-/// Every call may throw; what to do about it is a property of the error. Listings are authoritative: every type, all
+/// Every call throws `UpstreamError` and nothing else (typed throws through the existential break this compiler); what to do about it is a property of the error. Listings are authoritative: every type, all
 /// replies, no filter, nobody's view (see BEHAVIOUR, "authoritative listing").
 package protocol Upstream: Sendable {
   /// Asks something cheap that proves that server and key are good.
-  func probe() async throws(UpstreamError)
+  func probe() async throws
 
   /// The user itself; a rejection that denies the user is the upstream's word that there is none.
-  func user(_ user: UserID, _ importance: Importance) async throws(UpstreamError) -> UserRecord
+  func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord
 
   /// A page of the user's channels, hidden and empty ones too.
   func channels(
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
-  ) async throws(UpstreamError) -> UpstreamPage<ChannelRecord>
+  ) async throws -> UpstreamPage<ChannelRecord>
 
   /// What changed among the user's channels.
   func channelChanges(
     of user: UserID, since: ChangesSince, _ importance: Importance
-  ) async throws(UpstreamError) -> UpstreamChanges<ChannelRecord, ChannelURL>
+  ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL>
 
   /// One channel, as that user sees it where one is named.
   func channel(
     _ url: ChannelURL, as user: UserID?, _ importance: Importance
-  ) async throws(UpstreamError) -> ChannelRecord
+  ) async throws -> ChannelRecord
 
   /// Whether the user is in the channel.
   func isMember(
     _ user: UserID, of url: ChannelURL, _ importance: Importance
-  ) async throws(UpstreamError) -> Bool
+  ) async throws -> Bool
 
   /// The messages of one stretch, in any order.
   func messages(
     in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
-  ) async throws(UpstreamError) -> UpstreamPage<MessageRecord>
+  ) async throws -> UpstreamPage<MessageRecord>
 
   /// One message.
   func message(
     _ id: Int64, in url: ChannelURL, _ importance: Importance
-  ) async throws(UpstreamError) -> MessageRecord
+  ) async throws -> MessageRecord
 
   /// Edits, deletes, reactions and thread changes; new messages are not among them.
   func messageChanges(
     in url: ChannelURL, since: ChangesSince, _ importance: Importance
-  ) async throws(UpstreamError) -> UpstreamChanges<MessageRecord, Int64>
+  ) async throws -> UpstreamChanges<MessageRecord, Int64>
 }
 
 /// In which order channels are listed.

@@ -57,3 +57,8 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     }
   }
 }
+
+extension Error {
+  /// Whether it is the upstream's word that there is no such thing.
+  var isNotFoundUpstream: Bool { (self as? UpstreamError)?.isNotFound ?? false }
+}

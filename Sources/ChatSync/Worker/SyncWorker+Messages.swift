@@ -1,0 +1,187 @@
+import ChatModel
+
+// The errands in one channel: changelog, newest end, prefetch, verification, gaps.
+extension SyncWorker {
+  /// Pages of a message changelog followed in one errand.
+  static let changelogPages = 3
+
+  /// Edits and deletes first, then the newest end (B30).
+  func check(_ url: ChannelURL) async throws -> Outcome {
+    let isRealtime = rung[url]?.isRealtime ?? false
+    rung[url]?.isRealtime = false
+    let views = Array(unanswered[url] ?? [])
+    do {
+      guard let line = try store.line(of: url) else { return .channelGone }
+      let changes = try await messageChanges(url, line)
+      if case .lacks = changes { return changes }
+      try await checkNewestEnd(url, line, isRealtime: isRealtime)
+      try await answer(views, in: url, nil)
+      if isRealtime { try await store.settled(.newest, in: url, message: 0) }
+      return changes
+    } catch {
+      guard let error = error as? UpstreamError else { throw error }
+      try await answer(views, in: url, error)
+      guard error.isNotFound else { throw error }
+      return try await confirmGone(url)
+    }
+  }
+
+  private func answer(_ views: [String], in url: ChannelURL, _ failure: UpstreamError?) async throws {
+    guard !views.isEmpty else { return }
+    try await store.answered(views: views, in: url, failure: failure)
+    if failure == nil { unanswered[url]?.subtract(views) }
+  }
+
+  /// The changelog since the stored place (B31). More than 250 changes, or a refused place, put all coverage in doubt.
+  private func messageChanges(_ url: ChannelURL, _ line: ChannelLine) async throws -> Outcome {
+    guard !plan.lacks.contains(.messageChangelog), var since = line.changes else { return .done }
+    var count = 0
+    for page in 1...SyncWorker.changelogPages {
+      let changes: UpstreamChanges<MessageRecord, Int64>
+      do {
+        changes = try await upstream.messageChanges(in: url, since: since, importance(url))
+      } catch {
+        guard let error = error as? UpstreamError else { throw error }
+        if error.deniesCapability { return .lacks(.messageChangelog) }
+        guard case .token = since, error.deniesToken else { throw error }
+        try await store.doubt(url, changelogFrom: line.newest.map { .time($0.createdAt) })
+        return .tokenLost
+      }
+      count += changes.updated.count + changes.deleted.count
+      try await store.store(changes, in: url, .messageChangelog)
+      guard changes.hasMore, let next = changes.next, since != .token(next) else { break }
+      since = .token(next)
+      if count > Limits.changelogChanges || page == SyncWorker.changelogPages {
+        let restart = line.newest.map {
+          ChangesSince.time(max($0.createdAt, clock.wallMilliseconds() - SyncWorker.clockSlack))
+        }
+        try await store.doubt(url, changelogFrom: restart)
+        return .tokenLost
+      }
+    }
+    return .done
+  }
+
+  /// Lists from the newest end until the covered end is met, or is known to be far away (B25, B28, B29).
+  private func checkNewestEnd(_ url: ChannelURL, _ line: ChannelLine, isRealtime: Bool) async throws {
+    var check = GapCheck(covered: line.newest, counts: plan.countsMissing(url))
+    var listings: [MessageListing] = []
+    let generation = plan.link.generation
+    while true {
+      switch check.step() {
+      case .list(let window):
+        do {
+          let listing = try await list(url, window, importance(url))
+          listings.append(listing)
+          check.received(window, listing.rows.map(\.position))
+        } catch {
+          guard case .message = window.anchor, error.isNotFoundUpstream, check.anchorIsGone() else {
+            throw error
+          }
+        }
+      case .finish(let verdict):
+        var context = ListingContext(
+          source: isRealtime ? .messageReceived : line.newest == nil ? .apiResult : .messageFill,
+          generation: generation)
+        if case .huge(let missing) = verdict { context.hugeMissing = missing }
+        try await store.store(check.keep.map { listings[$0] }, in: url, context)
+        return
+      }
+    }
+  }
+
+  private func importance(_ url: ChannelURL) -> Importance { plan.isOpen(url) ? .open : .background }
+
+  func list(
+    _ url: ChannelURL, _ window: MessageWindow, _ importance: Importance
+  ) async throws -> MessageListing {
+    let askedAt = store.mark()
+    let page = try await upstream.messages(in: url, window, importance)
+    return MessageListing(window: window, rows: page.items, isWhole: page.unreadable == 0, askedAt: askedAt)
+  }
+
+  /// A channel that is unknown upstream: ask for each member before anything is removed.
+  private func confirmGone(_ url: ChannelURL) async throws -> Outcome {
+    for user in try store.connectedMembers(of: url) {
+      guard try await !upstream.isMember(user, of: url, .background) else { continue }
+      try await store.removeMembership(of: user, in: url, .channelDeleted)
+    }
+    guard try store.connectedMembers(of: url).isEmpty else {
+      throw UpstreamError.rejection(code: 400201, message: "the channel's messages cannot be listed")
+    }
+    return .channelGone
+  }
+
+  /// One message that a doorbell named (B34).
+  func message(_ id: Int64, in url: ChannelURL) async throws -> Outcome {
+    let source = rung[url]?.sources[id] ?? .messageUpdated
+    do {
+      let record = try await upstream.message(id, in: url, .open)
+      try await store.store(record, in: url, source)
+    } catch {
+      guard error.isNotFoundUpstream else { throw error }
+      try await store.delete(message: id, in: url, .messageDeleted)
+    }
+    rung[url]?.sources[id] = nil
+    try await store.settled(.message, in: url, message: id)
+    return .done
+  }
+
+  /// The next page of a channel's newest stretch (B33).
+  func prefetch(_ url: ChannelURL) async throws -> Outcome {
+    let wanted = plan.pace.prefetchMessages
+    guard let line = try store.line(of: url) else { return .channelGone }
+    guard !line.isPrefetched(wanted) else { return .prefetched(isComplete: true) }
+    do {
+      if let oldest = line.oldest {
+        try await storeOlder(than: oldest, in: url, .apiResult)
+      } else {
+        try await checkNewestEnd(url, line, isRealtime: false)
+      }
+    } catch {
+      guard error.isNotFoundUpstream else { throw error }
+      return try await confirmGone(url)
+    }
+    return .prefetched(isComplete: try store.line(of: url)?.isPrefetched(wanted) ?? true)
+  }
+
+  private func storeOlder(than position: Position, in url: ChannelURL, _ source: ChangeSource) async throws {
+    let rows = GapCheck.pageRows
+    let listing: MessageListing
+    do {
+      listing = try await list(
+        url, MessageWindow(.message(position), older: rows, newer: 0, includesAnchor: false), .background)
+    } catch {
+      guard error.isNotFoundUpstream else { throw error }
+      listing = try await list(
+        url, MessageWindow(.time(position.createdAt), older: rows, newer: 0), .background)
+    }
+    try await store.store(
+      [listing], in: url, ListingContext(source: source, generation: plan.link.generation))
+  }
+
+  /// The newest stretch in doubt, a page a time from its newer end (B31).
+  func verify(_ url: ChannelURL) async throws -> Outcome {
+    guard let doubt = try store.line(of: url)?.unverified else { return .progressed(isComplete: true) }
+    let end = min(doubt.upperBound.createdAt, Endpoint.newest)
+    let window = MessageWindow(.time(end), older: GapCheck.pageRows, newer: 0)
+    let listing = try await list(url, window, .background)
+    let context = ListingContext(source: .messageChangelog, generation: plan.link.generation)
+    try await store.store([listing], in: url, context)
+    return .progressed(isComplete: try store.line(of: url)?.unverified == nil)
+  }
+
+  /// A page of a gap, from its older end (B28).
+  func fill(_ gap: Int64, in url: ChannelURL) async throws -> Outcome {
+    guard let range = try store.line(of: url)?.gaps[gap] else { return .progressed(isComplete: true) }
+    let window =
+      range.lowerBound == .start
+      ? MessageWindow(
+        .time(min(range.upperBound.createdAt, Endpoint.newest)), older: GapCheck.pageRows, newer: 0)
+      : MessageWindow(.time(range.lowerBound.createdAt), older: 0, newer: 200)
+    let listing = try await list(url, window, .background)
+    let context = ListingContext(source: .messageFill, generation: plan.link.generation)
+    try await store.store([listing], in: url, context)
+    return .progressed(isComplete: try store.line(of: url)?.gaps[gap] == nil)
+  }
+}

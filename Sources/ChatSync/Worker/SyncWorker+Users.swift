@@ -1,0 +1,122 @@
+import ChatModel
+
+// The errands for one user: acknowledgement, first listing and sweep, changes among the channels.
+extension SyncWorker {
+  /// Channels of a listing's page.
+  static let channelPage = 100
+
+  func connect(_ user: UserID) async throws -> Outcome {
+    let record = try await upstream.user(user, .open)
+    guard record.isActive else {
+      throw UpstreamError.rejection(code: 400300, message: "the user is deactivated")
+    }
+    try await store.acknowledge(user)
+    return .acknowledged
+  }
+
+  /// One page; the changelog will start from the first page's time, so that nothing falls between (B11).
+  func list(_ user: UserID, after: String?) async throws -> Outcome {
+    let startedAt = clock.wallMilliseconds()
+    let page: UpstreamPage<ChannelRecord>
+    do {
+      page = try await upstream.channels(
+        of: user, order: .creation, limit: SyncWorker.channelPage, after: after, .background)
+    } catch {
+      guard after != nil, let denial = error as? UpstreamError, denial.deniesToken, !denial.isNotFound else {
+        throw error
+      }
+      return .tokenLost
+    }
+    if after == nil || sweeps[user] == nil {
+      guard after == nil else { return .tokenLost }
+      sweeps[user] = Sweep(number: startedAt, since: (page.at ?? startedAt) - SyncWorker.clockSlack)
+    }
+    let found = try await store.store(
+      page.items, of: user, .listing(sweep: sweeps[user]?.number ?? startedAt))
+    for activity in found { try know(activity.url) }
+    return .listed(next: page.next, channels: found)
+  }
+
+  /// How far the upstream's clock may differ from what it wrote into rows, in ms.
+  static let clockSlack: Int64 = 60_000
+
+  /// What the sweep did not meet is asked for before it is removed: a page may have been cut.
+  func endSweep(_ user: UserID) async throws -> Outcome {
+    if let sweep = sweeps[user] {
+      for url in try store.unmet(by: sweep.number, of: user) {
+        guard try await !upstream.isMember(user, of: url, .background) else { continue }
+        try await store.removeMembership(of: user, in: url, .channelRefresh)
+      }
+    }
+    try await store.endListing(of: user)
+    return .done
+  }
+
+  func channelChanges(_ user: UserID) async throws -> Outcome {
+    let since: ChangesSince
+    if let token = try store.channelToken(of: user) {
+      since = .token(token)
+    } else if let sweep = sweeps[user] {
+      since = .time(sweep.since)
+    } else {
+      return .tokenLost
+    }
+    let changes: UpstreamChanges<ChannelRecord, ChannelURL>
+    do {
+      changes = try await upstream.channelChanges(of: user, since: since, .open)
+    } catch {
+      guard let error = error as? UpstreamError else { throw error }
+      if error.deniesCapability { return .lacks(.channelChangelog) }
+      guard case .token = since, error.deniesToken else { throw error }
+      return .tokenLost
+    }
+    // A changelog that says more without moving on would be asked for ever.
+    let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
+    let found = try await store.store(
+      changes.updated, of: user, .changelog(deleted: changes.deleted, next: changes.next))
+    for activity in found { try know(activity.url) }
+    if isStuck { return .tokenLost }
+    return .changed(found, hasMore: changes.hasMore)
+  }
+
+  func topChannels(_ user: UserID) async throws -> Outcome {
+    let page = try await upstream.channels(
+      of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, .open)
+    let found = try await store.store(page.items, of: user, .top)
+    for activity in found { try know(activity.url) }
+    return .changed(found, hasMore: false)
+  }
+
+  /// Tells the plan how far a channel's messages are in the cache.
+  func know(_ url: ChannelURL) throws {
+    guard plan.channels[url] == nil, let line = try store.line(of: url) else { return }
+    plan.know(
+      url, isPrefetched: line.isPrefetched(plan.pace.prefetchMessages), isUnverified: line.unverified != nil,
+      lastMessageAt: 0, now: now)
+  }
+
+  /// The channel as each of its connected members sees it (B10).
+  func refresh(_ url: ChannelURL) async throws -> Outcome {
+    let named = rung[url]?.users ?? []
+    let source = rung[url]?.refresh ?? .channelRefresh
+    rung[url]?.users = []
+    let connected = named.filter { plan.standing($0)?.phase == .connected }
+    let members = Set(try store.connectedMembers(of: url)).union(connected)
+    for user in members {
+      do {
+        let record = try await upstream.channel(url, as: user, .open)
+        if record.membership?.state == MembershipRecord.State.none {
+          try await store.removeMembership(of: user, in: url, source)
+        } else {
+          _ = try await store.store([record], of: user, .refresh(source))
+        }
+      } catch {
+        guard error.isNotFoundUpstream else { throw error }
+        try await store.removeMembership(of: user, in: url, .channelDeleted)
+      }
+    }
+    try await store.settled(.channel, in: url, message: 0)
+    try know(url)
+    return try store.connectedMembers(of: url).isEmpty ? .channelGone : .done
+  }
+}

@@ -1,0 +1,236 @@
+import ChatModel
+import Platform
+
+/// Keeps the cache in step with the upstream: runs what the plan says, and serves clients' wishes for fresher data.
+///
+/// The plan decides, the errands (`SyncWorker+…`) ask and store, this actor brings both together: an errand is a task,
+/// its outcome goes back into the plan, and a timer wakes the plan when time alone makes something due.
+package actor SyncWorker {
+  let upstream: any Upstream
+  let store: any SyncStore
+  let clock: Clock
+  var plan: Plan
+  private var tasks: [Job: Task<Void, Never>] = [:]
+  private var timer: Task<Void, Never>?
+  private var isStopped = false
+  /// The moment and number of each running sweep; a sweep that a restart cuts off begins again.
+  var sweeps: [UserID: Sweep] = [:]
+  /// Clients' reads under way: identical wishes share one (B15).
+  var reads: [Wish: Task<UpstreamError?, Never>] = [:]
+  /// Views whose first upstream answer is still owed (B16).
+  var unanswered: [ChannelURL: Set<String>] = [:]
+  /// What rang in a channel since its last check, and users a membership change named.
+  var rung: [ChannelURL: Rung] = [:]
+  private var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
+
+  struct Sweep { let number: Int64, since: Int64 }
+
+  struct Rung {
+    var isRealtime = false
+    var users: Set<UserID> = []
+    var sources: [Int64: ChangeSource] = [:]
+    var refresh: ChangeSource?
+  }
+
+  /// A worker that does nothing until `start`.
+  package init(
+    upstream: any Upstream, store: any SyncStore, pace: Pace = Pace(), clock: Clock = .system, seed: UInt64
+  ) {
+    self.upstream = upstream
+    self.store = store
+    self.clock = clock
+    plan = Plan(pace: pace, seed: seed)
+  }
+
+  var now: Int64 { Int64(clock.monotonicNanoseconds() / 1_000_000) }
+
+  // MARK: Life
+
+  /// Takes up what the cache knows and begins.
+  package func start() throws {
+    for capability in try store.missingCapabilities() { plan.learn(lacks: capability) }
+    for user in try store.knownUsers() {
+      plan.add(user.id, isSynced: user.isSynced, isCached: true, isStopped: user.isStopped, now: now)
+    }
+    for channel in try store.overview() {
+      plan.know(
+        channel.url, isPrefetched: channel.line.isPrefetched(plan.pace.prefetchMessages),
+        isUnverified: channel.line.unverified != nil, lastMessageAt: channel.lastMessageAt, now: now)
+    }
+    try takeDoorbells()
+    turn()
+  }
+
+  /// Ends every errand and waits for its task.
+  package func stop() async {
+    isStopped = true
+    timer?.cancel()
+    let running = Array(tasks.values)
+    for task in running { task.cancel() }
+    for task in reads.values { task.cancel() }
+    for task in running { await task.value }
+    for task in Array(reads.values) { _ = await task.value }
+    for waiting in handshakes.values.flatMap({ $0 }) { waiting.resume() }
+    handshakes = [:]
+  }
+
+  /// Starts what is due and arms the timer for what is not.
+  func turn() {
+    guard !isStopped else { return }
+    for job in plan.next(now: now) {
+      tasks[job] = Task { await self.run(job) }
+    }
+    announce()
+    timer?.cancel()
+    timer = nil
+    guard let wake = plan.wakeAt(now: now) else { return }
+    let wait = max(1, wake - now)
+    timer = Task {
+      // A sleep ends early only when it is canceled, and then there is nothing to do.
+      guard (try? await Task.sleep(for: .milliseconds(wait))) != nil else { return }
+      self.turn()
+    }
+  }
+
+  private func run(_ job: Job) async {
+    let outcome = await perform(job)
+    tasks[job] = nil
+    if case .lacks(let capability) = outcome { await learn(capability) }
+    if case .failed(let error) = outcome {
+      Log.line(.info, "sync_errand_failed", ["errand": .text(job.name), "reason": .text(error.description)])
+    }
+    plan.ended(job, outcome, now: now)
+    if let user = job.user { await settle(user) }
+    turn()
+  }
+
+  private func perform(_ job: Job) async -> Outcome {
+    do {
+      switch job {
+      case .probe: try await upstream.probe()
+      case .connect(let user): return try await connect(user)
+      case .list(let user, let after): return try await list(user, after: after)
+      case .endSweep(let user): return try await endSweep(user)
+      case .channelChanges(let user): return try await channelChanges(user)
+      case .topChannels(let user): return try await topChannels(user)
+      case .refresh(let url): return try await refresh(url)
+      case .check(let url): return try await check(url)
+      case .message(let url, let id): return try await message(id, in: url)
+      case .prefetch(let url): return try await prefetch(url)
+      case .verify(let url): return try await verify(url)
+      case .fill(let url, let gap): return try await fill(gap, in: url)
+      }
+      return .done
+    } catch let error as UpstreamError {
+      return .failed(error)
+    } catch {
+      Log.line(.error, "sync_store_failed", ["errand": .text(job.name), "reason": .text("\(error)")])
+      return .storeFailed
+    }
+  }
+
+  private func learn(_ capability: Capability) async {
+    Log.line(.info, "upstream_lacks", ["capability": .text(capability.rawValue)])
+    do { try await store.learn(missing: capability) } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "learn", "reason": .text("\(error)")])
+    }
+  }
+
+  private func announce() {
+    let states = plan.takeAnnouncements()
+    guard !states.isEmpty else { return }
+    let generation = plan.link.generation
+    Task {
+      for state in states {
+        do { try await store.announce(state, generation: generation) } catch {
+          Log.line(.error, "sync_store_failed", ["errand": "announce", "reason": .text("\(error)")])
+        }
+      }
+    }
+  }
+
+  // MARK: Users
+
+  /// A request of the user came: connects one who never was, wakes an idle one (B2, B4).
+  package func seen(_ user: UserID) {
+    if plan.standing(user) == nil { plan.add(user, isSynced: false, isCached: false, now: now) }
+    plan.seen(user, now: now)
+    turn()
+  }
+
+  /// Connects the user and waits for the upstream's word, at most so long (B2).
+  package func connect(_ user: UserID, waitMilliseconds: Int64) async -> UserStanding? {
+    plan.connect(user, now: now)
+    turn()
+    guard waitMilliseconds > 0, isUndecided(user) else { return plan.standing(user) }
+    let end = Task {
+      // Canceled means that the answer came first.
+      guard (try? await Task.sleep(for: .milliseconds(waitMilliseconds))) != nil else { return }
+      self.endHandshakes(of: user)
+    }
+    await withCheckedContinuation { handshakes[user, default: []].append($0) }
+    end.cancel()
+    return plan.standing(user)
+  }
+
+  private func isUndecided(_ user: UserID) -> Bool {
+    guard let standing = plan.standing(user) else { return false }
+    if case .offline = standing.link, !plan.running.contains(.probe) { return false }
+    return standing.phase == .connecting && standing.denial == nil
+  }
+
+  private func endHandshakes(of user: UserID) {
+    for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }
+  }
+
+  /// The upstream spoke about the user, or cannot.
+  private func settle(_ user: UserID) async {
+    if plan.standing(user)?.phase == .closed {
+      do { try await store.close(user) } catch {
+        Log.line(.error, "sync_store_failed", ["errand": "close", "reason": .text("\(error)")])
+      }
+    }
+    if !isUndecided(user) { endHandshakes(of: user) }
+  }
+
+  /// Stops working for the user (B4).
+  package func disconnect(_ user: UserID) {
+    plan.stop(user)
+    turn()
+  }
+
+  /// Forgets the user, whose data was removed.
+  package func forget(_ user: UserID) {
+    plan.remove(user)
+    turn()
+  }
+
+  /// Where the user stands.
+  package func standing(_ user: UserID) -> UserStanding? { plan.standing(user) }
+
+  /// Something was sent: an offline link is tried at once (B3).
+  package func urge() {
+    plan.urge(now: now)
+    turn()
+  }
+}
+
+extension Job {
+  /// The errand's name for logs, without whom it concerns.
+  var name: String {
+    switch self {
+    case .probe: "probe"
+    case .connect: "connect"
+    case .list: "list"
+    case .endSweep: "end_sweep"
+    case .channelChanges: "channel_changes"
+    case .topChannels: "top_channels"
+    case .refresh: "refresh"
+    case .check: "check"
+    case .message: "message"
+    case .prefetch: "prefetch"
+    case .verify: "verify"
+    case .fill: "fill"
+    }
+  }
+}
