@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 
 /// What lies between the newest covered message and the upstream's newest, as a value: what to list next goes out,
@@ -37,12 +38,17 @@ package struct GapCheck: Sendable {
   package private(set) var keep: [Int] = []
   private let covered: Position?
   private let counts: Bool
-  private var pages: [(window: MessageWindow, rows: [Position])] = []
+  fileprivate var pages: [Page] = []
   private var seen: Set<Position> = []
   private var anchor: MessageWindow.Anchor?
-  /// How far the forward listing came, and whether nothing follows there.
+  /// How far the forward listing proves everything, and whether nothing follows there.
   private var reached: Position?
   private var isExhausted = false
+
+  fileprivate struct Page: Sendable {
+    let rows: [Position]
+    let claim: ClosedRange<Position>?
+  }
 
   /// A check of a channel covered up to `covered`; `counts` where somebody looks at the newest end (B28).
   package init(covered: Position?, counts: Bool) {
@@ -56,25 +62,29 @@ package struct GapCheck: Sendable {
     guard let newest = pages.first else {
       return .list(MessageWindow(.newest, older: GapCheck.pageRows, newer: 0))
     }
-    guard let covered, !GapCheck.reaches(newest.rows, covered) else { return finish(.joined) }
+    guard let covered, !newest.reaches(covered) else { return finish(.joined) }
     // A page that came short without reaching the end was cut: the forward listing finds the rest.
     guard counts || newest.rows.count < GapCheck.pageRows else { return finish(.apart) }
-    guard let last = pages.dropFirst().last else { return forward() }
-    if isJoined(last.rows, newest.rows) {
-      return seen.count > Limits.missingMessagesFilled ? finishHuge() : finish(.joined)
-    }
-    return seen.count > Limits.missingMessagesFilled ? finishHuge() : forward()
+    if seen.count > Limits.missingMessagesFilled { return finishHuge() }
+    if isExhausted || reached.map({ newest.reaches($0) }) ?? false { return finish(.joined) }
+    return forward()
   }
 
   /// The rows of the window that `step` asked for.
   package mutating func received(_ window: MessageWindow, _ rows: [Position]) {
-    let rows = rows.sorted()
-    pages.append((window, rows))
+    let page = Page(rows: rows.sorted(), claim: window.listing(rows).claim)
+    pages.append(page)
     for row in rows where covered.map({ row > $0 }) ?? true { seen.insert(row) }
     guard pages.count > 1 else { return }
     let before = reached ?? covered ?? .start
-    if let last = rows.last, last > before { reached = last } else { isExhausted = true }
-    if let reached { anchor = .message(reached) }
+    // Only what is claimed is safe to go on from: the rest of a cut page's last millisecond would be lost.
+    let safe = page.rows.last { row in page.claim?.contains(row) ?? false }
+    guard let last = safe.flatMap({ $0 > before ? $0 : nil }) ?? page.rows.last, last > before else {
+      isExhausted = true
+      return
+    }
+    reached = last
+    anchor = .message(last)
   }
 
   /// The message the forward listing was anchored at is gone upstream: go by its time instead. False where that was
@@ -94,17 +104,6 @@ package struct GapCheck: Sendable {
     }
   }
 
-  /// Whether the newest page reaches down to the covered end; an empty one says that there is nothing at all.
-  private static func reaches(_ rows: [Position], _ covered: Position) -> Bool {
-    rows.first.map { $0 <= covered } ?? true
-  }
-
-  /// Whether a forward page meets the newest page or the end.
-  private func isJoined(_ rows: [Position], _ newest: [Position]) -> Bool {
-    guard let last = rows.last, let first = newest.first else { return true }
-    return last >= first || isExhausted
-  }
-
   private mutating func finish(_ verdict: Verdict) -> Step {
     keep = Array(pages.indices.dropFirst()) + [0]
     return .finish(verdict)
@@ -119,5 +118,13 @@ package struct GapCheck: Sendable {
       keep.insert(index, at: keep.count - 1)
     }
     return .finish(.huge(missing: seen.count))
+  }
+}
+
+extension GapCheck.Page {
+  /// Whether the page proves everything from right after `position` on; an empty one says that there is nothing.
+  fileprivate func reaches(_ position: Position) -> Bool {
+    guard let claim else { return rows.isEmpty }
+    return claim.lowerBound <= position.next
   }
 }

@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 
 // What the upstream said, in Perch's words: what orders or filters is a field, all else is JSON as the API answers it,
@@ -140,11 +141,7 @@ package enum ChangesSince: Sendable, Equatable {
 /// Which stretch of a channel's line is listed.
 package struct MessageWindow: Sendable, Hashable {
   /// Where it is anchored.
-  package enum Anchor: Sendable, Hashable {
-    case newest
-    case time(Int64)
-    case message(Position)
-  }
+  package typealias Anchor = Listing.Anchor
   package var anchor: Anchor
   package var older: Int
   package var newer: Int
@@ -156,5 +153,10 @@ package struct MessageWindow: Sendable, Hashable {
     self.older = older
     self.newer = newer
     self.includesAnchor = includesAnchor
+  }
+
+  /// What an answer with these rows proves (B24).
+  package func listing(_ rows: some Sequence<Position>) -> Listing {
+    Listing(anchor: anchor, olderLimit: older, newerLimit: newer, includesAnchor: includesAnchor, rows: rows)
   }
 }
