@@ -179,10 +179,14 @@ extension Plan {
       work.wait.reset()
       work.retryAt = nil
       if case .prefetched(let isComplete) = outcome { work.isPrefetched = isComplete }
+      if case .checked(let isPrefetched) = outcome { work.isPrefetched = isPrefetched }
       if case .progressed(let isComplete) = outcome { progressed(&work, job, isComplete, now: now) }
       if case .tokenLost = outcome { work.verifyAt = now }
     }
-    if case .check = job, work.isOpen, work.checkAt == nil { work.checkAt = now + openInterval(now: now) }
+    if case .check = job, work.isOpen {
+      work.checkAt = work.checkAt ?? now + openInterval(now: now)
+      if lacks.contains(.messageChangelog) { work.verifyAt = work.verifyAt ?? now + pace.verify }
+    }
     channels[url] = work
   }
 

@@ -57,9 +57,10 @@ package protocol SyncStore: Sendable {
   func store(_ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource) async throws
   /// The upstream has no such message any more.
   func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws
-  /// Changes may have been missed: everything covered is to be listed again (B31). The changelog's place is forgotten
-  /// and starts anew at `since`.
-  func doubt(_ url: ChannelURL, changelogFrom since: ChangesSince?) async throws
+  /// Changes may have been missed: everything covered is to be listed again, and the changelog's place is forgotten
+  /// (B31). The next listing that is stored begins it anew at its newest message's time: by the upstream's own clock,
+  /// and early enough for every row stored since.
+  func doubt(_ url: ChannelURL) async throws
   /// The first page of these views was fetched, or could not be (B16).
   func answered(views: [String], in url: ChannelURL, failure: UpstreamError?) async throws
 
@@ -120,6 +121,8 @@ package struct ChannelLine: Sendable, Equatable {
   package var rows = 0
   /// Whether that stretch begins where the channel begins.
   package var reachesBeginning = false
+  /// Whether a huge gap lies right below that stretch: nothing fills it by itself (B28).
+  package var isAboveHugeGap = false
   /// Where its changelog goes on, nil where it was never begun.
   package var changes: ChangesSince?
   /// The newest stretch in which changes may have been missed.

@@ -17,7 +17,9 @@ extension SyncWorker {
       try await checkNewestEnd(url, line, isRealtime: isRealtime)
       try await answer(views, in: url, nil)
       if isRealtime { try await store.settled(.newest, in: url, message: 0) }
-      return changes
+      if case .tokenLost = changes { return changes }
+      let wanted = plan.pace.prefetchMessages
+      return .checked(isPrefetched: try store.line(of: url)?.isPrefetched(wanted) ?? true)
     } catch {
       guard let error = error as? UpstreamError else { throw error }
       try await answer(views, in: url, error)
@@ -44,7 +46,7 @@ extension SyncWorker {
         guard let error = error as? UpstreamError else { throw error }
         if error.deniesCapability { return .lacks(.messageChangelog) }
         guard case .token = since, error.deniesToken else { throw error }
-        try await store.doubt(url, changelogFrom: line.newest.map { .time($0.createdAt) })
+        try await store.doubt(url)
         return .tokenLost
       }
       count += changes.updated.count + changes.deleted.count
@@ -52,10 +54,7 @@ extension SyncWorker {
       guard changes.hasMore, let next = changes.next, since != .token(next) else { break }
       since = .token(next)
       if count > Limits.changelogChanges || page == SyncWorker.changelogPages {
-        let restart = line.newest.map {
-          ChangesSince.time(max($0.createdAt, clock.wallMilliseconds() - SyncWorker.clockSlack))
-        }
-        try await store.doubt(url, changelogFrom: restart)
+        try await store.doubt(url)
         return .tokenLost
       }
     }
@@ -162,13 +161,36 @@ extension SyncWorker {
 
   /// The newest stretch in doubt, a page a time from its newer end (B31).
   func verify(_ url: ChannelURL) async throws -> Outcome {
-    guard let doubt = try store.line(of: url)?.unverified else { return .progressed(isComplete: true) }
+    guard let line = try store.line(of: url) else { return .channelGone }
+    guard let doubt = line.unverified else {
+      if plan.lacks.contains(.messageChangelog), plan.isOpen(url) { try await listAgain(url, line) }
+      return .progressed(isComplete: true)
+    }
     let end = min(doubt.upperBound.createdAt, Endpoint.newest)
     let window = MessageWindow(.time(end), older: GapCheck.pageRows, newer: 0)
     let listing = try await list(url, window, .background)
     let context = ListingContext(source: .messageChangelog, generation: plan.link.generation)
     try await store.store([listing], in: url, context)
     return .progressed(isComplete: try store.line(of: url)?.unverified == nil)
+  }
+
+  /// Pages listed again below the newest one where nothing else tells of edits and deletes.
+  static let pagesListedAgain = 4
+
+  /// Without a changelog, edits and deletes under open views are found by listing again (B32).
+  private func listAgain(_ url: ChannelURL, _ line: ChannelLine) async throws {
+    var anchor = MessageWindow.Anchor.newest
+    for _ in 1...SyncWorker.pagesListedAgain {
+      let window = MessageWindow(
+        anchor, older: GapCheck.pageRows, newer: 0, includesAnchor: anchor == .newest)
+      let listing = try await list(url, window, .open)
+      let context = ListingContext(source: .apiResult, generation: plan.link.generation)
+      try await store.store([listing], in: url, context)
+      guard let first = listing.rows.map(\.position).min(), let oldest = line.oldest, first >= oldest else {
+        return
+      }
+      anchor = .message(first)
+    }
   }
 
   /// A page of a gap, from its older end (B28).

@@ -96,7 +96,7 @@ package actor SyncWorker {
     let outcome = await perform(job)
     tasks[job] = nil
     if case .lacks(let capability) = outcome { await learn(capability) }
-    if case .failed(let error) = outcome {
+    if case .failed(let error) = outcome, error != .canceled {
       Log.line(.info, "sync_errand_failed", ["errand": .text(job.name), "reason": .text(error.description)])
     }
     plan.ended(job, outcome, now: now)
@@ -123,6 +123,8 @@ package actor SyncWorker {
       return .done
     } catch let error as UpstreamError {
       return .failed(error)
+    } catch is CancellationError {
+      return .failed(.canceled)
     } catch {
       Log.line(.error, "sync_store_failed", ["errand": .text(job.name), "reason": .text("\(error)")])
       return .storeFailed

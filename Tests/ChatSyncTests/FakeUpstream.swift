@@ -1,0 +1,261 @@
+import ChatCache
+import ChatModel
+import Platform
+
+@testable import ChatSync
+
+/// A small chat server in memory at the far edge, with faults; it complains about calls no server would be asked.
+final class FakeUpstream: Upstream {
+  struct Message: Equatable {
+    var id: Int64
+    var at: Int64
+    var text: String
+    var updatedAt: Int64 = 0
+    var position: Position { Position(createdAt: at, messageID: id) }
+  }
+
+  struct Channel {
+    var members: Set<UserID>
+    var messages: [Message] = []
+    /// Edits and deletes in order: the index is the token.
+    var log: [(at: Int64, id: Int64)] = []
+  }
+
+  struct State {
+    var channels: [ChannelURL: Channel] = [:]
+    /// What happened to somebody's channels, in order: the index is the token.
+    var log: [(user: UserID, url: ChannelURL, isGone: Bool)] = []
+    var users: Set<UserID> = []
+    var lacks: Set<Capability> = []
+    var fault: @Sendable (inout Seeded) -> Fault = { _ in .none }
+    var random = Seeded(1)
+    var clock: Int64 = 1_700_000_000_000
+    var nextID: Int64 = 1
+    var calls = 0
+    /// Tokens below this are forgotten.
+    var forgottenBelow = 0
+  }
+
+  enum Fault { case none, refuse, lose, garbage, slow, rateLimit, cut }
+
+  let state = Guarded(State())
+
+  // MARK: Others at work
+
+  func send(_ url: ChannelURL, _ text: String, sameMillisecond: Bool = false) {
+    state.withLock { state in
+      if !sameMillisecond { state.clock += 1 }
+      let id = state.nextID
+      state.nextID += 1
+      state.channels[url]?.messages.append(Message(id: id, at: state.clock, text: text))
+      for user in state.channels[url]?.members ?? [] { state.log.append((user, url, false)) }
+    }
+  }
+
+  func edit(_ url: ChannelURL, _ index: Int, _ text: String) {
+    state.withLock { state in
+      state.clock += 1
+      guard var channel = state.channels[url], channel.messages.indices.contains(index) else { return }
+      channel.messages[index].text = text
+      channel.messages[index].updatedAt = state.clock
+      channel.log.append((state.clock, channel.messages[index].id))
+      state.channels[url] = channel
+    }
+  }
+
+  func delete(_ url: ChannelURL, _ index: Int) {
+    state.withLock { state in
+      state.clock += 1
+      guard var channel = state.channels[url], channel.messages.indices.contains(index) else { return }
+      channel.log.append((state.clock, channel.messages.remove(at: index).id))
+      state.channels[url] = channel
+      for user in channel.members { state.log.append((user, url, false)) }
+    }
+  }
+
+  func join(_ user: UserID, _ url: ChannelURL, leaves: Bool = false) {
+    state.withLock { state in
+      state.users.insert(user)
+      state.channels[url, default: Channel(members: [])].members.formSymmetricDifference(
+        state.channels[url]?.members.contains(user) == !leaves ? [] : [user])
+      state.log.append((user, url, leaves))
+    }
+  }
+
+  // MARK: The port
+
+  private func ask<Result>(_ body: (inout State) throws -> Result) async throws -> Result {
+    let (fault, forgotten) = state.withLock { state -> (Fault, Int) in
+      state.calls += 1
+      return (state.fault(&state.random), state.forgottenBelow)
+    }
+    _ = forgotten
+    switch fault {
+    case .refuse: throw UpstreamError.unreachable(reason: "refused", mayHaveArrived: false)
+    case .garbage: throw UpstreamError.unusable(reason: "<html>")
+    case .rateLimit: throw UpstreamError.rateLimited(milliseconds: 5)
+    case .slow: try await Task.sleep(for: .milliseconds(5))
+    case .lose:
+      _ = try state.withLock(body)
+      throw UpstreamError.unreachable(reason: "lost", mayHaveArrived: true)
+    case .none, .cut: break
+    }
+    return try state.withLock { state in
+      isCut = fault == .cut
+      return try body(&state)
+    }
+  }
+
+  private let cutting = Guarded(false)
+  private var isCut: Bool {
+    get { cutting.withLock { $0 } }
+    set { cutting.withLock { $0 = newValue } }
+  }
+
+  private static let gone = UpstreamError.rejection(code: 400201, message: "not found")
+
+  func probe() async throws { try await ask { _ in } }
+
+  func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord {
+    try await ask { state in
+      guard state.users.contains(user) else { throw FakeUpstream.gone }
+      return UserRecord(userID: user.text, isActive: true, body: [])
+    }
+  }
+
+  private static func record(_ url: ChannelURL, _ channel: Channel, _ user: UserID?) -> ChannelRecord {
+    let isMember = user.map { channel.members.contains($0) } ?? false
+    return ChannelRecord(
+      url: url, name: url.text, customType: "", createdAt: 1, isDistinct: false, isPublic: false,
+      isSuper: false,
+      isFrozen: false, memberCount: 1, joinedMemberCount: 1, body: [],
+      lastMessage: channel.messages.last.map { .message(record($0)) } ?? .none, readReceipts: nil,
+      metadata: nil,
+      members: nil,
+      membership: MembershipRecord(
+        state: isMember ? .joined : .none, isOperator: false, isMuted: false, hiddenState: "unhidden",
+        floorAt: 0,
+        lastReadAt: 0, unread: 0, mentions: 0, joinedAt: 0, invitedAt: 0, inviter: nil))
+  }
+
+  static func record(_ message: Message) -> MessageRecord {
+    MessageRecord(
+      messageID: message.id, createdAt: message.at, updatedAt: message.updatedAt, kind: .user,
+      isSilent: false,
+      isReplyToChannel: false, parentID: nil, parentAt: nil, sender: "x", customType: "", requestID: "",
+      mentions: .nobody, body: Array(message.text.utf8))
+  }
+
+  func channels(
+    of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
+  ) async throws -> UpstreamPage<ChannelRecord> {
+    try await ask { state in
+      let limit = isCut ? max(1, limit / 2) : limit
+      var mine = state.channels.filter { $0.value.members.contains(user) }.sorted {
+        $0.key.text < $1.key.text
+      }
+      if order == .lastMessage {
+        mine.sort { $0.value.messages.last?.at ?? 0 > $1.value.messages.last?.at ?? 0 }
+      }
+      let start = token.flatMap { Int($0) } ?? 0
+      let page = mine.dropFirst(start).prefix(limit)
+      let next = start + page.count < mine.count ? "\(start + page.count)" : nil
+      return UpstreamPage(
+        items: page.map { FakeUpstream.record($0.key, $0.value, user) }, next: next,
+        at: Int64(state.log.count),
+        unreadable: 0)
+    }
+  }
+
+  func channelChanges(
+    of user: UserID, since: ChangesSince, _ importance: Importance
+  ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
+    try await ask { state in
+      if state.lacks.contains(.channelChangelog) {
+        throw UpstreamError.rejection(code: 400108, message: "no")
+      }
+      var start = 0
+      if case .token(let token) = since {
+        start = Int(token.text) ?? 0
+        if start < state.forgottenBelow { throw UpstreamError.rejection(code: 400111, message: "token") }
+      }
+      let page = state.log.dropFirst(start).prefix(50)
+      let urls = Set(page.filter { $0.user == user }.map(\.url))
+      let mine = urls.filter { state.channels[$0]?.members.contains(user) ?? false }
+      return UpstreamChanges(
+        updated: mine.map { FakeUpstream.record($0, state.channels[$0]!, user) },
+        deleted: Array(urls.subtracting(mine)),
+        hasMore: start + page.count < state.log.count, next: SyncToken("\(start + page.count)"), unreadable: 0
+      )
+    }
+  }
+
+  func channel(_ url: ChannelURL, as user: UserID?, _ importance: Importance) async throws -> ChannelRecord {
+    try await ask { state in
+      guard let channel = state.channels[url] else { throw FakeUpstream.gone }
+      return FakeUpstream.record(url, channel, user)
+    }
+  }
+
+  func isMember(_ user: UserID, of url: ChannelURL, _ importance: Importance) async throws -> Bool {
+    try await ask { $0.channels[url]?.members.contains(user) ?? false }
+  }
+
+  func messages(
+    in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
+  ) async throws -> UpstreamPage<MessageRecord> {
+    try await ask { state in
+      precondition(window.older <= 200 && window.newer <= 200, "a page is too large")
+      guard let all = state.channels[url]?.messages else { throw FakeUpstream.gone }
+      let rows = all.sorted { $0.position < $1.position }
+      let (low, high): (Position, Position)
+      switch window.anchor {
+      case .newest: (low, high) = (.end, .end)
+      case .time(let time): (low, high) = (.first(at: time), .last(at: time))
+      case .message(let position):
+        guard rows.contains(where: { $0.position == position }) else { throw FakeUpstream.gone }
+        (low, high) = (position, position)
+      }
+      let cut = isCut ? 2 : 1
+      let found =
+        rows.filter { $0.position < low }.suffix(window.older / cut)
+        + rows.filter { window.includesAnchor && $0.position >= low && $0.position <= high }
+        + rows.filter { $0.position > high }.prefix(window.newer / cut)
+      return UpstreamPage(items: found.map(FakeUpstream.record), next: nil, at: nil, unreadable: 0)
+    }
+  }
+
+  func message(_ id: Int64, in url: ChannelURL, _ importance: Importance) async throws -> MessageRecord {
+    try await ask { state in
+      guard let found = state.channels[url]?.messages.first(where: { $0.id == id }) else {
+        throw FakeUpstream.gone
+      }
+      return FakeUpstream.record(found)
+    }
+  }
+
+  func messageChanges(
+    in url: ChannelURL, since: ChangesSince, _ importance: Importance
+  ) async throws -> UpstreamChanges<MessageRecord, Int64> {
+    try await ask { state in
+      if state.lacks.contains(.messageChangelog) {
+        throw UpstreamError.rejection(code: 400108, message: "no")
+      }
+      guard let channel = state.channels[url] else { throw FakeUpstream.gone }
+      var start = 0
+      switch since {
+      case .time(let time): start = channel.log.firstIndex { $0.at >= time } ?? channel.log.count
+      case .token(let token):
+        start = Int(token.text) ?? 0
+        if start < state.forgottenBelow { throw UpstreamError.rejection(code: 400111, message: "token") }
+      }
+      let page = channel.log.dropFirst(start).prefix(isCut ? 5 : 100)
+      let ids = Set(page.map(\.id))
+      let alive = channel.messages.filter { ids.contains($0.id) }
+      return UpstreamChanges(
+        updated: alive.map(FakeUpstream.record), deleted: Array(ids.subtracting(alive.map(\.id))),
+        hasMore: start + page.count < channel.log.count, next: SyncToken("\(start + page.count)"),
+        unreadable: 0)
+    }
+  }
+}

@@ -1,0 +1,209 @@
+import ChatCache
+import ChatModel
+import Platform
+
+@testable import ChatSync
+
+/// The port to the cache over dictionaries and the real coverage, to test the worker alone.
+final class MemoryStore: SyncStore {
+  struct Channel {
+    var coverage = Coverage()
+    var rows: [Int64: MessageRecord] = [:]
+    var tombstones: Set<Int64> = []
+    var versions: [Int64: Int64] = [:]
+    var changes: ChangesSince?
+    var lastMessageAt: Int64 = 0
+    var hugeCount = 0
+  }
+
+  struct User {
+    var isSynced = false
+    var isClosed = false
+    var token: SyncToken?
+    /// The channels and the sweep that saw each last.
+    var channels: [ChannelURL: Int64] = [:]
+  }
+
+  struct State {
+    var sequence: Int64 = 0
+    var users: [UserID: User] = [:]
+    var channels: [ChannelURL: Channel] = [:]
+    var missing: Set<Capability> = []
+    var links: [Link.State] = []
+    var answered: [String: Int] = [:]
+    var doorbells: [Webhook.Doorbell] = []
+    var sources: [ChangeSource] = []
+  }
+
+  let state = Guarded(State())
+
+  func mark() -> Int64 { state.withLock { $0.sequence } }
+  func knownUsers() throws -> [KnownUser] {
+    state.withLock {
+      $0.users.map { KnownUser(id: $0.key, isSynced: $0.value.isSynced, isStopped: $0.value.isClosed) }
+    }
+  }
+  func missingCapabilities() throws -> [Capability] { state.withLock { Array($0.missing) } }
+  func learn(missing capability: Capability) async throws {
+    state.withLock { _ = $0.missing.insert(capability) }
+  }
+  func acknowledge(_ user: UserID) async throws {
+    state.withLock { $0.users[user, default: User()].isClosed = false }
+  }
+  func close(_ user: UserID) async throws { state.withLock { $0.users[user]?.isClosed = true } }
+  func announce(_ link: Link.State, generation: Int64) async throws {
+    state.withLock { $0.links.append(link) }
+  }
+
+  func store(
+    _ channels: [ChannelRecord], of user: UserID, _ origin: ChannelOrigin
+  ) async throws -> [ChannelActivity] {
+    state.withLock { state in
+      state.sequence += 1
+      var sweep: Int64?
+      if case .listing(let number) = origin { sweep = number }
+      if case .changelog(let deleted, let next) = origin {
+        for url in deleted { state.users[user]?.channels[url] = nil }
+        if let next { state.users[user]?.token = next }
+      }
+      return channels.map { record in
+        let before = state.users[user]?.channels[record.url] ?? 0
+        state.users[user]?.channels[record.url] = sweep ?? before
+        var channel = state.channels[record.url] ?? Channel()
+        var isBehind = false
+        if case .message(let last) = record.lastMessage {
+          channel.lastMessageAt = last.createdAt
+          isBehind = channel.coverage.newestCovered.map { last.position > $0 } ?? true
+        }
+        state.channels[record.url] = channel
+        return ChannelActivity(url: record.url, lastMessageAt: channel.lastMessageAt, isBehind: isBehind)
+      }
+    }
+  }
+  func unmet(by sweep: Int64, of user: UserID) throws -> [ChannelURL] {
+    state.withLock { $0.users[user]?.channels.filter { $0.value < sweep }.map(\.key) ?? [] }
+  }
+  func endListing(of user: UserID) async throws { state.withLock { $0.users[user]?.isSynced = true } }
+  func channelToken(of user: UserID) throws -> SyncToken? { state.withLock { $0.users[user]?.token } }
+  func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {
+    state.withLock { $0.users[user]?.channels[url] = nil }
+  }
+  func connectedMembers(of url: ChannelURL) throws -> [UserID] {
+    state.withLock { $0.users.filter { $0.value.channels[url] != nil }.map(\.key) }
+  }
+  func overview() throws -> [ChannelOverview] {
+    state.withLock { state in
+      state.channels.map {
+        ChannelOverview(url: $0.key, lastMessageAt: $0.value.lastMessageAt, line: MemoryStore.line($0.value))
+      }
+    }
+  }
+
+  func line(of url: ChannelURL) throws -> ChannelLine? {
+    state.withLock { $0.channels[url].map(MemoryStore.line) }
+  }
+
+  static func line(_ channel: Channel) -> ChannelLine {
+    var line = ChannelLine()
+    line.changes = channel.changes
+    line.unverified = channel.coverage.unverified.first
+    for segment in channel.coverage.gaps { line.gaps[segment.gap?.id ?? 0] = segment.range }
+    let segments = channel.coverage.segments
+    guard let newest = segments.last(where: \.isCovered) else {
+      line.reachesBeginning = segments.count == 1 && channel.coverage.tail.confirmedAt != nil
+      return line
+    }
+    var low = segments.lastIndex(of: newest) ?? 0
+    while low > 0, segments[low - 1].isCovered { low -= 1 }
+    let range = segments[low].range.lowerBound...newest.range.upperBound
+    let rows = channel.rows.values.map(\.position).filter { range.contains($0) }
+    line.newest = rows.max() ?? newest.range.upperBound
+    line.oldest = rows.min()
+    line.rows = rows.count
+    line.isAboveHugeGap = low > 0 && segments[low - 1].gap?.state == .huge
+    line.reachesBeginning = range.lowerBound == .start
+    return line
+  }
+
+  func store(_ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext) async throws {
+    state.withLock { state in
+      state.sequence += 1
+      guard var channel = state.channels[url] else { return }
+      state.sources.append(context.source)
+      for listing in listings {
+        let proof = listing.window.listing(listing.rows.map(\.position))
+        if let claim = proof.claim, listing.isWhole {
+          let came = Set(listing.rows.map(\.messageID))
+          for row in channel.rows.values where claim.contains(row.position) && !came.contains(row.messageID) {
+            guard channel.versions[row.messageID] ?? 0 <= listing.askedAt else { continue }
+            channel.rows[row.messageID] = nil
+            channel.tombstones.insert(row.messageID)
+          }
+        }
+        for row in listing.rows { MemoryStore.apply(row, &channel, state.sequence) }
+        if channel.changes == nil {
+          channel.changes = .time(listing.rows.map(\.createdAt).max() ?? 0)
+        }
+        channel.coverage.claim(proof, now: 1, generation: context.generation)
+      }
+      if let missing = context.hugeMissing {
+        channel.hugeCount += 1
+        if let gap = channel.coverage.gaps.last?.gap { channel.coverage.estimate(gap.id, missing: missing) }
+      }
+      state.channels[url] = channel
+    }
+  }
+
+  private static func apply(_ row: MessageRecord, _ channel: inout Channel, _ sequence: Int64) {
+    guard !channel.tombstones.contains(row.messageID) else { return }
+    if let old = channel.rows[row.messageID], old.updatedAt > row.updatedAt || old == row { return }
+    channel.rows[row.messageID] = row
+    channel.versions[row.messageID] = sequence
+  }
+
+  func store(
+    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource
+  ) async throws {
+    state.withLock { state in
+      state.sequence += 1
+      guard var channel = state.channels[url] else { return }
+      for row in changes.updated { MemoryStore.apply(row, &channel, state.sequence) }
+      for id in changes.deleted {
+        channel.rows[id] = nil
+        channel.tombstones.insert(id)
+      }
+      if let next = changes.next { channel.changes = .token(next) }
+      state.channels[url] = channel
+    }
+  }
+  func store(_ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource) async throws {
+    state.withLock { state in
+      state.sequence += 1
+      guard var channel = state.channels[url] else { return }
+      MemoryStore.apply(message, &channel, state.sequence)
+      state.channels[url] = channel
+    }
+  }
+  func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws {
+    state.withLock { state in
+      state.channels[url]?.rows[id] = nil
+      _ = state.channels[url]?.tombstones.insert(id)
+    }
+  }
+  func doubt(_ url: ChannelURL) async throws {
+    state.withLock { state in
+      state.channels[url]?.coverage.markUnverified(.start ... .end)
+      state.channels[url]?.changes = nil
+    }
+  }
+  func answered(views: [String], in url: ChannelURL, failure: UpstreamError?) async throws {
+    state.withLock { state in for view in views { state.answered[view, default: 0] += failure == nil ? 1 : 0 }
+    }
+  }
+  func dueDoorbells() throws -> [Webhook.Doorbell] { state.withLock { $0.doorbells } }
+  func settled(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64) async throws {
+    state.withLock {
+      $0.doorbells.removeAll { $0.kind == kind && $0.channel == url && $0.messageID == message }
+    }
+  }
+}

@@ -1,0 +1,218 @@
+import ChatCache
+import ChatModel
+import Platform
+import Testing
+
+@testable import ChatSync
+
+/// A worker between a fake server and a store in memory, with a pace a test can wait for.
+struct World {
+  let upstream = FakeUpstream()
+  let store = MemoryStore()
+  let worker: SyncWorker
+  let alice = UserID("alice")
+
+  static var pace: Pace {
+    var pace = Pace()
+    pace.openPoll = 10
+    pace.userPoll = 20
+    pace.sweep = 200
+    pace.verify = 50
+    pace.requestsPerSecond = 0
+    pace.prefetchRate = 0
+    pace.doorbellDelay = 5
+    pace.maximumBackoff = 20
+    return pace
+  }
+
+  init() { worker = World.worker(upstream, store, 1) }
+
+  static func worker(_ upstream: FakeUpstream, _ store: MemoryStore, _ seed: UInt64) -> SyncWorker {
+    SyncWorker(upstream: upstream, store: store, pace: World.pace, seed: seed)
+  }
+
+  /// Waits until it holds, at most so long.
+  static func wait(seconds: Double = 10, _ holds: () async -> Bool) async -> Bool {
+    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * 1e9)
+    while Clock.system.monotonicNanoseconds() < end {
+      if await holds() { return true }
+      do { try await Task.sleep(for: .milliseconds(2)) } catch { return false }
+    }
+    return await holds()
+  }
+
+  /// Where cache and upstream differ in the newest `count` messages of the channel, nil: nowhere.
+  static func difference(
+    _ upstream: FakeUpstream, _ store: MemoryStore, _ url: ChannelURL, newest count: Int
+  ) -> String? {
+    let truth = upstream.state.withLock { $0.channels[url]?.messages ?? [] }.sorted {
+      $0.position < $1.position
+    }
+    guard let channel = store.state.withLock({ $0.channels[url] }) else { return "\(url) is unknown" }
+    let wanted = truth.suffix(count)
+    let from = wanted.count < truth.count ? wanted.first?.position ?? .end : .start
+    for segment in channel.coverage.segments where segment.range.upperBound >= from {
+      if segment.gap != nil { return "\(url) has a gap at \(segment.range)" }
+      if segment.content == .covered(isUnverified: true) { return "\(url) is unverified" }
+    }
+    let cached = channel.rows.values.filter { $0.position >= from }.sorted { $0.position < $1.position }
+    if cached.map(\.messageID) != wanted.map(\.id) {
+      return "\(url): \(cached.map(\.messageID)) is not \(wanted.map(\.id))"
+    }
+    let texts = cached.map { String(decoding: $0.body, as: UTF8.self) }
+    return texts == wanted.map(\.text) ? nil : "\(url): texts differ"
+  }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct WorkerTests {
+  private func world(_ messages: [Int]) -> World {
+    let world = World()
+    for (index, count) in messages.enumerated() {
+      let url = ChannelURL("c\(index)")
+      world.upstream.join(world.alice, url)
+      for number in 0..<count { world.upstream.send(url, "m\(number)") }
+    }
+    return world
+  }
+
+  @Test("B2, B11, B33: connecting lists all channels and prefetches each to 200 messages or its beginning")
+  func firstSync() async throws {
+    let world = world([0, 5, 150, 1000] + Array(repeating: 3, count: 130))
+    try await world.worker.start()
+    let standing = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    #expect(standing?.phase == .connected && standing?.word.description == "online")
+    let isDone = await World.wait {
+      (0..<134).allSatisfy {
+        World.difference(world.upstream, world.store, ChannelURL("c\($0)"), newest: 200) == nil
+      }
+    }
+    #expect(isDone)
+    let deep = try #require(try world.store.line(of: ChannelURL("c3")))
+    #expect((200...300).contains(deep.rows), "no more than wanted and a page")
+    #expect(await world.worker.standing(world.alice)?.isSynced == true)
+    await world.worker.stop()
+  }
+
+  @Test("B2: a user the upstream does not know is denied, and an unreachable upstream says so")
+  func outcomes() async throws {
+    let world = World()
+    try await world.worker.start()
+    let unknown = await world.worker.connect(UserID("nobody"), waitMilliseconds: 5_000)
+    #expect(unknown?.phase == .closed && unknown?.denial?.deniesUser == true)
+    await world.worker.stop()
+    let dark = World()
+    dark.upstream.state.withLock { $0.fault = { _ in .refuse } }
+    try await dark.worker.start()
+    let standing = await dark.worker.connect(dark.alice, waitMilliseconds: 100)
+    #expect(standing?.link == .offline(.unreachable) && standing?.phase == .connecting)
+    await dark.worker.stop()
+  }
+
+  @Test(
+    "B28: 299 and 300 messages missed in an open channel are filled, 301 are a huge gap",
+    arguments: [299, 300, 301])
+  func missed(count: Int) async throws {
+    let world = world([120])
+    let url = ChannelURL("c0")
+    try await world.worker.start()
+    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    await world.worker.open(OpenView(id: "v", isAtNewest: true), in: url, isNew: true)
+    #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 200) == nil })
+    #expect(await World.wait { world.store.state.withLock { $0.answered["v"] == 1 } }, "B16: one answer")
+    world.upstream.state.withLock { $0.fault = { _ in .refuse } }
+    for number in 0..<count { world.upstream.send(url, "late \(number)", sameMillisecond: number % 3 > 0) }
+    #expect(
+      await World.wait { if case .offline = await world.worker.plan.link.state { true } else { false } })
+    world.upstream.state.withLock { $0.fault = { _ in .none } }
+    await world.worker.urge()
+    // The newest page does not claim the millisecond it was cut in.
+    #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 97) == nil })
+    if count <= 300 {
+      #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 420) == nil })
+      #expect(world.store.state.withLock { $0.channels[url]?.hugeCount } == 0)
+    } else {
+      #expect(world.store.state.withLock { $0.channels[url]?.hugeCount } == 1)
+      #expect(world.store.state.withLock { $0.channels[url]?.coverage.gaps.isEmpty } == false)
+      let gap = try #require(try world.store.line(of: url)?.gaps.keys.max())
+      await world.worker.fill(gap: gap, in: url, isWanted: true)
+      #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 421) == nil })
+    }
+    await world.worker.stop()
+  }
+
+  @Test("B15: identical reads are one fetch, and a read beyond what is covered brings it")
+  func reads() async throws {
+    let world = world([500])
+    let url = ChannelURL("c0")
+    try await world.worker.start()
+    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    #expect(await World.wait { (try? world.store.line(of: url))??.isPrefetched(200) ?? false })
+    let oldest = try #require(try world.store.line(of: url)?.oldest)
+    world.upstream.state.withLock { $0.fault = { _ in .slow } }
+    let wish = Wish(
+      channel: url, window: MessageWindow(.message(oldest), older: 100, newer: 0, includesAnchor: false))
+    let before = world.upstream.state.withLock { $0.calls }
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<20 {
+        group.addTask {
+          let failure = await world.worker.read(wish); #expect(failure == nil)
+        }
+      }
+    }
+    #expect(world.upstream.state.withLock { $0.calls } - before <= 4, "polling may add a few")
+    #expect(try world.store.line(of: url)?.rows ?? 0 >= 300)
+    await world.worker.stop()
+  }
+
+  @Test("B34: a doorbell brings an edit of a channel nobody looks at; B5, B69: leaving removes the channel")
+  func doorbell() async throws {
+    let world = world([50, 10])
+    try await world.worker.start()
+    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    let url = ChannelURL("c0")
+    #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 50) == nil })
+    world.upstream.edit(url, 3, "edited")
+    let id = world.upstream.state.withLock { $0.channels[url]!.messages[3].id }
+    world.store.state.withLock {
+      $0.doorbells.append(
+        Webhook.Doorbell(kind: .message, channel: url, messageID: id, source: .messageUpdated, users: []))
+    }
+    try await world.worker.rang()
+    #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 50) == nil })
+    #expect(await World.wait { world.store.state.withLock { $0.doorbells.isEmpty } })
+    world.upstream.join(world.alice, ChannelURL("c1"), leaves: true)
+    #expect(
+      await World.wait {
+        world.store.state.withLock { $0.users[world.alice]?.channels[ChannelURL("c1")] } == nil
+      })
+    await world.worker.stop()
+  }
+
+  @Test(
+    "B11, B32: without changelogs joins, leaves, sends, edits and deletes of an open channel are found all the same"
+  )
+  func withoutChangelogs() async throws {
+    let world = world([80, 10])
+    world.upstream.state.withLock { $0.lacks = [.channelChangelog, .messageChangelog] }
+    try await world.worker.start()
+    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    let url = ChannelURL("c0")
+    await world.worker.open(OpenView(id: "v", isAtNewest: true), in: url, isNew: true)
+    #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 80) == nil })
+    world.upstream.edit(url, 70, "edited")
+    world.upstream.delete(url, 60)
+    world.upstream.send(url, "new")
+    world.upstream.join(world.alice, ChannelURL("c1"), leaves: true)
+    world.upstream.join(world.alice, ChannelURL("c9"))
+    #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 80) == nil })
+    #expect(
+      await World.wait {
+        world.store.state.withLock { $0.users[world.alice]?.channels.keys.map(\.text).sorted() } == [
+          "c0", "c9",
+        ]
+      })
+    #expect(world.store.state.withLock { $0.missing } == [.channelChangelog, .messageChangelog])
+    await world.worker.stop()
+  }
+}
