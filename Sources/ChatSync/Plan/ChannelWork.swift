@@ -179,7 +179,10 @@ extension Plan {
       work.wait.reset()
       work.retryAt = nil
       if case .prefetched(let isComplete) = outcome { work.isPrefetched = isComplete }
-      if case .checked(let isPrefetched) = outcome { work.isPrefetched = isPrefetched }
+      if case .checked(let isPrefetched, let isInDoubt) = outcome {
+        work.isPrefetched = isPrefetched
+        if isInDoubt { work.verifyAt = work.verifyAt ?? now }
+      }
       if case .progressed(let isComplete) = outcome { progressed(&work, job, isComplete, now: now) }
       if case .tokenLost = outcome { work.verifyAt = now }
     }

@@ -62,8 +62,8 @@ package enum Outcome: Sendable {
   case tokenLost
   /// The upstream does not offer what was asked (B32).
   case lacks(Capability)
-  /// A channel was looked at; whether its newest stretch is long enough.
-  case checked(isPrefetched: Bool)
+  /// A channel was looked at; whether its newest stretch is long enough, and whether anything is in doubt.
+  case checked(isPrefetched: Bool, isInDoubt: Bool)
   /// A page of the prefetch is stored.
   case prefetched(isComplete: Bool)
   /// A page of a gap or of a verification is stored.

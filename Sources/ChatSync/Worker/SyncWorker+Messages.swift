@@ -18,8 +18,10 @@ extension SyncWorker {
       try await answer(views, in: url, nil)
       if isRealtime { try await store.settled(.newest, in: url, message: 0) }
       if case .tokenLost = changes { return changes }
-      let wanted = plan.pace.prefetchMessages
-      return .checked(isPrefetched: try store.line(of: url)?.isPrefetched(wanted) ?? true)
+      let after = try store.line(of: url)
+      return .checked(
+        isPrefetched: after?.isPrefetched(plan.pace.prefetchMessages) ?? true,
+        isInDoubt: after?.unverified != nil)
     } catch {
       guard let error = error as? UpstreamError else { throw error }
       try await answer(views, in: url, error)
