@@ -37,9 +37,11 @@ package struct Link: Sendable, Equatable {
     case announce(State)
   }
 
+  /// What everybody is told now.
   package private(set) var state: State
   /// Rises at every loss; coverage confirmed under another generation is not live.
   package private(set) var generation: Int64 = 1
+  /// Whether a probe is under way.
   package private(set) var isProbing = false
   /// When the next probe is due (monotonic ms), nil while online or probing.
   package private(set) var nextProbeAt: Int64?

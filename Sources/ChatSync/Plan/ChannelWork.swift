@@ -130,37 +130,50 @@ extension Plan {
   /// The next errand by order of importance (B30).
   mutating func pick(now: Int64) -> Job? {
     if let job = pickForUser(now: now, isListing: false) { return job }
-    let free = channels.filter { !$0.value.isBusy && ($0.value.retryAt ?? 0) <= now }
-    if let (url, work) = free.first(where: { !$0.value.messages.isEmpty }) {
-      return .message(url, id: work.messages[0])
-    }
-    if let (url, _) = free.first(where: { $0.value.isRefreshDue }) { return .refresh(url) }
-    if let url = due(free, now, { $0.isOpen ? $0.checkAt : nil }) { return .check(url) }
+    let best = candidates(now: now)
+    if let (url, id) = best.message { return .message(url, id: id) }
+    if let url = best.refresh { return .refresh(url) }
+    if let url = best.openCheck?.url { return .check(url) }
     if let job = pickForUser(now: now, isListing: true) { return job }
-    if let url = due(free, now, { $0.checkAt }) { return .check(url) }
-    if let job = pickPrefetch(free, now: now) { return job }
-    if let url = due(free, now, { $0.verifyAt }) { return .verify(url) }
-    return free.first { !$0.value.fills.isEmpty }.map { .fill($0.key, gap: $0.value.fills[0]) }
-  }
-
-  private func due(
-    _ free: [ChannelURL: ChannelWork], _ now: Int64, _ moment: (ChannelWork) -> Int64?
-  ) -> ChannelURL? {
-    let due = free.compactMap { url, work in moment(work).flatMap { $0 <= now ? (url, $0) : nil } }
-    return due.min { $0.1 < $1.1 }?.0
-  }
-
-  private mutating func pickPrefetch(_ free: [ChannelURL: ChannelWork], now: Int64) -> Job? {
-    guard !isForegroundWaiting else { return nil }
-    let wanted = free.filter { !$0.value.isPrefetched }
-    guard let url = wanted.max(by: { $0.value.lastMessageAt < $1.value.lastMessageAt })?.key else {
-      return nil
-    }
-    if let later = prefetchBucket.take(now: now) {
+    if let url = best.check?.url { return .check(url) }
+    if let url = best.prefetch?.url, !isForegroundWaiting {
+      guard let later = prefetchBucket.take(now: now) else { return .prefetch(url) }
       prefetchNotBefore = later
-      return nil
     }
-    return .prefetch(url)
+    if let url = best.verify?.url { return .verify(url) }
+    return best.fill.map { .fill($0.url, gap: $0.gap) }
+  }
+
+  /// Of each kind of errand the channel that is first in line.
+  private struct Candidates {
+    var message: (url: ChannelURL, id: Int64)?
+    var refresh: ChannelURL?
+    var openCheck: (url: ChannelURL, at: Int64)?
+    var check: (url: ChannelURL, at: Int64)?
+    var prefetch: (url: ChannelURL, at: Int64)?
+    var verify: (url: ChannelURL, at: Int64)?
+    var fill: (url: ChannelURL, gap: Int64)?
+  }
+
+  private func candidates(now: Int64) -> Candidates {
+    var best = Candidates()
+    for (url, work) in channels where !work.isBusy && (work.retryAt ?? 0) <= now {
+      if let id = work.messages.first { best.message = best.message ?? (url, id) }
+      if work.isRefreshDue { best.refresh = best.refresh ?? url }
+      if let at = work.checkAt, at <= now {
+        if work.isOpen {
+          if at < best.openCheck?.at ?? .max { best.openCheck = (url, at) }
+        } else if at < best.check?.at ?? .max {
+          best.check = (url, at)
+        }
+      }
+      if !work.isPrefetched, work.lastMessageAt > best.prefetch?.at ?? -1 {
+        best.prefetch = (url, work.lastMessageAt)
+      }
+      if let at = work.verifyAt, at <= now, at < best.verify?.at ?? .max { best.verify = (url, at) }
+      if let gap = work.fills.first { best.fill = best.fill ?? (url, gap) }
+    }
+    return best
   }
 
   mutating func endedInChannel(_ url: ChannelURL, _ job: Job, _ outcome: Outcome, now: Int64) {

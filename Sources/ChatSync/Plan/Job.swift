@@ -78,6 +78,7 @@ package enum Outcome: Sendable {
 
 /// A channel that sync met, with what decides whether its messages are asked for.
 package struct ChannelActivity: Sendable, Hashable {
+  /// The channel.
   package let url: ChannelURL
   /// The newest message's time, 0 without one.
   package let lastMessageAt: Int64

@@ -8,7 +8,9 @@ import ChatModel
 /// verification and gap jobs. One errand per user and one per channel at a time, so nothing overtakes itself. A failed
 /// errand waits with backoff and holds back nothing but its own user or channel.
 package struct Plan: Sendable {
+  /// The one link to the upstream.
   package private(set) var link: Link
+  /// How often is asked.
   package let pace: Pace
   var users: [UserID: UserWork] = [:]
   var channels: [ChannelURL: ChannelWork] = [:]

@@ -169,12 +169,15 @@ extension Plan {
 
 /// Where a user stands, for `GET /v1/connection`.
 package struct UserStanding: Sendable, Equatable {
+  /// Where the user stands.
   package let phase: UserState.Phase
+  /// Whether all channels were listed once.
   package let isSynced: Bool
   /// Channels listed so far by the running first listing.
   package let channelsListed: Int
   /// Why the upstream does not serve the user, where it said so.
   package let denial: UpstreamError?
+  /// What everybody is told of the link.
   package let link: Link.State
 
   /// The contract's word (B3).

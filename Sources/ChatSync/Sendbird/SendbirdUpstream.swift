@@ -10,6 +10,7 @@ package final class SendbirdUpstream: Upstream {
     package var base: String
     /// The server-side key; goes into one header and nowhere else.
     package var token: String
+    /// For `Retry-After` given as a moment.
     package var clock: Clock
 
     /// A server at `base`; a trailing `/v3` or slash is dropped.
@@ -38,10 +39,12 @@ package final class SendbirdUpstream: Upstream {
     self.client = client
   }
 
+  /// See `Upstream`.
   package func probe() async throws {
     try await get(.probe, .foreground, totalMilliseconds: 5_000) { _ in }
   }
 
+  /// See `Upstream`.
   package func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord {
     try await get(.user(user), importance) { root in
       guard let id = root["user_id"]?.string else { throw Unreadable(what: "user_id") }
@@ -51,6 +54,7 @@ package final class SendbirdUpstream: Upstream {
     }
   }
 
+  /// See `Upstream`.
   package func channels(
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
   ) async throws -> UpstreamPage<ChannelRecord> {
@@ -63,6 +67,7 @@ package final class SendbirdUpstream: Upstream {
     }
   }
 
+  /// See `Upstream`.
   package func channelChanges(
     of user: UserID, since: ChangesSince, _ importance: Importance
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
@@ -76,6 +81,7 @@ package final class SendbirdUpstream: Upstream {
     }
   }
 
+  /// See `Upstream`.
   package func channel(
     _ url: ChannelURL, as user: UserID?, _ importance: Importance
   ) async throws -> ChannelRecord {
@@ -84,6 +90,7 @@ package final class SendbirdUpstream: Upstream {
     }
   }
 
+  /// See `Upstream`.
   package func isMember(
     _ user: UserID, of url: ChannelURL, _ importance: Importance
   ) async throws -> Bool {
@@ -97,6 +104,7 @@ package final class SendbirdUpstream: Upstream {
     }
   }
 
+  /// See `Upstream`.
   package func messages(
     in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
   ) async throws -> UpstreamPage<MessageRecord> {
@@ -107,12 +115,14 @@ package final class SendbirdUpstream: Upstream {
     }
   }
 
+  /// See `Upstream`.
   package func message(
     _ id: Int64, in url: ChannelURL, _ importance: Importance
   ) async throws -> MessageRecord {
     try await get(.message(id, in: url), importance) { try MessageReading.record($0, in: url) }
   }
 
+  /// See `Upstream`.
   package func messageChanges(
     in url: ChannelURL, since: ChangesSince, _ importance: Importance
   ) async throws -> UpstreamChanges<MessageRecord, Int64> {
@@ -177,6 +187,7 @@ package final class SendbirdUpstream: Upstream {
     } catch {
       switch error.kind {
       case .canceled, .closed: throw UpstreamError.canceled
+      case .crowded: throw UpstreamError.rateLimited(milliseconds: 1_000)
       case .tooLarge: throw UpstreamError.unusable(reason: error.reason)
       default: throw UpstreamError.unreachable(reason: error.reason, mayHaveArrived: error.mayHaveArrived)
       }

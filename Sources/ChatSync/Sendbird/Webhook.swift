@@ -18,10 +18,13 @@ package enum Webhook {
       /// Refresh the channel.
       case channel
     }
+    /// What to ask.
     package let kind: Kind
+    /// Where it rang.
     package let channel: ChannelURL
     /// 0 where it is about no message.
     package let messageID: Int64
+    /// What the answer's events are called.
     package let source: ChangeSource
     /// The users whose membership may have changed.
     package let users: [UserID]

@@ -12,15 +12,23 @@ import Platform
 package final class HTTPClient: @unchecked Sendable {  // because `multi` is only woken from other threads
   /// The limits of one client.
   package struct Configuration: Sendable {
+    /// Until there is a connection.
     package var connectMilliseconds = 5_000
+    /// From the start to the answer's first byte.
     package var firstByteMilliseconds = 10_000
+    /// From the start to the answer's last byte.
     package var totalMilliseconds = 30_000
+    /// The largest answer, unpacked.
     package var responseBytes = 32 << 20
     /// Requests in flight at once.
     package var inFlight = 4
+    /// Requests that may wait for a place; more are refused.
+    package var waiting = 4_096
     /// Requests per second, 0 for no limit, and how many may come at once.
     package var rate = 0.0
+    /// Requests that may come at once after a quiet time.
     package var burst = 20.0
+    /// The clocks.
     package var clock = Clock.system
 
     /// The usual limits.
@@ -41,6 +49,8 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     var nextID: UInt64 = 1
     var started = 0
     var isForegroundWaiting = false
+    /// Requests that wait for a place.
+    var waiting = 0
   }
 
   let configuration: Configuration
@@ -87,8 +97,19 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
   }
 
   private func start(_ transfer: Transfer) {
-    let isAccepted = wake { $0.arrived.append(transfer) }
-    if !isAccepted { transfer.end(.failure(TransferLoop.closedFailure)) }
+    let limit = configuration.waiting
+    var isFull = false
+    let isOpen = wake { inbox in
+      if inbox.arrived.count + inbox.waiting < limit {
+        inbox.arrived.append(transfer)
+      } else {
+        isFull = true
+      }
+    }
+    if !isOpen { return transfer.end(.failure(TransferLoop.closedFailure)) }
+    guard isFull else { return }
+    transfer.end(
+      .failure(TransportFailure(kind: .crowded, mayHaveArrived: false, reason: "too many requests wait")))
   }
 
   private func cancel(_ id: UInt64) { wake { $0.canceled.append(id) } }

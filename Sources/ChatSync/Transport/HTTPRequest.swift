@@ -21,7 +21,9 @@ package struct HTTPRequest: Sendable {
       case bytes([UInt8])
       case file(path: String, name: String, mime: String)
     }
+    /// The form field.
     package let name: String
+    /// Its bytes.
     package let content: Content
 
     /// A part called `name`.
@@ -31,12 +33,15 @@ package struct HTTPRequest: Sendable {
     }
   }
 
+  /// What is done.
   package var method: Method
   /// The whole url, percent-encoded.
   package var url: String
   /// Lines as they go over the wire, `Name: value`.
   package var headers: [String]
+  /// What is sent along, or what came.
   package var body: Body
+  /// Who waits for it.
   package var importance: Importance
   /// How long sending and receiving may take altogether, or nil for the client's usual time.
   package var totalMilliseconds: Int?
@@ -64,23 +69,30 @@ package enum Importance: Int, Sendable, CaseIterable, Comparable {
   /// Nobody waits.
   case background
 
+  /// The more important of two.
   package static func < (a: Importance, b: Importance) -> Bool { a.rawValue < b.rawValue }
 }
 
 /// An answer with its whole body.
 package final class HTTPResponse: Sendable {
+  /// The status code.
   package let status: Int
+  /// What says how to go on.
   package let headers: Headers
+  /// What is sent along, or what came.
   package let body: ByteBuffer
 
   /// The headers that say how to go on.
   package struct Headers: Sendable, Equatable {
+    /// The body's type.
     package var contentType: String?
     /// `Retry-After` as it came: seconds or a date.
     package var retryAfter: String?
     /// `X-RateLimit-Remaining`, `-Reset` and `-RetryAfter`.
     package var rateRemaining: String?
+    /// When the limit starts anew: seconds, or a moment.
     package var rateReset: String?
+    /// Seconds until the next request is welcome.
     package var rateRetryAfter: String?
 
     /// No headers.
@@ -108,16 +120,20 @@ package struct TransportFailure: Error, Equatable, CustomStringConvertible {
     case broken
     /// More bytes than allowed.
     case tooLarge = "too_large"
+    /// Refused here: too many wait already.
+    case crowded
     /// Given up from this side.
     case canceled
     /// The client is closed.
     case closed
   }
+  /// What went wrong.
   package let kind: Kind
   /// Whether bytes of the request may have reached the other side: then a write is uncertain (B39).
   package let mayHaveArrived: Bool
   /// The library's words; never a url, a header or a body.
   package let reason: String
 
+  /// For the log.
   package var description: String { "\(kind.rawValue): \(reason)" }
 }

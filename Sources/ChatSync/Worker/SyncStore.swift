@@ -74,8 +74,11 @@ package protocol SyncStore: Sendable {
 
 /// A user as the cache remembers one.
 package struct KnownUser: Sendable, Equatable {
+  /// Who.
   package let id: UserID
+  /// Whether all channels were listed once (B11).
   package let isSynced: Bool
+  /// Whether only `PUT /v1/connection` brings the user back (B4).
   package let isStopped: Bool
 
   /// A user the cache knows.
@@ -100,8 +103,11 @@ package enum ChannelOrigin: Sendable, Equatable {
 
 /// What decides whether a channel is prefetched or verified.
 package struct ChannelOverview: Sendable, Equatable {
+  /// The channel.
   package let url: ChannelURL
+  /// The newest message's time, 0 without one.
   package let lastMessageAt: Int64
+  /// What is covered of it.
   package let line: ChannelLine
 
   /// What is known of one channel.
@@ -118,6 +124,7 @@ package struct ChannelLine: Sendable, Equatable {
   package var newest: Position?
   /// The oldest message of the newest covered stretch, and how many it has.
   package var oldest: Position?
+  /// Messages of that stretch.
   package var rows = 0
   /// Whether that stretch begins where the channel begins.
   package var reachesBeginning = false
@@ -141,7 +148,9 @@ package struct ChannelLine: Sendable, Equatable {
 
 /// An authoritative listing and its rows.
 package struct MessageListing: Sendable, Equatable {
+  /// What was asked.
   package var window: MessageWindow
+  /// What came.
   package var rows: [MessageRecord]
   /// Whether every item could be read: only then does absence prove anything (B35).
   package var isWhole: Bool
@@ -151,6 +160,7 @@ package struct MessageListing: Sendable, Equatable {
 
 /// Why listings are stored.
 package struct ListingContext: Sendable, Equatable {
+  /// What the events are called (B20).
   package var source: ChangeSource
   /// The link's generation when the listing was asked for; a listing of the newest end confirms the tail under it.
   package var generation: Int64

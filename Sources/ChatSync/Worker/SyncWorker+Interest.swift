@@ -2,7 +2,9 @@ import ChatModel
 
 /// A stretch of a channel that a client's request found missing (B15).
 package struct Wish: Hashable, Sendable {
+  /// Where.
   package let channel: ChannelURL
+  /// What is missing.
   package let window: MessageWindow
 
   /// A wish for the messages of `window`.
