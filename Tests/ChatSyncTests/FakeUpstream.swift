@@ -32,8 +32,18 @@ final class FakeUpstream: Upstream {
     var clock: Int64 = 1_700_000_000_000
     var nextID: Int64 = 1
     var calls = 0
-    /// Tokens below this are forgotten.
-    var forgottenBelow = 0
+    /// Tokens of earlier generations are forgotten.
+    var generation = 0
+
+    func token(_ index: Int) -> SyncToken { SyncToken("\(generation).\(index)") }
+
+    func index(_ token: SyncToken) throws -> Int {
+      let parts = token.text.split(separator: ".").compactMap { Int($0) }
+      guard parts.count == 2, parts[0] == generation else {
+        throw UpstreamError.rejection(code: 400111, message: "token")
+      }
+      return parts[1]
+    }
   }
 
   enum Fault { case none, refuse, lose, garbage, slow, rateLimit, cut }
@@ -85,11 +95,10 @@ final class FakeUpstream: Upstream {
   // MARK: The port
 
   private func ask<Result>(_ body: (inout State) throws -> Result) async throws -> Result {
-    let (fault, forgotten) = state.withLock { state -> (Fault, Int) in
+    let fault = state.withLock { state in
       state.calls += 1
-      return (state.fault(&state.random), state.forgottenBelow)
+      return state.fault(&state.random)
     }
-    _ = forgotten
     switch fault {
     case .refuse: throw UpstreamError.unreachable(reason: "refused", mayHaveArrived: false)
     case .garbage: throw UpstreamError.unusable(reason: "<html>")
@@ -176,8 +185,7 @@ final class FakeUpstream: Upstream {
       }
       var start = 0
       if case .token(let token) = since {
-        start = Int(token.text) ?? 0
-        if start < state.forgottenBelow { throw UpstreamError.rejection(code: 400111, message: "token") }
+        start = try state.index(token)
       }
       let page = state.log.dropFirst(start).prefix(50)
       let urls = Set(page.filter { $0.user == user }.map(\.url))
@@ -185,7 +193,7 @@ final class FakeUpstream: Upstream {
       return UpstreamChanges(
         updated: mine.map { FakeUpstream.record($0, state.channels[$0]!, user) },
         deleted: Array(urls.subtracting(mine)),
-        hasMore: start + page.count < state.log.count, next: SyncToken("\(start + page.count)"), unreadable: 0
+        hasMore: start + page.count < state.log.count, next: state.token(start + page.count), unreadable: 0
       )
     }
   }
@@ -246,15 +254,14 @@ final class FakeUpstream: Upstream {
       switch since {
       case .time(let time): start = channel.log.firstIndex { $0.at >= time } ?? channel.log.count
       case .token(let token):
-        start = Int(token.text) ?? 0
-        if start < state.forgottenBelow { throw UpstreamError.rejection(code: 400111, message: "token") }
+        start = try state.index(token)
       }
       let page = channel.log.dropFirst(start).prefix(isCut ? 5 : 100)
       let ids = Set(page.map(\.id))
       let alive = channel.messages.filter { ids.contains($0.id) }
       return UpstreamChanges(
         updated: alive.map(FakeUpstream.record), deleted: Array(ids.subtracting(alive.map(\.id))),
-        hasMore: start + page.count < channel.log.count, next: SyncToken("\(start + page.count)"),
+        hasMore: start + page.count < channel.log.count, next: state.token(start + page.count),
         unreadable: 0)
     }
   }

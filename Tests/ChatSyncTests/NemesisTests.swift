@@ -86,7 +86,7 @@ struct NemesisTests {
     let forgets = Int.random(in: 0..<10, using: &random) == 0
     upstream.state.withLock { state in
       state.fault = { Int.random(in: 0..<10, using: &$0) < share ? fault : .none }
-      if forgets { state.forgottenBelow = .max } else { state.forgottenBelow = 0 }
+      if forgets { state.generation += 1 }
     }
   }
 
