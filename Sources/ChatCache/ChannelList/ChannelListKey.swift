@@ -1,0 +1,41 @@
+import ChatModel
+
+/// The place of a channel in a list of one order. A collection's window ends at one; a page goes on after
+/// one.
+package struct ChannelListKey: Hashable, Sendable {
+  /// The time that orders, ms; 0 in the orders by text.
+  package let time: Int64
+  /// The text that orders; "" in the orders by time, and where there is none.
+  package let text: String
+  /// What makes the order total.
+  package let channelURL: String
+
+  /// A place; only together with the order it was made for.
+  package init(time: Int64, text: String, channelURL: String) {
+    self.time = time
+    self.text = text
+    self.channelURL = channelURL
+  }
+
+  /// The place of a channel in the order of `query`.
+  package init(_ facts: ChannelFacts, in query: ChannelQuery) {
+    channelURL = facts.channelURL
+    switch query.order {
+    case .latestLastMessage: (time, text) = (facts.sortAt, "")
+    case .chronological: (time, text) = (facts.createdAt, "")
+    case .name: (time, text) = (0, facts.nameKey)
+    case .metadataValue:
+      let value = query.metadataOrderKey.flatMap { facts.metadata?[$0] } ?? ""
+      (time, text) = (0, ChannelFacts.key(value))
+    }
+  }
+
+  /// Whether this place comes before the other: later times first, then texts by their bytes with no text
+  /// last, then urls by their bytes (B7).
+  package func precedes(_ other: ChannelListKey) -> Bool {
+    if time != other.time { return time > other.time }
+    if text.isEmpty != other.text.isEmpty { return other.text.isEmpty }
+    if !text.hasSameBytes(as: other.text) { return text.precedesBytes(of: other.text) }
+    return channelURL.precedesBytes(of: other.channelURL)
+  }
+}

@@ -1,0 +1,249 @@
+import ChatModel
+import SQLite
+
+// The filters and orders of a channel list as SQL over `membership` (m), `channel` (c), `member` and
+// `channel_metadata`. `ChannelPredicate` says the same in memory.
+//
+// Each order is one walk along an index of `membership` that begins with the user, and the filters look at
+// the rows the walk passes. By time, a page enters its index at the place it goes on from. By name it enters
+// at the first name, or at the first channel without one, and passes the index entries up to the place,
+// without reading their channels: an index does not take the comparison of a computed column as a bound
+// together with the one after it.
+//
+// The order by a metadata value has no index and sorts all of the user's channels for each page: an index
+// would have to lead from (user, key) to the value, that is, be a copy of the metadata per member, for an
+// order that few lists use.
+
+/// A channel list's page as SQL and what to bind to it.
+package struct ChannelListSQL: Sendable {
+  /// What stands for a `?`.
+  package enum Value: Hashable, Sendable {
+    case number(Int64)
+    case text(String)
+  }
+
+  /// The statement.
+  package private(set) var text: String
+  /// The values for its question marks, in order.
+  package private(set) var values: [Value] = []
+
+  /// The page of `query` after a place, or the first one: at most `limit` rows of `columns`.
+  ///
+  /// `columns` may name m, c and, in the order by a metadata value, `value_key`.
+  package init(
+    _ query: ChannelQuery, user: UserKey, named userID: UserID, after: ChannelListKey? = nil, limit: Int,
+    columns: String
+  ) {
+    text = "SELECT \(columns)"
+    appendSource(query, user)
+    appendFilters(query, userID, isComplete: true)
+    if let after { append(after, query.order) }
+    appendOrder(query.order)
+    bind("\nLIMIT ?", .number(Int64(limit)))
+  }
+
+  /// Asks for a channel of which the stored data may not say whether, or where, the list shows it: then the
+  /// list is not complete (B8). A row for each such channel, and perhaps for one that is shown already though
+  /// not all of its members are known. Nil: the query can always be answered.
+  package static func undecided(
+    _ query: ChannelQuery, user: UserKey, named userID: UserID
+  ) -> ChannelListSQL? {
+    let asksMembers =
+      !query.userIDsInclude.isEmpty || !query.userIDsExact.isEmpty || query.nicknameContains != nil
+      || (query.search != nil && query.searchFields.contains(.memberNickname))
+    let asksMetadata = query.metadataKey != nil || query.order == .metadataValue
+    guard asksMembers || asksMetadata else { return nil }
+    var sql = ChannelListSQL(text: "SELECT 1")
+    sql.appendSource(query, user)
+    sql.appendFilters(query, userID, isComplete: false)
+    let reasons =
+      (asksMetadata ? ["c.metadata IS NULL"] : [])
+      + (asksMembers ? ["NOT \(ChannelListSQL.knowsMembers)"] : [])
+    sql.text += "\n  AND (\(reasons.joined(separator: " OR ")))\nLIMIT 1"
+    return sql
+  }
+
+  private init(text: String) { self.text = text }
+
+  /// Binds the values.
+  package func bind(to statement: Statement) {
+    for (index, value) in values.enumerated() {
+      switch value {
+      case .number(let number): statement.bind(Int32(index + 1), number)
+      case .text(let text): statement.bind(Int32(index + 1), text)
+      }
+    }
+  }
+
+  static let knowsMembers = "(SELECT count(*) FROM member AS x WHERE x.channel = m.channel) >= c.member_count"
+
+  private mutating func bind(_ sql: String, _ values: Value...) {
+    text += sql
+    self.values += values
+  }
+
+  private mutating func appendSource(_ query: ChannelQuery, _ user: UserKey) {
+    text += "\nFROM membership AS m\(ChannelListSQL.index(of: query.order))"
+    text += "\nCROSS JOIN channel AS c ON c.id = m.channel"
+    if query.order == .metadataValue {
+      bind(
+        "\nLEFT JOIN channel_metadata AS v ON v.channel = m.channel AND v.key = ?",
+        .text(query.metadataOrderKey ?? ""))
+    }
+    bind("\nWHERE m.user = ?", .number(user.rawValue))
+  }
+
+  /// The walk is laid down, since a filter on another order's column would lead the planner astray into
+  /// sorting.
+  private static func index(of order: ChannelQuery.Order) -> String {
+    switch order {
+    case .latestLastMessage: " INDEXED BY membership_by_last_message"
+    case .chronological: " INDEXED BY membership_by_creation"
+    case .name: " INDEXED BY membership_by_name"
+    case .metadataValue: ""
+    }
+  }
+
+  private mutating func appendOrder(_ order: ChannelQuery.Order) {
+    switch order {
+    case .latestLastMessage: text += "\nORDER BY m.sort_at DESC, m.channel_url"
+    case .chronological: text += "\nORDER BY m.created_at DESC, m.channel_url"
+    case .name: text += "\nORDER BY (m.name_key = ''), m.name_key, m.channel_url"
+    case .metadataValue:
+      text += "\nORDER BY (coalesce(v.value_key, '') = ''), coalesce(v.value_key, ''), m.channel_url"
+    }
+  }
+
+  /// Only what comes after a place. The first comparison alone is what the index is entered with.
+  private mutating func append(_ after: ChannelListKey, _ order: ChannelQuery.Order) {
+    let url = Value.text(after.channelURL)
+    switch order {
+    case .latestLastMessage, .chronological:
+      let column = order == .chronological ? "m.created_at" : "m.sort_at"
+      let time = Value.number(after.time)
+      bind("\n  AND \(column) <= ?", time)
+      bind("\n  AND (\(column) < ? OR m.channel_url > ?)", time, url)
+    case .name, .metadataValue:
+      let column = order == .name ? "m.name_key" : "coalesce(v.value_key, '')"
+      let empty = Value.number(after.text.isEmpty ? 1 : 0)
+      bind("\n  AND (\(column) = '') >= ?", empty)
+      bind("\n  AND ((\(column) = ''), \(column), m.channel_url) > (?, ?, ?)", empty, .text(after.text), url)
+    }
+  }
+
+  private static func marks(_ count: Int) -> String {
+    Array(repeating: "?", count: count).joined(separator: ", ")
+  }
+
+  private mutating func appendOneOf(_ column: String, _ texts: [String]) {
+    guard !texts.isEmpty else { return }
+    text += "\n  AND \(column) IN (\(ChannelListSQL.marks(texts.count)))"
+    values += texts.map(Value.text)
+  }
+}
+
+extension ChannelListSQL {
+  /// The filters. Where not complete: only those that every stored channel can answer, the others as far as
+  /// they are already decided against the channel.
+  private mutating func appendFilters(_ query: ChannelQuery, _ userID: UserID, isComplete: Bool) {
+    appendOwnFilters(query)
+    switch query.hidden {
+    case .all: break
+    case .hidden: text += "\n  AND m.hidden_state <> 'unhidden'"
+    default: bind("\n  AND m.hidden_state = ?", .text(query.hidden.rawValue))
+    }
+    if isComplete {
+      text += asksMetadata(query) ? "\n  AND c.metadata IS NOT NULL" : ""
+      appendMembers(query, userID, orUnknown: false)
+      appendMetadata(query, orUnknown: false)
+    } else {
+      appendMembers(query, userID, orUnknown: true)
+      appendMetadata(query, orUnknown: true)
+    }
+  }
+
+  private func asksMetadata(_ query: ChannelQuery) -> Bool { query.metadataKey != nil }
+
+  private mutating func appendOwnFilters(_ query: ChannelQuery) {
+    if !query.includesEmpty { text += "\n  AND m.sort_at >= 0" }
+    if !query.includesFrozen { text += "\n  AND c.is_frozen = 0" }
+    appendOneOf("m.channel_url", query.channelURLs)
+    appendOneOf("c.custom_type", query.customTypes)
+    if let prefix = query.customTypePrefix {
+      bind("\n  AND instr(CAST(c.custom_type AS BLOB), CAST(? AS BLOB)) = 1", .text(prefix))
+    }
+    if let part = query.nameContains {
+      bind("\n  AND \(ChannelListSQL.nameContains)", .text(ChannelFacts.key(part)))
+    }
+    if let moment = query.createdBefore { bind("\n  AND m.created_at < ?", .number(moment)) }
+    if let moment = query.createdAfter { bind("\n  AND m.created_at > ?", .number(moment)) }
+    if query.memberState != .all { bind("\n  AND m.state = ?", .text(query.memberState.rawValue)) }
+    if query.unread == .unreadMessage { text += "\n  AND m.unread > 0" }
+    if query.publicity != .all { text += "\n  AND c.is_public = \(query.publicity == .isPublic ? 1 : 0)" }
+    if query.size != .all { text += "\n  AND c.is_super = \(query.size == .isSuper ? 1 : 0)" }
+  }
+
+  private static let nameContains = "instr(CAST(m.name_key AS BLOB), CAST(? AS BLOB)) > 0"
+
+  private static let nicknameContains = """
+    EXISTS (
+        SELECT 1 FROM member AS x
+        WHERE x.channel = m.channel
+          AND x.user_id <> ?
+          AND instr(CAST(x.nickname_key AS BLOB), CAST(? AS BLOB)) > 0)
+    """
+
+  private mutating func appendMembers(_ query: ChannelQuery, _ userID: UserID, orUnknown: Bool) {
+    let unknown = orUnknown ? " OR NOT \(ChannelListSQL.knowsMembers)" : ""
+    let found = { (ids: [String]) in
+      """
+      (SELECT count(*) FROM member AS x
+          WHERE x.channel = m.channel AND x.user_id IN (\(ChannelListSQL.marks(ids.count))))
+      """
+    }
+    if !query.userIDsInclude.isEmpty {
+      let ids = ChannelQuery.once(query.userIDsInclude)
+      text += "\n  AND (\(found(ids)) >= \(query.junction == .and ? ids.count : 1)\(unknown))"
+      values += ids.map(Value.text)
+    }
+    if !query.userIDsExact.isEmpty {
+      let ids = query.exactMembers(userID)
+      let all = "(SELECT count(*) FROM member AS x WHERE x.channel = m.channel)"
+      let open = orUnknown ? " OR (NOT \(ChannelListSQL.knowsMembers) AND c.member_count = \(ids.count))" : ""
+      let known = "\(ChannelListSQL.knowsMembers) AND \(all) = \(ids.count)"
+      text += "\n  AND ((\(known) AND \(found(ids)) = \(ids.count))\(open))"
+      values += ids.map(Value.text)
+    }
+    if let part = query.nicknameContains {
+      text += "\n  AND (\(ChannelListSQL.nicknameContains)\(unknown))"
+      values += [.text(userID.text), .text(ChannelFacts.key(part))]
+    }
+    guard let search = query.search else { return }
+    let key = Value.text(ChannelFacts.key(search))
+    var places: [String] = []
+    if query.searchFields.contains(.channelName) {
+      places.append(ChannelListSQL.nameContains)
+      values.append(key)
+    }
+    if query.searchFields.contains(.memberNickname) {
+      places.append(ChannelListSQL.nicknameContains + unknown)
+      values += [.text(userID.text), key]
+    }
+    text += "\n  AND (\(places.joined(separator: " OR ")))"
+  }
+
+  private mutating func appendMetadata(_ query: ChannelQuery, orUnknown: Bool) {
+    guard let key = query.metadataKey else { return }
+    text +=
+      "\n  AND (EXISTS (\n    SELECT 1 FROM channel_metadata AS x"
+    text += "\n    WHERE x.channel = m.channel AND x.key = ?"
+    values.append(.text(key))
+    if let prefix = query.metadataValuePrefix {
+      bind("\n      AND instr(CAST(x.value AS BLOB), CAST(? AS BLOB)) = 1", .text(prefix))
+    } else {
+      text += "\n      AND x.value IN (\(ChannelListSQL.marks(query.metadataValues.count)))"
+      values += query.metadataValues.map(Value.text)
+    }
+    text += orUnknown ? ") OR c.metadata IS NULL)" : "))"
+  }
+}

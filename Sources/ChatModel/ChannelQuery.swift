@@ -1,0 +1,194 @@
+/// Which of a user's channels a list shows, and in which order (B6, B7).
+package struct ChannelQuery: Hashable, Sendable {
+  /// The orders; each ends with the channel's url, so that it is total.
+  package enum Order: String, Sendable, CaseIterable {
+    /// The newest message first; channels without one last, those by creation.
+    case latestLastMessage = "latest_last_message"
+    /// The newest channel first.
+    case chronological
+    /// By name; channels without one last.
+    case name = "channel_name_alphabetical"
+    /// By one metadata value; channels without it last.
+    case metadataValue = "metadata_value_alphabetical"
+  }
+
+  /// The user's own standing in the channel.
+  package enum MemberState: String, Sendable, CaseIterable { case all, joined, invited }
+  /// Whether there is something unread.
+  package enum Unread: String, Sendable, CaseIterable {
+    case all
+    case unreadMessage = "unread_message"
+  }
+  /// Whether the user hid the channel, and how.
+  package enum Hidden: String, Sendable, CaseIterable {
+    case unhidden, hidden
+    case allowAutoUnhide = "hidden_allow_auto_unhide"
+    case preventAutoUnhide = "hidden_prevent_auto_unhide"
+    case all
+  }
+  /// Whether everybody may join.
+  package enum Publicity: String, Sendable, CaseIterable {
+    case all
+    case isPublic = "public"
+    case isPrivate = "private"
+  }
+  /// Whether it is a channel for very many members.
+  package enum Size: String, Sendable, CaseIterable {
+    case all
+    case isSuper = "super"
+    case isOrdinary = "nonsuper"
+  }
+  /// How several user ids go together.
+  package enum Junction: String, Sendable, CaseIterable { case and, or }
+  /// Where `search` looks.
+  package enum SearchField: String, Sendable, CaseIterable {
+    case channelName = "channel_name"
+    case memberNickname = "member_nickname"
+  }
+
+  /// A field that has no sense, and why.
+  package struct Invalid: Error, Hashable, Sendable {
+    /// The field's name in the contract.
+    package let field: String
+    /// What to do about it.
+    package let detail: String
+  }
+
+  /// In which order.
+  package var order = Order.latestLastMessage
+  /// The metadata key whose value orders.
+  package var metadataOrderKey: String?
+  /// Rows of a page.
+  package var limit = Limits.channelPageDefaultRows
+  /// Whether channels without a message are shown.
+  package var includesEmpty = false
+  /// Whether frozen channels are shown.
+  package var includesFrozen = true
+  /// Whether the answer carries the members.
+  package var includesMembers = false
+  /// Whether the answer carries the metadata.
+  package var includesMetadata = false
+  /// Only these, or all where empty.
+  package var channelURLs: [String] = []
+  /// Only these custom types, or all where empty.
+  package var customTypes: [String] = []
+  /// Only custom types that begin so.
+  package var customTypePrefix: String?
+  /// Only names that contain this, in any case.
+  package var nameContains: String?
+  /// The user's own standing.
+  package var memberState = MemberState.all
+  /// Whether there is something unread.
+  package var unread = Unread.all
+  /// Whether the user hid it.
+  package var hidden = Hidden.unhidden
+  /// Whether everybody may join.
+  package var publicity = Publicity.all
+  /// Whether it is a channel for very many members.
+  package var size = Size.all
+  /// Only channels with these members; see `junction`.
+  package var userIDsInclude: [String] = []
+  /// All of the members above, or any.
+  package var junction = Junction.and
+  /// Only channels whose members are exactly these and the user.
+  package var userIDsExact: [String] = []
+  /// Only channels in which the nickname of somebody other than the user contains this, in any case.
+  package var nicknameContains: String?
+  /// The metadata key that is filtered by.
+  package var metadataKey: String?
+  /// Its value is one of these.
+  package var metadataValues: [String] = []
+  /// Its value begins so.
+  package var metadataValuePrefix: String?
+  /// Only channels made before this moment, ms.
+  package var createdBefore: Int64?
+  /// Only channels made after this moment, ms.
+  package var createdAfter: Int64?
+  /// Text looked for in `searchFields`, in any case.
+  package var search: String?
+  /// Where to look.
+  package var searchFields: [SearchField] = SearchField.allCases
+
+  /// The default: every channel with a message that is not hidden.
+  package init() {}
+
+  /// Complains about the first field that has no sense. `listValues`: how many values a list may have, where
+  /// it came in a query string.
+  package func validate(listValues: Int? = nil) throws(Invalid) {
+    guard (1...Limits.channelPageRows).contains(limit) else {
+      throw Invalid(field: "limit", detail: "Give a number from 1 to \(Limits.channelPageRows).")
+    }
+    try validateOrder()
+    try validateLists(listValues)
+    try validateUsers()
+    try validateMetadata()
+    try validateTexts()
+    if let createdBefore, let createdAfter, createdAfter >= createdBefore {
+      throw Invalid(field: "created_after", detail: "Give a moment earlier than created_before.")
+    }
+  }
+
+  private func validateOrder() throws(Invalid) {
+    if order == .metadataValue, (metadataOrderKey ?? "").isEmpty {
+      throw Invalid(field: "metadata_order_key", detail: "This order needs the metadata key to order by.")
+    }
+    if order != .metadataValue, metadataOrderKey != nil {
+      throw Invalid(
+        field: "metadata_order_key", detail: "It goes only with the order \(Order.metadataValue.rawValue).")
+    }
+  }
+
+  private func validateLists(_ most: Int?) throws(Invalid) {
+    guard let most else { return }
+    let lists = [
+      ("channel_urls", channelURLs), ("custom_types", customTypes), ("user_ids_include", userIDsInclude),
+      ("user_ids_exact", userIDsExact), ("metadata_values", metadataValues),
+    ]
+    for (field, values) in lists where values.count > most {
+      throw Invalid(
+        field: field, detail: "At most \(most) values fit here; a channel collection's body takes more.")
+    }
+  }
+
+  private func validateUsers() throws(Invalid) {
+    let given = [
+      ("user_ids_include", !userIDsInclude.isEmpty), ("user_ids_exact", !userIDsExact.isEmpty),
+      ("nickname_contains", nicknameContains != nil),
+    ].filter(\.1).map(\.0)
+    guard given.count < 2 else {
+      throw Invalid(field: given[1], detail: "It does not go together with \(given[0]): give one of them.")
+    }
+    if junction == .or, userIDsInclude.isEmpty {
+      throw Invalid(field: "query_type", detail: "It goes only with user_ids_include.")
+    }
+  }
+
+  private func validateMetadata() throws(Invalid) {
+    let hasValue = !metadataValues.isEmpty || metadataValuePrefix != nil
+    if metadataKey == nil, hasValue {
+      throw Invalid(field: "metadata_key", detail: "Name the key whose value is meant.")
+    }
+    if metadataKey != nil, !hasValue {
+      throw Invalid(
+        field: "metadata_key", detail: "Give metadata_values or metadata_value_starts_with beside it.")
+    }
+    if !metadataValues.isEmpty, metadataValuePrefix != nil {
+      throw Invalid(
+        field: "metadata_value_starts_with", detail: "It does not go together with metadata_values.")
+    }
+  }
+
+  private func validateTexts() throws(Invalid) {
+    let texts = [
+      ("custom_type_starts_with", customTypePrefix), ("name_contains", nameContains),
+      ("nickname_contains", nicknameContains), ("metadata_value_starts_with", metadataValuePrefix),
+      ("search", search), ("metadata_key", metadataKey),
+    ]
+    for (field, text) in texts where text?.isEmpty == true {
+      throw Invalid(field: field, detail: "Give a text, or leave it out.")
+    }
+    if search != nil, searchFields.isEmpty {
+      throw Invalid(field: "search_fields", detail: "Name at least one field to search in.")
+    }
+  }
+}
