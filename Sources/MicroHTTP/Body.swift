@@ -71,7 +71,7 @@ extension Request {
   /// Decides what happens to the body before any of it is read. Thrown problems are answered on the spot.
   func prepareBody() throws(Problem) {
     let limits = server.configuration.limits
-    let hasBody = seen.isChunked || (seen.contentLength ?? 0) > 0
+    let hasBody = seen.hasBody
     switch endpoint?.route.body ?? .none {
     case .none:
       if hasBody { try expect(limits.ignoredBodyBytes, .discarded(.init(limit: limits.ignoredBodyBytes))) }

@@ -19,6 +19,9 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   /// Whether the connection waits for bytes of the client, rather than the client for an answer.
   let isReading = Atomic<Bool>(true)
 
+  /// Whether the client has ended its side. What it sent before may still be waiting to be read.
+  let isLeft = Atomic<Bool>(false)
+
   // Under the lot's lock.
   unowned(unsafe) var next: Link?
   unowned(unsafe) var previous: Link?

@@ -93,6 +93,22 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     }
   }
 
+  /// The client has until `tick` to send what is missing, and hardly any time if it has ended its side.
+  func awaitClient(_ link: Link, until tick: UInt32) {
+    link.isReading.store(true, ordering: .sequentiallyConsistent)
+    setDeadline(link, tick)
+    if link.isLeft.load(ordering: .sequentiallyConsistent) {
+      hurry(link) { state.read { state in reschedule(link, &state) } }
+    }
+  }
+
+  private func hurry(_ link: Link, reschedule: () -> Void) {
+    let soon = tick(at: now(), plusSeconds: 1)
+    guard link.deadline.load(ordering: .relaxed) > soon else { return }
+    link.deadline.store(soon, ordering: .sequentiallyConsistent)
+    reschedule()
+  }
+
   private func reschedule(_ link: Link, _ state: inout State) {
     remove(link, &state)
     insert(link, &state)
@@ -239,12 +255,10 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
         else { return }
         if let waiter = link.parked {
           resume(waiter, .hungUp, &state)
-        } else if link.isReading.load(ordering: .relaxed) {
-          // What it sent before it left may still be waiting to be read; then no more will come.
-          let soon = tick(at: now(), plusSeconds: 1)
-          if link.deadline.load(ordering: .relaxed) > soon {
-            link.deadline.store(soon, ordering: .sequentiallyConsistent)
-            reschedule(link, &state)
+        } else {
+          link.isLeft.store(true, ordering: .sequentiallyConsistent)
+          if link.isReading.load(ordering: .sequentiallyConsistent) {
+            hurry(link) { reschedule(link, &state) }
           }
         }
       }

@@ -96,3 +96,19 @@ package struct Problem: Error, Sendable {
     return response
   }
 }
+
+extension Problem {
+  static let unexpected = Problem(
+    500, "internal_error", detail: "this is the server's fault; give the request id to its operator")
+
+  static func refused(_ status: Int) -> Problem {
+    switch status {
+    case 413: Problem(413, "content_too_large", detail: "send a smaller body")
+    case 414: Problem(414, "target_too_long", detail: "send a shorter request target")
+    case 431: Problem(431, "header_fields_too_large", detail: "send fewer or shorter headers")
+    case 505: Problem(505, "version_not_supported", detail: "speak HTTP/1.1")
+    case 500...: Problem(status, "internal_error", detail: "the server is short of memory; try again later")
+    default: Problem(status, "malformed_request", detail: "the request is not well-formed HTTP/1.1")
+    }
+  }
+}

@@ -6,6 +6,11 @@ import Platform
 ///
 /// Views (`UnsafeRawBufferPointer`) are valid as long as the request is being answered.
 package final class Request: @unchecked Sendable {  // because one thread at a time works on it
+  final class Refusal {
+    let problem: Problem
+    init(_ problem: Problem) { self.problem = problem }
+  }
+
   /// Where the request stands.
   enum Phase { case head, body, running, parked, answered }
 
@@ -18,7 +23,8 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   package internal(set) var method = Method.get
   var seen = HeaderNotes()
   var endpoint: Endpoint?
-  var refusal: Problem?
+  /// What will be answered instead of running the handler; boxed, because it is rare and large.
+  var refusal: Refusal?
   var allow: String?
   var intake: BodyIntake?
   /// The name that the access log gives the caller; set by whoever authenticates.

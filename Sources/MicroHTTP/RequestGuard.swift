@@ -8,6 +8,8 @@ struct HeaderNotes {
   var hasTraceparent = false
   var isChunked = false
   var contentLength: Int?
+
+  var hasBody: Bool { isChunked || (contentLength ?? 0) > 0 }
 }
 
 /// Refuses what libmicrohttpd lets through and other servers may read differently (request smuggling).

@@ -10,19 +10,25 @@ struct RequestTarget {
   static let mostParameters = 4
 
   private let base: UnsafeMutablePointer<UInt8>
-  private var pathStart = 0
-  private var pathEnd: Int
-  private var end: Int
+  // Targets are shorter than the connection's memory, so 32 bits do; parked requests keep this.
+  private var pathStartOffset: UInt32 = 0
+  private var pathEndOffset: UInt32
+  private var endOffset: UInt32
   private var parameters = (UInt32(0), UInt32(0), UInt32(0), UInt32(0))
-  private(set) var parameterCount = 0
+  private var parameterCount: UInt8 = 0
 
   /// Copies the raw target; `free` gives the copy back.
   init(copying raw: UnsafePointer<CChar>) {
-    end = strlen(raw)
-    base = .allocate(capacity: end + 1)
-    memcpy(base, raw, end + 1)
-    pathEnd = end
+    let length = strlen(raw)
+    base = .allocate(capacity: length + 1)
+    memcpy(base, raw, length + 1)
+    endOffset = UInt32(length)
+    pathEndOffset = UInt32(length)
   }
+
+  private var pathStart: Int { Int(pathStartOffset) }
+  private var pathEnd: Int { Int(pathEndOffset) }
+  private var end: Int { Int(endOffset) }
 
   func free() { base.deallocate() }
 
@@ -43,7 +49,7 @@ struct RequestTarget {
       if byte <= 0x20 || byte == 0x7F || byte == UInt8(ascii: "#") {
         throw Problem.malformed("the request target holds a character that must be percent-encoded")
       }
-      if byte == UInt8(ascii: "?"), pathEnd == end { pathEnd = index }
+      if byte == UInt8(ascii: "?"), pathEnd == end { pathEndOffset = UInt32(index) }
     }
     try skipAuthority()
     if pathEnd < end { try checkQuery() }
@@ -58,9 +64,10 @@ struct RequestTarget {
       guard pathEnd > length,
         strncasecmp(UnsafeRawPointer(base).assumingMemoryBound(to: CChar.self), scheme.cString, length) == 0
       else { continue }
-      pathStart = length
-      while pathStart < pathEnd, base[pathStart] != UInt8(ascii: "/") { pathStart += 1 }
-      if pathStart < pathEnd { return }
+      var start = length
+      while start < pathEnd, base[start] != UInt8(ascii: "/") { start += 1 }
+      pathStartOffset = UInt32(start)
+      if start < pathEnd { return }
     }
     throw Problem.malformed("the request target must begin with a slash")
   }
@@ -112,10 +119,11 @@ struct RequestTarget {
 
   /// Remembers `segment` as the next parameter.
   mutating func note(_ segment: Segment) {
-    guard parameterCount < RequestTarget.mostParameters else { return }
+    let place = Int(parameterCount) * 4
+    guard place < RequestTarget.mostParameters * 4 else { return }
     let packed = UInt32(segment.start) << 16 | UInt32(segment.bytes.count)
     withUnsafeMutableBytes(of: &parameters) {
-      $0.storeBytes(of: packed, toByteOffset: parameterCount * 4, as: UInt32.self)
+      $0.storeBytes(of: packed, toByteOffset: place, as: UInt32.self)
     }
     parameterCount += 1
   }

@@ -3,15 +3,15 @@ import CMicroHTTPDRefusals
 import Glibc
 import Platform
 
-// How a request goes through libmicrohttpd: `beginRequest` when its first line is read (the raw target is still
-// there), `handleAccess` when its head is whole, again for each piece of the body, once more when the body is whole,
-// and again after each resume; `noticeCompleted` when the answer is sent or the connection lost.
+// How a request is answered: `begin` when its first line is read (the raw target is still there), `accept` when its
+// head is whole, `run` when its body is, `goOn` after each resume, `complete` when the answer is sent or the
+// connection lost.
 //
 // An answer on the first call closes the connection. That is wanted where the framing cannot be trusted or a body is
 // not going to be read; everything else is answered on a later call.
 
 extension Server {
-  fileprivate func begin(_ connection: OpaquePointer, _ target: UnsafePointer<CChar>)
+  func begin(_ connection: OpaquePointer, _ target: UnsafePointer<CChar>)
     -> UnsafeMutableRawPointer?
   {
     guard let context = mhd_socket_context(connection) else { return nil }
@@ -22,7 +22,7 @@ extension Server {
   }
 
   /// The head is whole.
-  fileprivate func accept(
+  func accept(
     _ request: Request, _ connection: OpaquePointer, method: UnsafePointer<CChar>,
     version: UnsafePointer<CChar>
   ) -> Bool {
@@ -33,19 +33,17 @@ extension Server {
       try request.target.split()
       try route(request, method)
       request.phase = .body
-      let hasBody = request.seen.isChunked || (request.seen.contentLength ?? 0) > 0
-      if hasBody, let refusal = request.refusal { throw refusal }
+      if request.seen.hasBody, let refusal = request.refusal { throw refusal.problem }
       try checkExpectation(request)
       if request.refusal == nil { try request.prepareBody() }
-      let deadline =
-        hasBody ? lot.tick(at: request.startedAt, plusSeconds: limits.bodySeconds) : Link.noDeadline
-      lot.setDeadline(request.link, deadline)
+      if request.seen.hasBody {
+        lot.awaitClient(request.link, until: lot.tick(at: request.startedAt, plusSeconds: limits.bodySeconds))
+      }
       return true
     } catch {
       // A 411 or 415 without a body leaves the framing whole and can wait for the second call.
-      let hasBody = request.seen.isChunked || (request.seen.contentLength ?? 0) > 0
-      if !error.closes, !hasBody {
-        request.refusal = error
+      if !error.closes, !request.seen.hasBody {
+        request.refusal = .init(error)
         request.phase = .body
         return true
       }
@@ -65,8 +63,8 @@ extension Server {
       return
     }
     guard let node = try router.find(&request.target) else {
-      request.refusal = Problem(
-        404, "route_not_found", detail: "look at /openapi.yaml for the paths there are")
+      request.refusal = .init(
+        Problem(404, "route_not_found", detail: "look at /openapi.yaml for the paths there are"))
       return
     }
     if let known, let endpoint = node.endpoint(known) {
@@ -74,8 +72,9 @@ extension Server {
     } else if known == .options {
       request.allow = node.allow
     } else {
-      request.refusal = Problem(
-        405, "method_not_allowed", detail: "use one of \(node.allow)", headers: [("Allow", node.allow)])
+      request.refusal = .init(
+        Problem(
+          405, "method_not_allowed", detail: "use one of \(node.allow)", headers: [("Allow", node.allow)]))
     }
   }
 
@@ -91,11 +90,13 @@ extension Server {
   }
 
   /// The request is whole.
-  fileprivate func run(_ request: Request) -> Bool {
+  func run(_ request: Request) -> Bool {
     request.phase = .running
-    request.link.isReading.store(false, ordering: .relaxed)
+    request.link.isReading.store(false, ordering: .sequentiallyConsistent)
     lot.setDeadline(request.link, Link.noDeadline)
-    if let fault = request.refusal ?? request.intake?.fault { return queue(render(fault, request), request) }
+    if let fault = request.refusal?.problem ?? request.intake?.fault {
+      return queue(render(fault, request), request)
+    }
     if let allow = request.allow { return queue(options(request, allow: allow), request) }
     do {
       return settle(try request.endpoint!.route.handler(request), request)
@@ -105,7 +106,7 @@ extension Server {
   }
 
   /// A parked request was resumed.
-  fileprivate func goOn(_ request: Request) -> Bool {
+  func goOn(_ request: Request) -> Bool {
     guard let waiter = request.waiter, let reason = lot.takeReason(waiter) else { return true }
     guard let resume = request.resume else { return false }
     request.resume = nil
@@ -202,7 +203,7 @@ extension Server {
   }
 
   /// libmicrohttpd refuses a request by itself.
-  fileprivate func refusal(_ connection: OpaquePointer, status: Int) -> OpaquePointer? {
+  func refusal(_ connection: OpaquePointer, status: Int) -> OpaquePointer? {
     let id = RequestID.text(RequestID.next())
     var response = configuration.renderProblem(.refused(status), id)
     decorate(response)
@@ -219,7 +220,7 @@ extension Server {
 
   // MARK: - The end
 
-  fileprivate func complete(_ request: Request) {
+  func complete(_ request: Request) {
     if let waiter = request.waiter {
       let reason = lot.takeReason(waiter)
       lot.end(waiter)
@@ -231,93 +232,10 @@ extension Server {
     }
     let now = lot.now()
     let limits = configuration.limits
-    request.link.isReading.store(true, ordering: .relaxed)
-    lot.setDeadline(request.link, lot.tick(at: now, plusSeconds: limits.idleSeconds + limits.headSeconds))
+    lot.awaitClient(
+      request.link, until: lot.tick(at: now, plusSeconds: limits.idleSeconds + limits.headSeconds))
     if request.status != 0 { log?.note(request, microseconds: (now &- request.startedAt) / 1000) }
     request.connection = nil
     counters.end(status: Int(request.status))
   }
-}
-
-extension Problem {
-  static let unexpected = Problem(
-    500, "internal_error", detail: "this is the server's fault; give the request id to its operator")
-
-  static func refused(_ status: Int) -> Problem {
-    switch status {
-    case 413: Problem(413, "content_too_large", detail: "send a smaller body")
-    case 414: Problem(414, "target_too_long", detail: "send a shorter request target")
-    case 431: Problem(431, "header_fields_too_large", detail: "send fewer or shorter headers")
-    case 505: Problem(505, "version_not_supported", detail: "speak HTTP/1.1")
-    case 500...: Problem(status, "internal_error", detail: "the server is short of memory; try again later")
-    default: Problem(status, "malformed_request", detail: "the request is not well-formed HTTP/1.1")
-    }
-  }
-}
-
-// MARK: - Callbacks
-
-let admitConnection: MHD_AcceptPolicyCallback = { server, _, _ in
-  guard let server else { return .NO }
-  return Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().isStopping ? .NO : .YES
-}
-
-let noticeConnection: MHD_NotifyConnectionCallback = { server, connection, context, event in
-  guard let server, let connection, let context else { return }
-  let me = Unmanaged<Server>.fromOpaque(server).takeUnretainedValue()
-  if event == .CONNECTION_NOTIFY_STARTED {
-    let seconds = me.configuration.limits.headSeconds
-    context.pointee = me.lot.open(socket: mhd_fd(connection), server: me, headSeconds: seconds).toOpaque()
-  } else if let link = context.pointee {
-    context.pointee = nil
-    me.lot.close(Unmanaged.fromOpaque(link))
-  }
-}
-
-let beginRequest:
-  @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? =
-    {
-      server, target, connection in
-      guard let server, let target, let connection else { return nil }
-      return Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().begin(connection, target)
-    }
-
-/// libmicrohttpd decodes nothing: the router does, segment by segment.
-let leaveEscaped:
-  @convention(c) (UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutablePointer<CChar>?) -> Int = {
-    _, _, text in
-    text.map { strlen($0) } ?? 0
-  }
-
-let handleAccess: MHD_AccessHandlerCallback = { _, connection, _, method, version, bytes, count, context in
-  guard let connection, let method, let version, let count, let context = context?.pointee else { return .NO }
-  let request = Unmanaged<Request>.fromOpaque(context).takeUnretainedValue()
-  let server = request.server
-  switch request.phase {
-  case .head: return server.accept(request, connection, method: method, version: version) ? .YES : .NO
-  case .body:
-    guard count.pointee > 0, let bytes else { return server.run(request) ? .YES : .NO }
-    let overrun = server.configuration.limits.overrunBytes
-    let piece = UnsafeRawBufferPointer(start: bytes, count: count.pointee)
-    guard request.intake?.take(piece, overrun: overrun) ?? true else { return .NO }
-    count.pointee = 0
-    return .YES
-  case .parked: return server.goOn(request) ? .YES : .NO
-  case .running, .answered: return .YES
-  }
-}
-
-let noticeCompleted: MHD_RequestCompletedCallback = { server, _, context, _ in
-  guard let server, let context, let pointer = context.pointee else { return }
-  context.pointee = nil
-  let request = Unmanaged<Request>.fromOpaque(pointer)
-  Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().complete(request.takeUnretainedValue())
-  request.release()
-}
-
-let makeRefusal: mhd_refusal_maker = { connection, status in
-  guard let connection else { return nil }
-  guard let context = mhd_socket_context(OpaquePointer(connection)) else { return nil }
-  let server = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue().server
-  return server.refusal(OpaquePointer(connection), status: Int(status)).map { UnsafeMutableRawPointer($0) }
 }

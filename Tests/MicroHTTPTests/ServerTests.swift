@@ -134,4 +134,15 @@ import Testing
     #expect(client.get("/hello", headers: ["x-request-id: abc.DEF-1"])?.header("X-Request-Id") == "abc.DEF-1")
     #expect(client.get("/hello", headers: ["x-request-id: a b"])?.header("X-Request-Id")?.count == 16)
   }
+
+  @Test("headers of nearly 6 KiB are taken, in few lines and in many")
+  func takesLargeHeads() throws {
+    let test = try TestServer()
+    let client = try test.client()
+    let token = "Authorization: Bearer " + String(repeating: "t", count: 5800)
+    #expect(client.get("/hello", headers: [token, "Accept: */*", "User-Agent: test"])?.text == "hello")
+    let many = (0..<24).map { "X-Header-\($0): " + String(repeating: "v", count: 150) }
+    #expect(client.get("/hello", headers: many)?.text == "hello")
+    #expect(client.get("/hello")?.text == "hello")
+  }
 }

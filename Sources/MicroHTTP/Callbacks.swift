@@ -1,0 +1,70 @@
+import CMicroHTTPD
+import CMicroHTTPDRefusals
+import Glibc
+
+// What libmicrohttpd calls, on its worker threads. Each finds its object and hands over.
+
+let admitConnection: MHD_AcceptPolicyCallback = { server, _, _ in
+  guard let server else { return .NO }
+  return Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().isStopping ? .NO : .YES
+}
+
+let noticeConnection: MHD_NotifyConnectionCallback = { server, connection, context, event in
+  guard let server, let connection, let context else { return }
+  let me = Unmanaged<Server>.fromOpaque(server).takeUnretainedValue()
+  if event == .CONNECTION_NOTIFY_STARTED {
+    let seconds = me.configuration.limits.headSeconds
+    context.pointee = me.lot.open(socket: mhd_fd(connection), server: me, headSeconds: seconds).toOpaque()
+  } else if let link = context.pointee {
+    context.pointee = nil
+    me.lot.close(Unmanaged.fromOpaque(link))
+  }
+}
+
+let beginRequest:
+  @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? =
+    {
+      server, target, connection in
+      guard let server, let target, let connection else { return nil }
+      return Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().begin(connection, target)
+    }
+
+/// libmicrohttpd decodes nothing: the router does, segment by segment.
+let leaveEscaped:
+  @convention(c) (UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutablePointer<CChar>?) -> Int = {
+    _, _, text in
+    text.map { strlen($0) } ?? 0
+  }
+
+let handleAccess: MHD_AccessHandlerCallback = { _, connection, _, method, version, bytes, count, context in
+  guard let connection, let method, let version, let count, let context = context?.pointee else { return .NO }
+  let request = Unmanaged<Request>.fromOpaque(context).takeUnretainedValue()
+  let server = request.server
+  switch request.phase {
+  case .head: return server.accept(request, connection, method: method, version: version) ? .YES : .NO
+  case .body:
+    guard count.pointee > 0, let bytes else { return server.run(request) ? .YES : .NO }
+    let overrun = server.configuration.limits.overrunBytes
+    let piece = UnsafeRawBufferPointer(start: bytes, count: count.pointee)
+    guard request.intake?.take(piece, overrun: overrun) ?? true else { return .NO }
+    count.pointee = 0
+    return .YES
+  case .parked: return server.goOn(request) ? .YES : .NO
+  case .running, .answered: return .YES
+  }
+}
+
+let noticeCompleted: MHD_RequestCompletedCallback = { server, _, context, _ in
+  guard let server, let context, let pointer = context.pointee else { return }
+  context.pointee = nil
+  let request = Unmanaged<Request>.fromOpaque(pointer)
+  Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().complete(request.takeUnretainedValue())
+  request.release()
+}
+
+let makeRefusal: mhd_refusal_maker = { connection, status in
+  guard let connection else { return nil }
+  guard let context = mhd_socket_context(OpaquePointer(connection)) else { return nil }
+  let server = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue().server
+  return server.refusal(OpaquePointer(connection), status: Int(status)).map { UnsafeMutableRawPointer($0) }
+}
