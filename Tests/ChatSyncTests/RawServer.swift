@@ -15,6 +15,7 @@ final class RawServer: Sendable {
   let port: Int
   private let listener: Int32
   private let open = Guarded<[Int32]>([])
+  private let threads = Guarded<[Thread]>([])
   let requests = Guarded<[String]>([])
 
   init(_ answer: @escaping @Sendable (String) -> Answer) {
@@ -32,14 +33,16 @@ final class RawServer: Sendable {
     listen(socket, 64)
     listener = socket
     port = Int(UInt16(bigEndian: address.sin_port))
-    _ = Thread("raw-accept") { [self] in
+    let accepting = Thread("raw-accept") { [self] in
       while true {
         let peer = accept(listener, nil, nil)
         guard peer >= 0 else { return }
         open.withLock { $0.append(peer) }
-        _ = Thread("raw-peer") { [self] in serve(peer, answer) }
+        let serving = Thread("raw-peer") { [self] in serve(peer, answer) }
+        threads.withLock { $0.append(serving) }
       }
     }
+    threads.withLock { $0.append(accepting) }
   }
 
   private func serve(_ peer: Int32, _ answer: (String) -> Answer) {
@@ -66,6 +69,8 @@ final class RawServer: Sendable {
     shutdown(listener, Int32(SHUT_RDWR))
     Glibc.close(listener)
     for peer in open.withLock({ $0 }) { shutdown(peer, Int32(SHUT_RDWR)) }
+    while let thread = threads.withLock({ $0.popLast() }) { thread.join() }
+    for peer in open.withLock({ $0 }) { Glibc.close(peer) }
   }
 
   static func ok(_ body: String, headers: String = "") -> Answer {
