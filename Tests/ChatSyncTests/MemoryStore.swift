@@ -31,6 +31,7 @@ final class MemoryStore: SyncStore {
     var missing: Set<Capability> = []
     var links: [Link.State] = []
     var answered: [String: Int] = [:]
+    var refused: [String: Int] = [:]
     var doorbells: [Webhook.Doorbell] = []
     var sources: [ChangeSource] = []
   }
@@ -197,7 +198,14 @@ final class MemoryStore: SyncStore {
     }
   }
   func answered(views: [String], in url: ChannelURL, failure: UpstreamError?) async throws {
-    state.withLock { state in for view in views { state.answered[view, default: 0] += failure == nil ? 1 : 0 }
+    state.withLock { state in
+      for view in views {
+        if failure == nil {
+          state.answered[view, default: 0] += 1
+        } else {
+          state.refused[view, default: 0] += 1
+        }
+      }
     }
   }
   func dueDoorbells() throws -> [Webhook.Doorbell] { state.withLock { $0.doorbells } }

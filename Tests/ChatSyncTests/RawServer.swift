@@ -15,6 +15,7 @@ final class RawServer: Sendable {
   let port: Int
   private let listener: Int32
   private let open = Guarded<[Int32]>([])
+  private let acceptor = Guarded<Thread?>(nil)
   private let threads = Guarded<[Thread]>([])
   let requests = Guarded<[String]>([])
 
@@ -42,7 +43,7 @@ final class RawServer: Sendable {
         threads.withLock { $0.append(serving) }
       }
     }
-    threads.withLock { $0.append(accepting) }
+    acceptor.withLock { $0 = accepting }
   }
 
   private func serve(_ peer: Int32, _ answer: (String) -> Answer) {
@@ -67,9 +68,11 @@ final class RawServer: Sendable {
 
   func close() {
     shutdown(listener, Int32(SHUT_RDWR))
-    Glibc.close(listener)
+    acceptor.withLock { $0 }?.join()
     for peer in open.withLock({ $0 }) { shutdown(peer, Int32(SHUT_RDWR)) }
+    // Only now: a number that is closed while a thread still uses it may name another server's socket.
     while let thread = threads.withLock({ $0.popLast() }) { thread.join() }
+    Glibc.close(listener)
     for peer in open.withLock({ $0 }) { Glibc.close(peer) }
   }
 

@@ -143,6 +143,30 @@ struct WorkerTests {
     await world.worker.stop()
   }
 
+  @Test(
+    "B16: a view opened while the upstream is dark is told so once, and gets its one answer after the comeback"
+  )
+  func openedOffline() async throws {
+    let world = world([30])
+    let url = ChannelURL("c0")
+    try await world.worker.start()
+    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 30) == nil })
+    world.upstream.state.withLock { $0.fault = { _ in .refuse } }
+    #expect(
+      await World.wait { if case .offline = await world.worker.plan.link.state { true } else { false } })
+    await world.worker.open(OpenView(id: "v", isAtNewest: true), in: url, isNew: true)
+    #expect(await World.wait { world.store.state.withLock { $0.refused["v"] == 1 } })
+    let failure = await world.worker.read(
+      Wish(channel: url, window: MessageWindow(.newest, older: 9, newer: 0)))
+    #expect(failure == .unreachable(reason: "the link is offline", mayHaveArrived: false))
+    world.upstream.state.withLock { $0.fault = { _ in .none } }
+    await world.worker.urge()
+    #expect(await World.wait { world.store.state.withLock { $0.answered["v"] == 1 } })
+    #expect(world.store.state.withLock { $0.refused["v"] } == 1)
+    await world.worker.stop()
+  }
+
   @Test("B15: identical reads are one fetch, and a read beyond what is covered brings it")
   func reads() async throws {
     let world = world([500])

@@ -89,6 +89,8 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         start(Transfer(id: id, request: request) { continuation.resume(returning: $0) })
+        // The cancellation may have come before there was anything to cancel.
+        if Task.isCancelled { cancel(id) }
       }
     } onCancel: {
       cancel(id)

@@ -1,4 +1,5 @@
 import ChatModel
+import Platform
 
 /// A stretch of a channel that a client's request found missing (B15).
 package struct Wish: Hashable, Sendable {
@@ -90,14 +91,28 @@ extension SyncWorker {
 
   /// A view was opened, or moved to or from the newest end. A view that is new is owed one answer (B16).
   package func open(_ view: OpenView, in url: ChannelURL, isNew: Bool) {
-    if isNew { unanswered[url, default: []].insert(view.id) }
+    if isNew { unanswered[url, default: [:]][view.id] = false }
     plan.open(view, in: url, now: now)
+    tellOffline(url)
     turn()
+  }
+
+  /// While the link is offline nobody waits in vain: the views are told at once, and answered after the comeback.
+  func tellOffline(_ url: ChannelURL) {
+    guard case .offline(let reason) = plan.link.state else { return }
+    let views = (unanswered[url] ?? [:]).filter { !$0.value }.map(\.key)
+    guard !views.isEmpty else { return }
+    let failure = UpstreamError.unreachable(reason: reason.rawValue, mayHaveArrived: false)
+    Task {
+      do { try await self.answer(views, in: url, failure) } catch {
+        Log.line(.error, "sync_store_failed", ["errand": "answer", "reason": .text("\(error)")])
+      }
+    }
   }
 
   /// A view was disposed of.
   package func close(view id: String, in url: ChannelURL) {
-    unanswered[url]?.remove(id)
+    unanswered[url]?[id] = nil
     if unanswered[url]?.isEmpty ?? false { unanswered[url] = nil }
     plan.close(view: id, in: url)
     turn()

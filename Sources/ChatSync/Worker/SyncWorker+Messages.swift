@@ -9,7 +9,7 @@ extension SyncWorker {
   func check(_ url: ChannelURL) async throws -> Outcome {
     let isRealtime = rung[url]?.isRealtime ?? false
     rung[url]?.isRealtime = false
-    let views = Array(unanswered[url] ?? [])
+    let views = Array((unanswered[url] ?? [:]).keys)
     do {
       guard let line = try store.line(of: url) else { return .channelGone }
       let changes = try await messageChanges(url, line)
@@ -30,10 +30,21 @@ extension SyncWorker {
     }
   }
 
-  private func answer(_ views: [String], in url: ChannelURL, _ failure: UpstreamError?) async throws {
-    guard !views.isEmpty else { return }
-    try await store.answered(views: views, in: url, failure: failure)
-    if failure == nil { unanswered[url]?.subtract(views) }
+  /// Answers the views that are owed it: a failure once, then one success (B16).
+  func answer(_ views: [String], in url: ChannelURL, _ failure: UpstreamError?) async throws {
+    let owed = views.filter { view in
+      guard let wasTold = unanswered[url]?[view] else { return false }
+      return failure == nil || !wasTold
+    }
+    guard !owed.isEmpty else { return }
+    for view in owed { unanswered[url]?[view] = failure == nil ? nil : true }
+    if unanswered[url]?.isEmpty ?? false { unanswered[url] = nil }
+    do {
+      try await store.answered(views: owed, in: url, failure: failure)
+    } catch {
+      for view in owed { unanswered[url, default: [:]][view] = false }
+      throw error
+    }
   }
 
   /// The changelog since the stored place (B31). More than 250 changes, or a refused place, put all coverage in doubt.

@@ -17,8 +17,8 @@ package actor SyncWorker {
   var sweeps: [UserID: Sweep] = [:]
   /// Clients' reads under way: identical wishes share one (B15).
   var reads: [Wish: Task<UpstreamError?, Never>] = [:]
-  /// Views whose first upstream answer is still owed (B16).
-  var unanswered: [ChannelURL: Set<String>] = [:]
+  /// Views whose first upstream answer is still owed, and whether they were told of a failure already (B16).
+  var unanswered: [ChannelURL: [String: Bool]] = [:]
   /// What rang in a channel since its last check, and users a membership change named.
   var rung: [ChannelURL: Rung] = [:]
   private var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
@@ -141,6 +141,7 @@ package actor SyncWorker {
   private func announce() {
     let states = plan.takeAnnouncements()
     guard !states.isEmpty else { return }
+    for url in Array(unanswered.keys) { tellOffline(url) }
     let generation = plan.link.generation
     Task {
       for state in states {
