@@ -165,6 +165,9 @@ struct WorkerTests {
     #expect(await World.wait { world.store.state.withLock { $0.answered["v"] == 1 } })
     #expect(world.store.state.withLock { $0.refused["v"] } == 1)
     await world.worker.stop()
+    #expect(
+      world.store.state.withLock { $0.links } == [.online, .offline(.unreachable), .online],
+      "B3: told in order")
   }
 
   @Test("B15: identical reads are one fetch, and a read beyond what is covered brings it")

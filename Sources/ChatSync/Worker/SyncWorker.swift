@@ -12,6 +12,7 @@ package actor SyncWorker {
   var plan: Plan
   private var tasks: [Job: Task<Void, Never>] = [:]
   private var timer: Task<Void, Never>?
+  private var announcing: Task<Void, Never>?
   private var isStopped = false
   /// The moment and number of each running sweep; a sweep that a restart cuts off begins again.
   var sweeps: [UserID: Sweep] = [:]
@@ -70,6 +71,7 @@ package actor SyncWorker {
     for task in reads.values { task.cancel() }
     for task in running { await task.value }
     for task in Array(reads.values) { _ = await task.value }
+    await announcing?.value
     for waiting in handshakes.values.flatMap({ $0 }) { waiting.resume() }
     handshakes = [:]
   }
@@ -143,7 +145,10 @@ package actor SyncWorker {
     guard !states.isEmpty else { return }
     for url in Array(unanswered.keys) { tellOffline(url) }
     let generation = plan.link.generation
-    Task {
+    let earlier = announcing
+    // One after the other: what is told last must be what is true.
+    announcing = Task {
+      await earlier?.value
       for state in states {
         do { try await store.announce(state, generation: generation) } catch {
           Log.line(.error, "sync_store_failed", ["errand": "announce", "reason": .text("\(error)")])
@@ -207,6 +212,9 @@ package actor SyncWorker {
     plan.remove(user)
     turn()
   }
+
+  /// Whether something of the user waits to be sent: then the user does not go idle (B4).
+  package func unsent(_ isWaiting: Bool, of user: UserID) { plan.users[user]?.hasUnsent = isWaiting }
 
   /// Where the user stands.
   package func standing(_ user: UserID) -> UserStanding? { plan.standing(user) }
