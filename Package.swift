@@ -28,7 +28,10 @@ let package = Package(
     .target(name: "ChatSync", dependencies: ["ChatModel", "ChatCache", "JSON", "CCurl", "Platform"]),
     .target(
       name: "ChatAPI",
-      dependencies: ["ChatModel", "ChatCache", "ChatCollections", "MicroHTTP", "JSON", "CSodium", "Platform"]),
+      dependencies: [
+        "ChatModel", "ChatCache", "ChatCollections", "MicroHTTP", "JSON", "CSodium", "Platform",
+      ],
+      resources: [.embedInCode("Contract")]),
     .target(name: "Origin", dependencies: ["SQLite", "MicroHTTP", "JSON", "CSodium", "CCurl", "Platform"]),
     .executableTarget(
       name: "perch",
@@ -48,6 +51,7 @@ let package = Package(
     .testTarget(name: "ChatSyncTests", dependencies: ["ChatSync", "ChatCache"]),
     .testTarget(name: "ChatAPITests", dependencies: ["ChatAPI", "ChatCache"]),
     .testTarget(name: "OriginTests", dependencies: ["Origin"]),
+    .testTarget(name: "PerchTests", dependencies: ["perch"]),
     .testTarget(name: "ArchitectureTests"),
   ],
   swiftLanguageModes: [.v6],

@@ -1,1 +1,3 @@
-print("perch")
+import Glibc
+
+exit(CommandLineCall(Array(CommandLine.arguments.dropFirst())).run())

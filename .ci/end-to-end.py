@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+"""What the program promises on its command line and while it starts, serves and stops."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+URL = os.environ["TARGET_URL"]
+PERCH = os.environ["TARGET_BINARY"]
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
+
+
+def call(*words, **variables):
+    """Runs perch to its end."""
+    return subprocess.run(
+        [PERCH, *words], env=ENVIRONMENT | variables, capture_output=True, text=True, timeout=20
+    )
+
+
+def get(path, base=URL):
+    """Status, headers and body, whatever the status is."""
+    try:
+        with urllib.request.urlopen(base + path, timeout=10) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read()
+
+
+class Server:
+    """A server of its own for what must end it."""
+
+    def __init__(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.process = subprocess.Popen(
+            [PERCH, "serve", "--listen", "127.0.0.1:0", "--data", self.place.name + "/data"],
+            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )
+        self.first_line = self.process.stdout.readline()
+        self.url = self.first_line.split()[-1]
+
+    def stop(self, with_signal):
+        began = time.monotonic()
+        self.process.send_signal(with_signal)
+        code = self.process.wait(timeout=20)
+        self.process.stdout.close()
+        self.place.cleanup()
+        return code, time.monotonic() - began
+
+
+class CommandLine(unittest.TestCase):
+    def test_version_is_one_line(self):
+        self.assertRegex(call("--version").stdout, r"^perch \d+\.\d+\.\d+\n$")
+
+    def test_help_lists_each_flag_with_its_variable(self):
+        text = call("serve", "--help").stdout
+        for flag, variable in [("--listen", "PERCH_LISTEN"), ("--data", "PERCH_DATA")]:
+            self.assertIn(flag, text)
+            self.assertIn(variable, text)
+
+    def test_an_unknown_command_names_those_there_are(self):
+        result = call("sreve")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("serve", result.stderr)
+
+    def test_an_unknown_flag_names_those_there_are(self):
+        result = call("serve", "--lisen", "x")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--listen", result.stderr)
+
+    def test_a_wrong_value_names_what_is_expected(self):
+        result = call("serve", "--log-level", "loud")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("debug, info, warning, error", result.stderr)
+
+    def test_an_unknown_variable_is_an_error(self):
+        result = call("serve", PERCH_LISTNE="x")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("PERCH_LISTEN", result.stderr)
+
+    def test_a_taken_port_is_a_clear_failure(self):
+        with tempfile.TemporaryDirectory() as place:
+            result = call("serve", "--listen", URL.removeprefix("http://"), "--data", place)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot listen on", result.stderr)
+
+    def test_health_tells_well_from_not_well(self):
+        self.assertEqual(call("health", "--url", URL + "/healthz").returncode, 0)
+        self.assertEqual(call("health", "--url", URL + "/nowhere").returncode, 1)
+        self.assertEqual(call("health", "--url", "http://127.0.0.1:1/healthz").returncode, 1)
+
+
+class Serving(unittest.TestCase):
+    def test_it_is_ready_and_says_what_is_missing(self):
+        status, _, body = get("/readyz")
+        self.assertEqual(status, 200)
+        self.assertEqual(json.loads(body)["reasons"], ["no_upstream"])
+
+    def test_it_serves_the_contract_it_was_built_with(self):
+        with open("openapi.yaml", "rb") as file:
+            self.assertEqual(get("/openapi.yaml")[2], file.read())
+
+    def test_metrics_are_samples_under_their_help(self):
+        text = get("/metrics")[2].decode()
+        self.assertIn("# TYPE perch_http_connections gauge\nperch_http_connections ", text)
+        for line in text.splitlines():
+            self.assertRegex(line, r"^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+=\"[^\"]*\"\})? -?\d+)$")
+
+    def test_an_unknown_path_is_a_problem_with_a_request_id(self):
+        status, headers, body = get("/nowhere")
+        self.assertEqual((status, headers["Content-Type"]), (404, "application/problem+json"))
+        self.assertEqual(json.loads(body)["x_request_id"], headers["X-Request-Id"])
+
+
+class Stopping(unittest.TestCase):
+    def test_the_first_line_is_where_it_listens(self):
+        server = Server()
+        self.assertRegex(server.first_line, r"^listening on http://127\.0\.0\.1:\d+\n$")
+        self.assertEqual(server.stop(signal.SIGTERM)[0], 0)
+
+    def test_both_signals_end_it_at_once_and_well(self):
+        for which in (signal.SIGTERM, signal.SIGINT):
+            code, seconds = Server().stop(which)
+            self.assertEqual(code, 0)
+            self.assertLess(seconds, 5)
+
+    def test_idle_connections_do_not_hold_it_up(self):
+        server = Server()
+        host, port = server.url.removeprefix("http://").split(":")
+        idle = [socket.create_connection((host, int(port))) for _ in range(20)]
+        for connection in idle:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n")
+            connection.recv(65536)
+        code, seconds = server.stop(signal.SIGTERM)
+        self.assertEqual(code, 0)
+        self.assertLess(seconds, 5)
+        for connection in idle:
+            connection.close()
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=0).result
+    if not result.wasSuccessful():
+        raise SystemExit(1)
+    print(f"end to end: Test run with {result.testsRun} tests passed")

@@ -1,0 +1,28 @@
+# Every command a person needs; each is also what the checks run.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run test bench check fmt sanitize torture
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+run: ## build and start Perch on 127.0.0.1:8080
+	@.ci/start
+
+test: ## everything: lint, unit, architecture, contract, end to end
+	@.ci/test
+
+check: ## the quick part: lint and architecture
+	@.ci/test lint architecture
+
+bench: ## measure against C twins and nchan; PEERS=none leaves those out
+	@.ci/bench $(ROW)
+
+sanitize: ## the tests under the address and the thread sanitizer
+	@.ci/sanitize
+
+torture: ## the long runs of what `test` does briefly
+	@.ci/torture
+
+fmt: ## format the sources in place
+	@source .ci/environment && swift format --in-place --parallel --recursive Sources Tests Package.swift

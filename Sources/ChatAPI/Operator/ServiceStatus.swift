@@ -1,0 +1,33 @@
+import Platform
+
+/// How the service is, as readiness tells it.
+package final class ServiceStatus: Sendable {
+  /// Where its life stands.
+  package enum Phase: String, Sendable {
+    case starting, ready, stopping
+  }
+
+  /// What readiness answers.
+  package struct Report: Sendable, Equatable {
+    /// Where its life stands.
+    package var phase = Phase.starting
+    /// What is not as it should be although the service answers, as stable words such as `no_upstream`.
+    package var reasons: [String] = []
+  }
+
+  private let state = Guarded(Report())
+
+  /// A service that starts.
+  package init() {}
+
+  /// The service answers from now on; `reasons` say what is missing all the same.
+  package func becomeReady(reasons: [String]) {
+    state.withLock { $0 = Report(phase: .ready, reasons: reasons) }
+  }
+
+  /// The service ends; from now on it is not ready, whatever else is told.
+  package func beginStopping() { state.withLock { $0.phase = .stopping } }
+
+  /// How it is now.
+  package var report: Report { state.withLock { $0 } }
+}

@@ -1,0 +1,20 @@
+extension Command {
+  /// `perch serve`
+  static let serve = Command(
+    name: "serve", summary: "the service",
+    settings: [
+      Setting(
+        "data", .path, default: "data", "the directory of the cache and the secrets; made when missing"),
+      Setting("listen", .address, default: "127.0.0.1:8080", "where to listen; port 0 picks a free one"),
+      Setting("workers", .number(1...64), default: "2", "threads that read requests and answer"),
+      Setting("max-connections", .number(16...1_000_000), default: "24000", "connections at once"),
+      Setting("cors-origins", .list, default: "", "origins whose scripts may read answers; * for all"),
+      Setting("tls-certificate", .path, default: "", "PEM file of a certificate chain; turns TLS on"),
+      Setting("tls-key", .path, default: "", "PEM file of the certificate's key"),
+      Setting("access-log", .choice(["on", "off"]), default: "on", "a line of JSON on stderr per request"),
+      Setting(
+        "log-level", .choice(["debug", "info", "warning", "error"]), default: "info", "what is logged"),
+      Setting("stop-within", .duration, default: "10s", "how long running requests may go on at the end"),
+    ]
+  ) { values in try Service(values).run() }
+}

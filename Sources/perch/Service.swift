@@ -1,0 +1,69 @@
+import ChatAPI
+import Glibc
+import MicroHTTP
+import Platform
+
+/// `perch serve`, composed: the one place that knows every part of the service.
+///
+/// Order matters at both ends. Signals are blocked before any thread starts, so that only `Signals.wait` gets them.
+/// Stopping turns readiness to 503 first, then answers what is parked and lets running requests end, within a bound.
+struct Service {
+  private let values: SettingValues
+  private let status = ServiceStatus()
+
+  /// A service with these settings.
+  init(_ values: SettingValues) throws {
+    self.values = values
+    let hasCertificate = !values.text("tls-certificate").isEmpty
+    guard hasCertificate == !values.text("tls-key").isEmpty else {
+      throw SettingError(description: "--tls-certificate and --tls-key come together")
+    }
+  }
+
+  /// Serves until a signal says to stop; the exit code.
+  func run() throws -> Int32 {
+    if let level = Log.Level(rawValue: values.text("log-level")) { Log.setLevel(level) }
+    Signals.block()
+    try DataDirectory.prepare(values.text("data"))
+    let server: Server
+    do {
+      server = try Server(configuration())
+      try server.start(routes(server))
+    } catch let error as ServerError {
+      throw CommandFailure(description: error.detail)
+    }
+    status.becomeReady(reasons: ["no_upstream"])
+    let scheme = values.text("tls-key").isEmpty ? "http" : "https"
+    let bound = ListenAddress(host: values.address("listen").host, port: server.port)
+    CommandLineCall.write("listening on \(scheme)://\(bound.description)\n", to: STDOUT_FILENO)
+
+    let signal = Signals.wait()
+    Log.line(.info, "stopping", ["signal": .number(Int64(signal))])
+    status.beginStopping()
+    server.shutDown(withinSeconds: Double(values.number("stop-within")) / 1000)
+    Log.line(.info, "stopped")
+    return 0
+  }
+
+  private func configuration() -> Configuration {
+    var configuration = Configuration(listen: values.address("listen"))
+    configuration.workers = values.number("workers")
+    configuration.limits.connections = values.number("max-connections")
+    configuration.crossOrigin.origins = values.list("cors-origins")
+    configuration.uploadDirectory = values.text("data")
+    configuration.accessLog = values.text("access-log") == "on" ? STDERR_FILENO : nil
+    if !values.text("tls-key").isEmpty {
+      configuration.tls = CertificateFiles(
+        certificate: values.text("tls-certificate"), key: values.text("tls-key"))
+    }
+    return configuration
+  }
+
+  private func routes(_ server: Server) -> [Route] {
+    let metrics: [Metrics.Source] = [
+      { [unowned server] text in ServerMetrics.write(server, to: &text) },
+      { text in ProcessMetrics.write(to: &text) },
+    ]
+    return Routes.all(RouteParts(status: status, metrics: Metrics(metrics)))
+  }
+}

@@ -1,0 +1,75 @@
+import MicroHTTP
+
+/// The kinds of values that settings have, and how each is read.
+enum SettingKind: Sendable {
+  case text
+  case path
+  /// Text that is kept out of logs and can come from a file.
+  case secret
+  /// `host:port`
+  case address
+  /// Milliseconds, written `500ms`, `2s`, `5m`, `24h` or `0`.
+  case duration
+  /// Bytes, written `512`, `64KB`, `256MB`, `1GB`; powers of 1024.
+  case size
+  case number(ClosedRange<Int>)
+  case choice([String])
+  /// Values with commas between them.
+  case list
+
+  /// What the help shows for the value.
+  var placeholder: String {
+    switch self {
+    case .text: "TEXT"
+    case .path: "PATH"
+    case .secret: "SECRET"
+    case .address: "HOST:PORT"
+    case .duration: "DURATION"
+    case .size: "SIZE"
+    case .number: "N"
+    case .choice(let choices): choices.joined(separator: "|")
+    case .list: "A,B,…"
+    }
+  }
+
+  /// Reads a value; the failure says what is expected.
+  func read(_ text: String) -> Result<SettingValue, SettingError> {
+    switch self {
+    case .text, .path, .secret: .success(.text(text))
+    case .list: .success(.list(text.split(separator: ",").map(String.init)))
+    case .address:
+      ListenAddress(text).map { .success(.address($0)) } ?? expected("host:port, such as 127.0.0.1:8080")
+    case .duration:
+      SettingKind.scaled(text, SettingKind.durations).map { .success(.number($0)) }
+        ?? expected("a duration such as 500ms, 2s, 5m or 24h")
+    case .size:
+      SettingKind.scaled(text, SettingKind.sizes).map { .success(.number($0)) }
+        ?? expected("a size such as 64KB, 256MB or 1GB")
+    case .number(let range):
+      Int(text).flatMap { range.contains($0) ? .success(.number($0)) : nil }
+        ?? expected("a number from \(range.lowerBound) to \(range.upperBound)")
+    case .choice(let choices):
+      choices.contains(text)
+        ? .success(.text(text)) : expected("one of \(choices.joined(separator: ", "))")
+    }
+  }
+
+  private func expected(_ what: String) -> Result<SettingValue, SettingError> {
+    .failure(SettingError(description: what))
+  }
+
+  private static let durations = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)]
+  private static let sizes = [("KB", 1024), ("MB", 1 << 20), ("GB", 1 << 30), ("", 1)]
+
+  private static func scaled(_ text: String, _ units: [(suffix: String, factor: Int)]) -> Int? {
+    if text == "0" { return 0 }
+    for (suffix, factor) in units where text.hasSuffix(suffix) {
+      let digits = text.dropLast(suffix.count)
+      guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }), let count = Int(digits)
+      else { continue }
+      let (product, isTooLarge) = count.multipliedReportingOverflow(by: factor)
+      return isTooLarge ? nil : product
+    }
+    return nil
+  }
+}

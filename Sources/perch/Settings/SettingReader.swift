@@ -1,0 +1,97 @@
+import Glibc
+
+/// Turns words and environment into values, by a command's table.
+///
+/// A flag wins over its variable; for a secret, a file named by flag comes after the flag and before the variables.
+/// Whatever is not in the table is an error that names what is: unknown flags, and variables that begin with `PERCH_`
+/// but belong to no command.
+struct SettingReader {
+  private let settings: [Setting]
+  private let commandName: String
+
+  init(command: Command) {
+    settings = command.settings
+    commandName = command.name
+  }
+
+  /// The values of all settings.
+  func read(_ words: [String], environment: [String: String]) throws -> SettingValues {
+    let given = try flags(words)
+    try checkVariables(environment)
+    var values: [String: SettingValue] = [:]
+    for setting in settings {
+      values[setting.name] = try value(of: setting, given, environment)
+    }
+    return SettingValues(values)
+  }
+
+  private func flags(_ words: [String]) throws -> [String: String] {
+    var given: [String: String] = [:]
+    var rest = words[...]
+    while let word = rest.popFirst() {
+      guard word.hasPrefix("--") else {
+        throw SettingError(description: "\(word) is not a flag; `perch \(commandName) --help` lists them")
+      }
+      let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let name = String(parts[0])
+      guard settings.contains(where: { $0.name == name || ($0.isSecret && $0.name + "-file" == name) }) else {
+        let choices = settings.map { "--" + $0.name }.joined(separator: " ")
+        throw SettingError(description: "unknown flag --\(name); there are: \(choices)")
+      }
+      guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
+        throw SettingError(description: "--\(name) needs a value")
+      }
+      guard given.updateValue(value, forKey: name) == nil else {
+        throw SettingError(description: "--\(name) is given twice")
+      }
+    }
+    return given
+  }
+
+  private func checkVariables(_ environment: [String: String]) throws {
+    let known = Set(
+      Command.all.flatMap(\.settings).flatMap {
+        $0.isSecret ? [$0.variable, $0.variable + "_FILE"] : [$0.variable]
+      })
+    let unknown = environment.keys.filter { $0.hasPrefix("PERCH_") && !known.contains($0) }.sorted()
+    guard let first = unknown.first else { return }
+    throw SettingError(
+      description: "unknown variable \(first); there are: \(known.sorted().joined(separator: " "))")
+  }
+
+  private func value(
+    of setting: Setting, _ given: [String: String], _ environment: [String: String]
+  ) throws -> SettingValue {
+    var source = "--" + setting.name
+    var text = given[setting.name]
+    if text == nil, setting.isSecret, let path = given[setting.name + "-file"] {
+      text = try SettingReader.contents(path)
+    }
+    if text == nil, let value = environment[setting.variable] { (text, source) = (value, setting.variable) }
+    if text == nil, setting.isSecret, let path = environment[setting.variable + "_FILE"] {
+      text = try SettingReader.contents(path)
+    }
+    guard let text = text ?? setting.fallback else {
+      throw SettingError(description: "--\(setting.name) (or \(setting.variable)) is needed: \(setting.help)")
+    }
+    switch setting.kind.read(text) {
+    case .success(let value): return value
+    case .failure(let expected):
+      let shown = setting.isSecret ? "this" : text
+      throw SettingError(description: "\(source): \(shown) is not \(expected.description)")
+    }
+  }
+
+  /// The text of a secret's file without the line end that editors add.
+  private static func contents(_ path: String) throws -> String {
+    guard let file = fopen(path, "re") else {
+      throw SettingError(description: "cannot read \(path): \(String(cString: strerror(errno)))")
+    }
+    defer { fclose(file) }
+    var room = [UInt8](repeating: 0, count: 65_536)
+    let count = fread(&room, 1, room.count, file)
+    var text = room[..<count]
+    while let last = text.last, last == 10 || last == 13 { text.removeLast() }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

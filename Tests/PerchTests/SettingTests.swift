@@ -1,0 +1,90 @@
+import Glibc
+import MicroHTTP
+import Testing
+
+@testable import perch
+
+@Suite struct SettingTests {
+  private func read(_ words: [String], _ environment: [String: String] = [:]) throws -> SettingValues {
+    try SettingReader(command: .serve).read(words, environment: environment)
+  }
+
+  private func refusal(_ words: [String], _ environment: [String: String] = [:]) -> String {
+    #expect(throws: SettingError.self) { try read(words, environment) }?.description ?? ""
+  }
+
+  @Test("a flag wins over its variable, and the variable over the default")
+  func precedence() throws {
+    #expect(try read([]).number("workers") == 2)
+    #expect(try read([], ["PERCH_WORKERS": "3"]).number("workers") == 3)
+    #expect(try read(["--workers", "4"], ["PERCH_WORKERS": "3"]).number("workers") == 4)
+    #expect(try read(["--workers=5"]).number("workers") == 5)
+  }
+
+  @Test("unknown flags and variables are refused with the ones there are")
+  func unknown() {
+    #expect(refusal(["--lisen", "x"]).contains("--listen"))
+    #expect(refusal(["listen"]).contains("--help"))
+    #expect(refusal([], ["PERCH_LISEN": "x"]).contains("PERCH_LISTEN"))
+    #expect(refusal(["--listen"]).contains("needs a value"))
+    #expect(refusal(["--workers", "1", "--workers", "2"]).contains("twice"))
+  }
+
+  @Test("values of the wrong kind are refused with what is expected")
+  func kinds() {
+    #expect(refusal(["--workers", "0"]).contains("from 1 to 64"))
+    #expect(refusal(["--listen", "nowhere"]).contains("host:port"))
+    #expect(refusal(["--log-level", "loud"]).contains("debug, info, warning, error"))
+    #expect(refusal(["--stop-within", "10"]).contains("500ms"))
+  }
+
+  @Test(
+    "durations are milliseconds, whatever their unit",
+    arguments: [("0", 0), ("500ms", 500), ("2s", 2000), ("5m", 300_000), ("24h", 86_400_000)])
+  func durations(text: String, milliseconds: Int) throws {
+    #expect(try read(["--stop-within", text]).number("stop-within") == milliseconds)
+  }
+
+  @Test(
+    "sizes are bytes in powers of 1024", arguments: [("512", 512), ("64KB", 65_536), ("256MB", 268_435_456)])
+  func sizes(text: String, bytes: Int) throws {
+    #expect(try SettingKind.size.read(text).get() == .number(bytes))
+  }
+
+  @Test(
+    "numbers that are none are refused",
+    arguments: ["", "MB", "-1s", "1.5s", "9999999999999999999s", "99999999999999999h", "2 s"])
+  func notScaled(text: String) {
+    #expect(throws: SettingError.self) { try SettingKind.duration.read(text).get() }
+    #expect(throws: SettingError.self) { try SettingKind.size.read(text).get() }
+  }
+
+  @Test("a secret comes from a file, without the file's line end, and is not shown when refused")
+  func secrets() throws {
+    let command = Command(
+      name: "test", summary: "", settings: [Setting("token", .secret, default: nil, "the token")]
+    ) { _ in 0 }
+    let path = "/tmp/perch-setting-test-\(getpid())"
+    let file = try #require(fopen(path, "w"))
+    fputs("s3cret\n", file)
+    fclose(file)
+    defer { unlink(path) }
+    let reader = SettingReader(command: command)
+    #expect(try reader.read(["--token-file", path], environment: [:]).text("token") == "s3cret")
+    #expect(try reader.read(["--token", "t"], environment: [:]).text("token") == "t")
+    #expect(throws: SettingError.self) { try reader.read([], environment: [:]) }
+    #expect(throws: SettingError.self) { try reader.read(["--token-file", "/nowhere"], environment: [:]) }
+  }
+
+  @Test("every default is a value of its own kind, and every variable follows its flag")
+  func tables() throws {
+    for command in Command.all {
+      for setting in command.settings {
+        if let fallback = setting.fallback { _ = try setting.kind.read(fallback).get() }
+        #expect(!setting.help.isEmpty && setting.name == setting.name.lowercased())
+      }
+      #expect(Set(command.settings.map(\.name)).count == command.settings.count)
+    }
+    #expect(Setting("upstream-token", .secret, default: "", "").variable == "PERCH_UPSTREAM_TOKEN")
+  }
+}
