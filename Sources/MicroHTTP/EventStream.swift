@@ -83,13 +83,13 @@ package struct EventStream {
 
     /// Asks for the next batch, or notes why there is none. False ends the stream.
     private func fill(_ server: Server) -> Bool {
-      switch server.lot.takeReason(stream.waiter) {
+      switch stream.waiter.takeReason() {
       case .shutdown, .hungUp: return false
       case .deadline: batch.append(":\n\n")
       case .woken, nil: break
       }
       if server.isStopping { return false }
-      server.lot.clear(stream.waiter)
+      stream.waiter.clear()
       do {
         while batch.count < server.configuration.limits.streamBatchBytes {
           switch try stream.produce(&batch) {

@@ -5,9 +5,8 @@ import Synchronization
 
 /// All connections of a server, the deadline wheel over them, and the suspended ones among them.
 ///
-/// One lock guards the states of all waiters. Parking suspends the connection and publishes that under the lock;
-/// waking resumes it under the same lock; so a wake finds a waiter either not yet parked, and leaves a note, or
-/// parked, and resumes it, and never falls between. Exactly one of wake, deadline, hang-up and shutdown resumes.
+/// Parking suspends the connection and publishes that under one lock; waking resumes it under the same lock; so a wake
+/// finds a waiter either not yet parked, and leaves a note, or parked, and resumes it, and never falls between. Exactly one of wake, deadline, hang-up and shutdown resumes.
 ///
 /// The wheel has a slot per tick. A worker that sets a later deadline only stores it: the wheel visits the link at the
 /// old time, sees the new one and moves it on. Only an earlier deadline takes the lock. Both sides store their own
@@ -187,13 +186,10 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     let deadline = milliseconds.map { milliseconds in
       tick(at: now() + UInt64(max(0, milliseconds)) * 1_000_000 + ParkingLot.tickNanoseconds - 1)
     }
+    if waiter.clear() { return .woken }
     return state.read { state in
-      if case .early = waiter.state {
-        waiter.state = .idle
-        return .woken
-      }
       if state.isStopping { return .shutdown }
-      waiter.state = .parked(connection: connection, link: link)
+      waiter.place = (connection, link)
       link.parked = waiter
       state.parked += 1
       link.deadline.store(deadline ?? Link.noDeadline, ordering: .sequentiallyConsistent)
@@ -201,6 +197,10 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
         reschedule(link, &state)
       }
       MHD_suspend_connection(connection)
+      let before = waiter.state.compareExchange(
+        expected: .idle, desired: .parked, ordering: .acquiringAndReleasing)
+      // A wake that came first left its note; the connection goes on like any that was woken.
+      if !before.exchanged { resume(waiter, .woken, &state) }
       watch.arm(link)
       return nil
     }
@@ -208,40 +208,18 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
 
   func wake(_ waiter: Waiter) {
     state.read { state in
-      switch waiter.state {
-      case .idle: waiter.state = .early
-      case .parked: resume(waiter, .woken, &state)
-      case .early, .resumed, .ended: break
-      }
+      if waiter.state.load(ordering: .relaxed) == .parked { resume(waiter, .woken, &state) }
     }
   }
 
   private func resume(_ waiter: Waiter, _ reason: Wake, _ state: inout State) {
-    guard case .parked(let connection, let link) = waiter.state else { return }
-    waiter.state = .resumed(reason)
+    guard let (connection, link) = waiter.place else { return }
+    waiter.place = nil
     link.parked = nil
     link.deadline.store(Link.noDeadline, ordering: .sequentiallyConsistent)
     state.parked -= 1
+    waiter.state.store(reason.resumed, ordering: .releasing)
     MHD_resume_connection(connection)
-  }
-
-  /// Why the waiter was resumed, once; nil if it is still suspended or never was.
-  func takeReason(_ waiter: Waiter) -> Wake? {
-    state.read { _ in
-      guard case .resumed(let reason) = waiter.state else { return nil }
-      waiter.state = .idle
-      return reason
-    }
-  }
-
-  /// Forgets an early wake, before a look that will see what it told of.
-  func clear(_ waiter: Waiter) {
-    state.read { _ in if case .early = waiter.state { waiter.state = .idle } }
-  }
-
-  /// The request is over: later wakes do nothing.
-  func end(_ waiter: Waiter) {
-    state.read { _ in waiter.state = .ended }
   }
 
   // MARK: - Hang-ups and the end

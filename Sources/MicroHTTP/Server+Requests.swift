@@ -107,7 +107,7 @@ extension Server {
 
   /// A parked request was resumed.
   func goOn(_ request: Request) -> Bool {
-    guard let waiter = request.waiter, let reason = lot.takeReason(waiter) else { return true }
+    guard let waiter = request.waiter, let reason = waiter.takeReason() else { return true }
     guard let resume = request.resume else { return false }
     request.resume = nil
     request.phase = .running
@@ -222,8 +222,8 @@ extension Server {
 
   func complete(_ request: Request) {
     if let waiter = request.waiter {
-      let reason = lot.takeReason(waiter)
-      lot.end(waiter)
+      let reason = waiter.takeReason()
+      waiter.end()
       if let resume = request.resume {
         request.resume = nil
         // The client is gone, so nobody reads what comes of it, an error included.

@@ -31,12 +31,12 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   package func start(_ routes: [Route]) throws(ServerError) {
     precondition(daemon == nil, "a server starts once")
     router = Router(routes)
+    let texts = try certificateTexts()
+    defer { for text in texts { free(text) } }
     let (socket, port) = try configuration.listen.open(backlog: configuration.limits.backlog)
     self.port = port
     signal(SIGPIPE, SIG_IGN)
     mhd_set_refusal_maker(makeRefusal)
-    let texts = try certificateTexts()
-    defer { for text in texts { free(text) } }
     daemon = startDaemon(socket, texts)
     guard daemon != nil else {
       close(socket)

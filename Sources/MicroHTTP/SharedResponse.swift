@@ -9,13 +9,13 @@ import Synchronization
 /// nothing but the sending. Each answer still carries its own `X-Request-Id`: the worker writes it over the last one
 /// right before it queues, and the library copies the head out before that worker does anything else. Requests that
 /// need other headers (an id of the client's, an allowed origin) get an object of their own over the same body.
-package final class SharedResponse: @unchecked Sendable {  // because `perWorker` is guarded
+package final class SharedResponse: @unchecked Sendable {  // because each worker touches its own slot only
   /// The HTTP status.
   package let status: Int
   private let type: StaticString
   private let headers: [(name: StaticString, value: String)]
   private let body: Body
-  private let perWorker: Guarded<[OpaquePointer?]>
+  private let perWorker: UnsafeMutablePointer<OpaquePointer?>
   private static let mostWorkers = 64
 
   /// The bytes, which live until the last answer over them is sent.
@@ -36,11 +36,15 @@ package final class SharedResponse: @unchecked Sendable {  // because `perWorker
     self.type = type
     self.headers = headers
     self.body = Body(body)
-    perWorker = Guarded(Array(repeating: nil, count: SharedResponse.mostWorkers))
+    perWorker = .allocate(capacity: SharedResponse.mostWorkers)
+    perWorker.initialize(repeating: nil, count: SharedResponse.mostWorkers)
   }
 
   deinit {
-    perWorker.withLock { for case let handle? in $0 { MHD_destroy_response(handle) } }
+    for worker in 0..<SharedResponse.mostWorkers {
+      if let handle = perWorker[worker] { MHD_destroy_response(handle) }
+    }
+    perWorker.deallocate()
   }
 
   /// The answer for one request; hand it to `.respond`.
@@ -63,14 +67,13 @@ package final class SharedResponse: @unchecked Sendable {  // because `perWorker
   func stamped(id: UInt64, decorate: (borrowing Response) -> Void) -> OpaquePointer? {
     let worker = WorkerNumber.current
     guard worker < SharedResponse.mostWorkers else { return nil }
-    let handle = perWorker.withLock { handles -> OpaquePointer? in
-      if let handle = handles[worker] { return handle }
+    if perWorker[worker] == nil {
       var response = makeResponse()
       decorate(response)
       response.add("X-Request-Id", "0000000000000000")
-      handles[worker] = response.disown()
-      return handles[worker]
+      perWorker[worker] = response.disown()
     }
+    let handle = perWorker[worker]
     guard let handle, let place = MHD_get_response_header(handle, ("X-Request-Id" as StaticString).cString)
     else { return nil }
     RequestID.write(id, to: UnsafeMutablePointer(mutating: place))

@@ -30,6 +30,9 @@ enum Alone {
     return status == 0
   }
 
+  /// Whether a sanitizer runs along, which keeps memory of its own.
+  static var isSanitized: Bool { dlsym(nil, "__tsan_init") != nil || dlsym(nil, "__asan_init") != nil }
+
   /// Open descriptors of this process.
   static var descriptors: Int {
     guard let directory = opendir("/proc/self/fd") else { return -1 }

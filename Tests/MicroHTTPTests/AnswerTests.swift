@@ -93,4 +93,37 @@ import Testing
     let second = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: test.server.port)))
     #expect(throws: ServerError.self) { try second.start([]) }
   }
+
+  @Test("a certificate and its key make it speak TLS, and a missing file says so")
+  func speaksTLS() throws {
+    var template = Array("/tmp/perch-http-tls-XXXXXX".utf8CString)
+    mkdtemp(&template)
+    let directory = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    let (key, certificate) = (directory + "/key.pem", directory + "/certificate.pem")
+    _ = output(
+      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost "
+        + "-keyout \(key) -out \(certificate) 2>&1")
+    let test = try TestServer { $0.tls = CertificateFiles(certificate: certificate, key: key) }
+    let port = test.server.port
+    #expect(
+      output(
+        "curl -s --cacert \(certificate) --resolve localhost:\(port):127.0.0.1 https://localhost:\(port)/hello"
+      ) == "hello")
+    #expect(
+      output("curl -sk -o /dev/null -w '%{http_code}' -H 'Content-Length: x' https://127.0.0.1:\(port)/hello")
+        == "400")
+    var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0))
+    configuration.tls = CertificateFiles(certificate: directory + "/none.pem", key: key)
+    let other = try Server(configuration)
+    #expect(throws: ServerError.self) { try other.start([]) }
+    for file in [key, certificate] { unlink(file) }
+    rmdir(directory)
+  }
+
+  private func output(_ command: String) -> String {
+    guard let pipe = popen(command, "r") else { return "" }
+    defer { pclose(pipe) }
+    var room = [UInt8](repeating: 0, count: 4096)
+    return String(decoding: room[..<fread(&room, 1, 4096, pipe)], as: UTF8.self)
+  }
 }

@@ -45,4 +45,13 @@ import Testing
     #expect(client.readChunk() ?? [] == [])
     #expect(test.board.state.withLock { $0.streamsEnded } == 2)
   }
+
+  @Test("a reader that does not take what it was sent is cut off")
+  func cutsSlowReaders() throws {
+    let test = try TestServer { $0.limits.streamStallSeconds = 1 }
+    let client = try test.client()
+    client.send("GET /flood HTTP/1.1\r\nHost: test\r\n\r\n")
+    #expect(TestServer.until { test.board.state.withLock { $0.streamsEnded } == 1 })
+    #expect(TestServer.until { test.server.counts.connections == 0 })
+  }
 }

@@ -132,7 +132,9 @@ import Testing
         for client in clients { #expect(client.read()?.text == "woken \(round)") }
         if round == 1 {
           for client in clients { client.send("GET /wait HTTP/1.1\r\nHost: test\r\n\r\n") }
-          try #require(TestServer.until { test.server.counts.parked == count })
+          try #require(
+            TestServer.until { test.server.counts.parked == count },
+            "\(test.server.counts), \(test.server.counters.running) running")
         }
       }
       for client in clients { client.send("GET /wait HTTP/1.1\r\nHost: test\r\n\r\n") }

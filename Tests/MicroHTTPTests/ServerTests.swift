@@ -145,4 +145,13 @@ import Testing
     #expect(client.get("/hello", headers: many)?.text == "hello")
     #expect(client.get("/hello")?.text == "hello")
   }
+
+  @Test("HTTP/1.0 is answered and its connection closed")
+  func speaksOldHTTP() throws {
+    let test = try TestServer()
+    let client = try test.client()
+    client.send("GET /hello HTTP/1.0\r\n\r\n")
+    #expect(client.read()?.text == "hello")
+    #expect(client.isClosed)
+  }
 }

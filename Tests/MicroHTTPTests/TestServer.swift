@@ -116,7 +116,7 @@ final class TestServer: Sendable {
         return .park(Parking(waiter, milliseconds: nil) { .respond(.text("\($0)")) })
       },
       Route(.get, "/events", operation: "events") { request in .respond(stream(board, request)) },
-    ] + [shared(), slow()]
+    ] + [shared(), slow(), flood(board)]
   }
 
   private static func shared() -> Route {
@@ -130,6 +130,18 @@ final class TestServer: Sendable {
     Route(.get, "/slow", operation: "slow") { _ in
       usleep(300_000)
       return .respond(.text("slow"))
+    }
+  }
+
+  private static func flood(_ board: Board) -> Route {
+    Route(.get, "/flood", operation: "flood") { request in
+      let stream = EventStream(request.makeWaiter()) { batch in
+        for _ in 0..<1000 { batch.append("data: 0123456789012345678901234567890123456789\n\n") }
+        return .more
+      } ended: {
+        board.state.withLock { $0.streamsEnded += 1 }
+      }
+      return .respond(.events(stream))
     }
   }
 
