@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-
 #include <unistd.h>
 
 static _Thread_local int full_queue = -1;

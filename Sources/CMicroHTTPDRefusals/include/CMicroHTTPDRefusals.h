@@ -1,6 +1,8 @@
 #pragma once
 
-/* libmicrohttpd answers what it refuses by itself (400, 413, 414, 431, 505) with pages of HTML and has no option
+/* Faults of libmicrohttpd 0.9.75 mended from outside. full_batch.c has the other one.
+ *
+ * It answers what it refuses by itself (400, 413, 414, 431, 505) with pages of HTML and has no option
  * for other bodies. It queues them by calling MHD_queue_response through the dynamic linker, as anybody would. This
  * target defines that symbol: a call that arrives here is the library's own, and its response is replaced by one
  * that the maker builds. Perch's own responses are queued with mhd_queue, which calls the library directly. */
