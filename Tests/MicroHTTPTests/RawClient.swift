@@ -93,7 +93,7 @@ final class RawClient {
   }
 
   /// Whether the server closes the connection without another byte.
-  var isClosed: Bool { pending.isEmpty && !fill() && errno != EAGAIN }
+  var isClosed: Bool { pending.isEmpty && !fill() && !isTimedOut }
 
   /// The next answer; nil when the connection closes before it is whole.
   func read(head: Bool = false) -> Answer? {
