@@ -1,1 +1,43 @@
 import Testing
+
+/// The whole repository against the house's rules. Each check is tried on bad examples in CheckTests.
+@Suite struct ArchitectureTests {
+  private func expectNone(_ findings: [Finding], _ location: SourceLocation = #_sourceLocation) {
+    for finding in findings { Issue.record("\(finding)", sourceLocation: location) }
+  }
+
+  @Test("targets import each other only along the arrows of docs/architecture.md")
+  func arrows() {
+    let arrows = Arrows(document: Repository.text("docs/architecture.md"))
+    #expect(arrows.targets.isSuperset(of: ["ChatModel", "ChatCache", "MicroHTTP", "perch"]))
+    expectNone(Repository.sources.flatMap(arrows.check))
+  }
+
+  @Test("files, functions and lines keep to their sizes")
+  func sizes() {
+    expectNone((Repository.sources + Repository.tests).flatMap(Sizes.check))
+    let lengths = Repository.sources.map(\.lines.count).sorted()
+    let median = lengths[lengths.count / 2]
+    print("source files: \(lengths.count), median \(median) lines (aim: \(Sizes.medianLines))")
+  }
+
+  @Test("no word that hides a meaning, and a reason beside what needs one")
+  func words() { expectNone(Repository.sources.flatMap(Words.check)) }
+
+  @Test("every symbol that crosses targets has a doc comment")
+  func docComments() { expectNone(Repository.sources.flatMap(DocComments.check)) }
+
+  @Test("the routes and the contract have the same operations on the same paths")
+  func operations() {
+    let contract = Operations.contract(Repository.text("openapi.yaml"))
+    let routes = Repository.sources.filter { $0.target == "ChatAPI" }.map(Operations.routes)
+      .reduce(into: [:]) { $0.merge($1) { first, _ in first } }
+    #expect(contract.count >= 4 && routes.count >= 4)
+    for (operation, place) in contract where routes[operation] != place {
+      Issue.record("openapi.yaml: \(operation) is \(place); the routes: \(routes[operation] ?? "none")")
+    }
+    for (operation, place) in routes where contract[operation] == nil {
+      Issue.record("\(operation), \(place), is not in openapi.yaml")
+    }
+  }
+}

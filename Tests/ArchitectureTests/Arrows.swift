@@ -1,0 +1,49 @@
+/// Which target may import which. The one table is the picture in docs/architecture.md; SwiftPM lets an undeclared
+/// import through, so the imports themselves are read.
+struct Arrows {
+  /// What everybody may import.
+  static let free: Set<String> = ["Platform", "Glibc", "Synchronization"]
+
+  private let table: [String: Set<String>]
+
+  /// Reads lines such as `JSON → CSimdjson` inside the block that is fenced with `arrows`.
+  init(document: String) {
+    var table: [String: Set<String>] = [:]
+    var isInside = false
+    for line in document.split(separator: "\n", omittingEmptySubsequences: false) {
+      if line.hasPrefix("```") { isInside = line == "```arrows" }
+      let sides = line.split(separator: "→")
+      guard isInside, sides.count == 2, let name = sides[0].split(separator: " ").first else { continue }
+      let names = sides[1].split { " ,".contains($0) }.map(String.init)
+      table[String(name)] = names == ["nothing"] ? [] : Set(names)
+    }
+    self.table = table
+  }
+
+  /// The targets in the table.
+  var targets: Set<String> { Set(table.keys) }
+
+  /// Imports that follow no arrow.
+  func check(_ file: SourceFile) -> [Finding] {
+    guard let allowed = table[file.target] else {
+      return [Finding(path: file.path, line: 1, what: "\(file.target) is not in docs/architecture.md")]
+    }
+    return file.code.enumerated().compactMap { index, line in
+      let words = line.split { " .".contains($0) }
+      guard let place = words.firstIndex(of: "import"), place + 1 < words.count,
+        words[..<place].allSatisfy({
+          $0.hasPrefix("@") || ["package", "public", "internal", "private"].contains($0)
+        })
+      else { return nil }
+      let kinds: Set<Substring> = ["struct", "class", "enum", "func", "protocol", "typealias", "var", "let"]
+      let named = kinds.contains(words[place + 1]) && place + 2 < words.count ? place + 2 : place + 1
+      let module = String(words[named])
+      if allowed.contains(module) || allowed.contains("all") && module != "Foundation"
+        || Arrows.free.contains(module)
+      {
+        return nil
+      }
+      return Finding(path: file.path, line: index + 1, what: "\(file.target) may not import \(module)")
+    }
+  }
+}

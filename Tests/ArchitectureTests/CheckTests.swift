@@ -1,0 +1,97 @@
+import Testing
+
+/// Each check finds what it is there for, and only that.
+@Suite struct CheckTests {
+  private func file(_ text: String, path: String = "Sources/JSON/Some.swift") -> SourceFile {
+    SourceFile(path: path, text: text)
+  }
+
+  private let arrows = Arrows(
+    document:
+      "JSON → not here\n```arrows\nJSON → CSimdjson   reading\nChatModel → nothing\nperch → all\n```\n")
+
+  @Test(
+    "an import against the arrows is found",
+    arguments: [
+      "import SQLite", "@testable import SQLite", "import struct SQLite.Row", "  package import SQLite",
+    ])
+  func arrow(line: String) {
+    #expect(arrows.check(file(line)).count == 1)
+  }
+
+  @Test(
+    "an import along the arrows, and the word in a comment or a text, are not",
+    arguments: [
+      "import CSimdjson", "import Glibc", "import Platform", "// import SQLite", "let a = \"import SQLite\"",
+    ])
+  func noArrow(line: String) {
+    #expect(arrows.check(file(line)).isEmpty)
+  }
+
+  @Test("a target that nobody drew is found, and the executable may not import Foundation either")
+  func unknownTarget() {
+    #expect(arrows.check(file("", path: "Sources/New/A.swift")).count == 1)
+    #expect(arrows.check(file("import Foundation", path: "Sources/perch/A.swift")).count == 1)
+    #expect(arrows.check(file("import SQLite", path: "Sources/perch/A.swift")).isEmpty)
+    #expect(arrows.check(file("import JSON", path: "Sources/ChatModel/A.swift")).count == 1)
+  }
+
+  @Test("files, functions and lines beyond their sizes are found")
+  func sizes() {
+    let body = String(repeating: "  a()\n", count: 59)
+    #expect(Sizes.check(file("func f() {\n\(body)}\n")).map(\.what) == ["61 lines in a function"])
+    #expect(Sizes.check(file("func f() {\n\(body.dropLast(6))}\n")).isEmpty)
+    #expect(Sizes.check(file("  package init(\n    a: Int\n  ) {\n\(body)  }\n")).count == 1)
+    #expect(Sizes.check(file("func f() { a(\"}\") // }\n\(body)}\n")).count == 1)
+    #expect(Sizes.check(file("protocol P {\n  func f()\n}\nstruct S {\n\(body)}\n")).isEmpty)
+    #expect(Sizes.check(file(String(repeating: "x", count: 111))).map(\.what) == ["111 columns"])
+    #expect(Sizes.check(file(String(repeating: "\n", count: 501))).map(\.what) == ["501 lines in a file"])
+  }
+
+  @Test(
+    "forbidden words are found in code",
+    arguments: [
+      "nonisolated(unsafe) var a = 1", "fatalError(\"no\")", "import Foundation",
+      "final class CacheManager {",
+      "enum StringUtils {", "a() // TODO later", "struct A: @unchecked Sendable {", "let a = try? b()",
+      "usleep(10)",
+    ])
+  func words(line: String) {
+    #expect(Words.check(file(line)).count == 1)
+  }
+
+  @Test(
+    "what is explained, and words inside texts, are not found",
+    arguments: [
+      "struct A: @unchecked Sendable {  // because it never changes", "// Absent is fine.\nlet a = try? b()",
+      "let a = \"fatalError(\"", "struct Managers {", "usleep(10)  // the peer polls",
+      "let a = #\"nonisolated(unsafe) \"quoted\" \"#", "let a = \"\"\"\n  fatalError(\n  \"\"\"",
+    ])
+  func noWords(text: String) {
+    #expect(Words.check(file(text)).isEmpty)
+  }
+
+  @Test("a file's name that says nothing is found")
+  func fileName() {
+    #expect(Words.check(file("", path: "Sources/JSON/TextHelpers.swift")).count == 1)
+  }
+
+  @Test("a package symbol without a doc comment is found")
+  func docComments() {
+    #expect(DocComments.check(file("package func f() {}")).count == 1)
+    #expect(DocComments.check(file("// not one\n@inline(__always)\npackage static let a = 1")).count == 1)
+    #expect(DocComments.check(file("/// Says it.\n@inline(__always)\npackage static let a = 1")).isEmpty)
+    #expect(
+      DocComments.check(file("package extension A {}\nfunc f() {}\npackage static func == (a: A, b: A)"))
+        .isEmpty)
+  }
+
+  @Test("operations are read from the contract and from routes")
+  func operations() {
+    let yaml = "paths:\n  /a/{b}:\n    get:\n      operationId: getB\n    post:\n      operationId: makeB\n"
+    #expect(Operations.contract(yaml) == ["getB": "GET /a/{b}", "makeB": "POST /a/{b}"])
+    let route = file(
+      "[\n Route(\n  .get, \"/a/{b}\", operation: \"getB\"\n ) { _ in },\n Route(.post, path) ]")
+    #expect(Operations.routes(route) == ["getB": "GET /a/{b}"])
+  }
+}
