@@ -15,7 +15,9 @@ package struct MessageQuery: Hashable, Sendable {
 
   /// The optional parts of a message.
   package struct Parts: OptionSet, Hashable, Sendable {
+    /// One bit each.
     package let rawValue: UInt8
+    /// The parts of these bits.
     package init(rawValue: UInt8) { self.rawValue = rawValue }
     /// Who reacted with what.
     package static let reactions = Parts(rawValue: 1)

@@ -12,8 +12,8 @@ package struct JSONError: Error, CustomStringConvertible, Equatable {
 
 /// A parser with its memory, used again and again by one thread.
 ///
-/// simdjson's DOM parser checks every byte, so what was parsed may be stored and spliced. The document is lent for
-/// the length of a closure because the next parse overwrites it.
+/// simdjson's DOM parser checks every byte, so what was parsed may be stored and spliced. The document is
+/// lent for the length of a closure because the next parse overwrites it.
 package final class JSONParser {
   private let handle: OpaquePointer
 

@@ -5,8 +5,9 @@ import Synchronization
 
 /// One line of JSON per answered request, gathered in memory and written at least each second.
 ///
-/// The route's template stands for the path and the query is never written: both may hold what is nobody's business.
-/// When the reader of the log stalls, lines beyond the buffer are dropped and counted, and requests go on.
+/// The route's template stands for the path and the query is never written: both may hold what is nobody's
+/// business. When the reader of the log stalls, lines beyond the buffer are dropped and counted, and requests
+/// go on.
 final class AccessLog: @unchecked Sendable {  // because the buffer is guarded
   private static let flushBytes = 65_536
   private static let mostBytes = 1_048_576

@@ -22,7 +22,9 @@ let noticeConnection: MHD_NotifyConnectionCallback = { server, connection, conte
 }
 
 let beginRequest:
-  @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? =
+  @convention(c) (
+    UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?
+  ) -> UnsafeMutableRawPointer? =
     {
       server, target, connection in
       guard let server, let target, let connection else { return nil }

@@ -4,10 +4,11 @@ import Platform
 
 /// Server-sent events on one connection: a position and a waiter, not a buffer.
 ///
-/// Whenever the client has taken what it was sent, `produce` is asked for what comes next. It appends events and
-/// returns `.more`, or appends nothing and returns `.wait` to be parked until the waiter is woken, or `.end`. A comment
-/// goes out when nothing else did for some time, so that proxies and clients know that the stream lives. A client that
-/// does not take a batch in time is cut off; it comes back with the cursor it has.
+/// Whenever the client has taken what it was sent, `produce` is asked for what comes next. It appends events
+/// and returns `.more`, or appends nothing and returns `.wait` to be parked until the waiter is woken, or
+/// `.end`. A comment goes out when nothing else did for some time, so that proxies and clients know that the
+/// stream lives. A client that does not take a batch in time is cut off; it comes back with the cursor it
+/// has.
 package struct EventStream {
   /// What `produce` made.
   package enum Step: Sendable {
@@ -23,8 +24,8 @@ package struct EventStream {
   let produce: (inout ByteBuffer) throws -> Step
   let ended: () -> Void
 
-  /// A stream woken by `waiter`. `produce` runs on the connection's worker thread, `ended` once when the connection
-  /// or the stream is over.
+  /// A stream woken by `waiter`. `produce` runs on the connection's worker thread, `ended` once when the
+  /// connection or the stream is over.
   package init(
     _ waiter: Waiter, produce: @escaping (inout ByteBuffer) throws -> Step, ended: @escaping () -> Void = {}
   ) {

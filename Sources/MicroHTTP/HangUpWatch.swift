@@ -1,11 +1,12 @@
 import CMicroHTTPD
 import Glibc
 
-/// An epoll of our own over parked sockets: libmicrohttpd does not look at a suspended connection, so it would never
-/// notice that the client left.
+/// An epoll of our own over parked sockets: libmicrohttpd does not look at a suspended connection, so it
+/// would never notice that the client left.
 ///
-/// Each socket is armed for one notice (`EPOLLONESHOT`) when it is accepted and whenever it parks. A notice that comes
-/// at another time is passed over by whoever gets it; the generation tells a reused descriptor from the one that was meant.
+/// Each socket is armed for one notice (`EPOLLONESHOT`) when it is accepted and whenever it parks. A notice
+/// that comes at another time is passed over by whoever gets it; the generation tells a reused descriptor
+/// from the one that was meant.
 final class HangUpWatch: Sendable {
   private let queue: Int32
   private let stopper: Int32

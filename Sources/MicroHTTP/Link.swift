@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// One connection for as long as its socket is open: its place in the deadline wheel, who is parked on it, and what
-/// handlers remembered about it.
+/// One connection for as long as its socket is open: its place in the deadline wheel, who is parked on it,
+/// and what handlers remembered about it.
 final class Link: @unchecked Sendable {  // because the wheel's fields are only touched under the lot's lock
   let socket: Int32
   let generation: UInt32
@@ -10,7 +10,8 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   /// What handlers remembered; touched by the connection's worker thread alone.
   var attachment: AnyObject?
 
-  /// The tick at which the connection is out of time, `noDeadline` for never. Workers store it without the lock.
+  /// The tick at which the connection is out of time, `noDeadline` for never. Workers store it without the
+  /// lock.
   let deadline = Atomic<UInt32>(Link.noDeadline)
   /// The tick at which the wheel looks at this link next; never later than `deadline`, often earlier.
   let visit = Atomic<UInt32>(0)

@@ -18,11 +18,12 @@ package struct MultipartPart: Sendable {
   package let byteCount: Int
 }
 
-/// `multipart/form-data` (RFC 7578), streamed: the body is cut at `CRLF--boundary`, each part's headers are read, files
-/// are written as they come and plain fields kept in memory.
+/// `multipart/form-data` (RFC 7578), streamed: the body is cut at `CRLF--boundary`, each part's headers are
+/// read, files are written as they come and plain fields kept in memory.
 ///
-/// The bytes are searched in a window that always keeps the last boundary's length back, so that a boundary cut in
-/// two by the network is still found. After a fault the rest is passed over and the fault reported at the end.
+/// The bytes are searched in a window that always keeps the last boundary's length back, so that a boundary
+/// cut in two by the network is still found. After a fault the rest is passed over and the fault reported at
+/// the end.
 final class Multipart {
   private enum State { case preamble, headers, content, epilogue }
 

@@ -5,12 +5,13 @@ import Synchronization
 
 /// All connections of a server, the deadline wheel over them, and the suspended ones among them.
 ///
-/// Parking suspends the connection and publishes that under one lock; waking resumes it under the same lock; so a wake
-/// finds a waiter either not yet parked, and leaves a note, or parked, and resumes it, and never falls between. Exactly one of wake, deadline, hang-up and shutdown resumes.
+/// Parking suspends the connection and publishes that under one lock; waking resumes it under the same lock;
+/// so a wake finds a waiter either not yet parked, and leaves a note, or parked, and resumes it, and never
+/// falls between. Exactly one of wake, deadline, hang-up and shutdown resumes.
 ///
-/// The wheel has a slot per tick. A worker that sets a later deadline only stores it: the wheel visits the link at the
-/// old time, sees the new one and moves it on. Only an earlier deadline takes the lock. Both sides store their own
-/// field before they read the other's, so one of them always sees the change.
+/// The wheel has a slot per tick. A worker that sets a later deadline only stores it: the wheel visits the
+/// link at the old time, sees the new one and moves it on. Only an earlier deadline takes the lock. Both
+/// sides store their own field before they read the other's, so one of them always sees the change.
 final class ParkingLot: @unchecked Sendable {  // because everything mutable is under `state`'s lock or atomic
   static let tickNanoseconds: UInt64 = 50_000_000
   private static let slotCount = 1024
@@ -148,6 +149,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     while true {
       let isClosed = state.wait { $0.isClosed ? true : $0.connections > 0 ? false : nil }
       if isClosed == true { return }
+      // The wheel turns with time alone.
       usleep(UInt32(ParkingLot.tickNanoseconds / 1000))
       let current = tick(at: now())
       state.read { state in

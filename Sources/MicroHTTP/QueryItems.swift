@@ -38,7 +38,8 @@ package struct QueryItem {
   /// The decoded value.
   package var value: String { Percent.text(encodedValue) }
 
-  /// Whether the name is `literal`, without decoding; encoded names of plain letters do not occur in the wild.
+  /// Whether the name is `literal`, without decoding; encoded names of plain letters do not occur in the
+  /// wild.
   package func isNamed(_ literal: StaticString) -> Bool {
     let wanted = literal.bytes
     return encodedName.count == wanted.count

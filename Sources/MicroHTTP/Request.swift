@@ -124,7 +124,8 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
     set { link.attachment = newValue }
   }
 
-  /// The one thing that can wake this request. Made on first use; hand it out before looking for what is waited for.
+  /// The one thing that can wake this request. Made on first use; hand it out before looking for what is
+  /// waited for.
   package func makeWaiter() -> Waiter {
     if let waiter { return waiter }
     let made = Waiter(lot: server.lot)

@@ -14,9 +14,10 @@ struct HeaderNotes {
 
 /// Refuses what libmicrohttpd lets through and other servers may read differently (request smuggling).
 ///
-/// libmicrohttpd splits the head in its own buffer and writes zeroes over the line ends. Between the end of one value
-/// and the next name there must therefore be exactly two bytes; one is a bare LF, and anything else a folded line
-/// or a NUL inside. The first line is measured against the version the same way, and the end against the head's size.
+/// libmicrohttpd splits the head in its own buffer and writes zeroes over the line ends. Between the end of
+/// one value and the next name there must therefore be exactly two bytes; one is a bare LF, and anything else
+/// a folded line or a NUL inside. The first line is measured against the version the same way, and the end
+/// against the head's size.
 struct RequestGuard {
   private var notes = HeaderNotes()
   private var hosts = 0

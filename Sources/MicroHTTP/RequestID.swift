@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// Names for requests that came without one: 16 hexadecimal digits, unique in the process and hardly ever repeated
-/// between processes.
+/// Names for requests that came without one: 16 hexadecimal digits, unique in the process and hardly ever
+/// repeated between processes.
 enum RequestID {
   static let length = 16
   private static let counter = Atomic<UInt64>(randomStart())

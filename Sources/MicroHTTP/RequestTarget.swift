@@ -2,10 +2,10 @@ import Glibc
 
 /// The request target as it came, decoded here and nowhere else.
 ///
-/// libmicrohttpd decodes a path before it shows it: `%2F` becomes a slash and `%00` cuts it. So the raw target is
-/// copied before that happens, split at its slashes and only then decoded, each segment in its place in the copy. The
-/// query stays encoded and is decoded item by item. Refused with 400: escapes that are none, a zero byte, bytes that
-/// are not UTF-8 once decoded, control characters, spaces and fragments.
+/// libmicrohttpd decodes a path before it shows it: `%2F` becomes a slash and `%00` cuts it. So the raw
+/// target is copied before that happens, split at its slashes and only then decoded, each segment in its
+/// place in the copy. The query stays encoded and is decoded item by item. Refused with 400: escapes that are
+/// none, a zero byte, bytes that are not UTF-8 once decoded, control characters, spaces and fragments.
 struct RequestTarget {
   static let mostParameters = 4
 

@@ -5,8 +5,9 @@ import Platform
 
 /// An answer: status, headers and a body that is handed over without a copy.
 ///
-/// It is libmicrohttpd's own object from the start, so that nothing is stored twice. The server adds to every answer
-/// `X-Request-Id`, `Server`, `X-Content-Type-Options`, `Date` and, for allowed origins, the CORS headers.
+/// It is libmicrohttpd's own object from the start, so that nothing is stored twice. The server adds to every
+/// answer `X-Request-Id`, `Server`, `X-Content-Type-Options`, `Date` and, for allowed origins, the CORS
+/// headers.
 package struct Response: ~Copyable {
   /// The HTTP status.
   package let status: Int

@@ -7,11 +7,11 @@ package struct Route: Sendable {
   package enum Body: Sendable {
     /// Takes none; a small one is read and thrown away.
     case none
-    /// Kept in memory up to `limit` bytes. `types` are the media types accepted (415 otherwise; empty accepts all),
-    /// and a body that is `required` needs a length or chunks (411 otherwise).
+    /// Kept in memory up to `limit` bytes. `types` are the media types accepted (415 otherwise; empty accepts
+    /// all), and a body that is `required` needs a length or chunks (411 otherwise).
     case collected(limit: Int, types: [String] = ["application/json"], required: Bool = false)
-    /// A multipart form whose files are streamed to disk, up to `limit` bytes in all. A body of another type is
-    /// collected as by `orCollected` when there is one, and a 415 otherwise.
+    /// A multipart form whose files are streamed to disk, up to `limit` bytes in all. A body of another type
+    /// is collected as by `orCollected` when there is one, and a 415 otherwise.
     case multipart(limit: Int, orCollected: Int? = nil)
   }
 

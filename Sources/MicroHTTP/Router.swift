@@ -3,8 +3,8 @@ import Platform
 
 /// The routes as a trie over decoded path segments.
 ///
-/// A literal segment wins over a parameter; there is no going back, so two templates may not differ in the name of a
-/// parameter at one place only.
+/// A literal segment wins over a parameter; there is no going back, so two templates may not differ in the
+/// name of a parameter at one place only.
 final class Router: Sendable {
   /// A place in the tree.
   final class Node: @unchecked Sendable {  // because it only changes while the router is built, by one thread
@@ -56,7 +56,8 @@ final class Router: Sendable {
     return Method.allCases.filter(all.contains).map { "\($0.name)" }.joined(separator: ", ")
   }
 
-  /// Walks the target's segments, decoding each in place and noting the parameters' ranges. Nil when nothing is there.
+  /// Walks the target's segments, decoding each in place and noting the parameters' ranges. Nil when nothing
+  /// is there.
   func find(_ target: inout RequestTarget) throws(Problem) -> Node? {
     var node = root
     var walk = target.startWalk()

@@ -3,12 +3,12 @@ import CMicroHTTPDRefusals
 import Glibc
 import Platform
 
-// How a request is answered: `begin` when its first line is read (the raw target is still there), `accept` when its
-// head is whole, `run` when its body is, `goOn` after each resume, `complete` when the answer is sent or the
-// connection lost.
+// How a request is answered: `begin` when its first line is read (the raw target is still there), `accept`
+// when its head is whole, `run` when its body is, `goOn` after each resume, `complete` when the answer is
+// sent or the connection lost.
 //
-// An answer on the first call closes the connection. That is wanted where the framing cannot be trusted or a body is
-// not going to be read; everything else is answered on a later call.
+// An answer on the first call closes the connection. That is wanted where the framing cannot be trusted or a
+// body is not going to be read; everything else is answered on a later call.
 
 extension Server {
   func begin(_ connection: OpaquePointer, _ target: UnsafePointer<CChar>)
@@ -208,8 +208,8 @@ extension Server {
     var response = configuration.renderProblem(.refused(status), id)
     decorate(response)
     response.add("X-Request-Id", id)
-    // After a Content-Length it cannot read, 0.9.75 sends the head twice. So the answer is written here, past the
-    // library, which then finds the socket shut.
+    // After a Content-Length it cannot read, 0.9.75 sends the head twice. So the answer is written here, past
+    // the library, which then finds the socket shut.
     if MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Length") != nil,
       configuration.tls == nil
     {

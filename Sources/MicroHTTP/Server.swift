@@ -27,7 +27,8 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     log = configuration.accessLog.map { AccessLog(file: $0, clock: clock) }
   }
 
-  /// Listens and serves `routes`. Signals to be waited for must be blocked before, so that the threads inherit that.
+  /// Listens and serves `routes`. Signals to be waited for must be blocked before, so that the threads
+  /// inherit that.
   package func start(_ routes: [Route]) throws(ServerError) {
     precondition(daemon == nil, "a server starts once")
     router = Router(routes)
@@ -118,11 +119,12 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   /// Requests parked and connections open now.
   package var counts: (connections: Int, parked: Int) { lot.counts }
 
-  /// Stops: takes no more connections, answers everything parked with `.shutdown`, lets running requests end for at
-  /// most `seconds`, and does not wait for idle connections. Afterwards nothing of it runs any more.
+  /// Stops: takes no more connections, answers everything parked with `.shutdown`, lets running requests end
+  /// for at most `seconds`, and does not wait for idle connections. Afterwards nothing of it runs any more.
   ///
-  /// `MHD_quiesce_daemon` is not used: its thread and the workers race to take the listening socket out of epoll, and
-  /// whoever comes second aborts the process. New connections are turned away by `admitConnection` instead.
+  /// `MHD_quiesce_daemon` is not used: its thread and the workers race to take the listening socket out of
+  /// epoll, and whoever comes second aborts the process. New connections are turned away by `admitConnection`
+  /// instead.
   package func shutDown(withinSeconds seconds: Double) {
     guard let daemon, !stopFlag.exchange(true, ordering: .sequentiallyConsistent) else { return }
     let deadline = Clock.system.monotonicNanoseconds() + UInt64(max(0, seconds) * 1e9)

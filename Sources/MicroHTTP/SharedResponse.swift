@@ -5,10 +5,11 @@ import Synchronization
 
 /// One immutable answer for many requests, such as an event that 10 000 parked polls wait for.
 ///
-/// The body is in memory once and libmicrohttpd's object is made once per worker thread, so that answering costs
-/// nothing but the sending. Each answer still carries its own `X-Request-Id`: the worker writes it over the last one
-/// right before it queues, and the library copies the head out before that worker does anything else. Requests that
-/// need other headers (an id of the client's, an allowed origin) get an object of their own over the same body.
+/// The body is in memory once and libmicrohttpd's object is made once per worker thread, so that answering
+/// costs nothing but the sending. Each answer still carries its own `X-Request-Id`: the worker writes it over
+/// the last one right before it queues, and the library copies the head out before that worker does anything
+/// else. Requests that need other headers (an id of the client's, an allowed origin) get an object of their
+/// own over the same body.
 package final class SharedResponse: @unchecked Sendable {  // because each worker touches its own slot only
   /// The HTTP status.
   package let status: Int

@@ -15,8 +15,8 @@ package enum Wake: Sendable {
 
 /// What may wake one request, from any thread.
 ///
-/// Made before the request looks for what it wants and handed to whoever will have it, so that a change between the
-/// look and the parking is not lost: a wake that comes early makes the parking end at once.
+/// Made before the request looks for what it wants and handed to whoever will have it, so that a change
+/// between the look and the parking is not lost: a wake that comes early makes the parking end at once.
 package final class Waiter: @unchecked Sendable {  // because `place` is only touched under the lot's lock
   /// Where it stands. Only the lot's lock leads into and out of `parked`; everything else is one atomic step.
   enum State: UInt8, AtomicRepresentable {
@@ -89,8 +89,9 @@ package struct Parking {
   let milliseconds: Int?
   let resume: (Wake) throws -> Outcome
 
-  /// Parks until `waiter` is woken or `milliseconds` have passed (nil: until the server stops). `resume` then runs
-  /// on a worker thread, exactly once, also when the client has left; it may park again with the same waiter.
+  /// Parks until `waiter` is woken or `milliseconds` have passed (nil: until the server stops). `resume` then
+  /// runs on a worker thread, exactly once, also when the client has left; it may park again with the same
+  /// waiter.
   package init(_ waiter: Waiter, milliseconds: Int?, resume: @escaping (Wake) throws -> Outcome) {
     self.waiter = waiter
     self.milliseconds = milliseconds

@@ -2,7 +2,8 @@ import Glibc
 
 /// Bytes under construction in one malloc'ed block, to be handed over without a copy.
 ///
-/// An answer built this way costs what C costs; `[UInt8]`, `Data` and `String` cost a third to three times more.
+/// An answer built this way costs what C costs; `[UInt8]`, `Data` and `String` cost a third to three times
+/// more.
 package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns its memory alone
   /// The first byte; moves when the buffer grows.
   @usableFromInline package private(set) var base: UnsafeMutableRawPointer

@@ -3,8 +3,8 @@ import Glibc
 
 /// One connection to one file, used by one thread at a time.
 ///
-/// Statements are prepared once and kept: a statement is named by the address of its literal SQL. Access is lent
-/// inside `read { }` and `write { }`; the brackets are the transaction.
+/// Statements are prepared once and kept: a statement is named by the address of its literal SQL. Access is
+/// lent inside `read { }` and `write { }`; the brackets are the transaction.
 package final class Connection {
   let handle: OpaquePointer
   private var statements: [UnsafePointer<UInt8>: Statement] = [:]
@@ -142,6 +142,7 @@ package final class Connection {
     var code = SQLITE_OK
     repeat {
       code = sqlite3_backup_step(backup, pagesPerStep)
+      // Another connection holds the lock: there is nothing to wait on but time.
       if code == SQLITE_BUSY || code == SQLITE_LOCKED { usleep(1000) }
     } while code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED
     let finish = sqlite3_backup_finish(backup)

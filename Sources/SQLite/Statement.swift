@@ -2,8 +2,8 @@ import CSQLite
 
 /// A prepared statement while values are bound to it. Places count from 1, as in `?1`.
 ///
-/// Bytes are bound without a copy: they must outlive the step, which `rows`, `first` and `run` see to when the bytes
-/// outlive the call.
+/// Bytes are bound without a copy: they must outlive the step, which `rows`, `first` and `run` see to when
+/// the bytes outlive the call.
 package final class Statement {
   let handle: OpaquePointer
   private let connection: OpaquePointer

@@ -5,8 +5,9 @@ import Platform
 
 /// `perch serve`, composed: the one place that knows every part of the service.
 ///
-/// Order matters at both ends. Signals are blocked before any thread starts, so that only `Signals.wait` gets them.
-/// Stopping turns readiness to 503 first, then answers what is parked and lets running requests end, within a bound.
+/// Order matters at both ends. Signals are blocked before any thread starts, so that only `Signals.wait` gets
+/// them. Stopping turns readiness to 503 first, then answers what is parked and lets running requests end,
+/// within a bound.
 struct Service {
   private let values: SettingValues
   private let status = ServiceStatus()
@@ -26,10 +27,10 @@ struct Service {
     Signals.block()
     try DataDirectory.prepare(values.text("data"))
     let server: Server
-    do {
+    do throws(ServerError) {
       server = try Server(configuration())
       try server.start(routes(server))
-    } catch let error as ServerError {
+    } catch {
       throw CommandFailure(description: error.detail)
     }
     status.becomeReady(reasons: ["no_upstream"])

@@ -1,5 +1,5 @@
-/// Which target may import which. The one table is the picture in docs/architecture.md; SwiftPM lets an undeclared
-/// import through, so the imports themselves are read.
+/// Which target may import which. The one table is the picture in docs/architecture.md; SwiftPM lets an
+/// undeclared import through, so the imports themselves are read.
 struct Arrows {
   /// What everybody may import.
   static let free: Set<String> = ["Platform", "Glibc", "Synchronization"]

@@ -1,6 +1,7 @@
 /// The operations of the contract and those of the routes.
 enum Operations {
-  /// `METHOD path` by operationId, read from the contract's text: paths are keys at two spaces, methods at four.
+  /// `METHOD path` by operationId, read from the contract's text: paths are keys at two spaces, methods at
+  /// four.
   static func contract(_ yaml: String) -> [String: String] {
     var found: [String: String] = [:]
     var path = ""

@@ -3,7 +3,8 @@ struct SourceFile {
   let path: String
   /// The lines as they are.
   let lines: [String]
-  /// The lines without the insides of texts and without comments, so that words and braces in them do not count.
+  /// The lines without the insides of texts and without comments, so that words and braces in them do not
+  /// count.
   let code: [String]
 
   init(path: String, text: String) {
@@ -38,8 +39,8 @@ struct Finding: CustomStringConvertible, Equatable {
   var description: String { "\(path):\(line): \(what)" }
 }
 
-/// Blanks comments and the insides of texts. It knows `//`, `/* */`, `"…"`, `"""…"""` and their raw forms, which is
-/// all that the checks need; code inside an interpolation is blanked with its text.
+/// Blanks comments and the insides of texts. It knows `//`, `/* */`, `"…"`, `"""…"""` and their raw forms,
+/// which is all that the checks need; code inside an interpolation is blanked with its text.
 private enum Masking {
   static func code(_ text: String) -> String {
     let bytes = Array(text.utf8)

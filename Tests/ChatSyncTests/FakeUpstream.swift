@@ -4,7 +4,8 @@ import Platform
 
 @testable import ChatSync
 
-/// A small chat server in memory at the far edge, with faults; it complains about calls no server would be asked.
+/// A small chat server in memory at the far edge, with faults; it complains about calls no server would be
+/// asked.
 final class FakeUpstream: Upstream {
   struct Message: Equatable {
     var id: Int64

@@ -6,8 +6,9 @@ import Testing
 
 @testable import ChatSync
 
-/// Seeded storms between a worker and its upstream, with restarts, while others go on writing. After they end, cache
-/// and upstream must agree. `PERCH_TORTURE_SEEDS` sets how many seeds are tried; `PERCH_TORTURE_SEED` names one.
+/// Seeded storms between a worker and its upstream, with restarts, while others go on writing. After they
+/// end, cache and upstream must agree. `PERCH_TORTURE_SEEDS` sets how many seeds are tried;
+/// `PERCH_TORTURE_SEED` names one.
 @Suite(.timeLimit(.minutes(30)), .serialized)
 struct NemesisTests {
   private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }

@@ -3,8 +3,8 @@ import Platform
 
 /// Base64 with the alphabet of URLs and without padding (RFC 4648 §5), as tokens are written.
 ///
-/// Decoding is strict: one text for one value. Padding, other characters, a length no value has and leftover bits
-/// that are not zero are refused, so that a token cannot be written in two ways.
+/// Decoding is strict: one text for one value. Padding, other characters, a length no value has and leftover
+/// bits that are not zero are refused, so that a token cannot be written in two ways.
 package enum Base64URL {
   private static let alphabet: StaticString =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

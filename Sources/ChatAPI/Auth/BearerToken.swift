@@ -8,11 +8,11 @@ import Platform
 ///
 ///     base64url(header) "." base64url(claims) "." base64url(HMAC-SHA256(secret, header "." claims))
 ///
-/// - header: `alg` must be `HS256`; `typ`, where present, must be `JWT`; `crit` is refused, for nothing critical is
-///   understood here; `kid` is ignored, each secret is tried.
-/// - claims: `sub` the user (a text of 1 to 80 characters), `exp` and, where present, `nbf` seconds since 1970 as
-///   whole numbers, `scope` words separated by spaces (`chat`, `admin`). All but `nbf` must be there. Others are
-///   ignored.
+/// - header: `alg` must be `HS256`; `typ`, where present, must be `JWT`; `crit` is refused, for nothing
+///   critical is understood here; `kid` is ignored, each secret is tried.
+/// - claims: `sub` the user (a text of 1 to 80 characters), `exp` and, where present, `nbf` seconds since
+///   1970 as whole numbers, `scope` words separated by spaces (`chat`, `admin`). All but `nbf` must be there.
+///   Others are ignored.
 ///
 /// The signature is checked before anything of the claims is looked at.
 package struct BearerToken: Sendable, Equatable {

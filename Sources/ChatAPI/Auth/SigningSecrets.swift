@@ -3,10 +3,10 @@ import Glibc
 
 /// The secrets that sign and check tokens: the first one signs, each of them is accepted.
 ///
-/// As text: one secret a line, at most two lines, each of 32 to 256 characters without spaces; empty lines and lines
-/// that begin with `#` say nothing. The characters themselves are the key, so any JWT library can sign with a line of
-/// the file. To rotate: put the new secret above the old one, reread, wait until the old tokens have expired, remove
-/// the lower line, reread.
+/// As text: one secret a line, at most two lines, each of 32 to 256 characters without spaces; empty lines
+/// and lines that begin with `#` say nothing. The characters themselves are the key, so any JWT library can
+/// sign with a line of the file. To rotate: put the new secret above the old one, reread, wait until the old
+/// tokens have expired, remove the lower line, reread.
 package struct SigningSecrets: Sendable, Equatable {
   /// Why a text holds no secrets, said without showing it.
   package struct Malformed: Error, CustomStringConvertible, Equatable {
@@ -50,7 +50,8 @@ package struct SigningSecrets: Sendable, Equatable {
   /// The code of `message` under the first secret.
   package func sign(_ message: UnsafeRawBufferPointer) -> [UInt8] { Self.code(of: message, under: keys[0]) }
 
-  /// Whether `code` is the code of `message` under one of the secrets; takes the same time wherever it differs.
+  /// Whether `code` is the code of `message` under one of the secrets; takes the same time wherever it
+  /// differs.
   package func isSigned(_ message: UnsafeRawBufferPointer, with code: [UInt8]) -> Bool {
     guard code.count == Int(crypto_auth_hmacsha256_BYTES) else { return false }
     var isGood = false

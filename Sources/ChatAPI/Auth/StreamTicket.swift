@@ -2,16 +2,17 @@ import CSodium
 import Glibc
 import Platform
 
-/// A right to follow one path without an `Authorization` header, for the browser's EventSource, which cannot set one.
+/// A right to follow one path without an `Authorization` header, for the browser's EventSource, which cannot
+/// set one.
 ///
 /// As text: base64url of
 ///
 ///     issued (8 bytes, ms since 1970) ‖ expires (8 bytes, s since 1970) ‖ user id (UTF-8) ‖ code (32 bytes)
 ///
-/// numbers big endian; the code is HMAC-SHA256, under the signing secrets, of the words `perch ticket`, a zero byte,
-/// the path, a zero byte and everything before the code. The path is bound but not carried: the request brings it.
-/// A ticket is first used within 60 s; whether it was is the business of whoever accepts it. It ends with the token
-/// it was made from.
+/// numbers big endian; the code is HMAC-SHA256, under the signing secrets, of the words `perch ticket`, a
+/// zero byte, the path, a zero byte and everything before the code. The path is bound but not carried: the
+/// request brings it. A ticket is first used within 60 s; whether it was is the business of whoever accepts
+/// it. It ends with the token it was made from.
 package struct StreamTicket: Sendable, Equatable {
   /// Whom it stands for.
   package let user: String
@@ -41,7 +42,8 @@ package struct StreamTicket: Sendable, Equatable {
     return Base64URL.encode(content.array)
   }
 
-  /// The ticket that `text` is, if it was made for `path` here and its token has not ended at `now` (seconds).
+  /// The ticket that `text` is, if it was made for `path` here and its token has not ended at `now`
+  /// (seconds).
   package init?(checking text: String, for path: String, against secrets: SigningSecrets, now: Int64) {
     guard
       text.utf8.count <= 512, let bytes = Array(text.utf8).withUnsafeBytes(Base64URL.decode), bytes.count > 48

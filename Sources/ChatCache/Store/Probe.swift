@@ -1,2 +1,3 @@
 import Platform
+
 func schemaProbe() -> Int { PackageResources.v001_message_sql.count }

@@ -1,16 +1,16 @@
-/// The one connection to the upstream that all users share (B3), as a value: what happened goes in, what to do
-/// comes out.
+/// The one connection to the upstream that all users share (B3), as a value: what happened goes in, what to
+/// do comes out.
 ///
 /// ```
 ///              two transport failures in a row, one failed probe,
 ///              or the key refused
 ///   online ────────────────────────────────────────────────────────► offline
-///     ▲                                                                 │ a probe at a time, after a full-jitter
+/// ▲                                                                 │ a probe at a time, after a full-jitter
 ///     └──────────────── any success ────────────────────────────────────┘ wait; at once when somebody urges
 /// ```
 ///
-/// It starts unknown, which behaves as offline with a probe due at once. The generation rises whenever coverage can no
-/// longer be trusted to be live (B25): at the loss of the link.
+/// It starts unknown, which behaves as offline with a probe due at once. The generation rises whenever
+/// coverage can no longer be trusted to be live (B25): at the loss of the link.
 package struct Link: Sendable, Equatable {
   /// What everybody is told.
   package enum State: Sendable, Equatable {

@@ -1,5 +1,5 @@
-/// Where one user stands (B2–B5), as a value. The link is shared, so whether the user is online is the link's answer;
-/// this says whether Perch works for the user at all.
+/// Where one user stands (B2–B5), as a value. The link is shared, so whether the user is online is the link's
+/// answer; this says whether Perch works for the user at all.
 package struct UserState: Sendable, Equatable {
   /// What keeps or stops the work for a user.
   package enum Phase: Sendable, Equatable {

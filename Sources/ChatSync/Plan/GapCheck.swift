@@ -1,19 +1,20 @@
 import ChatCache
 import ChatModel
 
-/// What lies between the newest covered message and the upstream's newest, as a value: what to list next goes out,
-/// what came goes in (B28, B29).
+/// What lies between the newest covered message and the upstream's newest, as a value: what to list next goes
+/// out, what came goes in (B28, B29).
 ///
-/// The newest page comes first. If it reaches the covered end, that was all. Otherwise, where somebody looks at the
-/// newest end, the missing messages are counted by listing forward from the covered end in pages of 100:
+/// The newest page comes first. If it reaches the covered end, that was all. Otherwise, where somebody looks
+/// at the newest end, the missing messages are counted by listing forward from the covered end in pages of
+/// 100:
 ///
 /// ```
 ///  covered ──┤ page 1 ├ page 2 ├ page 3 …      … ┤ newest page ├── now
 /// ```
 ///
-/// Up to 300 missing: everything is stored, the stretches join. More: the first two forward pages extend the old
-/// stretch, the newest page starts a new one, and the gap between them is huge. What is held back makes sure that the
-/// gap is real also for 301.
+/// Up to 300 missing: everything is stored, the stretches join. More: the first two forward pages extend the
+/// old stretch, the newest page starts a new one, and the gap between them is huge. What is held back makes
+/// sure that the gap is real also for 301.
 package struct GapCheck: Sendable {
   /// Rows of a page.
   package static let pageRows = 100
@@ -87,8 +88,8 @@ package struct GapCheck: Sendable {
     anchor = .message(last)
   }
 
-  /// The message the forward listing was anchored at is gone upstream: go by its time instead. False where that was
-  /// tried already.
+  /// The message the forward listing was anchored at is gone upstream: go by its time instead. False where
+  /// that was tried already.
   package mutating func anchorIsGone() -> Bool {
     guard case .message(let position) = anchor else { return false }
     anchor = .time(position.createdAt)
@@ -122,7 +123,8 @@ package struct GapCheck: Sendable {
 }
 
 extension GapCheck.Page {
-  /// Whether the page proves everything from right after `position` on; an empty one says that there is nothing.
+  /// Whether the page proves everything from right after `position` on; an empty one says that there is
+  /// nothing.
   fileprivate func reaches(_ position: Position) -> Bool {
     guard let claim else { return rows.isEmpty }
     return claim.lowerBound <= position.next

@@ -1,12 +1,12 @@
 import ChatModel
 
-/// Everything the worker means to do, as a value: what happened goes in, the next errands come out. It knows no
-/// sockets, threads or clocks; times are monotonic milliseconds that the caller gives.
+/// Everything the worker means to do, as a value: what happened goes in, the next errands come out. It knows
+/// no sockets, threads or clocks; times are monotonic milliseconds that the caller gives.
 ///
-/// Order (B30): the link's probe; then users (their acknowledgement, their channel changelog); then what a doorbell
-/// named; then open channels; then the rest of first listings; then channels that fell behind; then prefetch; then
-/// verification and gap jobs. One errand per user and one per channel at a time, so nothing overtakes itself. A failed
-/// errand waits with backoff and holds back nothing but its own user or channel.
+/// Order (B30): the link's probe; then users (their acknowledgement, their channel changelog); then what a
+/// doorbell named; then open channels; then the rest of first listings; then channels that fell behind; then
+/// prefetch; then verification and gap jobs. One errand per user and one per channel at a time, so nothing
+/// overtakes itself. A failed errand waits with backoff and holds back nothing but its own user or channel.
 package struct Plan: Sendable {
   /// The one link to the upstream.
   package private(set) var link: Link

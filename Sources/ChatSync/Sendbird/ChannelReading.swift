@@ -3,7 +3,8 @@ import JSON
 
 /// Turns the wire's channel into Perch's: what all members share apart from what only the asking user sees.
 enum ChannelReading {
-  /// Reads one channel; `isOwnView` says that it was asked for as a user, so that member fields are that user's.
+  /// Reads one channel; `isOwnView` says that it was asked for as a user, so that member fields are that
+  /// user's.
   static func record(_ json: JSONValue, isOwnView: Bool) throws -> ChannelRecord {
     let json = json.object("channel") ?? json
     guard let url = json["channel_url"]?.string, !url.isEmpty else { throw Unreadable(what: "channel_url") }

@@ -3,8 +3,8 @@ import Platform
 
 /// One request of the Sendbird-compatible Platform API as a value: path and query, not yet sent.
 ///
-/// A time larger than any message stands for the newest end. `include_reply_type=all` and every `include_` switch are
-/// always set, so that what is stored is whole (B13).
+/// A time larger than any message stands for the newest end. `include_reply_type=all` and every `include_`
+/// switch are always set, so that what is stored is whole (B13).
 struct Endpoint: Sendable, Equatable {
   var path: String
   var query: [(name: String, value: String)] = []

@@ -3,9 +3,9 @@ import Platform
 
 /// Tells an answer from a refusal, and a refusal from noise (B40).
 ///
-/// A *rejection* is a JSON object with `error: true` and a code, whatever the status. 429 or code 500910 is a wait.
-/// 400401, and 401 or 403 without such an object, mean that Perch's key is refused. 5xx, HTML, cut or undecodable
-/// text say nothing about whether the work was done.
+/// A *rejection* is a JSON object with `error: true` and a code, whatever the status. 429 or code 500910 is a
+/// wait. 400401, and 401 or 403 without such an object, mean that Perch's key is refused. 5xx, HTML, cut or
+/// undecodable text say nothing about whether the work was done.
 enum Envelope {
   /// The longest wait that is believed, in ms.
   static let longestWait: Int64 = 10 * 60_000

@@ -1,8 +1,9 @@
 import JSON
 import Platform
 
-// Tolerant reading: servers of this kind differ in whether a flag is a bool or a text, a time is in seconds or
-// milliseconds, an id a number or a text. What cannot be read at all makes the item unreadable, never the page (B35).
+// Tolerant reading: servers of this kind differ in whether a flag is a bool or a text, a time is in seconds
+// or milliseconds, an id a number or a text. What cannot be read at all makes the item unreadable, never the
+// page (B35).
 
 /// An item of an answer that cannot be understood.
 struct Unreadable: Error { let what: StaticString }

@@ -2,10 +2,12 @@ import ChatModel
 import JSON
 import Platform
 
-/// Reads a webhook's body, whose signature was checked, as doorbells: what to ask the upstream about, and the event
-/// source the answer will carry. No message row comes of a webhook itself (B34): it may come twice, late or shuffled.
+/// Reads a webhook's body, whose signature was checked, as doorbells: what to ask the upstream about, and the
+/// event source the answer will carry. No message row comes of a webhook itself (B34): it may come twice,
+/// late or shuffled.
 ///
-/// Trusted are `category`, `channel.channel_url`, `payload.message_id`, and the users a membership change names.
+/// Trusted are `category`, `channel.channel_url`, `payload.message_id`, and the users a membership change
+/// names.
 package enum Webhook {
   /// One thing to ask about.
   package struct Doorbell: Sendable, Equatable {

@@ -1,7 +1,8 @@
-/// Which request goes out next: the most important first, in order of arrival, at most `limit` in flight, no faster
-/// than the bucket allows, none while the upstream asked for a pause (B35).
+/// Which request goes out next: the most important first, in order of arrival, at most `limit` in flight, no
+/// faster than the bucket allows, none while the upstream asked for a pause (B35).
 ///
-/// One place in flight is kept free for clients' own requests, so that slow background work never holds them up.
+/// One place in flight is kept free for clients' own requests, so that slow background work never holds them
+/// up.
 package struct RequestQueue<Entry> {
   /// What to do now.
   package enum Decision {

@@ -1,8 +1,8 @@
 import ChatCache
 import ChatModel
 
-// What the upstream said, in Perch's words: what orders or filters is a field, all else is JSON as the API answers it,
-// ready to be stored and spliced. Nothing here owns a parsed document.
+// What the upstream said, in Perch's words: what orders or filters is a field, all else is JSON as the API
+// answers it, ready to be stored and spliced. Nothing here owns a parsed document.
 
 /// A confirmed message.
 package struct MessageRecord: Sendable, Equatable {

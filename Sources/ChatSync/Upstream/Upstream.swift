@@ -2,7 +2,8 @@ import ChatModel
 
 /// What the worker needs from the chat server, in Perch's words. One implementation per kind of server.
 ///
-/// Every call throws `UpstreamError` and nothing else (typed throws through the existential break this compiler); what to do about it is a property of the error. Listings are authoritative: every type, all
+/// Every call throws `UpstreamError` and nothing else (typed throws through the existential break this
+/// compiler); what to do about it is a property of the error. Listings are authoritative: every type, all
 /// replies, no filter, nobody's view (see BEHAVIOUR, "authoritative listing").
 package protocol Upstream: Sendable {
   /// Asks something cheap that proves that server and key are good.

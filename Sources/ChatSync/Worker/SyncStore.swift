@@ -1,12 +1,13 @@
 import ChatModel
 
-/// What the worker needs from the cache. Declared here because the worker needs it; the cache's owner fulfils it.
+/// What the worker needs from the cache. Declared here because the worker needs it; the cache's owner fulfils
+/// it.
 ///
-/// Every writing call is one commit: rows, coverage, place in the changelog and events together, durable when it
-/// returns. Calls may be repeated with the same content: applying something twice changes nothing (B21).
+/// Every writing call is one commit: rows, coverage, place in the changelog and events together, durable when
+/// it returns. Calls may be repeated with the same content: applying something twice changes nothing (B21).
 package protocol SyncStore: Sendable {
-  /// The event log's last sequence. Taken before a request goes out and given back with its answer, so that rows
-  /// changed meanwhile are spared (B27).
+  /// The event log's last sequence. Taken before a request goes out and given back with its answer, so that
+  /// rows changed meanwhile are spared (B27).
   func mark() -> Int64
 
   // MARK: Users and link
@@ -57,9 +58,9 @@ package protocol SyncStore: Sendable {
   func store(_ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource) async throws
   /// The upstream has no such message any more.
   func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws
-  /// Changes may have been missed: everything covered is to be listed again, and the changelog's place is forgotten
-  /// (B31). The next listing that is stored begins it anew at its newest message's time: by the upstream's own clock,
-  /// and early enough for every row stored since.
+  /// Changes may have been missed: everything covered is to be listed again, and the changelog's place is
+  /// forgotten (B31). The next listing that is stored begins it anew at its newest message's time: by the
+  /// upstream's own clock, and early enough for every row stored since.
   func doubt(_ url: ChannelURL) async throws
   /// The first page of these views was fetched, or could not be (B16).
   func answered(views: [String], in url: ChannelURL, failure: UpstreamError?) async throws
@@ -162,7 +163,8 @@ package struct MessageListing: Sendable, Equatable {
 package struct ListingContext: Sendable, Equatable {
   /// What the events are called (B20).
   package var source: ChangeSource
-  /// The link's generation when the listing was asked for; a listing of the newest end confirms the tail under it.
+  /// The link's generation when the listing was asked for; a listing of the newest end confirms the tail
+  /// under it.
   package var generation: Int64
   /// More are missing than are filled by themselves: so many at least (B28).
   package var hugeMissing: Int?

@@ -15,13 +15,14 @@ package struct Wish: Hashable, Sendable {
   }
 }
 
-// What clients are interested in: pages to read through, views that are open, gaps to fill, doorbells that rang.
+// What clients are interested in: pages to read through, views that are open, gaps to fill, doorbells that
+// rang.
 extension SyncWorker {
   /// Reads under way at once; more are answered from the cache alone.
   static let readsAtOnce = 256
 
-  /// Fetches and stores what a request misses, before background work; identical wishes are one fetch. Nil: it is in
-  /// the cache.
+  /// Fetches and stores what a request misses, before background work; identical wishes are one fetch. Nil:
+  /// it is in the cache.
   package func read(_ wish: Wish) async -> UpstreamError? {
     if let running = reads[wish] { return await running.value }
     guard plan.link.isOnline || plan.link.state == .unknown else {
@@ -97,7 +98,8 @@ extension SyncWorker {
     turn()
   }
 
-  /// While the link is offline nobody waits in vain: the views are told at once, and answered after the comeback.
+  /// While the link is offline nobody waits in vain: the views are told at once, and answered after the
+  /// comeback.
   func tellOffline(_ url: ChannelURL) {
     guard case .offline(let reason) = plan.link.state else { return }
     let views = (unanswered[url] ?? [:]).filter { !$0.value }.map(\.key)

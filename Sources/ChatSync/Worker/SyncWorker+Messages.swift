@@ -47,7 +47,8 @@ extension SyncWorker {
     }
   }
 
-  /// The changelog since the stored place (B31). More than 250 changes, or a refused place, put all coverage in doubt.
+  /// The changelog since the stored place (B31). More than 250 changes, or a refused place, put all coverage
+  /// in doubt.
   private func messageChanges(_ url: ChannelURL, _ line: ChannelLine) async throws -> Outcome {
     guard !plan.lacks.contains(.messageChangelog), var since = line.changes else { return .done }
     var count = 0

@@ -1,10 +1,12 @@
 import ChatModel
 import Platform
 
-/// Keeps the cache in step with the upstream: runs what the plan says, and serves clients' wishes for fresher data.
+/// Keeps the cache in step with the upstream: runs what the plan says, and serves clients' wishes for fresher
+/// data.
 ///
-/// The plan decides, the errands (`SyncWorker+…`) ask and store, this actor brings both together: an errand is a task,
-/// its outcome goes back into the plan, and a timer wakes the plan when time alone makes something due.
+/// The plan decides, the errands (`SyncWorker+…`) ask and store, this actor brings both together: an errand
+/// is a task, its outcome goes back into the plan, and a timer wakes the plan when time alone makes something
+/// due.
 package actor SyncWorker {
   let upstream: any Upstream
   let store: any SyncStore
