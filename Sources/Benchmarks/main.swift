@@ -1,1 +1,3 @@
-print("benchmarks")
+import Glibc
+
+exit(Bench.main(Array(CommandLine.arguments.dropFirst())))
