@@ -30,7 +30,7 @@ struct Table {
   private static func short(_ number: Double) -> String {
     guard number.isFinite else { return "–" }
     if number.magnitude >= 100 { return "\(Int(number.rounded()))" }
-    let scale = number.magnitude >= 10 ? 10.0 : 100.0
+    let scale = number.magnitude >= 10 ? 10.0 : number.magnitude >= 1 ? 100.0 : 1000.0
     return "\((number * scale).rounded() / scale)"
   }
 }
