@@ -4,7 +4,8 @@ import Platform
 import SQLite
 import Synchronization
 
-/// `/rows`: 30 rows of about 400 bytes by one prepared statement, as `mhd_hello` does it. `/e304`: a tag that matches.
+/// `/rows`: 30 rows of about 400 bytes by one prepared statement, as `mhd_hello` does it. `/e304`: a tag that
+/// matches.
 enum PageRoutes {
   static func routes() throws -> [Route] {
     let rows = try RowsOnDisk()

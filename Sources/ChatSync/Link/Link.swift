@@ -4,9 +4,9 @@
 /// ```
 ///              two transport failures in a row, one failed probe,
 ///              or the key refused
-///   online ────────────────────────────────────────────────────────► offline
-/// ▲                                                                 │ a probe at a time, after a full-jitter
-///     └──────────────── any success ────────────────────────────────────┘ wait; at once when somebody urges
+///   online ───────────────────────────────────────────────────► offline
+///     ▲                                                            │ a probe at a time, after a full-jitter
+///     └──────────────── any success ───────────────────────────────┘ wait; at once when somebody urges
 /// ```
 ///
 /// It starts unknown, which behaves as offline with a probe due at once. The generation rises whenever
