@@ -1,1 +1,115 @@
+import Glibc
 import Testing
+
+@testable import Origin
+
+@Suite struct OriginTests {
+  @Test("a window around a time has the rows of that time on its newer side and cuts at its limits")
+  func windows() throws {
+    let wire = try Wire()
+    let base: Int64 = 1_700_000_000_000
+    let ids = try (0..<10).map { try wire.send("general", "m\($0)", at: base + Int64($0 / 2)) }
+    func list(_ query: String) throws -> [Int64] {
+      let path = "/v3/group_channels/general/messages?\(query)"
+      return try wire.get(path)["messages"]?.items.compactMap { $0["message_id"]?.integer } ?? []
+    }
+    #expect(try list("message_ts=\(base + 2)&prev_limit=2&next_limit=3") == Array(ids[2..<7]))
+    #expect(
+      try list("message_ts=\(base + 2)&prev_limit=2&next_limit=3&include=False")
+        == [2, 3, 6, 7, 8].map { ids[$0] })
+    #expect(try list("message_id=\(ids[4])&prev_limit=1&next_limit=1") == Array(ids[3..<6]))
+    #expect(
+      try list("message_id=0&message_ts=0&prev_limit=0&next_limit=3&reverse=true") == ids[0..<3].reversed())
+    #expect(try list("message_ts=9007199254740991&prev_limit=2&next_limit=0") == Array(ids[8...]))
+    #expect(
+      try wire.get("/v3/group_channels/general/messages?message_ts=0&next_limit=201")["code"]
+        == .integer(400113))
+    #expect(try wire.get("/v3/group_channels/general/messages")["code"] == .integer(400105))
+  }
+
+  @Test("two sends with one dedup_id are one message, also when the first reply was lost")
+  func deduplicates() throws {
+    let wire = try Wire()
+    _ = try wire.call("PUT", "/_faults", #"{"faults":[{"kind":"lose_reply","path":"*/messages","count":1}]}"#)
+    let body = #"{"message_type":"MESG","user_id":"alice","message":"once","dedup_id":"d1"}"#
+    #expect(wire.exchange("POST", "/v3/group_channels/general/messages", body, seconds: 1) == nil)
+    let again = try wire.call("POST", "/v3/group_channels/general/messages", body)
+    let third = try wire.call("POST", "/v3/group_channels/general/messages", body)
+    #expect(again["message_id"] == third["message_id"])
+    #expect(try wire.get("/v3/group_channels/general/messages/total_count")["total"] == .integer(1))
+  }
+
+  @Test("the changelog tells of edits, reactions and deletions once, and goes on from its token")
+  func changelogs() throws {
+    let wire = try Wire()
+    let first = try wire.send("general", "one")
+    let second = try wire.send("general", "two")
+    let path = "/v3/group_channels/general/messages"
+    _ = try wire.call("PUT", "\(path)/\(first)", #"{"message_type":"MESG","message":"uno"}"#)
+    _ = try wire.call("POST", "\(path)/\(first)/reactions", #"{"user_id":"bob","reaction":"+1"}"#)
+    _ = try wire.call("DELETE", "\(path)/\(second)")
+    let page = try wire.get("\(path)/changelogs?change_ts=0&include_reactions=true")
+    #expect(page["updated"]?.items.count == 1)
+    #expect(page["updated"]?.items.first?["message"] == .string("uno"))
+    #expect(page["updated"]?.items.first?["reactions"]?.items.first?["key"] == .string("+1"))
+    #expect(page["deleted"]?.items.first?["message_id"] == .integer(second))
+    let next = try #require(page["next"]?.string)
+    let rest = try wire.get("\(path)/changelogs?token=\(next)")
+    #expect(rest["updated"]?.items.isEmpty == true && rest["deleted"]?.items.isEmpty == true)
+    #expect(rest["next"] == .string(next))
+  }
+
+  @Test("a hidden channel comes back with a message, a left one is in the list's changelog")
+  func views() throws {
+    let wire = try Wire()
+    _ = try wire.call("PUT", "/v3/group_channels/general/hide", #"{"user_id":"bob"}"#)
+    let list = "/v3/users/bob/my_group_channels?show_empty=true"
+    #expect(try wire.get(list)["channels"]?.items.isEmpty == true)
+    _ = try wire.send("general", "hello")
+    let shown = try wire.get(list)["channels"]?.items.first
+    #expect(shown?["unread_message_count"] == .integer(1))
+    #expect(shown?["hidden_state"] == .string("unhidden"))
+    _ = try wire.call("PUT", "/v3/group_channels/general/leave", #"{"user_ids":["bob"]}"#)
+    let changes = try wire.get("/v3/users/bob/my_group_channels/changelogs?change_ts=0")
+    #expect(changes["deleted"] == .array([.string("general")]))
+  }
+
+  @Test("wrong types, missing and unknown values get their codes")
+  func codes() throws {
+    let wire = try Wire()
+    let path = "/v3/group_channels/general/messages"
+    func code(_ method: String, _ path: String, _ body: String = "") throws -> Int64? {
+      try wire.call(method, path, body)["code"]?.integer
+    }
+    #expect(try code("POST", path, #"{"message_type":"MESG","user_id":"alice","message":1}"#) == 400100)
+    #expect(try code("POST", path, #"{"message_type":"MESG","user_id":"alice"}"#) == 400105)
+    #expect(try code("POST", path, #"{"message_type":"MESG","user_id":"x","message":"a"}"#) == 400301)
+    #expect(try code("POST", path, #"{"message_type":"MESG","user_id":"dave","message":"a"}"#) == 900020)
+    #expect(try code("POST", path, "{") == 400403)
+    #expect(try code("GET", "/v3/group_channels/nowhere") == 400201)
+    #expect(try code("GET", "/v3/nowhere") == 400930)
+    #expect(try code("POST", "/v3/users", #"{"user_id":"alice"}"#) == 400202)
+    #expect(try code("GET", "/v3/users?limit=101") == 400113)
+  }
+
+  @Test("what was answered is there after the server was opened again")
+  func lasts() throws {
+    var template = Array("/tmp/origin-test-XXXXXX".utf8CString)
+    let directory = String(cString: try #require(mkdtemp(&template)))
+    let id = try Wire(data: directory).send("general", "kept")
+    let wire = try Wire(data: directory, isFresh: false)
+    #expect(try wire.get("/v3/group_channels/general/messages/\(id)")["message"] == .string("kept"))
+  }
+
+  @Test("the small seed has its channels, and 300 messages of one millisecond in big")
+  func seeds() throws {
+    let wire = try Wire(seed: .small, isFresh: false)
+    let list = try wire.get("/v3/users/alice/my_group_channels?limit=100&show_empty=true")
+    let urls = Set(list["channels"]?.items.compactMap { $0["channel_url"]?.string } ?? [])
+    #expect(urls == ["general", "random", "alice-and-bob", "announcements", "quiet", "big"])
+    let path = "/v3/group_channels/big/messages?include_reply_type=all"
+    let first = try wire.get(path + "&message_ts=0&prev_limit=0&next_limit=200")["messages"]?.items
+    #expect(first?.count == 200)
+    #expect(try wire.get("/v3/group_channels/big/messages/total_count")["total"] == .integer(3000))
+  }
+}

@@ -1,0 +1,120 @@
+import Glibc
+import MicroHTTP
+import Platform
+
+/// The stand-in upstream: a small chat server of its own.
+///
+/// An operation runs alone in one transaction; its answer leaves after the commit is on disk. Faults come before
+/// the work (dark, refusal, status), after it (lost replies, cut pages) or around its webhooks.
+package final class OriginServer: Sendable {
+  /// What it is made of.
+  package struct Configuration: Sendable {
+    /// Where it listens; port 0 picks a free one.
+    package var listen = ListenAddress(host: "127.0.0.1", port: 0)
+    /// The directory of the database and the uploads, or `:memory:`.
+    package var dataPath = ":memory:"
+    /// What clients send as `Api-Token`.
+    package var token = "origin"
+    /// Where webhooks go; nil sends none.
+    package var webhookURL: String?
+    /// The key of the webhooks' signature; the token where nil.
+    package var webhookSecret: String?
+    /// What an empty database is filled with.
+    package var seed = Seed.none
+    /// Time.
+    package var clock = Clock.system
+
+    /// Everything at its default: memory only, no seed, a free port.
+    package init() {}
+  }
+
+  let configuration: Configuration
+  let store: Store
+  let desk = FaultDesk()
+  let uploads: String
+  let webhooks: Webhooks?
+  private let server: Server
+  private let chatter = Watched(false)
+  private let chatterThread = Guarded<Thread?>(nil)
+
+  /// Opens the database and fills it if it is empty.
+  package init(_ configuration: Configuration) throws {
+    self.configuration = configuration
+    let isInMemory = configuration.dataPath == ":memory:"
+    let directory = isInMemory ? "/tmp/perch-origin-\(getpid())" : configuration.dataPath
+    uploads = directory + "/uploads"
+    for path in [directory, uploads] { mkdir(path, 0o700) }
+    store = try Store(
+      path: isInMemory ? ":memory:" : directory + "/origin.db", clock: configuration.clock)
+    webhooks = configuration.webhookURL.map {
+      Webhooks(url: $0, secret: configuration.webhookSecret ?? configuration.token)
+    }
+    var http = MicroHTTP.Configuration(listen: configuration.listen)
+    http.uploadDirectory = uploads
+    http.renderProblem = { problem, _ in Refusal(problem).response }
+    server = try Server(http)
+    try configuration.seed.fill(store)
+  }
+
+  /// Serves; the port it got.
+  @discardableResult
+  package func start() throws -> UInt16 {
+    try server.start(OriginRoutes.all(self))
+    return server.port
+  }
+
+  /// The port it listens on; known once started.
+  package var port: UInt16 { server.port }
+
+  /// Ends everything that it started.
+  package func stop() {
+    chatter.update { $0 = true }
+    chatterThread.withLock { $0 }?.join()
+    server.shutDown(withinSeconds: 2)
+    webhooks?.stop()
+  }
+
+  /// Lets the seeded users talk, `perSecond` messages a second, until it stops.
+  package func startChatter(perSecond: Int) {
+    let thread = Thread("chatter") { [self] in
+      var turn = 0
+      while true {
+        let next = Clock.system.monotonicNanoseconds() + 1_000_000_000 / UInt64(max(1, perSecond))
+        if chatter.wait(until: next, { $0 ? true : nil }) != nil { return }
+        turn += 1
+        do {
+          try say(turn)
+        } catch {
+          Log.line(.warning, "chatter_failed", ["error": .text("\(error)")])
+        }
+      }
+    }
+    chatterThread.withLock { $0 = thread }
+  }
+
+  private func say(_ turn: Int) throws {
+    let body = Value.object([
+      "message_type": .string("MESG"), "user_id": .string(turn % 3 == 0 ? "alice" : "bob"),
+      "message": .string(Seed.lines[turn % Seed.lines.count]),
+    ])
+    let url = turn % 4 == 0 ? "random" : "general"
+    _ = try run(
+      Arguments(path: ["channel_url": url], query: [:], body: body, parts: []), path: "chatter", Messages.send
+    )
+  }
+
+  /// Keeps an uploaded file and says where it is served.
+  func keep(_ part: MultipartPart) throws -> Value {
+    guard let path = part.path else { throw Refusal.missing("file") }
+    let name = String(path.split(separator: "/").last ?? "file")
+    guard rename(path, uploads + "/kept-" + name) == 0 else {
+      throw Refusal(500901, "The file could not be kept.", status: 500)
+    }
+    let host = ListenAddress(host: configuration.listen.host, port: port).description
+    return .object([
+      "url": .string("http://\(host)/files/kept-\(name)"), "name": .string(part.fileName ?? name),
+      "type": .string(part.contentType ?? "application/octet-stream"),
+      "size": .integer(Int64(part.byteCount)), "data": .string(""),
+    ])
+  }
+}

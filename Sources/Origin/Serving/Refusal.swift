@@ -1,0 +1,40 @@
+import MicroHTTP
+
+/// An error of the upstream's wire: mostly HTTP 400 and a code in the body.
+struct Refusal: Error, Equatable {
+  let status: Int
+  let code: Int
+  let message: String
+
+  init(_ code: Int, _ message: String, status: Int = 400) {
+    self.status = status
+    self.code = code
+    self.message = message
+  }
+
+  static func missing(_ name: String) -> Refusal { Refusal(400105, "\"\(name)\" is required.") }
+  static func unknown(_ what: String) -> Refusal { Refusal(400201, "\"\(what)\" not found.") }
+  static func invalid(_ name: String) -> Refusal { Refusal(400111, "\"\(name)\" has an invalid value.") }
+  static func range(_ name: String) -> Refusal { Refusal(400113, "\"\(name)\" is out of range.") }
+  static func tooLong(_ name: String) -> Refusal { Refusal(400110, "\"\(name)\" is too long.") }
+  static func exists(_ what: String) -> Refusal { Refusal(400202, "\"\(what)\" exists already.") }
+  static let notMember = Refusal(900020, "The user is not a member of the channel.")
+
+  /// What the HTTP layer refuses by itself, in the same envelope.
+  init(_ problem: Problem) {
+    switch problem.status {
+    case 404: self.init(400930, "There is no such endpoint.", status: 404)
+    case 405: self.init(400930, "The endpoint has no such method.", status: 405)
+    case 500...: self.init(500901, problem.detail, status: problem.status)
+    default: self.init(400403, problem.detail, status: problem.status)
+    }
+  }
+
+  var body: String {
+    Value.object([
+      "error": .bool(true), "code": .integer(Int64(code)),
+      "message": .string(message),
+    ]).text
+  }
+  var response: Response { Response.text(body, status: status, type: "application/json") }
+}

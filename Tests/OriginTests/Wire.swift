@@ -1,0 +1,85 @@
+import Glibc
+import Testing
+
+@testable import Origin
+
+/// A stand-in on a port of its own and a client over real sockets, one connection a request.
+final class Wire {
+  struct Answer {
+    let status: Int
+    let head: String
+    let body: String
+  }
+
+  let origin: OriginServer
+
+  /// Fresh: alice and bob in `general`, carol and dave outside.
+  init(data: String = ":memory:", seed: Seed = .none, isFresh: Bool = true) throws {
+    var configuration = OriginServer.Configuration()
+    configuration.dataPath = data
+    configuration.seed = seed
+    origin = try OriginServer(configuration)
+    try origin.start()
+    guard isFresh else { return }
+    for user in ["alice", "bob", "carol", "dave"] {
+      _ = try call("POST", "/v3/users", #"{"user_id":"\#(user)","nickname":"\#(user)","profile_url":""}"#)
+    }
+    _ = try call(
+      "POST", "/v3/group_channels", #"{"channel_url":"general","user_ids":["alice","bob"]}"#)
+  }
+
+  deinit { origin.stop() }
+
+  func get(_ path: String) throws -> Value { try call("GET", path) }
+
+  func call(_ method: String, _ path: String, _ body: String = "") throws -> Value {
+    Value(stored: try #require(exchange(method, path, body)).body)
+  }
+
+  func send(_ channel: String, _ text: String, at time: Int64? = nil) throws -> Int64 {
+    let place = time.map { #","created_at":\#($0)"# } ?? ""
+    let sent = try call(
+      "POST", "/v3/group_channels/\(channel)/messages",
+      #"{"message_type":"MESG","user_id":"alice","message":"\#(text)"\#(place)}"#)
+    return try #require(sent["message_id"]?.integer)
+  }
+
+  /// One request; nil when there is no whole answer within `seconds`.
+  func exchange(_ method: String, _ path: String, _ body: String = "", seconds: Int = 10) -> Answer? {
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(socket) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = origin.port.bigEndian
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    let isConnected = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
+    }
+    var limit = timeval(tv_sec: seconds, tv_usec: 0)
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    let request =
+      "\(method) \(path) HTTP/1.1\r\nHost: test\r\nApi-Token: origin\r\nConnection: close\r\n"
+      + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    guard isConnected, Glibc.send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else {
+      return nil
+    }
+    var bytes: [UInt8] = []
+    var room = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = recv(socket, &room, room.count, 0)
+      if count < 0 { return nil }
+      if count == 0 { break }
+      bytes += room[..<count]
+    }
+    let text = String(decoding: bytes, as: UTF8.self)
+    let ending = Array("\r\n\r\n".utf8)
+    guard let stop = bytes.indices.first(where: { bytes[$0...].starts(with: ending) }),
+      let status = Int(text.dropFirst(9).prefix(3))
+    else { return nil }
+    return Answer(
+      status: status, head: String(decoding: bytes[..<stop], as: UTF8.self),
+      body: String(decoding: bytes[(stop + 4)...], as: UTF8.self))
+  }
+}
