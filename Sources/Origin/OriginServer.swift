@@ -4,8 +4,8 @@ import Platform
 
 /// The stand-in upstream: a small chat server of its own.
 ///
-/// An operation runs alone in one transaction; its answer leaves after the commit is on disk. Faults come before
-/// the work (dark, refusal, status), after it (lost replies, cut pages) or around its webhooks.
+/// An operation runs alone in one transaction; its answer leaves after the commit is on disk. Faults come
+/// before the work (dark, refusal, status), after it (lost replies, cut pages) or around its webhooks.
 package final class OriginServer: Sendable {
   /// What it is made of.
   package struct Configuration: Sendable {

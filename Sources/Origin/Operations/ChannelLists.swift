@@ -3,8 +3,8 @@ import SQLite
 
 /// A user's channels: the list and its changelog.
 enum ChannelLists {
-  /// `my_group_channels`, newest message first unless ordered by name or creation. The token is the place in the
-  /// whole sorted list, which suffices for a stand-in.
+  /// `my_group_channels`, newest message first unless ordered by name or creation. The token is the place
+  /// in the whole sorted list, which suffices for a stand-in.
   static func mine(_ call: inout Call, _ json: inout JSONWriter) throws {
     let arguments = call.arguments
     let db = call.db.reading

@@ -24,7 +24,8 @@ enum Channels {
     let seconds = call.seconds
     try call.db.run(
       """
-      INSERT INTO channel (url, name, cover_url, data, custom_type, created_at, distinct_key, is_public, is_super)
+      INSERT INTO channel (
+        url, name, cover_url, data, custom_type, created_at, distinct_key, is_public, is_super)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
       """
     ) {

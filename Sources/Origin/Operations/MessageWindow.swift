@@ -3,10 +3,10 @@ import SQLite
 
 /// The list of messages around an anchor.
 ///
-/// A position is (`created_at`, `message_id`). The anchor is a message when `message_id` is given and not 0, else
-/// the time `message_ts`. Around a message, `include` adds it beside the two limits. At a time, `include` makes
-/// the rows of that very millisecond part of the newer side (of the older one when nothing newer is asked for),
-/// inside its limit, so that many messages of one millisecond can be cut.
+/// A position is (`created_at`, `message_id`). The anchor is a message when `message_id` is given and not
+/// 0, else the time `message_ts`. Around a message, `include` adds it beside the two limits. At a time,
+/// `include` makes the rows of that very millisecond part of the newer side (of the older one when
+/// nothing newer is asked for), inside its limit, so that many messages of one millisecond can be cut.
 struct MessageWindow {
   private let channel: Int64
   private let time: Int64

@@ -5,8 +5,8 @@ import Platform
 /// `{"seed":1,"faults":[{"kind":"status","path":"/v3/users*","count":3,"probability":0.5,"status":503}],
 /// "capabilities":{"changelogs":false,"reply_listing":false,"dedup":"error","uploads":false}}`.
 ///
-/// The first fault whose path pattern (`*` stands for anything) matches, that has uses left and that the seeded
-/// dice choose is applied. `GET` shows what is set, `DELETE` takes all away.
+/// The first fault whose path pattern (`*` stands for anything) matches, that has uses left and that the
+/// seeded dice choose is applied. `GET` shows what is set, `DELETE` takes all away.
 final class FaultDesk: Sendable {
   enum Kind: String, Sendable, CaseIterable {
     /// The request is taken and never answered.

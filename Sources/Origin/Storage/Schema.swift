@@ -1,5 +1,6 @@
-/// The stand-in's tables. A change of a message or of a member's view of a channel carries a *stamp*: strictly
-/// rising microseconds, so that a changelog's `change_ts` (ms) and its token are the same kind of number.
+/// The stand-in's tables. A change of a message or of a member's view of a channel carries a *stamp*:
+/// strictly rising microseconds, so that a changelog's `change_ts` (ms) and its token are the same kind
+/// of number.
 enum Schema {
   static let sql = """
     CREATE TABLE IF NOT EXISTS user (
