@@ -7,9 +7,9 @@ RUN apt-get update \
 WORKDIR /source
 COPY Package.swift openapi.yaml ./
 COPY Sources Sources
-# SwiftPM wants the folders of the targets it does not build here, too.
-RUN sed -i '/testTarget/d' Package.swift \
- && swift build -c release --product perch --static-swift-stdlib \
+# Not built here, but SwiftPM wants the folders of all targets.
+COPY Tests Tests
+RUN swift build -c release --product perch --static-swift-stdlib \
  && install -D -s "$(swift build -c release --show-bin-path)/perch" /out/perch
 
 FROM debian:bookworm-slim
