@@ -16,7 +16,7 @@ CREATE TABLE event (
   -- The request a message answers, or the name of what changed.
   reference TEXT,
   -- What cannot be read from the tables any more, as JSON fields without braces.
-  detail BLOB
+  detail TEXT
 ) STRICT;
 
 -- answers: what changed in this channel since

@@ -1,0 +1,39 @@
+import ChatModel
+
+/// One row of the event log: what changed, for whom, and why. The state itself is read when it is delivered.
+package struct Change: Sendable, Equatable {
+  /// What happened.
+  package var kind: ChangeKind
+  /// Where it came from.
+  package var source: ChangeSource
+  /// The channel it happened in, or nil.
+  package var channel: ChannelKey?
+  /// The only user it concerns, or nil for everybody who may see it.
+  package var user: UserKey?
+  /// The only collection it concerns, or nil.
+  package var collection: String?
+  /// The stretch of positions in which rows carry this change's sequence as their version.
+  package var stretch: ClosedRange<Position>?
+  /// The request a message answers, or the name of what changed.
+  package var reference: String?
+  /// What cannot be read from the tables any more, as JSON fields without braces.
+  package var detail: [UInt8]?
+
+  /// A change of `kind`, with nothing else said yet.
+  package init(_ kind: ChangeKind, _ source: ChangeSource, channel: ChannelKey? = nil, user: UserKey? = nil) {
+    self.kind = kind
+    self.source = source
+    self.channel = channel
+    self.user = user
+  }
+}
+
+/// A change with its place in the log.
+package struct LoggedChange: Sendable, Equatable {
+  /// Its place.
+  package let sequence: Int64
+  /// When it was committed (wall clock, ms).
+  package let at: Int64
+  /// What changed.
+  package let change: Change
+}

@@ -1,0 +1,111 @@
+import ChatModel
+import SQLite
+
+extension CacheWriter {
+  /// Appends `change` to the log in this transaction; answers its sequence.
+  @discardableResult
+  package func append(_ change: Change) throws -> Int64 {
+    let sequence = takeSequence()
+    try append(change, at: sequence)
+    return sequence
+  }
+
+  /// Appends `change` under a sequence taken before, because rows carry it already.
+  func append(_ change: Change, at sequence: Int64) throws {
+    try db.run(
+      """
+      INSERT INTO event (
+        seq, at, kind, source, is_realtime, channel, user, collection, from_at, from_id, to_at, to_id,
+        reference, detail
+      )
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+      """
+    ) { statement in
+      statement.bind(1, sequence)
+      statement.bind(2, now)
+      statement.bind(3, change.kind.rawValue)
+      statement.bind(4, change.source.rawValue)
+      statement.bind(5, change.source.isRealtime)
+      statement.bind(6, change.channel?.rawValue)
+      statement.bind(7, change.user?.rawValue)
+      statement.bind(8, change.collection)
+      statement.bind(9, change.stretch?.lowerBound.createdAt)
+      statement.bind(10, change.stretch?.lowerBound.messageID)
+      statement.bind(11, change.stretch?.upperBound.createdAt)
+      statement.bind(12, change.stretch?.upperBound.messageID)
+      statement.bind(13, change.reference)
+      statement.bind(14, change.detail.map { String(decoding: $0, as: UTF8.self) })
+    }
+    touch(change, sequence)
+  }
+}
+
+extension CacheReader {
+  /// The changes of a channel after `sequence`, oldest first, at most `limit`.
+  package func changes(in channel: ChannelKey, after sequence: Int64, limit: Int) throws -> [LoggedChange] {
+    try db.all(
+      """
+      SELECT
+        seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
+        reference, detail
+      FROM event INDEXED BY event_by_channel
+      WHERE channel = ?1 AND seq > ?2
+      ORDER BY seq
+      LIMIT ?3
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, sequence)
+      $0.bind(3, limit)
+    } _: {
+      try CacheReader.change($0)
+    }
+  }
+
+  private static func change(_ row: Row) throws -> LoggedChange {
+    guard let kind = ChangeKind(rawValue: row.int64(2)), let source = ChangeSource(rawValue: row.int64(3))
+    else {
+      throw CacheError.unreadable("event \(row.int64(0)) is of no known kind")
+    }
+    var change = Change(kind, source)
+    change.channel = row.int64OrNil(4).map(ChannelKey.init)
+    change.user = row.int64OrNil(5).map(UserKey.init)
+    change.collection = row.stringOrNil(6)
+    if let from = row.int64OrNil(7), from <= row.int64(9) {
+      let lower = Position(createdAt: from, messageID: row.int64(8))
+      let upper = Position(createdAt: row.int64(9), messageID: row.int64(10))
+      change.stretch = lower...max(lower, upper)
+    }
+    change.reference = row.stringOrNil(11)
+    change.detail = row.isNull(12) ? nil : Array(row.bytes(12))
+    return LoggedChange(sequence: row.int64(0), at: row.int64(1), change: change)
+  }
+
+  /// Whether the log can still tell everything after `cursor`, in this epoch (B52).
+  package func covers(_ cursor: EventCursor) throws -> Bool {
+    guard cursor.epoch == log.epoch.load(ordering: .relaxed) else { return false }
+    guard cursor.sequence >= (try firstSequence()) - 1 else { return false }
+    let next = try db.first("SELECT first_seq FROM run WHERE run > ?1 ORDER BY run LIMIT 1") {
+      $0.bind(1, cursor.run)
+    } _: {
+      $0.int64(0)
+    }
+    let isKnown = try db.first("SELECT 1 FROM run WHERE run = ?1") {
+      $0.bind(1, cursor.run)
+    } _: { _ in
+      true
+    }
+    guard isKnown == true else { return false }
+    return try cursor.sequence <= (next.map { $0 - 1 } ?? lastSequence())
+  }
+
+  private func firstSequence() throws -> Int64 {
+    try db.first("SELECT seq FROM event ORDER BY seq LIMIT 1") { $0.int64(0) } ?? 1
+  }
+
+  private func lastSequence() throws -> Int64 {
+    try max(
+      db.first("SELECT seq FROM event ORDER BY seq DESC LIMIT 1") { $0.int64(0) } ?? 0,
+      db.first("SELECT first_seq - 1 FROM run ORDER BY run DESC LIMIT 1") { $0.int64(0) } ?? 0)
+  }
+}

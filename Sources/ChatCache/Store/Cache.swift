@@ -1,0 +1,169 @@
+import ChatModel
+import Glibc
+import Platform
+import SQLite
+import Synchronization
+
+/// The one owner of the database. Reading happens on the caller's thread, writing on the writer's.
+///
+/// `read` lends a snapshot; `write` answers after the fsync. Both brackets are the transaction.
+package final class Cache: Sendable {
+  /// Where the cache lives and whose it is.
+  package struct Configuration: Sendable {
+    /// The data directory.
+    package var directory: String
+    /// The upstream the directory is bound to: its url and application, or nil for none yet.
+    package var upstream: String?
+    /// Rows of an index walk kept mapped, in bytes.
+    package var mappedBytes: Int64 = 256 << 20
+    /// The clocks.
+    package var clock: Clock
+
+    /// A cache in `directory`.
+    package init(directory: String, upstream: String? = nil, clock: Clock = .system) {
+      self.directory = directory
+      self.upstream = upstream
+      self.clock = clock
+    }
+  }
+
+  let configuration: Configuration
+  let log: CommitLog
+  /// The clocks this cache was given.
+  package var clock: Clock { configuration.clock }
+  private let lock: DirectoryLock
+  private let queue: CommitQueue
+  private let readers: ReaderPool
+  private let checkpointer: Checkpointer
+
+  /// Opens the directory's cache, making or migrating it; `progress` hears of migration steps.
+  package init(_ configuration: Configuration, progress: @Sendable (Int, Int) -> Void = { _, _ in }) throws {
+    self.configuration = configuration
+    umask(0o077)
+    lock = try DirectoryLock(directory: configuration.directory)
+    let path = configuration.directory + "/perch.db"
+    do {
+      let connection = try Connection(path: path)
+      try Pragmas.prepareWriter(connection)
+      try Migration.run(connection, progress: progress)
+      log = try Identity.begin(connection, configuration)
+      checkpointer = try Checkpointer(path: path)
+      readers = ReaderPool(path: path, mappedBytes: configuration.mappedBytes)
+      queue = CommitQueue(clock: configuration.clock)
+      queue.start(connection, log)
+    } catch let error as SQLiteError {
+      throw CacheError(error)
+    }
+    checkpointer.start()
+    let checkpointer = checkpointer
+    log.observe { _ in checkpointer.committed() }
+  }
+
+  /// Lets what waits be written, ends the threads and gives the directory back.
+  package func close() {
+    queue.stop()
+    checkpointer.stop()
+    readers.close()
+    lock.release()
+  }
+
+  deinit { close() }
+
+  /// Lends one snapshot to `body` on this thread.
+  package func read<Result>(_ body: (CacheReader) throws -> Result) throws -> Result {
+    do {
+      return try readers.lend { connection in
+        try connection.read { try body(CacheReader(db: $0, log: log)) }
+      }
+    } catch let error as SQLiteError {
+      throw CacheError(error)
+    }
+  }
+
+  /// Stores what somebody is promised: goes first. Waits for the fsync.
+  package func accept<Result: Sendable>(
+    _ body: @escaping @Sendable (CacheWriter) throws -> Result
+  ) throws -> Result {
+    try wait(.intent, body)
+  }
+
+  /// Stores what came from upstream: lets intents go first. Waits for the fsync.
+  package func write<Result: Sendable>(
+    _ body: @escaping @Sendable (CacheWriter) throws -> Result
+  ) throws -> Result {
+    try wait(.derived, body)
+  }
+
+  /// Stores what somebody is promised, and calls `finish` on the writer's thread after the fsync.
+  package func accept<Result: Sendable>(
+    _ body: @escaping @Sendable (CacheWriter) throws -> Result,
+    finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
+  ) {
+    submit(.intent, body, finish: finish)
+  }
+
+  /// Stores what came from upstream, and calls `finish` on the writer's thread after the fsync.
+  package func write<Result: Sendable>(
+    _ body: @escaping @Sendable (CacheWriter) throws -> Result,
+    finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
+  ) {
+    submit(.derived, body, finish: finish)
+  }
+
+  private func wait<Result: Sendable>(
+    _ importance: CommitQueue.Importance, _ body: @escaping @Sendable (CacheWriter) throws -> Result
+  ) throws -> Result {
+    let answer = Watched<Swift.Result<Result, any Error>?>(nil)
+    submit(importance, body) { result in answer.update { $0 = result } }
+    return try answer.wait { $0 }!.get()
+  }
+
+  private func submit<Result: Sendable>(
+    _ importance: CommitQueue.Importance, _ body: @escaping @Sendable (CacheWriter) throws -> Result,
+    finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
+  ) {
+    let made = Guarded<Result?>(nil)
+    queue.submit(
+      CommitQueue.Job(importance: importance) { writer in
+        let result = try body(writer)
+        made.withLock { $0 = result }
+      } finish: { outcome in
+        finish(outcome.map { made.withLock { $0! } })
+      })
+  }
+
+  /// The last durable place in the log.
+  package var cursor: EventCursor {
+    EventCursor(
+      epoch: log.epoch.load(ordering: .relaxed), run: log.run.load(ordering: .relaxed), sequence: log.head)
+  }
+
+  /// Calls `observer` after every commit that has events, on the writer's thread: it must be quick.
+  package func onCommit(_ observer: @escaping @Sendable (Commit) -> Void) { log.observe(observer) }
+}
+
+/// How the file is used.
+enum Pragmas {
+  static func prepareWriter(_ connection: Connection) throws {
+    try connection.execute(
+      """
+      PRAGMA auto_vacuum = INCREMENTAL;
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = FULL;
+      PRAGMA foreign_keys = ON;
+      PRAGMA wal_autocheckpoint = 0;
+      PRAGMA cache_size = -16000;
+      PRAGMA temp_store = MEMORY;
+      """)
+  }
+
+  static func prepareReader(_ connection: Connection, mappedBytes: Int64) throws {
+    try connection.execute(
+      """
+      PRAGMA query_only = ON;
+      PRAGMA cache_size = -4000;
+      PRAGMA temp_store = MEMORY;
+      PRAGMA mmap_size = \(mappedBytes);
+      """)
+  }
+}

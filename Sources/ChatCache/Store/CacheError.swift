@@ -1,0 +1,49 @@
+import SQLite
+
+/// Why the cache cannot do what was asked; each case knows what can be done about it.
+package enum CacheError: Error, CustomStringConvertible {
+  /// Another process owns the data directory.
+  case lockedBy(pid: Int32, path: String)
+  /// The file was written by a newer version.
+  case newerSchema(found: Int64, known: Int64)
+  /// The directory belongs to another upstream (B65).
+  case boundElsewhere(to: String, asked: String)
+  /// The disk is full or failing: nothing was stored, or for a commit that failed it is not known (B60).
+  case storage(SQLiteError)
+  /// The file is damaged.
+  case corrupt(SQLiteError)
+  /// The service is stopping: nothing was stored.
+  case stopping
+  /// A row says something this program cannot read.
+  case unreadable(String)
+  /// A directory or file could not be made or opened.
+  case file(path: String, reason: String)
+
+  /// The case for what SQLite said.
+  package init(_ error: SQLiteError) {
+    self = error.kind == .corrupt ? .corrupt(error) : .storage(error)
+  }
+
+  /// Whether the same call can succeed later without anybody's doing.
+  package var isTransient: Bool {
+    if case .storage = self { return true }
+    return false
+  }
+
+  /// What is wrong and what to do next.
+  package var description: String {
+    switch self {
+    case .lockedBy(let pid, let path):
+      "\(path) is in use by process \(pid): stop it first, or use another data directory"
+    case .newerSchema(let found, let known):
+      "the database has schema \(found), this program knows up to \(known): start a newer version"
+    case .boundElsewhere(let bound, let asked):
+      "the data directory belongs to \(bound), not to \(asked): use another data directory for it"
+    case .storage(let error): "the database could not be written: \(error)"
+    case .corrupt(let error): "the database is damaged: \(error)"
+    case .stopping: "the service is stopping"
+    case .unreadable(let what): "the database holds what cannot be read: \(what)"
+    case .file(let path, let reason): "\(path): \(reason)"
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import ChatModel
+import SQLite
+
+/// The right to change the cache, lent inside one item of a commit: rows and the events that tell of them.
+package final class CacheWriter {
+  private let log: CommitLog
+  /// The moment of this transaction (wall clock, ms).
+  package let now: Int64
+  private var access: WriteAccess?
+  private var touched = Touched()
+
+  private struct Touched {
+    var last: Int64?
+    var channels: Set<ChannelKey> = []
+    var users: Set<UserKey> = []
+    var collections: Set<String> = []
+    var isForAll = false
+  }
+
+  init(log: CommitLog, now: Int64) {
+    self.log = log
+    self.now = now
+  }
+
+  func open(_ db: WriteAccess) { access = db }
+
+  /// The open transaction.
+  var db: WriteAccess { access! }
+
+  /// Reading inside the transaction, with the same questions as everywhere else.
+  package var reader: CacheReader { CacheReader(db: db.reading, log: log) }
+
+  /// Runs one item; what it touched is forgotten when it fails.
+  func item(_ body: () throws -> Void) throws {
+    let before = touched
+    do { try body() } catch {
+      touched = before
+      throw error
+    }
+  }
+
+  /// What this transaction's events concern, or nil where it has none.
+  var commit: Commit? {
+    touched.last.map {
+      Commit(
+        sequence: $0, channels: touched.channels, users: touched.users, collections: touched.collections,
+        isForAll: touched.isForAll)
+    }
+  }
+
+  /// The number of the next event, for rows that must carry it before the event is complete.
+  func takeSequence() -> Int64 { log.take() }
+
+  /// Remembers whom an event that was just written concerns.
+  func touch(_ event: Change, _ sequence: Int64) {
+    touched.last = max(touched.last ?? 0, sequence)
+    if let channel = event.channel { touched.channels.insert(channel) }
+    if let user = event.user { touched.users.insert(user) }
+    if let collection = event.collection { touched.collections.insert(collection) }
+    if event.channel == nil && event.user == nil && event.collection == nil { touched.isForAll = true }
+  }
+}

@@ -1,0 +1,71 @@
+import ChatModel
+import Platform
+import SQLite
+import Synchronization
+
+/// What one commit touched: whom to wake.
+package struct Commit: Sendable {
+  /// The last event of the commit; readers opened from now on see everything up to it.
+  package let sequence: Int64
+  /// The channels in which something changed.
+  package let channels: Set<ChannelKey>
+  /// The users for whom alone something changed.
+  package let users: Set<UserKey>
+  /// The collections that were answered.
+  package let collections: Set<String>
+  /// Whether something changed for everybody.
+  package let isForAll: Bool
+}
+
+/// The numbers of the event log: which come next, and which are durable and seen.
+///
+/// A number is never used twice, not even after a commit that failed: it could still come back (see
+/// CommitQueue).
+final class CommitLog: Sendable {
+  let epoch: Atomic<UInt64>
+  let run: Atomic<Int64>
+  private let next: Guarded<Int64>
+  private let committed: Atomic<Int64>
+  private let observers = Guarded<[@Sendable (Commit) -> Void]>([])
+
+  init(epoch: UInt64, run: Int64, last: Int64) {
+    self.epoch = Atomic(epoch)
+    self.run = Atomic(run)
+    next = Guarded(last + 1)
+    committed = Atomic(last)
+  }
+
+  /// The last sequence that is durable.
+  var head: Int64 { committed.load(ordering: .acquiring) }
+
+  /// Calls `observer` after every commit that has events, on the writer's thread: it must be quick.
+  func observe(_ observer: @escaping @Sendable (Commit) -> Void) {
+    observers.withLock { $0.append(observer) }
+  }
+
+  func begin(now: Int64) -> CacheWriter { CacheWriter(log: self, now: now) }
+
+  func take() -> Int64 {
+    next.withLock { next in
+      defer { next += 1 }
+      return next
+    }
+  }
+
+  /// The commit is durable: publish its events and tell everybody who watches.
+  func end(_ writer: CacheWriter) {
+    guard let commit = writer.commit else { return }
+    committed.store(commit.sequence, ordering: .releasing)
+    for observer in observers.withLock({ $0 }) { observer(commit) }
+  }
+
+  /// The empty commit after a failed one.
+  static func mark(_ db: WriteAccess) throws {
+    try db.run(
+      """
+      INSERT INTO meta (key, value)
+      VALUES ('marker', 1)
+      ON CONFLICT (key) DO UPDATE SET value = value + 1
+      """)
+  }
+}

@@ -1,0 +1,176 @@
+import Platform
+import SQLite
+
+/// The one writer. Everything that waits shares a transaction and its fsync; a caller learns only after it.
+///
+/// A batch is: all intents that wait (what a client was promised), then derived work until the batch is long
+/// enough, each item in a savepoint so that a bad one never fails its neighbours. An item's body may be run
+/// again when SQLite gave the whole transaction up, so it must depend on nothing but the database and its
+/// captured values.
+///
+/// After a COMMIT that failed the outcome is unknown: such a commit can come back after a crash and goes away
+/// with the next good one. So before anything else the queue commits an empty marker (B60).
+final class CommitQueue: Sendable {
+  /// Who goes first.
+  enum Importance: Sendable {
+    /// Somebody was or will be promised it.
+    case intent
+    /// It can be had again from upstream.
+    case derived
+  }
+
+  struct Job: Sendable {
+    let importance: Importance
+    let body: @Sendable (CacheWriter) throws -> Void
+    let finish: @Sendable (Result<Void, any Error>) -> Void
+  }
+
+  private struct Waiting {
+    var intents: [Job] = []
+    var derived: [Job] = []
+    var isStopping = false
+  }
+
+  /// Derived work stops joining a batch after this long, so that a send never waits behind ingest.
+  private static let derivedNanoseconds: UInt64 = 5_000_000
+
+  private let waiting = Watched(Waiting())
+  private let clock: Clock
+  private let thread = Guarded<Thread?>(nil)
+
+  init(clock: Clock) { self.clock = clock }
+
+  /// Starts the writer's thread; `connection` is its own from now on.
+  func start(_ connection: sending Connection, _ log: CommitLog) {
+    let box = Handover(connection)
+    let started = Thread("perch-writer") { [self] in
+      let writer = Writer(connection: box.take(), log: log, clock: clock)
+      while let batch = next() { writer.commit(batch, more: moreDerived) }
+    }
+    thread.withLock { $0 = started }
+  }
+
+  /// Queues a job; its `finish` is called on the writer's thread after the fsync.
+  func submit(_ job: Job) {
+    let isAccepted = waiting.update { waiting in
+      guard !waiting.isStopping else { return false }
+      if job.importance == .intent { waiting.intents.append(job) } else { waiting.derived.append(job) }
+      return true
+    }
+    if !isAccepted { job.finish(.failure(CacheError.stopping)) }
+  }
+
+  /// Lets what waits be written, then ends the thread. Later jobs fail with `stopping`.
+  func stop() {
+    waiting.update { $0.isStopping = true }
+    let running = thread.withLock { thread in
+      defer { thread = nil }
+      return thread
+    }
+    running?.join()
+  }
+
+  private func next() -> [Job]? {
+    waiting.wait { waiting -> [Job]?? in
+      if !waiting.intents.isEmpty {
+        defer { waiting.intents = [] }
+        return waiting.intents
+      }
+      if !waiting.derived.isEmpty { return [waiting.derived.removeFirst()] }
+      return waiting.isStopping ? .some(nil) : nil
+    } ?? nil
+  }
+
+  /// One more derived job for the running batch, unless it is long enough or an intent waits for the next
+  /// one.
+  private func moreDerived(startedAt: UInt64) -> Job? {
+    guard clock.monotonicNanoseconds() - startedAt < CommitQueue.derivedNanoseconds else { return nil }
+    return waiting.read { waiting in
+      waiting.intents.isEmpty && !waiting.derived.isEmpty ? waiting.derived.removeFirst() : nil
+    }
+  }
+
+  /// Carries the connection into the thread that will own it.
+  private final class Handover: @unchecked Sendable {  // because one thread empties it
+    private var connection: Connection?
+    init(_ connection: Connection) { self.connection = connection }
+    func take() -> Connection {
+      defer { connection = nil }
+      return connection!
+    }
+  }
+}
+
+/// The writer's thread at work: transactions, savepoints, and what to do when they fail.
+private final class Writer {
+  private let connection: Connection
+  private let log: CommitLog
+  private let clock: Clock
+  private var needsMarker = false
+
+  init(connection: Connection, log: CommitLog, clock: Clock) {
+    self.connection = connection
+    self.log = log
+    self.clock = clock
+  }
+
+  func commit(_ batch: [CommitQueue.Job], more: (UInt64) -> CommitQueue.Job?) {
+    var batch = batch
+    do {
+      if needsMarker {
+        try connection.write { try CommitLog.mark($0) }
+        needsMarker = false
+      }
+    } catch {
+      for job in batch { job.finish(.failure(Writer.translated(error))) }
+      return
+    }
+    let startedAt = clock.monotonicNanoseconds()
+    var isFirst = true
+    while !batch.isEmpty {
+      // A transaction that SQLite gave up is tried again without the item that broke it, so this ends.
+      batch = attempt(batch, more: isFirst ? { more(startedAt) } : { nil })
+      isFirst = false
+    }
+  }
+
+  /// Runs one transaction; answers the jobs that must be tried again.
+  private func attempt(_ batch: [CommitQueue.Job], more: () -> CommitQueue.Job?) -> [CommitQueue.Job] {
+    var done: [(CommitQueue.Job, Result<Void, any Error>)] = []
+    var retry: [CommitQueue.Job] = []
+    let writer = log.begin(now: clock.wallMilliseconds())
+    do {
+      try connection.write { db in
+        writer.open(db)
+        var index = 0
+        while let job = index < batch.count ? batch[index] : more() {
+          index += 1
+          let result = Result { try writer.item { try db.savepoint { try job.body(writer) } } }
+          done.append((job, result.mapError(Writer.translated)))
+          if case .failure = result, !connection.isInTransaction {
+            retry = done.dropLast().map(\.0) + batch.dropFirst(index)
+            done = [done.last!]
+            throw TransactionLost()
+          }
+        }
+      }
+      log.end(writer)
+    } catch is TransactionLost {
+      // The broken item has its own error; the others come again.
+    } catch {
+      needsMarker = true
+      let failure = Writer.translated(error)
+      done =
+        done.map { ($0.0, .failure(failure)) } + batch.dropFirst(done.count).map { ($0, .failure(failure)) }
+    }
+    for (job, result) in done { job.finish(result) }
+    return retry
+  }
+
+  private struct TransactionLost: Error {}
+
+  private static func translated(_ error: any Error) -> any Error {
+    guard let error = error as? SQLiteError, error.kind != .constraint else { return error }
+    return CacheError(error)
+  }
+}

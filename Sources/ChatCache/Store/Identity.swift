@@ -1,0 +1,56 @@
+import CSodium
+import ChatModel
+import Platform
+import SQLite
+
+/// What a file is: the epoch of its log, the upstream it belongs to, and its runs.
+enum Identity {
+  /// Checks whose file this is and begins a new run.
+  static func begin(_ connection: Connection, _ configuration: Cache.Configuration) throws -> CommitLog {
+    try connection.write { db in
+      if let upstream = configuration.upstream { try bind(db, to: upstream) }
+      let epoch = try epoch(db)
+      let last = try lastSequence(db.reading)
+      let run = try db.reading.first("SELECT max(run) FROM run") { $0.int64(0) + 1 } ?? 1
+      try db.run("INSERT INTO run (run, first_seq, started_at) VALUES (?1, ?2, ?3)") {
+        $0.bind(1, run)
+        $0.bind(2, last + 1)
+        $0.bind(3, configuration.clock.wallMilliseconds())
+      }
+      return CommitLog(epoch: epoch, run: run, last: last)
+    }
+  }
+
+  /// A directory belongs to the first upstream it was opened with (B65).
+  private static func bind(_ db: WriteAccess, to upstream: String) throws {
+    let bound = try db.reading.first("SELECT value FROM meta WHERE key = 'upstream'") { $0.string(0) }
+    if let bound {
+      guard bound == upstream else { throw CacheError.boundElsewhere(to: bound, asked: upstream) }
+      return
+    }
+    try db.run("INSERT INTO meta (key, value) VALUES ('upstream', ?1)") { $0.bind(1, upstream) }
+  }
+
+  private static func epoch(_ db: WriteAccess) throws -> UInt64 {
+    let known = try db.reading.first("SELECT value FROM meta WHERE key = 'epoch'") {
+      UInt64(bitPattern: $0.int64(0))
+    }
+    if let known { return known }
+    var made: UInt64 = 0
+    randombytes_buf(&made, MemoryLayout<UInt64>.size)
+    try db.run("INSERT INTO meta (key, value) VALUES ('epoch', ?1)") { $0.bind(1, Int64(bitPattern: made)) }
+    return made
+  }
+
+  /// The highest sequence ever used, also when the log was trimmed since.
+  private static func lastSequence(_ db: ReadAccess) throws -> Int64 {
+    try db.first(
+      """
+      SELECT max(
+        coalesce((SELECT max(seq) FROM event), 0),
+        coalesce((SELECT max(first_seq) - 1 FROM run), 0)
+      )
+      """
+    ) { $0.int64(0) } ?? 0
+  }
+}

@@ -1,0 +1,38 @@
+import SQLite
+
+/// The schema's versions in order. Each runs in one transaction; the number lies in `PRAGMA user_version`
+/// (B63).
+enum Migration {
+  /// One step: the scripts that lead to `version`.
+  struct Step {
+    let version: Int64
+    let scripts: [[UInt8]]
+  }
+
+  static let steps = [
+    Step(
+      version: 1,
+      scripts: [
+        PackageResources.v001_identity_sql, PackageResources.v001_user_sql, PackageResources.v001_channel_sql,
+        PackageResources.v001_message_sql, PackageResources.v001_segment_sql, PackageResources.v001_event_sql,
+        PackageResources.v001_sync_sql, PackageResources.v001_outbox_sql,
+      ])
+  ]
+
+  static var newest: Int64 { steps.last!.version }
+
+  /// Brings the file to the newest schema, telling `progress` the steps done and to do.
+  static func run(_ connection: Connection, progress: @Sendable (Int, Int) -> Void) throws {
+    let found = try connection.read { db in try db.first("PRAGMA user_version") { $0.int64(0) } ?? 0 }
+    guard found <= newest else { throw CacheError.newerSchema(found: found, known: newest) }
+    let missing = steps.filter { $0.version > found }
+    for (done, step) in missing.enumerated() {
+      progress(done, missing.count)
+      try connection.write { db in
+        for script in step.scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
+        try db.execute("PRAGMA user_version = \(step.version)")
+      }
+    }
+    progress(missing.count, missing.count)
+  }
+}

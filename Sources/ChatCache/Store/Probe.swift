@@ -1,3 +1,0 @@
-import Platform
-
-func schemaProbe() -> Int { PackageResources.v001_message_sql.count }
