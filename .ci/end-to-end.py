@@ -124,6 +124,29 @@ class Stopping(unittest.TestCase):
         self.assertRegex(server.first_line, r"^listening on http://127\.0\.0\.1:\d+\n$")
         self.assertEqual(server.stop(signal.SIGTERM)[0], 0)
 
+    def test_a_data_directory_has_one_owner_and_a_second_is_told_who(self):
+        server = Server()
+        result = call("serve", "--listen", "127.0.0.1:0", "--data", server.place.name + "/data")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"in use by process {server.process.pid}", result.stderr)
+        self.assertEqual(server.stop(signal.SIGTERM)[0], 0)
+
+    def test_a_killed_owner_leaves_the_directory_to_the_next(self):
+        server = Server()
+        data = server.place.name + "/data"
+        server.process.kill()
+        server.process.wait(timeout=20)
+        again = subprocess.Popen(
+            [PERCH, "serve", "--listen", "127.0.0.1:0", "--data", data],
+            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )
+        self.assertRegex(again.stdout.readline(), r"^listening on ")
+        again.send_signal(signal.SIGTERM)
+        self.assertEqual(again.wait(timeout=20), 0)
+        again.stdout.close()
+        server.process.stdout.close()
+        server.place.cleanup()
+
     def test_both_signals_end_it_at_once_and_well(self):
         for which in (signal.SIGTERM, signal.SIGINT):
             code, seconds = Server().stop(which)

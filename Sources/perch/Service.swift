@@ -1,4 +1,5 @@
 import ChatAPI
+import ChatCache
 import Glibc
 import MicroHTTP
 import Platform
@@ -26,6 +27,7 @@ struct Service {
     if let level = Log.Level(rawValue: values.text("log-level")) { Log.setLevel(level) }
     Signals.block()
     try DataDirectory.prepare(values.text("data"))
+    let cache = try openCache()
     let server: Server
     do throws(ServerError) {
       server = try Server(configuration())
@@ -42,8 +44,18 @@ struct Service {
     Log.line(.info, "stopping", ["signal": .number(Int64(signal))])
     status.beginStopping()
     server.shutDown(withinSeconds: Double(values.number("stop-within")) / 1000)
+    cache.close()
     Log.line(.info, "stopped")
     return 0
+  }
+
+  /// The data directory's cache, which from here on is this process's alone (B65).
+  private func openCache() throws -> Cache {
+    do {
+      return try Cache(Cache.Configuration(directory: values.text("data")))
+    } catch let error as CacheError {
+      throw CommandFailure(description: error.description)
+    }
   }
 
   private func configuration() -> Configuration {
