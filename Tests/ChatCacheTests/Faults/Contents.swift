@@ -1,0 +1,49 @@
+import SQLite
+
+@testable import ChatCache
+
+/// Everything a cache holds, as text, to compare two of them.
+///
+/// Left out is what may differ between two runs that stored the same: the log's numbers, which are never used
+/// twice, and the moments of commits.
+struct Contents: Equatable, CustomStringConvertible {
+  private static let passing: Set<String> = ["seq", "at", "version", "sweep", "seen_at", "probed_at"]
+  private static let ownTables: Set<String> = ["meta", "run"]
+
+  private(set) var rows: [String] = []
+
+  init(of cache: Cache) throws {
+    rows = try cache.read { reader in
+      var found: [String] = []
+      for table in try Contents.tables(reader) where !Contents.ownTables.contains(table) {
+        let columns = try Contents.columns(of: table, reader).filter { !Contents.passing.contains($0) }
+        let texts = columns.map { "quote(\"\($0)\")" }.joined(separator: " || ' ' || ")
+        var rows = try reader.db.rows(composed: "SELECT \(texts) FROM \"\(table)\"")
+        while let row = try rows.next() { found.append("\(table): \(row.string(0))") }
+      }
+      return found.sorted()
+    }
+  }
+
+  /// What is here and not there, and the other way round.
+  func difference(from other: Contents) -> String {
+    let here = Set(rows).subtracting(other.rows).sorted().map { "+ \($0)" }
+    let there = Set(other.rows).subtracting(rows).sorted().map { "- \($0)" }
+    return (here + there).joined(separator: "\n")
+  }
+
+  var description: String { rows.joined(separator: "\n") }
+
+  private static func tables(_ reader: CacheReader) throws -> [String] {
+    try reader.db.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'") {
+      $0.string(0)
+    }
+  }
+
+  private static func columns(of table: String, _ reader: CacheReader) throws -> [String] {
+    var rows = try reader.db.rows(composed: "SELECT name FROM pragma_table_info('\(table)')")
+    var names: [String] = []
+    while let row = try rows.next() { names.append(row.string(0)) }
+    return names
+  }
+}

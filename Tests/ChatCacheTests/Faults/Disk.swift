@@ -1,0 +1,41 @@
+import FaultyDisk
+import Glibc
+
+/// The disk under one folder, told to fail.
+struct Disk {
+  /// What can fail.
+  struct Operations: OptionSet {
+    let rawValue: Int32
+    static let read = Operations(rawValue: Int32(FAULTY_READ.rawValue))
+    static let write = Operations(rawValue: Int32(FAULTY_WRITE.rawValue))
+    static let truncate = Operations(rawValue: Int32(FAULTY_TRUNCATE.rawValue))
+    static let sync = Operations(rawValue: Int32(FAULTY_SYNC.rawValue))
+    static let lock = Operations(rawValue: Int32(FAULTY_LOCK.rawValue))
+    static let map = Operations(rawValue: Int32(FAULTY_MAP.rawValue))
+    /// Everything that changes what is stored.
+    static let changing: Operations = [.write, .truncate, .sync]
+  }
+
+  private static let isInstalled: Bool = faulty_disk_install() == 0
+
+  /// A folder of its own, made under a disk that can fail. Before anything in it is opened.
+  static func folder() -> String {
+    precondition(isInstalled, "the faulty disk could not be put under SQLite")
+    var template = Array("/tmp/perch-disk-XXXXXX".utf8CString)
+    return String(cString: mkdtemp(&template)) + "/data"
+  }
+
+  private let fault: Int32
+
+  /// From now on the operation of that number fails with SQLite's `code`; all later ones too where it stays.
+  init(failing operations: Operations, in folder: String, at number: Int, code: Int32, stays: Bool = false) {
+    fault = faulty_disk_arm(folder, operations.rawValue, number, code, stays ? 1 : 0)
+    precondition(fault >= 0, "too many faults at a time")
+  }
+
+  /// Whether it has struck.
+  var hasStruck: Bool { faulty_disk_has_struck(fault) != 0 }
+
+  /// The disk is well again.
+  func heal() { faulty_disk_heal(fault) }
+}
