@@ -11,7 +11,6 @@ struct fault {
   char folder[FOLDER];
   int operations;
   long left;
-  long count;
   int code;
   int stays;
   int has_struck;
@@ -38,7 +37,6 @@ static int struck(const struct file *file, int operation) {
     struct fault *fault = &faults[i];
     if (!fault->is_armed || !(fault->operations & operation)) continue;
     if (strcmp(fault->folder, file->folder) != 0) continue;
-    fault->count++;
     if (fault->left > 0 && --fault->left == 0) {
       fault->has_struck = 1;
       code = fault->code;
@@ -149,22 +147,10 @@ int faulty_disk_arm(const char *folder, int operations, long number, int code, i
   return name;
 }
 
-long faulty_disk_count(int fault) {
-  pthread_mutex_lock(&lock);
-  long count = faults[fault].count;
-  pthread_mutex_unlock(&lock);
-  return count;
-}
-
-int faulty_disk_has_struck(int fault) {
+int faulty_disk_heal(int fault) {
   pthread_mutex_lock(&lock);
   int has_struck = faults[fault].has_struck;
-  pthread_mutex_unlock(&lock);
-  return has_struck;
-}
-
-void faulty_disk_heal(int fault) {
-  pthread_mutex_lock(&lock);
   faults[fault].is_armed = 0;
   pthread_mutex_unlock(&lock);
+  return has_struck;
 }

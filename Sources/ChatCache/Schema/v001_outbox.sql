@@ -40,6 +40,10 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_queue ON outbox (user, channel_url, place);
 -- answers: what is to be tried next
 CREATE INDEX outbox_due ON outbox (next_try_at) WHERE state IN ('waiting', 'uncertain');
+-- answers: what is out of time
+CREATE INDEX outbox_by_expiry ON outbox (expires_at) WHERE state NOT IN ('failed', 'canceled');
+-- answers: what is waiting for this message to be confirmed (pending edits, deletes, reactions)
+CREATE INDEX outbox_by_target ON outbox (user, channel_url, target_id) WHERE target_id IS NOT NULL;
 
 CREATE TABLE request (
   -- Intent: every request id used, kept 7 days past its end, over eviction and removal (B37).
@@ -47,10 +51,14 @@ CREATE TABLE request (
   request_id TEXT NOT NULL,
   channel_url TEXT NOT NULL,
   content_hash BLOB NOT NULL,
+  -- What it became, or is about.
   message_id INTEGER,
   -- NULL while the outbox row lives.
   ended_at INTEGER,
-  ended_as TEXT CHECK (ended_as IN ('succeeded', 'canceled', 'removed')),
+  -- dropped: a change that was refused or overtaken; merged: an edit that went into its unsent message.
+  ended_as TEXT CHECK (ended_as IN ('succeeded', 'dropped', 'removed', 'merged')),
+  -- Why it was dropped.
+  error_code TEXT,
   PRIMARY KEY (user, request_id)
 ) STRICT, WITHOUT ROWID;
 

@@ -7,7 +7,10 @@ import SQLite
 /// Left out is what may differ between two runs that stored the same: the log's numbers, which are never used
 /// twice, and the moments of commits.
 struct Contents: Equatable, CustomStringConvertible {
-  private static let passing: Set<String> = ["seq", "at", "version", "sweep", "seen_at", "probed_at"]
+  private static let passing: Set<String> = [
+    "seq", "at", "version", "sweep", "seen_at", "probed_at", "ended_at",
+    "accepted_at", "expires_at", "next_try_at",
+  ]
   private static let ownTables: Set<String> = ["meta", "run"]
 
   private(set) var rows: [String] = []

@@ -33,9 +33,7 @@ struct Disk {
     precondition(fault >= 0, "too many faults at a time")
   }
 
-  /// Whether it has struck.
-  var hasStruck: Bool { faulty_disk_has_struck(fault) != 0 }
-
-  /// The disk is well again.
-  func heal() { faulty_disk_heal(fault) }
+  /// The disk is well again. Answers whether the fault has struck.
+  @discardableResult
+  func heal() -> Bool { faulty_disk_heal(fault) != 0 }
 }

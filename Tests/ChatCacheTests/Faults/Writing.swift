@@ -24,7 +24,7 @@ struct Writing: Sendable, CustomTestStringConvertible {
   }
 
   /// All of them.
-  static let all: [Writing] = [doorbell]
+  static let all: [Writing] = [doorbell, accepting, sending, expiring]
 
   /// A noted doorbell.
   static let doorbell = Writing(name: "a doorbell") { cache in
@@ -38,4 +38,37 @@ struct Writing: Sendable, CustomTestStringConvertible {
       ) { $0.bind(1, writer.now) }
     }
   }
+
+  private static let unsent = OutboxTableTests.place
+
+  /// A message is taken in.
+  static let accepting = Writing(
+    name: "accepting a message", prepare: { try OutboxTableTests.prepare($0) },
+    write: { cache in
+      _ = try cache.accept { try $0.accept(OutboxTableTests.request("r"), in: unsent) }
+    })
+
+  /// Whatever waits is sent, and the upstream knows it as message 7.
+  static let sending = Writing(
+    name: "the answer to a send",
+    prepare: { cache in
+      try accepting.prepare(cache)
+      for name in ["a", "b"] {
+        _ = try cache.accept { try $0.accept(OutboxTableTests.request(name), in: unsent) }
+      }
+    },
+    write: { cache in
+      try cache.accept { writer in
+        let moment = try writer.outboxMoment()
+        try writer.changeLane(unsent) { lane in
+          guard lane.dispatch(1, .send, now: moment) else { return [] }
+          return lane.finish(1, .send, .success(message: 7), now: moment, random: 1)
+        }
+      }
+    })
+
+  /// What waits fails, since its channel was lost.
+  static let expiring = Writing(
+    name: "failing what waits", prepare: sending.prepare,
+    write: { cache in try cache.accept { try $0.failOutbox(in: unsent) } })
 }

@@ -27,13 +27,7 @@ int faulty_disk_install(void);
 // Answers the fault's name, or -1 when there are too many.
 int faulty_disk_arm(const char *folder, int operations, long number, int code, int stays);
 
-// How many operations the fault has counted.
-long faulty_disk_count(int fault);
-
-// Whether it has struck.
-int faulty_disk_has_struck(int fault);
-
-// The disk is well again.
-void faulty_disk_heal(int fault);
+// The disk is well again. Answers whether the fault had struck; its name may be given to another from now on.
+int faulty_disk_heal(int fault);
 
 #endif

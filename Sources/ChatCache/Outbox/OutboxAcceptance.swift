@@ -1,0 +1,175 @@
+import ChatModel
+import SQLite
+
+/// What a client asks to be sent, checked and rendered, on its way into the outbox.
+package struct UnsentRequest: Sendable {
+  /// The client's name of it, or one made for it.
+  package var requestID: RequestID
+  /// What is to be done upstream.
+  package var kind: OutboxRow.Kind
+  /// The confirmed message it is about.
+  package var target: Int64?
+  /// The unsent message it is about, by its request.
+  package var unsentTarget: RequestID?
+  /// Distinguishes changes of one target that must keep their order, such as a reaction's key.
+  package var aspect = ""
+  /// Whether its failure holds what follows it.
+  package var blocksOnFailure = false
+  /// Whether bytes have to be brought first.
+  package var upload = OutboxRow.Upload.none
+  /// What is sent and drawn.
+  package var content: OutboxContent
+  /// A hash of all the client said, to know the same request again.
+  package var contentHash: [UInt8]
+  /// How long it may wait, ms.
+  package var lifetime = Limits.pendingMilliseconds
+
+  /// A request with nothing but what every request has.
+  package init(
+    requestID: RequestID, kind: OutboxRow.Kind, content: OutboxContent, contentHash: [UInt8]
+  ) {
+    self.requestID = requestID
+    self.kind = kind
+    self.content = content
+    self.contentHash = contentHash
+  }
+}
+
+/// What became of a request that came in (B37).
+package enum Accepted: Sendable, Hashable {
+  /// It is in the outbox as that row.
+  case row(Int64)
+  /// An edit went into the unsent message of that row, or its deletion took that message back.
+  case changed(Int64)
+  /// It was asked before: this is how it stands.
+  case replay(RequestStanding)
+  /// The id was used for something else.
+  case mismatch
+  /// There is no such unsent message.
+  case noTarget
+}
+
+/// How a remembered request stands.
+package struct RequestStanding: Sendable, Hashable {
+  /// The row, while it lives.
+  package var row: Int64?
+  /// How it ended: succeeded, dropped, removed or merged.
+  package var end: String?
+  /// The message it became or is about.
+  package var message: Int64?
+  /// Why it was dropped.
+  package var errorCode: String?
+}
+
+extension CacheWriter {
+  /// Takes a request in: durable with the commit, once per id.
+  package func accept(_ request: UnsentRequest, in place: OutboxPlace) throws -> Accepted {
+    let remembered = try reader.remembered(request.requestID, of: place.user)
+    switch Acceptance.decide(remembered: remembered?.hash, asked: request.contentHash) {
+    case .mismatch: return .mismatch
+    case .replay: return .replay(remembered?.standing ?? RequestStanding())
+    case .new: break
+    }
+    let moment = try outboxMoment()
+    var follows: Int64?
+    if let name = request.unsentTarget {
+      let lane = try reader.lane(place)
+      guard let row = lane.row(name), let reach = lane.reach(ofEdit: row.id) else { return .noTarget }
+      switch reach {
+      case .row:
+        try remember(request, in: place, hasEnded: true)
+        return try change(row.id, by: request, in: place, moment)
+      case .follows(let id): follows = id
+      }
+    }
+    let row = OutboxRow(
+      id: try nextUnsentID(), requestID: request.requestID, kind: request.kind, target: request.target,
+      follows: follows, aspect: request.aspect, blocksOnFailure: request.blocksOnFailure,
+      upload: request.upload, now: moment, lifetime: request.lifetime)
+    try remember(request, in: place, hasEnded: false)
+    try changeLane(place, news: [row.id: request.content]) { $0.accept(row, now: moment) }
+    return .row(row.id)
+  }
+
+  /// An edit or deletion of an unsent message that is not under way (B46).
+  private func change(
+    _ id: Int64, by request: UnsentRequest, in place: OutboxPlace, _ moment: Int64
+  ) throws -> Accepted {
+    if request.kind == .delete {
+      try changeLane(place) { $0.cancel(id, now: moment).notices }
+    } else if let content = try reader.content(ofUnsent: id) {
+      try rewrite(id, content.edited(by: request.content.params))
+      let lane = try reader.lane(place)
+      try tell(.merged(from: id, to: id), in: place, lane, lane)
+    }
+    return .changed(id)
+  }
+
+  private func remember(_ request: UnsentRequest, in place: OutboxPlace, hasEnded: Bool) throws {
+    try request.contentHash.withUnsafeBytes { hash in
+      _ = try db.run(
+        """
+        INSERT INTO request (user, request_id, channel_url, content_hash, message_id, ended_at, ended_as)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        """
+      ) {
+        $0.bind(1, place.user.rawValue)
+        $0.bind(2, request.requestID.text)
+        $0.bind(3, place.channel.text)
+        $0.bind(4, blob: hash)
+        $0.bind(5, request.target)
+        $0.bind(6, hasEnded ? now : nil)
+        $0.bind(7, hasEnded ? "merged" : nil)
+      }
+    }
+  }
+
+  /// Forgets requests that ended more than seven days ago, at most `limit`; answers how many.
+  @discardableResult
+  package func forgetRequests(limit: Int = 500) throws -> Int {
+    try db.run(
+      """
+      DELETE FROM request
+      WHERE (user, request_id) IN (
+        SELECT user, request_id
+        FROM request INDEXED BY request_by_end
+        WHERE ended_at IS NOT NULL AND ended_at < ?1
+        LIMIT ?2
+      )
+      """
+    ) {
+      $0.bind(1, now - Limits.requestMemoryMilliseconds)
+      $0.bind(2, limit)
+    }
+  }
+}
+
+extension CacheReader {
+  /// What is remembered of a request id (B37).
+  package func standing(of request: RequestID, of user: UserKey) throws -> RequestStanding? {
+    try remembered(request, of: user)?.standing
+  }
+
+  fileprivate func remembered(
+    _ request: RequestID, of user: UserKey
+  ) throws -> (hash: [UInt8], standing: RequestStanding)? {
+    try db.first(
+      """
+      SELECT r.content_hash, o.id, r.ended_as, r.message_id, coalesce(r.error_code, o.error_code)
+      FROM request AS r
+      LEFT JOIN outbox AS o ON o.user = r.user AND o.request_id = r.request_id
+      WHERE r.user = ?1 AND r.request_id = ?2
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, request.text)
+    } _: { row in
+      (
+        Array(row.bytes(0)),
+        RequestStanding(
+          row: row.int64OrNil(1), end: row.stringOrNil(2), message: row.int64OrNil(3),
+          errorCode: row.stringOrNil(4))
+      )
+    }
+  }
+}

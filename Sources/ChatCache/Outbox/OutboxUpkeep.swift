@@ -1,0 +1,89 @@
+import ChatModel
+import SQLite
+
+// What happens to unsent rows by itself: the start, time, lost channels.
+extension CacheWriter {
+  /// The moment that counts in the outbox: it never goes back, not even over a restart (B41).
+  package func outboxMoment() throws -> Int64 {
+    let highest = try db.reading.first("SELECT value FROM meta WHERE key = 'latest_moment'") { $0.int64(0) }
+    var clock = MonotoneNow(highest: highest ?? 0)
+    let moment = clock.now(wall: now)
+    if moment != highest {
+      try db.run(
+        """
+        INSERT INTO meta (key, value)
+        VALUES ('latest_moment', ?1)
+        ON CONFLICT (key) DO UPDATE SET value = excluded.value
+        """
+      ) { $0.bind(1, moment) }
+    }
+    return moment
+  }
+
+  /// After a start: what was under way may have arrived (B39); after a restore so may all that waited (B65).
+  package func recoverOutbox(isRestored: Bool = false) throws {
+    let moment = try outboxMoment()
+    for place in try reader.lanes(
+      """
+      SELECT DISTINCT user, channel_url
+      FROM outbox
+      WHERE state IN ('in_flight', 'waiting') OR upload = 'running'
+      """, { _ in })
+    {
+      try changeLane(place) {
+        $0.recover(now: moment, isRestored: isRestored)
+        return []
+      }
+    }
+  }
+
+  /// Fails what is out of time (B41).
+  package func expireOutbox() throws {
+    let moment = try outboxMoment()
+    for place in try reader.lanes(
+      """
+      SELECT DISTINCT user, channel_url
+      FROM outbox INDEXED BY outbox_by_expiry
+      WHERE state NOT IN ('failed', 'canceled') AND expires_at <= ?1
+      """, { $0.bind(1, moment) })
+    {
+      try changeLane(place) { $0.expire(now: moment) }
+    }
+  }
+
+  /// The upstream can be reached again: what waited for the link is tried now (B40, B43).
+  package func wakeOutbox() throws {
+    let moment = try outboxMoment()
+    for place in try reader.lanes(
+      """
+      SELECT DISTINCT user, channel_url
+      FROM outbox INDEXED BY outbox_due
+      WHERE state IN ('waiting', 'uncertain') AND next_try_at > ?1
+      """, { $0.bind(1, moment) })
+    {
+      try changeLane(place) {
+        $0.linkRecovered(now: moment)
+        return []
+      }
+    }
+  }
+
+  /// The user is no member any more: what is unsent there fails, and stays to be seen (B69).
+  package func failOutbox(in place: OutboxPlace, code: String = OutboxRow.notAMember) throws {
+    let moment = try outboxMoment()
+    try changeLane(place) { $0.failAll(code: code, now: moment) }
+  }
+}
+
+extension CacheReader {
+  fileprivate func lanes(
+    _ sql: StaticString, _ bind: (Statement) -> Void
+  ) throws -> [OutboxPlace] {
+    try db.all(sql, bind) { OutboxPlace(user: UserKey($0.int64(0)), channel: ChannelURL($0.string(1))) }
+  }
+}
+
+extension OutboxRow {
+  /// The upstream's code for a sender who is no member.
+  package static let notAMember = "900020"
+}

@@ -1,0 +1,288 @@
+import ChatModel
+import JSON
+import Platform
+import Testing
+
+@testable import ChatCache
+
+/// The outbox in its table: what was accepted is there, once, and stays what it is over restarts.
+@Suite struct OutboxTableTests {
+  static let place = OutboxPlace(user: UserKey(1), channel: ChannelURL("general"))
+
+  static func open(_ folder: String, at wall: Int64 = 1_000_000) throws -> Cache {
+    let clock = Clock(
+      wallMilliseconds: { wall }, monotonicNanoseconds: Clock.system.monotonicNanoseconds)
+    return try Cache(Cache.Configuration(directory: folder, clock: clock))
+  }
+
+  static func prepare(_ cache: Cache) throws {
+    try cache.accept { writer in
+      _ = try writer.db.run(
+        """
+        INSERT INTO user (id, user_id, standing, seen_at)
+        VALUES (1, 'alice', 'connected', 0), (2, 'bob', 'connected', 0)
+        """)
+    }
+  }
+
+  static func request(
+    _ name: String, _ kind: OutboxRow.Kind = .message, _ params: String = #"{"message":"hello"}"#
+  ) -> UnsentRequest {
+    let text = String(params.dropFirst().dropLast())
+    return UnsentRequest(
+      requestID: RequestID(name)!, kind: kind,
+      content: OutboxContent(params: Array(params.utf8), body: Array((text + #","type":"user""#).utf8)),
+      contentHash: Array(params.utf8))
+  }
+
+  private static func fresh() throws -> Cache {
+    let cache = try open(Disk.folder())
+    try prepare(cache)
+    return cache
+  }
+
+  @Test("B36: what was accepted is there after a restart, with its content and its order")
+  func durable() throws {
+    let folder = Disk.folder()
+    let cache = try Self.open(folder)
+    try Self.prepare(cache)
+    for name in ["first", "second", "third"] {
+      _ = try cache.accept { try $0.accept(Self.request(name), in: Self.place) }
+    }
+    cache.close()
+    let again = try Self.open(folder)
+    defer { again.close() }
+    let lane = try again.read { try $0.lane(Self.place) }
+    #expect(lane.rows.map(\.requestID.text) == ["first", "second", "third"])
+    let content = try again.read { try $0.content(ofUnsent: lane.rows[1].id) }
+    #expect(content?.params == Array(#"{"message":"hello"}"#.utf8))
+  }
+
+  @Test("B37: the same request again is answered as it stands; other content under its id is a mismatch")
+  func idempotency() throws {
+    let cache = try Self.fresh()
+    defer { cache.close() }
+    guard case .row(let id) = try cache.accept({ try $0.accept(Self.request("r"), in: Self.place) }) else {
+      Issue.record("not accepted")
+      return
+    }
+    let again = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    #expect(again == .replay(RequestStanding(row: id)))
+    let other = try cache.accept {
+      try $0.accept(Self.request("r", .message, #"{"message":"other"}"#), in: Self.place)
+    }
+    #expect(other == .mismatch)
+    #expect(try cache.read { try $0.lane(Self.place).rows.count } == 1)
+    let bobs = try cache.accept {
+      try $0.accept(Self.request("r"), in: OutboxPlace(user: UserKey(2), channel: Self.place.channel))
+    }
+    #expect(bobs == .row(id + 1), "ids are unique per user")
+  }
+
+  @Test("B37: a request is remembered past its end, and forgotten seven days later")
+  func memory() throws {
+    let folder = Disk.folder()
+    let cache = try Self.open(folder)
+    try Self.prepare(cache)
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    try Self.send(cache, .success(message: 77))
+    #expect(try cache.read { try $0.lane(Self.place).rows.isEmpty })
+    let replayed = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    #expect(replayed == .replay(RequestStanding(end: "succeeded", message: 77)))
+    #expect(try cache.accept { try $0.forgetRequests() } == 0)
+    cache.close()
+    let later = try Self.open(folder, at: 1_000_001 + Limits.requestMemoryMilliseconds)
+    defer { later.close() }
+    #expect(try later.accept { try $0.forgetRequests() } == 1)
+    #expect(try later.read { try $0.standing(of: RequestID("r")!, of: UserKey(1)) } == nil)
+  }
+
+  private static func send(_ cache: Cache, _ outcome: OutboxLane.Outcome) throws {
+    try cache.accept { writer in
+      let now = try writer.outboxMoment()
+      try writer.changeLane(place) { lane in
+        guard let errand = lane.errands(now: now, deduplicates: true).first else { return [] }
+        let isBegun = lane.dispatch(errand.row, errand.errand, now: now)
+        #expect(isBegun)
+        return lane.finish(errand.row, errand.errand, outcome, now: now, random: 5)
+      }
+    }
+  }
+
+  @Test("B38: each step of a message's life is one event for its sender, naming the request")
+  func events() throws {
+    let cache = try Self.fresh()
+    defer { cache.close() }
+    let commits = Guarded<[Set<UserKey>]>([])
+    cache.onCommit { commit in commits.withLock { $0.append(commit.users) } }
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    try Self.send(cache, .rejection(code: "900050"))
+    try cache.accept { writer in
+      try writer.changeLane(Self.place) { $0.resendFailed(now: writer.now) }
+    }
+    try Self.send(cache, .success(message: 9))
+    let told = try cache.read { reader in
+      try reader.db.all("SELECT source, reference, user, detail FROM event ORDER BY seq") {
+        "\(ChangeSource(rawValue: $0.int64(0))!.text) \($0.string(1)) \($0.int64(2)) \($0.string(3))"
+      }
+    }
+    #expect(
+      told == [
+        "local.pending_created r 1 ", "local.failed r 1 ", "local.resend_started r 1 ",
+        #"event.message_sent r 1 "message_id":"9""#,
+      ])
+    #expect(commits.withLock { $0 } == Array(repeating: [UserKey(1)], count: 4))
+  }
+
+  @Test("B41: a clock that goes back un-expires nothing, not even over a restart")
+  func clockGoesBack() throws {
+    let folder = Disk.folder()
+    let day: Int64 = 86_400_000
+    let cache = try Self.open(folder, at: 10 * day)
+    try Self.prepare(cache)
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    cache.close()
+    let late = try Self.open(folder, at: 13 * day)
+    try late.accept { try $0.expireOutbox() }
+    let row = try late.read { try $0.lane(Self.place).rows.first }
+    #expect(row?.state == .failed && row?.errorCode == "expired")
+    late.close()
+    let back = try Self.open(folder, at: 9 * day)
+    defer { back.close() }
+    #expect(try back.accept { try $0.outboxMoment() } == 13 * day)
+    try back.accept { writer in
+      try writer.changeLane(Self.place) { lane in lane.resendFailed(now: try writer.outboxMoment()) }
+    }
+    #expect(try back.read { try $0.lane(Self.place).rows.first?.expiresAt } == 16 * day)
+  }
+
+  @Test("B43: a waiting row's next try is stored, and the earliest of all is known")
+  func nextTries() throws {
+    let cache = try Self.fresh()
+    defer { cache.close() }
+    #expect(try cache.read { try $0.nextTryAt() } == nil)
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    #expect(try cache.read { try $0.nextTryAt() } == 1_000_000)
+    #expect(try cache.read { try $0.dueLanes(now: 1_000_000, limit: 10) } == [Self.place])
+    try Self.send(cache, .linkFault(code: "unreachable"))
+    let next = try #require(try cache.read { try $0.nextTryAt() })
+    #expect(next > 1_000_000 && next <= 1_001_001)
+    #expect(try cache.read { try $0.dueLanes(now: 1_000_000, limit: 10) } == [])
+    try cache.accept { try $0.wakeOutbox() }
+    #expect(try cache.read { try $0.nextTryAt() } == 1_000_000, "the link is back")
+  }
+
+  @Test("B39: what was under way when the service died is uncertain afterwards, never blindly repeated")
+  func died() throws {
+    let folder = Disk.folder()
+    let cache = try Self.open(folder)
+    try Self.prepare(cache)
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    try cache.accept { writer in
+      try writer.changeLane(Self.place) { lane in
+        _ = lane.dispatch(1, .send, now: writer.now)
+        return []
+      }
+    }
+    cache.close()
+    let again = try Self.open(folder)
+    defer { again.close() }
+    try again.accept { try $0.recoverOutbox() }
+    let row = try again.read { try $0.lane(Self.place).rows.first }
+    #expect(row?.state == .uncertain && row?.mayHaveArrived == true && row?.attempts == 1)
+  }
+
+  @Test("B46: an edit of an unsent message goes into it, in what is sent and in what is drawn")
+  func editUnsent() throws {
+    let cache = try Self.fresh()
+    defer { cache.close() }
+    _ = try cache.accept {
+      try $0.accept(Self.request("m", .message, #"{"message":"helo","data":"d"}"#), in: Self.place)
+    }
+    var edit = Self.request("e", .edit, #"{"message":"hello \"you\"","custom_type":"greeting"}"#)
+    edit.unsentTarget = RequestID("m")
+    let asked = edit
+    #expect(try cache.accept { try $0.accept(asked, in: Self.place) } == .changed(1))
+    let content = try #require(try cache.read { try $0.content(ofUnsent: 1) })
+    #expect(
+      String(decoding: content.params, as: UTF8.self)
+        == #"{"message":"hello \"you\"","data":"d","custom_type":"greeting"}"#)
+    #expect(
+      String(decoding: content.body, as: UTF8.self)
+        == #""message":"hello \"you\"","data":"d","type":"user","custom_type":"greeting""#)
+    #expect(
+      try cache.accept { try $0.accept(asked, in: Self.place) } == .replay(RequestStanding(end: "merged")))
+  }
+
+  @Test("B46: an edit of a message under way follows it, and goes into it if that one comes back")
+  func editFollows() throws {
+    let cache = try Self.fresh()
+    defer { cache.close() }
+    _ = try cache.accept { try $0.accept(Self.request("m"), in: Self.place) }
+    try cache.accept { writer in
+      try writer.changeLane(Self.place) { lane in
+        _ = lane.dispatch(1, .send, now: writer.now)
+        return []
+      }
+    }
+    var edit = Self.request("e", .edit, #"{"message":"better"}"#)
+    edit.unsentTarget = RequestID("m")
+    let asked = edit
+    #expect(try cache.accept { try $0.accept(asked, in: Self.place) } == .row(2))
+    try cache.accept { writer in
+      try writer.changeLane(Self.place) {
+        $0.finish(1, .send, .linkFault(code: "unreachable"), now: writer.now, random: 3)
+      }
+    }
+    #expect(try cache.read { try $0.lane(Self.place).rows.map(\.id) } == [1])
+    let content = try #require(try cache.read { try $0.content(ofUnsent: 1) })
+    #expect(String(decoding: content.params, as: UTF8.self) == #"{"message":"better"}"#)
+  }
+
+  @Test("B46 B47: pending changes stand beside the confirmed message, the latest of each")
+  func pendingChanges() throws {
+    let cache = try Self.fresh()
+    defer { cache.close() }
+    let changes: [(String, OutboxRow.Kind, String, String)] = [
+      ("e1", .edit, "", #"{"message":"one"}"#), ("e2", .edit, "", #"{"message":"two"}"#),
+      ("x1", .reaction, "smile", #"{"add":true}"#), ("x2", .reaction, "smile", #"{"add":false}"#),
+      ("x3", .reaction, "wave", #"{"add":true}"#), ("d", .delete, "", "{}"),
+    ]
+    for (name, kind, aspect, params) in changes {
+      var request = Self.request(name, kind, params)
+      request.target = 50
+      request.aspect = aspect
+      let asked = request
+      _ = try cache.accept { try $0.accept(asked, in: Self.place) }
+    }
+    let text = try cache.read { reader in
+      var writer = JSONWriter()
+      writer.beginObject()
+      let isAny = try reader.writePending(of: 50, in: Self.place, into: &writer)
+      #expect(isAny)
+      writer.endObject()
+      return String(decoding: writer.finish().array, as: UTF8.self)
+    }
+    #expect(
+      text == #"{"pending_delete":{"request_id":"d"},"pending_edit":{"request_id":"e2","#
+        + #""changes":{"message":"two"}},"pending_reactions":[{"request_id":"x2","key":"smile","#
+        + #""changes":{"add":false}},{"request_id":"x3","key":"wave","changes":{"add":true}}]}"#)
+    let none = try cache.read { reader in
+      var writer = JSONWriter()
+      return try reader.writePending(of: 51, in: Self.place, into: &writer)
+    }
+    #expect(!none)
+  }
+
+  @Test("B69: in a channel that was lost everything unsent fails with the upstream's code, and stays")
+  func lostChannel() throws {
+    let cache = try Self.fresh()
+    defer { cache.close() }
+    for name in ["a", "b"] { _ = try cache.accept { try $0.accept(Self.request(name), in: Self.place) } }
+    try cache.accept { try $0.failOutbox(in: Self.place) }
+    let rows = try cache.read { try $0.lane(Self.place).rows }
+    #expect(rows.map(\.state) == [.failed, .failed] && rows.allSatisfy { $0.errorCode == "900020" })
+    let counts = try cache.read { try $0.unsent(of: UserKey(1)) }
+    #expect(counts == (pending: 0, failed: 2))
+  }
+}
