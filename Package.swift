@@ -41,6 +41,9 @@ let package = Package(
     .executableTarget(
       name: "Benchmarks", dependencies: ["ChatModel", "ChatCache", "MicroHTTP", "SQLite", "JSON", "Platform"]),
 
+    // Stand-ins that several test targets share.
+    .target(
+      name: "TestSupport", dependencies: ["ChatModel", "ChatCache", "Platform"], path: "Tests/Support"),
     .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
@@ -48,9 +51,9 @@ let package = Package(
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),
     .target(name: "FaultyDisk", path: "Tests/FaultyDisk", linkerSettings: [.linkedLibrary("sqlite3")]),
     .testTarget(name: "ChatCacheTests", dependencies: ["ChatCache", "SQLite", "CSQLite", "FaultyDisk"]),
-    .testTarget(name: "ChatCollectionsTests", dependencies: ["ChatCollections", "ChatCache"]),
-    .testTarget(name: "ChatSyncTests", dependencies: ["ChatSync", "ChatCache"]),
-    .testTarget(name: "ChatAPITests", dependencies: ["ChatAPI", "ChatCache"]),
+    .testTarget(name: "ChatCollectionsTests", dependencies: ["ChatCollections", "ChatCache", "TestSupport"]),
+    .testTarget(name: "ChatSyncTests", dependencies: ["ChatSync", "ChatCache", "TestSupport"]),
+    .testTarget(name: "ChatAPITests", dependencies: ["ChatAPI", "ChatCache", "TestSupport"]),
     .testTarget(name: "OriginTests", dependencies: ["Origin"]),
     .testTarget(name: "PerchTests", dependencies: ["perch"]),
     .testTarget(name: "ArchitectureTests"),

@@ -38,7 +38,7 @@ struct NemesisTests {
     try await worker.start()
     await worker.seen(alice)
     let open = urls.prefix(2)
-    for url in open { await worker.open(OpenView(id: url.text, isAtNewest: true), in: url, isNew: true) }
+    for url in open { await worker.open(OpenView(id: url.text, channel: url, isAtNewest: true), isNew: true) }
     for _ in 0..<30 {
       NemesisTests.weather(upstream, &random)
       for _ in 0..<Int.random(in: 0...60, using: &random) {
@@ -48,14 +48,18 @@ struct NemesisTests {
         await worker.stop()
         worker = World.worker(upstream, store, UInt64.random(in: 0 ... .max, using: &random))
         try await worker.start()
-        for url in open { await worker.open(OpenView(id: url.text, isAtNewest: true), in: url, isNew: false) }
+        for url in open {
+          await worker.open(OpenView(id: url.text, channel: url, isAtNewest: true), isNew: false)
+        }
       }
       try await Task.sleep(for: .milliseconds(Int.random(in: 0...20, using: &random)))
     }
     upstream.state.withLock { $0.fault = { _ in .none } }
     await worker.urge()
     // What nobody looks at is not asked for edits: looking at it is what brings them.
-    for url in urls { await worker.open(OpenView(id: url.text, isAtNewest: true), in: url, isNew: false) }
+    for url in urls {
+      await worker.open(OpenView(id: url.text, channel: url, isAtNewest: true), isNew: false)
+    }
     var last: String?
     let isEqual = await World.wait(seconds: 10) {
       last = NemesisTests.difference(upstream, store, alice, urls)

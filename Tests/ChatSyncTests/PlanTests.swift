@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 import Testing
 
@@ -75,7 +76,7 @@ struct PlanTests {
   @Test("B34: an open channel is looked at every 2 s, every 30 s while webhooks prove alive")
   func openPoll() {
     var plan = settled(1)
-    plan.open(OpenView(id: "v", isAtNewest: true), in: ChannelURL("c0"), now: 0)
+    plan.open(OpenView(id: "v", channel: ChannelURL("c0"), isAtNewest: true), now: 0)
     var checks: [Int64] = []
     _ = run(&plan, until: 10_000, requests: { _ in 1 }) { job, now in
       if case .check = job { checks.append(now) }
@@ -100,7 +101,7 @@ struct PlanTests {
     pace.errands = 1
     var plan = settled(3, pace: pace)
     plan.know(ChannelURL("new"), isPrefetched: false, isUnverified: false, lastMessageAt: 9, now: 0)
-    plan.open(OpenView(id: "v", isAtNewest: true), in: ChannelURL("c0"), now: 0)
+    plan.open(OpenView(id: "v", channel: ChannelURL("c0"), isAtNewest: true), now: 0)
     var jobs: [Job] = []
     for _ in 0..<4 {
       for job in plan.next(now: 100) {
@@ -124,7 +125,7 @@ struct PlanTests {
   func isolation() {
     var plan = settled(2)
     let (bad, good) = (ChannelURL("c0"), ChannelURL("c1"))
-    for url in [bad, good] { plan.open(OpenView(id: "v", isAtNewest: true), in: url, now: 0) }
+    for url in [bad, good] { plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0) }
     var checks: [ChannelURL: Int] = [:]
     _ = run(&plan, until: 60_000, requests: { _ in 1 }) { job, now in
       guard case .check(let url) = job else { return usual(job, now) }
@@ -209,7 +210,7 @@ struct PlanTests {
   func comeback() {
     var plan = settled(1)
     let url = ChannelURL("c0")
-    plan.open(OpenView(id: "v", isAtNewest: true), in: url, now: 0)
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
     let dark = UpstreamError.unreachable(reason: "", mayHaveArrived: true)
     var offline: [Job] = []
     _ = run(&plan, until: 120_000, requests: { _ in 1 }) { job, now in

@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 import Platform
 import Testing
@@ -28,7 +29,7 @@ struct WireTests {
     let worker = SyncWorker(upstream: upstream, store: store, pace: World.pace, seed: 1)
     try await worker.start()
     #expect(await worker.connect(alice, waitMilliseconds: 5_000)?.phase == .connected)
-    for url in urls { await worker.open(OpenView(id: url.text, isAtNewest: true), in: url, isNew: true) }
+    for url in urls { await worker.open(OpenView(id: url.text, channel: url, isAtNewest: true), isNew: true) }
     let agree: () -> String? = {
       urls.compactMap { World.difference(server.fake, store, $0, newest: 150) }.first
     }

@@ -119,7 +119,7 @@ struct WorkerTests {
     let url = ChannelURL("c0")
     try await world.worker.start()
     _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
-    await world.worker.open(OpenView(id: "v", isAtNewest: true), in: url, isNew: true)
+    await world.worker.open(OpenView(id: "v", channel: url, isAtNewest: true), isNew: true)
     #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 200) == nil })
     #expect(await World.wait { world.store.state.withLock { $0.answered["v"] == 1 } }, "B16: one answer")
     world.upstream.state.withLock { $0.fault = { _ in .refuse } }
@@ -155,7 +155,7 @@ struct WorkerTests {
     world.upstream.state.withLock { $0.fault = { _ in .refuse } }
     #expect(
       await World.wait { if case .offline = await world.worker.plan.link.state { true } else { false } })
-    await world.worker.open(OpenView(id: "v", isAtNewest: true), in: url, isNew: true)
+    await world.worker.open(OpenView(id: "v", channel: url, isAtNewest: true), isNew: true)
     #expect(await World.wait { world.store.state.withLock { $0.refused["v"] == 1 } })
     let failure = await world.worker.read(
       Wish(channel: url, window: MessageWindow(.newest, older: 9, newer: 0)))
@@ -227,7 +227,7 @@ struct WorkerTests {
     try await world.worker.start()
     _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
     let url = ChannelURL("c0")
-    await world.worker.open(OpenView(id: "v", isAtNewest: true), in: url, isNew: true)
+    await world.worker.open(OpenView(id: "v", channel: url, isAtNewest: true), isNew: true)
     #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 80) == nil })
     world.upstream.edit(url, 70, "edited")
     world.upstream.delete(url, 60)

@@ -1,3 +1,5 @@
+import ChatCache
+
 /// The one connection to the upstream that all users share (B3), as a value: what happened goes in, what to
 /// do comes out.
 ///
@@ -13,21 +15,9 @@
 /// coverage can no longer be trusted to be live (B25): at the loss of the link.
 package struct Link: Sendable, Equatable {
   /// What everybody is told.
-  package enum State: Sendable, Equatable {
-    /// Nothing was tried yet.
-    case unknown
-    case online
-    case offline(Reason)
-  }
-
+  package typealias State = LinkState
   /// Why the upstream cannot be had.
-  package enum Reason: String, Sendable {
-    case unreachable = "upstream_unreachable"
-    /// The upstream refuses Perch's own key.
-    case auth = "upstream_auth"
-    /// None was configured.
-    case none = "no_upstream"
-  }
+  package typealias Reason = LinkLoss
 
   /// What the owner of the link does next.
   package enum Action: Sendable, Equatable {

@@ -1,18 +1,5 @@
+import ChatCache
 import ChatModel
-
-/// A view somebody has open on a channel.
-package struct OpenView: Sendable, Equatable {
-  /// What names it.
-  package let id: String
-  /// Whether it shows the newest end (its `has_next` is false): only then missing messages are counted (B28).
-  package var isAtNewest: Bool
-
-  /// A view called `id`.
-  package init(id: String, isAtNewest: Bool) {
-    self.id = id
-    self.isAtNewest = isAtNewest
-  }
-}
 
 /// What is to be done in one channel.
 struct ChannelWork: Sendable {
@@ -62,8 +49,8 @@ extension Plan {
   }
 
   /// A view was opened or moved: its channel is looked at now.
-  package mutating func open(_ view: OpenView, in url: ChannelURL, now: Int64) {
-    change(url) {
+  package mutating func open(_ view: OpenView, now: Int64) {
+    change(view.channel) {
       if $0.views[view.id] == nil { $0.checkAt = now }
       $0.views[view.id] = view
     }

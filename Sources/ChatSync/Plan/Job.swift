@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 
 /// One errand of the worker: a few requests that belong together and end in commits.

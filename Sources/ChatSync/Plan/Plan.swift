@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 
 /// Everything the worker means to do, as a value: what happened goes in, the next errands come out. It knows

@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 
 /// What is to be done for one user.

@@ -55,12 +55,3 @@ package enum ChannelOrder: Sendable {
   /// The newest channel first; places do not move while it is paged through.
   case creation
 }
-
-/// What an upstream may not offer to a server-side key (B32). The names are stored and shown.
-package enum Capability: String, Sendable, CaseIterable {
-  case channelChangelog = "channel_changelog"
-  case messageChangelog = "message_changelog"
-  case replyListing = "reply_listing"
-  case uploads
-  case deduplication
-}

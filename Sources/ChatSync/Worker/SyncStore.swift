@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 
 /// What the worker needs from the cache. Declared here because the worker needs it; the cache's owner fulfils

@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 import Platform
 
@@ -91,9 +92,10 @@ extension SyncWorker {
   }
 
   /// A view was opened, or moved to or from the newest end. A view that is new is owed one answer (B16).
-  package func open(_ view: OpenView, in url: ChannelURL, isNew: Bool) {
+  package func open(_ view: OpenView, isNew: Bool) {
+    let url = view.channel
     if isNew { unanswered[url, default: [:]][view.id] = false }
-    plan.open(view, in: url, now: now)
+    plan.open(view, now: now)
     tellOffline(url)
     turn()
   }

@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 
 // The errands in one channel: changelog, newest end, prefetch, verification, gaps.

@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 
 // The errands for one user: acknowledgement, first listing and sweep, changes among the channels.

@@ -1,0 +1,95 @@
+import ChatModel
+
+/// What one request for a page still misses, wish by wish, as a value: what was read goes in, what to ask the
+/// upstream goes out, until nothing is missing or the request's share is used up (B15).
+///
+/// Ask `next` after every reading of the cache. A wish: fetch it, and if it was stored, read and ask again;
+/// if it was not, answer what there is. Nil: answer.
+package struct ReadThrough: Sendable {
+  /// What the request says of asking upstream.
+  package enum Mode: Sendable, Equatable {
+    /// Only for what is missing.
+    case whereNeeded
+    /// `only-if-cached`: never.
+    case never
+    /// `no-cache`: once at least, whatever is covered.
+    case always
+  }
+
+  /// What was read of the cache.
+  package struct Reading: Sendable {
+    /// What was asked for.
+    package let anchor: PageAnchor
+    /// What the coverage says of it.
+    package let plan: PagePlan
+    /// Whether the page was not full when it came to the older end of the plan's range.
+    package let isOlderEdgeMet: Bool
+    /// Whether the page was not full when it came to the newer end of the plan's range.
+    package let isNewerEdgeMet: Bool
+    /// How far the tail can be trusted.
+    package let tail: Tail.State
+
+    /// A reading that went so far.
+    package init(
+      _ anchor: PageAnchor, _ plan: PagePlan, isOlderEdgeMet: Bool, isNewerEdgeMet: Bool, tail: Tail.State
+    ) {
+      self.anchor = anchor
+      self.plan = plan
+      self.isOlderEdgeMet = isOlderEdgeMet
+      self.isNewerEdgeMet = isNewerEdgeMet
+      self.tail = tail
+    }
+  }
+
+  private let mode: Mode
+  private let rows: Int
+  private var isTailAsked = false
+  /// Wishes given out so far.
+  package private(set) var pages = 0
+
+  /// A request for a page of `rows`.
+  package init(_ mode: Mode = .whereNeeded, rows: Int) {
+    self.mode = mode
+    self.rows = rows <= 100 ? 100 : Limits.messagePageRows
+  }
+
+  /// What to fetch next; nil: nothing, or no more.
+  package mutating func next(_ reading: Reading) -> MessageWish.Stretch? {
+    guard mode != .never, pages < Limits.upstreamPagesPerRequest else { return nil }
+    let wish = missing(reading) ?? (mode == .always && pages == 0 ? start(reading.anchor) : nil)
+    guard let wish else { return nil }
+    pages += 1
+    if wish == .newest { isTailAsked = true }
+    return wish
+  }
+
+  private func missing(_ reading: Reading) -> MessageWish.Stretch? {
+    let plan = reading.plan
+    // The newest end is asked once: whether it is live afterwards is the link's matter.
+    if plan.newer == .tail, reading.tail != .live, !isTailAsked, reading.isNewerEdgeMet { return .newest }
+    guard plan.range != nil else {
+      if case .gap = plan.older { return start(reading.anchor) }
+      if case .gap = plan.newer { return start(reading.anchor) }
+      return nil
+    }
+    if reading.isOlderEdgeMet, case .gap(let gap) = plan.older {
+      return .older(than: gap.range.upperBound.next, rows: rows)
+    }
+    if reading.isNewerEdgeMet, case .gap(let gap) = plan.newer {
+      return .newer(than: gap.range.lowerBound.previous, rows: rows)
+    }
+    return nil
+  }
+
+  /// What is around the place itself, of which nothing is covered or nothing is believed.
+  private func start(_ anchor: PageAnchor) -> MessageWish.Stretch {
+    switch anchor {
+    case .before(.end, _): .newest
+    case .before(let place, let isInclusive):
+      .older(than: isInclusive ? place.next : place, rows: rows)
+    case .after(let place, let isInclusive):
+      .newer(than: isInclusive ? place.previous : place, rows: rows)
+    case .around(let place, _): .around(place.createdAt, older: rows / 2, newer: rows / 2)
+    }
+  }
+}

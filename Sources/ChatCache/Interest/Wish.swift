@@ -1,0 +1,62 @@
+import ChatModel
+
+/// Messages of one channel that a request misses. Whoever asks has checked the user's rights; what is fetched
+/// is everybody's.
+package struct MessageWish: Sendable, Hashable {
+  /// What is missing.
+  package enum Stretch: Sendable, Hashable {
+    /// What is newer than the newest covered message, or the newest page where nothing is covered (B25).
+    case newest
+    /// So many rows right before that place.
+    case older(than: Position, rows: Int)
+    /// So many rows right after that place.
+    case newer(than: Position, rows: Int)
+    /// Rows before and after that moment (ms), and those of the moment itself.
+    case around(Int64, older: Int, newer: Int)
+    /// One message, by its id.
+    case message(Int64)
+  }
+
+  /// Where.
+  package let channel: ChannelURL
+  /// What.
+  package let stretch: Stretch
+
+  /// A wish for that stretch; rows are cut to what one upstream page holds.
+  package init(_ channel: ChannelURL, _ stretch: Stretch) {
+    self.channel = channel
+    self.stretch = stretch
+  }
+}
+
+/// What became of a wish.
+package enum Fetched: Sendable, Equatable {
+  /// The upstream answered and what it said is in the cache: read again.
+  case stored
+  /// The time given ended first. It goes on, and what it brings will be in the cache.
+  case late
+  /// Nothing came: answer what there is.
+  case failed(WishError)
+}
+
+/// Why a wish cannot be fulfilled. One place turns these into problems; the texts are the contract's codes.
+package enum WishError: Error, Sendable, Equatable {
+  /// 503 `upstream_unreachable`: the link is down for that reason; when to ask again (ms).
+  case unreachable(LinkLoss, retryAfter: Int64)
+  /// 403 `user_unknown`: the upstream says that there is no such user (B2), or none any more (B5).
+  case userUnknown
+  /// 503 `not_synced`: the channel is not known, and whether it exists cannot be asked (B1).
+  case notSynced(retryAfter: Int64)
+  /// The upstream refused this very question.
+  case rejected(code: Int, message: String)
+  /// Too much is asked at once, here or upstream; when to ask again (ms).
+  case busy(retryAfter: Int64)
+  /// The upstream did not answer usefully although the link is up; the same wish may succeed later.
+  case failed(reason: String)
+  /// 503 `storage_unavailable`: the cache could not store it (B60).
+  case storage(reason: String)
+  /// 400: a webhook's body that cannot be read.
+  case unreadable
+  /// The service is ending.
+  case stopping
+}

@@ -1,0 +1,203 @@
+import ChatCache
+import ChatModel
+import Platform
+
+/// A stand-in for the sync worker, for tests of those who serve clients: it answers as it was told, at once
+/// or when the test lets go, and remembers everything it was asked.
+///
+/// Untold, the link is online, everybody is admitted and synced, and every wish is `.stored` although nothing
+/// was: give `onFetch` to put rows into the cache first.
+package final class ScriptedInterest: Interest {
+  /// Something it was asked.
+  package enum Call: Sendable, Equatable {
+    case seen(UserID)
+    case admit(UserID, within: Int)
+    case connect(UserID, within: Int)
+    case disconnect(UserID, isForgotten: Bool)
+    case urge
+    case fetch(MessageWish, within: Int)
+    case fetchChannels(UserID, within: Int)
+    case find(ChannelURL, as: UserID, within: Int)
+    case fill(Int64, ChannelURL)
+    case stopFilling(Int64, ChannelURL)
+    case opened(OpenView, isOwedAnswer: Bool)
+    case moved(OpenView)
+    case closed(String, ChannelURL)
+    case rang([UInt8])
+  }
+
+  /// What it was told to say.
+  package struct Script: Sendable {
+    /// The link.
+    package var link = LinkStanding(.online, generation: 1)
+    /// How often channels are looked at (ms).
+    package var pollInterval: Int64 = 30_000
+    /// Users that stand otherwise than online and synced.
+    package var connections: [UserID: UserConnection] = [:]
+    /// Users that are not admitted at once.
+    package var admissions: [UserID: Admission] = [:]
+    /// What `admit` and `connect` say of users, where it is a failure.
+    package var refusals: [UserID: WishError] = [:]
+    /// What becomes of a wish.
+    package var onFetch: @Sendable (MessageWish) -> Fetched = { _ in .stored }
+    /// What becomes of a wish for a user's channels.
+    package var onFetchChannels: @Sendable (UserID) -> Fetched = { _ in .stored }
+    /// What the upstream says of an unknown channel.
+    package var onFind: @Sendable (ChannelURL, UserID) -> Result<Bool, WishError> = { _, _ in .success(false)
+    }
+    /// What becomes of a webhook.
+    package var onRang: @Sendable ([UInt8]) -> Result<Int, WishError> = { _ in .success(1) }
+    /// Answers wait for `release`.
+    package var isHolding = false
+  }
+
+  private struct State {
+    var script = Script()
+    var calls: [Call] = []
+    var held: [@Sendable () -> Void] = []
+  }
+
+  private let state = Watched(State())
+
+  /// One that was told nothing.
+  package init() {}
+
+  /// Tells it what to say.
+  package func tell(_ change: (inout Script) -> Void) { state.update { change(&$0.script) } }
+
+  /// Everything it was asked, in order.
+  package var calls: [Call] { state.read { $0.calls } }
+
+  /// Waits, at most 5 s, until it was asked something that fits; false: it was not.
+  package func wait(for fits: @Sendable (Call) -> Bool) -> Bool {
+    let end = Clock.system.monotonicNanoseconds() + 5_000_000_000
+    return state.wait(until: end) { $0.calls.contains(where: fits) ? true : nil } ?? false
+  }
+
+  /// Lets every answer go that is held.
+  package func release() {
+    let held = state.update { state in
+      defer { state.held = [] }
+      return state.held
+    }
+    for answer in held { answer() }
+  }
+
+  private func note(_ call: Call) -> Script {
+    state.update {
+      $0.calls.append(call)
+      return $0.script
+    }
+  }
+
+  private func answer(_ body: @escaping @Sendable () -> Void) {
+    let isHeld = state.update { state in
+      if state.script.isHolding { state.held.append(body) }
+      return state.script.isHolding
+    }
+    if !isHeld { body() }
+  }
+
+  private func standing(_ user: UserID, _ script: Script) -> Result<UserConnection, WishError> {
+    if let refusal = script.refusals[user] { return .failure(refusal) }
+    return .success(script.connections[user] ?? ScriptedInterest.online(user))
+  }
+
+  private static func online(_ user: UserID) -> UserConnection {
+    UserConnection(user, .online, isSynced: true, progress: UserConnection.Progress(.steady))
+  }
+
+  // MARK: The port
+
+  /// See `Interest`.
+  package var link: LinkStanding { state.read { $0.script.link } }
+
+  /// See `Interest`.
+  package func pollInterval(of channel: ChannelURL) -> Int64 { state.read { $0.script.pollInterval } }
+
+  /// See `Interest`.
+  package func connection(of user: UserID) -> UserConnection {
+    state.read { $0.script.connections[user] } ?? ScriptedInterest.online(user)
+  }
+
+  /// See `Interest`.
+  package func seen(_ user: UserID) -> Admission { note(.seen(user)).admissions[user] ?? .admitted }
+
+  /// See `Interest`.
+  package func admit(
+    _ user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+  ) {
+    let script = note(.admit(user, within: milliseconds))
+    answer { then(self.standing(user, script)) }
+  }
+
+  /// See `Interest`.
+  package func connect(
+    _ user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+  ) {
+    let script = note(.connect(user, within: milliseconds))
+    answer { then(self.standing(user, script)) }
+  }
+
+  /// See `Interest`.
+  package func disconnect(
+    _ user: UserID, isForgotten: Bool, then: @escaping @Sendable (Result<Void, WishError>) -> Void
+  ) {
+    _ = note(.disconnect(user, isForgotten: isForgotten))
+    state.update { $0.script.connections[user] = UserConnection(user, .stopped, isSynced: true) }
+    answer { then(.success(())) }
+  }
+
+  /// See `Interest`.
+  package func urge() { _ = note(.urge) }
+
+  /// See `Interest`.
+  package func fetch(
+    _ wish: MessageWish, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+  ) {
+    let script = note(.fetch(wish, within: milliseconds))
+    answer { then(script.onFetch(wish)) }
+  }
+
+  /// See `Interest`.
+  package func fetchChannels(
+    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+  ) {
+    let script = note(.fetchChannels(user, within: milliseconds))
+    answer { then(script.onFetchChannels(user)) }
+  }
+
+  /// See `Interest`.
+  package func find(
+    _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (Result<Bool, WishError>) -> Void
+  ) {
+    let script = note(.find(channel, as: user, within: milliseconds))
+    answer { then(script.onFind(channel, user)) }
+  }
+
+  /// See `Interest`.
+  package func fill(gap: Int64, in channel: ChannelURL) { _ = note(.fill(gap, channel)) }
+
+  /// See `Interest`.
+  package func stopFilling(gap: Int64, in channel: ChannelURL) { _ = note(.stopFilling(gap, channel)) }
+
+  /// See `Interest`.
+  package func opened(_ view: OpenView, isOwedAnswer: Bool) {
+    _ = note(.opened(view, isOwedAnswer: isOwedAnswer))
+  }
+
+  /// See `Interest`.
+  package func moved(_ view: OpenView) { _ = note(.moved(view)) }
+
+  /// See `Interest`.
+  package func closed(view id: String, in channel: ChannelURL) { _ = note(.closed(id, channel)) }
+
+  /// See `Interest`.
+  package func rang(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
+    let script = note(.rang(webhook))
+    answer { then(script.onRang(webhook)) }
+  }
+}
