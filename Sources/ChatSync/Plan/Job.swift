@@ -76,20 +76,3 @@ package enum Outcome: Sendable {
   /// The cache failed: try again later.
   case storeFailed
 }
-
-/// A channel that sync met, with what decides whether its messages are asked for.
-package struct ChannelActivity: Sendable, Hashable {
-  /// The channel.
-  package let url: ChannelURL
-  /// The newest message's time, 0 without one.
-  package let lastMessageAt: Int64
-  /// Whether its newest message is not the one the cache covers.
-  package let isBehind: Bool
-
-  /// A channel that was met.
-  package init(url: ChannelURL, lastMessageAt: Int64, isBehind: Bool) {
-    self.url = url
-    self.lastMessageAt = lastMessageAt
-    self.isBehind = isBehind
-  }
-}

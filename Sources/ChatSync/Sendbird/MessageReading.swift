@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 import JSON
 import Platform

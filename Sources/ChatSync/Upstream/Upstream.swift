@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 
 /// What the worker needs from the chat server, in Perch's words. One implementation per kind of server.

@@ -1,0 +1,75 @@
+import ChatModel
+
+/// What is known of a channel's line.
+package struct ChannelLine: Sendable, Equatable {
+  /// The newest covered message, nil where nothing is covered.
+  package var newest: Position?
+  /// The oldest message of the newest covered stretch, and how many it has.
+  package var oldest: Position?
+  /// Messages of that stretch.
+  package var rows = 0
+  /// Whether that stretch begins where the channel begins.
+  package var reachesBeginning = false
+  /// Whether a huge gap lies right below that stretch: nothing fills it by itself (B28).
+  package var isAboveHugeGap = false
+  /// Where its changelog goes on, nil where it was never begun.
+  package var changes: ChangesSince?
+  /// The newest stretch in which changes may have been missed.
+  package var unverified: ClosedRange<Position>?
+  /// Gaps that somebody may ask to fill, by name: the covered message before each.
+  package var gaps: [Int64: ClosedRange<Position>] = [:]
+
+  /// A channel of which nothing is covered.
+  package init() {}
+
+  /// Whether the newest stretch is as long as prefetching wants it.
+  package func isPrefetched(_ messages: Int) -> Bool {
+    reachesBeginning || (newest != nil && rows >= messages)
+  }
+}
+
+/// What decides whether a channel is prefetched or verified.
+package struct ChannelOverview: Sendable, Equatable {
+  /// The channel.
+  package let url: ChannelURL
+  /// The newest message's time, 0 without one.
+  package let lastMessageAt: Int64
+  /// What is covered of it.
+  package let line: ChannelLine
+
+  /// What is known of one channel.
+  package init(url: ChannelURL, lastMessageAt: Int64, line: ChannelLine) {
+    self.url = url
+    self.lastMessageAt = lastMessageAt
+    self.line = line
+  }
+}
+
+/// A channel that sync met, with what decides whether its messages are asked for.
+package struct ChannelActivity: Sendable, Hashable {
+  /// The channel.
+  package let url: ChannelURL
+  /// The newest message's time, 0 without one.
+  package let lastMessageAt: Int64
+  /// Whether its newest message is not the one the cache covers.
+  package let isBehind: Bool
+
+  /// A channel that was met.
+  package init(url: ChannelURL, lastMessageAt: Int64, isBehind: Bool) {
+    self.url = url
+    self.lastMessageAt = lastMessageAt
+    self.isBehind = isBehind
+  }
+}
+
+/// Where channels came from.
+package enum ChannelOrigin: Sendable, Equatable {
+  /// A page of a first listing or sweep of that number.
+  case listing(sweep: Int64)
+  /// The channel changelog; the place is stored in the same commit.
+  case changelog(deleted: [ChannelURL], next: SyncToken?)
+  /// The first page by last message.
+  case top
+  /// The channel was asked for by name.
+  case refresh(ChangeSource)
+}

@@ -1,0 +1,18 @@
+import ChatModel
+
+/// A user as the cache remembers one.
+package struct KnownUser: Sendable, Equatable {
+  /// Who.
+  package let id: UserID
+  /// Whether all channels were listed once (B11).
+  package let isSynced: Bool
+  /// Whether only `PUT /v1/connection` brings the user back (B4).
+  package let isStopped: Bool
+
+  /// A user the cache knows.
+  package init(id: UserID, isSynced: Bool, isStopped: Bool) {
+    self.id = id
+    self.isSynced = isSynced
+    self.isStopped = isStopped
+  }
+}
