@@ -133,6 +133,9 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
     return made
   }
 
+  /// Cuts the connection both ways: whatever is answered does not reach the client.
+  package func cut() { shutdown(link.socket, Int32(SHUT_RDWR)) }
+
   /// Whether the server is stopping.
   package var isServerStopping: Bool { server.isStopping }
 

@@ -30,8 +30,7 @@ package final class OriginServer: Sendable {
 
   let configuration: Configuration
   let store: Store
-  let desk = FaultDesk()
-  let uploads: String
+  let desk: FaultDesk
   let webhooks: Webhooks?
   private let server: Server
   private let chatter = Watched(false)
@@ -40,17 +39,17 @@ package final class OriginServer: Sendable {
   /// Opens the database and fills it if it is empty.
   package init(_ configuration: Configuration) throws {
     self.configuration = configuration
+    desk = FaultDesk(clock: configuration.clock)
     let isInMemory = configuration.dataPath == ":memory:"
-    let directory = isInMemory ? "/tmp/perch-origin-\(getpid())" : configuration.dataPath
-    uploads = directory + "/uploads"
-    for path in [directory, uploads] { mkdir(path, 0o700) }
+    // One that cannot be made is told by the opening of the database.
+    if !isInMemory { mkdir(configuration.dataPath, 0o700) }
     store = try Store(
-      path: isInMemory ? ":memory:" : directory + "/origin.db", clock: configuration.clock)
+      path: isInMemory ? ":memory:" : configuration.dataPath + "/origin.db", clock: configuration.clock)
     webhooks = configuration.webhookURL.map {
       Webhooks(url: $0, secret: configuration.webhookSecret ?? configuration.token)
     }
     var http = MicroHTTP.Configuration(listen: configuration.listen)
-    http.uploadDirectory = uploads
+    http.uploadDirectory = isInMemory ? "/tmp" : configuration.dataPath
     http.renderProblem = { problem, _ in Refusal(problem).response }
     server = try Server(http)
     try configuration.seed.fill(store)
@@ -92,6 +91,11 @@ package final class OriginServer: Sendable {
     chatterThread.withLock { $0 = thread }
   }
 
+  /// This server as its configuration names it.
+  var base: String {
+    "http://" + ListenAddress(host: configuration.listen.host, port: port).description
+  }
+
   private func say(_ turn: Int) throws {
     let body = Value.object([
       "message_type": .string("MESG"), "user_id": .string(turn % 3 == 0 ? "alice" : "bob"),
@@ -99,22 +103,7 @@ package final class OriginServer: Sendable {
     ])
     let url = turn % 4 == 0 ? "random" : "general"
     _ = try run(
-      Arguments(path: ["channel_url": url], query: [:], body: body, parts: []), path: "chatter", Messages.send
-    )
-  }
-
-  /// Keeps an uploaded file and says where it is served.
-  func keep(_ part: MultipartPart) throws -> Value {
-    guard let path = part.path else { throw Refusal.missing("file") }
-    let name = String(path.split(separator: "/").last ?? "file")
-    guard rename(path, uploads + "/kept-" + name) == 0 else {
-      throw Refusal(500901, "The file could not be kept.", status: 500)
-    }
-    let host = ListenAddress(host: configuration.listen.host, port: port).description
-    return .object([
-      "url": .string("http://\(host)/files/kept-\(name)"), "name": .string(part.fileName ?? name),
-      "type": .string(part.contentType ?? "application/octet-stream"),
-      "size": .integer(Int64(part.byteCount)), "data": .string(""),
-    ])
+      Arguments(path: ["channel_url": url], query: [:], body: body, parts: []), path: "chatter", base: base,
+      .write(Messages.send))
   }
 }

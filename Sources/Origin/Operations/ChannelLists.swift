@@ -1,184 +1,139 @@
 import JSON
 import SQLite
 
-/// A user's channels: the list and its changelog.
+/// Pages of channels: all there are, or one user's.
+///
+/// The token is the last channel's place in the order, so that a page neither repeats nor skips what did not
+/// move meanwhile.
 enum ChannelLists {
-  /// `my_group_channels`, newest message first unless ordered by name or creation. The token is the place
-  /// in the whole sorted list, which suffices for a stand-in.
-  static func mine(_ call: inout Call, _ json: inout JSONWriter) throws {
-    let arguments = call.arguments
-    let db = call.db.reading
-    let user = try Users.named(arguments.path("user_id"), db)
-    let limit = Int(try arguments.number("limit", 1...100, default: 10))
-    let skip = try place(arguments)
-    let order =
-      switch try arguments.text("order") ?? "chronological" {
-      case "latest_last_message": "member.sort_at DESC, c.id DESC"
-      case "channel_name_alphabetical": "c.name, c.id"
-      case "chronological": "c.created_at DESC, c.id DESC"
-      default: throw Refusal.invalid("order")
+  private enum Order: String {
+    case chronological
+    case latestLastMessage = "latest_last_message"
+    case name = "channel_name_alphabetical"
+
+    init(_ arguments: Arguments) throws {
+      let text = try arguments.text("order") ?? Order.chronological.rawValue
+      guard let order = Order(rawValue: text) else { throw Refusal.invalid("order") }
+      self = order
+    }
+
+    /// The columns of the order; `sort_at` needs a member.
+    func columns(isOfMember: Bool) -> (key: String, id: String) {
+      let id = isOfMember ? "m.channel" : "c.id"
+      let sortAt =
+        isOfMember ? "m.sort_at" : "coalesce((SELECT max(sort_at) FROM member WHERE channel = c.id), 0)"
+      return switch self {
+      case .chronological: ("0", id)
+      case .latestLastMessage: (sortAt, id)
+      case .name: ("c.name", id)
       }
-    let filter = try conditions(arguments)
-    var rows = try db.rows(
-      composed: """
-        SELECT \(ChannelRow.columns)
-        FROM member
-        JOIN channel c ON c.id = member.channel
-        WHERE member.user_id = ?1 \(filter)
-        ORDER BY \(order)
-        LIMIT ?2 OFFSET ?3
-        """
-    ) {
-      $0.bind(1, user.id)
-      $0.bind(2, limit + 1)
-      $0.bind(3, skip)
     }
-    var channels: [ChannelRow] = []
-    while let row = try rows.next() { channels.append(ChannelRow(row)) }
-    try write(channels, skip, limit, viewer: user.id, call, to: &json)
+
+    var isRising: Bool { self == .name }
   }
 
-  static func all(_ call: inout Call, _ json: inout JSONWriter) throws {
-    let limit = Int(try call.arguments.number("limit", 1...100, default: 10))
-    let skip = try place(call.arguments)
-    var rows = try call.db.reading.rows(
-      composed: """
-        SELECT \(ChannelRow.columns)
-        FROM channel c
-        ORDER BY c.id DESC
-        LIMIT ?1 OFFSET ?2
-        """
-    ) {
-      $0.bind(1, limit + 1)
-      $0.bind(2, skip)
+  /// A place in the order: the key in hex when it is a text, else the number, and the channel's id.
+  private struct Place {
+    var number: Int64 = 0
+    var text = ""
+    let id: Int64
+
+    init?(_ token: String, _ order: Order) {
+      let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+      guard parts.count == 2, let id = Int64(parts[1]) else { return nil }
+      self.id = id
+      if order == .name {
+        guard let name = Place.text(hex: parts[0]) else { return nil }
+        text = name
+      } else {
+        guard let number = Int64(parts[0]) else { return nil }
+        self.number = number
+      }
     }
-    var channels: [ChannelRow] = []
-    while let row = try rows.next() { channels.append(ChannelRow(row)) }
-    try write(channels, skip, limit, viewer: nil, call, to: &json)
+
+    private static func text(hex: Substring) -> String? {
+      let digits = Array(hex)
+      guard digits.count % 2 == 0 else { return nil }
+      var bytes: [UInt8] = []
+      for place in stride(from: 0, to: digits.count, by: 2) {
+        guard let byte = UInt8(String(digits[place...place + 1]), radix: 16) else { return nil }
+        bytes.append(byte)
+      }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+
+    static func token(_ found: Found, _ order: Order) -> String {
+      switch order {
+      case .name:
+        String(decoding: Webhooks.hex(Array(found.channel.name.utf8)), as: UTF8.self)
+          + ".\(found.channel.id)"
+      case .latestLastMessage: "\(found.key).\(found.channel.id)"
+      case .chronological: "0.\(found.channel.id)"
+      }
+    }
   }
 
-  private static func place(_ arguments: Arguments) throws -> Int {
-    let token = try arguments.text("token") ?? ""
-    guard !token.isEmpty else { return 0 }
-    guard let place = Int(token), place >= 0 else { throw Refusal(400109, "The page token is not valid.") }
-    return place
+  private struct Found {
+    let channel: ChannelRow
+    let key: Int64
   }
 
-  private static func conditions(_ arguments: Arguments) throws -> String {
-    var sql = ""
-    switch try arguments.text("hidden_mode") ?? "unhidden_only" {
-    case "unhidden_only": sql += " AND member.hidden_state = 'unhidden'"
-    case "hidden_only": sql += " AND member.hidden_state <> 'unhidden'"
-    case "hidden_allow_auto_unhide", "hidden_prevent_auto_unhide":
-      sql += " AND member.hidden_state = '\(try arguments.text("hidden_mode") ?? "")'"
-    case "all": break
-    default: throw Refusal.invalid("hidden_mode")
-    }
-    switch try arguments.text("member_state_filter") ?? "all" {
-    case "all": break
-    case "joined_only": sql += " AND member.state = 'joined'"
-    case "invited_only", "invited_by_friend", "invited_by_non_friend": sql += " AND member.state = 'invited'"
-    default: throw Refusal.invalid("member_state_filter")
-    }
-    if try !arguments.flag("show_empty") {
-      sql += " AND EXISTS (SELECT 1 FROM message WHERE message.channel = c.id)"
-    }
-    if try !arguments.flag("show_frozen", default: true) { sql += " AND c.is_frozen = 0" }
-    return sql
+  /// `GET /v3/users/{user_id}/my_group_channels`
+  static func mine(_ question: Question, _ json: inout JSONWriter) throws {
+    let user = try Users.named(question.arguments.path("user_id"), question.reading)
+    var filter = ChannelFilter(firstPlace: 6)
+    try filter.addMember(question.arguments)
+    try filter.addChannel(question.arguments)
+    try page(
+      viewer: user.id, from: "member m JOIN channel c ON c.id = m.channel", where: "m.user_id = ?1", filter,
+      question, &json)
   }
 
-  private static func write(
-    _ channels: [ChannelRow], _ skip: Int, _ limit: Int, viewer: String?, _ call: Call,
-    to json: inout JSONWriter
+  /// `GET /v3/group_channels`
+  static func all(_ question: Question, _ json: inout JSONWriter) throws {
+    var filter = ChannelFilter(firstPlace: 6)
+    try filter.addChannel(question.arguments)
+    try page(viewer: nil, from: "channel c", where: "?1 IS NULL", filter, question, &json)
+  }
+
+  private static func page(
+    viewer: String?, from: String, where condition: String, _ filter: ChannelFilter, _ question: Question,
+    _ json: inout JSONWriter
   ) throws {
-    let showMembers = try call.arguments.flag("show_member")
+    let arguments = question.arguments
+    let limit = Int(try arguments.number("limit", 1...100, default: 10))
+    let order = try Order(arguments)
+    let token = try arguments.text("token") ?? ""
+    let place = token.isEmpty ? nil : Place(token, order)
+    if !token.isEmpty, place == nil { throw Refusal(400109, "The page token is not valid.") }
+    let (key, id) = order.columns(isOfMember: viewer != nil)
+    let sense = order.isRising ? "" : " DESC"
+    var sql = "SELECT \(ChannelRow.columns), \(key) FROM \(from) WHERE \(condition)"
+    if place != nil {
+      let sign = order.isRising ? ">" : "<"
+      sql += order == .chronological ? " AND \(id) \(sign) ?4" : " AND (\(key), \(id)) \(sign) (?3, ?4)"
+    }
+    sql += filter.sql
+    sql += order == .chronological ? " ORDER BY \(id)\(sense)" : " ORDER BY \(key)\(sense), \(id)\(sense)"
+    var rows = try question.reading.rows(composed: sql + " LIMIT ?2") {
+      $0.bind(1, viewer)
+      $0.bind(2, limit + 1)
+      if let place {
+        if order == .name { $0.bind(3, place.text) } else { $0.bind(3, place.number) }
+        $0.bind(4, place.id)
+      }
+      filter.bind(to: $0)
+    }
+    var found: [Found] = []
+    while let row = try rows.next() { found.append(Found(channel: ChannelRow(row), key: row.int64(14))) }
+    let shape = try ChannelJSON(viewer: viewer, question)
     json.beginObject()
     json.name("channels")
     json.beginArray()
-    for channel in channels.prefix(limit) {
-      try ChannelJSON.write(
-        channel, viewer: viewer, showMembers: showMembers, call.db.reading, to: &json)
-    }
+    for one in found.prefix(limit) { try shape.write(one.channel, question.reading, to: &json) }
     json.endArray()
-    json.field("next", channels.count > limit ? "\(skip + limit)" : "")
-    json.field("ts", call.milliseconds)
+    json.field("next", found.count > limit ? Place.token(found[limit - 1], order) : "")
+    json.field("ts", question.milliseconds)
     json.endObject()
-  }
-
-  /// What changed in a user's list since `change_ts` or the token: channels as they are now, and the urls of
-  /// those that left, up to 100 by their stamps.
-  static func changelog(_ call: inout Call, _ json: inout JSONWriter) throws {
-    guard call.capabilities.areChangelogsOn else { throw Refusal(400108, "Not allowed.", status: 403) }
-    let user = try Users.named(call.arguments.path("user_id"), call.db.reading)
-    let since = try ChangelogPlace(call.arguments).stamp
-    let changes = try call.db.reading.all(
-      """
-      SELECT stamp, url FROM (
-        SELECT member.stamp AS stamp, channel.url AS url, 0 AS is_gone
-        FROM member
-        JOIN channel ON channel.id = member.channel
-        WHERE member.user_id = ?1
-          AND member.stamp > ?2
-        UNION ALL
-        SELECT stamp, url, 1
-        FROM departure
-        WHERE user_id = ?1
-          AND stamp > ?2
-      )
-      ORDER BY stamp
-      LIMIT 101
-      """,
-      {
-        $0.bind(1, user.id)
-        $0.bind(2, since)
-      }
-    ) { (stamp: $0.int64(0), url: $0.string(1)) }
-    try writeChanges(changes, since, user.id, call, to: &json)
-  }
-
-  private static func writeChanges(
-    _ changes: [(stamp: Int64, url: String)], _ since: Int64, _ user: String, _ call: Call,
-    to json: inout JSONWriter
-  ) throws {
-    let db = call.db.reading
-    // A page ends between two stamps, so that its token cuts nothing off.
-    var page = Array(changes.prefix(100))
-    if changes.count > 100, let next = changes.last?.stamp, page.first?.stamp != next {
-      page.removeAll { $0.stamp == next }
-    }
-    var deleted: [Value] = []
-    json.beginObject()
-    json.name("updated")
-    json.beginArray()
-    for change in page {
-      if let channel = try ChannelRow.find(change.url, db), try MemberRow.find(channel.id, user, db) != nil {
-        try ChannelJSON.write(channel, viewer: user, showMembers: true, db, to: &json)
-      } else {
-        deleted.append(.string(change.url))
-      }
-    }
-    json.endArray()
-    json.name("deleted")
-    Value.array(deleted).write(to: &json)
-    json.field("has_more", changes.count > page.count)
-    json.field("next", "\(page.last?.stamp ?? since)")
-    json.endObject()
-  }
-}
-
-/// Where a changelog goes on: after a stamp.
-struct ChangelogPlace {
-  let stamp: Int64
-
-  init(_ arguments: Arguments) throws {
-    if let token = try arguments.text("token"), !token.isEmpty {
-      guard let stamp = Int64(token), stamp >= 0 else { throw Refusal(400109, "The token is not valid.") }
-      self.stamp = stamp
-    } else if let milliseconds = try arguments.number("change_ts") {
-      guard milliseconds >= 0, milliseconds < Int64.max / 1000 else { throw Refusal.range("change_ts") }
-      stamp = milliseconds * 1000 - 1
-    } else {
-      throw Refusal.missing("change_ts")
-    }
   }
 }

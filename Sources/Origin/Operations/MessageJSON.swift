@@ -1,125 +1,175 @@
 import JSON
 import SQLite
 
-/// A message as the wire shows it, written from its row.
+/// A message as the wire shows it, written from a row of `shown_message`.
 struct MessageJSON {
-  static let columns = """
-    m.id, m.created_at, m.updated_at, m.type, m.user_id, m.message, m.data, m.custom_type, m.mention_type,
-    m.mentioned, m.metaarray, m.file, m.reactions, m.parent, m.is_reply_to_channel, m.is_silent, c.url,
-    u.nickname, u.profile_url, u.metadata, member.is_operator
-    """
-  static let joins = """
-    FROM message m
-    JOIN channel c ON c.id = m.channel
-    LEFT JOIN user u ON u.user_id = m.user_id
-    LEFT JOIN member ON member.channel = m.channel AND member.user_id = m.user_id
-    """
+  var areReactionsShown = true
+  var isMetaarrayShown = true
+  var isThreadShown = true
+  var isParentShown = true
+  let channelURL: String
+  /// What stands before the path of a file that this server serves.
+  let base: String
 
-  /// Which optional parts are shown.
-  struct Parts {
-    var reactions = true
-    var metaarray = true
-    var thread = true
-    var parentInfo = true
-
-    init() {}
-
-    init(_ arguments: Arguments) throws {
-      reactions = try arguments.flag("include_reactions")
-      metaarray = try arguments.flag("with_sorted_meta_array")
-      thread = try arguments.flag("include_thread_info")
-      parentInfo = try arguments.flag("include_parent_message_info")
-    }
+  /// With every part.
+  init(channelURL: String, base: String) {
+    self.channelURL = channelURL
+    self.base = base
   }
 
-  static func write(_ row: Row, _ parts: Parts, _ db: ReadAccess, to json: inout JSONWriter) throws {
+  /// With the parts that a list asks for.
+  init(channelURL: String, _ asked: some Asked) throws {
+    self.init(channelURL: channelURL, base: asked.base)
+    areReactionsShown = try asked.arguments.flag("include_reactions")
+    isMetaarrayShown = try asked.arguments.flag("with_sorted_meta_array")
+    isThreadShown = try asked.arguments.flag("include_thread_info")
+    isParentShown = try asked.arguments.flag("include_parent_message_info")
+  }
+
+  func write(_ row: Row, _ db: ReadAccess, to json: inout JSONWriter) throws {
     json.beginObject()
     json.field("message_id", row.int64(0))
-    json.field("type", row.string(3))
-    json.field("channel_url", row.string(16))
+    json.name("type")
+    json.value(utf8: row.bytes(3))
+    json.field("channel_url", channelURL)
     json.field("channel_type", "group")
-    json.field("custom_type", row.string(7))
-    json.field("message", row.string(5))
-    json.field("data", row.string(6))
+    json.name("custom_type")
+    json.value(utf8: row.bytes(7))
+    json.name("message")
+    json.value(utf8: row.bytes(5))
+    json.name("data")
+    json.value(utf8: row.bytes(6))
     json.field("created_at", row.int64(1))
     json.field("updated_at", row.int64(2))
-    json.field("is_removed", false)
-    json.field("silent", row.bool(15))
-    json.field("is_op_msg", row.bool(20))
-    json.field("mention_type", row.string(8))
+    writeFixedFields(row, to: &json)
+    json.name("mention_type")
+    json.value(utf8: row.bytes(8))
     json.name("mentioned_users")
-    try writeUsers(Value(stored: row.string(9)).strings, db, to: &json)
-    json.field("file", stored: row.string(11))
+    try writeMentioned(row, db, to: &json)
+    writeFile(row.bytes(11), url: row.string(12), to: &json)
     if !row.isNull(4) { writeSender(row, to: &json) }
-    if parts.reactions { json.field("reactions", stored: row.string(12)) }
-    if parts.metaarray { json.field("sorted_metaarray", stored: row.string(10)) }
-    if parts.thread { try writeThread(row.int64(0), db, to: &json) }
-    if let parent = row.int64OrNil(13) {
+    if areReactionsShown {
+      json.name("reactions")
+      json.splice(row.bytes(13))
+    }
+    if isMetaarrayShown {
+      json.name("sorted_metaarray")
+      json.splice(row.bytes(10))
+    }
+    if isThreadShown { try writeThread(row.int64(0), changedAt: row.int64(16), db, to: &json) }
+    if let parent = row.int64OrNil(15) {
       json.field("parent_message_id", parent)
-      json.field("is_reply_to_channel", row.bool(14))
-      if parts.parentInfo { try writeParent(parent, db, to: &json) }
+      json.field("is_reply_to_channel", row.bool(17))
+      if isParentShown { try writeParent(parent, db, to: &json) }
     }
     json.endObject()
   }
 
-  private static func writeSender(_ row: Row, to json: inout JSONWriter) {
-    json.name("user")
+  private func writeFixedFields(_ row: Row, to json: inout JSONWriter) {
+    let isSilent = row.bool(18)
+    json.field("is_removed", false)
+    json.field("silent", isSilent)
+    json.field("is_op_msg", row.bool(22))
+    json.name("req_id")
+    json.value(utf8: row.bytes(14))
+    json.field("message_survival_seconds", -1)
+    json.field("message_retention_hour", -1)
+    json.field("translations", stored: "{}")
+    json.name("message_events")
     json.beginObject()
-    json.field("user_id", row.string(4))
-    json.field("nickname", row.string(17))
-    json.field("profile_url", row.string(18))
-    json.field("metadata", stored: row.stringOrNil(19) ?? "{}")
+    json.field("send_push_notification", isSilent ? "suppress" : "receivers")
+    json.field("update_unread_count", !isSilent)
+    json.field("update_mention_count", true)
+    json.field("update_last_message", true)
     json.endObject()
   }
 
-  private static func writeUsers(_ ids: [String], _ db: ReadAccess, to json: inout JSONWriter) throws {
+  private func writeMentioned(_ row: Row, _ db: ReadAccess, to json: inout JSONWriter) throws {
     json.beginArray()
-    for id in ids { if let user = try UserRow.find(id, db) { user.write(to: &json) } }
+    if row.bytes(9).count > 2 {
+      for id in Value(stored: row.string(9)).strings {
+        if let user = try UserRow.find(id, db) { user.write(to: &json) }
+      }
+    }
     json.endArray()
   }
 
-  private static func writeThread(_ id: Int64, _ db: ReadAccess, to json: inout JSONWriter) throws {
-    let replies = try db.all(
-      """
-      SELECT created_at, max(created_at, updated_at), user_id
-      FROM message
-      WHERE parent = ?1
-      ORDER BY created_at
-      """, { $0.bind(1, id) }
-    ) { (at: $0.int64(0), changed: $0.int64(1), user: $0.string(2)) }
-    json.name("thread_info")
+  /// `fields` is a stored object without the url.
+  private func writeFile(_ fields: UnsafeRawBufferPointer, url: String, to json: inout JSONWriter) {
+    json.name("file")
     json.beginObject()
-    if !replies.isEmpty {
-      var counts: [String: Int] = [:]
-      for reply in replies { counts[reply.user, default: 0] += 1 }
-      let most = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(5).map(\.key)
-      json.field("reply_count", replies.count)
-      json.name("most_replies")
-      try writeUsers(most, db, to: &json)
-      json.field("last_replied_at", replies.last?.at ?? 0)
-      json.field("updated_at", replies.map(\.changed).max() ?? 0)
+    if !url.isEmpty {
+      json.field("url", url.hasPrefix("/") ? base + url : url)
+      json.splice(fields: UnsafeRawBufferPointer(rebasing: fields.dropFirst().dropLast()))
     }
     json.endObject()
   }
 
-  private static func writeParent(_ id: Int64, _ db: ReadAccess, to json: inout JSONWriter) throws {
+  private func writeSender(_ row: Row, to json: inout JSONWriter) {
+    json.name("user")
+    json.beginObject()
+    json.name("user_id")
+    json.value(utf8: row.bytes(4))
+    json.name("nickname")
+    json.value(utf8: row.bytes(19))
+    json.name("profile_url")
+    json.value(utf8: row.bytes(20))
+    json.field("metadata", stored: row.stringOrNil(21) ?? "{}")
+    json.endObject()
+  }
+
+  /// `{}` for a message that never had a reply.
+  private func writeThread(_ id: Int64, changedAt: Int64, _ db: ReadAccess, to json: inout JSONWriter) throws
+  {
+    json.name("thread_info")
+    json.beginObject()
+    if changedAt > 0 {
+      let replies = try db.first(
+        """
+        SELECT count(*), coalesce(max(created_at), 0)
+        FROM message
+        WHERE parent = ?1
+        """, { $0.bind(1, id) }
+      ) { (count: $0.int64(0), last: $0.int64(1)) }
+      let most = try db.all(
+        """
+        SELECT u.user_id, u.nickname, u.profile_url, u.metadata, u.is_active, u.created_at
+        FROM message m
+        JOIN user u ON u.user_id = m.user_id
+        WHERE m.parent = ?1
+        GROUP BY u.user_id
+        ORDER BY count(*) DESC, u.user_id
+        LIMIT 5
+        """, { $0.bind(1, id) }, UserRow.init)
+      json.field("reply_count", replies?.count ?? 0)
+      json.name("most_replies")
+      json.beginArray()
+      for user in most { user.write(to: &json) }
+      json.endArray()
+      json.field("last_replied_at", replies?.last ?? 0)
+      json.field("updated_at", changedAt)
+    }
+    json.endObject()
+  }
+
+  private func writeParent(_ id: Int64, _ db: ReadAccess, to json: inout JSONWriter) throws {
     let found = try db.first(
       """
-      SELECT type, message, created_at, user_id, file
+      SELECT type, message, created_at, user_id, file, file_url
       FROM message
       WHERE id = ?1
       """, { $0.bind(1, id) }
-    ) {
-      (type: $0.string(0), text: $0.string(1), at: $0.int64(2), user: $0.stringOrNil(3), file: $0.string(4))
+    ) { row in
+      json.name("parent_message_info")
+      json.beginObject()
+      json.field("message_id", id)
+      json.field("type", row.string(0))
+      json.field("ts", row.int64(2))
+      json.field("message", row.string(1))
+      writeFile(row.bytes(4), url: row.string(5), to: &json)
+      return (user: row.stringOrNil(3), isFound: true)
     }
     guard let found else { return }
-    json.name("parent_message_info")
-    json.beginObject()
-    json.field("message_id", id)
-    json.field("type", found.type)
-    json.field("ts", found.at)
-    json.field("message", found.text)
-    json.field("file", stored: found.file)
     if let user = try found.user.flatMap({ try UserRow.find($0, db) }) {
       json.name("user")
       user.write(to: &json)
@@ -128,12 +178,9 @@ struct MessageJSON {
   }
 
   /// Writes one message by its id; false when there is none.
-  static func write(id: Int64, _ parts: Parts, _ db: ReadAccess, to json: inout JSONWriter) throws
-    -> Bool
-  {
-    var rows = try db.rows(composed: "SELECT \(columns) \(joins) WHERE m.id = ?1") { $0.bind(1, id) }
-    guard let row = try rows.next() else { return false }
-    try write(row, parts, db, to: &json)
-    return true
+  func write(id: Int64, _ db: ReadAccess, to json: inout JSONWriter) throws -> Bool {
+    try db.first("SELECT * FROM shown_message WHERE id = ?1", { $0.bind(1, id) }) {
+      try write($0, db, to: &json)
+    } != nil
   }
 }

@@ -7,25 +7,32 @@ import SQLite
 /// 0, else the time `message_ts`. Around a message, `include` adds it beside the two limits. At a time,
 /// `include` makes the rows of that very millisecond part of the newer side (of the older one when
 /// nothing newer is asked for), inside its limit, so that many messages of one millisecond can be cut.
+///
+/// Both sides begin at a position between two messages: no message has the id 0 or the largest there is.
 struct MessageWindow {
   private let channel: Int64
   private let time: Int64
-  private let id: Int64?
+  /// The message that is the anchor.
+  private let anchor: Int64?
+  /// The ids at `time` below this are the older side's.
+  private let olderBefore: Int64
+  /// The ids at `time` above this are the newer side's.
+  private let newerAfter: Int64
   private let older: Int64
   private let newer: Int64
   private let isIncluded: Bool
   private let isReversed: Bool
-  private let conditions: String
-  private let texts: [String]
+  private let filter: Filter
 
-  init(_ channel: ChannelRow, _ arguments: Arguments, _ db: ReadAccess, _ capabilities: Capabilities) throws {
+  init(_ channel: ChannelRow, _ asked: some Asked) throws {
+    let arguments = asked.arguments
     self.channel = channel.id
     older = try arguments.number("prev_limit", 0...200, default: 15)
     newer = try arguments.number("next_limit", 0...200, default: 15)
     isIncluded = try arguments.flag("include", default: true)
     isReversed = try arguments.flag("reverse")
     if let id = try arguments.number("message_id"), id != 0 {
-      let found = try db.first(
+      let found = try asked.reading.first(
         "SELECT created_at FROM message WHERE id = ?1 AND channel = ?2",
         {
           $0.bind(1, id)
@@ -33,82 +40,102 @@ struct MessageWindow {
         }
       ) { $0.int64(0) }
       guard let found else { throw Refusal.unknown("Message") }
-      (self.id, time) = (id, found)
+      (anchor, time, olderBefore, newerAfter) = (id, found, id, id)
     } else {
       guard let time = try arguments.number("message_ts") else { throw Refusal.missing("message_ts") }
       guard time >= 0 else { throw Refusal.range("message_ts") }
-      (id, self.time) = (nil, time)
+      self.time = time
+      anchor = nil
+      olderBefore = isIncluded && newer == 0 ? .max : 0
+      newerAfter = isIncluded ? 0 : .max
     }
-    (conditions, texts) = try MessageWindow.filter(channel.id, arguments, db, capabilities)
+    filter = try Filter(channel.id, asked)
   }
 
-  private static func filter(
-    _ channel: Int64, _ arguments: Arguments, _ db: ReadAccess, _ capabilities: Capabilities
-  ) throws -> (String, [String]) {
-    var sql = ""
-    var texts: [String] = []
-    func among(_ column: String, _ values: [String]?) {
-      guard let values, !values.isEmpty else { return }
-      let places = values.indices.map { "?\(10 + texts.count + $0)" }.joined(separator: ", ")
-      sql += " AND \(column) IN (\(places))"
-      texts += values
-    }
-    among("m.user_id", try arguments.texts("sender_ids"))
-    among("m.custom_type", try arguments.texts("custom_types")?.filter { $0 != "*" })
-    if let type = try arguments.text("message_type"), !type.isEmpty {
-      guard ["MESG", "FILE", "ADMM"].contains(type) else { throw Refusal.invalid("message_type") }
-      among("m.type", [type])
-    }
-    switch try arguments.text("include_reply_type") ?? "none" {
-    case "all": if !capabilities.areReplyListingsOn { sql += " AND m.parent IS NULL" }
-    case "none": sql += " AND m.parent IS NULL"
-    case "only_reply_to_channel": sql += " AND (m.parent IS NULL OR m.is_reply_to_channel = 1)"
-    default: throw Refusal.invalid("include_reply_type")
-    }
-    if let user = try arguments.text("user_id"), let member = try MemberRow.find(channel, user, db) {
-      sql += " AND m.created_at > \(member.floor)"
-    }
-    return (sql, texts)
-  }
-
-  /// The window's rows from the oldest, or the newest when reversed.
-  func write(_ parts: MessageJSON.Parts, _ db: ReadAccess, to json: inout JSONWriter) throws {
-    var ids: [Int64] = []
-    if let id {
-      ids += try side("(m.created_at, m.id) < (?2, \(id))", "DESC", older, db).reversed()
-      if isIncluded { ids.append(id) }
-      ids += try side("(m.created_at, m.id) > (?2, \(id))", "ASC", newer, db)
-    } else {
-      let isOlderIncluded = isIncluded && newer == 0
-      ids += try side("m.created_at \(isOlderIncluded ? "<=" : "<") ?2", "DESC", older, db).reversed()
-      ids += try side("m.created_at \(isIncluded ? ">=" : ">") ?2", "ASC", newer, db)
-    }
-    if isReversed { ids.reverse() }
+  /// Writes the window's messages from the oldest, or from the newest when reversed.
+  func write(_ parts: MessageJSON, _ db: ReadAccess, to json: inout JSONWriter) throws {
+    let older = try older > 0 ? ids(MessageWindow.olderSQL, olderBefore, older, db) : []
+    let newer = try newer > 0 ? ids(MessageWindow.newerSQL, newerAfter, newer, db) : []
+    var all = older.reversed() + (isIncluded ? anchor.map { [$0] } ?? [] : []) + newer
+    if isReversed { all.reverse() }
     json.beginArray()
-    for id in ids { _ = try MessageJSON.write(id: id, parts, db, to: &json) }
+    for id in all { _ = try parts.write(id: id, db, to: &json) }
     json.endArray()
   }
 
-  private func side(_ place: String, _ direction: String, _ limit: Int64, _ db: ReadAccess) throws -> [Int64]
-  {
-    guard limit > 0 else { return [] }
-    var rows = try db.rows(
-      composed: """
-        SELECT m.id
-        FROM message m
-        WHERE m.channel = ?1
-          AND \(place) \(conditions)
-        ORDER BY m.created_at \(direction), m.id \(direction)
-        LIMIT ?3
-        """
-    ) {
-      $0.bind(1, channel)
-      $0.bind(2, time)
-      $0.bind(3, limit)
-      for (index, text) in texts.enumerated() { $0.bind(Int32(10 + index), text) }
+  private func ids(_ sql: StaticString, _ id: Int64, _ limit: Int64, _ db: ReadAccess) throws -> [Int64] {
+    try db.all(
+      sql,
+      {
+        $0.bind(1, channel)
+        $0.bind(2, time)
+        $0.bind(3, id)
+        $0.bind(4, limit)
+        filter.bind(to: $0)
+      }
+    ) { $0.int64(0) }
+  }
+
+  static let olderSQL: StaticString = """
+    SELECT id
+    FROM message
+    WHERE channel = ?1
+      AND (created_at, id) < (?2, ?3)
+      AND created_at > ?5
+      AND (?6 IS NULL OR user_id IN (SELECT value FROM json_each(?6)))
+      AND (?7 IS NULL OR custom_type IN (SELECT value FROM json_each(?7)))
+      AND (?8 IS NULL OR type = ?8)
+      AND (parent IS NULL OR ?9 = 'all' OR (?9 = 'only_reply_to_channel' AND is_reply_to_channel = 1))
+    ORDER BY created_at DESC, id DESC
+    LIMIT ?4
+    """
+
+  static let newerSQL: StaticString = """
+    SELECT id
+    FROM message
+    WHERE channel = ?1
+      AND (created_at, id) > (?2, ?3)
+      AND created_at > ?5
+      AND (?6 IS NULL OR user_id IN (SELECT value FROM json_each(?6)))
+      AND (?7 IS NULL OR custom_type IN (SELECT value FROM json_each(?7)))
+      AND (?8 IS NULL OR type = ?8)
+      AND (parent IS NULL OR ?9 = 'all' OR (?9 = 'only_reply_to_channel' AND is_reply_to_channel = 1))
+    ORDER BY created_at, id
+    LIMIT ?4
+    """
+
+  /// Which messages of the channel are listed at all.
+  private struct Filter {
+    private let floor: Int64
+    private let senders: String?
+    private let customTypes: String?
+    private let type: String?
+    private let replies: String
+
+    init(_ channel: Int64, _ asked: some Asked) throws {
+      let arguments = asked.arguments
+      senders = try Filter.list(arguments.texts("sender_ids"))
+      customTypes = try Filter.list(arguments.texts("custom_types")?.filter { $0 != "*" })
+      let type = try arguments.choice("message_type", ["MESG", "FILE", "ADMM"], default: "")
+      self.type = type.isEmpty ? nil : type
+      let wanted = try arguments.choice(
+        "include_reply_type", ["all", "none", "only_reply_to_channel"], default: "none")
+      replies = wanted == "all" && !asked.capabilities.areReplyListingsOn ? "none" : wanted
+      let user = try arguments.text("user_id") ?? ""
+      floor = try MemberRow.find(channel, user, asked.reading)?.floor ?? -1
     }
-    var ids: [Int64] = []
-    while let row = try rows.next() { ids.append(row.int64(0)) }
-    return ids
+
+    private static func list(_ texts: [String]?) -> String? {
+      guard let texts, !texts.isEmpty else { return nil }
+      return Value.array(texts.map(Value.string)).text
+    }
+
+    func bind(to statement: Statement) {
+      statement.bind(5, floor)
+      statement.bind(6, senders)
+      statement.bind(7, customTypes)
+      statement.bind(8, type)
+      statement.bind(9, replies)
+    }
   }
 }

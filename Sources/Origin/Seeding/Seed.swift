@@ -79,8 +79,8 @@ struct SeedWriter {
     try db.run(
       """
       INSERT INTO channel (
-        url, name, cover_url, data, custom_type, created_at, distinct_key, is_public, is_super, is_frozen)
-      VALUES (?1, ?1, '', '', '', ?2, ?3, 0, 0, ?4)
+        url, name, cover_url, data, custom_type, created_at, distinct_key, is_frozen)
+      VALUES (?1, ?1, '', '', '', ?2, ?3, ?4)
       """
     ) {
       $0.bind(1, url)
@@ -99,7 +99,7 @@ struct SeedWriter {
         $0.bind(1, id)
         $0.bind(2, member)
         $0.bind(3, member == members.first)
-        $0.bind(4, stamp / 1_000_000 - 86_400)
+        $0.bind(4, now - 86_400_000)
         $0.bind(5, now - 86_400_000)
         $0.bind(6, stamp)
       }
@@ -118,9 +118,8 @@ struct SeedWriter {
       message.type = "ADMM"
       message.text = "Announcement \(number + 1)"
       message.createdAt = now - Int64(12 - number) * 3_600_000
-      _ = try message.insert(into: announcements, db, stamp: stamp)
+      _ = try message.insert(into: announcements, db)
     }
-    try NewMessage.announce(in: announcements, at: now - 3_600_000, db, stamp: stamp)
     _ = try channel("quiet", ["alice", "bob"])
     try talk(channel("big", ["alice", "carol"]), ["alice", "carol"], 3000, tied: 1000..<1300)
     try talk(channel("secret", ["bob", "carol"]), ["bob", "carol"], 30)
@@ -148,18 +147,17 @@ struct SeedWriter {
         message.parent = parent
         message.isReplyToChannel = number % 2 == 0
       }
-      let id = try message.insert(into: channel, db, stamp: stamp)
+      if number == count - 1 { try message.announce(in: channel, db, stamp: stamp) }
+      let id = try message.insert(into: channel, db)
       if number % 40 == 5 { parent = id }
     }
-    try NewMessage.announce(in: channel, at: now - 20_000, db, stamp: stamp)
   }
 
   private func file(_ message: inout NewMessage, _ number: Int) {
     message.type = "FILE"
     message.text = ""
-    message.file = .object([
-      "url": .string("https://files.example/\(number).png"), "name": .string("picture-\(number).png"),
-      "type": .string("image/png"), "size": .integer(Int64(1000 + number)), "data": .string(""),
-    ])
+    message.file = StoredFile(
+      url: "https://files.example/\(number).png", name: "picture-\(number).png", type: "image/png",
+      size: Int64(1000 + number))
   }
 }

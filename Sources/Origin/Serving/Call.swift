@@ -1,20 +1,46 @@
+import JSON
 import MicroHTTP
 import SQLite
 
-/// What an operation is given: the arguments, the database inside a transaction, and where it leaves what is
-/// to be told to the webhook once the transaction is durable.
-struct Call {
+/// What every operation is given: the arguments and a consistent view of the database.
+protocol Asked {
   /// Decoded path parameters by name, query and body.
+  var arguments: Arguments { get }
+  var reading: ReadAccess { get }
+  var capabilities: Capabilities { get }
+  /// What stands before the path of a file that this server serves.
+  var base: String { get }
+}
+
+/// What an operation is given that only reads.
+struct Question: Asked {
+  let arguments: Arguments
+  let reading: ReadAccess
+  let capabilities: Capabilities
+  let base: String
+  let milliseconds: Int64
+}
+
+/// What an operation is given that changes something: a transaction, and where it leaves what is to be told to
+/// the webhook once the transaction is durable.
+struct Call: Asked {
   let arguments: Arguments
   let db: WriteAccess
+  let capabilities: Capabilities
+  let base: String
   /// Strictly rising microseconds: the place of changes in both changelogs.
   let stamp: Int64
-  let capabilities: Capabilities
-  let storeUpload: (MultipartPart) throws -> Value
   var news: [Value] = []
 
+  var reading: ReadAccess { db.reading }
   var milliseconds: Int64 { stamp / 1000 }
   var seconds: Int64 { stamp / 1_000_000 }
+}
+
+/// One operation: what it reads and writes, and the answer it leaves.
+enum Operation: Sendable {
+  case read(@Sendable (Question, inout JSONWriter) throws -> Void)
+  case write(@Sendable (inout Call, inout JSONWriter) throws -> Void)
 }
 
 /// What a real server may not offer; each can be switched off.
@@ -28,95 +54,10 @@ struct Capabilities: Sendable {
   enum Duplicates: String, Sendable { case first, error, off }
 }
 
-/// The values a client sent, each asked for with the type that it must have.
-struct Arguments {
-  private var path: [String: String]
-  private var query: [String: String] = [:]
-  var body: Value
-  var parts: [MultipartPart] = []
-
-  init(path: [String: String], query: [String: String], body: Value, parts: [MultipartPart]) {
-    self.path = path
-    self.query = query
-    self.body = body
-    self.parts = parts
-  }
-
-  /// A path parameter; the templates have every one that is asked for.
-  func path(_ name: String) -> String { path[name] ?? "" }
-
-  /// A field of the body, or the query's item as text.
-  func value(_ name: String) -> Value? {
-    if let value = body[name], value != .null { return value }
-    if let part = parts.first(where: { $0.name == name && $0.path == nil }) {
-      return .string(String(decoding: part.value, as: UTF8.self))
-    }
-    return query[name].map(Value.string)
-  }
-
-  private func isFromBody(_ name: String) -> Bool { body[name] != nil }
-
-  func text(_ name: String) throws -> String? {
-    guard let value = value(name) else { return nil }
-    guard case .string(let text) = value else { throw Refusal(400100, "\"\(name)\" must be a string.") }
-    return text
-  }
-
-  func neededText(_ name: String) throws -> String {
-    guard let text = try text(name), !text.isEmpty else { throw Refusal.missing(name) }
-    return text
-  }
-
-  func number(_ name: String) throws -> Int64? {
-    switch value(name) {
-    case nil: return nil
-    case .integer(let number)?: return number
-    case .string(let text)? where !isFromBody(name):
-      guard let number = Int64(text) else { throw Refusal(400101, "\"\(name)\" must be a number.") }
-      return number
-    default: throw Refusal(400101, "\"\(name)\" must be a number.")
-    }
-  }
-
-  /// A number within `range`, or `fallback`.
-  func number(_ name: String, _ range: ClosedRange<Int64>, default fallback: Int64) throws -> Int64 {
-    guard let number = try number(name) else { return fallback }
-    guard range.contains(number) else { throw Refusal.range(name) }
-    return number
-  }
-
-  /// A flag; in queries `true`, `True`, `1` and their opposites.
-  func flag(_ name: String, default fallback: Bool = false) throws -> Bool {
-    switch value(name) {
-    case nil: return fallback
-    case .bool(let flag)?: return flag
-    case .string(let text)? where !isFromBody(name):
-      switch text.lowercased() {
-      case "true", "1": return true
-      case "false", "0": return false
-      default: throw Refusal(400104, "\"\(name)\" must be a boolean.")
-      }
-    default: throw Refusal(400104, "\"\(name)\" must be a boolean.")
-    }
-  }
-
-  /// A list of strings; in queries with commas between.
-  func texts(_ name: String) throws -> [String]? {
-    switch value(name) {
-    case nil: return nil
-    case .array(let items)?:
-      guard items.allSatisfy({ $0.string != nil }) else {
-        throw Refusal(400100, "\"\(name)\" holds strings.")
-      }
-      return items.compactMap(\.string)
-    case .string(let text)? where !isFromBody(name): return text.split(separator: ",").map(String.init)
-    default: throw Refusal(400102, "\"\(name)\" must be a list.")
-    }
-  }
-
-  func object(_ name: String) throws -> [String: Value]? {
-    guard let value = value(name) else { return nil }
-    guard case .object(let fields) = value else { throw Refusal(400103, "\"\(name)\" must be an object.") }
-    return fields
+extension JSONWriter {
+  /// `{}`, the answer that says nothing.
+  mutating func emptyObject() {
+    beginObject()
+    endObject()
   }
 }

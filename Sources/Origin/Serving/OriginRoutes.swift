@@ -5,6 +5,7 @@ import MicroHTTP
 enum OriginRoutes {
   private static let bodyBytes = 1 << 20
   private static let uploadBytes = 26 << 20
+  private static let user = "/v3/users/{user_id}"
   private static let channel = "/v3/group_channels/{channel_url}"
   private static let message = "/v3/group_channels/{channel_url}/messages/{message_id}"
 
@@ -17,89 +18,91 @@ enum OriginRoutes {
   private typealias Entry = (Method, String, Operation)
 
   private static let users: [Entry] = [
-    (.post, "/v3/users", Users.create),
-    (.get, "/v3/users", Users.list),
-    (.get, "/v3/users/{user_id}", Users.view),
-    (.put, "/v3/users/{user_id}", Users.update),
-    (.delete, "/v3/users/{user_id}", Users.delete),
-    (.get, "/v3/users/{user_id}/metadata", Users.viewMetadata),
-    (.post, "/v3/users/{user_id}/metadata", Users.putMetadata),
-    (.put, "/v3/users/{user_id}/metadata", Users.putMetadata),
-    (.delete, "/v3/users/{user_id}/metadata", Users.deleteMetadata),
-    (.get, "/v3/users/{user_id}/metadata/{key}", Users.viewMetadata),
-    (.put, "/v3/users/{user_id}/metadata/{key}", Users.putMetadata),
-    (.delete, "/v3/users/{user_id}/metadata/{key}", Users.deleteMetadata),
-    (.get, "/v3/users/{user_id}/my_group_channels", ChannelLists.mine),
-    (.get, "/v3/users/{user_id}/my_group_channels/changelogs", ChannelLists.changelog),
-    (.get, "/v3/users/{user_id}/unread_message_count", Members.userUnread),
+    (.post, "/v3/users", .write(Users.create)),
+    (.get, "/v3/users", .read(Users.list)),
+    (.get, user, .read(Users.view)),
+    (.put, user, .write(Users.update)),
+    (.delete, user, .write(Users.delete)),
+    (.get, user + "/metadata", .read(UserMetadata.view)),
+    (.post, user + "/metadata", .write(UserMetadata.put)),
+    (.put, user + "/metadata", .write(UserMetadata.put)),
+    (.delete, user + "/metadata", .write(UserMetadata.delete)),
+    (.get, user + "/metadata/{key}", .read(UserMetadata.view)),
+    (.put, user + "/metadata/{key}", .write(UserMetadata.put)),
+    (.delete, user + "/metadata/{key}", .write(UserMetadata.delete)),
+    (.get, user + "/my_group_channels", .read(ChannelLists.mine)),
+    (.get, user + "/my_group_channels/changelogs", .read(Changelogs.channels)),
+    (.get, user + "/unread_message_count", .read(Reading.userUnread)),
   ]
 
   private static let channels: [Entry] = [
-    (.get, "/v3/group_channels", ChannelLists.all),
-    (.post, "/v3/group_channels", Channels.create),
-    (.get, channel, Channels.view),
-    (.put, channel, Channels.update),
-    (.delete, channel, Channels.delete),
-    (.put, channel + "/freeze", Channels.freeze),
-    (.get, channel + "/metadata", Channels.metadata),
-    (.post, channel + "/metadata", Channels.putMetadata),
-    (.put, channel + "/metadata", Channels.putMetadata),
-    (.delete, channel + "/metadata", Channels.deleteMetadata),
+    (.get, "/v3/group_channels", .read(ChannelLists.all)),
+    (.post, "/v3/group_channels", .write(Channels.create)),
+    (.get, channel, .read(Channels.view)),
+    (.put, channel, .write(Channels.update)),
+    (.delete, channel, .write(Channels.delete)),
+    (.put, channel + "/freeze", .write(Moderation.freeze)),
+    (.get, channel + "/metadata", .read(ChannelMetadata.view)),
+    (.post, channel + "/metadata", .write(ChannelMetadata.create)),
+    (.put, channel + "/metadata", .write(ChannelMetadata.update)),
+    (.delete, channel + "/metadata", .write(ChannelMetadata.delete)),
+    (.get, channel + "/metadata/{key}", .read(ChannelMetadata.view)),
+    (.put, channel + "/metadata/{key}", .write(ChannelMetadata.update)),
+    (.delete, channel + "/metadata/{key}", .write(ChannelMetadata.delete)),
+    (.get, channel + "/metacounter", .read(ChannelMetadata.viewCounters)),
+    (.post, channel + "/metacounter", .write(ChannelMetadata.createCounters)),
+    (.put, channel + "/metacounter", .write(ChannelMetadata.updateCounters)),
+    (.delete, channel + "/metacounter", .write(ChannelMetadata.deleteCounters)),
+    (.get, channel + "/metacounter/{key}", .read(ChannelMetadata.viewCounters)),
+    (.put, channel + "/metacounter/{key}", .write(ChannelMetadata.updateCounters)),
+    (.delete, channel + "/metacounter/{key}", .write(ChannelMetadata.deleteCounters)),
   ]
 
   private static let members: [Entry] = [
-    (.get, channel + "/members", Members.list),
-    (.get, channel + "/members/{user_id}", Members.view),
-    (.post, channel + "/invite", Members.invite),
-    (.put, channel + "/accept", Members.join),
-    (.put, channel + "/join", Members.join),
-    (.put, channel + "/leave", Members.leave),
-    (.put, channel + "/hide", Members.hide),
-    (.delete, channel + "/hide", Members.unhide),
-    (.put, channel + "/reset_user_history", Members.resetHistory),
-    (.post, channel + "/typing", Members.typing),
-    (.delete, channel + "/typing", Members.typing),
-    (.get, channel + "/operators", Moderation.operators),
-    (.post, channel + "/operators", Moderation.addOperators),
-    (.delete, channel + "/operators", Moderation.removeOperators),
-    (.get, channel + "/mute", Moderation.muted),
-    (.post, channel + "/mute", Moderation.mute),
-    (.delete, channel + "/mute/{user_id}", Moderation.unmute),
-    (.post, channel + "/ban", Moderation.ban),
-    (.delete, channel + "/ban/{user_id}", Moderation.unban),
+    (.get, channel + "/members", .read(Members.list)),
+    (.get, channel + "/members/{user_id}", .read(Members.view)),
+    (.post, channel + "/invite", .write(Members.invite)),
+    (.put, channel + "/accept", .write(Members.join)),
+    (.put, channel + "/decline", .write(Members.decline)),
+    (.put, channel + "/join", .write(Members.join)),
+    (.put, channel + "/leave", .write(Members.leave)),
+    (.put, channel + "/hide", .write(Reading.hide)),
+    (.delete, channel + "/hide", .write(Reading.unhide)),
+    (.put, channel + "/reset_user_history", .write(Reading.resetHistory)),
+    (.post, channel + "/typing", .read(Reading.typing)),
+    (.delete, channel + "/typing", .read(Reading.typing)),
+    (.get, channel + "/operators", .read(Moderation.operators)),
+    (.post, channel + "/operators", .write(Moderation.addOperators)),
+    (.delete, channel + "/operators", .write(Moderation.removeOperators)),
+    (.get, channel + "/mute", .read(Moderation.muted)),
+    (.post, channel + "/mute", .write(Moderation.mute)),
+    (.delete, channel + "/mute/{user_id}", .write(Moderation.unmute)),
+    (.get, channel + "/ban", .read(Moderation.banned)),
+    (.post, channel + "/ban", .write(Moderation.ban)),
+    (.delete, channel + "/ban/{user_id}", .write(Moderation.unban)),
   ]
 
   private static let messages: [Entry] = [
-    (.get, channel + "/messages", Messages.list),
-    (.post, channel + "/messages", Messages.send),
-    (.get, channel + "/messages/total_count", Messages.count),
-    (.put, channel + "/messages/mark_as_read", Members.markAsRead),
-    (.get, channel + "/messages/changelogs", Messages.changelog),
-    (.get, message, Messages.view),
-    (.put, message, Messages.update),
-    (.delete, message, Messages.delete),
-    (.get, message + "/reactions", Reactions.list),
-    (.post, message + "/reactions", Reactions.add),
-    (.delete, message + "/reactions", Reactions.remove),
-    (.post, message + "/sorted_metaarray", Reactions.putMetaarray),
-    (.put, message + "/sorted_metaarray", Reactions.putMetaarray),
-    (.delete, message + "/sorted_metaarray", Reactions.deleteMetaarray),
-    (
-      .post, "/v3/storage/file",
-      { call, json in
-        guard call.capabilities.areSeparateUploadsOn else {
-          throw Refusal(400108, "Not allowed.", status: 403)
-        }
-        guard let part = call.arguments.parts.first(where: { $0.path != nil }) else {
-          throw Refusal.missing("file")
-        }
-        try call.storeUpload(part).write(to: &json)
-      }
-    ),
+    (.get, channel + "/messages", .read(Messages.list)),
+    (.post, channel + "/messages", .write(Messages.send)),
+    (.get, channel + "/messages/total_count", .read(Messages.count)),
+    (.put, channel + "/messages/mark_as_read", .write(Reading.markAsRead)),
+    (.get, channel + "/messages/unread_count", .read(Reading.unread)),
+    (.get, channel + "/messages/changelogs", .read(Changelogs.messages)),
+    (.get, message, .read(Messages.view)),
+    (.put, message, .write(MessageEdits.update)),
+    (.delete, message, .write(Messages.delete)),
+    (.get, message + "/reactions", .read(Reactions.list)),
+    (.post, message + "/reactions", .write(Reactions.add)),
+    (.delete, message + "/reactions", .write(Reactions.remove)),
+    (.post, message + "/sorted_metaarray", .write(Metaarrays.put)),
+    (.put, message + "/sorted_metaarray", .write(Metaarrays.put)),
+    (.delete, message + "/sorted_metaarray", .write(Metaarrays.delete)),
+    (.post, "/v3/storage/file", .write(Uploads.upload)),
   ]
 
   private static func route(
-    _ origin: OriginServer, _ method: Method, _ path: String, _ operation: @escaping Operation
+    _ origin: OriginServer, _ method: Method, _ path: String, _ operation: Operation
   ) -> Route {
     let names = path.split(separator: "/").filter { $0.hasPrefix("{") }.map {
       String($0.dropFirst().dropLast())
@@ -134,12 +137,8 @@ enum OriginRoutes {
         return .respond(Response.text("{}", type: "application/json"))
       },
       Route(.get, "/files/{name}", operation: "file") { [unowned origin] request in
-        let name = request.parameter(0)
-        guard !name.contains("/"), name.hasPrefix("kept-") else {
-          return .respond(Refusal(400201, "No such file.", status: 404).response)
-        }
-        return .respond(
-          try Response.file(origin.uploads + "/" + name, type: "application/octet-stream", for: request))
+        if origin.desk.isCutOff { request.cut() }
+        return .respond(try Uploads.serve(request.parameter(0), origin.store))
       },
     ]
   }

@@ -3,43 +3,67 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// One operation: what it reads and writes, and the answer it leaves.
-typealias Operation = @Sendable (inout Call, inout JSONWriter) throws -> Void
-
 extension OriginServer {
-  /// Runs an operation in a transaction; its webhooks are handed on after the commit.
-  func run(_ arguments: Arguments, path: String, _ operation: Operation) throws -> ByteBuffer {
+  /// Runs an operation in a transaction or a snapshot; its webhooks are handed on after the commit.
+  func run(_ arguments: Arguments, path: String, base: String, _ operation: Operation) throws -> ByteBuffer {
     var json = JSONWriter(capacity: 4096)
-    let news = try store.write { db, stamp in
-      var call = Call(
-        arguments: arguments, db: db, stamp: stamp, capabilities: desk.capabilities, storeUpload: keep)
-      try operation(&call, &json)
-      return call.news
-    }
-    for item in news {
-      guard let webhooks else { break }
-      if desk.take([.dropWebhook], path: path) != nil { continue }
-      webhooks.send(item.text)
-      if desk.take([.duplicateWebhook], path: path) != nil { webhooks.send(item.text) }
+    let capabilities = desk.capabilities
+    switch operation {
+    case .read(let body):
+      try store.read { db, now in
+        let question = Question(
+          arguments: arguments, reading: db, capabilities: capabilities, base: base, milliseconds: now)
+        try body(question, &json)
+      }
+    case .write(let body):
+      let news = try store.write { db, stamp in
+        var call = Call(
+          arguments: arguments, db: db, capabilities: capabilities, base: base, stamp: stamp)
+        try body(&call, &json)
+        return call.news
+      }
+      for item in news { tell(item.text, path: path) }
     }
     return json.finish()
   }
 
-  /// Answers a request with an operation, unless a fault comes first.
-  func answer(_ request: Request, _ names: [String], _ operation: @escaping Operation) -> Outcome {
-    let path = request.path
-    let before: Set<FaultDesk.Kind> = [
-      .dark, .refuse, .delay, .status, .html, .forgetTokens, .denyChangelogs,
-    ]
-    guard let fault = desk.take(applicable(before, path, request), path: path) else {
-      return work(request, names, path, operation)
+  /// Hands a webhook on, unless a fault says otherwise.
+  private func tell(_ body: String, path: String) {
+    guard let webhooks, !desk.isCutOff else { return }
+    if desk.take([.dropWebhook], path: path) != nil { return }
+    if let fault = desk.take([.shuffleWebhook], path: path) {
+      return webhooks.hold(body, milliseconds: fault.milliseconds)
     }
+    webhooks.send(body)
+    if desk.take([.duplicateWebhook], path: path) != nil { webhooks.send(body) }
+  }
+
+  /// Answers a request with an operation, unless a rate limit or a fault comes first.
+  func answer(_ request: Request, _ names: [String], _ operation: Operation) -> Outcome {
+    let path = request.path
+    if desk.isCutOff { return cut(request) }
+    let rate = desk.count("\(request.method.name)", path)
+    if let rate, rate.isOver {
+      let response = Refusal(500910, "Too many requests.", status: 429).response
+      rate.write(to: response)
+      return .respond(response)
+    }
+    let isChangelog = path.hasSuffix("/changelogs")
+    let hasToken = request.query.contains { $0.isNamed("token") }
+    let kinds = Fault.Kind.beforeWork.filter { $0.applies(toChangelog: isChangelog, withToken: hasToken) }
+    let work: () -> Outcome = { [self] in self.work(request, names, path, rate, operation) }
+    guard let fault = desk.take(kinds, path: path) else { return work() }
+    return answer(request, fault, work)
+  }
+
+  private func answer(_ request: Request, _ fault: Fault, _ work: @escaping () -> Outcome) -> Outcome {
     switch fault.kind {
     case .dark: return dark(request)
+    case .refuse: return cut(request)
     case .delay:
       return .park(
-        Parking(request.makeWaiter(), milliseconds: Int(fault.milliseconds)) { [self] _ in
-          work(request, names, path, operation)
+        Parking(request.makeWaiter(), milliseconds: Int(fault.milliseconds)) { reason in
+          reason == .hungUp ? .respond(.empty(503)) : work()
         })
     case .status:
       let code = fault.status == 429 ? 500910 : 500901
@@ -56,21 +80,6 @@ extension OriginServer {
     }
   }
 
-  /// Faults about changelogs only hit changelogs, those about tokens only requests that bring one.
-  private func applicable(_ kinds: Set<FaultDesk.Kind>, _ path: String, _ request: Request)
-    -> Set<FaultDesk.Kind>
-  {
-    let isChangelog = path.hasSuffix("/changelogs")
-    let hasToken = request.query.contains { $0.isNamed("token") }
-    return kinds.filter { kind in
-      switch kind {
-      case .denyChangelogs: isChangelog
-      case .forgetTokens: isChangelog && hasToken
-      default: true
-      }
-    }
-  }
-
   private func dark(_ request: Request) -> Outcome {
     .park(
       Parking(request.makeWaiter(), milliseconds: nil) { _ in
@@ -78,26 +87,40 @@ extension OriginServer {
       })
   }
 
-  private func work(_ request: Request, _ names: [String], _ path: String, _ operation: Operation) -> Outcome
-  {
+  private func cut(_ request: Request) -> Outcome {
+    request.cut()
+    return .respond(.empty(503))
+  }
+
+  private func work(
+    _ request: Request, _ names: [String], _ path: String, _ rate: RateReading?, _ operation: Operation
+  ) -> Outcome {
     do {
       guard let token = request.headerText("Api-Token"), token == configuration.token else {
         throw Refusal(400401, "The Api-Token is not valid.")
       }
-      let body = try run(try arguments(request, names), path: path, operation)
+      var arguments = try arguments(request, names)
+      if case .read = operation, desk.take([.cutPage], path: path) != nil { arguments.halveLimits(path) }
+      let body = try run(arguments, path: path, base: base(request), operation)
       if desk.take([.loseReply], path: path) != nil { return dark(request) }
-      if desk.take([.cutPage], path: path) != nil {
-        var short = body
-        short.truncate(to: short.count / 2)
-        return .respond(Response.json(short))
-      }
-      return .respond(Response.json(body))
+      var text = body
+      if desk.take([.cutBody], path: path) != nil { text.truncate(to: text.count / 2) }
+      let response = Response.json(text)
+      rate?.write(to: response)
+      return .respond(response)
     } catch let refusal as Refusal {
-      return .respond(refusal.response)
+      let response = refusal.response
+      rate?.write(to: response)
+      return .respond(response)
     } catch {
       Log.line(.error, "operation_failed", ["path": .text(path), "error": .text("\(error)")])
       return .respond(Refusal(500901, "Something failed inside.", status: 500).response)
     }
+  }
+
+  /// This server as the client calls it.
+  private func base(_ request: Request) -> String {
+    request.headerText("Host").map { "http://\($0)" } ?? base
   }
 
   private func arguments(_ request: Request, _ names: [String]) throws -> Arguments {

@@ -10,7 +10,22 @@ final class Webhooks: Sendable {
 
   private struct State {
     var waiting: [String] = []
+    /// What goes after the next one, and when at the latest.
+    var held: (body: String, until: UInt64)?
+    var isHeldNew = false
     var isStopping = false
+
+    mutating func append(_ body: String) -> Bool {
+      guard waiting.count < Webhooks.waitingLimit else { return false }
+      waiting.append(body)
+      return true
+    }
+  }
+
+  private enum Step {
+    case send(String)
+    case look
+    case stop
   }
 
   private let state = Watched(State())
@@ -20,24 +35,55 @@ final class Webhooks: Sendable {
     let state = state
     let started = Thread("webhooks") {
       while true {
-        let next: String?? = state.wait { state in
-          if state.isStopping { return .some(nil) }
-          return state.waiting.isEmpty ? nil : .some(state.waiting.removeFirst())
+        switch Webhooks.next(state) {
+        case .send(let body):
+          Webhooks.post(body, url: url, signature: Webhooks.signature(body, key: secret), state)
+        case .look: continue
+        case .stop: return
         }
-        guard case .some(.some(let body)) = next else { return }
-        Webhooks.post(body, url: url, signature: Webhooks.signature(body, key: secret), state)
       }
     }
     thread.withLock { $0 = started }
   }
 
+  private static func next(_ state: Watched<State>) -> Step {
+    let deadline = state.read { state in
+      state.isHeldNew = false
+      return state.held?.until
+    }
+    let step: Step? = state.wait(until: deadline) { state in
+      if state.isStopping { return .stop }
+      if !state.waiting.isEmpty { return .send(state.waiting.removeFirst()) }
+      return state.isHeldNew ? .look : nil
+    }
+    if let step { return step }
+    state.read { state in
+      if let held = state.held { state.waiting.append(held.body) }
+      state.held = nil
+    }
+    return .look
+  }
+
   func send(_ body: String) {
     let isTaken = state.update { state in
-      guard state.waiting.count < Webhooks.waitingLimit else { return false }
-      state.waiting.append(body)
-      return true
+      let isTaken = state.append(body)
+      if let held = state.held, isTaken { state.waiting.append(held.body) }
+      if isTaken { state.held = nil }
+      return isTaken
     }
     if !isTaken { Log.line(.warning, "webhook_dropped") }
+  }
+
+  /// Sends it after the next one, or when the time is over. One at a time is held.
+  func hold(_ body: String, milliseconds: Int64) {
+    let until = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
+    let isHeld = state.update { state in
+      guard state.held == nil else { return false }
+      state.held = (body, until)
+      state.isHeldNew = true
+      return true
+    }
+    if !isHeld { send(body) }
   }
 
   func stop() {
@@ -54,8 +100,13 @@ final class Webhooks: Sendable {
     _ = crypto_auth_hmacsha256_init(&state, key, key.count)
     _ = crypto_auth_hmacsha256_update(&state, body, UInt64(body.count))
     _ = crypto_auth_hmacsha256_final(&state, &mac)
+    return String(decoding: hex(mac), as: UTF8.self)
+  }
+
+  /// Lower-case hex digits.
+  static func hex(_ bytes: [UInt8]) -> [UInt8] {
     let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: mac.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
   }
 
   private static func post(_ body: String, url: String, signature: String, _ state: Watched<State>) {

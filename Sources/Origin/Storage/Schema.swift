@@ -2,12 +2,15 @@
 /// strictly rising microseconds, so that a changelog's `change_ts` (ms) and its token are the same kind
 /// of number.
 enum Schema {
-  static let sql = """
+  static let sql = people + messages + views
+
+  private static let people = """
     CREATE TABLE IF NOT EXISTS user (
       user_id TEXT PRIMARY KEY,
       nickname TEXT NOT NULL,
       profile_url TEXT NOT NULL,
       metadata TEXT NOT NULL DEFAULT '{}',  -- a JSON object of strings
+      access_token TEXT NOT NULL DEFAULT '',
       is_active INTEGER NOT NULL DEFAULT 1,
       created_at INTEGER NOT NULL           -- seconds
     ) STRICT;
@@ -21,10 +24,12 @@ enum Schema {
       custom_type TEXT NOT NULL,
       created_at INTEGER NOT NULL,          -- seconds
       distinct_key TEXT,                    -- the sorted members of a distinct channel
-      is_public INTEGER NOT NULL,
-      is_super INTEGER NOT NULL,
+      is_public INTEGER NOT NULL DEFAULT 0,
+      is_super INTEGER NOT NULL DEFAULT 0,
+      is_broadcast INTEGER NOT NULL DEFAULT 0,
       is_frozen INTEGER NOT NULL DEFAULT 0,
-      metadata TEXT NOT NULL DEFAULT '{}'
+      metadata TEXT NOT NULL DEFAULT '{}',  -- a JSON object of strings
+      metacounter TEXT NOT NULL DEFAULT '{}' -- a JSON object of whole numbers
     ) STRICT;
     -- answers: the distinct channel of exactly these members
     CREATE INDEX IF NOT EXISTS channel_distinct ON channel (distinct_key) WHERE distinct_key IS NOT NULL;
@@ -38,13 +43,17 @@ enum Schema {
       hidden_state TEXT NOT NULL DEFAULT 'unhidden',
       read_at INTEGER NOT NULL DEFAULT 0,   -- ms
       floor INTEGER NOT NULL DEFAULT 0,     -- ms; messages at or before it are not this member's
-      joined_at INTEGER NOT NULL,           -- seconds
+      joined_at INTEGER NOT NULL,           -- ms
+      invited_at INTEGER,                   -- ms
+      inviter TEXT,
       sort_at INTEGER NOT NULL,             -- ms of the last message, else of the creation
       stamp INTEGER NOT NULL,               -- of the last change of this member's view
       PRIMARY KEY (channel, user_id)
     ) STRICT, WITHOUT ROWID;
     -- answers: a user's channels, newest message first
     CREATE INDEX IF NOT EXISTS member_sorted ON member (user_id, sort_at, channel);
+    -- answers: a user's channels, newest first
+    CREATE INDEX IF NOT EXISTS member_created ON member (user_id, channel);
     -- answers: what changed for a user since a stamp
     CREATE INDEX IF NOT EXISTS member_changed ON member (user_id, stamp);
 
@@ -63,6 +72,9 @@ enum Schema {
       PRIMARY KEY (channel, user_id)
     ) STRICT, WITHOUT ROWID;
 
+    """
+
+  private static let messages = """
     CREATE TABLE IF NOT EXISTS message (
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       channel INTEGER NOT NULL REFERENCES channel ON DELETE CASCADE,
@@ -76,16 +88,34 @@ enum Schema {
       mention_type TEXT NOT NULL,
       mentioned TEXT NOT NULL,              -- a JSON list of user ids
       metaarray TEXT NOT NULL,              -- a JSON list of {key, value: []}
-      file TEXT NOT NULL,                   -- a JSON object
+      file TEXT NOT NULL,                   -- a JSON object, without the url
+      file_url TEXT NOT NULL,               -- one that begins with / is this server's own
       reactions TEXT NOT NULL DEFAULT '[]', -- a JSON list of {key, user_ids, updated_at}
+      dedup_id TEXT NOT NULL,
       parent INTEGER,
+      thread_at INTEGER NOT NULL DEFAULT 0, -- ms of the last change among its replies
       is_reply_to_channel INTEGER NOT NULL,
-      is_silent INTEGER NOT NULL
+      is_silent INTEGER NOT NULL,
+      is_counted INTEGER NOT NULL           -- whether it makes the channel unread
     ) STRICT;
     -- answers: a window around a time; the newest message
     CREATE INDEX IF NOT EXISTS message_window ON message (channel, created_at, id);
+    -- answers: how many messages of others came since a time, without touching a row
+    CREATE INDEX IF NOT EXISTS message_counted ON message (channel, created_at, user_id)
+      WHERE is_counted = 1;
     -- answers: the replies of a message
     CREATE INDEX IF NOT EXISTS message_replies ON message (parent, created_at) WHERE parent IS NOT NULL;
+
+    CREATE TABLE IF NOT EXISTS mention (
+      channel INTEGER NOT NULL,
+      user_id TEXT NOT NULL,                -- empty where the whole channel is meant
+      created_at INTEGER NOT NULL,          -- the message's
+      id INTEGER NOT NULL REFERENCES message ON DELETE CASCADE,
+      sender TEXT NOT NULL,
+      PRIMARY KEY (channel, user_id, created_at, id)
+    ) STRICT, WITHOUT ROWID;
+    -- answers: the mentions of a message that is edited or deleted
+    CREATE INDEX IF NOT EXISTS mention_message ON mention (id);
 
     CREATE TABLE IF NOT EXISTS message_change (
       channel INTEGER NOT NULL REFERENCES channel ON DELETE CASCADE,
@@ -104,5 +134,32 @@ enum Schema {
       id INTEGER NOT NULL,
       PRIMARY KEY (channel, user_id, dedup_id)
     ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE IF NOT EXISTS upload (
+      id INTEGER PRIMARY KEY,
+      name TEXT NOT NULL,
+      type TEXT NOT NULL,
+      bytes BLOB NOT NULL
+    ) STRICT;
+
+    """
+
+  /// What an answer shows of a message and of a member, joined in one place.
+  private static let views = """
+    CREATE VIEW IF NOT EXISTS shown_message AS
+    SELECT
+      m.id, m.created_at, m.updated_at, m.type, m.user_id, m.message, m.data, m.custom_type, m.mention_type,
+      m.mentioned, m.metaarray, m.file, m.file_url, m.reactions, m.dedup_id, m.parent, m.thread_at,
+      m.is_reply_to_channel, m.is_silent, u.nickname, u.profile_url, u.metadata, o.is_operator, m.channel
+    FROM message m
+    LEFT JOIN user u ON u.user_id = m.user_id
+    LEFT JOIN member o ON o.channel = m.channel AND o.user_id = m.user_id;
+
+    CREATE VIEW IF NOT EXISTS shown_member AS
+    SELECT
+      m.user_id, m.state, m.is_operator, m.is_muted, m.hidden_state, m.read_at, m.floor, m.joined_at,
+      m.invited_at, m.inviter, u.nickname, u.profile_url, u.metadata, u.is_active, u.created_at, m.channel
+    FROM member m
+    JOIN user u ON u.user_id = m.user_id;
     """
 }

@@ -1,24 +1,28 @@
 import Platform
 import SQLite
 
-/// The one connection to the stand-in's database. Every operation runs alone in a transaction that is on disk
-/// (`synchronous=FULL`) before its answer leaves, so that `kill -9` loses nothing that was answered.
-final class Store: @unchecked Sendable {  // because the connection is only touched under `lock`
+/// The stand-in's database: one connection that writes, and for a file some that read beside it.
+///
+/// Every change is one transaction that is on disk (`synchronous=FULL`) before its answer leaves, so that
+/// `kill -9` loses nothing that was answered. A stamp is given out under the writer's lock, so changes become
+/// visible in the order of their stamps. In memory there is one connection for all.
+final class Store: @unchecked Sendable {  // because a connection is only touched under a lock or while lent
   private let lock = Lock()
-  private let connection: Connection
-  private var lastStamp: Int64 = 0
+  private let writer: Connection
+  private var lastStamp: Int64
+  private let readers: Watched<[Connection]>?
   private let clock: Clock
 
   /// Opens the file, or memory for `:memory:`, and makes the tables.
-  init(path: String, clock: Clock) throws {
-    connection = try Connection(path: path)
+  init(path: String, clock: Clock, readerCount: Int = 2) throws {
+    writer = try Connection(path: path)
     self.clock = clock
-    try connection.execute("PRAGMA journal_mode = WAL")
-    try connection.execute("PRAGMA synchronous = FULL")
-    try connection.execute("PRAGMA foreign_keys = ON")
-    try connection.execute("PRAGMA cache_size = -65536")
-    try connection.execute(Schema.sql)
-    lastStamp = try connection.autocommit { db in
+    try writer.execute("PRAGMA journal_mode = WAL")
+    try writer.execute("PRAGMA synchronous = FULL")
+    try writer.execute("PRAGMA foreign_keys = ON")
+    try writer.execute("PRAGMA cache_size = -65536")
+    try writer.execute(Schema.sql)
+    lastStamp = try writer.autocommit { db in
       try db.reading.first(
         """
         SELECT max(
@@ -28,6 +32,17 @@ final class Store: @unchecked Sendable {  // because the connection is only touc
         """
       ) { $0.int64(0) } ?? 0
     }
+    guard path != ":memory:" else {
+      readers = nil
+      return
+    }
+    readers = Watched(
+      try (0..<readerCount).map { _ in
+        let reader = try Connection(path: path, mode: .readOnly)
+        try reader.execute("PRAGMA mmap_size = 1073741824")
+        try reader.execute("PRAGMA cache_size = -16384")
+        return reader
+      })
   }
 
   /// One transaction with a stamp of its own.
@@ -35,7 +50,18 @@ final class Store: @unchecked Sendable {  // because the connection is only touc
     try lock.withLock {
       lastStamp = max(clock.wallMilliseconds() * 1000, lastStamp + 1)
       let stamp = lastStamp
-      return try connection.write { try body($0, stamp) }
+      return try writer.write { try body($0, stamp) }
     }
+  }
+
+  /// One snapshot; `body` also gets the time in ms.
+  func read<Result>(_ body: (ReadAccess, Int64) throws -> Result) throws -> Result {
+    let now = clock.wallMilliseconds()
+    guard let readers else { return try lock.withLock { try writer.read { try body($0, now) } } }
+    guard let reader = readers.wait({ $0.popLast() }) else {
+      preconditionFailure("a wait without an end ended")
+    }
+    defer { readers.update { $0.append(reader) } }
+    return try reader.read { try body($0, now) }
   }
 }

@@ -1,0 +1,122 @@
+import MicroHTTP
+
+/// The values a client sent, each asked for with the type that it must have.
+struct Arguments {
+  private var path: [String: String]
+  private var query: [String: String] = [:]
+  var body: Value
+  var parts: [MultipartPart] = []
+
+  init(path: [String: String], query: [String: String], body: Value, parts: [MultipartPart]) {
+    self.path = path
+    self.query = query
+    self.body = body
+    self.parts = parts
+  }
+
+  /// A path parameter; the templates have every one that is asked for.
+  func path(_ name: String) -> String { path[name] ?? "" }
+
+  /// A field of the body, or the query's item as text.
+  func value(_ name: String) -> Value? {
+    if let value = body[name], value != .null { return value }
+    if let part = parts.first(where: { $0.name == name && $0.path == nil }) {
+      return .string(String(decoding: part.value, as: UTF8.self))
+    }
+    return query[name].map(Value.string)
+  }
+
+  private func isFromBody(_ name: String) -> Bool { body[name] != nil }
+
+  func text(_ name: String) throws -> String? {
+    guard let value = value(name) else { return nil }
+    guard case .string(let text) = value else { throw Refusal(400100, "\"\(name)\" must be a string.") }
+    return text
+  }
+
+  func neededText(_ name: String) throws -> String {
+    guard let text = try text(name), !text.isEmpty else { throw Refusal.missing(name) }
+    return text
+  }
+
+  /// One of `choices`, or `fallback`.
+  func choice(_ name: String, _ choices: [String], default fallback: String) throws -> String {
+    guard let text = try text(name), !text.isEmpty else { return fallback }
+    guard choices.contains(text) else { throw Refusal.invalid(name) }
+    return text
+  }
+
+  func number(_ name: String) throws -> Int64? {
+    switch value(name) {
+    case nil: return nil
+    case .integer(let number)?: return number
+    case .string(let text)? where !isFromBody(name):
+      guard let number = Int64(text) else { throw Refusal(400101, "\"\(name)\" must be a number.") }
+      return number
+    default: throw Refusal(400101, "\"\(name)\" must be a number.")
+    }
+  }
+
+  /// A number within `range`, or `fallback`.
+  func number(_ name: String, _ range: ClosedRange<Int64>, default fallback: Int64) throws -> Int64 {
+    guard let number = try number(name) else { return fallback }
+    guard range.contains(number) else { throw Refusal.range(name) }
+    return number
+  }
+
+  /// A flag; in queries `true`, `1` and their opposites, in any case of their letters.
+  func flag(_ name: String, default fallback: Bool = false) throws -> Bool {
+    switch value(name) {
+    case nil: return fallback
+    case .bool(let flag)?: return flag
+    case .string(let text)? where !isFromBody(name):
+      switch text.lowercased() {
+      case "true", "1": return true
+      case "false", "0": return false
+      default: throw Refusal(400104, "\"\(name)\" must be a boolean.")
+      }
+    default: throw Refusal(400104, "\"\(name)\" must be a boolean.")
+    }
+  }
+
+  /// A list of strings; in queries with commas between.
+  func texts(_ name: String) throws -> [String]? {
+    switch value(name) {
+    case nil: return nil
+    case .array(let items)?:
+      guard items.allSatisfy({ $0.string != nil }) else {
+        throw Refusal(400100, "\"\(name)\" holds strings.")
+      }
+      return items.compactMap(\.string)
+    case .string(let text)? where !isFromBody(name): return text.split(separator: ",").map(String.init)
+    default: throw Refusal(400102, "\"\(name)\" must be a list.")
+    }
+  }
+
+  func neededTexts(_ name: String) throws -> [String] {
+    guard let texts = try texts(name), !texts.isEmpty else { throw Refusal.missing(name) }
+    return texts
+  }
+
+  func object(_ name: String) throws -> [String: Value]? {
+    guard let value = value(name) else { return nil }
+    guard case .object(let fields) = value else { throw Refusal(400103, "\"\(name)\" must be an object.") }
+    return fields
+  }
+
+  func neededObject(_ name: String) throws -> [String: Value] {
+    guard let fields = try object(name) else { throw Refusal.missing(name) }
+    return fields
+  }
+
+  /// Asks for half as many as the client did, as a server that cuts pages short.
+  mutating func halveLimits(_ path: String) {
+    let defaults = [
+      ("limit", path.hasSuffix("/changelogs") ? 100 : 10), ("prev_limit", 15), ("next_limit", 15),
+    ]
+    for (name, fallback) in defaults {
+      let wanted = query[name].map { Int($0) } ?? fallback
+      if let wanted, wanted > 0 { query[name] = "\((wanted + 1) / 2)" }
+    }
+  }
+}
