@@ -18,7 +18,7 @@ struct ChangelogPlace {
   }
 }
 
-/// What changed since a place, up to a limit by its stamps: the channels of a user, the messages of a channel.
+/// What changed since a place, up to a limit by stamps: the channels of a user, the messages of a channel.
 ///
 /// One operation stamps all that it changes alike, so a page ends between two stamps: its token cuts nothing
 /// off.

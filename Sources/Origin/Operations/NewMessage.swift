@@ -83,7 +83,7 @@ struct NewMessage {
     return id
   }
 
-  /// What a new message means for the members' lists: the channel rises, and is unhidden where that is allowed.
+  /// What a new message means for the members: the channel rises, and is unhidden where that is allowed.
   func announce(in channel: Int64, _ db: WriteAccess, stamp: Int64) throws {
     try db.run(
       """

@@ -21,8 +21,8 @@ struct Question: Asked {
   let milliseconds: Int64
 }
 
-/// What an operation is given that changes something: a transaction, and where it leaves what is to be told to
-/// the webhook once the transaction is durable.
+/// What an operation is given that changes something: a transaction, and where it leaves what is to be told
+/// to the webhook once the transaction is durable.
 struct Call: Asked {
   let arguments: Arguments
   let db: WriteAccess

@@ -1,6 +1,6 @@
 import MicroHTTP
 
-/// So many requests in so many seconds, over all clients. Windows follow each other without a pause; the first
+/// So many requests in so many seconds, over all clients. Windows follow each other; the first
 /// request after a window's end begins the next.
 struct RateLimit: Sendable {
   let path: String
