@@ -19,6 +19,7 @@ final class MemoryStore: SyncStore {
   struct User {
     var isSynced = false
     var isClosed = false
+    var isStopped = false
     var token: SyncToken?
     /// The channels and the sweep that saw each last.
     var channels: [ChannelURL: Int64] = [:]
@@ -26,9 +27,11 @@ final class MemoryStore: SyncStore {
 
   struct State {
     var sequence: Int64 = 0
+    var runs: Int64 = 0
     var users: [UserID: User] = [:]
     var channels: [ChannelURL: Channel] = [:]
-    var missing: Set<Capability> = []
+    var capabilities: [Capability: Bool] = [:]
+    var fills: [(url: ChannelURL, gap: Int64)] = []
     var links: [Link.State] = []
     var answered: [String: Int] = [:]
     var refused: [String: Int] = [:]
@@ -41,15 +44,28 @@ final class MemoryStore: SyncStore {
   func mark() -> Int64 { state.withLock { $0.sequence } }
   func knownUsers() throws -> [KnownUser] {
     state.withLock {
-      $0.users.map { KnownUser(id: $0.key, isSynced: $0.value.isSynced, isStopped: $0.value.isClosed) }
+      $0.users.map {
+        KnownUser(
+          id: $0.key, isSynced: $0.value.isSynced, isStopped: $0.value.isStopped, isClosed: $0.value.isClosed)
+      }
     }
   }
-  func missingCapabilities() throws -> [Capability] { state.withLock { Array($0.missing) } }
-  func learn(missing capability: Capability) async throws {
-    state.withLock { _ = $0.missing.insert(capability) }
+  var firstGeneration: Int64 {
+    state.withLock {
+      $0.runs += 1
+      return $0.runs << 20
+    }
   }
+  func capabilities() throws -> [Capability: Bool] { state.withLock { $0.capabilities } }
+  func learn(_ capability: Capability, isOffered: Bool) async throws {
+    state.withLock { $0.capabilities[capability] = isOffered }
+  }
+  func stop(_ user: UserID) async throws { state.withLock { $0.users[user]?.isStopped = true } }
   func acknowledge(_ user: UserID) async throws {
-    state.withLock { $0.users[user, default: User()].isClosed = false }
+    state.withLock {
+      $0.users[user, default: User()].isClosed = false
+      $0.users[user]?.isStopped = false
+    }
   }
   func close(_ user: UserID) async throws { state.withLock { $0.users[user]?.isClosed = true } }
   func announce(_ link: Link.State, generation: Int64) async throws {
@@ -206,6 +222,26 @@ final class MemoryStore: SyncStore {
           state.refused[view, default: 0] += 1
         }
       }
+    }
+  }
+  func beginFill(_ gap: Int64, in url: ChannelURL) async throws -> Bool {
+    state.withLock { state in
+      guard state.channels[url]?.coverage.beginFill(gap) != nil else { return false }
+      state.fills.append((url, gap))
+      return true
+    }
+  }
+  func endFill(_ gap: Int64, in url: ChannelURL) async throws {
+    state.withLock { state in
+      state.channels[url]?.coverage.stopFill(gap)
+      state.fills.removeAll { $0 == (url, gap) }
+    }
+  }
+  func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)] { state.withLock { $0.fills } }
+
+  func note(_ doorbells: [Webhook.Doorbell]) async throws {
+    state.withLock { state in
+      for bell in doorbells where !state.doorbells.contains(bell) { state.doorbells.append(bell) }
     }
   }
   func dueDoorbells() throws -> [Webhook.Doorbell] { state.withLock { $0.doorbells } }

@@ -55,6 +55,8 @@ struct NemesisTests {
       try await Task.sleep(for: .milliseconds(Int.random(in: 0...20, using: &random)))
     }
     upstream.state.withLock { $0.fault = { _ in .none } }
+    // A user whom no upstream ever acknowledged is forgotten at a restart, and known again with a request.
+    await worker.seen(alice)
     await worker.urge()
     // What nobody looks at is not asked for edits: looking at it is what brings them.
     for url in urls {

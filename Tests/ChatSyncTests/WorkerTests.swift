@@ -241,7 +241,8 @@ struct WorkerTests {
           "c0", "c9",
         ]
       })
-    #expect(world.store.state.withLock { $0.missing } == [.channelChangelog, .messageChangelog])
+    #expect(
+      world.store.state.withLock { $0.capabilities } == [.channelChangelog: false, .messageChangelog: false])
     await world.worker.stop()
   }
 }

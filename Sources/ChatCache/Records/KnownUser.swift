@@ -8,11 +8,14 @@ package struct KnownUser: Sendable, Equatable {
   package let isSynced: Bool
   /// Whether only `PUT /v1/connection` brings the user back (B4).
   package let isStopped: Bool
+  /// Whether the upstream said that the user is gone (B5).
+  package let isClosed: Bool
 
   /// A user the cache knows.
-  package init(id: UserID, isSynced: Bool, isStopped: Bool) {
+  package init(id: UserID, isSynced: Bool, isStopped: Bool, isClosed: Bool = false) {
     self.id = id
     self.isSynced = isSynced
     self.isStopped = isStopped
+    self.isClosed = isClosed
   }
 }

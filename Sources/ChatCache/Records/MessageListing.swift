@@ -64,6 +64,11 @@ package struct ListingContext: Sendable, Equatable {
   package var generation: Int64
   /// More are missing than are filled by themselves: so many at least (B28).
   package var hugeMissing: Int?
+  /// The gap these listings fill, which stays marked as being filled while anything of it is left (B28).
+  package var fillsGap: Int64?
+  /// Whether the upstream is known to list replies: otherwise a listing says nothing of them, and none is
+  /// deleted because it is absent (see BEHAVIOUR, "authoritative listing").
+  package var listsReplies = true
 
   /// A context with these parts.
   package init(

@@ -8,5 +8,7 @@ CREATE TABLE due (
   message_id INTEGER NOT NULL DEFAULT 0,
   -- The event source the doorbell names, for the changes that come of it.
   source INTEGER NOT NULL DEFAULT 0,
+  -- The users whose membership may have changed, one a line.
+  users TEXT NOT NULL DEFAULT '',
   UNIQUE (channel_url, kind, message_id)
 ) STRICT;

@@ -30,7 +30,7 @@ package struct Link: Sendable, Equatable {
   /// What everybody is told now.
   package private(set) var state: State
   /// Rises at every loss; coverage confirmed under another generation is not live.
-  package private(set) var generation: Int64 = 1
+  package private(set) var generation: Int64
   /// Whether a probe is under way.
   package private(set) var isProbing = false
   /// When the next probe is due (monotonic ms), nil while online or probing.
@@ -40,7 +40,8 @@ package struct Link: Sendable, Equatable {
   private var urgedAt: Int64?
 
   /// An untried link, or one that has no upstream and never will.
-  package init(hasUpstream: Bool = true, maximumBackoff: Int64 = 60_000) {
+  package init(hasUpstream: Bool = true, generation: Int64 = 1, maximumBackoff: Int64 = 60_000) {
+    self.generation = generation
     state = hasUpstream ? .unknown : .offline(.none)
     nextProbeAt = hasUpstream ? 0 : nil
     backoff = Backoff(maximum: maximumBackoff)

@@ -173,7 +173,7 @@ extension Plan {
     case .failed(let error) where !error.isTransient: again(&work, job, outcome, now: now)
     case .failed, .storeFailed: again(&work, job, outcome, now: now)
     case .lacks(let capability):
-      learn(lacks: capability)
+      learn(capability, isOffered: false)
       if case .check = job { work.checkAt = now }
     default:
       work.wait.reset()
@@ -188,7 +188,7 @@ extension Plan {
     }
     if case .check = job, work.isOpen {
       work.checkAt = work.checkAt ?? now + openInterval(now: now)
-      if lacks.contains(.messageChangelog) { work.verifyAt = work.verifyAt ?? now + pace.verify }
+      if lacks(.messageChangelog) { work.verifyAt = work.verifyAt ?? now + pace.verify }
     }
     channels[url] = work
   }
@@ -217,7 +217,7 @@ extension Plan {
   private func openInterval(now: Int64) -> Int64 {
     let isAlive = lastWebhookAt.map { now - $0 < pace.webhookMemory } ?? false
     return pace.openInterval(
-      count: channels.values.count { $0.isOpen }, requests: lacks.contains(.messageChangelog) ? 1 : 2,
+      count: channels.values.count { $0.isOpen }, requests: lacks(.messageChangelog) ? 1 : 2,
       hasWebhooks: isAlive)
   }
 }

@@ -15,7 +15,9 @@ package struct Plan: Sendable {
   package let pace: Pace
   var users: [UserID: UserWork] = [:]
   var channels: [ChannelURL: ChannelWork] = [:]
-  private(set) var lacks: Set<Capability> = []
+  private(set) var capabilities: [Capability: Bool] = [:]
+  /// Users whose standing may have changed since `takeChangedUsers`.
+  private var changedUsers: Set<UserID> = []
   private(set) var running: Set<Job> = []
   private var isProbeWanted = false
   var prefetchBucket: TokenBucket
@@ -28,9 +30,9 @@ package struct Plan: Sendable {
   private var announcements: [Link.State] = []
 
   /// A plan for nobody yet.
-  package init(pace: Pace = Pace(), hasUpstream: Bool = true, seed: UInt64) {
+  package init(pace: Pace = Pace(), hasUpstream: Bool = true, generation: Int64 = 1, seed: UInt64) {
     self.pace = pace
-    link = Link(hasUpstream: hasUpstream, maximumBackoff: pace.maximumBackoff)
+    link = Link(hasUpstream: hasUpstream, generation: generation, maximumBackoff: pace.maximumBackoff)
     prefetchBucket = TokenBucket(rate: pace.prefetchRate, burst: max(1, pace.prefetchRate))
     random = SplitMix(state: seed)
   }
@@ -53,10 +55,23 @@ package struct Plan: Sendable {
     return announcements
   }
 
+  /// Users whose standing may have changed since the last call.
+  mutating func takeChangedUsers() -> Set<UserID> {
+    defer { changedUsers = [] }
+    return changedUsers
+  }
+
+  mutating func changed(_ user: UserID) { changedUsers.insert(user) }
+
   // MARK: What happened
 
-  /// The upstream is known not to offer this.
-  package mutating func learn(lacks capability: Capability) { lacks.insert(capability) }
+  /// Whether the upstream offers this.
+  package mutating func learn(_ capability: Capability, isOffered: Bool) {
+    capabilities[capability] = isOffered
+  }
+
+  /// Whether the upstream is known not to offer this.
+  func lacks(_ capability: Capability) -> Bool { capabilities[capability] == false }
 
   /// Somebody connects or sends: an offline link is tried at once (B3).
   package mutating func urge(now: Int64) { act(link.urge(now: now)) }
@@ -107,7 +122,7 @@ package struct Plan: Sendable {
       isProbeWanted = false
       if running.insert(.probe).inserted { jobs.append(.probe) }
     }
-    for id in Array(users.keys) { users[id]?.rest(now: now) }
+    for id in Array(users.keys) where users[id]?.rest(now: now) == true { changed(id) }
     guard link.isOnline else { return jobs }
     var free = pace.errands - running.count { $0 != .probe }
     while free > 0, let job = pick(now: now) {
@@ -136,6 +151,7 @@ package struct Plan: Sendable {
     note(outcome, job, now: now)
     if let user = job.user {
       users[user]?.isBusy = false
+      changed(user)
       endedForUser(user, job, outcome, now: now)
     } else if let url = job.channel {
       endedInChannel(url, job, outcome, now: now)

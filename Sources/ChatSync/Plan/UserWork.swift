@@ -20,6 +20,8 @@ struct UserWork: Sendable {
   var isSynced: Bool
   var isBusy = false
   var hasUnsent = false
+  /// Channels met by the running or the last listing.
+  var channelsListed = 0
   /// Whether the cache holds anything about the user: then one refusal is not enough (B5).
   var isCached = false
   var pollAt: Int64
@@ -29,7 +31,7 @@ struct UserWork: Sendable {
   var denial: UpstreamError?
 
   /// Goes idle where nobody asked for long (B4).
-  mutating func rest(now: Int64) { _ = state.tick(now: now, hasUnsent: hasUnsent) }
+  mutating func rest(now: Int64) -> Bool { state.tick(now: now, hasUnsent: hasUnsent) }
 
   /// When this user may have something to do.
   var dueAt: Int64? {
@@ -41,13 +43,14 @@ struct UserWork: Sendable {
 extension Plan {
   /// A user the cache knows, or a new one: work begins.
   package mutating func add(
-    _ user: UserID, isSynced: Bool, isCached: Bool, isStopped: Bool = false, now: Int64
+    _ user: UserID, isSynced: Bool, isCached: Bool, phase: UserState.Phase = .connecting, now: Int64
   ) {
     guard users[user] == nil else { return }
     users[user] = UserWork(
-      state: UserState(isStopped ? .stopped : .connecting, now: now), isSynced: isSynced, pollAt: now,
+      state: UserState(phase, now: now), isSynced: isSynced, pollAt: now,
       wait: Backoff(maximum: pace.maximumBackoff))
     users[user]?.isCached = isCached
+    changed(user)
   }
 
   /// A request of the user came (B4).
@@ -58,6 +61,7 @@ extension Plan {
       work.pollAt = now
     }
     users[user] = work
+    changed(user)
   }
 
   /// The client wants the user connected, whatever was before (B2).
@@ -66,24 +70,30 @@ extension Plan {
     urge(now: now)
     guard var work = users[user], work.state.connect(now: now) else { return }
     work.phase = .connecting
+    work.denial = nil
     work.pollAt = now
     users[user] = work
+    changed(user)
   }
 
   /// The client wants no work for the user (B4).
-  package mutating func stop(_ user: UserID) { users[user]?.state.stop() }
+  package mutating func stop(_ user: UserID) {
+    users[user]?.state.stop()
+    changed(user)
+  }
 
   /// Nothing of the user is left.
-  package mutating func remove(_ user: UserID) { users[user] = nil }
+  package mutating func remove(_ user: UserID) {
+    users[user] = nil
+    changed(user)
+  }
 
   /// Where the user stands; nil where nobody of that name was ever added.
   package func standing(_ user: UserID) -> UserStanding? {
     guard let work = users[user] else { return nil }
-    var done = 0
-    if case .listing(_, let count) = work.phase { done = count }
     return UserStanding(
-      phase: work.state.phase, isSynced: work.isSynced, channelsListed: done, denial: work.denial,
-      link: link.state)
+      phase: work.state.phase, isSynced: work.isSynced, isCached: work.isCached,
+      channelsListed: work.channelsListed, denial: work.denial, link: link.state)
   }
 
   mutating func pickForUser(now: Int64, isListing: Bool) -> Job? {
@@ -93,7 +103,7 @@ extension Plan {
       case .listing(let after, _) where isListing: return .list(id, after: after)
       case .sweeping where isListing: return .endSweep(id)
       case .steady where !isListing:
-        guard lacks.contains(.channelChangelog) else { return .channelChanges(id) }
+        guard lacks(.channelChangelog) else { return .channelChanges(id) }
         if work.sweepAt <= now {
           users[id]?.phase = .listing(after: nil, done: 0)
           continue
@@ -116,13 +126,14 @@ extension Plan {
       work.wait.reset()
       work.phase = work.isSynced ? .steady : .listing(after: nil, done: 0)
       // Without a changelog, what happened since the last run is only found by listing all.
-      if lacks.contains(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
+      if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
       work.pollAt = now
     case .listed(let next, let found):
       work.wait.reset()
       for activity in found { met(activity, isNewlyListed: true) }
       if case .listing(_, let done) = work.phase {
-        work.phase = next == nil ? .sweeping : .listing(after: next, done: done + found.count)
+        work.channelsListed = done + found.count
+        work.phase = next == nil ? .sweeping : .listing(after: next, done: work.channelsListed)
       }
       work.pollAt = now
     case .changed(let found, let hasMore):
@@ -133,7 +144,7 @@ extension Plan {
       work.phase = .listing(after: nil, done: 0)
       work.pollAt = now
     case .lacks(let capability):
-      lacksNow(capability)
+      learn(capability, isOffered: false)
       work.sweepAt = now + pace.sweep
       work.pollAt = now
     case .failed(let error): failed(&work, job, error, outcome, now: now)
@@ -164,8 +175,6 @@ extension Plan {
     if error.deniesUser { work.phase = .connecting }
     work.pollAt = now + wait(&work.wait, outcome)
   }
-
-  private mutating func lacksNow(_ capability: Capability) { learn(lacks: capability) }
 }
 
 /// Where a user stands, for `GET /v1/connection`.
@@ -174,7 +183,9 @@ package struct UserStanding: Sendable, Equatable {
   package let phase: UserState.Phase
   /// Whether all channels were listed once.
   package let isSynced: Bool
-  /// Channels listed so far by the running first listing.
+  /// Whether the cache holds anything of the user.
+  package let isCached: Bool
+  /// Channels listed so far by the running listing, or by the last one.
   package let channelsListed: Int
   /// Why the upstream does not serve the user, where it said so.
   package let denial: UpstreamError?

@@ -13,12 +13,17 @@ package protocol SyncStore: Sendable {
 
   // MARK: Users and link
 
+  /// The link's generation to begin this run with: higher than any an earlier run used, whatever its losses
+  /// were, so that no tail confirmed then is live now (B25).
+  var firstGeneration: Int64 { get }
   /// Everybody who ever connected here and was not removed.
   func knownUsers() throws -> [KnownUser]
-  /// Capabilities that were probed and found missing.
-  func missingCapabilities() throws -> [Capability]
-  /// Remembers that the upstream does not offer this (B32).
-  func learn(missing capability: Capability) async throws
+  /// What the upstream was found to offer, or not to (B32).
+  func capabilities() throws -> [Capability: Bool]
+  /// Remembers whether the upstream offers this (B32).
+  func learn(_ capability: Capability, isOffered: Bool) async throws
+  /// The client wants no work for the user, over restarts too (B4).
+  func stop(_ user: UserID) async throws
   /// The upstream knows the user: makes or reopens the user's partition.
   func acknowledge(_ user: UserID) async throws
   /// The upstream said twice that the user is gone (B5).
@@ -66,8 +71,20 @@ package protocol SyncStore: Sendable {
   /// The first page of these views was fetched, or could not be (B16).
   func answered(views: [String], in url: ChannelURL, failure: UpstreamError?) async throws
 
+  // MARK: Gaps somebody asked to fill (B26, B28)
+
+  /// Marks the gap as being filled, with its event. False: there is no such gap, or it is filled already.
+  func beginFill(_ gap: Int64, in url: ChannelURL) async throws -> Bool
+  /// Nobody fills the gap any more, with its event; nothing happens where it is gone.
+  func endFill(_ gap: Int64, in url: ChannelURL) async throws
+  /// Gaps marked as being filled: those a stop or a crash cut off.
+  func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)]
+
   // MARK: Doorbells
 
+  /// Notes what rang, in one durable commit, before the webhook is answered; what is noted already stays
+  /// once, with the users of both (B34).
+  func note(_ doorbells: [Webhook.Doorbell]) async throws
   /// What rang and was not answered yet.
   func dueDoorbells() throws -> [Webhook.Doorbell]
   /// What a doorbell named is in the cache.

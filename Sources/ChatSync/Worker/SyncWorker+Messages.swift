@@ -51,7 +51,7 @@ extension SyncWorker {
   /// The changelog since the stored place (B31). More than 250 changes, or a refused place, put all coverage
   /// in doubt.
   private func messageChanges(_ url: ChannelURL, _ line: ChannelLine) async throws -> Outcome {
-    guard !plan.lacks.contains(.messageChangelog), var since = line.changes else { return .done }
+    guard !plan.lacks(.messageChangelog), var since = line.changes else { return .done }
     var count = 0
     for page in 1...SyncWorker.changelogPages {
       let changes: UpstreamChanges<MessageRecord, Int64>
@@ -178,7 +178,7 @@ extension SyncWorker {
   func verify(_ url: ChannelURL) async throws -> Outcome {
     guard let line = try store.line(of: url) else { return .channelGone }
     guard let doubt = line.unverified else {
-      if plan.lacks.contains(.messageChangelog), plan.isOpen(url) { try await listAgain(url, line) }
+      if plan.lacks(.messageChangelog), plan.isOpen(url) { try await listAgain(url, line) }
       return .progressed(isComplete: true)
     }
     let end = min(doubt.upperBound.createdAt, Endpoint.newest)

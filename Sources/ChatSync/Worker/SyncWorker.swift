@@ -43,7 +43,8 @@ package actor SyncWorker {
     self.upstream = upstream
     self.store = store
     self.clock = clock
-    plan = Plan(pace: pace, seed: seed)
+    plan = Plan(
+      pace: pace, hasUpstream: !(upstream is NoUpstream), generation: store.firstGeneration, seed: seed)
   }
 
   var now: Int64 { Int64(clock.monotonicNanoseconds() / 1_000_000) }
@@ -52,10 +53,13 @@ package actor SyncWorker {
 
   /// Takes up what the cache knows and begins.
   package func start() throws {
-    for capability in try store.missingCapabilities() { plan.learn(lacks: capability) }
+    for (capability, isOffered) in try store.capabilities() { plan.learn(capability, isOffered: isOffered) }
     for user in try store.knownUsers() {
-      plan.add(user.id, isSynced: user.isSynced, isCached: true, isStopped: user.isStopped, now: now)
+      plan.add(
+        user.id, isSynced: user.isSynced, isCached: true,
+        phase: user.isClosed ? .closed : user.isStopped ? .stopped : .connecting, now: now)
     }
+    for fill in try store.fillsBegun() { plan.fill(gap: fill.gap, in: fill.url) }
     for channel in try store.overview() {
       plan.know(
         channel.url, isPrefetched: channel.line.isPrefetched(plan.pace.prefetchMessages),
@@ -138,7 +142,7 @@ package actor SyncWorker {
 
   private func learn(_ capability: Capability) async {
     Log.line(.info, "upstream_lacks", ["capability": .text(capability.rawValue)])
-    do { try await store.learn(missing: capability) } catch {
+    do { try await store.learn(capability, isOffered: false) } catch {
       Log.line(.error, "sync_store_failed", ["errand": "learn", "reason": .text("\(error)")])
     }
   }

@@ -1,0 +1,53 @@
+import ChatCache
+import ChatModel
+
+/// The upstream of a service that was given none: everything is served from the cache, and nobody is asked.
+package struct NoUpstream: Upstream {
+  private static let absence = UpstreamError.unreachable(reason: "no upstream", mayHaveArrived: false)
+
+  /// No upstream.
+  package init() {}
+
+  /// See `Upstream`.
+  package func probe() async throws { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord {
+    throw NoUpstream.absence
+  }
+
+  /// See `Upstream`.
+  package func channels(
+    of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
+  ) async throws -> UpstreamPage<ChannelRecord> { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func channelChanges(
+    of user: UserID, since: ChangesSince, _ importance: Importance
+  ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func channel(
+    _ url: ChannelURL, as user: UserID?, _ importance: Importance
+  ) async throws -> ChannelRecord { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func isMember(
+    _ user: UserID, of url: ChannelURL, _ importance: Importance
+  ) async throws -> Bool { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func messages(
+    in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
+  ) async throws -> UpstreamPage<MessageRecord> { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func message(
+    _ id: Int64, in url: ChannelURL, _ importance: Importance
+  ) async throws -> MessageRecord { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func messageChanges(
+    in url: ChannelURL, since: ChangesSince, _ importance: Importance
+  ) async throws -> UpstreamChanges<MessageRecord, Int64> { throw NoUpstream.absence }
+}
