@@ -33,6 +33,10 @@ final class FakeUpstream: Upstream {
     var clock: Int64 = 1_700_000_000_000
     var nextID: Int64 = 1
     var calls = 0
+    /// Asked for single channels.
+    var channelCalls = 0
+    /// Pages of channels and changelogs fail while single channels do not.
+    var isListingBroken = false
     /// Tokens of earlier generations are forgotten.
     var generation = 0
 
@@ -160,6 +164,7 @@ final class FakeUpstream: Upstream {
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
   ) async throws -> UpstreamPage<ChannelRecord> {
     try await ask { state in
+      if state.isListingBroken { throw UpstreamError.rejection(code: 400105, message: "broken") }
       let limit = isCut ? max(1, limit / 2) : limit
       var mine = state.channels.filter { $0.value.members.contains(user) }.sorted {
         $0.key.text < $1.key.text
@@ -201,6 +206,7 @@ final class FakeUpstream: Upstream {
 
   func channel(_ url: ChannelURL, as user: UserID?, _ importance: Importance) async throws -> ChannelRecord {
     try await ask { state in
+      state.channelCalls += 1
       guard let channel = state.channels[url] else { throw FakeUpstream.gone }
       return FakeUpstream.record(url, channel, user)
     }

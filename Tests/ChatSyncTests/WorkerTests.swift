@@ -66,6 +66,18 @@ struct World {
   }
 }
 
+extension SyncWorker {
+  /// Connects and waits for the upstream's word, at most so long.
+  func connect(_ user: UserID, waitMilliseconds: Int) async -> UserStanding? {
+    connect(user)
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await self.decided(user) }
+      await group.next()
+    }
+    return standing(user)
+  }
+}
+
 @Suite(.timeLimit(.minutes(1)))
 struct WorkerTests {
   private func world(_ messages: [Int]) -> World {
@@ -157,9 +169,11 @@ struct WorkerTests {
       await World.wait { if case .offline = await world.worker.plan.link.state { true } else { false } })
     await world.worker.open(OpenView(id: "v", channel: url, isAtNewest: true), isNew: true)
     #expect(await World.wait { world.store.state.withLock { $0.refused["v"] == 1 } })
-    let failure = await world.worker.read(
-      Wish(channel: url, window: MessageWindow(.newest, older: 9, newer: 0)))
-    #expect(failure == .unreachable(reason: "the link is offline", mayHaveArrived: false))
+    guard case .failed(.unreachable(.unreachable, _)) = await world.worker.fetch(MessageWish(url, .newest))
+    else {
+      Issue.record("an offline link answers at once")
+      return
+    }
     world.upstream.state.withLock { $0.fault = { _ in .none } }
     await world.worker.urge()
     #expect(await World.wait { world.store.state.withLock { $0.answered["v"] == 1 } })
@@ -179,13 +193,12 @@ struct WorkerTests {
     #expect(await World.wait { (try? world.store.line(of: url))??.isPrefetched(200) ?? false })
     let oldest = try #require(try world.store.line(of: url)?.oldest)
     world.upstream.state.withLock { $0.fault = { _ in .slow } }
-    let wish = Wish(
-      channel: url, window: MessageWindow(.message(oldest), older: 100, newer: 0, includesAnchor: false))
+    let wish = MessageWish(url, .older(than: oldest, rows: 100))
     let before = world.upstream.state.withLock { $0.calls }
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<20 {
         group.addTask {
-          let failure = await world.worker.read(wish); #expect(failure == nil)
+          #expect(await world.worker.fetch(wish) == .stored)
         }
       }
     }
@@ -203,11 +216,10 @@ struct WorkerTests {
     #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 50) == nil })
     world.upstream.edit(url, 3, "edited")
     let id = world.upstream.state.withLock { $0.channels[url]!.messages[3].id }
-    world.store.state.withLock {
-      $0.doorbells.append(
-        Webhook.Doorbell(kind: .message, channel: url, messageID: id, source: .messageUpdated, users: []))
-    }
-    try await world.worker.rang()
+    let webhook = """
+      {"category":"group_channel:message_update","channel":{"channel_url":"c0"},"payload":{"message_id":\(id)}}
+      """
+    #expect(await world.worker.rang(Array(webhook.utf8)) == .success(1))
     #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 50) == nil })
     #expect(await World.wait { world.store.state.withLock { $0.doorbells.isEmpty } })
     world.upstream.join(world.alice, ChannelURL("c1"), leaves: true)

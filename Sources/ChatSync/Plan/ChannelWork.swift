@@ -56,6 +56,24 @@ extension Plan {
     }
   }
 
+  /// A view that is open.
+  func view(_ id: String, in url: ChannelURL) -> OpenView? { channels[url]?.views[id] }
+
+  /// The channels somebody looks at.
+  var openChannels: Set<ChannelURL> { Set(channels.lazy.filter { $0.value.isOpen }.map(\.key)) }
+
+  /// Channels whose newest messages are still to be fetched.
+  var channelsBehind: Int { channels.values.count { !$0.isPrefetched } }
+
+  /// A client waits for a look at the channel.
+  mutating func checkNow(_ url: ChannelURL, now: Int64) {
+    channels[url]?.checkAt = now
+    channels[url]?.retryAt = nil
+  }
+
+  /// A webhook came: they work.
+  mutating func heardWebhook(now: Int64) { lastWebhookAt = now }
+
   /// A view was disposed of.
   package mutating func close(view id: String, in url: ChannelURL) { channels[url]?.views[id] = nil }
 
@@ -214,7 +232,8 @@ extension Plan {
     }
   }
 
-  private func openInterval(now: Int64) -> Int64 {
+  /// Between two looks at an open channel.
+  func openInterval(now: Int64) -> Int64 {
     let isAlive = lastWebhookAt.map { now - $0 < pace.webhookMemory } ?? false
     return pace.openInterval(
       count: channels.values.count { $0.isOpen }, requests: lacks(.messageChangelog) ? 1 : 2,

@@ -76,6 +76,13 @@ extension Plan {
     changed(user)
   }
 
+  /// A client waits for what changed among the user's channels. False: they are not known well enough.
+  mutating func pollNow(_ user: UserID, now: Int64) -> Bool {
+    guard users[user]?.phase == .steady else { return false }
+    users[user]?.pollAt = now
+    return true
+  }
+
   /// The client wants no work for the user (B4).
   package mutating func stop(_ user: UserID) {
     users[user]?.state.stop()

@@ -12,10 +12,17 @@ extension SyncWorker {
     rung[url]?.isRealtime = false
     let views = Array((unanswered[url] ?? [:]).keys)
     do {
-      guard let line = try store.line(of: url) else { return .channelGone }
+      guard let line = try store.line(of: url) else {
+        try await store.settled(.newest, in: url, message: 0)
+        return .channelGone
+      }
       let changes = try await messageChanges(url, line)
       if case .lacks = changes { return changes }
-      try await checkNewestEnd(url, line, isRealtime: isRealtime)
+      let source: ChangeSource =
+        isRealtime ? .messageReceived : line.newest == nil ? .apiResult : .messageFill
+      try await closeNewestEnd(
+        url, line, counts: plan.countsMissing(url), source: source, importance(url))
+      try await listStarts(of: views, in: url)
       try await answer(views, in: url, nil)
       if isRealtime { try await store.settled(.newest, in: url, message: 0) }
       if case .tokenLost = changes { return changes }
@@ -28,23 +35,6 @@ extension SyncWorker {
       try await answer(views, in: url, error)
       guard error.isNotFound else { throw error }
       return try await confirmGone(url)
-    }
-  }
-
-  /// Answers the views that are owed it: a failure once, then one success (B16).
-  func answer(_ views: [String], in url: ChannelURL, _ failure: UpstreamError?) async throws {
-    let owed = views.filter { view in
-      guard let wasTold = unanswered[url]?[view] else { return false }
-      return failure == nil || !wasTold
-    }
-    guard !owed.isEmpty else { return }
-    for view in owed { unanswered[url]?[view] = failure == nil ? nil : true }
-    if unanswered[url]?.isEmpty ?? false { unanswered[url] = nil }
-    do {
-      try await store.answered(views: owed, in: url, failure: failure)
-    } catch {
-      for view in owed { unanswered[url, default: [:]][view] = false }
-      throw error
     }
   }
 
@@ -77,15 +67,17 @@ extension SyncWorker {
   }
 
   /// Lists from the newest end until the covered end is met, or is known to be far away (B25, B28, B29).
-  private func checkNewestEnd(_ url: ChannelURL, _ line: ChannelLine, isRealtime: Bool) async throws {
-    var check = GapCheck(covered: line.newest, counts: plan.countsMissing(url))
+  func closeNewestEnd(
+    _ url: ChannelURL, _ line: ChannelLine, counts: Bool, source: ChangeSource, _ importance: Importance
+  ) async throws {
+    var check = GapCheck(covered: line.newest, counts: counts)
     var listings: [MessageListing] = []
-    let generation = plan.link.generation
+    var context = context(source)
     while true {
       switch check.step() {
       case .list(let window):
         do {
-          let listing = try await list(url, window, importance(url))
+          let listing = try await list(url, window, importance)
           listings.append(listing)
           check.received(window, listing.rows.map(\.position))
         } catch {
@@ -94,14 +86,19 @@ extension SyncWorker {
           }
         }
       case .finish(let verdict):
-        var context = ListingContext(
-          source: isRealtime ? .messageReceived : line.newest == nil ? .apiResult : .messageFill,
-          generation: generation)
         if case .huge(let missing) = verdict { context.hugeMissing = missing }
         try await store.store(check.keep.map { listings[$0] }, in: url, context)
         return
       }
     }
+  }
+
+  /// Why listings asked for from now on are stored.
+  func context(_ source: ChangeSource, fills gap: Int64? = nil) -> ListingContext {
+    var context = ListingContext(source: source, generation: plan.link.generation)
+    context.fillsGap = gap
+    context.listsReplies = plan.capabilities[.replyListing] == true
+    return context
   }
 
   private func importance(_ url: ChannelURL) -> Importance { plan.isOpen(url) ? .open : .background }
@@ -123,22 +120,27 @@ extension SyncWorker {
     guard try store.connectedMembers(of: url).isEmpty else {
       throw UpstreamError.rejection(code: 400201, message: "the channel's messages cannot be listed")
     }
+    try await store.settled(.newest, in: url, message: 0)
     return .channelGone
   }
 
   /// One message that a doorbell named (B34).
   func message(_ id: Int64, in url: ChannelURL) async throws -> Outcome {
-    let source = rung[url]?.sources[id] ?? .messageUpdated
+    try await fetchMessage(id, in: url, rung[url]?.sources[id] ?? .messageUpdated, .open)
+    rung[url]?.sources[id] = nil
+    try await store.settled(.message, in: url, message: id)
+    return .done
+  }
+
+  func fetchMessage(
+    _ id: Int64, in url: ChannelURL, _ source: ChangeSource, _ importance: Importance
+  ) async throws {
     do {
-      let record = try await upstream.message(id, in: url, .open)
-      try await store.store(record, in: url, source)
+      try await store.store(try await upstream.message(id, in: url, importance), in: url, source)
     } catch {
       guard error.isNotFoundUpstream else { throw error }
       try await store.delete(message: id, in: url, .messageDeleted)
     }
-    rung[url]?.sources[id] = nil
-    try await store.settled(.message, in: url, message: id)
-    return .done
   }
 
   /// The next page of a channel's newest stretch (B33).
@@ -150,7 +152,7 @@ extension SyncWorker {
       if let oldest = line.oldest {
         try await storeOlder(than: oldest, in: url, .apiResult)
       } else {
-        try await checkNewestEnd(url, line, isRealtime: false)
+        try await closeNewestEnd(url, line, counts: false, source: .apiResult, .background)
       }
     } catch {
       guard error.isNotFoundUpstream else { throw error }
@@ -171,7 +173,7 @@ extension SyncWorker {
         url, MessageWindow(.time(position.createdAt), older: rows, newer: 0), .background)
     }
     try await store.store(
-      [listing], in: url, ListingContext(source: source, generation: plan.link.generation))
+      [listing], in: url, context(source))
   }
 
   /// The newest stretch in doubt, a page a time from its newer end (B31).
@@ -184,8 +186,7 @@ extension SyncWorker {
     let end = min(doubt.upperBound.createdAt, Endpoint.newest)
     let window = MessageWindow(.time(end), older: GapCheck.pageRows, newer: 0)
     let listing = try await list(url, window, .background)
-    let context = ListingContext(source: .messageChangelog, generation: plan.link.generation)
-    try await store.store([listing], in: url, context)
+    try await store.store([listing], in: url, context(.messageChangelog))
     return .progressed(isComplete: try store.line(of: url)?.unverified == nil)
   }
 
@@ -199,8 +200,7 @@ extension SyncWorker {
       let window = MessageWindow(
         anchor, older: GapCheck.pageRows, newer: 0, includesAnchor: anchor == .newest)
       let listing = try await list(url, window, .open)
-      let context = ListingContext(source: .apiResult, generation: plan.link.generation)
-      try await store.store([listing], in: url, context)
+      try await store.store([listing], in: url, context(.apiResult))
       guard let first = listing.rows.map(\.position).min(), let oldest = line.oldest, first >= oldest else {
         return
       }
@@ -217,8 +217,7 @@ extension SyncWorker {
         .time(min(range.upperBound.createdAt, Endpoint.newest)), older: GapCheck.pageRows, newer: 0)
       : MessageWindow(.time(range.lowerBound.createdAt), older: 0, newer: 200)
     let listing = try await list(url, window, .background)
-    let context = ListingContext(source: .messageFill, generation: plan.link.generation)
-    try await store.store([listing], in: url, context)
+    try await store.store([listing], in: url, context(.messageFill, fills: gap))
     return .progressed(isComplete: try store.line(of: url)?.gaps[gap] == nil)
   }
 }

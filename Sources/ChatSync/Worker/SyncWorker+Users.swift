@@ -6,7 +6,7 @@ extension SyncWorker {
   /// Channels of a listing's page.
   static let channelPage = 100
 
-  func connect(_ user: UserID) async throws -> Outcome {
+  func askAbout(_ user: UserID) async throws -> Outcome {
     let record = try await upstream.user(user, .open)
     guard record.isActive else {
       throw UpstreamError.rejection(code: 400300, message: "the user is deactivated")
@@ -80,9 +80,9 @@ extension SyncWorker {
     return .changed(found, hasMore: changes.hasMore)
   }
 
-  func topChannels(_ user: UserID) async throws -> Outcome {
+  func topChannels(_ user: UserID, _ importance: Importance = .open) async throws -> Outcome {
     let page = try await upstream.channels(
-      of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, .open)
+      of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, importance)
     let found = try await store.store(page.items, of: user, .top)
     for activity in found { try know(activity.url) }
     return .changed(found, hasMore: false)

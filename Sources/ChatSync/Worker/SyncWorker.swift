@@ -12,15 +12,19 @@ package actor SyncWorker {
   let upstream: any Upstream
   let store: any SyncStore
   let clock: Clock
+  /// Where link and users stand, for those who may not wait.
+  nonisolated let board: StandingBoard
   var plan: Plan
   private var tasks: [Job: Task<Void, Never>] = [:]
   private var timer: Task<Void, Never>?
   private var announcing: Task<Void, Never>?
-  private var isStopped = false
+  private(set) var isStopped = false
   /// The moment and number of each running sweep; a sweep that a restart cuts off begins again.
   var sweeps: [UserID: Sweep] = [:]
   /// Clients' reads under way: identical wishes share one (B15).
-  var reads: [Wish: Task<UpstreamError?, Never>] = [:]
+  var reads: [Read: Task<Fetched, Never>] = [:]
+  /// Who waits for an errand of the plan.
+  var waiters: [Awaited: Waiters] = [:]
   /// Views whose first upstream answer is still owed, and whether they were told of a failure already (B16).
   var unanswered: [ChannelURL: [String: Bool]] = [:]
   /// What rang in a channel since its last check, and users a membership change named.
@@ -43,6 +47,7 @@ package actor SyncWorker {
     self.upstream = upstream
     self.store = store
     self.clock = clock
+    board = StandingBoard(clock: clock)
     plan = Plan(
       pace: pace, hasUpstream: !(upstream is NoUpstream), generation: store.firstGeneration, seed: seed)
   }
@@ -78,6 +83,7 @@ package actor SyncWorker {
     for task in reads.values { task.cancel() }
     for task in running { await task.value }
     for task in Array(reads.values) { _ = await task.value }
+    endWaiting(.stopping)
     await announcing?.value
     for waiting in handshakes.values.flatMap({ $0 }) { waiting.resume() }
     handshakes = [:]
@@ -87,9 +93,11 @@ package actor SyncWorker {
   func turn() {
     guard !isStopped else { return }
     for job in plan.next(now: now) {
+      begins(job)
       tasks[job] = Task { await self.run(job) }
     }
     announce()
+    publish()
     timer?.cancel()
     timer = nil
     guard let wake = plan.wakeAt(now: now) else { return }
@@ -109,7 +117,9 @@ package actor SyncWorker {
       Log.line(.info, "sync_errand_failed", ["errand": .text(job.name), "reason": .text(error.description)])
     }
     plan.ended(job, outcome, now: now)
-    if let user = job.user { await settle(user) }
+    publish()
+    ends(job, outcome)
+    if let user = job.user { await closeIfGone(user) }
     turn()
   }
 
@@ -117,7 +127,7 @@ package actor SyncWorker {
     do {
       switch job {
       case .probe: try await upstream.probe()
-      case .connect(let user): return try await connect(user)
+      case .connect(let user): return try await askAbout(user)
       case .list(let user, let after): return try await list(user, after: after)
       case .endSweep(let user): return try await endSweep(user)
       case .channelChanges(let user): return try await channelChanges(user)
@@ -150,6 +160,7 @@ package actor SyncWorker {
   private func announce() {
     let states = plan.takeAnnouncements()
     guard !states.isEmpty else { return }
+    if let failure = linkFailure { endWaiting(failure) }
     for url in Array(unanswered.keys) { tellOffline(url) }
     let generation = plan.link.generation
     let earlier = announcing
@@ -173,19 +184,16 @@ package actor SyncWorker {
     turn()
   }
 
-  /// Connects the user and waits for the upstream's word, at most so long (B2).
-  package func connect(_ user: UserID, waitMilliseconds: Int64) async -> UserStanding? {
+  /// Connects the user, whatever was before (B2).
+  package func connect(_ user: UserID) {
     plan.connect(user, now: now)
     turn()
-    guard waitMilliseconds > 0, isUndecided(user) else { return plan.standing(user) }
-    let end = Task {
-      // Canceled means that the answer came first.
-      guard (try? await Task.sleep(for: .milliseconds(waitMilliseconds))) != nil else { return }
-      self.endHandshakes(of: user)
-    }
+  }
+
+  /// Waits until the upstream spoke about the user, or cannot be had.
+  package func decided(_ user: UserID) async {
+    guard isUndecided(user), !isStopped else { return }
     await withCheckedContinuation { handshakes[user, default: []].append($0) }
-    end.cancel()
-    return plan.standing(user)
   }
 
   private func isUndecided(_ user: UserID) -> Bool {
@@ -194,30 +202,38 @@ package actor SyncWorker {
     return standing.phase == .connecting && standing.denial == nil
   }
 
-  private func endHandshakes(of user: UserID) {
-    for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }
-  }
-
-  /// The upstream spoke about the user, or cannot.
-  private func settle(_ user: UserID) async {
-    if plan.standing(user)?.phase == .closed {
-      do { try await store.close(user) } catch {
-        Log.line(.error, "sync_store_failed", ["errand": "close", "reason": .text("\(error)")])
-      }
+  /// Writes down where everybody stands, and lets those go on who waited for it.
+  private func publish() {
+    board.write(
+      StandingBoard.Common(
+        link: plan.link.state, generation: plan.link.generation, nextProbeAt: plan.link.nextProbeAt,
+        capabilities: plan.capabilities, openInterval: plan.openInterval(now: now),
+        idleInterval: plan.pace.userPoll, channelsBehind: plan.channelsBehind))
+    board.write(open: plan.openChannels)
+    for user in plan.takeChangedUsers() { board.write(plan.standing(user), of: user) }
+    for user in Array(handshakes.keys) where !isUndecided(user) {
+      for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }
     }
-    if !isUndecided(user) { endHandshakes(of: user) }
   }
 
-  /// Stops working for the user (B4).
-  package func disconnect(_ user: UserID) {
-    plan.stop(user)
-    turn()
+  /// The upstream said twice that the user is gone.
+  private func closeIfGone(_ user: UserID) async {
+    guard let standing = plan.standing(user), standing.phase == .closed, standing.isCached else { return }
+    do { try await store.close(user) } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "close", "reason": .text("\(error)")])
+    }
   }
 
-  /// Forgets the user, whose data was removed.
-  package func forget(_ user: UserID) {
-    plan.remove(user)
-    turn()
+  /// Stops working for the user, over restarts too; forgets one whose data is being removed (B4).
+  package func disconnect(_ user: UserID, isForgotten: Bool = false) async throws {
+    if isForgotten {
+      plan.remove(user)
+      turn()
+    } else {
+      plan.stop(user)
+      turn()
+      try await store.stop(user)
+    }
   }
 
   /// Whether something of the user waits to be sent: then the user does not go idle (B4).

@@ -1,0 +1,40 @@
+import Platform
+
+/// Calls of the worker that keep the order in which they were made: tasks of their own would overtake each
+/// other, and a view that was closed would be open again.
+final class OrderedCalls: Sendable {
+  /// A call.
+  typealias Call = @Sendable (SyncWorker) async -> Void
+
+  private struct State {
+    var waiting: [Call] = []
+    var isDraining = false
+  }
+
+  private let worker: SyncWorker
+  private let state = Guarded(State())
+
+  init(_ worker: SyncWorker) { self.worker = worker }
+
+  /// Makes the call after those before it.
+  func append(_ call: @escaping Call) {
+    let starts = state.withLock { state in
+      state.waiting.append(call)
+      defer { state.isDraining = true }
+      return !state.isDraining
+    }
+    if starts { Task { await drain() } }
+  }
+
+  private func drain() async {
+    while true {
+      let calls = state.withLock { state in
+        defer { state.waiting = [] }
+        if state.waiting.isEmpty { state.isDraining = false }
+        return state.waiting
+      }
+      guard !calls.isEmpty else { return }
+      for call in calls { await call(worker) }
+    }
+  }
+}

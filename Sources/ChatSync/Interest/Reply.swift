@@ -1,0 +1,37 @@
+import Platform
+
+/// A callback that is called exactly once, whoever comes first: what was waited for, or the deadline.
+struct Reply<Value: Sendable>: Sendable {
+  private let then: Guarded<(@Sendable (Value) -> Void)?>
+
+  init(_ then: @escaping @Sendable (Value) -> Void) {
+    self.then = Guarded<(@Sendable (Value) -> Void)?>(then)
+  }
+
+  /// Calls it unless it was called.
+  func give(_ value: Value) {
+    let call = then.withLock { then in
+      defer { then = nil }
+      return then
+    }
+    call?(value)
+  }
+
+  /// Calls `then` with what `work` makes, or with `late` after so many ms; `work` goes on then.
+  static func bounded(
+    within milliseconds: Int, late: @escaping @Sendable () -> Value,
+    then: @escaping @Sendable (Value) -> Void, work: @escaping @Sendable () async -> Value
+  ) {
+    let reply = Reply(then)
+    let deadline = Task {
+      // Canceled means that the work came first.
+      do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch { return }
+      reply.give(late())
+    }
+    Task {
+      let value = await work()
+      deadline.cancel()
+      reply.give(value)
+    }
+  }
+}

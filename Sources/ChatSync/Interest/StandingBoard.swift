@@ -1,0 +1,144 @@
+import ChatCache
+import ChatModel
+import Platform
+
+/// Where link and users stand, as the worker last wrote it down, for those who may not wait for the worker.
+final class StandingBoard: Sendable {
+  /// What all users share.
+  struct Common: Sendable, Equatable {
+    var link = LinkState.unknown
+    var generation: Int64 = 0
+    /// When the next probe is due (monotonic ms).
+    var nextProbeAt: Int64?
+    var capabilities: [Capability: Bool] = [:]
+    /// Between two looks at an open channel, and at another (ms).
+    var openInterval: Int64 = 30_000
+    var idleInterval: Int64 = 30_000
+    /// Channels whose newest messages are still being fetched.
+    var channelsBehind = 0
+  }
+
+  private struct User {
+    var standing: UserStanding?
+    /// When the worker was last told that the user asks (monotonic ms).
+    var toldAt: Int64
+  }
+
+  private struct State {
+    var common = Common()
+    var open: Set<ChannelURL> = []
+    var users: [UserID: User] = [:]
+  }
+
+  /// How often the worker is told that a user goes on asking (ms).
+  private static let tellingDistance: Int64 = 10_000
+
+  private let state = Guarded(State())
+  private let clock: Clock
+
+  init(clock: Clock) { self.clock = clock }
+
+  private var now: Int64 { Int64(clock.monotonicNanoseconds() / 1_000_000) }
+
+  // MARK: The worker writes
+
+  func write(_ common: Common) { state.withLock { $0.common = common } }
+
+  func write(open: Set<ChannelURL>) { state.withLock { $0.open = open } }
+
+  /// Nil: nothing of the user is left.
+  func write(_ standing: UserStanding?, of user: UserID) {
+    state.withLock { state in
+      if let standing {
+        state.users[user, default: User(standing: nil, toldAt: 0)].standing = standing
+      } else {
+        state.users[user] = nil
+      }
+    }
+  }
+
+  // MARK: Others read
+
+  var link: LinkStanding {
+    let common = state.withLock { $0.common }
+    return LinkStanding(
+      common.link, generation: common.generation, retryAfter: retryAfter(common),
+      capabilities: common.capabilities)
+  }
+
+  func pollInterval(of channel: ChannelURL) -> Int64 {
+    state.withLock { $0.open.contains(channel) ? $0.common.openInterval : $0.common.idleInterval }
+  }
+
+  func connection(of user: UserID) -> UserConnection {
+    let (common, standing) = state.withLock { ($0.common, $0.users[user]?.standing) }
+    return StandingBoard.connection(user, standing, common, retryAfter: retryAfter(common))
+  }
+
+  /// Whether the user may be answered, and whether the worker is to be told that the user asks.
+  func look(at user: UserID) -> (admission: Admission, isWorkerTold: Bool) {
+    let now = now
+    let (common, standing, isTelling) = state.withLock { state in
+      let known = state.users[user]
+      let isAsleep = known?.standing?.phase == .idle
+      let isTelling = known.map { isAsleep || now - $0.toldAt >= StandingBoard.tellingDistance } ?? true
+      if isTelling { state.users[user, default: User(standing: nil, toldAt: now)].toldAt = now }
+      return (state.common, known?.standing, isTelling)
+    }
+    let admission = StandingBoard.admission(standing, common, retryAfter: retryAfter(common))
+    return (admission, isTelling)
+  }
+
+  private func retryAfter(_ common: Common) -> Int64? {
+    guard case .offline(let loss) = common.link, loss != .none else { return nil }
+    return max(1_000, (common.nextProbeAt ?? now) - now)
+  }
+
+  private static func admission(
+    _ standing: UserStanding?, _ common: Common, retryAfter: Int64?
+  ) -> Admission {
+    if let standing {
+      if standing.phase == .closed { return .refused(.userUnknown) }
+      if standing.isCached { return .admitted }
+    }
+    guard case .offline(let loss) = common.link else { return .undecided }
+    return .refused(.unreachable(loss, retryAfter: retryAfter ?? 60_000))
+  }
+
+  private static func connection(
+    _ user: UserID, _ standing: UserStanding?, _ common: Common, retryAfter: Int64?
+  ) -> UserConnection {
+    guard let standing else { return UserConnection(user, .connecting) }
+    var state: UserConnection.State
+    switch standing.phase {
+    case .stopped, .closed: state = .stopped
+    case .idle: state = .idle
+    case .connecting: state = .connecting
+    case .connected: state = .online
+    }
+    var error: WishError?
+    if standing.phase == .closed { error = .userUnknown }
+    if standing.phase == .connecting || standing.phase == .connected {
+      if case .offline(let loss) = common.link {
+        state = .offline
+        error = .unreachable(loss, retryAfter: retryAfter ?? 60_000)
+      }
+      if common.link == .unknown { state = .connecting }
+    }
+    return UserConnection(
+      user, state, error: error, isSynced: standing.isSynced, progress: progress(standing, common))
+  }
+
+  /// Prefetching is everybody's, so what is behind is told to all who have channels.
+  private static func progress(_ standing: UserStanding, _ common: Common) -> UserConnection.Progress {
+    let listed = standing.channelsListed
+    guard standing.isSynced else {
+      return UserConnection.Progress(standing.isCached ? .channels : .waiting, channelsDone: listed)
+    }
+    let behind = min(common.channelsBehind, listed)
+    guard behind > 0 else {
+      return UserConnection.Progress(.steady, channelsDone: listed, channelsTotal: listed)
+    }
+    return UserConnection.Progress(.messages, channelsDone: listed - behind, channelsTotal: listed)
+  }
+}

@@ -1,0 +1,223 @@
+import ChatCache
+import ChatModel
+import Platform
+
+// What clients' requests miss (B15): asked before background work, identical wishes once.
+extension SyncWorker {
+  /// Reads under way at once; more are answered from the cache alone.
+  static let readsAtOnce = 256
+
+  /// One thing that clients wait for.
+  enum Read: Hashable, Sendable {
+    case messages(MessageWish)
+    case channels(UserID)
+    case channel(ChannelURL, UserID)
+  }
+
+  /// Fetches and stores what a request misses.
+  package func fetch(_ wish: MessageWish) async -> Fetched {
+    if wish.stretch == .newest, plan.countsMissing(wish.channel) { return await nextCheck(of: wish.channel) }
+    return await read(.messages(wish)) { try await self.perform(wish) }
+  }
+
+  /// The user's list: what changed, or while the first listing runs its most recent channels.
+  package func fetchChannels(of user: UserID) async -> Fetched {
+    if plan.standing(user)?.phase == .connected, plan.pollNow(user, now: now) {
+      return await nextPoll(of: user)
+    }
+    return await read(.channels(user)) { _ = try await self.topChannels(user, .foreground) }
+  }
+
+  /// Asks for a channel the cache does not know, as that user (B1). True: the user is in it.
+  package func find(_ url: ChannelURL, as user: UserID) async -> Result<Bool, WishError> {
+    let fetched = await read(.channel(url, user)) {
+      let record = try await self.upstream.channel(url, as: user, .foreground)
+      guard let membership = record.membership, membership.state != .none else { return }
+      _ = try await self.store.store([record], of: user, .refresh(.channelRefresh))
+      try self.know(url)
+    }
+    switch fetched {
+    case .stored: break
+    case .failed(.rejected): return .success(false)
+    case .failed(.unreachable(_, let wait)), .failed(.busy(let wait)):
+      return .failure(.notSynced(retryAfter: wait))
+    case .failed(.storage(let reason)): return .failure(.storage(reason: reason))
+    case .failed, .late: return .failure(.notSynced(retryAfter: 1_000))
+    }
+    do { return .success(try store.connectedMembers(of: url).contains(user)) } catch {
+      return .failure(.storage(reason: "\(error)"))
+    }
+  }
+
+  /// Runs `body` unless the same is under way, and tells the plan how the upstream took it.
+  private func read(_ name: Read, _ body: @escaping () async throws -> Void) async -> Fetched {
+    if let running = reads[name] { return await running.value }
+    if let failure = linkFailure { return .failed(failure) }
+    guard reads.count < SyncWorker.readsAtOnce else { return .failed(.busy(retryAfter: 1_000)) }
+    let task = Task { await self.attempt(body) }
+    reads[name] = task
+    plan.isForegroundWaiting = true
+    let fetched = await task.value
+    reads[name] = nil
+    plan.isForegroundWaiting = !reads.isEmpty
+    turn()
+    return fetched
+  }
+
+  private func attempt(_ body: () async throws -> Void) async -> Fetched {
+    do {
+      try await body()
+      plan.met(nil, now: now)
+      return .stored
+    } catch let error as UpstreamError {
+      plan.met(error, now: now)
+      return .failed(wishError(error))
+    } catch is CancellationError {
+      return .failed(.stopping)
+    } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "read", "reason": .text("\(error)")])
+      return .failed(.storage(reason: "\(error)"))
+    }
+  }
+
+  /// What a client is told while the link is down; nobody waits in vain.
+  var linkFailure: WishError? {
+    if isStopped { return .stopping }
+    guard case .offline(let loss) = plan.link.state else { return nil }
+    return .unreachable(loss, retryAfter: retryAfter)
+  }
+
+  private var retryAfter: Int64 { max(1_000, (plan.link.nextProbeAt ?? now) - now) }
+
+  func wishError(_ error: UpstreamError) -> WishError {
+    switch error {
+    case .rejection(let code, let message): .rejected(code: code, message: message)
+    case .rateLimited(let milliseconds): .busy(retryAfter: milliseconds)
+    case .unauthorized: .unreachable(.auth, retryAfter: retryAfter)
+    case .unreachable: .unreachable(.unreachable, retryAfter: retryAfter)
+    case .unusable(let reason): .failed(reason: reason)
+    case .canceled: .stopping
+    }
+  }
+
+  private func perform(_ wish: MessageWish) async throws {
+    let url = wish.channel
+    switch wish.stretch {
+    case .newest:
+      guard let line = try store.line(of: url) else { return }
+      try await closeNewestEnd(url, line, counts: false, source: .apiResult, .foreground)
+    case .message(let id):
+      try await fetchMessage(id, in: url, .apiResult, .foreground)
+    case .older, .newer, .around:
+      let listing = try await listed(url, wish.stretch)
+      try await store.store([listing], in: url, context(.apiResult))
+    }
+  }
+
+  /// The wish's listing; where the anchor is gone upstream, its time is as good a place.
+  private func listed(_ url: ChannelURL, _ stretch: MessageWish.Stretch) async throws -> MessageListing {
+    let window = MessageWindow(stretch)
+    do {
+      return try await list(url, window, .foreground)
+    } catch {
+      guard case .message(let position) = window.anchor, error.isNotFoundUpstream else { throw error }
+      return try await list(
+        url, MessageWindow(.time(position.createdAt), older: window.older, newer: window.newer), .foreground)
+    }
+  }
+
+  // MARK: Errands that clients wait for
+
+  /// Looks at the channel as soon as its errand under way ends, and waits for that look.
+  private func nextCheck(of url: ChannelURL) async -> Fetched {
+    if let failure = linkFailure { return .failed(failure) }
+    plan.checkNow(url, now: now)
+    return await withCheckedContinuation {
+      waiters[.check(url), default: Waiters()].next.append($0)
+      turn()
+    }
+  }
+
+  private func nextPoll(of user: UserID) async -> Fetched {
+    if let failure = linkFailure { return .failed(failure) }
+    return await withCheckedContinuation {
+      waiters[.poll(user), default: Waiters()].next.append($0)
+      turn()
+    }
+  }
+
+  /// Errands somebody waits for, by what they look at.
+  enum Awaited: Hashable { case check(ChannelURL), poll(UserID) }
+
+  /// Who waits for an errand to begin and end, and who for one under way to end.
+  struct Waiters {
+    var next: [CheckedContinuation<Fetched, Never>] = []
+    var current: [CheckedContinuation<Fetched, Never>] = []
+  }
+
+  /// An errand begins: whoever waited for the next one waits for this one.
+  func begins(_ job: Job) {
+    guard let awaited = job.awaited, var waiting = waiters[awaited] else { return }
+    waiting.current += waiting.next
+    waiting.next = []
+    waiters[awaited] = waiting
+  }
+
+  /// An errand ended.
+  func ends(_ job: Job, _ outcome: Outcome) {
+    guard let awaited = job.awaited, let waiting = waiters[awaited] else { return }
+    waiters[awaited] = waiting.next.isEmpty ? nil : Waiters(next: waiting.next)
+    let fetched: Fetched =
+      switch outcome {
+      case .failed(let error): .failed(wishError(error))
+      case .storeFailed: .failed(.storage(reason: "the cache failed"))
+      default: .stored
+      }
+    for waiter in waiting.current { waiter.resume(returning: fetched) }
+  }
+
+  /// Nobody waits any more: the link is down, or the worker ends.
+  func endWaiting(_ failure: WishError) {
+    let all = waiters.values.flatMap { $0.next + $0.current }
+    waiters = [:]
+    for waiter in all { waiter.resume(returning: .failed(failure)) }
+  }
+}
+
+extension Job {
+  /// What somebody may wait for in it.
+  var awaited: SyncWorker.Awaited? {
+    switch self {
+    case .check(let url): .check(url)
+    case .channelChanges(let user), .topChannels(let user): .poll(user)
+    default: nil
+    }
+  }
+}
+
+extension MessageWindow {
+  /// What to list for a wish.
+  ///
+  /// A place that is no message's (the end of a claim) has the smallest or the largest id of its millisecond:
+  /// its time is the anchor then, as the upstream knows no such message.
+  init(_ stretch: MessageWish.Stretch) {
+    func rows(_ wanted: Int) -> Int { min(max(wanted, 0), Limits.messagePageRows) }
+    switch stretch {
+    case .older(let place, let wanted):
+      let isReal = place.messageID != .min && place.messageID != .max && place < .end
+      self.init(
+        isReal ? .message(place) : .time(min(place.createdAt, Endpoint.newest)), older: rows(wanted),
+        newer: 0,
+        includesAnchor: place.messageID == .max)
+    case .newer(let place, let wanted):
+      let isReal = place.messageID != .min && place.messageID != .max && place > .start
+      self.init(
+        isReal ? .message(place) : .time(place.createdAt), older: 0, newer: rows(wanted),
+        includesAnchor: !isReal && place.messageID == .min)
+    case .around(let time, let older, let newer):
+      self.init(.time(time), older: rows(older), newer: rows(newer))
+    case .newest, .message:
+      self.init(.newest, older: GapCheck.pageRows, newer: 0)
+    }
+  }
+}

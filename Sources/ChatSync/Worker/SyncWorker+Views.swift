@@ -1,0 +1,125 @@
+import ChatCache
+import ChatModel
+import Platform
+
+// Views that are open and what they are owed (B16), gaps somebody wants filled (B28), doorbells (B34).
+extension SyncWorker {
+  /// A view was opened, or moved to or from the newest end. A view that is new is owed one answer (B16).
+  package func open(_ view: OpenView, isNew: Bool) {
+    if isNew { unanswered[view.channel, default: [:]][view.id] = false }
+    plan.open(view, now: now)
+    tellOffline(view.channel)
+    turn()
+  }
+
+  /// A view was disposed of.
+  package func close(view id: String, in url: ChannelURL) {
+    unanswered[url]?[id] = nil
+    if unanswered[url]?.isEmpty ?? false { unanswered[url] = nil }
+    plan.close(view: id, in: url)
+    turn()
+  }
+
+  /// While the link is offline nobody waits in vain: the views are told at once, and answered after the
+  /// comeback.
+  func tellOffline(_ url: ChannelURL) {
+    guard case .offline(let reason) = plan.link.state else { return }
+    let views = (unanswered[url] ?? [:]).filter { !$0.value }.map(\.key)
+    guard !views.isEmpty else { return }
+    let failure = UpstreamError.unreachable(reason: reason.rawValue, mayHaveArrived: false)
+    Task {
+      do { try await self.answer(views, in: url, failure) } catch {
+        Log.line(.error, "sync_store_failed", ["errand": "answer", "reason": .text("\(error)")])
+      }
+    }
+  }
+
+  /// Answers the views that are owed it: a failure once, then one success (B16).
+  func answer(_ views: [String], in url: ChannelURL, _ failure: UpstreamError?) async throws {
+    let owed = views.filter { view in
+      guard let wasTold = unanswered[url]?[view] else { return false }
+      return failure == nil || !wasTold
+    }
+    guard !owed.isEmpty else { return }
+    for view in owed { unanswered[url]?[view] = failure == nil ? nil : true }
+    if unanswered[url]?.isEmpty ?? false { unanswered[url] = nil }
+    do {
+      try await store.answered(views: owed, in: url, failure: failure)
+    } catch {
+      for view in owed { unanswered[url, default: [:]][view] = false }
+      throw error
+    }
+  }
+
+  /// Lists what new views show and the newest page does not (B16).
+  func listStarts(of views: [String], in url: ChannelURL) async throws {
+    var seen: Set<MessageWindow> = []
+    for id in views {
+      guard let start = plan.view(id, in: url)?.start else { continue }
+      let isInNewestPage = start.at == nil && start.older <= GapCheck.pageRows
+      let rows = Limits.messagePageRows
+      let window = MessageWindow(
+        start.at.map { .time($0) } ?? .newest, older: min(start.older, rows), newer: min(start.newer, rows))
+      guard !isInNewestPage, window.older + window.newer > 0, seen.insert(window).inserted else { continue }
+      let listing = try await list(url, window, .open)
+      try await store.store([listing], in: url, context(.apiResult))
+    }
+  }
+
+  /// Somebody asks for a gap, or does not any more (B28).
+  package func fill(gap: Int64, in url: ChannelURL, isWanted: Bool) async {
+    do {
+      if isWanted {
+        guard try await store.beginFill(gap, in: url) else { return }
+        plan.fill(gap: gap, in: url)
+      } else {
+        plan.stopFilling(gap: gap, in: url)
+        try await store.endFill(gap, in: url)
+      }
+    } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "fill", "reason": .text("\(error)")])
+    }
+    turn()
+  }
+
+  /// A webhook whose signature was checked: noted durably, then looked into (B34). How much it named.
+  package func rang(_ webhook: [UInt8]) async -> Result<Int, WishError> {
+    let bells: [Webhook.Doorbell]
+    do { bells = try webhook.withUnsafeBytes { try Webhook.doorbells($0) } } catch {
+      return .failure(.unreadable)
+    }
+    plan.heardWebhook(now: now)
+    do {
+      // Webhooks ring for the whole application: channels of nobody here are nobody's business here.
+      let bells = try bells.filter(concernsSomebody)
+      guard !bells.isEmpty else { return .success(0) }
+      try await store.note(bells)
+      take(bells)
+      turn()
+      return .success(bells.count)
+    } catch {
+      return .failure(.storage(reason: "\(error)"))
+    }
+  }
+
+  private func concernsSomebody(_ bell: Webhook.Doorbell) throws -> Bool {
+    if try store.line(of: bell.channel) != nil { return true }
+    return bell.kind == .channel && bell.users.contains { plan.standing($0)?.phase == .connected }
+  }
+
+  /// Takes up what rang before a stop or a crash and was not answered.
+  func takeDoorbells() throws { take(try store.dueDoorbells()) }
+
+  private func take(_ bells: [Webhook.Doorbell]) {
+    for bell in bells {
+      switch bell.kind {
+      case .newest: rung[bell.channel, default: Rung()].isRealtime = true
+      case .message: rung[bell.channel, default: Rung()].sources[bell.messageID] = bell.source
+      case .channel:
+        rung[bell.channel, default: Rung()].refresh = bell.source
+        rung[bell.channel]?.users.formUnion(bell.users)
+      }
+      plan.ring(bell.kind, in: bell.channel, message: bell.messageID, now: now)
+    }
+  }
+}

@@ -1,0 +1,200 @@
+import ChatCache
+import ChatModel
+import Platform
+import Testing
+
+@testable import ChatSync
+
+/// The port as those who serve clients use it, over a worker between a fake server and a store in memory.
+@Suite(.timeLimit(.minutes(1)))
+struct InterestTests {
+  private struct Desk {
+    let world = World()
+    let interest: SyncInterest
+
+    init(channels: [Int] = [], _ before: (World) -> Void = { _ in }) async throws {
+      for (index, count) in channels.enumerated() {
+        world.upstream.join(world.alice, ChannelURL("c\(index)"))
+        for number in 0..<count { world.upstream.send(ChannelURL("c\(index)"), "m\(number)") }
+      }
+      before(world)
+      interest = SyncInterest(world.worker)
+      try await world.worker.start()
+    }
+
+    func admit(_ user: UserID, within: Int = 5_000) async -> Result<UserConnection, WishError> {
+      await withCheckedContinuation { done in
+        interest.admit(user, within: within) { done.resume(returning: $0) }
+      }
+    }
+
+    func connect(_ user: UserID, within: Int = 5_000) async -> Result<UserConnection, WishError> {
+      await withCheckedContinuation { done in
+        interest.connect(user, within: within) { done.resume(returning: $0) }
+      }
+    }
+
+    func fetch(_ wish: MessageWish, within: Int = 5_000) async -> Fetched {
+      await withCheckedContinuation { done in
+        interest.fetch(wish, within: within) { done.resume(returning: $0) }
+      }
+    }
+
+    func find(_ url: String, within: Int = 5_000) async -> Result<Bool, WishError> {
+      await withCheckedContinuation { done in
+        interest.find(ChannelURL(url), as: world.alice, within: within) { done.resume(returning: $0) }
+      }
+    }
+
+    func steady() async -> Bool {
+      await World.wait { interest.connection(of: world.alice).progress.phase == .steady }
+    }
+  }
+
+  @Test("B2: a first request waits for the upstream's word, later ones do not; progress ends steady")
+  func admitted() async throws {
+    let desk = try await Desk(channels: [5, 250])
+    #expect(desk.interest.seen(desk.world.alice) == .undecided)
+    let connection = try await desk.admit(desk.world.alice).get()
+    #expect(connection.state == .online && connection.error == nil)
+    #expect(desk.interest.seen(desk.world.alice) == .admitted)
+    #expect(await desk.steady())
+    let end = desk.interest.connection(of: desk.world.alice)
+    #expect(end.isSynced && end.progress.channelsDone == 2 && end.progress.channelsTotal == 2)
+    await desk.world.worker.stop()
+  }
+
+  @Test("B2: nobody of that name is 403, an upstream that cannot be had is 503 with a time to come again")
+  func refused() async throws {
+    let desk = try await Desk(channels: [1])
+    let nobody = UserID("nobody")
+    #expect(await desk.admit(nobody) == .failure(.userUnknown))
+    #expect(desk.interest.seen(nobody) == .refused(.userUnknown))
+    await desk.world.worker.stop()
+
+    let dark = try await Desk(channels: [1]) { $0.upstream.state.withLock { $0.fault = { _ in .refuse } } }
+    guard case .failure(.unreachable(.unreachable, let wait)) = await dark.connect(dark.world.alice) else {
+      Issue.record("nothing is cached and nobody answers")
+      return
+    }
+    #expect(wait >= 1_000)
+    await dark.world.worker.stop()
+  }
+
+  @Test("B2, B4: offline a cached user is served with an error; stopped stays stopped until connected again")
+  func offlineAndStopped() async throws {
+    let desk = try await Desk(channels: [5])
+    let alice = desk.world.alice
+    _ = try await desk.connect(alice).get()
+    desk.world.upstream.state.withLock { $0.fault = { _ in .refuse } }
+    #expect(await World.wait { desk.interest.connection(of: alice).state == .offline })
+    #expect(desk.interest.seen(alice) == .admitted)
+    let offline = try await desk.connect(alice).get()
+    guard case .unreachable(.unreachable, _)? = offline.error else {
+      Issue.record("a user and an error")
+      return
+    }
+    #expect(desk.interest.link.isOffline)
+    desk.world.upstream.state.withLock { $0.fault = { _ in .none } }
+    desk.interest.urge()
+    #expect(await World.wait { desk.interest.connection(of: alice).state == .online })
+    await withCheckedContinuation { done in
+      desk.interest.disconnect(alice, isForgotten: false) { _ in done.resume() }
+    }
+    #expect(desk.interest.seen(alice) == .admitted && desk.interest.connection(of: alice).state == .stopped)
+    #expect(desk.world.store.state.withLock { $0.users[alice]?.isStopped } == true)
+    #expect(try await desk.connect(alice).get().state == .online)
+    await desk.world.worker.stop()
+  }
+
+  @Test(
+    "B15: a wish below what is covered is fetched; one that takes too long is late and comes all the same")
+  func pages() async throws {
+    let desk = try await Desk(channels: [600])
+    let url = ChannelURL("c0")
+    _ = try await desk.connect(desk.world.alice).get()
+    #expect(await desk.steady())
+    let store = desk.world.store
+    let gap = try #require(store.state.withLock { $0.channels[url]?.coverage.gaps.last })
+    #expect(await desk.fetch(MessageWish(url, .older(than: gap.range.upperBound.next, rows: 100))) == .stored)
+    #expect(try store.line(of: url)?.rows ?? 0 >= 299)
+    #expect(await desk.fetch(MessageWish(url, .around(1_700_000_000_005, older: 5, newer: 5))) == .stored)
+    #expect(store.state.withLock { $0.channels[url]?.coverage.gaps.count } == 2, "a stretch of its own")
+    desk.world.upstream.state.withLock { $0.fault = { _ in .slow } }
+    let oldest = try #require(try store.line(of: url)?.oldest)
+    #expect(await desk.fetch(MessageWish(url, .older(than: oldest, rows: 100)), within: 0) == .late)
+    #expect(await World.wait { (try? store.line(of: url))??.rows ?? 0 >= 399 })
+    await desk.world.worker.stop()
+  }
+
+  @Test("B28: a page asked for at the newest end of an open view does not hide what is counted as missing")
+  func newestUnderView() async throws {
+    let desk = try await Desk(channels: [50])
+    let url = ChannelURL("c0")
+    _ = try await desk.connect(desk.world.alice).get()
+    #expect(await desk.steady())
+    let view = OpenView(id: "v", channel: url, isAtNewest: true)
+    desk.interest.opened(view, isOwedAnswer: true)
+    #expect(await World.wait { desk.world.store.state.withLock { $0.answered["v"] == 1 } })
+    for number in 0..<250 { desk.world.upstream.send(url, "n\(number)") }
+    #expect(await desk.fetch(MessageWish(url, .newest)) == .stored)
+    #expect(World.difference(desk.world.upstream, desk.world.store, url, newest: 300) == nil)
+    #expect(desk.interest.pollInterval(of: url) == World.pace.openPoll)
+    desk.interest.closed(view: "v", in: url)
+    #expect(await World.wait { desk.interest.pollInterval(of: url) == World.pace.userPoll })
+    await desk.world.worker.stop()
+  }
+
+  @Test("B1: an unknown channel is asked for while the first sync runs, and after it nobody is asked")
+  func unknownChannels() async throws {
+    let desk = try await Desk(channels: [3]) { world in
+      // The listing cannot end: the channels' pages fail, single channels do not.
+      world.upstream.state.withLock { $0.isListingBroken = true }
+    }
+    world(desk).join(UserID("bob"), ChannelURL("secret"))
+    _ = try await desk.connect(desk.world.alice).get()
+    #expect(await desk.find("c0") == .success(true))
+    #expect(await desk.find("secret") == .success(false))
+    #expect(await desk.find("nowhere") == .success(false))
+    world(desk).state.withLock { $0.fault = { _ in .refuse } }
+    #expect(await World.wait { desk.interest.link.isOffline })
+    for url in ["secret", "nowhere"] {
+      guard case .failure(.notSynced) = await desk.find(url) else {
+        Issue.record("\(url) is alike")
+        continue
+      }
+    }
+    world(desk).state.withLock {
+      $0.fault = { _ in .none }
+      $0.isListingBroken = false
+    }
+    desk.interest.urge()
+    #expect(await desk.steady())
+    let calls = world(desk).state.withLock { $0.channelCalls }
+    #expect(await desk.find("nowhere") == .success(false))
+    #expect(world(desk).state.withLock { $0.channelCalls } == calls)
+    await desk.world.worker.stop()
+  }
+
+  private func world(_ desk: Desk) -> FakeUpstream { desk.world.upstream }
+
+  @Test("B34: a webhook that cannot be read says so, one of no interest or of nobody's channel names nothing")
+  func webhooks() async throws {
+    let desk = try await Desk(channels: [2])
+    _ = try await desk.connect(desk.world.alice).get()
+    #expect(await desk.steady())
+    func rang(_ text: String) async -> Result<Int, WishError> {
+      await withCheckedContinuation { done in
+        desk.interest.rang(Array(text.utf8)) { done.resume(returning: $0) }
+      }
+    }
+    #expect(await rang("<html>") == .failure(.unreadable))
+    #expect(await rang(#"{"category":"open_channel:enter","channel":{"channel_url":"x"}}"#) == .success(0))
+    #expect(
+      await rang(#"{"category":"group_channel:message_send","channel":{"channel_url":"x"}}"#) == .success(0))
+    #expect(
+      await rang(#"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#) == .success(1))
+    #expect(await World.wait { desk.world.store.state.withLock { $0.doorbells.isEmpty } })
+    await desk.world.worker.stop()
+  }
+}
