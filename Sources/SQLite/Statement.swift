@@ -103,6 +103,18 @@ package final class Statement {
       perch_sqlite_static())
   }
 
+  /// Binds a copy of the bytes, or NULL.
+  package func bind(_ place: Int32, copyOf bytes: [UInt8]?) {
+    guard let bytes else {
+      bindNull(place)
+      return
+    }
+    bytes.withUnsafeBytes {
+      _ = sqlite3_bind_blob(
+        handle, place, $0.baseAddress ?? UnsafeRawPointer(emptyText), Int32($0.count), perch_sqlite_transient())
+    }
+  }
+
   /// Binds NULL.
   package func bindNull(_ place: Int32) {
     sqlite3_bind_null(handle, place)

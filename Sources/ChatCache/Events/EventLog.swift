@@ -36,7 +36,32 @@ extension CacheWriter {
       statement.bind(13, change.reference)
       statement.bind(14, change.detail.map { String(decoding: $0, as: UTF8.self) })
     }
+    try raiseVersions(change, sequence)
     touch(change, sequence)
+  }
+
+  /// What an event concerns carries its number: the channel, or the channel as that one user sees it.
+  private func raiseVersions(_ change: Change, _ sequence: Int64) throws {
+    guard change.collection == nil else { return }
+    switch (change.channel, change.user) {
+    case (let channel?, nil):
+      try db.run("UPDATE channel SET version = max(version, ?2) WHERE id = ?1") {
+        $0.bind(1, channel.rawValue)
+        $0.bind(2, sequence)
+      }
+    case (let channel?, let user?):
+      try db.run("UPDATE membership SET version = max(version, ?3) WHERE user = ?1 AND channel = ?2") {
+        $0.bind(1, user.rawValue)
+        $0.bind(2, channel.rawValue)
+        $0.bind(3, sequence)
+      }
+    case (nil, let user?):
+      try db.run("UPDATE user SET version = max(version, ?2) WHERE id = ?1") {
+        $0.bind(1, user.rawValue)
+        $0.bind(2, sequence)
+      }
+    case (nil, nil): break
+    }
   }
 }
 

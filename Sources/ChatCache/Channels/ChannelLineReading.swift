@@ -1,0 +1,111 @@
+import ChatModel
+import SQLite
+
+// What the sync worker decides by: how far each channel's line is in the cache, and for whom.
+
+extension CacheReader {
+  /// What is known of the channel's line; nil where the channel is unknown.
+  package func line(of url: ChannelURL) throws -> ChannelLine? {
+    try db.first("SELECT id, message_token FROM channel WHERE channel_url = ?1") {
+      $0.bind(1, url.text)
+    } _: {
+      (ChannelKey($0.int64(0)), $0.stringOrNil(1))
+    }
+    .map { try line(of: $0.0, changes: $0.1.flatMap { ChangesSince(stored: $0) }) }
+  }
+
+  /// The channels of all connected users with what decides about their prefetch.
+  package func overview() throws -> [ChannelOverview] {
+    try db.all(
+      """
+      SELECT c.id, c.channel_url, coalesce(c.last_message_at, 0), c.message_token
+      FROM channel AS c
+      WHERE EXISTS (
+        SELECT 1
+        FROM membership AS m INDEXED BY membership_by_channel
+        JOIN user AS u ON u.id = m.user
+        WHERE m.channel = c.id AND m.state = 'joined' AND u.standing = 'connected')
+      """
+    ) { row in
+      (
+        ChannelKey(row.int64(0)), ChannelURL(row.string(1)), row.int64(2),
+        row.stringOrNil(3).flatMap { ChangesSince(stored: $0) }
+      )
+    }
+    .map { key, url, at, changes in
+      ChannelOverview(url: url, lastMessageAt: at, line: try line(of: key, changes: changes))
+    }
+  }
+
+  private func line(of channel: ChannelKey, changes: ChangesSince?) throws -> ChannelLine {
+    let coverage = try coverage(of: channel)
+    var line = ChannelLine()
+    line.changes = changes
+    line.unverified = coverage.unverified.first
+    for segment in coverage.gaps { line.gaps[segment.gap?.id ?? 0] = segment.range }
+    let segments = coverage.segments
+    guard var low = segments.lastIndex(where: \.isCovered) else {
+      line.reachesBeginning = segments.count == 1 && coverage.tail.confirmedAt != nil
+      return line
+    }
+    let top = segments[low].range.upperBound
+    while low > 0, segments[low - 1].isCovered { low -= 1 }
+    let range = segments[low].range.lowerBound...top
+    let (oldest, newest, rows) = try extent(of: range, in: channel)
+    line.newest = newest ?? top
+    line.oldest = oldest
+    line.rows = rows
+    line.isAboveHugeGap = low > 0 && segments[low - 1].gap?.state == .huge
+    line.reachesBeginning = range.lowerBound == .start
+    return line
+  }
+
+  /// The oldest and the newest stored message of a stretch, and how many there are, as far as anybody asks.
+  private func extent(
+    of range: ClosedRange<Position>, in channel: ChannelKey
+  ) throws -> (oldest: Position?, newest: Position?, rows: Int) {
+    let bind: (Statement) -> Void = {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, range.lowerBound.createdAt)
+      $0.bind(3, range.lowerBound.messageID)
+      $0.bind(4, range.upperBound.createdAt)
+      $0.bind(5, range.upperBound.messageID)
+    }
+    let oldest = try db.first(
+      """
+      SELECT created_at, message_id
+      FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+      ORDER BY created_at, message_id
+      LIMIT 1
+      """, bind
+    ) { Position(createdAt: $0.int64(0), messageID: $0.int64(1)) }
+    let newest = try db.first(
+      """
+      SELECT created_at, message_id
+      FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+      ORDER BY created_at DESC, message_id DESC
+      LIMIT 1
+      """, bind
+    ) { Position(createdAt: $0.int64(0), messageID: $0.int64(1)) }
+    let rows = try db.first(
+      """
+      SELECT count(*)
+      FROM (
+        SELECT 1
+        FROM message
+        WHERE channel = ?1
+          AND (created_at, message_id) >= (?2, ?3)
+          AND (created_at, message_id) <= (?4, ?5)
+        LIMIT 10000
+      )
+      """, bind
+    ) { $0.int(0) }
+    return (oldest, newest, rows ?? 0)
+  }
+}

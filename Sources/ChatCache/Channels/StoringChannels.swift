@@ -1,0 +1,152 @@
+import ChatModel
+import SQLite
+
+// What came from upstream about channels, as one user sees them. A channel is one row shared by all its
+// members; what only that user sees is the membership. What an answer does not carry is never erased (B11).
+
+extension CacheWriter {
+  /// Stores channels as `user` sees them and says how far each one's messages are behind.
+  package func store(
+    _ channels: [ChannelRecord], of user: UserID, _ origin: ChannelOrigin
+  ) throws -> [ChannelActivity] {
+    guard let key = try reader.userKey(of: user) else { return [] }
+    if case .changelog(let deleted, let next) = origin {
+      for url in deleted { try removeMembership(of: user, in: url, .channelChangelog) }
+      if let next { try setChannelToken(next, of: key) }
+    }
+    return try channels.map { try store($0, of: user, key, origin) }
+  }
+
+  private func store(
+    _ record: ChannelRecord, of user: UserID, _ key: UserKey, _ origin: ChannelOrigin
+  ) throws -> ChannelActivity {
+    let channel = try storeShared(record, origin.source)
+    if let membership = record.membership {
+      if membership.state == .none {
+        try removeMembership(of: user, in: record.url, origin.source)
+      } else {
+        try store(membership, of: key, named: user, in: channel, record, origin)
+      }
+    }
+    let last = try reader.lastMessage(of: channel)
+    let covered = try reader.coverage(of: channel).newestCovered
+    let isBehind = last.map { last in covered.map { last > $0 } ?? true } ?? false
+    return ChannelActivity(url: record.url, lastMessageAt: last?.createdAt ?? 0, isBehind: isBehind)
+  }
+
+  /// The part all members share. A change is one event of the channel.
+  private func storeShared(_ record: ChannelRecord, _ source: ChangeSource) throws -> ChannelKey {
+    guard let channel = try reader.channelKey(of: record.url) else { return try insert(record) }
+    var isChanged = try updateFields(of: record, channel)
+    if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
+    if let members = record.members {
+      isChanged = try store(members, count: record.memberCount, of: channel) || isChanged
+    }
+    let isRead = try record.readReceipts.map { try store(receipts: $0, of: channel) } ?? false
+    let last = try newLastMessage(record, channel)
+    guard isChanged || isRead || last != .absent else { return channel }
+    let isOnlyRead = !isChanged && last == .absent
+    let sequence = try append(Change(.channel, isOnlyRead ? .read : source, channel: channel))
+    switch last {
+    case .absent: break
+    case .none: try setLastMessage(nil, of: channel, version: sequence)
+    case .message(let message): try setLastMessage(message, of: channel, version: sequence)
+    }
+    return channel
+  }
+
+  /// What the answer makes the channel's last message; absent: it stays.
+  private func newLastMessage(
+    _ record: ChannelRecord, _ channel: ChannelKey
+  ) throws -> ChannelRecord.LastMessage {
+    let stored = try reader.lastMessage(of: channel)
+    switch record.lastMessage {
+    case .absent: return .absent
+    case .none: return stored == nil ? .absent : .none
+    case .message(let message):
+      guard try !reader.isDeleted(message.messageID, in: channel) else { return .absent }
+      guard let stored else { return .message(message) }
+      if message.position == stored {
+        return try reader.isLastMessage(message, of: channel) ? .absent : .message(message)
+      }
+      // An older one is the last where the newer one is not known as a message: it was deleted unseen.
+      let isKnown = try reader.time(of: stored.messageID, in: channel) != nil
+      return message.position > stored || !isKnown ? .message(message) : .absent
+    }
+  }
+
+  private func insert(_ record: ChannelRecord) throws -> ChannelKey {
+    try db.run(
+      """
+      INSERT INTO channel (
+        channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super, is_frozen,
+        member_count, joined_member_count, body, read_receipts
+      )
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, CAST('{}' AS BLOB))
+      """
+    ) { bind($0, record) }
+    let channel = ChannelKey(db.lastInsertRowID)
+    if let metadata = record.metadata { _ = try store(metadata, of: channel) }
+    if let members = record.members { _ = try store(members, count: record.memberCount, of: channel) }
+    if let receipts = record.readReceipts { _ = try store(receipts: receipts, of: channel) }
+    if case .message(let message) = record.lastMessage { try setLastMessage(message, of: channel, version: 0) }
+    return channel
+  }
+
+  private func updateFields(of record: ChannelRecord, _ channel: ChannelKey) throws -> Bool {
+    let changed = try db.run(
+      """
+      UPDATE channel
+      SET name = ?2, name_key = ?3, custom_type = ?4, created_at = ?5, is_distinct = ?6, is_public = ?7,
+        is_super = ?8, is_frozen = ?9, member_count = ?10, joined_member_count = ?11, body = ?12
+      WHERE channel_url = ?1
+        AND (name, custom_type, created_at, is_distinct, is_public, is_super, is_frozen, member_count,
+          joined_member_count, body) IS NOT (?2, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+      """
+    ) { bind($0, record) }
+    guard changed > 0 else { return false }
+    try db.run("UPDATE membership SET name_key = ?2, created_at = ?3 WHERE channel = ?1") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, ChannelFacts.key(record.name))
+      $0.bind(3, record.createdAt)
+    }
+    return true
+  }
+
+  private func bind(_ statement: Statement, _ record: ChannelRecord) {
+    statement.bind(1, record.url.text)
+    statement.bind(2, record.name)
+    statement.bind(3, ChannelFacts.key(record.name))
+    statement.bind(4, record.customType)
+    statement.bind(5, record.createdAt)
+    statement.bind(6, record.isDistinct)
+    statement.bind(7, record.isPublic)
+    statement.bind(8, record.isSuper)
+    statement.bind(9, record.isFrozen)
+    statement.bind(10, record.memberCount)
+    statement.bind(11, record.joinedMemberCount)
+    statement.bind(12, copyOf: record.body)
+  }
+}
+
+extension ChannelOrigin {
+  /// What the events are called (B20).
+  var source: ChangeSource {
+    switch self {
+    case .listing, .top: .channelRefresh
+    case .changelog: .channelChangelog
+    case .refresh(let source): source
+    }
+  }
+}
+
+extension CacheReader {
+  /// Whether the channel's last message is stored exactly so.
+  fileprivate func isLastMessage(_ message: MessageRecord, of channel: ChannelKey) throws -> Bool {
+    try db.first("SELECT last_message FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      $0.holds([UInt8(ascii: "{")] + message.body + [UInt8(ascii: "}")], 0)
+    } ?? false
+  }
+}

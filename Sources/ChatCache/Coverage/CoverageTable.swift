@@ -1,0 +1,109 @@
+import ChatModel
+import SQLite
+
+// The table `segment`: a channel's coverage is read whole and written back as a difference.
+
+extension CacheReader {
+  /// What of the channel is in the cache. Rows that do not tile the line count as one gap (B64).
+  package func coverage(of channel: ChannelKey) throws -> Coverage {
+    let rows = try segmentRows(of: channel)
+    if rows.isEmpty { return Coverage() }
+    return Coverage(rows: rows) ?? .reset(nextGapID: (rows.compactMap(\.id).max() ?? 0) + 1)
+  }
+
+  func segmentRows(of channel: ChannelKey) throws -> [SegmentRow] {
+    try db.all(
+      """
+      SELECT
+        lo_at, lo_id, hi_at, hi_id, kind, id, reason, state, estimated_missing, confirmed_at, generation,
+        is_unverified
+      FROM segment
+      WHERE channel = ?1
+      ORDER BY lo_at, lo_id
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+    } _: { row in
+      SegmentRow(
+        lo: Position(createdAt: row.int64(0), messageID: row.int64(1)),
+        hi: Position(createdAt: row.int64(2), messageID: row.int64(3)),
+        kind: SegmentRow.Kind(rawValue: row.int64(4)) ?? .gap, id: row.int64OrNil(5),
+        reason: row.int64OrNil(6), state: row.int64OrNil(7), estimatedMissing: row.int64OrNil(8),
+        confirmedAt: row.int64OrNil(9), generation: row.int64OrNil(10), isUnverified: row.bool(11))
+    }
+  }
+}
+
+extension CacheWriter {
+  /// Writes what differs and tells of it: what became visible, gaps that came, went or changed, a gap that
+  /// became huge (B26, B28).
+  func save(
+    _ coverage: Coverage, over old: Coverage, of channel: ChannelKey, _ source: ChangeSource
+  ) throws {
+    let stored = try reader.segmentRows(of: channel)
+    let isSound = stored.isEmpty || Coverage(rows: stored) != nil
+    if !isSound {
+      try db.run("DELETE FROM segment WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    }
+    let isNew = stored.isEmpty || !isSound
+    let changes = coverage.changes(from: old)
+    if changes.isEmpty && !isNew { return }
+    for place in changes.removed where !isNew { try remove(segmentAt: place, of: channel) }
+    for row in isNew ? coverage.rows : changes.written { try write(row, of: channel) }
+    try tell(coverage, over: old, of: channel, source)
+  }
+
+  private func tell(
+    _ coverage: Coverage, over old: Coverage, of channel: ChannelKey, _ source: ChangeSource
+  ) throws {
+    let before = Dictionary(uniqueKeysWithValues: old.gaps.map { ($0.gap?.id ?? 0, $0) })
+    let after = Dictionary(uniqueKeysWithValues: coverage.gaps.map { ($0.gap?.id ?? 0, $0) })
+    for (id, segment) in (before.merging(after) { $1 }).sorted(by: { $0.key < $1.key })
+    where before[id] != after[id] {
+      let wasHuge = before[id]?.gap?.state == .huge
+      let isHuge = after[id]?.gap?.state == .huge
+      var change = Change(isHuge && !wasHuge ? .hugeGap : .coverage, source, channel: channel)
+      change.stretch = before[id].map { unite($0.range, segment.range) } ?? segment.range
+      change.reference = String(id)
+      try append(change)
+    }
+  }
+
+  private func unite(_ one: ClosedRange<Position>, _ other: ClosedRange<Position>) -> ClosedRange<Position> {
+    min(one.lowerBound, other.lowerBound)...max(one.upperBound, other.upperBound)
+  }
+
+  private func remove(segmentAt place: Position, of channel: ChannelKey) throws {
+    try db.run("DELETE FROM segment WHERE channel = ?1 AND lo_at = ?2 AND lo_id = ?3") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, place.createdAt)
+      $0.bind(3, place.messageID)
+    }
+  }
+
+  private func write(_ row: SegmentRow, of channel: ChannelKey) throws {
+    try db.run(
+      """
+      INSERT OR REPLACE INTO segment (
+        channel, lo_at, lo_id, hi_at, hi_id, kind, id, reason, state, estimated_missing, confirmed_at,
+        generation, is_unverified
+      )
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, row.lo.createdAt)
+      $0.bind(3, row.lo.messageID)
+      $0.bind(4, row.hi.createdAt)
+      $0.bind(5, row.hi.messageID)
+      $0.bind(6, row.kind.rawValue)
+      $0.bind(7, row.id)
+      $0.bind(8, row.reason)
+      $0.bind(9, row.state)
+      $0.bind(10, row.estimatedMissing)
+      $0.bind(11, row.confirmedAt)
+      $0.bind(12, row.generation)
+      $0.bind(13, row.isUnverified)
+    }
+  }
+}

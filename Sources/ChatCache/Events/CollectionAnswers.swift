@@ -1,0 +1,24 @@
+import ChatModel
+import JSON
+import SQLite
+
+extension CacheWriter {
+  /// The first page of these views was fetched, or could not be (B16). One event for each.
+  package func answered(
+    views: [String], in url: ChannelURL, failure: (reason: String, willRetry: Bool)?
+  ) throws {
+    let channel = try reader.channelKey(of: url)
+    for view in views {
+      var change = Change(failure == nil ? .collectionAnswered : .collectionFailed, .apiResult)
+      change.channel = channel
+      change.collection = view
+      if let failure {
+        var writer = JSONWriter()
+        writer.field("reason", failure.reason)
+        writer.field("will_retry", failure.willRetry)
+        change.detail = writer.finish().array
+      }
+      try append(change)
+    }
+  }
+}

@@ -1,0 +1,197 @@
+import ChatModel
+import SQLite
+
+// The table `message`, row by row: what is newer is written, what is not is left alone, what was deleted
+// stays so.
+
+/// The messages that one commit changes in one channel, all under one event.
+struct MessageBatch {
+  let channel: ChannelKey
+  let source: ChangeSource
+  /// The event's number, taken with the first change.
+  var sequence: Int64?
+  /// The event of the last deletion.
+  var deletion: Int64?
+  /// From the oldest to the newest changed message.
+  var stretch: ClosedRange<Position>?
+  /// Messages that were not there before.
+  var added: [Added] = []
+  /// The newest changed message that may be the channel's last.
+  var newest: MessageRecord?
+  /// Rows and bytes that came (went: negative).
+  var rows: Int64 = 0
+  var bytes: Int64 = 0
+
+  /// What decides about unread counts (B68).
+  struct Added {
+    let createdAt: Int64
+    let sender: String
+    let counts: Bool
+    let mentions: MessageRecord.Mentions
+  }
+
+  init(_ channel: ChannelKey, _ source: ChangeSource) {
+    self.channel = channel
+    self.source = source
+  }
+}
+
+extension MessageRecord {
+  /// Whether it stands in the channel's own line, or only in a thread.
+  var isInChannel: Bool { parentID == nil || isReplyToChannel }
+  /// The bytes it takes, as counted for the cache's size.
+  var storedBytes: Int64 {
+    Int64(
+      body.count + (reactions?.count ?? 0) + (metaarray?.count ?? 0) + (threadInfo?.count ?? 0)
+        + (parent?.count ?? 0))
+  }
+  var flags: Int64 { (isSilent ? 1 : 0) | (isReplyToChannel ? 2 : 0) }
+}
+
+extension CacheWriter {
+  /// Stores one message if it is newer than what is stored (B21).
+  ///
+  /// `askedAt`: the log's sequence when it was asked for. What changed here since is newer than an answer
+  /// of the same `updated_at`; reactions and threads change without raising it.
+  func put(_ record: MessageRecord, _ batch: inout MessageBatch, askedAt: Int64 = .max) throws {
+    guard try !reader.isDeleted(record.messageID, in: batch.channel) else { return }
+    let stored = try standing(of: record, in: batch.channel)
+    switch stored {
+    case .same: return
+    case .known(let updatedAt, let version, _, _)
+    where updatedAt > record.updatedAt || (updatedAt == record.updatedAt && version > askedAt):
+      return
+    case .known(_, _, let bytes, let position):
+      if position != record.position { try deleteRow(at: position, in: batch.channel) }
+      batch.bytes -= bytes
+    case .unknown:
+      batch.rows += 1
+      batch.added.append(
+        MessageBatch.Added(
+          createdAt: record.createdAt, sender: record.sender, counts: !record.isSilent && record.isInChannel,
+          mentions: record.mentions))
+    }
+    batch.bytes += record.storedBytes
+    let sequence = batch.sequence ?? takeSequence()
+    batch.sequence = sequence
+    batch.stretch = batch.stretch.map {
+      min($0.lowerBound, record.position)...max($0.upperBound, record.position)
+    } ?? record.position...record.position
+    if record.isInChannel, batch.newest.map({ $0.position <= record.position }) ?? true {
+      batch.newest = record
+    }
+    try write(record, in: batch.channel, version: sequence)
+  }
+
+  /// How a message stands against what is stored.
+  private enum Standing {
+    case unknown
+    case same
+    case known(updatedAt: Int64, version: Int64, bytes: Int64, position: Position)
+  }
+
+  private func standing(of record: MessageRecord, in channel: ChannelKey) throws -> Standing {
+    try db.reading.first(
+      """
+      SELECT
+        m.created_at, m.updated_at, m.version, m.body, m.reactions, m.metaarray, m.thread_info, m.parent
+      FROM message AS m
+      WHERE m.channel = ?1 AND m.message_id = ?2
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, record.messageID)
+    } _: { row in
+      let position = Position(createdAt: row.int64(0), messageID: record.messageID)
+      let isSame =
+        position == record.position && row.holds(record.body, 3) && row.holds(record.reactions, 4)
+        && row.holds(record.metaarray, 5) && row.holds(record.threadInfo, 6) && row.holds(record.parent, 7)
+      if isSame { return .same }
+      let bytes = (3...7).reduce(0) { $0 + row.bytes(Int32($1)).count }
+      return .known(
+        updatedAt: row.int64(1), version: row.int64(2), bytes: Int64(bytes), position: position)
+    } ?? .unknown
+  }
+
+  private func write(_ record: MessageRecord, in channel: ChannelKey, version: Int64) throws {
+    let parentAt = try record.parentAt ?? record.parentID.flatMap { try reader.time(of: $0, in: channel) }
+    try db.run(
+      """
+      INSERT OR REPLACE INTO message (
+        channel, created_at, message_id, version, updated_at, type, flags, parent_id, parent_at, sender,
+        custom_type, body, reactions, metaarray, thread_info, parent
+      )
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, record.createdAt)
+      $0.bind(3, record.messageID)
+      $0.bind(4, version)
+      $0.bind(5, record.updatedAt)
+      $0.bind(6, record.kind.stored)
+      $0.bind(7, record.flags)
+      $0.bind(8, record.parentID)
+      $0.bind(9, parentAt)
+      $0.bind(10, record.sender)
+      $0.bind(11, record.customType)
+      $0.bind(12, copyOf: record.body)
+      $0.bind(13, copyOf: record.reactions)
+      $0.bind(14, copyOf: record.metaarray)
+      $0.bind(15, copyOf: record.threadInfo)
+      $0.bind(16, copyOf: record.parent)
+    }
+  }
+
+  /// Removes a message the upstream has no more; it leaves a tombstone and one event (B21, B27).
+  func removeMessage(_ id: Int64, _ batch: inout MessageBatch) throws {
+    try db.run(
+      """
+      INSERT OR IGNORE INTO tombstone (channel, message_id, deleted_at)
+      VALUES (?1, ?2, ?3)
+      """
+    ) {
+      $0.bind(1, batch.channel.rawValue)
+      $0.bind(2, id)
+      $0.bind(3, now)
+    }
+    guard let row = try reader.doomed(id, in: batch.channel) else { return }
+    try deleteRow(at: row.position, in: batch.channel)
+    batch.rows -= 1
+    batch.bytes -= row.bytes
+    if row.counts { try uncount(row, in: batch.channel) }
+    var change = Change(.messageDeleted, batch.source, channel: batch.channel)
+    change.stretch = row.position...row.position
+    change.reference = String(id)
+    change.detail = row.requestID.map { Array("\"request_id\":".utf8) + $0 }
+    batch.deletion = try append(change)
+  }
+
+  private func deleteRow(at position: Position, in channel: ChannelKey) throws {
+    try db.run("DELETE FROM message WHERE channel = ?1 AND created_at = ?2 AND message_id = ?3") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, position.createdAt)
+      $0.bind(3, position.messageID)
+    }
+  }
+}
+
+extension MessageQuery.Kind {
+  /// The number of the column `type`.
+  var stored: Int64 {
+    switch self {
+    case .user: 0
+    case .file: 1
+    case .admin: 2
+    }
+  }
+}
+
+extension Row {
+  /// Whether the column has exactly these bytes, or is NULL where there are none.
+  func holds(_ bytes: [UInt8]?, _ column: Int32) -> Bool {
+    guard let bytes else { return isNull(column) }
+    guard !isNull(column) else { return false }
+    return self.bytes(column).elementsEqual(bytes)
+  }
+}

@@ -1,0 +1,92 @@
+import ChatModel
+import JSON
+import SQLite
+
+/// What must be known of a message that is about to be deleted.
+struct DoomedMessage {
+  let position: Position
+  let bytes: Int64
+  let sender: String
+  /// Whether it may have been counted as unread.
+  let counts: Bool
+  /// The request it answers, as JSON text, where the upstream said so.
+  let requestID: [UInt8]?
+}
+
+extension CacheReader {
+  /// Whether the message was deleted: nothing brings it back (B21).
+  func isDeleted(_ id: Int64, in channel: ChannelKey) throws -> Bool {
+    try db.first("SELECT 1 FROM tombstone WHERE channel = ?1 AND message_id = ?2") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, id)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// When a stored message was created.
+  func time(of id: Int64, in channel: ChannelKey) throws -> Int64? {
+    try db.first("SELECT created_at FROM message WHERE channel = ?1 AND message_id = ?2") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, id)
+    } _: {
+      $0.int64(0)
+    }
+  }
+
+  func doomed(_ id: Int64, in channel: ChannelKey) throws -> DoomedMessage? {
+    try db.first(
+      """
+      SELECT created_at, sender, flags, parent_id, body, reactions, metaarray, thread_info, parent
+      FROM message
+      WHERE channel = ?1 AND message_id = ?2
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, id)
+    } _: { row in
+      DoomedMessage(
+        position: Position(createdAt: row.int64(0), messageID: id),
+        bytes: Int64((4...8).reduce(0) { $0 + row.bytes(Int32($1)).count }), sender: row.string(1),
+        counts: row.int64(2) & 1 == 0 && (row.isNull(3) || row.int64(2) & 2 != 0),
+        requestID: try CacheReader.requestID(in: Array(row.bytes(4))))
+    }
+  }
+
+  private static func requestID(in body: [UInt8]) throws -> [UInt8]? {
+    let object = [UInt8(ascii: "{")] + body + [UInt8(ascii: "}")]
+    return try object.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { message in
+        guard let request = message["request_id"]?.utf8, !request.isEmpty else { return nil }
+        var writer = JSONWriter()
+        writer.value(utf8: request)
+        return writer.finish().array
+      }
+    }
+  }
+
+  /// The stored messages of a stretch that changed no later than `sequence`.
+  func messages(in stretch: ClosedRange<Position>, of channel: ChannelKey, notAfter sequence: Int64) throws
+    -> [Int64]
+  {
+    try db.all(
+      """
+      SELECT message_id
+      FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+        AND version <= ?6
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, stretch.lowerBound.createdAt)
+      $0.bind(3, stretch.lowerBound.messageID)
+      $0.bind(4, stretch.upperBound.createdAt)
+      $0.bind(5, stretch.upperBound.messageID)
+      $0.bind(6, sequence)
+    } _: {
+      $0.int64(0)
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import ChatModel
+import SQLite
+
+// What came from upstream about one channel's messages, in one transaction each: rows, tombstones, coverage,
+// the changelog's place, the list place and counts of its members, and the events that tell of all this.
+// Storing the same again changes nothing and tells nothing.
+
+extension CacheWriter {
+  /// Stores listings in order, with the coverage they claim, and deletes what they prove gone (B24, B27).
+  package func store(_ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext) throws {
+    guard let channel = try reader.channelKey(of: url) else { return }
+    let old = try reader.coverage(of: channel)
+    var coverage = old
+    var batch = MessageBatch(channel, context.source)
+    for listing in listings {
+      let proof = listing.window.listing(listing.rows.map(\.position))
+      if listing.isWhole, let claim = proof.claim { try deleteMissing(claim, listing, &batch) }
+      for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt) }
+      coverage.claim(proof, now: now, generation: context.generation)
+    }
+    if let missing = context.hugeMissing { coverage.noteHuge(missing) }
+    try finish(batch)
+    try save(coverage, over: old, of: channel, context.source)
+    try beginChangelog(of: channel, at: listings.flatMap(\.rows).map(\.createdAt).max() ?? 0)
+  }
+
+  /// Stores a page of the channel's changelog and its place in one commit (B31).
+  package func store(
+    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource
+  ) throws {
+    guard let channel = try reader.channelKey(of: url) else { return }
+    var batch = MessageBatch(channel, source)
+    for row in changes.updated { try put(row, &batch) }
+    for id in changes.deleted { try removeMessage(id, &batch) }
+    try finish(batch)
+    if let next = changes.next { try setChangelog(of: channel, to: .token(next)) }
+  }
+
+  /// Stores one message that was asked for by name.
+  package func store(_ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource) throws {
+    guard let channel = try reader.channelKey(of: url) else { return }
+    let old = try reader.coverage(of: channel)
+    var coverage = old
+    var batch = MessageBatch(channel, source)
+    try put(message, &batch)
+    coverage.arrive(at: message.position)
+    try finish(batch)
+    try save(coverage, over: old, of: channel, source)
+  }
+
+  /// The upstream has no such message any more.
+  package func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) throws {
+    guard let channel = try reader.channelKey(of: url) else { return }
+    var batch = MessageBatch(channel, source)
+    try removeMessage(id, &batch)
+    try finish(batch)
+  }
+
+  /// Changes may have been missed: all that is covered is to be listed again, and the changelog begins anew
+  /// with the next listing (B31).
+  package func doubt(_ url: ChannelURL) throws {
+    guard let channel = try reader.channelKey(of: url) else { return }
+    let old = try reader.coverage(of: channel)
+    var coverage = old
+    coverage.markUnverified(.start ... .end)
+    try save(coverage, over: old, of: channel, .messageChangelog)
+    try db.run("UPDATE channel SET message_token = NULL WHERE id = ?1") { $0.bind(1, channel.rawValue) }
+    if coverage != old { try append(Change(.unverified, .messageChangelog, channel: channel)) }
+  }
+
+  /// What a listing lacks is gone, unless it changed here after the listing was asked for (B27).
+  private func deleteMissing(
+    _ claim: ClosedRange<Position>, _ listing: MessageListing, _ batch: inout MessageBatch
+  ) throws {
+    let came = Set(listing.rows.map(\.messageID))
+    for id in try reader.messages(in: claim, of: batch.channel, notAfter: listing.askedAt)
+    where !came.contains(id) {
+      try removeMessage(id, &batch)
+    }
+  }
+
+  /// The event of a batch, and what follows from it for the channel and its members.
+  private func finish(_ batch: MessageBatch) throws {
+    if let sequence = batch.sequence, let stretch = batch.stretch {
+      var change = Change(.messages, batch.source, channel: batch.channel)
+      change.stretch = stretch
+      try append(change, at: sequence)
+    }
+    guard let version = [batch.sequence, batch.deletion].compactMap({ $0 }).max() else { return }
+    try db.run(
+      """
+      UPDATE channel
+      SET cached_messages = cached_messages + ?2, cached_bytes = cached_bytes + ?3
+      WHERE id = ?1
+      """
+    ) {
+      $0.bind(1, batch.channel.rawValue)
+      $0.bind(2, batch.rows)
+      $0.bind(3, batch.bytes)
+    }
+    try count(batch)
+    try moveLastMessage(batch, version: version)
+  }
+
+  private func setChangelog(of channel: ChannelKey, to place: ChangesSince) throws {
+    try db.run("UPDATE channel SET message_token = ?2 WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, place.stored)
+    }
+  }
+
+  /// The changelog begins at the newest message that was listed: by the upstream's own clock.
+  private func beginChangelog(of channel: ChannelKey, at time: Int64) throws {
+    try db.run("UPDATE channel SET message_token = ?2 WHERE id = ?1 AND message_token IS NULL") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, ChangesSince.time(time).stored)
+    }
+  }
+}
+
+extension Coverage {
+  /// More than is filled by itself is missing below the newest stretch (B28).
+  mutating func noteHuge(_ missing: Int) {
+    guard let gap = gaps.last?.gap else { return }
+    estimate(gap.id, missing: missing)
+  }
+}
+
+extension ChangesSince {
+  /// As the column `message_token` keeps it: `at:` a time, or `token:` the upstream's token.
+  var stored: String {
+    switch self {
+    case .time(let time): "at:\(time)"
+    case .token(let token): "token:\(token.text)"
+    }
+  }
+
+  /// Reads the column.
+  init?(stored: String) {
+    if stored.hasPrefix("at:"), let time = Int64(stored.dropFirst(3)) {
+      self = .time(time)
+    } else if stored.hasPrefix("token:") {
+      self = .token(SyncToken(String(stored.dropFirst(6))))
+    } else {
+      return nil
+    }
+  }
+}

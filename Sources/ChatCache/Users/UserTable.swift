@@ -1,0 +1,138 @@
+import ChatModel
+import SQLite
+
+// Who connected here, and how far each one's channels are listed.
+
+extension CacheReader {
+  /// The short name of a user who ever connected here.
+  package func userKey(of user: UserID) throws -> UserKey? {
+    try db.first("SELECT id FROM user WHERE user_id = ?1") {
+      $0.bind(1, user.text)
+    } _: {
+      UserKey($0.int64(0))
+    }
+  }
+
+  /// Everybody who ever connected here and was not removed.
+  package func knownUsers() throws -> [KnownUser] {
+    try db.all("SELECT user_id, is_synced, standing FROM user ORDER BY id") { row in
+      KnownUser(id: UserID(row.string(0)), isSynced: row.bool(1), isStopped: row.string(2) != "connected")
+    }
+  }
+
+  /// The place in the user's channel changelog.
+  package func channelToken(of user: UserID) throws -> SyncToken? {
+    try db.first("SELECT channel_token FROM user WHERE user_id = ?1") {
+      $0.bind(1, user.text)
+    } _: {
+      $0.stringOrNil(0).map(SyncToken.init)
+    } ?? nil
+  }
+
+  /// The user's channels that the sweep of that number did not meet.
+  package func unmet(by sweep: Int64, of user: UserID) throws -> [ChannelURL] {
+    try db.all(
+      """
+      SELECT m.channel_url
+      FROM membership AS m
+      JOIN user AS u ON u.id = m.user
+      WHERE u.user_id = ?1 AND m.sweep < ?2
+      """
+    ) {
+      $0.bind(1, user.text)
+      $0.bind(2, sweep)
+    } _: {
+      ChannelURL($0.string(0))
+    }
+  }
+
+  /// The connected users who are members.
+  package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
+    try db.all(
+      """
+      SELECT u.user_id
+      FROM channel AS c
+      JOIN membership AS m INDEXED BY membership_by_channel ON m.channel = c.id
+      JOIN user AS u ON u.id = m.user
+      WHERE c.channel_url = ?1 AND u.standing = 'connected'
+      """
+    ) {
+      $0.bind(1, url.text)
+    } _: {
+      UserID($0.string(0))
+    }
+  }
+}
+
+extension CacheWriter {
+  /// The upstream knows the user: makes or reopens the user's partition.
+  package func acknowledge(_ user: UserID) throws {
+    let changed = try db.run(
+      """
+      INSERT INTO user (user_id, standing, seen_at)
+      VALUES (?1, 'connected', ?2)
+      ON CONFLICT (user_id) DO UPDATE
+      SET standing = 'connected', refused_at = NULL, closed_at = NULL, seen_at = excluded.seen_at
+      WHERE standing <> 'connected' OR refused_at IS NOT NULL
+      """
+    ) {
+      $0.bind(1, user.text)
+      $0.bind(2, now)
+    }
+    if changed > 0 { try tellStanding(of: user) }
+  }
+
+  /// The upstream said twice that the user is gone: nothing is answered any more, everything is kept (B5).
+  package func close(_ user: UserID) throws {
+    let changed = try db.run(
+      """
+      UPDATE user
+      SET standing = 'closed', closed_at = ?2
+      WHERE user_id = ?1 AND standing <> 'closed'
+      """
+    ) {
+      $0.bind(1, user.text)
+      $0.bind(2, now)
+    }
+    if changed > 0 { try tellStanding(of: user) }
+  }
+
+  /// The user wants no syncing until the next connect (B4).
+  package func stop(_ user: UserID) throws {
+    let changed = try db.run("UPDATE user SET standing = 'stopped' WHERE user_id = ?1 AND standing = 'connected'") {
+      $0.bind(1, user.text)
+    }
+    if changed > 0 { try tellStanding(of: user) }
+  }
+
+  /// Removes all that is the user's own; what other members see stays (B4).
+  package func remove(_ user: UserID) throws {
+    guard let key = try reader.userKey(of: user) else { return }
+    for table in ["request", "outbox"] {
+      try db.execute("DELETE FROM \(table) WHERE user = \(key.rawValue)")
+    }
+    try db.run("DELETE FROM user WHERE id = ?1") { $0.bind(1, key.rawValue) }
+    try append(Change(.connection, .channelRefresh, user: key))
+  }
+
+  /// All pages of the user's channels are stored (B11).
+  package func endListing(of user: UserID) throws {
+    let changed = try db.run("UPDATE user SET is_synced = 1 WHERE user_id = ?1 AND is_synced = 0") {
+      $0.bind(1, user.text)
+    }
+    guard changed > 0, let key = try reader.userKey(of: user) else { return }
+    try append(Change(.syncProgress, .channelRefresh, user: key))
+  }
+
+  func setChannelToken(_ token: SyncToken, of user: UserKey) throws {
+    try db.run("UPDATE user SET channel_token = ?2 WHERE id = ?1") {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, token.text)
+    }
+  }
+
+  private func tellStanding(of user: UserID) throws {
+    guard let key = try reader.userKey(of: user) else { return }
+    try append(Change(.connection, .channelRefresh, user: key))
+  }
+}
