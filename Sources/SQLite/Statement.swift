@@ -111,7 +111,8 @@ package final class Statement {
     }
     bytes.withUnsafeBytes {
       _ = sqlite3_bind_blob(
-        handle, place, $0.baseAddress ?? UnsafeRawPointer(emptyText), Int32($0.count), perch_sqlite_transient())
+        handle, place, $0.baseAddress ?? UnsafeRawPointer(emptyText), Int32($0.count),
+        perch_sqlite_transient())
     }
   }
 

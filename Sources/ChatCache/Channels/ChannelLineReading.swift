@@ -37,6 +37,18 @@ extension CacheReader {
     }
   }
 
+  /// Gaps marked as being filled: those a stop or a crash cut off.
+  package func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)] {
+    try db.all(
+      """
+      SELECT c.channel_url, s.id
+      FROM segment AS s INDEXED BY segment_by_kind
+      JOIN channel AS c ON c.id = s.channel
+      WHERE s.kind = 1 AND s.state = 1
+      """
+    ) { (ChannelURL($0.string(0)), $0.int64(1)) }
+  }
+
   private func line(of channel: ChannelKey, changes: ChangesSince?) throws -> ChannelLine {
     let coverage = try coverage(of: channel)
     var line = ChannelLine()

@@ -89,7 +89,9 @@ extension CacheWriter {
     if let metadata = record.metadata { _ = try store(metadata, of: channel) }
     if let members = record.members { _ = try store(members, count: record.memberCount, of: channel) }
     if let receipts = record.readReceipts { _ = try store(receipts: receipts, of: channel) }
-    if case .message(let message) = record.lastMessage { try setLastMessage(message, of: channel, version: 0) }
+    if case .message(let message) = record.lastMessage {
+      try setLastMessage(message, of: channel, version: 0)
+    }
     return channel
   }
 

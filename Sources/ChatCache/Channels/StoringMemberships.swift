@@ -123,7 +123,8 @@ extension CacheWriter {
   }
 
   private func setCounted(_ counted: Int64, of user: UserKey, in channel: ChannelKey) throws {
-    try db.run("UPDATE membership SET counted_at = ?3 WHERE user = ?1 AND channel = ?2 AND counted_at <> ?3") {
+    try db.run("UPDATE membership SET counted_at = ?3 WHERE user = ?1 AND channel = ?2 AND counted_at <> ?3")
+    {
       $0.bind(1, user.rawValue)
       $0.bind(2, channel.rawValue)
       $0.bind(3, counted)

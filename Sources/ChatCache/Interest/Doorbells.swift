@@ -1,5 +1,4 @@
 import ChatModel
-import JSON
 import SQLite
 
 /// What rang and must be asked upstream before it is forgotten (B34).
@@ -41,9 +40,10 @@ extension CacheReader {
   /// What rang and was not answered yet, oldest first.
   package func dueDoorbells() throws -> [Doorbell] {
     try db.all("SELECT kind, channel_url, message_id, source, users FROM due ORDER BY id") { row in
-      guard let kind = Doorbell.Kind(rawValue: row.string(0)), let source = ChangeSource(rawValue: row.int64(3))
+      guard let kind = Doorbell.Kind(rawValue: row.string(0)),
+        let source = ChangeSource(rawValue: row.int64(3))
       else { throw CacheError.unreadable("a doorbell of kind \(row.string(0))") }
-      let users = try JSONParser().parse(row.bytes(4)) { $0.items.compactMap(\.string).map(UserID.init) }
+      let users = row.string(4).split(separator: "\n").map { UserID(String($0)) }
       return Doorbell(
         kind: kind, channel: ChannelURL(row.string(1)), messageID: row.int64(2), source: source, users: users)
     }
@@ -51,18 +51,10 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Notes doorbells until they are settled; the same one twice is one.
+  /// Notes doorbells until they are settled; the same one twice is one, with the users of both.
   package func note(_ bells: [Doorbell]) throws {
     for bell in bells {
-      let known = try reader.dueDoorbells().first {
-        $0.kind == bell.kind && $0.channel == bell.channel && $0.messageID == bell.messageID
-      }
-      let users = Set((known?.users ?? []) + bell.users).map(\.text).sorted()
-      var writer = JSONWriter()
-      writer.beginArray()
-      for user in users { writer.value(user) }
-      writer.endArray()
-      let text = writer.finish().array
+      let users = Set(try noted(bell) + bell.users.map(\.text)).sorted().joined(separator: "\n")
       try db.run(
         """
         INSERT INTO due (at, channel_url, kind, message_id, source, users)
@@ -76,9 +68,22 @@ extension CacheWriter {
         $0.bind(3, bell.kind.rawValue)
         $0.bind(4, bell.messageID)
         $0.bind(5, bell.source.rawValue)
-        $0.bind(6, copyOf: text)
+        $0.bind(6, users)
       }
     }
+  }
+
+  /// The users of the doorbell where it is noted already.
+  private func noted(_ bell: Doorbell) throws -> [String] {
+    try db.reading.first(
+      "SELECT users FROM due WHERE channel_url = ?1 AND kind = ?2 AND message_id = ?3"
+    ) {
+      $0.bind(1, bell.channel.text)
+      $0.bind(2, bell.kind.rawValue)
+      $0.bind(3, bell.messageID)
+    } _: {
+      $0.string(0).split(separator: "\n").map(String.init)
+    } ?? []
   }
 
   /// What a doorbell named is in the cache.

@@ -74,9 +74,10 @@ extension CacheWriter {
     batch.bytes += record.storedBytes
     let sequence = batch.sequence ?? takeSequence()
     batch.sequence = sequence
-    batch.stretch = batch.stretch.map {
-      min($0.lowerBound, record.position)...max($0.upperBound, record.position)
-    } ?? record.position...record.position
+    batch.stretch =
+      batch.stretch.map {
+        min($0.lowerBound, record.position)...max($0.upperBound, record.position)
+      } ?? record.position...record.position
     if record.isInChannel, batch.newest.map({ $0.position <= record.position }) ?? true {
       batch.newest = record
     }

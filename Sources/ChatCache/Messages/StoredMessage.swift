@@ -66,9 +66,9 @@ extension CacheReader {
   }
 
   /// The stored messages of a stretch that changed no later than `sequence`.
-  func messages(in stretch: ClosedRange<Position>, of channel: ChannelKey, notAfter sequence: Int64) throws
-    -> [Int64]
-  {
+  func messages(
+    in stretch: ClosedRange<Position>, of channel: ChannelKey, notAfter sequence: Int64, sparesReplies: Bool
+  ) throws -> [Int64] {
     try db.all(
       """
       SELECT message_id
@@ -77,6 +77,7 @@ extension CacheReader {
         AND (created_at, message_id) >= (?2, ?3)
         AND (created_at, message_id) <= (?4, ?5)
         AND version <= ?6
+        AND NOT (?7 AND parent_id IS NOT NULL)
       """
     ) {
       $0.bind(1, channel.rawValue)
@@ -85,6 +86,7 @@ extension CacheReader {
       $0.bind(4, stretch.upperBound.createdAt)
       $0.bind(5, stretch.upperBound.messageID)
       $0.bind(6, sequence)
+      $0.bind(7, sparesReplies)
     } _: {
       $0.int64(0)
     }

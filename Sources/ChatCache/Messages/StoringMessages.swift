@@ -14,7 +14,9 @@ extension CacheWriter {
     var batch = MessageBatch(channel, context.source)
     for listing in listings {
       let proof = listing.window.listing(listing.rows.map(\.position))
-      if listing.isWhole, let claim = proof.claim { try deleteMissing(claim, listing, &batch) }
+      if listing.isWhole, let claim = proof.claim {
+        try deleteMissing(claim, listing, sparesReplies: !context.listsReplies, &batch)
+      }
       for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt) }
       coverage.claim(proof, now: now, generation: context.generation)
     }
@@ -68,12 +70,38 @@ extension CacheWriter {
     if coverage != old { try append(Change(.unverified, .messageChangelog, channel: channel)) }
   }
 
+  /// Marks the gap as being filled. False: there is no such gap, or it is filled already (B26).
+  package func beginFill(_ gap: Int64, in url: ChannelURL) throws -> Bool {
+    try changeCoverage(of: url, .messageFill) { $0.beginFill(gap) != nil }
+  }
+
+  /// Nobody fills the gap any more.
+  package func endFill(_ gap: Int64, in url: ChannelURL) throws {
+    _ = try changeCoverage(of: url, .messageFill) {
+      $0.stopFill(gap)
+      return true
+    }
+  }
+
+  private func changeCoverage(
+    of url: ChannelURL, _ source: ChangeSource, _ body: (inout Coverage) -> Bool
+  ) throws -> Bool {
+    guard let channel = try reader.channelKey(of: url) else { return false }
+    let old = try reader.coverage(of: channel)
+    var coverage = old
+    guard body(&coverage) else { return false }
+    try save(coverage, over: old, of: channel, source)
+    return true
+  }
+
   /// What a listing lacks is gone, unless it changed here after the listing was asked for (B27).
   private func deleteMissing(
-    _ claim: ClosedRange<Position>, _ listing: MessageListing, _ batch: inout MessageBatch
+    _ claim: ClosedRange<Position>, _ listing: MessageListing, sparesReplies: Bool,
+    _ batch: inout MessageBatch
   ) throws {
     let came = Set(listing.rows.map(\.messageID))
-    for id in try reader.messages(in: claim, of: batch.channel, notAfter: listing.askedAt)
+    for id in try reader.messages(
+      in: claim, of: batch.channel, notAfter: listing.askedAt, sparesReplies: sparesReplies)
     where !came.contains(id) {
       try removeMessage(id, &batch)
     }

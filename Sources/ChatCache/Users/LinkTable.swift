@@ -1,7 +1,8 @@
 import ChatModel
 import SQLite
 
-// What is remembered of the upstream as a whole: what it does not offer, and the link's generation.
+// What is remembered of the upstream as a whole: what it offers, and where the link
+// stands.
 
 extension CacheReader {
   /// Capabilities that were probed: whether the upstream offers each (B32).
@@ -12,12 +13,6 @@ extension CacheReader {
       if let capability = Capability(rawValue: row.string(0)) { known[capability] = row.bool(1) }
     }
     return known
-  }
-
-  /// The highest generation the link ever had here: the next start's is higher, so that no tail confirmed
-  /// before it counts as live (B25).
-  package func linkGeneration() throws -> Int64 {
-    try db.first("SELECT value FROM meta WHERE key = 'link_generation'") { $0.int64(0) } ?? 0
   }
 }
 
@@ -38,15 +33,8 @@ extension CacheWriter {
     }
   }
 
-  /// One event for everybody: the link stands so, in that generation (B3).
-  package func announce(link: String, generation: Int64) throws {
-    try db.run(
-      """
-      INSERT INTO meta (key, value)
-      VALUES ('link_generation', ?1)
-      ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)
-      """
-    ) { $0.bind(1, generation) }
+  /// One event for everybody: the link stands so (B3).
+  package func announce(link: String) throws {
     var change = Change(.connection, .channelRefresh)
     change.reference = link
     try append(change)

@@ -16,7 +16,10 @@ extension CacheReader {
   /// Everybody who ever connected here and was not removed.
   package func knownUsers() throws -> [KnownUser] {
     try db.all("SELECT user_id, is_synced, standing FROM user ORDER BY id") { row in
-      KnownUser(id: UserID(row.string(0)), isSynced: row.bool(1), isStopped: row.string(2) != "connected")
+      let standing = row.string(2)
+      return KnownUser(
+        id: UserID(row.string(0)), isSynced: row.bool(1), isStopped: standing == "stopped",
+        isClosed: standing == "closed")
     }
   }
 
@@ -99,7 +102,9 @@ extension CacheWriter {
 
   /// The user wants no syncing until the next connect (B4).
   package func stop(_ user: UserID) throws {
-    let changed = try db.run("UPDATE user SET standing = 'stopped' WHERE user_id = ?1 AND standing = 'connected'") {
+    let changed = try db.run(
+      "UPDATE user SET standing = 'stopped' WHERE user_id = ?1 AND standing = 'connected'"
+    ) {
       $0.bind(1, user.text)
     }
     if changed > 0 { try tellStanding(of: user) }

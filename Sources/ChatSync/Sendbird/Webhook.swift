@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 import JSON
 import Platform
@@ -10,27 +11,7 @@ import Platform
 /// names.
 package enum Webhook {
   /// One thing to ask about.
-  package struct Doorbell: Sendable, Equatable {
-    /// What to ask.
-    package enum Kind: String, Sendable {
-      /// List from the newest end.
-      case newest
-      /// Fetch that message.
-      case message
-      /// Refresh the channel.
-      case channel
-    }
-    /// What to ask.
-    package let kind: Kind
-    /// Where it rang.
-    package let channel: ChannelURL
-    /// 0 where it is about no message.
-    package let messageID: Int64
-    /// What the answer's events are called.
-    package let source: ChangeSource
-    /// The users whose membership may have changed.
-    package let users: [UserID]
-  }
+  package typealias Doorbell = ChatCache.Doorbell
 
   /// The body's doorbells: none for categories of no interest, which are answered like others.
   package static func doorbells(_ body: UnsafeRawBufferPointer) throws -> [Doorbell] {

@@ -1,3 +1,5 @@
+import ChatCache
+
 /// Why the upstream did not do what was asked; each case knows what comes next (B35, B40).
 package enum UpstreamError: Error, Equatable, CustomStringConvertible {
   /// It understood and refused: repeating changes nothing.
@@ -42,6 +44,18 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     switch self {
     case .rejection, .canceled: false
     case .rateLimited, .unauthorized, .unreachable, .unusable: true
+    }
+  }
+
+  /// The contract's word for it, as a view is told that its first answer could not be had (B16).
+  package var word: String {
+    switch self {
+    case .rejection: "upstream_rejected"
+    case .rateLimited: "upstream_busy"
+    case .unauthorized: LinkLoss.auth.rawValue
+    case .unreachable(let reason, _): LinkLoss(rawValue: reason)?.rawValue ?? LinkLoss.unreachable.rawValue
+    case .unusable: "upstream_unusable"
+    case .canceled: "canceled"
     }
   }
 

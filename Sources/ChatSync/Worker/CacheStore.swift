@@ -1,0 +1,150 @@
+import ChatCache
+import ChatModel
+
+/// The worker's port to the cache, fulfilled by the cache. Reading happens on the caller's thread; a writing
+/// call waits for the commit without holding a thread.
+package struct CacheStore: SyncStore {
+  private let cache: Cache
+
+  /// The store over an open cache.
+  package init(_ cache: Cache) { self.cache = cache }
+
+  private func write<Result: Sendable>(
+    _ body: @escaping @Sendable (CacheWriter) throws -> Result
+  ) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+      cache.write(body) { continuation.resume(with: $0) }
+    }
+  }
+
+  private func accept<Result: Sendable>(
+    _ body: @escaping @Sendable (CacheWriter) throws -> Result
+  ) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+      cache.accept(body) { continuation.resume(with: $0) }
+    }
+  }
+
+  /// The event log's last sequence.
+  package func mark() -> Int64 { cache.cursor.sequence }
+
+  /// No run of this file begins with a generation that another run used.
+  package var firstGeneration: Int64 { cache.cursor.run << 20 }
+}
+
+// Users and link.
+extension CacheStore {
+  /// Everybody who ever connected here.
+  package func knownUsers() throws -> [KnownUser] { try cache.read { try $0.knownUsers() } }
+  /// What the upstream was found to offer.
+  package func capabilities() throws -> [Capability: Bool] { try cache.read { try $0.capabilities() } }
+  /// Remembers whether the upstream offers this.
+  package func learn(_ capability: Capability, isOffered: Bool) async throws {
+    try await write { try $0.learn(capability, isOffered: isOffered) }
+  }
+  /// The client wants no work for the user.
+  package func stop(_ user: UserID) async throws { try await accept { try $0.stop(user) } }
+  /// The upstream knows the user.
+  package func acknowledge(_ user: UserID) async throws { try await accept { try $0.acknowledge(user) } }
+  /// The upstream said twice that the user is gone.
+  package func close(_ user: UserID) async throws { try await write { try $0.close(user) } }
+  /// One event for everybody.
+  package func announce(_ state: Link.State, generation: Int64) async throws {
+    let word =
+      switch state {
+      case .unknown: "unknown"
+      case .online: "online"
+      case .offline(let loss): loss.rawValue
+      }
+    try await write { try $0.announce(link: word) }
+  }
+}
+
+// Channels.
+extension CacheStore {
+  /// Stores in one commit.
+  package func store(
+    _ channels: [ChannelRecord], of user: UserID, _ origin: ChannelOrigin
+  ) async throws -> [ChannelActivity] {
+    try await write { try $0.store(channels, of: user, origin) }
+  }
+  /// What the sweep did not meet.
+  package func unmet(by sweep: Int64, of user: UserID) throws -> [ChannelURL] {
+    try cache.read { try $0.unmet(by: sweep, of: user) }
+  }
+  /// All pages of the channels are stored.
+  package func endListing(of user: UserID) async throws { try await write { try $0.endListing(of: user) } }
+  /// The place in the user's channel changelog.
+  package func channelToken(of user: UserID) throws -> SyncToken? {
+    try cache.read { try $0.channelToken(of: user) }
+  }
+  /// The user is no member any more.
+  package func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {
+    try await write { try $0.removeMembership(of: user, in: url, source) }
+  }
+  /// The connected users who are members.
+  package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
+    try cache.read { try $0.connectedMembers(of: url) }
+  }
+  /// What decides about prefetch.
+  package func overview() throws -> [ChannelOverview] { try cache.read { try $0.overview() } }
+}
+
+// Messages.
+extension CacheStore {
+  /// What is known of the channel's line.
+  package func line(of url: ChannelURL) throws -> ChannelLine? { try cache.read { try $0.line(of: url) } }
+  /// Stores in one commit.
+  package func store(
+    _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
+  ) async throws {
+    try await write { try $0.store(listings, in: url, context) }
+  }
+  /// Stores in one commit.
+  package func store(
+    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource
+  ) async throws {
+    try await write { try $0.store(changes, in: url, source) }
+  }
+  /// Stores in one commit.
+  package func store(_ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource) async throws {
+    try await write { try $0.store(message, in: url, source) }
+  }
+  /// The upstream has no such message any more.
+  package func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws {
+    try await write { try $0.delete(message: id, in: url, source) }
+  }
+  /// Changes may have been missed.
+  package func doubt(_ url: ChannelURL) async throws { try await write { try $0.doubt(url) } }
+  /// The first page of these views was fetched, or could not be.
+  package func answered(views: [String], in url: ChannelURL, failure: UpstreamError?) async throws {
+    let told = failure.map { (reason: $0.word, willRetry: $0.isTransient) }
+    try await write { try $0.answered(views: views, in: url, failure: told) }
+  }
+}
+
+// Gaps and doorbells.
+extension CacheStore {
+  /// Marks the gap as being filled.
+  package func beginFill(_ gap: Int64, in url: ChannelURL) async throws -> Bool {
+    try await write { try $0.beginFill(gap, in: url) }
+  }
+  /// Nobody fills the gap any more.
+  package func endFill(_ gap: Int64, in url: ChannelURL) async throws {
+    try await write { try $0.endFill(gap, in: url) }
+  }
+  /// Gaps marked as being filled.
+  package func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)] {
+    try cache.read { try $0.fillsBegun() }
+  }
+  /// Notes what rang.
+  package func note(_ doorbells: [Webhook.Doorbell]) async throws {
+    try await accept { try $0.note(doorbells) }
+  }
+  /// What rang and was not answered yet.
+  package func dueDoorbells() throws -> [Webhook.Doorbell] { try cache.read { try $0.dueDoorbells() } }
+  /// What a doorbell named is in the cache.
+  package func settled(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64) async throws {
+    try await write { try $0.settled(kind, in: url, message: message) }
+  }
+}
