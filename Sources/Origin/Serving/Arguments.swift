@@ -39,11 +39,11 @@ struct Arguments {
     return text
   }
 
-  /// One of `choices`, or `fallback`.
+  /// One of `choices`, given in any case of its letters, or `fallback`.
   func choice(_ name: String, _ choices: [String], default fallback: String) throws -> String {
-    guard let text = try text(name), !text.isEmpty else { return fallback }
-    guard choices.contains(text) else { throw Refusal.invalid(name) }
-    return text
+    guard let text = try text(name)?.lowercased(), !text.isEmpty else { return fallback }
+    guard let choice = choices.first(where: { $0.lowercased() == text }) else { throw Refusal.invalid(name) }
+    return choice
   }
 
   func number(_ name: String) throws -> Int64? {
