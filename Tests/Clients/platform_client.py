@@ -199,11 +199,11 @@ def messages(api):
     drive(api, "list_messages", message_ts=0, message_id=one["message_id"], prev_limit=0, next_limit=1, reverse=True,
           **place, check=lambda a: [m.type for m in a.messages] == ["ADMM", "MESG"])
     drive(api, "list_messages", message_ts=0, message_id=0, message_type="FILE", include_reactions=True, include_thread_info=True,
-          with_sorted_meta_array=True, include_parent_message_info=True, include_reply_type="all", **place,
+          with_sorted_meta_array=True, include_parent_message_info=True, include_reply_type="ALL", **place,
           check=lambda a: len(a.messages) == 1)
     drive(api, "list_messages", message_ts=1_900_000_000_000, message_id=0, prev_limit=100, next_limit=0, include_reactions=True,
           include_thread_info=True, with_sorted_meta_array=True, include_parent_message_info=True,
-          include_reply_type="all", channel_type="group_channels", channel_url="general",
+          include_reply_type="ALL", channel_type="group_channels", channel_url="general",
           check=lambda a: len(a.messages) == 100 and any(m.get("parent_message_id") for m in a.messages))
     drive(api, "get_total_number_of_messages_in_a_channel", **place, check=lambda a: a.total == 3)
     drive(api, "update_a_message", {"message_type": "MESG", "message": "a pot?"}, **one,
