@@ -54,7 +54,7 @@ let package = Package(
     .testTarget(name: "ChatCollectionsTests", dependencies: ["ChatCollections", "ChatCache", "TestSupport"]),
     .testTarget(name: "ChatSyncTests", dependencies: ["ChatSync", "ChatCache", "TestSupport"]),
     .testTarget(name: "ChatAPITests", dependencies: ["ChatAPI", "ChatCache", "TestSupport"]),
-    .testTarget(name: "OriginTests", dependencies: ["Origin"]),
+    .testTarget(name: "OriginTests", dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite"]),
     .testTarget(name: "PerchTests", dependencies: ["perch"]),
     .testTarget(name: "ArchitectureTests"),
   ],

@@ -65,6 +65,12 @@ package final class OriginServer: Sendable {
   /// The port it listens on; known once started.
   package var port: UInt16 { server.port }
 
+  /// Whether the network to it is gone: every request finds its connection cut, no webhook leaves.
+  package var isCutOff: Bool {
+    get { desk.isCutOff }
+    set { desk.isCutOff = newValue }
+  }
+
   /// Ends everything that it started.
   package func stop() {
     chatter.update { $0 = true }

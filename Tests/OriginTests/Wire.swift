@@ -9,13 +9,22 @@ final class Wire {
     let status: Int
     let head: String
     let body: String
+
+    /// The value of a header, by its name in any case of its letters.
+    func header(_ name: String) -> String? {
+      head.split(separator: "\r\n").first { $0.lowercased().hasPrefix(name.lowercased() + ":") }.map {
+        String($0.dropFirst(name.utf8.count + 1).drop { $0 == " " })
+      }
+    }
   }
 
   let origin: OriginServer
 
   /// Fresh: alice and bob in `general`, carol and dave outside.
-  init(data: String = ":memory:", seed: Seed = .none, isFresh: Bool = true) throws {
+  init(data: String = ":memory:", seed: Seed = .none, isFresh: Bool = true, webhookURL: String? = nil) throws
+  {
     var configuration = OriginServer.Configuration()
+    configuration.webhookURL = webhookURL
     configuration.dataPath = data
     configuration.seed = seed
     origin = try OriginServer(configuration)
@@ -44,8 +53,35 @@ final class Wire {
     return try #require(sent["message_id"]?.integer)
   }
 
+  func reply(to parent: Int64, _ text: String, by user: String = "bob") throws -> Int64 {
+    let sent = try call(
+      "POST", "/v3/group_channels/general/messages",
+      #"{"message_type":"MESG","user_id":"\#(user)","message":"\#(text)","parent_message_id":\#(parent)}"#)
+    return try #require(sent["message_id"]?.integer)
+  }
+
+  /// The code with which a request is refused; nil when it is not.
+  func code(_ method: String, _ path: String, _ body: String = "") throws -> Int64? {
+    try call(method, path, body)["code"]?.integer
+  }
+
+  /// A multipart form of (name, file name, media type, content).
+  func upload(_ path: String, _ parts: [(String, String?, String?, String)]) -> Answer? {
+    var body = ""
+    for (name, fileName, type, content) in parts {
+      body += "--cut\r\nContent-Disposition: form-data; name=\"\(name)\""
+      if let fileName { body += "; filename=\"\(fileName)\"" }
+      if let type { body += "\r\nContent-Type: \(type)" }
+      body += "\r\n\r\n\(content)\r\n"
+    }
+    return exchange("POST", path, body + "--cut--\r\n", type: "multipart/form-data; boundary=cut")
+  }
+
   /// One request; nil when there is no whole answer within `seconds`.
-  func exchange(_ method: String, _ path: String, _ body: String = "", seconds: Int = 10) -> Answer? {
+  func exchange(
+    _ method: String, _ path: String, _ body: String = "", seconds: Int = 10,
+    type: String = "application/json"
+  ) -> Answer? {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(socket) }
     var address = sockaddr_in()
@@ -61,7 +97,7 @@ final class Wire {
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     let request =
       "\(method) \(path) HTTP/1.1\r\nHost: test\r\nApi-Token: origin\r\nConnection: close\r\n"
-      + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+      + "Content-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     guard isConnected, Glibc.send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else {
       return nil
     }

@@ -57,7 +57,7 @@ struct ModelWindow {
     case time(Int64)
     case message(ModelMessage)
   }
-  enum Replies: String, CaseIterable { case all, none, only_reply_to_channel }
+  enum Replies: String, CaseIterable { case all, none, toChannel = "only_reply_to_channel" }
 
   let anchor: Anchor
   let older: Int
@@ -76,7 +76,7 @@ struct ModelWindow {
         switch replies {
         case .all: true
         case .none: message.parent == nil
-        case .only_reply_to_channel: message.isShown
+        case .toChannel: message.isShown
         }
       return isWanted && message.createdAt > floor && (sender == nil || message.user == sender)
     }
