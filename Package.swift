@@ -53,7 +53,8 @@ let package = Package(
     .testTarget(name: "ChatCacheTests", dependencies: ["ChatCache", "SQLite", "CSQLite", "FaultyDisk"]),
     .testTarget(name: "ChatCollectionsTests", dependencies: ["ChatCollections", "ChatCache", "TestSupport"]),
     .testTarget(name: "ChatSyncTests", dependencies: ["ChatSync", "ChatCache", "TestSupport"]),
-    .testTarget(name: "ChatAPITests", dependencies: ["ChatAPI", "ChatCache", "TestSupport"]),
+    .testTarget(
+      name: "ChatAPITests", dependencies: ["ChatAPI", "ChatCache", "MicroHTTP", "Platform", "TestSupport"]),
     .testTarget(name: "OriginTests", dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite"]),
     .testTarget(name: "PerchTests", dependencies: ["perch"]),
     .testTarget(name: "ArchitectureTests"),

@@ -1,3 +1,4 @@
+import ChatCache
 import MicroHTTP
 
 /// What the routes are made of.
@@ -6,11 +7,19 @@ package struct RouteParts: Sendable {
   package let status: ServiceStatus
   /// What it counts.
   package let metrics: Metrics
+  /// Who keeps the cache in step.
+  package let interest: any Interest
+  /// What webhooks are signed with; nil: none is accepted.
+  package let webhookSignature: WebhookSignature?
 
   /// All parts together.
-  package init(status: ServiceStatus, metrics: Metrics) {
+  package init(
+    status: ServiceStatus, metrics: Metrics, interest: any Interest, webhookSignature: WebhookSignature?
+  ) {
     self.status = status
     self.metrics = metrics
+    self.interest = interest
+    self.webhookSignature = webhookSignature
   }
 }
 
@@ -18,6 +27,8 @@ package struct RouteParts: Sendable {
 package enum Routes {
   /// Every route there is.
   package static func all(_ parts: RouteParts) -> [Route] {
-    HealthRoutes.routes(parts.status) + MetricsRoute.routes(parts.metrics) + ContractRoutes.routes()
+    HealthRoutes.routes(parts.status, parts.interest) + MetricsRoute.routes(parts.metrics)
+      + ContractRoutes.routes()
+      + SendbirdWebhookRoute.routes(parts.interest, parts.webhookSignature)
   }
 }

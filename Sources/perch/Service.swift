@@ -28,14 +28,16 @@ struct Service {
     Signals.block()
     try DataDirectory.prepare(values.text("data"))
     let cache = try openCache()
+    let sync = try SyncParts(values, over: cache)
     let server: Server
     do throws(ServerError) {
       server = try Server(configuration())
-      try server.start(routes(server))
+      try server.start(routes(server, sync))
     } catch {
       throw CommandFailure(description: error.detail)
     }
-    status.becomeReady(reasons: ["no_upstream"])
+    try sync.start()
+    status.becomeReady()
     let scheme = values.text("tls-key").isEmpty ? "http" : "https"
     let bound = ListenAddress(host: values.address("listen").host, port: server.port)
     CommandLineCall.write("listening on \(scheme)://\(bound.description)\n", to: STDOUT_FILENO)
@@ -44,6 +46,7 @@ struct Service {
     Log.line(.info, "stopping", ["signal": .number(Int64(signal))])
     status.beginStopping()
     server.shutDown(withinSeconds: Double(values.number("stop-within")) / 1000)
+    sync.stop()
     cache.close()
     Log.line(.info, "stopped")
     return 0
@@ -52,7 +55,8 @@ struct Service {
   /// The data directory's cache, which from here on is this process's alone (B65).
   private func openCache() throws -> Cache {
     do {
-      return try Cache(Cache.Configuration(directory: values.text("data")))
+      return try Cache(
+        Cache.Configuration(directory: values.text("data"), upstream: SyncParts.binding(values)))
     } catch let error as CacheError {
       throw CommandFailure(description: error.description)
     }
@@ -72,11 +76,14 @@ struct Service {
     return configuration
   }
 
-  private func routes(_ server: Server) -> [Route] {
+  private func routes(_ server: Server, _ sync: SyncParts) -> [Route] {
     let metrics: [Metrics.Source] = [
       { [unowned server] text in ServerMetrics.write(server, to: &text) },
       { text in ProcessMetrics.write(to: &text) },
     ]
-    return Routes.all(RouteParts(status: status, metrics: Metrics(metrics)))
+    return Routes.all(
+      RouteParts(
+        status: status, metrics: Metrics(metrics), interest: sync.interest,
+        webhookSignature: SyncParts.signature(values)))
   }
 }

@@ -1,10 +1,11 @@
+import ChatCache
 import JSON
 import MicroHTTP
 import Platform
 
 /// `/healthz`: the process answers. `/readyz`: whether to send it requests, and what is amiss.
 enum HealthRoutes {
-  static func routes(_ status: ServiceStatus) -> [Route] {
+  static func routes(_ status: ServiceStatus, _ interest: any Interest) -> [Route] {
     [
       Route(.get, "/healthz", operation: "getHealth") { _ in
         var json = JSONWriter(capacity: 32)
@@ -13,19 +14,29 @@ enum HealthRoutes {
         json.endObject()
         return .respond(uncached(json.finish(), status: 200))
       },
-      Route(.get, "/readyz", operation: "getReadiness") { _ in .respond(readiness(status.report)) },
+      Route(.get, "/readyz", operation: "getReadiness") { _ in
+        .respond(readiness(status.report, interest.link.state))
+      },
     ]
   }
 
   /// Offline or without an upstream it is still ready: it answers from what it holds.
-  private static func readiness(_ report: ServiceStatus.Report) -> Response {
+  private static func readiness(_ report: ServiceStatus.Report, _ link: LinkState) -> Response {
     var json = JSONWriter(capacity: 128)
     json.beginObject()
     json.field("status", report.phase.rawValue)
-    json.field("upstream", report.reasons.contains("no_upstream") ? "none" : "configured")
+    json.field("mode", report.mode)
+    var reasons = report.reasons
+    switch link {
+    case .unknown: json.field("upstream", "unknown")
+    case .online: json.field("upstream", "online")
+    case .offline(let loss):
+      json.field("upstream", loss == .none ? "none" : "offline")
+      reasons.append(loss.rawValue)
+    }
     json.name("reasons")
     json.beginArray()
-    for reason in report.reasons { json.value(reason) }
+    for reason in reasons { json.value(reason) }
     json.endArray()
     json.endObject()
     return uncached(json.finish(), status: report.phase == .ready ? 200 : 503)

@@ -11,7 +11,9 @@ package final class ServiceStatus: Sendable {
   package struct Report: Sendable, Equatable {
     /// Where its life stands.
     package var phase = Phase.starting
-    /// What is not as it should be although the service answers, as stable words such as `no_upstream`.
+    /// Where the cache is kept, as `--cache` names it.
+    package var mode = "sqlite"
+    /// What is not as it should be although the service answers, as stable words; the link's are not here.
     package var reasons: [String] = []
   }
 
@@ -20,9 +22,9 @@ package final class ServiceStatus: Sendable {
   /// A service that starts.
   package init() {}
 
-  /// The service answers from now on; `reasons` say what is missing all the same.
-  package func becomeReady(reasons: [String]) {
-    state.withLock { $0 = Report(phase: .ready, reasons: reasons) }
+  /// The service answers from now on, from a cache of that mode; `reasons` say what is missing all the same.
+  package func becomeReady(mode: String = "sqlite", reasons: [String] = []) {
+    state.withLock { $0 = Report(phase: .ready, mode: mode, reasons: reasons) }
   }
 
   /// The service ends; from now on it is not ready, whatever else is told.

@@ -6,6 +6,10 @@ extension Command {
       Setting(
         "data", .path, default: "data", "the directory of the cache and the secrets; made when missing"),
       Setting("listen", .address, default: "127.0.0.1:8080", "where to listen; port 0 picks a free one"),
+    ] + SyncParts.settings + [
+      Setting(
+        "webhook-secret", .secret, default: "", "signs the upstream's webhooks; the upstream's key when empty"
+      ),
       Setting("workers", .number(1...64), default: "2", "threads that read requests and answer"),
       Setting("max-connections", .number(16...1_000_000), default: "24000", "connections at once"),
       Setting("cors-origins", .list, default: "", "origins whose scripts may read answers; * for all"),

@@ -1,0 +1,57 @@
+import ChatCache
+import MicroHTTP
+import Platform
+
+/// `POST /v1/webhooks/sendbird`: the upstream's doorbell (B34, B61).
+///
+/// Whoever rings must have signed the very bytes of the body. What rang is noted durably, then the answer is
+/// 200: the upstream counts slow answers as failures and repeats them, so nothing is asked before it is
+/// given. A ring that could not be noted is a 503, so that the upstream rings again.
+enum SendbirdWebhookRoute {
+  /// Bytes of a body; the upstream's are some KB, more with many members.
+  static let bodyBytes = 1 << 20
+  /// How long noting may take (ms); the upstream gives up after 5 s.
+  static let noteMilliseconds = 4_000
+
+  static func routes(_ interest: any Interest, _ signature: WebhookSignature?) -> [Route] {
+    [
+      Route(
+        .post, "/v1/webhooks/sendbird", operation: "receiveSendbirdWebhook",
+        body: .collected(limit: bodyBytes, types: ["application/json"], required: true)
+      ) { request in
+        guard let signature, let given = request.header("x-sendbird-signature"),
+          signature.isGood(given, of: request.body)
+        else {
+          throw Problem(
+            401, "bad_signature",
+            detail:
+              "Sign the raw body with HMAC-SHA256 and the secret of --webhook-secret, in lower-case hex.",
+            headers: [("WWW-Authenticate", "Signature header=\"x-sendbird-signature\"")])
+        }
+        let noted = Guarded<Result<Int, WishError>?>(nil)
+        let waiter = request.makeWaiter()
+        interest.rang(Array(request.body)) { outcome in
+          noted.withLock { $0 = outcome }
+          waiter.wake()
+        }
+        return .park(
+          Parking(waiter, milliseconds: noteMilliseconds) { _ in
+            try .respond(answer(noted.withLock { $0 }))
+          })
+      }
+    ]
+  }
+
+  private static func answer(_ noted: Result<Int, WishError>?) throws -> Response {
+    switch noted {
+    case .success: return .empty(200)
+    case .failure(.unreadable):
+      throw Problem(
+        400, "unreadable_body", detail: "The body is signed but is no JSON object; nothing was noted.")
+    case .failure, nil:
+      throw Problem(
+        503, "storage_unavailable", detail: "The webhook could not be noted: send it again.",
+        headers: [("Retry-After", "1")])
+    }
+  }
+}

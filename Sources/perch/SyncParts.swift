@@ -1,0 +1,108 @@
+import ChatAPI
+import ChatCache
+import ChatModel
+import ChatSync
+import Platform
+
+/// The sync worker with what it works with, composed from the settings.
+///
+/// It stops after the server, so that nobody wishes for anything any more, and before the cache is closed, so
+/// that what was answered upstream is stored.
+struct SyncParts {
+  /// The worker.
+  let worker: SyncWorker
+  /// The worker as those who serve clients see it.
+  let interest: SyncInterest
+  /// What sends requests; nil without an upstream.
+  let client: HTTPClient?
+
+  init(_ values: SettingValues, over cache: Cache) throws {
+    let base = values.text("upstream")
+    var upstream: any Upstream = NoUpstream()
+    client = base.isEmpty ? nil : HTTPClient(HTTPClient.Configuration())
+    if let client {
+      guard base.hasPrefix("http://") || base.hasPrefix("https://") else {
+        throw SettingError(description: "--upstream: \(base) does not begin with http:// or https://")
+      }
+      upstream = SendbirdUpstream(
+        SendbirdUpstream.Configuration(base: base, token: values.text("upstream-token")), client: client)
+    }
+    worker = SyncWorker(
+      upstream: upstream, store: CacheStore(cache), pace: SyncParts.pace(values),
+      seed: .random(in: 0 ... .max))
+    interest = SyncInterest(worker)
+  }
+
+  /// The settings that every command that syncs takes.
+  static let settings: [Setting] = [
+    Setting(
+      "upstream", .text, default: "", "the chat server, such as https://api-APP.sendbird.com; none when empty"
+    ),
+    Setting("upstream-token", .secret, default: "", "the key that opens the chat server"),
+    Setting("poll-interval", .duration, default: "2s", "between two looks at a channel somebody has open"),
+    Setting(
+      "idle-poll-interval", .duration, default: "0",
+      "between two looks for a user with nothing open; 0: 30s, or 4 poll intervals where those are below 2s"),
+    Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
+    Setting(
+      "prefetch-messages", .number(0...100_000), default: "200", "newest messages to have of each channel"),
+    Setting("prefetch-rate", .number(0...10_000), default: "5", "requests per second for those; 0: no limit"),
+  ]
+
+  private static func pace(_ values: SettingValues) -> Pace {
+    var pace = Pace()
+    let poll = Int64(max(values.number("poll-interval"), 100))
+    let idle = Int64(values.number("idle-poll-interval"))
+    pace.openPoll = poll
+    pace.userPoll = idle > 0 ? max(idle, 100) : poll < 2_000 ? 4 * poll : 30_000
+    pace.openPollWithWebhooks = max(poll, pace.userPoll)
+    pace.maximumBackoff = Int64(max(values.number("backoff-max"), 100))
+    pace.prefetchMessages = values.number("prefetch-messages")
+    pace.prefetchRate = Double(values.number("prefetch-rate"))
+    return pace
+  }
+
+  /// The url that a data directory is bound to; nil without an upstream (B65).
+  static func binding(_ values: SettingValues) -> String? {
+    let base = values.text("upstream")
+    return base.isEmpty ? nil : SendbirdUpstream.Configuration(base: base, token: "").base
+  }
+
+  /// What webhooks are signed with: its own secret, or the upstream's key.
+  static func signature(_ values: SettingValues) -> WebhookSignature? {
+    let own = values.text("webhook-secret")
+    return WebhookSignature(secret: own.isEmpty ? values.text("upstream-token") : own)
+  }
+
+  /// Takes up what the cache knows and begins.
+  func start() throws {
+    let worker = worker
+    try Waiting.on { try await worker.start() }
+  }
+
+  /// Ends every errand, then the connections.
+  func stop() {
+    let worker = worker
+    do { try Waiting.on { await worker.stop() } } catch {
+      Log.line(.error, "sync_stop_failed", ["reason": .text("\(error)")])
+    }
+    client?.close()
+  }
+}
+
+/// Lets a thread that is not asynchronous wait for what is: only where a command begins and ends.
+enum Waiting {
+  static func on<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) throws -> Result {
+    let outcome = Watched<Swift.Result<Result, any Error>?>(nil)
+    Task {
+      do {
+        let value = try await body()
+        outcome.update { $0 = .success(value) }
+      } catch {
+        outcome.update { $0 = .failure(error) }
+      }
+    }
+    guard let result = outcome.wait({ $0 }) else { throw CancellationError() }
+    return try result.get()
+  }
+}

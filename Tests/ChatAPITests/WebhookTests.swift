@@ -1,0 +1,94 @@
+import ChatCache
+import Glibc
+import MicroHTTP
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatAPI
+
+/// The webhook's route on a real server.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct WebhookTests {
+  private let interest = ScriptedInterest()
+  private let server: Server
+  private static let body = #"{"category":"group_channel:message_send"}"#
+
+  init() throws {
+    server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
+    try server.start(SendbirdWebhookRoute.routes(interest, WebhookSignature(secret: "key")))
+  }
+
+  /// Status and body of a POST over a connection of its own.
+  private func post(_ body: String, signature: String?) -> (status: Int, text: String) {
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(socket) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = server.port.bigEndian
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isConnected = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, size) == 0 }
+    }
+    guard isConnected else { return (0, "") }
+    let signed = signature.map { "x-sendbird-signature: \($0)\r\n" } ?? ""
+    let request =
+      "POST /v1/webhooks/sendbird HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+      + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\(signed)\r\n\(body)"
+    _ = send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL))
+    var answer: [UInt8] = []
+    var room = [UInt8](repeating: 0, count: 4096)
+    while case let count = recv(socket, &room, room.count, 0), count > 0 { answer += room[..<count] }
+    let text = String(decoding: answer, as: UTF8.self)
+    return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0, text)
+  }
+
+  private func signature(_ body: String, key: String = "key") -> String {
+    guard let signature = WebhookSignature(secret: key) else { return "" }
+    return String(decoding: Array(body.utf8).withUnsafeBytes { signature.sign($0) }, as: UTF8.self)
+  }
+
+  @Test("B61: the signature is the HMAC-SHA256 that others make of the same bytes")
+  func knownVector() {
+    let text = "The quick brown fox jumps over the lazy dog"
+    #expect(signature(text) == "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8")
+  }
+
+  @Test("B34: a signed webhook is answered with 200 once it is noted, and not before")
+  func accepted() {
+    interest.tell { $0.isHolding = true }
+    let answered = Watched(0)
+    let thread = Thread("webhook") {
+      let status = post(WebhookTests.body, signature: signature(WebhookTests.body)).status
+      answered.update { $0 = status }
+    }
+    #expect(interest.wait { $0 == .rang(Array(WebhookTests.body.utf8)) })
+    #expect(answered.read { $0 } == 0, "it waits for the note")
+    interest.release()
+    thread.join()
+    #expect(answered.read { $0 } == 200)
+    server.shutDown(withinSeconds: 1)
+  }
+
+  @Test("B61: no signature, another key's, another body's and one cut short are a 401, and nothing is noted")
+  func refused() {
+    let body = WebhookTests.body
+    let bad = [
+      nil, signature(body, key: "other"), signature(body + " "), String(signature(body).dropLast()), "",
+    ]
+    for given in bad { #expect(post(body, signature: given).status == 401) }
+    #expect(interest.calls.isEmpty)
+    server.shutDown(withinSeconds: 1)
+  }
+
+  @Test("B34: what could not be noted is a 503, so that it comes again; what is no webhook is a 400")
+  func failures() {
+    interest.tell { $0.onRang = { _ in .failure(.storage(reason: "disk full")) } }
+    let full = post(WebhookTests.body, signature: signature(WebhookTests.body))
+    #expect(full.status == 503 && full.text.contains("Retry-After: 1"))
+    interest.tell { $0.onRang = { _ in .failure(.unreadable) } }
+    #expect(post("[]", signature: signature("[]")).status == 400)
+    server.shutDown(withinSeconds: 1)
+  }
+}
