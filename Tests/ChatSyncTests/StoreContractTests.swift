@@ -87,6 +87,8 @@ private struct StoreWorld {
   var random: Seeded
   var messages: [MessageRecord] = []
   var gone: [Int64] = []
+  /// A page that was under way for long: what it says is old, and it proves nothing gone.
+  var late: MessageListing?
   var nextID: Int64 = 1
   var clock: Int64 = 1000
 
@@ -104,7 +106,7 @@ private struct StoreWorld {
       case .listings(let listings, let generation):
         let asked = listings.map { listing in
           var listing = listing
-          listing.askedAt = store.mark()
+          listing.askedAt = listing.isWhole ? store.mark() : 0
           return listing
         }
         try await store.store(asked, in: url, ListingContext(source: .apiResult, generation: generation))
@@ -124,7 +126,13 @@ private struct StoreWorld {
     if messages.count > 20, Int.random(in: 0..<4, using: &random) == 0 {
       gone.append(messages.remove(at: Int.random(in: 0..<messages.count, using: &random)).messageID)
     }
-    switch Int.random(in: 0..<10, using: &random) {
+    switch Int.random(in: 0..<12, using: &random) {
+    case 10...11:
+      defer {
+        late = listing()
+        late?.isWhole = false
+      }
+      return late.map { .listings([$0], generation: 1) } ?? .doubt
     case 0..<5: return .listings([listing()], generation: Int64.random(in: 1...3, using: &random))
     case 5..<7:
       guard let index = messages.indices.randomElement(using: &random) else { return .doubt }
