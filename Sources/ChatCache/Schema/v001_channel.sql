@@ -29,8 +29,9 @@ CREATE TABLE channel (
   accessed_at INTEGER NOT NULL DEFAULT 0,
   cached_messages INTEGER NOT NULL DEFAULT 0,
   cached_bytes INTEGER NOT NULL DEFAULT 0,
-  -- The sequence of the last event in this channel.
-  version INTEGER NOT NULL DEFAULT 0
+  -- The sequence of the last event in this channel, and its moment.
+  version INTEGER NOT NULL DEFAULT 0,
+  updated_at INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE channel_metadata (

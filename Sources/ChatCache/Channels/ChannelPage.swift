@@ -1,0 +1,87 @@
+import ChatModel
+import JSON
+import Platform
+import SQLite
+
+/// A page of a user's channels in an order.
+package struct ChannelPage: ~Copyable {
+  /// The channels as JSON objects with commas between them.
+  package let items: ByteBuffer
+  /// How many there are.
+  package let count: Int
+  /// Where the next page goes on, if there is one.
+  package let next: ChannelListKey?
+  /// The place of the last channel shown.
+  package let last: ChannelListKey?
+  /// Whether the stored data can answer the query truthfully (B8, B11).
+  package let isComplete: Bool
+  /// The highest place in the event log that concerns what is shown.
+  package let version: Int64
+}
+
+extension CacheReader {
+  /// The channels of `query` after a place, or from the beginning (B6, B7).
+  package func page(
+    _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil
+  ) throws -> ChannelPage {
+    let columns = CacheReader.channelColumns + (query.order == .metadataValue ? ", v.value_key" : "")
+    let sql = ChannelListSQL(
+      query, user: user.key, named: user.id, after: after, limit: query.limit + 1, columns: columns)
+    var parts: ChannelParts = []
+    if query.includesMembers { parts.insert(.members) }
+    if query.includesMetadata { parts.insert(.metadata) }
+    var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
+    var writer = JSONWriter(capacity: 16_384)
+    var count = 0
+    var version = user.version
+    var last: ChannelListKey?
+    var hasMore = false
+    while let row = try rows.next() {
+      if count == query.limit {
+        hasMore = true
+        break
+      }
+      try write(row, parts, into: &writer)
+      version = max(version, row.int64(1), row.int64(2))
+      count += 1
+      last = CacheReader.key(row, query.order)
+    }
+    return ChannelPage(
+      items: writer.finish(), count: count, next: hasMore ? last : nil, last: last,
+      isComplete: try user.isSynced && !isUndecided(query, user), version: version)
+  }
+
+  private static func key(_ row: Row, _ order: ChannelQuery.Order) -> ChannelListKey {
+    let url = row.string(19)
+    switch order {
+    case .latestLastMessage: return ChannelListKey(time: row.int64(20), text: "", channelURL: url)
+    case .chronological: return ChannelListKey(time: row.int64(21), text: "", channelURL: url)
+    case .name: return ChannelListKey(time: 0, text: row.string(22), channelURL: url)
+    case .metadataValue: return ChannelListKey(time: 0, text: row.string(23), channelURL: url)
+    }
+  }
+
+  /// Whether some channel's place in the list cannot be known from what is stored (B8).
+  private func isUndecided(_ query: ChannelQuery, _ user: CachedUser) throws -> Bool {
+    guard let sql = ChannelListSQL.undecided(query, user: user.key, named: user.id) else { return false }
+    var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
+    return try rows.next() != nil
+  }
+
+  /// The last event that changed anything a user's channel list can show: what tags of lists are made of.
+  package func listVersion(of user: CachedUser) throws -> Int64 {
+    let changed = try db.first(
+      """
+      SELECT max(max(m.version, c.version))
+      FROM membership AS m
+      JOIN channel AS c ON c.id = m.channel
+      WHERE m.user = ?1
+      """
+    ) {
+      $0.bind(1, user.key.rawValue)
+    } _: {
+      $0.int64(0)
+    }
+    return max(changed ?? 0, user.version)
+  }
+}

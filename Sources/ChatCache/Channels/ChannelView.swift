@@ -1,0 +1,83 @@
+import ChatModel
+import SQLite
+
+/// Somebody who connected here.
+package struct CachedUser: Sendable, Equatable {
+  /// Where a user stands with the cache (B2, B4, B5).
+  package enum Standing: String, Sendable { case connected, stopped, closed }
+
+  /// The short name.
+  package let key: UserKey
+  /// Who.
+  package let id: UserID
+  /// Where the user stands.
+  package let standing: Standing
+  /// Whether all of the user's channels were listed once (B11).
+  package let isSynced: Bool
+  /// The last event that concerns this user alone.
+  package let version: Int64
+}
+
+/// One channel as one user sees it: what rights, floors and tags are decided by. None: for that user there is
+/// no such channel (B1).
+package struct ChannelView: Sendable, Equatable {
+  /// Who looks.
+  package let user: UserKey
+  /// At which channel.
+  package let channel: ChannelKey
+  /// Its name.
+  package let url: ChannelURL
+  /// Whether the user joined; an invited one sees the channel, not its messages.
+  package let isJoined: Bool
+  /// Whether the user may moderate.
+  package let isOperator: Bool
+  /// Whether the user may not send.
+  package let isMuted: Bool
+  /// Whether only operators may send.
+  package let isFrozen: Bool
+  /// Messages before this moment (ms) are not the user's to see (B23).
+  package let floorAt: Int64
+  /// The last event in the channel.
+  package let channelVersion: Int64
+  /// The last event that changed the membership or the channel's place in the list.
+  package let membershipVersion: Int64
+
+  /// The highest place in the event log that concerns the user here.
+  package var version: Int64 { max(channelVersion, membershipVersion) }
+}
+
+extension CacheReader {
+  /// Somebody who connected here, or nil.
+  package func cachedUser(_ user: UserID) throws -> CachedUser? {
+    try db.first("SELECT id, standing, is_synced, version FROM user WHERE user_id = ?1") {
+      $0.bind(1, user.text)
+    } _: { row in
+      CachedUser(
+        key: UserKey(row.int64(0)), id: user,
+        standing: CachedUser.Standing(rawValue: row.string(1)) ?? .connected, isSynced: row.bool(2),
+        version: row.int64(3))
+    }
+  }
+
+  /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
+  package func view(of url: ChannelURL, for user: UserKey) throws -> ChannelView? {
+    try db.first(
+      """
+      SELECT c.id, m.state, m.role, m.is_muted, c.is_frozen, m.floor_at, c.version, m.version
+      FROM channel AS c
+      JOIN membership AS m ON m.user = ?2 AND m.channel = c.id
+      WHERE c.channel_url = ?1
+      """
+    ) {
+      $0.bind(1, url.text)
+      $0.bind(2, user.rawValue)
+    } _: { row in
+      ChannelView(
+        user: user, channel: ChannelKey(row.int64(0)), url: url,
+        isJoined: row.bytes(1).first == UInt8(ascii: "j"),
+        isOperator: row.bytes(2).first == UInt8(ascii: "o"),
+        isMuted: row.bool(3), isFrozen: row.bool(4), floorAt: row.int64(5), channelVersion: row.int64(6),
+        membershipVersion: row.int64(7))
+    }
+  }
+}

@@ -1,0 +1,154 @@
+import ChatModel
+import JSON
+import Platform
+
+// A page of messages: which stored rows of one stretch are answered, and what is known of both its ends.
+//
+// The coverage says from where to where rows may be read (`PagePlan`); the rows are walked from the anchor
+// outwards, and written in the order of the line. A filtered page looks at `Limits.rowsLookedAt` rows at
+// most: what was looked at, not what was shown, is where the next page goes on.
+
+/// What a request asks for (B12).
+package struct MessagePageQuery: Sendable, Equatable {
+  /// From where.
+  package var anchor: PageAnchor
+  /// How many rows at most.
+  package var limit: Int
+  /// Whether the newest comes first.
+  package var isReversed: Bool
+  /// Which messages, and which of their parts.
+  package var filter: MessageQuery
+
+  /// A page around an anchor.
+  package init(
+    _ anchor: PageAnchor = .newest, limit: Int = Limits.messagePageDefaultRows, isReversed: Bool = false,
+    filter: MessageQuery = MessageQuery()
+  ) {
+    self.anchor = anchor
+    self.limit = limit
+    self.isReversed = isReversed
+    self.filter = filter
+  }
+}
+
+/// A page's ground: what the coverage says before any row is read.
+package struct MessagePageGround: Sendable {
+  /// What of the channel is in the cache.
+  package let coverage: Coverage
+  /// From where to where rows may be read.
+  package let plan: PagePlan
+  /// How far the tail can be trusted.
+  package let tail: Tail.State
+}
+
+/// A page that was read.
+package struct MessagePage: ~Copyable {
+  /// The rows as JSON objects with commas between them, in the order asked for.
+  package let items: ByteBuffer
+  /// How many rows there are.
+  package let count: Int
+  /// From the oldest to the newest row that was looked at, shown or not; nil: none.
+  package let span: ClosedRange<Position>?
+  /// Whether all rows down to the range's older end were looked at.
+  package let isOlderEdgeMet: Bool
+  /// Whether all rows up to the range's newer end were looked at.
+  package let isNewerEdgeMet: Bool
+  /// What it stands on.
+  package let ground: MessagePageGround
+
+  /// Whether an older page exists, as far as nothing proves the contrary (B14).
+  package var hasPrevious: Bool { ground.plan.hasPrevious(isReadToEdge: isOlderEdgeMet) }
+  /// Whether a newer page exists, as far as nothing proves the contrary.
+  package var hasNext: Bool { ground.plan.hasNext(isReadToEdge: isNewerEdgeMet, tail: ground.tail) }
+  /// Whether the page is the newest end, as far as the cache goes.
+  package var isAtNewestEnd: Bool { ground.plan.newer == .tail && isNewerEdgeMet }
+
+  /// The gaps the page ends at, older first.
+  package var gaps: [Segment] {
+    var met: [Segment] = []
+    if isOlderEdgeMet, case .gap(let gap) = ground.plan.older { met.append(gap) }
+    if isNewerEdgeMet, case .gap(let gap) = ground.plan.newer, gap != met.first { met.append(gap) }
+    return met
+  }
+
+  /// Whether changes may have been missed in what is shown (B31).
+  package var isUnverified: Bool { span.map { ground.coverage.isUnverified(in: $0) } ?? false }
+
+  /// Whether nothing is missing that the page could show.
+  package var isComplete: Bool {
+    gaps.isEmpty && !isUnverified && !(isAtNewestEnd && ground.tail != .live)
+  }
+
+  /// What a read-through decides by (B15).
+  package func reading(_ anchor: PageAnchor) -> ReadThrough.Reading {
+    ReadThrough.Reading(
+      anchor, ground.plan, isOlderEdgeMet: isOlderEdgeMet, isNewerEdgeMet: isNewerEdgeMet, tail: ground.tail)
+  }
+}
+
+extension CacheReader {
+  /// What a page will stand on: enough to compare tags before any row is read.
+  package func ground(
+    _ anchor: PageAnchor, in view: ChannelView, link: LinkStanding, interval: Int64, now: Int64
+  ) throws -> MessagePageGround {
+    let coverage = try coverage(of: view.channel)
+    return MessagePageGround(
+      coverage: coverage, plan: coverage.plan(anchor, floor: view.floorAt),
+      tail: link.judge(coverage.tail, now: now, interval: interval))
+  }
+
+  /// Reads the page.
+  package func page(
+    _ query: MessagePageQuery, in view: ChannelView, on ground: MessagePageGround
+  ) throws -> MessagePage {
+    var rows = MessageRows(query.filter, floor: view.floorAt)
+    var isOlderEdgeMet = true
+    var isNewerEdgeMet = true
+    if let range = ground.plan.range {
+      switch query.anchor {
+      case .before:
+        isOlderEdgeMet = try walk(.back, range, query.limit, view, &rows)
+      case .after:
+        isNewerEdgeMet = try walk(.forth, range, query.limit, view, &rows)
+      case .around(let place, let isInclusive):
+        let older = query.limit / 2
+        if place > range.lowerBound {
+          isOlderEdgeMet = try walk(.back, range.lowerBound...place.previous, older, view, &rows)
+        }
+        let from = isInclusive ? place : Position.last(at: place.createdAt).next
+        if from <= range.upperBound {
+          let most = query.limit - older
+          isNewerEdgeMet = try walk(.forth, max(from, range.lowerBound)...range.upperBound, most, view, &rows)
+        }
+      }
+    }
+    return MessagePage(
+      items: rows.joined(isReversed: query.isReversed), count: rows.count, span: rows.span,
+      isOlderEdgeMet: isOlderEdgeMet, isNewerEdgeMet: isNewerEdgeMet, ground: ground)
+  }
+
+  private enum Way { case back, forth }
+
+  /// Walks the stored rows of a range from one end. True: it came to the other end.
+  private func walk(
+    _ way: Way, _ range: ClosedRange<Position>, _ limit: Int, _ view: ChannelView, _ rows: inout MessageRows
+  ) throws -> Bool {
+    guard limit > 0 else { return false }
+    let most = rows.count + limit
+    var looked = 0
+    var found =
+      if rows.filter.parent != nil {
+        try self.replies(way == .back, range, view.channel, rows.filter.parent ?? 0)
+      } else {
+        try self.rows(way == .back, range, view.channel)
+      }
+    rows.begin(isBackwards: way == .back)
+    while let row = try found.next() {
+      if rows.count == most { return false }
+      looked += 1
+      rows.take(row)
+      if looked == Limits.rowsLookedAt { return false }
+    }
+    return true
+  }
+}

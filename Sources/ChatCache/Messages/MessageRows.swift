@@ -1,0 +1,195 @@
+import ChatModel
+import Platform
+import SQLite
+
+// The statements that walk messages, and the rows they yield spliced into JSON.
+
+extension CacheReader {
+  /// The rows of a stretch, from its newest or from its oldest.
+  func rows(_ isBackwards: Bool, _ range: ClosedRange<Position>, _ channel: ChannelKey) throws -> Rows {
+    let bind: (Statement) -> Void = { CacheReader.bind($0, range, channel) }
+    if isBackwards {
+      return try db.rows(
+        """
+        SELECT
+          created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
+          metaarray, thread_info, parent
+        FROM message
+        WHERE channel = ?1
+          AND (created_at, message_id) >= (?2, ?3)
+          AND (created_at, message_id) <= (?4, ?5)
+        ORDER BY created_at DESC, message_id DESC
+        """, bind)
+    }
+    return try db.rows(
+      """
+      SELECT
+        created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
+        metaarray, thread_info, parent
+      FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+      ORDER BY created_at, message_id
+      """, bind)
+  }
+
+  /// The replies to a message in a stretch, from the newest or from the oldest.
+  func replies(
+    _ isBackwards: Bool, _ range: ClosedRange<Position>, _ channel: ChannelKey, _ parent: Int64
+  ) throws -> Rows {
+    let bind: (Statement) -> Void = {
+      CacheReader.bind($0, range, channel)
+      $0.bind(6, parent)
+    }
+    if isBackwards {
+      return try db.rows(
+        """
+        SELECT
+          created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
+          metaarray, thread_info, parent
+        FROM message INDEXED BY message_by_parent
+        WHERE channel = ?1
+          AND parent_id = ?6
+          AND (created_at, message_id) >= (?2, ?3)
+          AND (created_at, message_id) <= (?4, ?5)
+        ORDER BY created_at DESC, message_id DESC
+        """, bind)
+    }
+    return try db.rows(
+      """
+      SELECT
+        created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
+        metaarray, thread_info, parent
+      FROM message INDEXED BY message_by_parent
+      WHERE channel = ?1
+        AND parent_id = ?6
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+      ORDER BY created_at, message_id
+      """, bind)
+  }
+
+  private static func bind(_ statement: Statement, _ range: ClosedRange<Position>, _ channel: ChannelKey) {
+    statement.bind(1, channel.rawValue)
+    statement.bind(2, range.lowerBound.createdAt)
+    statement.bind(3, range.lowerBound.messageID)
+    statement.bind(4, range.upperBound.createdAt)
+    statement.bind(5, range.upperBound.messageID)
+  }
+
+  /// One message as JSON, as that user may see it; nil where there is none (B23).
+  package func message(
+    _ id: Int64, parts: MessageQuery.Parts, in view: ChannelView
+  ) throws -> ByteBuffer? {
+    var found = try db.rows(
+      """
+      SELECT
+        created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
+        metaarray, thread_info, parent
+      FROM message
+      WHERE channel = ?1 AND message_id = ?2 AND created_at >= ?3
+      """
+    ) {
+      $0.bind(1, view.channel.rawValue)
+      $0.bind(2, id)
+      $0.bind(3, view.floorAt)
+    }
+    guard let row = try found.next() else { return nil }
+    var filter = MessageQuery()
+    filter.replies = .all
+    filter.parts = parts
+    var rows = MessageRows(filter, floor: view.floorAt)
+    rows.begin(isBackwards: false)
+    rows.take(row)
+    return rows.joined(isReversed: false)
+  }
+}
+
+/// Rows that were walked, each spliced where it was met; put into order at the end.
+struct MessageRows: ~Copyable {
+  let filter: MessageQuery
+  private let floor: Int64
+  private var buffer = ByteBuffer(capacity: 16_384)
+  /// Where each row's text ends in the buffer, in the order they were met.
+  private var ends: [Int] = []
+  /// How many rows of the first walk there are, where it went backwards.
+  private var backwards = 0
+  private var isBackwards = false
+  /// From the oldest to the newest row that was looked at.
+  private(set) var span: ClosedRange<Position>?
+
+  init(_ filter: MessageQuery, floor: Int64) {
+    self.filter = filter
+    self.floor = floor
+    ends.reserveCapacity(64)
+  }
+
+  var count: Int { ends.count }
+
+  mutating func begin(isBackwards: Bool) { self.isBackwards = isBackwards }
+
+  /// Takes in a row if the filter shows it.
+  mutating func take(_ row: Row) {
+    let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
+    span = span.map { min($0.lowerBound, position)...max($0.upperBound, position) } ?? position...position
+    guard shows(row) else { return }
+    buffer.append(UInt8(ascii: "{"))
+    buffer.append(row.bytes(8))
+    let parts = filter.parts
+    if !parts.isEmpty {
+      if parts.contains(.reactions) { append(row, 9, ",\"reactions\":") }
+      if parts.contains(.metaarray) { append(row, 10, ",\"metaarray\":") }
+      if parts.contains(.threadInfo) { append(row, 11, ",\"thread_info\":") }
+      if parts.contains(.parentMessage), floor == 0 || row.int64OrNil(5).map({ $0 >= floor }) ?? false {
+        append(row, 12, ",\"parent_message\":")
+      }
+    }
+    buffer.append(UInt8(ascii: "}"))
+    ends.append(buffer.count)
+    if isBackwards { backwards += 1 }
+  }
+
+  private mutating func append(_ row: Row, _ column: Int32, _ name: StaticString) {
+    guard !row.isNull(column) else { return }
+    buffer.append(name)
+    buffer.append(row.bytes(column))
+  }
+
+  private func shows(_ row: Row) -> Bool {
+    if filter.parent == nil, !row.isNull(4) {
+      switch filter.replies {
+      case .none: return false
+      case .onlyReplyToChannel: if row.int64(3) & 2 == 0 { return false }
+      case .all: break
+      }
+    }
+    if filter.isPlain { return true }
+    if let kind = filter.kind, kind.stored != row.int64(2) { return false }
+    if !filter.senders.isEmpty, !filter.senders.contains(where: { row.holds(text: $0, 6) }) { return false }
+    return filter.customTypes.isEmpty || filter.customTypes.contains { row.holds(text: $0, 7) }
+  }
+
+  /// All rows with commas between them: oldest first, or newest first.
+  func joined(isReversed: Bool) -> ByteBuffer {
+    let isOrdered = isReversed ? backwards == ends.count : backwards == 0
+    var joined = ByteBuffer(capacity: buffer.count + ends.count)
+    for place in 0..<ends.count {
+      // The line's order: the backward walk's rows from its last to its first, then the forward walk's.
+      let inLine = isReversed ? ends.count - 1 - place : place
+      let index = isOrdered ? place : inLine < backwards ? backwards - 1 - inLine : inLine
+      if place > 0 { joined.append(UInt8(ascii: ",")) }
+      let start = index == 0 ? 0 : ends[index - 1]
+      joined.append(UnsafeRawBufferPointer(rebasing: buffer.bytes[start..<ends[index]]))
+    }
+    return joined
+  }
+}
+
+extension Row {
+  /// Whether the column has exactly this text.
+  func holds(text: String, _ column: Int32) -> Bool {
+    let bytes = bytes(column)
+    return text.utf8.count == bytes.count && text.utf8.elementsEqual(bytes)
+  }
+}

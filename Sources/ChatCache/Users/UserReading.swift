@@ -1,0 +1,78 @@
+import ChatModel
+import SQLite
+
+/// A user's totals over all channels (B68).
+package struct UnreadTotals: Sendable, Equatable {
+  /// Unread messages.
+  package var messages: Int64 = 0
+  /// Unread mentions.
+  package var mentions: Int64 = 0
+  /// Channels with something unread.
+  package var channels: Int64 = 0
+}
+
+/// A user as the operator sees one.
+package struct UserOverview: Sendable, Equatable {
+  /// Who.
+  package let id: UserID
+  /// Where the user stands.
+  package let standing: CachedUser.Standing
+  /// Whether all channels were listed once.
+  package let isSynced: Bool
+  /// Channels of the user.
+  package let channels: Int64
+  /// Unsent messages and changes that wait, and those that failed.
+  package let unsent: (pending: Int64, failed: Int64)
+  /// When the oldest unsent one was accepted, ms.
+  package let oldestUnsentAt: Int64?
+
+  /// Whether both say the same.
+  package static func == (one: UserOverview, other: UserOverview) -> Bool {
+    one.id == other.id && one.standing == other.standing && one.isSynced == other.isSynced
+      && one.channels == other.channels && one.unsent == other.unsent
+      && one.oldestUnsentAt == other.oldestUnsentAt
+  }
+}
+
+extension CacheReader {
+  /// The user's unread totals.
+  package func unread(of user: UserKey) throws -> UnreadTotals {
+    try db.first(
+      """
+      SELECT sum(unread), sum(mentions), count(*)
+      FROM membership INDEXED BY membership_unread
+      WHERE user = ?1 AND (unread > 0 OR mentions > 0)
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+    } _: {
+      UnreadTotals(messages: $0.int64(0), mentions: $0.int64(1), channels: $0.int64(2))
+    } ?? UnreadTotals()
+  }
+
+  /// Everybody who connected here, after that name, in order.
+  package func users(after: String, limit: Int) throws -> [UserOverview] {
+    try db.all(
+      """
+      SELECT
+        u.user_id, u.standing, u.is_synced,
+        (SELECT count(*) FROM membership AS m WHERE m.user = u.id),
+        (SELECT count(*) FROM outbox AS o WHERE o.user = u.id AND o.state NOT IN ('failed', 'canceled')),
+        (SELECT count(*) FROM outbox AS o WHERE o.user = u.id AND o.state = 'failed'),
+        (SELECT min(accepted_at) FROM outbox AS o WHERE o.user = u.id)
+      FROM user AS u
+      WHERE u.user_id > ?1
+      ORDER BY u.user_id
+      LIMIT ?2
+      """
+    ) {
+      $0.bind(1, after)
+      $0.bind(2, limit)
+    } _: { row in
+      UserOverview(
+        id: UserID(row.string(0)), standing: CachedUser.Standing(rawValue: row.string(1)) ?? .connected,
+        isSynced: row.bool(2), channels: row.int64(3), unsent: (row.int64(4), row.int64(5)),
+        oldestUnsentAt: row.int64OrNil(6))
+    }
+  }
+}
