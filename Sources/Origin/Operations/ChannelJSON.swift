@@ -112,21 +112,23 @@ struct ChannelJSON {
     -> (id: Int64, createdAt: Int64)?
   {
     try db.first(
-      """
-      SELECT id, created_at
-      FROM message
-      WHERE channel = ?1
-        AND created_at > ?2
-        AND (parent IS NULL OR is_reply_to_channel = 1)
-      ORDER BY created_at DESC, id DESC
-      LIMIT 1
-      """,
+      newestSQL,
       {
         $0.bind(1, channel)
         $0.bind(2, floor)
       }
     ) { ($0.int64(0), $0.int64(1)) }
   }
+
+  static let newestSQL: StaticString = """
+    SELECT id, created_at
+    FROM message
+    WHERE channel = ?1
+      AND created_at > ?2
+      AND (parent IS NULL OR is_reply_to_channel = 1)
+    ORDER BY created_at DESC, id DESC
+    LIMIT 1
+    """
 
   /// The form that create, update, accept, join and freeze answer: the channel, its operators and a short
   /// `channel` inside.

@@ -6,7 +6,7 @@ import SQLite
 /// The token is the last channel's place in the order, so that a page neither repeats nor skips what did not
 /// move meanwhile.
 enum ChannelLists {
-  private enum Order: String {
+  enum Order: String {
     case chronological
     case latestLastMessage = "latest_last_message"
     case name = "channel_name_alphabetical"
@@ -81,24 +81,36 @@ enum ChannelLists {
   /// `GET /v3/users/{user_id}/my_group_channels`
   static func mine(_ question: Question, _ json: inout JSONWriter) throws {
     let user = try Users.named(question.arguments.path("user_id"), question.reading)
-    var filter = ChannelFilter(firstPlace: 6)
+    var filter = ChannelFilter(firstPlace: 5)
     try filter.addMember(question.arguments)
     try filter.addChannel(question.arguments)
-    try page(
-      viewer: user.id, from: "member m JOIN channel c ON c.id = m.channel", where: "m.user_id = ?1", filter,
-      question, &json)
+    try page(viewer: user.id, filter, question, &json)
   }
 
   /// `GET /v3/group_channels`
   static func all(_ question: Question, _ json: inout JSONWriter) throws {
-    var filter = ChannelFilter(firstPlace: 6)
+    var filter = ChannelFilter(firstPlace: 5)
     try filter.addChannel(question.arguments)
-    try page(viewer: nil, from: "channel c", where: "?1 IS NULL", filter, question, &json)
+    try page(viewer: nil, filter, question, &json)
+  }
+
+  /// The list's query: ?1 is the user, ?2 the limit, ?3 and ?4 the place, and what the filter binds.
+  static func sql(order: Order, isOfMember: Bool, isFirst: Bool, filter: String) -> String {
+    let (key, id) = order.columns(isOfMember: isOfMember)
+    let (sign, sense) = order.isRising ? (">", "") : ("<", " DESC")
+    var sql = "SELECT \(ChannelRow.columns), \(key) FROM "
+    sql +=
+      isOfMember ? "member m JOIN channel c ON c.id = m.channel WHERE m.user_id = ?1" : "channel c WHERE 1"
+    if !isFirst {
+      sql += order == .chronological ? " AND \(id) \(sign) ?4" : " AND (\(key), \(id)) \(sign) (?3, ?4)"
+    }
+    sql += filter
+    sql += order == .chronological ? " ORDER BY \(id)\(sense)" : " ORDER BY \(key)\(sense), \(id)\(sense)"
+    return sql + " LIMIT ?2"
   }
 
   private static func page(
-    viewer: String?, from: String, where condition: String, _ filter: ChannelFilter, _ question: Question,
-    _ json: inout JSONWriter
+    viewer: String?, _ filter: ChannelFilter, _ question: Question, _ json: inout JSONWriter
   ) throws {
     let arguments = question.arguments
     let limit = Int(try arguments.number("limit", 1...100, default: 10))
@@ -106,16 +118,8 @@ enum ChannelLists {
     let token = try arguments.text("token") ?? ""
     let place = token.isEmpty ? nil : Place(token, order)
     if !token.isEmpty, place == nil { throw Refusal(400109, "The page token is not valid.") }
-    let (key, id) = order.columns(isOfMember: viewer != nil)
-    let sense = order.isRising ? "" : " DESC"
-    var sql = "SELECT \(ChannelRow.columns), \(key) FROM \(from) WHERE \(condition)"
-    if place != nil {
-      let sign = order.isRising ? ">" : "<"
-      sql += order == .chronological ? " AND \(id) \(sign) ?4" : " AND (\(key), \(id)) \(sign) (?3, ?4)"
-    }
-    sql += filter.sql
-    sql += order == .chronological ? " ORDER BY \(id)\(sense)" : " ORDER BY \(key)\(sense), \(id)\(sense)"
-    var rows = try question.reading.rows(composed: sql + " LIMIT ?2") {
+    let sql = sql(order: order, isOfMember: viewer != nil, isFirst: place == nil, filter: filter.sql)
+    var rows = try question.reading.rows(composed: sql) {
       $0.bind(1, viewer)
       $0.bind(2, limit + 1)
       if let place {

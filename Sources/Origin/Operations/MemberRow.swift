@@ -81,14 +81,7 @@ struct MemberRow {
   func unread(_ channel: Int64, _ db: ReadAccess) throws -> Int64 {
     guard state == "joined" else { return 0 }
     return try db.first(
-      """
-      SELECT count(*)
-      FROM message
-      WHERE channel = ?1
-        AND created_at > ?2
-        AND user_id IS NOT ?3
-        AND is_counted = 1
-      """,
+      MemberRow.unreadSQL,
       {
         $0.bind(1, channel)
         $0.bind(2, unreadAfter)
@@ -96,6 +89,15 @@ struct MemberRow {
       }
     ) { $0.int64(0) } ?? 0
   }
+
+  static let unreadSQL: StaticString = """
+    SELECT count(*)
+    FROM message
+    WHERE channel = ?1
+      AND created_at > ?2
+      AND user_id IS NOT ?3
+      AND is_counted = 1
+    """
 
   /// How many unread messages of others mention this member or everyone.
   func unreadMentions(_ channel: Int64, _ db: ReadAccess) throws -> Int64 {

@@ -101,7 +101,7 @@ enum Schema {
     -- answers: a window around a time; the newest message
     CREATE INDEX IF NOT EXISTS message_window ON message (channel, created_at, id);
     -- answers: how many messages of others came since a time, without touching a row
-    CREATE INDEX IF NOT EXISTS message_counted ON message (channel, created_at, user_id)
+    CREATE INDEX IF NOT EXISTS message_counted ON message (channel, created_at, user_id, is_counted)
       WHERE is_counted = 1;
     -- answers: the replies of a message
     CREATE INDEX IF NOT EXISTS message_replies ON message (parent, created_at) WHERE parent IS NOT NULL;
