@@ -33,8 +33,7 @@ package final class OriginServer: Sendable {
   let desk: FaultDesk
   let webhooks: Webhooks?
   private let server: Server
-  private let chatter = Watched(false)
-  private let chatterThread = Guarded<Thread?>(nil)
+  private let chatter = Guarded<Chatter?>(nil)
 
   /// Opens the database and fills it if it is empty.
   package init(_ configuration: Configuration) throws {
@@ -73,43 +72,18 @@ package final class OriginServer: Sendable {
 
   /// Ends everything that it started.
   package func stop() {
-    chatter.update { $0 = true }
-    chatterThread.withLock { $0 }?.join()
+    chatter.withLock { $0 }?.stop()
     server.shutDown(withinSeconds: 2)
     webhooks?.stop()
   }
 
-  /// Lets the seeded users talk, `perSecond` messages a second, until it stops.
+  /// Lets the seeded users talk, so many things a second, until it stops.
   package func startChatter(perSecond: Int) {
-    let thread = Thread("chatter") { [self] in
-      var turn = 0
-      while true {
-        let next = Clock.system.monotonicNanoseconds() + 1_000_000_000 / UInt64(max(1, perSecond))
-        if chatter.wait(until: next, { $0 ? true : nil }) != nil { return }
-        turn += 1
-        do {
-          try say(turn)
-        } catch {
-          Log.line(.warning, "chatter_failed", ["error": .text("\(error)")])
-        }
-      }
-    }
-    chatterThread.withLock { $0 = thread }
+    chatter.withLock { $0 = Chatter(self, perSecond: perSecond) }
   }
 
   /// This server as its configuration names it.
   var base: String {
     "http://" + ListenAddress(host: configuration.listen.host, port: port).description
-  }
-
-  private func say(_ turn: Int) throws {
-    let body = Value.object([
-      "message_type": .string("MESG"), "user_id": .string(turn % 3 == 0 ? "alice" : "bob"),
-      "message": .string(Seed.lines[turn % Seed.lines.count]),
-    ])
-    let url = turn % 4 == 0 ? "random" : "general"
-    _ = try run(
-      Arguments(path: ["channel_url": url], query: [:], body: body, parts: []), path: "chatter", base: base,
-      .write(Messages.send))
   }
 }

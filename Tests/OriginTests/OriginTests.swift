@@ -101,16 +101,4 @@ import Testing
     let wire = try Wire(data: directory, isFresh: false)
     #expect(try wire.get("/v3/group_channels/general/messages/\(id)")["message"] == .string("kept"))
   }
-
-  @Test("the small seed has its channels, and 300 messages of one millisecond in big")
-  func seeds() throws {
-    let wire = try Wire(seed: .small, isFresh: false)
-    let list = try wire.get("/v3/users/alice/my_group_channels?limit=100&show_empty=true")
-    let urls = Set(list["channels"]?.items.compactMap { $0["channel_url"]?.string } ?? [])
-    #expect(urls == ["general", "random", "alice-and-bob", "announcements", "quiet", "big"])
-    let path = "/v3/group_channels/big/messages?include_reply_type=all"
-    let first = try wire.get(path + "&message_ts=0&prev_limit=0&next_limit=200")["messages"]?.items
-    #expect(first?.count == 200)
-    #expect(try wire.get("/v3/group_channels/big/messages/total_count")["total"] == .integer(3000))
-  }
 }
