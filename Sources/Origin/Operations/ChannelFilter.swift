@@ -55,7 +55,7 @@ struct ChannelFilter {
           FROM message n
           WHERE n.channel = m.channel
             AND n.is_counted = 1
-            AND n.created_at > max(m.read_at, m.floor, m.joined_at)
+            AND n.created_at > max(m.read_at, m.floor, m.joined_at - 1)
             AND n.user_id IS NOT m.user_id)
         """)
     }

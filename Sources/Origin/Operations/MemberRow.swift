@@ -75,7 +75,7 @@ struct MemberRow {
   }
 
   /// Messages from here on are unread: after what was read, above the floor, and not from before joining.
-  private var unreadAfter: Int64 { max(readAt, floor, joinedAt) }
+  private var unreadAfter: Int64 { max(readAt, floor, joinedAt - 1) }
 
   /// How many messages of others are unread.
   func unread(_ channel: Int64, _ db: ReadAccess) throws -> Int64 {

@@ -31,7 +31,7 @@ struct ModelChannel {
 
   func unread(_ user: String) -> Int {
     guard let member = members[user] else { return 0 }
-    let from = max(member.readAt, member.floor, member.joinedAt)
+    let from = max(member.readAt, member.floor, member.joinedAt - 1)
     return messages.count { $0.isShown && $0.user != user && $0.createdAt > from }
   }
 
