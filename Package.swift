@@ -36,7 +36,8 @@ let package = Package(
     .executableTarget(
       name: "perch",
       dependencies: [
-        "ChatModel", "ChatCache", "ChatCollections", "ChatSync", "ChatAPI", "Origin", "MicroHTTP", "Platform",
+        "ChatModel", "ChatCache", "ChatCollections", "ChatSync", "ChatAPI", "Origin", "MicroHTTP", "JSON",
+        "Platform",
       ]),
     .executableTarget(
       name: "Benchmarks", dependencies: ["ChatModel", "ChatCache", "MicroHTTP", "SQLite", "JSON", "Platform"]),

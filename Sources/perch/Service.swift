@@ -40,12 +40,15 @@ struct Service {
     status.becomeReady()
     let scheme = values.text("tls-key").isEmpty ? "http" : "https"
     let bound = ListenAddress(host: values.address("listen").host, port: server.port)
+    let address = AddressFile(values.text("data"))
+    try address.write("\(scheme)://\(bound.description)")
     CommandLineCall.write("listening on \(scheme)://\(bound.description)\n", to: STDOUT_FILENO)
 
     let signal = Signals.wait()
     Log.line(.info, "stopping", ["signal": .number(Int64(signal))])
     status.beginStopping()
     server.shutDown(withinSeconds: Double(values.number("stop-within")) / 1000)
+    address.remove()
     sync.stop()
     cache.close()
     Log.line(.info, "stopped")

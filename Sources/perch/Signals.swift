@@ -16,6 +16,13 @@ enum Signals {
     pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
+  /// Waits for one of them, at most so long; false: none came.
+  static func arrives(withinMilliseconds milliseconds: Int) -> Bool {
+    var set = set()
+    var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
+    return sigtimedwait(&set, nil, &time) > 0
+  }
+
   /// Waits for one of them.
   static func wait() -> Int32 {
     var set = set()

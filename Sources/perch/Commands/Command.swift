@@ -12,12 +12,14 @@ struct Command: Sendable {
   let run: @Sendable (SettingValues) throws -> Int32
 
   /// All there are, in the order of the help.
-  static let all: [Command] = [.serve, .origin, .health]
+  static let all: [Command] = [.serve, .sync, .origin, .health]
 
   /// What `perch NAME --help` prints.
   var help: String {
     var text = "perch \(name): \(summary)\n\n"
-    let heads = settings.map { "--\($0.name) \($0.kind.placeholder)" }
+    let heads = settings.map { setting in
+      setting.isFlag ? "--\(setting.name)" : "--\(setting.name) \(setting.kind.placeholder)"
+    }
     let width = (heads.map(\.count).max() ?? 0) + 2
     for (setting, head) in zip(settings, heads) {
       let gap = String(repeating: " ", count: width - head.count)

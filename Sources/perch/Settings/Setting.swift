@@ -22,6 +22,9 @@ struct Setting: Sendable {
   /// The environment variable: `--upstream-token` is `PERCH_UPSTREAM_TOKEN`.
   var variable: String { "PERCH_" + name.uppercased().split(separator: "-").joined(separator: "_") }
 
+  /// Whether it stands alone on the command line.
+  var isFlag: Bool { if case .flag = kind { true } else { false } }
+
   /// Whether it can also be read from a file, so that it shows in no process list.
   var isSecret: Bool { if case .secret = kind { true } else { false } }
 }

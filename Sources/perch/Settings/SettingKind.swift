@@ -14,6 +14,8 @@ enum SettingKind: Sendable {
   case size
   case number(ClosedRange<Int>)
   case choice([String])
+  /// `on` or `off`; the flag alone means on.
+  case flag
   /// Values with commas between them.
   case list
 
@@ -29,6 +31,7 @@ enum SettingKind: Sendable {
     case .number: "N"
     case .choice(let choices): choices.joined(separator: "|")
     case .list: "A,B,…"
+    case .flag: "on|off"
     }
   }
 
@@ -48,6 +51,8 @@ enum SettingKind: Sendable {
     case .number(let range):
       Int(text).flatMap { range.contains($0) ? .success(.number($0)) : nil }
         ?? expected("a number from \(range.lowerBound) to \(range.upperBound)")
+    case .flag:
+      ["on", "off"].contains(text) ? .success(.text(text)) : expected("on or off")
     case .choice(let choices):
       choices.contains(text)
         ? .success(.text(text)) : expected("one of \(choices.joined(separator: ", "))")

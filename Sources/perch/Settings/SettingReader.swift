@@ -38,7 +38,8 @@ struct SettingReader {
         let choices = settings.map { "--" + $0.name }.joined(separator: " ")
         throw SettingError(description: "unknown flag --\(name); there are: \(choices)")
       }
-      guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
+      let isFlag = settings.contains { $0.name == name && $0.isFlag }
+      guard let value = parts.count == 2 ? String(parts[1]) : isFlag ? "on" : rest.popFirst() else {
         throw SettingError(description: "--\(name) needs a value")
       }
       guard given.updateValue(value, forKey: name) == nil else {

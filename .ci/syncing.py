@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+"""The service beside a chat server: rows arrive in the file, whatever happens in between."""
+
+import hashlib
+import hmac
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+PERCH = os.environ["TARGET_BINARY"]
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
+TOKEN = "key-of-the-test"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def ask(method, url, body=None, headers=None):
+    """Status and JSON of an answer, whatever the status is."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(
+        url, data, {"Content-Type": "application/json", "Api-Token": TOKEN} | (headers or {}), method=method
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, json.loads(answer.read() or b"null")
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read() or b"null")
+
+
+class Program:
+    """A server of this program's that is ended with the test."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen(
+            [PERCH, *words], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.url = self.process.stdout.readline().split()[-1]
+
+    def stop(self, with_signal=signal.SIGTERM):
+        self.process.send_signal(with_signal)
+        code = self.process.wait(timeout=20)
+        self.process.stdout.close()
+        return code
+
+
+class Syncing(unittest.TestCase):
+    def setUp(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.data = self.place.name + "/data"
+        self.webhook_port = free_port()
+        self.servers = []
+        self.start_origin("127.0.0.1:0")
+        self.upstream = ["--upstream", self.origin.url, "--upstream-token", TOKEN, "--prefetch-rate", "0"]
+
+    def start_origin(self, address):
+        self.origin = Program(
+            "origin", "--listen", address, "--data", self.place.name + "/origin", "--token", TOKEN, "--seed", "small",
+            "--webhook", f"http://127.0.0.1:{self.webhook_port}/v1/webhooks/sendbird",
+        )
+        self.servers.append(self.origin)
+
+    def tearDown(self):
+        for server in self.servers:
+            if server.process.poll() is None:
+                server.stop()
+        self.place.cleanup()
+
+    def sync(self, user="alice"):
+        return subprocess.run(
+            [PERCH, "sync", "--once", "--user", user, "--data", self.data, *self.upstream],
+            env=ENVIRONMENT, capture_output=True, text=True, timeout=60,
+        )
+
+    def serve(self, *words):
+        server = Program(
+            "serve", "--listen", f"127.0.0.1:{self.webhook_port}", "--data", self.data, *self.upstream, *words
+        )
+        self.servers.append(server)
+        return server
+
+    def rows(self, query, *values):
+        with sqlite3.connect(f"file:{self.data}/perch.db?mode=ro", uri=True) as database:
+            return database.execute(query, values).fetchall()
+
+    def cached(self, url):
+        return [
+            json.loads(b"{" + body + b"}")["message"]
+            for (body,) in self.rows(
+                "SELECT m.body FROM message m JOIN channel c ON c.id = m.channel WHERE c.channel_url = ?"
+                " ORDER BY m.created_at, m.message_id", url)
+        ]
+
+    def until(self, holds, seconds=10):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if holds():
+                return True
+            time.sleep(0.05)
+        return holds()
+
+    def send(self, url, text, user="bob"):
+        status, message = ask(
+            "POST", f"{self.origin.url}/v3/group_channels/{url}/messages",
+            {"message_type": "MESG", "user_id": user, "message": text},
+        )
+        self.assertEqual(status, 200, message)
+        return message["message_id"]
+
+    def test_perch_sync_brings_every_channel_of_the_user_and_no_other(self):
+        result = self.sync()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"^synced: 6/6 channels, \d+ messages, \d+ requests, \d+\.\d s\n$")
+        urls = {url for (url,) in self.rows("SELECT channel_url FROM channel")}
+        self.assertEqual(urls, {"general", "random", "alice-and-bob", "announcements", "quiet", "big"})
+        for url in urls - {"big", "general"}:
+            total = ask("GET", f"{self.origin.url}/v3/group_channels/{url}/messages/total_count")[1]["total"]
+            self.assertEqual(len(self.cached(url)), total, url)
+        for url in ("big", "general"):
+            self.assertGreaterEqual(len(self.cached(url)), 200)
+        self.assertEqual(self.sync().returncode, 0, "again")
+
+    def test_perch_sync_says_why_it_cannot(self):
+        unknown = self.sync("nobody")
+        self.assertEqual(unknown.returncode, 1)
+        self.assertIn("knows no user nobody", unknown.stderr)
+        self.origin.stop()
+        dark = self.sync()
+        self.assertEqual(dark.returncode, 1)
+        self.assertIn("cannot be reached", dark.stderr)
+
+    def test_a_directory_belongs_to_one_upstream(self):
+        self.assertEqual(self.sync().returncode, 0)
+        self.upstream[1] = "http://127.0.0.1:1"
+        other = self.sync()
+        self.assertEqual(other.returncode, 1)
+        self.assertIn(self.origin.url, other.stderr)
+        self.assertIn("http://127.0.0.1:1", other.stderr)
+
+    def test_the_service_follows_sends_edits_and_deletes_by_webhook(self):
+        self.assertEqual(self.sync().returncode, 0)
+        server = self.serve()
+        self.assertTrue(self.until(lambda: ask("GET", server.url + "/readyz")[1]["upstream"] == "online"))
+        first = self.send("random", "a first one")
+        second = self.send("random", "a second one")
+        self.assertTrue(self.until(lambda: self.cached("random")[-2:] == ["a first one", "a second one"], 5))
+        messages = f"{self.origin.url}/v3/group_channels/random/messages"
+        ask("PUT", f"{messages}/{first}", {"message_type": "MESG", "message": "an edited one"})
+        self.assertTrue(self.until(lambda: self.cached("random")[-2] == "an edited one", 5))
+        ask("DELETE", f"{messages}/{second}")
+        self.assertTrue(self.until(lambda: self.cached("random")[-1] == "an edited one", 5))
+        self.assertTrue(self.until(lambda: not self.rows("SELECT 1 FROM due"), 5), "nothing is left due")
+        self.assertEqual(server.stop(), 0)
+
+    def test_what_was_missed_while_stopped_or_killed_is_found(self):
+        self.assertEqual(self.sync().returncode, 0)
+        server = self.serve()
+        self.assertTrue(self.until(lambda: ask("GET", server.url + "/readyz")[1]["upstream"] == "online"))
+        self.assertEqual(server.stop(signal.SIGKILL), -signal.SIGKILL)
+        self.send("general", "while it was killed")
+        server = self.serve()
+        self.assertTrue(self.until(lambda: self.cached("general")[-1:] == ["while it was killed"]))
+        self.assertEqual(server.stop(), 0)
+
+    def test_readiness_tells_the_link_and_comes_back_with_it(self):
+        self.assertEqual(self.sync().returncode, 0)
+        server = self.serve("--poll-interval", "200ms", "--backoff-max", "500ms")
+        ready = lambda: ask("GET", server.url + "/readyz")[1]
+        self.assertTrue(self.until(lambda: ready()["upstream"] == "online"))
+        self.origin.stop()
+        self.assertTrue(self.until(lambda: ready()["reasons"] == ["upstream_unreachable"]))
+        self.assertEqual(ready()["status"], "ready")
+        self.start_origin(self.origin.url.removeprefix("http://"))
+        self.assertTrue(self.until(lambda: ready()["upstream"] == "online"))
+        self.send("random", "after the comeback")
+        self.assertTrue(self.until(lambda: self.cached("random")[-1:] == ["after the comeback"]))
+
+    def test_a_webhook_needs_its_signature(self):
+        server = self.serve()
+        body = json.dumps({"category": "group_channel:message_send", "channel": {"channel_url": "general"}})
+        good = hmac.new(TOKEN.encode(), body.encode(), hashlib.sha256).hexdigest()
+        url = server.url + "/v1/webhooks/sendbird"
+
+        def post(signature):
+            request = urllib.request.Request(
+                url, body.encode(), {"Content-Type": "application/json", "x-sendbird-signature": signature})
+            try:
+                with urllib.request.urlopen(request, timeout=10) as answer:
+                    return answer.status
+            except urllib.error.HTTPError as error:
+                return error.code
+
+        self.assertEqual(post(good), 200)
+        self.assertEqual(post(good[:-1] + ("0" if good[-1] != "0" else "1")), 401)
+        self.assertEqual(post(""), 401)
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=0).result
+    if not result.wasSuccessful():
+        raise SystemExit(1)
+    print(f"syncing: Test run with {result.testsRun} tests passed")

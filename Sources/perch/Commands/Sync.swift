@@ -1,0 +1,88 @@
+import ChatAPI
+import ChatCache
+import ChatModel
+import Glibc
+import Platform
+
+extension Command {
+  /// `perch sync`
+  static let sync = Command(
+    name: "sync", summary: "brings a user's channels and messages into the cache, with a line of progress",
+    settings: [
+      Setting("data", .path, default: "data", "the directory of the cache; made when missing"),
+      Setting("user", .text, default: nil, "whose channels"),
+      Setting(
+        "once", .flag, default: "off", "ends when everything wanted is there; else follows until a signal"),
+      Setting(
+        "log-level", .choice(["debug", "info", "warning", "error"]), default: "warning", "what is logged"),
+    ] + SyncParts.settings
+  ) { values in
+    if let level = Log.Level(rawValue: values.text("log-level")) { Log.setLevel(level) }
+    Signals.block()
+    try DataDirectory.prepare(values.text("data"))
+    let user = UserID(values.text("user"))
+    let cache: Cache
+    do {
+      cache = try Cache(
+        Cache.Configuration(directory: values.text("data"), upstream: SyncParts.binding(values)))
+    } catch CacheError.lockedBy {
+      return try RunningService(dataDirectory: values.text("data"), values).sync(user)
+    } catch let error as CacheError {
+      throw CommandFailure(description: error.description)
+    }
+    return try OwnSync(values, cache, user).run()
+  }
+}
+
+/// Syncing by the command itself: nobody else owns the data directory.
+private struct OwnSync {
+  private let values: SettingValues
+  private let cache: Cache
+  private let user: UserID
+  private let parts: SyncParts
+
+  init(_ values: SettingValues, _ cache: Cache, _ user: UserID) throws {
+    guard !values.text("upstream").isEmpty else {
+      throw SettingError(
+        description: "--upstream (or PERCH_UPSTREAM) is needed: the chat server to sync with")
+    }
+    self.values = values
+    self.cache = cache
+    self.user = user
+    parts = try SyncParts(values, over: cache)
+  }
+
+  func run() throws -> Int32 {
+    defer {
+      parts.stop()
+      cache.close()
+    }
+    try parts.start()
+    let outcome = Watched<Result<UserConnection, WishError>?>(nil)
+    parts.interest.connect(user, within: 30_000) { result in outcome.update { $0 = result } }
+    if case .failure(let error)? = outcome.wait({ $0 }) {
+      throw CommandFailure(description: SyncProgress.words(error, user))
+    }
+    var progress = SyncProgress()
+    while true {
+      let connection = parts.interest.connection(of: user)
+      progress.show(connection, messages: messages, requests: parts.client?.requestsStarted ?? 0)
+      if case .userUnknown? = connection.error {
+        throw CommandFailure(description: SyncProgress.words(.userUnknown, user))
+      }
+      if connection.progress.phase == .steady && connection.state == .online { break }
+      if Signals.arrives(withinMilliseconds: 250) {
+        progress.end("stopped")
+        return 1
+      }
+    }
+    progress.end("synced")
+    if values.text("once") == "on" { return 0 }
+    _ = Signals.wait()
+    return 0
+  }
+
+  private var messages: Int64 {
+    do { return try cache.read { try $0.storedMessages() } } catch { return 0 }
+  }
+}

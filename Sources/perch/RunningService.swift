@@ -1,0 +1,98 @@
+import ChatAPI
+import ChatCache
+import ChatModel
+import ChatSync
+import Glibc
+import JSON
+import Platform
+
+/// The service that owns the data directory, spoken to over HTTP (B65).
+///
+/// Where it listens stands in the directory's `address` file; the token is signed with the directory's own
+/// secret, as whoever may read the directory may sign anyway.
+struct RunningService {
+  private let base: String
+  private let secrets: SigningSecrets
+  private let isOnce: Bool
+
+  init(dataDirectory: String, _ values: SettingValues) throws {
+    guard let address = AddressFile(dataDirectory).read() else {
+      throw CommandFailure(
+        description:
+          "\(dataDirectory) is in use by a process that does not say where it listens: stop it first")
+    }
+    base = address
+    secrets = try SecretFile(inDataDirectory: dataDirectory).read()
+    isOnce = values.text("once") == "on"
+  }
+
+  /// Has the service sync the user, and tells how far it is.
+  func sync(_ user: UserID) throws -> Int32 {
+    let now = Clock.system.wallMilliseconds() / 1000
+    let token = BearerToken(user: user.text, scopes: .chat, expires: now + 24 * 3600).signed(with: secrets)
+    let client = HTTPClient()
+    defer { client.close() }
+    var progress = SyncProgress()
+    var method = HTTPRequest.Method.put
+    while true {
+      let request = HTTPRequest(
+        method, base + "/v1/connection", headers: ["Authorization: Bearer \(token)", "Prefer: wait=10"])
+      let response = try Waiting.on { try await client.send(request) }
+      let state = try RunningService.read(response)
+      method = .get
+      progress.show(state, messages: nil, requests: nil)
+      if state.progress.phase == .steady && state.state == .online { break }
+      if Signals.arrives(withinMilliseconds: 500) { return 1 }
+    }
+    progress.end("synced by the running service")
+    return 0
+  }
+
+  private static func read(_ response: HTTPResponse) throws -> UserConnection {
+    try JSONParser().parse(response.body.bytes) { root in
+      guard (200..<300).contains(response.status) else {
+        throw CommandFailure(
+          description: "the running service answers \(response.status): \(root["detail"]?.string ?? "")")
+      }
+      let sync = root["sync"]
+      let phase = sync?["phase"]?.string.flatMap { UserConnection.Progress.Phase(rawValue: $0) }
+      return UserConnection(
+        UserID(root["user"]?.string ?? ""),
+        root["state"]?.string.flatMap { UserConnection.State(rawValue: $0) } ?? .connecting,
+        progress: UserConnection.Progress(
+          phase ?? .waiting, channelsDone: Int(sync?["channels_done"]?.int64 ?? 0),
+          channelsTotal: (sync?["channels_total"]?.int64).map { Int($0) }))
+    }
+  }
+}
+
+/// `DATA/address`: where the service that owns the directory listens, as a url.
+struct AddressFile {
+  private let path: String
+
+  init(_ directory: String) { path = directory + "/address" }
+
+  /// Written beside and renamed: readers see the whole line or none.
+  func write(_ url: String) throws {
+    let draft = path + ".new"
+    let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw CommandFailure(description: "cannot write \(draft)") }
+    defer { close(file) }
+    let text = Array((url + "\n").utf8)
+    guard Glibc.write(file, text, text.count) == text.count, rename(draft, path) == 0 else {
+      throw CommandFailure(description: "cannot write \(path)")
+    }
+  }
+
+  func remove() { unlink(path) }
+
+  func read() -> String? {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var room = [UInt8](repeating: 0, count: 512)
+    let count = Glibc.read(file, &room, room.count)
+    guard count > 1, room[count - 1] == 10 else { return nil }
+    return String(decoding: room[..<(count - 1)], as: UTF8.self)
+  }
+}
