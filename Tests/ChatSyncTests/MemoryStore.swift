@@ -146,6 +146,7 @@ final class MemoryStore: SyncStore {
     state.withLock { state in
       state.sequence += 1
       guard var channel = state.channels[url] else { return }
+      let before = channel.coverage
       state.sources.append(context.source)
       for listing in listings {
         let proof = listing.window.listing(listing.rows.map(\.position))
@@ -162,6 +163,9 @@ final class MemoryStore: SyncStore {
           channel.changes = .time(listing.rows.map(\.createdAt).max() ?? 0)
         }
         channel.coverage.claim(proof, now: 1, generation: context.generation)
+      }
+      if let gap = context.fillsGap {
+        channel.coverage.goOnFilling(gap, since: before, rows: listings.reduce(0) { $0 + $1.rows.count })
       }
       if let missing = context.hugeMissing {
         channel.hugeCount += 1

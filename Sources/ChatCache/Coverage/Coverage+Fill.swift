@@ -36,6 +36,15 @@ extension Coverage {
     return true
   }
 
+  /// A listing that was asked for to fill the gap shrank it: what is left is still being filled. False:
+  /// nothing is left, or nobody fills it any more.
+  @discardableResult
+  package mutating func goOnFilling(_ id: Int64, since old: Coverage, rows: Int) -> Bool {
+    guard old.gap(id)?.gap?.state == .filling, let gap = gap(id)?.gap else { return false }
+    set(.filling, estimatedMissing: gap.estimatedMissing.map { max($0 - rows, 0) }, of: id)
+    return true
+  }
+
   /// Nobody fills the gap any more.
   package mutating func stopFill(_ id: Int64) {
     guard let gap = gap(id)?.gap, gap.state == .filling else { return }

@@ -21,6 +21,9 @@ extension CacheWriter {
       coverage.claim(proof, now: now, generation: context.generation)
     }
     if let missing = context.hugeMissing { coverage.noteHuge(missing) }
+    if let gap = context.fillsGap {
+      coverage.goOnFilling(gap, since: old, rows: listings.reduce(0) { $0 + $1.rows.count })
+    }
     try finish(batch)
     try save(coverage, over: old, of: channel, context.source)
     try beginChangelog(of: channel, at: listings.flatMap(\.rows).map(\.createdAt).max() ?? 0)

@@ -36,8 +36,10 @@ struct ChannelWork: Sendable {
   func dueAt(_ plan: Plan) -> Int64? {
     guard !isBusy else { return nil }
     var soonest = min(checkAt ?? .max, verifyAt ?? .max)
-    if isRefreshDue || !messages.isEmpty || !fills.isEmpty { soonest = 0 }
-    if !isPrefetched && !plan.isForegroundWaiting { soonest = min(soonest, plan.prefetchNotBefore) }
+    if isRefreshDue || !messages.isEmpty { soonest = 0 }
+    if !isPrefetched || !fills.isEmpty, !plan.isForegroundWaiting {
+      soonest = min(soonest, plan.prefetchNotBefore)
+    }
     return soonest == .max ? nil : max(soonest, retryAt ?? 0)
   }
 }
@@ -146,7 +148,12 @@ extension Plan {
       prefetchNotBefore = later
     }
     if let url = best.verify?.url { return .verify(url) }
-    return best.fill.map { .fill($0.url, gap: $0.gap) }
+    // Filling is as slow as prefetching (B28).
+    if let fill = best.fill, !isForegroundWaiting {
+      guard let later = prefetchBucket.take(now: now) else { return .fill(fill.url, gap: fill.gap) }
+      prefetchNotBefore = later
+    }
+    return nil
   }
 
   /// Of each kind of errand the channel that is first in line.

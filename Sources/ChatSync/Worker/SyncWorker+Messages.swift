@@ -54,6 +54,7 @@ extension SyncWorker {
         try await store.doubt(url)
         return .tokenLost
       }
+      await learn(.messageChangelog, isOffered: true)
       count += changes.updated.count + changes.deleted.count
       try await store.store(changes, in: url, .messageChangelog)
       guard changes.hasMore, let next = changes.next, since != .token(next) else { break }
@@ -108,6 +109,9 @@ extension SyncWorker {
   ) async throws -> MessageListing {
     let askedAt = store.mark()
     let page = try await upstream.messages(in: url, window, importance)
+    if let lists = ReplyListing.shown(by: page.items, of: window, known: plan.capabilities[.replyListing]) {
+      await learn(.replyListing, isOffered: lists)
+    }
     return MessageListing(window: window, rows: page.items, isWhole: page.unreadable == 0, askedAt: askedAt)
   }
 
@@ -148,6 +152,11 @@ extension SyncWorker {
     let wanted = plan.pace.prefetchMessages
     guard let line = try store.line(of: url) else { return .channelGone }
     guard !line.isPrefetched(wanted) else { return .prefetched(isComplete: true) }
+    // The first channel of which anything is known shows whether there is a message changelog (B32).
+    if plan.capabilities[.messageChangelog] == nil, line.changes != nil {
+      let changes = try await messageChanges(url, line)
+      if case .lacks = changes { return changes }
+    }
     do {
       if let oldest = line.oldest {
         try await storeOlder(than: oldest, in: url, .apiResult)
@@ -208,16 +217,24 @@ extension SyncWorker {
     }
   }
 
-  /// A page of a gap, from its older end (B28).
+  /// A page of a gap, from its older end (B28); of one that reaches the beginning, from its newer end.
   func fill(_ gap: Int64, in url: ChannelURL) async throws -> Outcome {
     guard let range = try store.line(of: url)?.gaps[gap] else { return .progressed(isComplete: true) }
-    let window =
+    let rows = GapCheck.pageRows
+    let stretch: MessageWish.Stretch =
       range.lowerBound == .start
-      ? MessageWindow(
-        .time(min(range.upperBound.createdAt, Endpoint.newest)), older: GapCheck.pageRows, newer: 0)
-      : MessageWindow(.time(range.lowerBound.createdAt), older: 0, newer: 200)
-    let listing = try await list(url, window, .background)
-    try await store.store([listing], in: url, context(.messageFill, fills: gap))
-    return .progressed(isComplete: try store.line(of: url)?.gaps[gap] == nil)
+      ? .older(than: range.upperBound.next, rows: rows) : .newer(than: range.lowerBound.previous, rows: rows)
+    do {
+      let listing = try await listed(url, stretch, .background)
+      try await store.store([listing], in: url, context(.messageFill, fills: gap))
+    } catch let error as UpstreamError where !error.isTransient {
+      try await store.endFill(gap, in: url)
+      throw error
+    }
+    guard let left = try store.line(of: url)?.gaps[gap] else { return .progressed(isComplete: true) }
+    // More messages in one millisecond than a page holds: asking again would bring the same.
+    guard left == range else { return .progressed(isComplete: false) }
+    try await store.endFill(gap, in: url)
+    return .progressed(isComplete: true)
   }
 }

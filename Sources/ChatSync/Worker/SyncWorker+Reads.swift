@@ -109,20 +109,22 @@ extension SyncWorker {
     case .message(let id):
       try await fetchMessage(id, in: url, .apiResult, .foreground)
     case .older, .newer, .around:
-      let listing = try await listed(url, wish.stretch)
+      let listing = try await listed(url, wish.stretch, .foreground)
       try await store.store([listing], in: url, context(.apiResult))
     }
   }
 
   /// The wish's listing; where the anchor is gone upstream, its time is as good a place.
-  private func listed(_ url: ChannelURL, _ stretch: MessageWish.Stretch) async throws -> MessageListing {
+  func listed(
+    _ url: ChannelURL, _ stretch: MessageWish.Stretch, _ importance: Importance
+  ) async throws -> MessageListing {
     let window = MessageWindow(stretch)
     do {
-      return try await list(url, window, .foreground)
+      return try await list(url, window, importance)
     } catch {
       guard case .message(let position) = window.anchor, error.isNotFoundUpstream else { throw error }
       return try await list(
-        url, MessageWindow(.time(position.createdAt), older: window.older, newer: window.newer), .foreground)
+        url, MessageWindow(.time(position.createdAt), older: window.older, newer: window.newer), importance)
     }
   }
 

@@ -71,6 +71,7 @@ extension SyncWorker {
       guard case .token = since, error.deniesToken else { throw error }
       return .tokenLost
     }
+    await learn(.channelChangelog, isOffered: true)
     // A changelog that says more without moving on would be asked for ever.
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
     let found = try await store.store(

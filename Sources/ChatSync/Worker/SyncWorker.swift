@@ -112,7 +112,7 @@ package actor SyncWorker {
   private func run(_ job: Job) async {
     let outcome = await perform(job)
     tasks[job] = nil
-    if case .lacks(let capability) = outcome { await learn(capability) }
+    if case .lacks(let capability) = outcome { await learn(capability, isOffered: false) }
     if case .failed(let error) = outcome, error != .canceled {
       Log.line(.info, "sync_errand_failed", ["errand": .text(job.name), "reason": .text(error.description)])
     }
@@ -150,9 +150,14 @@ package actor SyncWorker {
     }
   }
 
-  private func learn(_ capability: Capability) async {
-    Log.line(.info, "upstream_lacks", ["capability": .text(capability.rawValue)])
-    do { try await store.learn(capability, isOffered: false) } catch {
+  /// Remembers what the upstream showed to offer, or not to (B32).
+  func learn(_ capability: Capability, isOffered: Bool) async {
+    guard plan.capabilities[capability] != isOffered || !isOffered else { return }
+    plan.learn(capability, isOffered: isOffered)
+    Log.line(
+      .info, "upstream_capability",
+      ["capability": .text(capability.rawValue), "offered": isOffered ? "yes" : "no"])
+    do { try await store.learn(capability, isOffered: isOffered) } catch {
       Log.line(.error, "sync_store_failed", ["errand": "learn", "reason": .text("\(error)")])
     }
   }

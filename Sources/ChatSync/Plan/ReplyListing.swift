@@ -1,0 +1,33 @@
+import ChatCache
+import ChatModel
+import JSON
+
+/// Whether an upstream's listings hold replies, as far as a page shows it (B32), as a value.
+///
+/// A reply in a page proves it. The contrary is shown by a thread whose last reply lies where the page claims
+/// to list everything, and is not there. Until either was seen nothing is known, and no reply is deleted
+/// because a listing lacks it.
+enum ReplyListing {
+  /// What the page shows beyond what is known; nil: nothing new.
+  static func shown(by rows: [MessageRecord], of window: MessageWindow, known: Bool?) -> Bool? {
+    guard known != true else { return nil }
+    if rows.contains(where: { $0.parentID != nil }) { return true }
+    guard known == nil, let claim = window.listing(rows.map(\.position)).claim else { return nil }
+    let isMissing = rows.contains { row in
+      guard let thread = row.threadInfo, let last = lastReply(thread) else { return false }
+      return claim.contains(.first(at: last)) && claim.contains(.last(at: last)) && last > row.createdAt
+    }
+    return isMissing ? false : nil
+  }
+
+  /// When the thread was last replied to (ms), where anybody did.
+  private static func lastReply(_ thread: [UInt8]) -> Int64? {
+    // A thread that cannot be read shows nothing.
+    try? thread.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { thread -> Int64? in
+        guard let replies = thread["reply_count"]?.int64, replies > 0 else { return nil }
+        return thread["last_replied_at"]?.int64
+      }
+    }
+  }
+}
