@@ -4,7 +4,7 @@ struct Row: Sendable {
   let work: String
   let measure: @Sendable (Bench) throws -> [Figure]
 
-  static let all: [Row] = [.page, .notModified, .fanOut]
+  static let all: [Row] = [.page, .notModified, .fanOut, .origin]
 }
 
 /// One measured comparison.
