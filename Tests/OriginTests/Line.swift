@@ -11,11 +11,14 @@ final class Line {
   deinit { if socket >= 0 { close(socket) } }
 
   /// Status and body; nil when the connection ended without a whole answer. The next request makes a new one.
-  func exchange(_ method: String, _ path: String, _ body: String = "", seconds: Int = 10) -> (Int, [UInt8])? {
+  func exchange(
+    _ method: String, _ path: String, _ body: String = "", seconds: Int = 10,
+    type: String = "application/json"
+  ) -> (Int, [UInt8])? {
     if socket < 0, !open(seconds) { return nil }
     let request =
       "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nApi-Token: origin\r\n"
-      + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+      + "Content-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     guard send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count,
       let answer = read()
     else {

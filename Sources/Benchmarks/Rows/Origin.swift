@@ -36,7 +36,8 @@ extension Figure {
     [
       Figure(what: what, unit: "ms p50", ours: times.percentile(50), peer: nil, peerName: "", goal: nil),
       Figure(
-        what: what, unit: "ms p99", ours: times.percentile(99), peer: nil, peerName: "", goal: .atMost(bound)),
+        what: what, unit: "ms p99", ours: times.percentile(99), peer: nil, peerName: "",
+        goal: .atMost(bound)),
     ]
   }
 }
