@@ -29,6 +29,7 @@ package final class OriginServer: Sendable {
   }
 
   let configuration: Configuration
+  private let directory: OriginDirectory?
   let store: Store
   let desk: FaultDesk
   let webhooks: Webhooks?
@@ -39,16 +40,15 @@ package final class OriginServer: Sendable {
   package init(_ configuration: Configuration) throws {
     self.configuration = configuration
     desk = FaultDesk(clock: configuration.clock)
-    let isInMemory = configuration.dataPath == ":memory:"
-    // One that cannot be made is told by the opening of the database.
-    if !isInMemory { mkdir(configuration.dataPath, 0o700) }
+    directory =
+      configuration.dataPath == ":memory:" ? nil : try OriginDirectory(configuration.dataPath)
     store = try Store(
-      path: isInMemory ? ":memory:" : configuration.dataPath + "/origin.db", clock: configuration.clock)
+      path: directory.map { $0.path + "/origin.db" } ?? ":memory:", clock: configuration.clock)
     webhooks = configuration.webhookURL.map {
       Webhooks(url: $0, secret: configuration.webhookSecret ?? configuration.token)
     }
     var http = MicroHTTP.Configuration(listen: configuration.listen)
-    http.uploadDirectory = isInMemory ? "/tmp" : configuration.dataPath
+    http.uploadDirectory = directory?.path ?? "/tmp"
     http.renderProblem = { problem, _ in Refusal(problem).response }
     server = try Server(http)
     try configuration.seed.fill(store)

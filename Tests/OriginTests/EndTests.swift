@@ -142,7 +142,8 @@ import Testing
     let wire = try Wire(data: place.path, isFresh: false)
     let path = try #require(url.split(separator: "/files/").last)
     #expect(wire.exchange("GET", "/files/\(path)")?.body == "kept")
-    #expect(place.names.allSatisfy { $0.hasPrefix("origin.db") })
+    #expect(place.names.allSatisfy { $0.hasPrefix("origin.db") || $0 == "lock" })
+    #expect(throws: OriginError.self) { try Wire(data: place.path, isFresh: false) }
   }
 
   @Test("each fault applied is one line of log, with its kind and its path")

@@ -80,6 +80,8 @@ enum Uploads {
     guard let path = part.path, let file = fopen(path, "re") else {
       throw Refusal(500901, "The file could not be read.", status: 500)
     }
+    // Gone at once: a row has it from here on, whatever becomes of the process.
+    unlink(path)
     defer { fclose(file) }
     return [UInt8](unsafeUninitializedCapacity: part.byteCount) { room, count in
       count = fread(room.baseAddress, 1, room.count, file)

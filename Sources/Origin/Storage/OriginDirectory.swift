@@ -1,0 +1,40 @@
+import Glibc
+
+/// Why the stand-in could not open its data.
+package struct OriginError: Error, CustomStringConvertible {
+  /// What is wrong, and with which directory.
+  package let description: String
+}
+
+/// The directory of the database, for one process at a time: stamps are given out in memory.
+final class OriginDirectory: Sendable {
+  let path: String
+  private let file: Int32
+
+  /// Makes it where it is missing, takes it, and removes what an upload left that was cut off by the end of a
+  /// process.
+  init(_ path: String) throws {
+    self.path = path
+    if mkdir(path, 0o700) != 0, errno != EEXIST {
+      throw OriginError(description: "cannot make \(path): \(String(cString: strerror(errno)))")
+    }
+    file = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard file >= 0 else {
+      throw OriginError(description: "cannot write in \(path): \(String(cString: strerror(errno)))")
+    }
+    guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+      close(file)
+      throw OriginError(description: "\(path) is in use by another process")
+    }
+    guard let directory = opendir(path) else { return }
+    defer { closedir(directory) }
+    while let entry = readdir(directory) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+        String(cString: $0.baseAddress!.assumingMemoryBound(to: CChar.self))
+      }
+      if name.hasPrefix("upload-") { unlink(path + "/" + name) }
+    }
+  }
+
+  deinit { close(file) }
+}
