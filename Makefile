@@ -6,7 +6,7 @@ SHELL := /bin/bash
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-run: ## build and start Perch on 127.0.0.1:8080
+run: ## build and start Perch on 127.0.0.1:8080, with a stand-in chat server
 	@.ci/start
 
 test: ## everything: lint, unit, architecture, contract, end to end

@@ -32,7 +32,7 @@ package final class OriginServer: Sendable {
   private let directory: OriginDirectory?
   let store: Store
   let desk: FaultDesk
-  let webhooks: Webhooks?
+  let webhooks = Guarded<Webhooks?>(nil)
   private let server: Server
   private let chatter = Guarded<Chatter?>(nil)
 
@@ -44,14 +44,22 @@ package final class OriginServer: Sendable {
       configuration.dataPath == ":memory:" ? nil : try OriginDirectory(configuration.dataPath)
     store = try Store(
       path: directory.map { $0.path + "/origin.db" } ?? ":memory:", clock: configuration.clock)
-    webhooks = configuration.webhookURL.map {
-      Webhooks(url: $0, secret: configuration.webhookSecret ?? configuration.token)
-    }
     var http = MicroHTTP.Configuration(listen: configuration.listen)
     http.uploadDirectory = directory?.path ?? "/tmp"
     http.renderProblem = { problem, _ in Refusal(problem).response }
     server = try Server(http)
     try configuration.seed.fill(store)
+    if let url = configuration.webhookURL { sendWebhooks(to: url) }
+  }
+
+  /// Sends webhooks there from now on, signed with the secret, or the token where there is none.
+  package func sendWebhooks(to url: String) {
+    let made = Webhooks(url: url, secret: configuration.webhookSecret ?? configuration.token)
+    let old = webhooks.withLock { webhooks in
+      defer { webhooks = made }
+      return webhooks
+    }
+    old?.stop()
   }
 
   /// Serves; the port it got.
@@ -74,7 +82,7 @@ package final class OriginServer: Sendable {
   package func stop() {
     chatter.withLock { $0 }?.stop()
     server.shutDown(withinSeconds: 2)
-    webhooks?.stop()
+    webhooks.withLock { $0 }?.stop()
   }
 
   /// Lets the seeded users talk, so many things a second, until it stops.
@@ -83,7 +91,7 @@ package final class OriginServer: Sendable {
   }
 
   /// This server as its configuration names it.
-  var base: String {
+  package var base: String {
     "http://" + ListenAddress(host: configuration.listen.host, port: port).description
   }
 }

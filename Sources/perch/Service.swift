@@ -23,7 +23,9 @@ struct Service {
   }
 
   /// Serves until a signal says to stop; the exit code.
-  func run() throws -> Int32 {
+  ///
+  /// `more` are routes beyond the contract's own; `isListening` is told the service's url once it answers.
+  func run(adding more: [Route] = [], isListening: (String) -> Void = { _ in }) throws -> Int32 {
     if let level = Log.Level(rawValue: values.text("log-level")) { Log.setLevel(level) }
     Signals.block()
     try DataDirectory.prepare(values.text("data"))
@@ -32,7 +34,7 @@ struct Service {
     let server: Server
     do throws(ServerError) {
       server = try Server(configuration())
-      try server.start(routes(server, sync))
+      try server.start(routes(server, sync) + more)
     } catch {
       throw CommandFailure(description: error.detail)
     }
@@ -40,9 +42,11 @@ struct Service {
     status.becomeReady()
     let scheme = values.text("tls-key").isEmpty ? "http" : "https"
     let bound = ListenAddress(host: values.address("listen").host, port: server.port)
+    let url = "\(scheme)://\(bound.description)"
     let address = AddressFile(values.text("data"))
-    try address.write("\(scheme)://\(bound.description)")
-    CommandLineCall.write("listening on \(scheme)://\(bound.description)\n", to: STDOUT_FILENO)
+    try address.write(url)
+    CommandLineCall.write("listening on \(url)\n", to: STDOUT_FILENO)
+    isListening(url)
 
     let signal = Signals.wait()
     Log.line(.info, "stopping", ["signal": .number(Int64(signal))])

@@ -29,7 +29,7 @@ extension OriginServer {
 
   /// Hands a webhook on, unless a fault says otherwise.
   private func tell(_ body: String, path: String) {
-    guard let webhooks, !desk.isCutOff else { return }
+    guard let webhooks = webhooks.withLock({ $0 }), !desk.isCutOff else { return }
     if desk.take([.dropWebhook], path: path) != nil { return }
     if let fault = desk.take([.shuffleWebhook], path: path) {
       return webhooks.hold(body, milliseconds: fault.milliseconds)

@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+"""What `perch demo` promises: both servers, wired; tokens; the switch of the network between them."""
+
+import base64
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+URL = os.environ["TARGET_URL"]
+PERCH = os.environ["TARGET_BINARY"]
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
+
+
+def ask(url, method="GET", body=None, **headers):
+    """Status and JSON of an answer, whatever the status is."""
+    request = urllib.request.Request(url, method=method, data=None if body is None else json.dumps(body).encode())
+    request.add_header("Content-Type", "application/json")
+    for name, value in headers.items():
+        request.add_header(name.replace("_", "-"), value)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def until(what, condition, seconds=30):
+    """Waits, within a bound, until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+class Demo:
+    """A demo on ports of its own."""
+
+    def __init__(self, data):
+        self.log = open(data + ".log", "w+")
+        self.process = subprocess.Popen(
+            [PERCH, "demo", "--listen", "127.0.0.1:0", "--origin-listen", "127.0.0.1:0", "--data", data],
+            env=ENVIRONMENT | {"PERCH_ACCESS_LOG": "on", "PERCH_LOG_LEVEL": "info"},
+            stdout=subprocess.PIPE, stderr=self.log, text=True)
+        lines = []
+        while not lines or not lines[-1].startswith("  upstream"):
+            lines.append(self.process.stdout.readline())
+            if not lines[-1]:
+                self.process.kill()
+                raise AssertionError("the demo ended: " + open(data + ".log").read()[-2000:])
+        self.text = "".join(lines)
+        self.url = lines[0].split()[-1]
+        self.origin = re.search(r"upstream +(http://\S+)", self.text)[1]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=30)
+        self.process.stdout.close()
+        self.log.close()
+        return code
+
+
+class Demos(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.TemporaryDirectory()
+        cls.demo = Demo(cls.place.name + "/data")
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.demo.stop()
+        cls.place.cleanup()
+        assert code == 0, f"the demo ended with {code}"
+
+    def upstream(self, path):
+        return ask(self.demo.origin + path, Api_Token="origin")
+
+    def test_it_says_where_it_listens_and_what_to_do(self):
+        self.assertRegex(self.demo.text, r"^listening on http://127\.0\.0\.1:\d+\n")
+        for word in ["open", "curl", "go offline", "upstream"]:
+            self.assertRegex(self.demo.text, rf"\n +{word} +\S")
+        self.assertIn(f"{self.demo.url}/demo/upstream", self.demo.text)
+
+    def test_there_is_a_token_for_each_seeded_user(self):
+        status, demo = ask(self.demo.url + "/demo")
+        self.assertEqual(status, 200)
+        self.assertEqual([u["user_id"] for u in demo["users"]], ["alice", "bob", "carol", "dave"])
+        self.assertEqual((demo["origin_url"], demo["up"]), (self.demo.origin, True))
+        for user in demo["users"]:
+            claims = user["token"].split(".")[1]
+            claims = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+            self.assertEqual(claims["sub"], user["user_id"])
+            self.assertRegex(self.demo.text, rf"\n +{user['user_id']} +eyJ")
+
+    def test_the_service_reaches_its_upstream(self):
+        until("the link is up", lambda: ask(self.demo.url + "/readyz")[1]["upstream"] == "online")
+
+    def test_people_talk_and_webhooks_arrive(self):
+        def count():
+            urls = ["general", "random", "alice-and-bob", "big"]
+            return sum(self.upstream(f"/v3/group_channels/{u}/messages/total_count")[1]["total"] for u in urls)
+        before = count()
+        until("somebody says something", lambda: count() > before)
+
+        def rings():
+            self.demo.log.flush()
+            with open(self.demo.log.name) as log:
+                return [line for line in log if "receiveSendbirdWebhook" in line or "/v1/webhooks/" in line]
+        ring = until("a webhook arrives", rings)[0]
+        self.assertRegex(ring, r'"status": ?200')
+
+    def test_the_network_to_the_upstream_can_be_cut_and_mended(self):
+        status, demo = ask(self.demo.url + "/demo/upstream", "PUT", {"up": False})
+        self.assertEqual((status, demo["up"]), (200, False))
+        with self.assertRaises((urllib.error.URLError, ConnectionError)):
+            self.upstream("/v3/users")
+        self.assertEqual(ask(self.demo.url + "/demo")[1]["up"], False)
+        ask(self.demo.url + "/demo/upstream", "PUT", {"up": True})
+        self.assertEqual(self.upstream("/v3/users")[0], 200)
+
+    def test_a_wrong_wish_is_a_problem(self):
+        for body in [{"up": 1}, {"down": True}, {"up": True, "x": 1}, []]:
+            self.assertEqual(ask(self.demo.url + "/demo/upstream", "PUT", body)[0], 400, body)
+
+    def test_elsewhere_there_is_no_demo(self):
+        self.assertEqual(ask(URL + "/demo")[0], 404)
+        self.assertEqual(ask(URL + "/demo/upstream", "PUT", {"up": False})[0], 404)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

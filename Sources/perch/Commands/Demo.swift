@@ -1,0 +1,77 @@
+import Glibc
+import MicroHTTP
+import Origin
+import Platform
+
+extension Command {
+  /// `perch demo`
+  static let demo = Command(
+    name: "demo", summary: "the service and a stand-in chat server in one process, with seeded users",
+    settings: [
+      Setting("listen", .address, default: "127.0.0.1:8080", "where the service listens"),
+      Setting("origin-listen", .address, default: "127.0.0.1:8090", "where the stand-in chat server listens"),
+      Setting("data", .path, default: "data", "the directory of everything that is kept; made when missing"),
+    ]
+  ) { values in try Demo(values).run() }
+}
+
+/// `perch demo`, composed: the stand-in first, then the service that has it as its upstream, then the webhooks
+/// back.
+private struct Demo {
+  private static let chatterPerSecond = 2
+
+  private let values: SettingValues
+
+  init(_ values: SettingValues) { self.values = values }
+
+  func run() throws -> Int32 {
+    Signals.block()
+    let data = values.text("data")
+    try DataDirectory.prepare(data)
+    let users = try DemoUsers(dataDirectory: data)
+    var configuration = OriginServer.Configuration()
+    configuration.listen = values.address("origin-listen")
+    configuration.dataPath = data + "/origin"
+    configuration.seed = .small
+    let origin = try OriginServer(configuration)
+    try origin.start()
+    defer { origin.stop() }
+    let service = try Service(serveValues(upstream: origin.base, token: configuration.token))
+    return try service.run(adding: DemoRoutes.routes(users, origin)) { url in
+      origin.sendWebhooks(to: url + "/v1/webhooks/sendbird")
+      origin.startChatter(perSecond: Demo.chatterPerSecond)
+      CommandLineCall.write(Demo.greeting(url, users, origin), to: STDOUT_FILENO)
+    }
+  }
+
+  /// The service's settings: the demo's own, then what the environment says, quiet where it says nothing.
+  private func serveValues(upstream: String, token: String) throws -> SettingValues {
+    let environment = CommandLineCall.environment()
+    var words = [
+      "--listen", values.address("listen").description, "--data", values.text("data"), "--upstream", upstream,
+      "--upstream-token", token, "--webhook-secret", token,
+    ]
+    for (name, variable, value) in [
+      ("--access-log", "PERCH_ACCESS_LOG", "off"), ("--log-level", "PERCH_LOG_LEVEL", "warning"),
+      ("--poll-interval", "PERCH_POLL_INTERVAL", "1s"), ("--prefetch-rate", "PERCH_PREFETCH_RATE", "0"),
+    ] where environment[variable] == nil {
+      words += [name, value]
+    }
+    return try SettingReader(command: .serve).read(words, environment: environment)
+  }
+
+  private static func greeting(_ url: String, _ users: DemoUsers, _ origin: OriginServer) -> String {
+    let tokens = DemoUsers.ids.map { user in
+      "  \(user)\(String(repeating: " ", count: 12 - user.utf8.count))\(users.token(of: user))\n"
+    }
+    return """
+
+      \(tokens.joined())
+        open        \(url)/
+        curl        curl -s -H 'Authorization: Bearer \(users.token(of: "alice"))' \(url)/v1/channels
+        go offline  curl -s -X PUT -H 'Content-Type: application/json' -d '{"up":false}' \(url)/demo/upstream
+        upstream    \(origin.base) (the stand-in, where people talk; Ctrl-C stops both)
+
+      """
+  }
+}

@@ -1,0 +1,86 @@
+import ChatAPI
+import JSON
+import MicroHTTP
+import Origin
+import Platform
+
+/// `perch demo`'s own two operations: who there is to be, and the switch of the link to the upstream.
+enum DemoRoutes {
+  private static let bodyBytes = 1024
+
+  static func routes(_ users: DemoUsers, _ origin: OriginServer) -> [Route] {
+    [
+      Route(.get, "/demo", operation: "getDemo") { _ in
+        .respond(answer(users, origin))
+      },
+      Route(
+        .put, "/demo/upstream", operation: "setDemoUpstream",
+        body: .collected(limit: bodyBytes, types: ["application/json"], required: true)
+      ) { request in
+        origin.isCutOff = try !isWantedUp(request.body)
+        Log.line(.info, "demo_upstream", ["up": .text(origin.isCutOff ? "false" : "true")])
+        return .respond(answer(users, origin))
+      },
+    ]
+  }
+
+  private static func isWantedUp(_ body: UnsafeRawBufferPointer) throws -> Bool {
+    let wanted: Bool?
+    do {
+      wanted = try JSONParser().parse(body) { root in
+        var fields = root.fields
+        guard let field = fields.next(), fields.next() == nil, field.name.elementsEqual("up".utf8) else {
+          return nil
+        }
+        return field.value.bool
+      }
+    } catch {
+      throw Problem(400, "malformed_json", detail: "Send a JSON object.")
+    }
+    guard let wanted else {
+      throw Problem(
+        400, "invalid_request", detail: "Send {\"up\": true} or {\"up\": false}.",
+        errors: [.init("up", "is true or false, and the only field")])
+    }
+    return wanted
+  }
+
+  private static func answer(_ users: DemoUsers, _ origin: OriginServer) -> Response {
+    var json = JSONWriter(capacity: 2048)
+    json.beginObject()
+    json.name("users")
+    json.beginArray()
+    for user in DemoUsers.ids {
+      json.beginObject()
+      json.field("user_id", user)
+      json.field("token", users.token(of: user))
+      json.endObject()
+    }
+    json.endArray()
+    json.field("origin_url", origin.base)
+    json.field("up", !origin.isCutOff)
+    json.endObject()
+    let response = Response.json(json.finish())
+    response.add("Cache-Control", "no-store")
+    return response
+  }
+}
+
+/// The seeded users, and tokens for them.
+struct DemoUsers: Sendable {
+  static let ids = ["alice", "bob", "carol", "dave"]
+  private static let tokenSeconds: Int64 = 7 * 24 * 3600
+
+  private let secrets: SigningSecrets
+
+  /// Signs with the data directory's own secret, making it where there is none.
+  init(dataDirectory: String) throws {
+    secrets = try SecretFile(inDataDirectory: dataDirectory).readOrMake()
+  }
+
+  /// A fresh token.
+  func token(of user: String) -> String {
+    let now = Clock.system.wallMilliseconds() / 1000
+    return BearerToken(user: user, scopes: .chat, expires: now + DemoUsers.tokenSeconds).signed(with: secrets)
+  }
+}
