@@ -15,7 +15,7 @@ extension Command {
   ) { values in try Demo(values).run() }
 }
 
-/// `perch demo`, composed: the stand-in first, then the service that has it as its upstream, then the webhooks
+/// `perch demo`, composed: the stand-in, then the service that has it as its upstream, then the webhooks
 /// back.
 private struct Demo {
   private static let chatterPerSecond = 2
