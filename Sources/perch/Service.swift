@@ -24,8 +24,10 @@ struct Service {
 
   /// Serves until a signal says to stop; the exit code.
   ///
-  /// `more` are routes beyond the contract's own; `isListening` is told the service's url once it answers.
-  func run(adding more: [Route] = [], isListening: (String) -> Void = { _ in }) throws -> Int32 {
+  /// `isListening` is told the service's url once it answers.
+  func run(
+    demoRoutes: [Route] = DemoRoutes.routes(of: nil), isListening: (String) -> Void = { _ in }
+  ) throws -> Int32 {
     if let level = Log.Level(rawValue: values.text("log-level")) { Log.setLevel(level) }
     Signals.block()
     try DataDirectory.prepare(values.text("data"))
@@ -34,7 +36,7 @@ struct Service {
     let server: Server
     do throws(ServerError) {
       server = try Server(configuration())
-      try server.start(routes(server, sync) + more)
+      try server.start(routes(server, sync) + demoRoutes)
     } catch {
       throw CommandFailure(description: error.detail)
     }

@@ -37,7 +37,7 @@ private struct Demo {
     try origin.start()
     defer { origin.stop() }
     let service = try Service(serveValues(upstream: origin.base, token: configuration.token))
-    return try service.run(adding: DemoRoutes.routes(users, origin)) { url in
+    return try service.run(demoRoutes: DemoRoutes.routes(of: (users, origin))) { url in
       origin.sendWebhooks(to: url + "/v1/webhooks/sendbird")
       origin.startChatter(perSecond: Demo.chatterPerSecond)
       CommandLineCall.write(Demo.greeting(url, users, origin), to: STDOUT_FILENO)

@@ -8,21 +8,27 @@ import Platform
 enum DemoRoutes {
   private static let bodyBytes = 1024
 
-  static func routes(_ users: DemoUsers, _ origin: OriginServer) -> [Route] {
+  /// The two operations, of a demo; nil answers that this is none.
+  static func routes(of demo: (users: DemoUsers, origin: OriginServer)?) -> [Route] {
     [
       Route(.get, "/demo", operation: "getDemo") { _ in
-        .respond(answer(users, origin))
+        guard let demo else { throw noDemo }
+        return .respond(answer(demo.users, demo.origin))
       },
       Route(
         .put, "/demo/upstream", operation: "setDemoUpstream",
         body: .collected(limit: bodyBytes, types: ["application/json"], required: true)
       ) { request in
-        origin.isCutOff = try !isWantedUp(request.body)
-        Log.line(.info, "demo_upstream", ["up": .text(origin.isCutOff ? "false" : "true")])
-        return .respond(answer(users, origin))
+        guard let demo else { throw noDemo }
+        demo.origin.isCutOff = try !isWantedUp(request.body)
+        Log.line(.info, "demo_upstream", ["up": .text(demo.origin.isCutOff ? "false" : "true")])
+        return .respond(answer(demo.users, demo.origin))
       },
     ]
   }
+
+  private static let noDemo = Problem(
+    404, "no_demo", detail: "Only `perch demo` has seeded users and a stand-in to cut off.")
 
   private static func isWantedUp(_ body: UnsafeRawBufferPointer) throws -> Bool {
     let wanted: Bool?
