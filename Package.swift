@@ -53,7 +53,11 @@ let package = Package(
     .target(name: "FaultyDisk", path: "Tests/FaultyDisk", linkerSettings: [.linkedLibrary("sqlite3")]),
     .testTarget(name: "ChatCacheTests", dependencies: ["ChatCache", "SQLite", "CSQLite", "FaultyDisk"]),
     .testTarget(name: "ChatCollectionsTests", dependencies: ["ChatCollections", "ChatCache", "TestSupport"]),
-    .testTarget(name: "ChatSyncTests", dependencies: ["ChatSync", "ChatCache", "TestSupport"]),
+    .testTarget(
+      name: "ChatSyncTests",
+      dependencies: [
+        "ChatSync", "ChatCache", "ChatModel", "MicroHTTP", "Origin", "Platform", "SQLite", "TestSupport",
+      ]),
     .testTarget(
       name: "ChatAPITests", dependencies: ["ChatAPI", "ChatCache", "MicroHTTP", "Platform", "TestSupport"]),
     .testTarget(name: "OriginTests", dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite"]),

@@ -1,0 +1,92 @@
+import ChatCache
+import ChatModel
+import Platform
+
+@testable import ChatSync
+
+/// Holds a cache against the upstream: the user's channels, and of each the newest 100 messages.
+final class Comparison {
+  private let truth: SendbirdUpstream
+  private let client: HTTPClient
+  private let listsReplies: Bool
+  /// Messages found equal in the last comparison.
+  private(set) var messages = 0
+
+  static let newest = 100
+
+  init(_ there: OriginSide, listsReplies: Bool) throws {
+    client = HTTPClient()
+    truth = SendbirdUpstream(
+      SendbirdUpstream.Configuration(base: there.url, token: "origin"), client: client)
+    self.listsReplies = listsReplies
+  }
+
+  func close() { client.close() }
+
+  /// Where they differ, nil: nowhere.
+  func difference(_ here: PerchSide) async throws -> String? {
+    messages = 0
+    let alice = UserID("alice")
+    let listed = try await truth.channels(of: alice, order: .lastMessage, limit: 100, after: nil, .foreground)
+    let records = listed.items.sorted { $0.url.text < $1.url.text }
+    let cached = try here.memberships(of: "alice")
+    guard records.map(\.url.text) == cached.map(\.url) else {
+      return "channels \(cached.map(\.url)) are not \(records.map(\.url.text))"
+    }
+    for (record, channel) in zip(records, cached) {
+      let expected = PerchSide.Membership(
+        url: record.url.text, name: record.name, floor: record.membership?.floorAt ?? 0,
+        isFrozen: record.isFrozen, members: record.joinedMemberCount, lastMessage: channel.lastMessage)
+      guard expected == channel else { return "\(channel) is not \(expected)" }
+      if let difference = try await messages(here, record.url) { return difference }
+    }
+    return nil
+  }
+
+  private func messages(_ here: PerchSide, _ url: ChannelURL) async throws -> String? {
+    let truth = try await all(url)
+    guard let (rows, coverage) = try here.channel(url.text, from: .start) else { return "\(url) is unknown" }
+    // The newest page is cut inside its oldest millisecond: of that nothing is asked.
+    let page = truth.suffix(Comparison.newest)
+    let low =
+      page.count < truth.count ? Position.last(at: page[page.startIndex].position.createdAt).next : .start
+    for segment in coverage.segments {
+      if segment.gap != nil {
+        if segment.range.upperBound >= low { return "\(url) has a gap at \(segment.range)" }
+        continue
+      }
+      if segment.content == .covered(isUnverified: true) { return "\(url) is unverified at \(segment.range)" }
+      let difference = difference(
+        rows.filter { segment.range.contains($0.position) },
+        truth.filter { segment.range.contains($0.position) })
+      if let difference { return "\(url): \(difference)" }
+    }
+    return nil
+  }
+
+  private func difference(_ cached: [PerchSide.Row], _ expected: [PerchSide.Row]) -> String? {
+    // Where replies are not listed, coverage does not speak of them.
+    let rows = listsReplies ? cached : cached.filter { $0.parts[3] == "" }
+    guard rows.map(\.position) == expected.map(\.position) else {
+      let missing = Set(expected.map(\.position.messageID)).subtracting(rows.map(\.position.messageID))
+      let surplus = Set(rows.map(\.position.messageID)).subtracting(expected.map(\.position.messageID))
+      return "missing \(missing.sorted()), too many \(surplus.sorted())"
+    }
+    for (row, truth) in zip(rows, expected) where row != truth { return "\(row) is not \(truth)" }
+    messages += rows.count
+    return nil
+  }
+
+  /// Every message the upstream lists, oldest first.
+  private func all(_ url: ChannelURL) async throws -> [PerchSide.Row] {
+    var found: [MessageRecord] = []
+    var window = MessageWindow(.newest, older: 200, newer: 0)
+    while true {
+      let page = try await truth.messages(in: url, window, .foreground).items
+      found += page
+      guard page.count >= 200, let oldest = page.map(\.position).min() else { break }
+      window = MessageWindow(.message(oldest), older: 200, newer: 0, includesAnchor: false)
+    }
+    return found.sorted { $0.position < $1.position }.map { PerchSide.Row($0) }
+  }
+}

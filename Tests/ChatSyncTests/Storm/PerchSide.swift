@@ -1,0 +1,188 @@
+import ChatModel
+import Glibc
+import Platform
+import SQLite
+
+@testable import ChatCache
+@testable import ChatSync
+
+/// Perch's side of a storm: a real cache file, a worker over real sockets, restarted at will.
+final class PerchSide {
+  let directory: String
+  private let base: String
+  private(set) var cache: Cache
+  private(set) var worker: SyncWorker
+  private(set) var interest: SyncInterest
+  private var client: HTTPClient
+
+  static var pace: Pace {
+    var pace = Pace()
+    pace.openPoll = 100
+    pace.openPollWithWebhooks = 400
+    pace.userPoll = 400
+    pace.sweep = 1_500
+    pace.verify = 300
+    pace.requestsPerSecond = 0
+    pace.prefetchRate = 0
+    pace.prefetchMessages = 150
+    pace.doorbellDelay = 20
+    pace.maximumBackoff = 200
+    return pace
+  }
+
+  private let paceInUse: Pace
+  private let clock: Clock
+
+  init(_ base: String, pace: Pace = PerchSide.pace, clock: Clock = .system) throws {
+    self.base = base
+    paceInUse = pace
+    self.clock = clock
+    var template = Array("/tmp/perch-storm-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw CacheError.file(path: "/tmp", reason: "mkdtemp") }
+    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    (cache, client, worker) = try PerchSide.open(directory, base, pace, clock)
+    interest = SyncInterest(worker)
+  }
+
+  private static func open(
+    _ directory: String, _ base: String, _ pace: Pace, _ clock: Clock
+  ) throws -> (Cache, HTTPClient, SyncWorker) {
+    let cache = try Cache(Cache.Configuration(directory: directory, upstream: base))
+    var configuration = HTTPClient.Configuration()
+    configuration.connectMilliseconds = 500
+    configuration.firstByteMilliseconds = 300
+    configuration.totalMilliseconds = 2_000
+    let client = HTTPClient(configuration)
+    let upstream = SendbirdUpstream(
+      SendbirdUpstream.Configuration(base: base, token: "origin"), client: client)
+    let worker = SyncWorker(
+      upstream: upstream, store: CacheStore(cache), pace: pace, clock: clock, seed: .random(in: 0 ... .max))
+    return (cache, client, worker)
+  }
+
+  var requests: Int { client.requestsStarted }
+
+  func restart() async throws {
+    await stop()
+    (cache, client, worker) = try PerchSide.open(directory, base, paceInUse, clock)
+    interest = SyncInterest(worker)
+    try await worker.start()
+  }
+
+  func stop() async {
+    await worker.stop()
+    client.close()
+    cache.close()
+  }
+
+  func remove() {
+    for name in ["perch.db", "perch.db-wal", "perch.db-shm", "perch.lock"] { unlink("\(directory)/\(name)") }
+    rmdir(directory)
+  }
+
+  // MARK: What it holds
+
+  /// A stored message, byte for byte.
+  struct Row: Equatable {
+    let position: Position
+    let updatedAt: Int64
+    let body: String
+    let parts: [String]
+  }
+
+  struct Membership: Equatable {
+    let url: String
+    let name: String
+    let floor: Int64
+    let isFrozen: Bool
+    let members: Int64
+    let lastMessage: Int64
+  }
+
+  /// The channels of the user.
+  func memberships(of user: String) throws -> [Membership] {
+    try cache.read { reader in
+      try reader.db.all(
+        """
+        SELECT c.channel_url, c.name, m.floor_at, c.is_frozen, c.joined_member_count,
+          coalesce(c.last_message_id, 0)
+        FROM membership m
+        JOIN channel c ON c.id = m.channel
+        JOIN user u ON u.id = m.user
+        WHERE u.user_id = ?1
+        ORDER BY c.channel_url
+        """
+      ) {
+        $0.bind(1, user)
+      } _: {
+        Membership(
+          url: $0.string(0), name: $0.string(1), floor: $0.int64(2), isFrozen: $0.bool(3),
+          members: $0.int64(4),
+          lastMessage: $0.int64(5))
+      }
+    }
+  }
+
+  /// The stored messages of a channel from `low` on, and its coverage, of one moment.
+  func channel(_ url: String, from low: Position) throws -> (rows: [Row], coverage: Coverage)? {
+    try cache.read { reader in
+      guard let key = try reader.channelKey(of: ChannelURL(url)) else { return nil }
+      let rows = try reader.db.all(
+        """
+        SELECT created_at, message_id, updated_at, body, reactions, metaarray, thread_info, parent
+        FROM message
+        WHERE channel = ?1 AND (created_at, message_id) >= (?2, ?3)
+        ORDER BY created_at, message_id
+        """
+      ) {
+        $0.bind(1, key.rawValue)
+        $0.bind(2, low.createdAt)
+        $0.bind(3, low.messageID)
+      } _: { row in
+        Row(
+          position: Position(createdAt: row.int64(0), messageID: row.int64(1)), updatedAt: row.int64(2),
+          body: String(decoding: row.bytes(3), as: UTF8.self),
+          parts: (4...7).map {
+            row.isNull(Int32($0)) ? "" : String(decoding: row.bytes(Int32($0)), as: UTF8.self)
+          })
+      }
+      return (rows, try reader.coverage(of: key))
+    }
+  }
+
+  /// The channels whose changelog goes on at a place of the upstream's.
+  func channelsWithToken() throws -> [String] {
+    try cache.read { reader in
+      try reader.db.all("SELECT channel_url FROM channel WHERE message_token LIKE 'token:%'") { $0.string(0) }
+    }
+  }
+
+  /// What is wrong inside the file, as SQLite and the tables' own rules see it.
+  func damage() throws -> String? {
+    try cache.read { reader in
+      let check = try reader.db.first("PRAGMA integrity_check") { $0.string(0) } ?? "?"
+      if check != "ok" { return check }
+      let doubled = try reader.db.first(
+        "SELECT message_id FROM message GROUP BY channel, message_id HAVING count(*) > 1"
+      ) { $0.int64(0) }
+      if let doubled { return "message \(doubled) is stored twice" }
+      let undead = try reader.db.first(
+        """
+        SELECT m.message_id
+        FROM message m
+        JOIN tombstone t ON t.channel = m.channel AND t.message_id = m.message_id
+        """
+      ) { $0.int64(0) }
+      return undead.map { "message \($0) is stored and deleted" }
+    }
+  }
+}
+
+extension PerchSide.Row {
+  init(_ record: MessageRecord) {
+    func text(_ bytes: [UInt8]?) -> String { bytes.map { String(decoding: $0, as: UTF8.self) } ?? "" }
+    self.init(
+      position: record.position, updatedAt: record.updatedAt, body: text(record.body),
+      parts: [text(record.reactions), text(record.metaarray), text(record.threadInfo), text(record.parent)])
+  }
+}

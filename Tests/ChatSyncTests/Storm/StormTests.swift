@@ -1,0 +1,94 @@
+import ChatCache
+import ChatModel
+import Glibc
+import Platform
+import Testing
+
+@testable import ChatSync
+
+/// The nemesis: seeded storms between Perch over a real cache file and the stand-in upstream over real
+/// sockets, with restarts, while others send, edit, delete, react, reply, join, leave and reset. After they
+/// end, both sides must agree, and not about nothing. `PERCH_TORTURE_STORMS` sets how many seeds are tried;
+/// `PERCH_TORTURE_STORM` names one.
+@Suite(.timeLimit(.minutes(60)), .serialized)
+struct StormTests {
+  private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+
+  static var seeds: [Int] {
+    if let one = number("PERCH_TORTURE_STORM") { return [one] }
+    return Array(1...(number("PERCH_TORTURE_STORMS") ?? 4))
+  }
+
+  private static let urls = (0..<6).map { "c\($0)" }
+
+  @Test("After any storm the cache equals the upstream within 10 s of quiet", arguments: seeds)
+  func storm(seed: Int) async throws {
+    var random = Seeded(UInt64(seed))
+    var weather = OriginSide.Weather()
+    weather.hasChangelogs = Int.random(in: 0..<4, using: &random) > 0
+    weather.listsReplies = Int.random(in: 0..<6, using: &random) > 0
+    let there = try OriginSide(hasWebhooks: Bool.random(using: &random))
+    defer { there.stop() }
+    for (index, url) in StormTests.urls.enumerated() {
+      try there.makeChannel(url, index < 5 ? ["alice", "bob", "carol"] : ["bob", "carol"])
+      for _ in 0..<Int.random(in: 0...260, using: &random) {
+        there.send(url, "old", by: Bool.random(using: &random) ? "bob" : "carol")
+      }
+    }
+    try there.calm(weather)
+    let here = try PerchSide(there.url)
+    defer { here.remove() }
+    try await here.worker.start()
+    there.receiver.withLock { $0 = here.worker }
+    _ = here.interest.seen(UserID("alice"))
+    open(StormTests.urls.prefix(2), here, isNew: true)
+    for _ in 0..<15 {
+      try there.storm(weather, &random)
+      there.isCutOff = Int.random(in: 0..<8, using: &random) == 0
+      for _ in 0..<Int.random(in: 0...40, using: &random) { there.act(StormTests.urls, &random) }
+      if Int.random(in: 0..<6, using: &random) == 0 {
+        there.receiver.withLock { $0 = nil }
+        try await here.restart()
+        there.receiver.withLock { $0 = here.worker }
+        open(StormTests.urls.prefix(2), here, isNew: false)
+        _ = here.interest.seen(UserID("alice"))
+      }
+      try await Task.sleep(for: .milliseconds(Int.random(in: 0...60, using: &random)))
+    }
+    there.isCutOff = true
+    // What is under way ends; nothing new begins.
+    try await Task.sleep(for: .milliseconds(50))
+    let forgotten = Bool.random(using: &random) && weather.hasChangelogs ? try here.channelsWithToken() : []
+    for _ in 0..<20 { there.act(StormTests.urls, &random) }
+    try there.calm(weather, forgotten: forgotten)
+    _ = here.interest.seen(UserID("alice"))
+    here.interest.urge()
+    // Nobody is told of an edit in a channel that nobody looks at, unless a webhook does: look.
+    open(StormTests.urls[...], here, isNew: false)
+    try await agree(here, there, weather, "seed \(seed)")
+    #expect(try here.damage() == nil, "seed \(seed)")
+    there.receiver.withLock { $0 = nil }
+    await here.stop()
+  }
+
+  private func open(_ urls: ArraySlice<String>, _ here: PerchSide, isNew: Bool) {
+    for url in urls {
+      here.interest.opened(
+        OpenView(id: "v-" + url, channel: ChannelURL(url), isAtNewest: true), isOwedAnswer: isNew)
+    }
+  }
+
+  private func agree(
+    _ here: PerchSide, _ there: OriginSide, _ weather: OriginSide.Weather, _ name: String
+  ) async throws {
+    let comparison = try Comparison(there, listsReplies: weather.listsReplies)
+    var difference: String?
+    let isEqual = await World.wait(seconds: 10) {
+      do { difference = try await comparison.difference(here) } catch { difference = "\(error)" }
+      return difference == nil
+    }
+    comparison.close()
+    #expect(isEqual, "\(name): \(difference ?? "")")
+    #expect(comparison.messages > 0, "\(name): nothing was compared")
+  }
+}
