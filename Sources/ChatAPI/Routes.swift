@@ -11,13 +11,20 @@ package struct RouteParts: Sendable {
   package let interest: any Interest
   /// What webhooks are signed with; nil: none is accepted.
   package let webhookSignature: WebhookSignature?
+  /// The data.
+  package let cache: Cache
+  /// Who may ask.
+  package let gate: Gate
 
   /// All parts together.
   package init(
-    status: ServiceStatus, metrics: Metrics, interest: any Interest, webhookSignature: WebhookSignature?
+    status: ServiceStatus, metrics: Metrics, cache: Cache, interest: any Interest, gate: Gate,
+    webhookSignature: WebhookSignature?
   ) {
     self.status = status
     self.metrics = metrics
+    self.cache = cache
+    self.gate = gate
     self.interest = interest
     self.webhookSignature = webhookSignature
   }
@@ -27,6 +34,13 @@ package struct RouteParts: Sendable {
 package enum Routes {
   /// Every route there is.
   package static func all(_ parts: RouteParts) -> [Route] {
+    let reading = Reading(cache: parts.cache, interest: parts.interest, gate: parts.gate)
+    return operatorRoutes(parts) + ConnectionRoutes.routes(reading) + ChannelRoutes.routes(reading)
+      + GapFillRoutes.routes(reading) + MessageRoutes.routes(reading) + CacheRoutes.routes(reading)
+      + UserRoutes.routes(reading)
+  }
+
+  private static func operatorRoutes(_ parts: RouteParts) -> [Route] {
     HealthRoutes.routes(parts.status, parts.interest) + MetricsRoute.routes(parts.metrics)
       + ContractRoutes.routes()
       + SendbirdWebhookRoute.routes(parts.interest, parts.webhookSignature)

@@ -76,7 +76,7 @@ package final class Connection {
   }
 
   /// Lends reading inside one snapshot.
-  package func read<Result>(_ body: (ReadAccess) throws -> Result) throws -> Result {
+  package func read<Result: ~Copyable>(_ body: (ReadAccess) throws -> Result) throws -> Result {
     try run("BEGIN DEFERRED")
     // Ending a read transaction cannot fail in a way that matters: nothing was written.
     defer { try? run("COMMIT") }

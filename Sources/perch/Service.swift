@@ -33,10 +33,12 @@ struct Service {
     try DataDirectory.prepare(values.text("data"))
     let cache = try openCache()
     let sync = try SyncParts(values, over: cache)
+    let access = try AccessParts(values)
+    let gate = access.gate
     let server: Server
     do throws(ServerError) {
       server = try Server(configuration())
-      try server.start(routes(server, sync) + demoRoutes)
+      try server.start(routes(server, cache, sync, gate) + demoRoutes)
     } catch {
       throw CommandFailure(description: error.detail)
     }
@@ -50,7 +52,7 @@ struct Service {
     CommandLineCall.write("listening on \(url)\n", to: STDOUT_FILENO)
     isListening(url)
 
-    let signal = Signals.wait()
+    let signal = Signals.wait(rereading: access.reread)
     Log.line(.info, "stopping", ["signal": .number(Int64(signal))])
     status.beginStopping()
     server.shutDown(withinSeconds: Double(values.number("stop-within")) / 1000)
@@ -85,14 +87,16 @@ struct Service {
     return configuration
   }
 
-  private func routes(_ server: Server, _ sync: SyncParts) -> [Route] {
+  private func routes(
+    _ server: Server, _ cache: Cache, _ sync: SyncParts, _ gate: Gate
+  ) -> [Route] {
     let metrics: [Metrics.Source] = [
       { [unowned server] text in ServerMetrics.write(server, to: &text) },
       { text in ProcessMetrics.write(to: &text) },
     ]
     return Routes.all(
       RouteParts(
-        status: status, metrics: Metrics(metrics), interest: sync.interest,
+        status: status, metrics: Metrics(metrics), cache: cache, interest: sync.interest, gate: gate,
         webhookSignature: SyncParts.signature(values)))
   }
 }

@@ -1,33 +1,35 @@
 import Glibc
 
-/// The signals that end the service, taken by one thread that waits for them.
+/// The signals that the service obeys, taken by one thread that waits for them.
 enum Signals {
-  private static func set() -> sigset_t {
+  private static func set(_ signals: [Int32]) -> sigset_t {
     var set = sigset_t()
     sigemptyset(&set)
-    sigaddset(&set, SIGTERM)
-    sigaddset(&set, SIGINT)
+    for signal in signals { sigaddset(&set, signal) }
     return set
   }
 
   /// Blocks them for this thread and all that it starts. Before any thread.
   static func block() {
-    var set = set()
+    var set = set([SIGTERM, SIGINT, SIGHUP])
     pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
   /// Waits for one of them, at most so long; false: none came.
   static func arrives(withinMilliseconds milliseconds: Int) -> Bool {
-    var set = set()
+    var set = set([SIGTERM, SIGINT])
     var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
     return sigtimedwait(&set, nil, &time) > 0
   }
 
-  /// Waits for one of them.
-  static func wait() -> Int32 {
-    var set = set()
-    var signal: Int32 = 0
-    while sigwait(&set, &signal) != 0 {}
-    return signal
+  /// Waits for one that ends the service; SIGHUP has the secrets read again (B61).
+  static func wait(rereading reread: () -> Void = {}) -> Int32 {
+    var set = set([SIGTERM, SIGINT, SIGHUP])
+    while true {
+      var signal: Int32 = 0
+      guard sigwait(&set, &signal) == 0 else { continue }
+      guard signal == SIGHUP else { return signal }
+      reread()
+    }
   }
 }

@@ -152,3 +152,13 @@ extension CacheReader {
     return true
   }
 }
+
+extension MessagePageGround {
+  /// Whether something may be missing from the page before its rows are read: whoever has it already must not
+  /// be told so unread (B15).
+  package var mayBeMissing: Bool {
+    if case .gap = plan.older { return true }
+    if case .gap = plan.newer { return true }
+    return plan.newer == .tail && tail != .live
+  }
+}

@@ -70,7 +70,7 @@ package final class Cache: Sendable {
   deinit { close() }
 
   /// Lends one snapshot to `body` on this thread.
-  package func read<Result>(_ body: (CacheReader) throws -> Result) throws -> Result {
+  package func read<Result: ~Copyable>(_ body: (CacheReader) throws -> Result) throws -> Result {
     do {
       return try readers.lend { connection in
         try connection.read { try body(CacheReader(db: $0, log: log)) }

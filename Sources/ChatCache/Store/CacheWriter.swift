@@ -1,3 +1,4 @@
+import CSodium
 import ChatModel
 import SQLite
 
@@ -15,7 +16,20 @@ package final class CacheWriter {
     var users: Set<UserKey> = []
     var collections: Set<String> = []
     var isForAll = false
+    /// The log's new identity, where everything was cleared.
+    var epoch: UInt64?
   }
+
+  /// Gives the log a new identity: every cursor of before ends. Known to all after the commit.
+  func beginEpoch() throws {
+    var made: UInt64 = 0
+    randombytes_buf(&made, MemoryLayout<UInt64>.size)
+    try db.run("UPDATE meta SET value = ?1 WHERE key = 'epoch'") { $0.bind(1, Int64(bitPattern: made)) }
+    touched.epoch = made
+  }
+
+  /// The identity the log has after this transaction, where it changes.
+  var newEpoch: UInt64? { touched.epoch }
 
   init(log: CommitLog, now: Int64) {
     self.log = log

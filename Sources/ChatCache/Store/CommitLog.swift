@@ -55,6 +55,7 @@ final class CommitLog: Sendable {
   /// The commit is durable: publish its events and tell everybody who watches.
   func end(_ writer: CacheWriter) {
     guard let commit = writer.commit else { return }
+    if let made = writer.newEpoch { epoch.store(made, ordering: .releasing) }
     committed.store(commit.sequence, ordering: .releasing)
     for observer in observers.withLock({ $0 }) { observer(commit) }
   }

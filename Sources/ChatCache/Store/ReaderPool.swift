@@ -17,7 +17,7 @@ final class ReaderPool: Sendable {
     self.mappedBytes = mappedBytes
   }
 
-  func lend<Result>(_ body: (Connection) throws -> Result) throws -> Result {
+  func lend<Result: ~Copyable>(_ body: (Connection) throws -> Result) throws -> Result {
     let lent = try idle.withLock { $0.popLast() } ?? make()
     defer { idle.withLock { $0.append(lent) } }
     return try body(lent.connection)

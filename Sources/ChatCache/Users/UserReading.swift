@@ -9,6 +9,15 @@ package struct UnreadTotals: Sendable, Equatable {
   package var mentions: Int64 = 0
   /// Channels with something unread.
   package var channels: Int64 = 0
+
+  /// Nothing is unread.
+  package init() {}
+
+  init(messages: Int64, mentions: Int64, channels: Int64) {
+    self.messages = messages
+    self.mentions = mentions
+    self.channels = channels
+  }
 }
 
 /// A user as the operator sees one.

@@ -1,0 +1,140 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// What the cache holds, and letting go of it (B56, B58).
+enum CacheRoutes {
+  static func routes(_ reading: Reading) -> [Route] {
+    [
+      Route(.get, "/v1/cache", operation: "getCache") { request in
+        try Parameters(request).end()
+        return try reading.admitted(request) { caller in try .respond(info(reading, caller)) }
+      },
+      Route(.get, "/v1/cache/channels", operation: "listCachedChannels") { request in
+        var parameters = Parameters(request)
+        let order = parameters.word("order", CachedChannelOrder.self) ?? .accessedAt
+        let isDescending = parameters.word("direction", Direction.self) == .desc
+        let limit = parameters.number("limit", 1...1000) ?? 100
+        try parameters.end()
+        return try reading.admitted(request) { caller in
+          try .respond(channels(reading, caller, order, isDescending, Int(limit)))
+        }
+      },
+      Route(.delete, "/v1/channels/{channel_url}/cache", operation: "clearChannelCache") { request in
+        try Parameters(request).end()
+        return try reading.admitted(request) { caller in
+          try reading.inChannel(request, caller) { url, caller in try clear(reading, request, url, caller) }
+        }
+      },
+      Route(.delete, "/v1/cache", operation: "clearCache") { request in
+        var parameters = Parameters(request)
+        let isForced = parameters.flag("force")
+        try parameters.end()
+        return try reading.admitted(request, scope: .admin) { _ in
+          try commit(reading, request) { writer in
+            let unsent = try writer.unsentOfAll()
+            guard unsent == 0 || isForced else { throw Problem.unsentMessages(unsent) }
+            try writer.clearAll(withUnsent: isForced)
+          }
+        }
+      },
+    ]
+  }
+
+  private enum Direction: String, CaseIterable { case asc, desc }
+
+  private static func info(_ reading: Reading, _ caller: Caller) throws -> Response {
+    try reading.read { reader in
+      let info = try reader.info(of: try owner(reader, caller))
+      var json = JSONWriter()
+      json.beginObject()
+      json.field("size_bytes", info.sizeBytes)
+      json.field("mode", "sqlite")
+      json.field("epoch", String(reading.cache.cursor.epoch, radix: 16))
+      json.field("channels", info.channels)
+      json.field("messages", info.messages)
+      json.field("unsent", info.unsent)
+      json.field("encrypted", false)
+      json.endObject()
+      let response = Response.json(json.finish())
+      response.add("Cache-Control", "no-cache")
+      response.add("Vary", "Authorization")
+      return response
+    }
+  }
+
+  private static func channels(
+    _ reading: Reading, _ caller: Caller, _ order: CachedChannelOrder, _ isDescending: Bool, _ limit: Int
+  ) throws -> Response {
+    try reading.read { reader in
+      let found = try reader.cachedChannels(
+        of: try owner(reader, caller), by: order, isDescending: isDescending, limit: limit)
+      var json = JSONWriter()
+      json.beginObject()
+      json.name("items")
+      json.beginArray()
+      for channel in found {
+        json.beginObject()
+        json.field("channel_url", channel.url.text)
+        json.field("custom_type", channel.customType)
+        json.field("cached_message_count", channel.messages)
+        json.field("cached_bytes", channel.bytes)
+        json.field("accessed_at", channel.accessedAt)
+        json.name("last_message_at")
+        if let moment = channel.lastMessageAt { json.value(moment) } else { json.null() }
+        json.field("channel_created_at", channel.createdAt)
+        json.endObject()
+      }
+      json.endArray()
+      json.endObject()
+      let response = Response.json(json.finish())
+      response.add("Cache-Control", "no-cache")
+      response.add("Vary", "Authorization")
+      return response
+    }
+  }
+
+  /// Whose data is counted: the caller's own, everybody's for an operator.
+  private static func owner(_ reader: CacheReader, _ caller: Caller) throws -> UserKey? {
+    caller.scopes.contains(.admin) ? nil : try reader.userKey(of: caller.user) ?? UserKey(0)
+  }
+
+  private static func clear(
+    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller
+  ) throws -> Outcome {
+    try commit(reading, request) { writer in
+      let reader = writer.reader
+      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key) else {
+        throw Problem.channelNotFound
+      }
+      guard try caller.scopes.contains(.admin) || !reader.isShared(view) else {
+        throw Problem(
+          409, "shared", detail: "Somebody else uses this channel here too: ask the operator to clear it.")
+      }
+      try writer.clear(url)
+    }
+  }
+
+  /// Writes and answers 204 after the commit, without holding a thread.
+  private static func commit(
+    _ reading: Reading, _ request: Request, _ body: @escaping @Sendable (CacheWriter) throws -> Void
+  ) throws -> Outcome {
+    let done = Guarded<Result<Void, any Error>?>(nil)
+    let waiter = request.makeWaiter()
+    reading.cache.accept(body) { outcome in
+      done.withLock { $0 = outcome }
+      waiter.wake()
+    }
+    return .park(
+      Parking(waiter, milliseconds: 30_000) { _ in
+        switch done.withLock({ $0 }) {
+        case .success: return .respond(.empty(204))
+        case .failure(let error as CacheError): throw Problem(error)
+        case .failure(let error): throw error
+        case nil: throw Problem(WishError.storage(reason: "it took too long"))
+        }
+      })
+  }
+}

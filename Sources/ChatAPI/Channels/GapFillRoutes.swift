@@ -1,0 +1,54 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+
+/// Filling a gap by wish: begun and stopped here, done by whoever keeps the cache in step (B28).
+enum GapFillRoutes {
+  static func routes(_ reading: Reading) -> [Route] {
+    [
+      Route(.post, "/v1/channels/{channel_url}/gaps/{gap_id}/fill", operation: "fillGap") { request in
+        try Parameters(request).end()
+        return try reading.admitted(request) { caller in
+          try reading.inChannel(request, caller, needsJoined: true) { url, caller in
+            let gap = try known(reading, request, url, caller)
+            reading.interest.fill(gap: gap.0, in: url)
+            var json = JSONWriter()
+            json.beginObject()
+            json.name("gap")
+            GapObject.write(gap.1, into: &json)
+            json.endObject()
+            return .respond(.json(json.finish(), status: 202))
+          }
+        }
+      },
+      Route(.delete, "/v1/channels/{channel_url}/gaps/{gap_id}/fill", operation: "stopGapFill") { request in
+        try Parameters(request).end()
+        return try reading.admitted(request) { caller in
+          try reading.inChannel(request, caller, needsJoined: true) { url, caller in
+            reading.interest.stopFilling(gap: try known(reading, request, url, caller).0, in: url)
+            return .respond(.empty(204))
+          }
+        }
+      },
+    ]
+  }
+
+  /// The gap the path names, as far as it is the user's to see (B23).
+  private static func known(
+    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller
+  ) throws -> (Int64, Segment) {
+    try reading.read { reader in
+      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key) else {
+        throw Problem.channelNotFound
+      }
+      guard let id = Parameters.number(request.parameter(1)),
+        let gap = try reader.coverage(of: view.channel).gap(id),
+        gap.range.upperBound >= Position.first(at: view.floorAt)
+      else {
+        throw Problem(404, "gap_not_found", detail: "There is no such gap any more: list the channel's gaps.")
+      }
+      return (id, gap)
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// The user's connection and totals: `/v1/connection`, `/v1/unread`.
+enum ConnectionRoutes {
+  static func routes(_ reading: Reading) -> [Route] {
+    [
+      Route(.put, "/v1/connection", operation: "connect") { request in
+        try Parameters(request).end()
+        return try connect(reading, request)
+      },
+      Route(.get, "/v1/connection", operation: "getConnection") { request in
+        try Parameters(request).end()
+        return try reading.admitted(request) { caller in
+          try .respond(connection(reading, caller.user))
+        }
+      },
+      Route(.delete, "/v1/connection", operation: "disconnect") { request in
+        var parameters = Parameters(request)
+        let clears = parameters.flag("clear")
+        let isForced = parameters.flag("force")
+        try parameters.end()
+        return try disconnect(reading, request, clears: clears, isForced: isForced)
+      },
+      Route(.get, "/v1/unread", operation: "getUnread") { request in
+        try Parameters(request).end()
+        return try reading.admitted(request) { caller in try .respond(unread(reading, caller.user)) }
+      },
+    ]
+  }
+
+  /// Waits for the first handshake: as long as `Prefer` allows, and where nothing is known of the user (B2).
+  private static func connect(_ reading: Reading, _ request: Request) throws -> Outcome {
+    let caller = try reading.gate.caller(of: request)
+    let preferences = Preferences(request)
+    let isKnown = try reading.read { try $0.cachedUser(caller.user) != nil }
+    let within =
+      isKnown
+      ? preferences.wait.map { Int($0) * 1000 } ?? 0
+      : max(preferences.milliseconds, Reading.firstWordMilliseconds)
+    let told = Guarded<Result<UserConnection, WishError>?>(nil)
+    let waiter = request.makeWaiter()
+    reading.interest.connect(caller.user, within: within) { outcome in
+      told.withLock { $0 = outcome }
+      waiter.wake()
+    }
+    return .park(
+      Parking(waiter, milliseconds: within + 500) { _ in
+        if case .failure(let error) = told.withLock({ $0 }) { throw Problem(error) }
+        let response = try connection(reading, caller.user)
+        preferences.apply(to: response)
+        return .respond(response)
+      })
+  }
+
+  private static func disconnect(
+    _ reading: Reading, _ request: Request, clears: Bool, isForced: Bool
+  ) throws -> Outcome {
+    let caller = try reading.gate.caller(of: request)
+    if clears, !isForced {
+      let unsent = try reading.read { reader -> Int64 in
+        guard let key = try reader.userKey(of: caller.user) else { return 0 }
+        let counts = try reader.unsent(of: key)
+        return counts.pending + counts.failed
+      }
+      guard unsent == 0 else { throw Problem.unsentMessages(unsent) }
+    }
+    let told = Guarded<Result<Void, WishError>?>(nil)
+    let waiter = request.makeWaiter()
+    reading.interest.disconnect(caller.user, isForgotten: clears) { outcome in
+      guard clears, case .success = outcome else {
+        told.withLock { $0 = outcome }
+        waiter.wake()
+        return
+      }
+      reading.cache.accept { try $0.remove(caller.user) } finish: { removed in
+        told.withLock { $0 = removed.mapError { _ in .storage(reason: "removing the user's data") } }
+        waiter.wake()
+      }
+    }
+    return .park(
+      Parking(waiter, milliseconds: 10_000) { _ in
+        switch told.withLock({ $0 }) {
+        case .success: return .respond(.empty(204))
+        case .failure(let error): throw Problem(error)
+        case nil: throw Problem(WishError.storage(reason: "it took too long"))
+        }
+      })
+  }
+
+  private static func connection(_ reading: Reading, _ user: UserID) throws -> Response {
+    let link = reading.interest.link
+    let connection = reading.interest.connection(of: user)
+    return try reading.read { reader in
+      let cached = try reader.cachedUser(user)
+      let unsent = try cached.map { try reader.unsent(of: $0.key) } ?? (pending: 0, failed: 0)
+      var json = JSONWriter()
+      json.beginObject()
+      json.field("user", user.text)
+      json.field("state", connection.state.rawValue)
+      if let error = connection.error {
+        let problem = Problem(error)
+        json.name("error")
+        json.beginObject()
+        json.field("code", problem.code)
+        json.field("detail", problem.detail)
+        json.endObject()
+      }
+      write(connection.progress, into: &json)
+      json.name("unsent")
+      json.beginObject()
+      json.field("pending", unsent.pending)
+      json.field("failed", unsent.failed)
+      json.endObject()
+      json.name("capabilities")
+      json.beginObject()
+      for capability in Capability.allCases {
+        guard let isOffered = link.capabilities[capability] else { continue }
+        json.field(capability.name, isOffered)
+      }
+      json.endObject()
+      json.field("cursor", reading.cursor(at: cached?.version ?? 0))
+      json.endObject()
+      let response = Response.json(json.finish())
+      response.add("Cache-Control", "no-store")
+      return response
+    }
+  }
+
+  private static func write(_ progress: UserConnection.Progress, into json: inout JSONWriter) {
+    json.name("sync")
+    json.beginObject()
+    json.field("phase", progress.phase.rawValue)
+    json.field("channels_done", progress.channelsDone)
+    json.name("channels_total")
+    if let total = progress.channelsTotal { json.value(total) } else { json.null() }
+    json.endObject()
+  }
+
+  private static func unread(_ reading: Reading, _ user: UserID) throws -> Response {
+    try reading.read { reader in
+      let totals = try reader.userKey(of: user).map { try reader.unread(of: $0) } ?? UnreadTotals()
+      var json = JSONWriter()
+      json.beginObject()
+      json.field("messages", totals.messages)
+      json.field("mentions", totals.mentions)
+      json.field("channels", totals.channels)
+      json.endObject()
+      let response = Response.json(json.finish())
+      response.add("Cache-Control", "no-cache")
+      response.add("Vary", "Authorization")
+      return response
+    }
+  }
+}
+
+extension Capability {
+  fileprivate var name: StaticString {
+    switch self {
+    case .channelChangelog: "channel_changelog"
+    case .messageChangelog: "message_changelog"
+    case .replyListing: "reply_listing"
+    case .uploads: "uploads"
+    case .deduplication: "deduplication"
+    }
+  }
+}
+
+extension Problem {
+  /// Clearing would lose what was promised to be sent (B4, B58).
+  static func unsentMessages(_ count: Int64) -> Problem {
+    Problem(
+      409, "unsent_messages",
+      detail: "\(count) messages or changes are not sent yet: send or remove them, or say force=true.",
+      members: "\"unsent\":\(count)")
+  }
+}

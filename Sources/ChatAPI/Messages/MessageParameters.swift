@@ -1,0 +1,86 @@
+import ChatCache
+import ChatModel
+import MicroHTTP
+
+/// What a request for a page of messages asks (B12), read from its query.
+struct MessageParameters {
+  /// From where, how many, which.
+  let query: MessagePageQuery
+
+  init(_ request: Request) throws {
+    var parameters = Parameters(request)
+    let places = ["before", "after", "around"].filter { parameters.isGiven($0) }
+    if places.count > 1 {
+      parameters.fault(places[1], "It does not go together with \(places[0]): give one of them.")
+    }
+    let isInclusive = parameters.flag("inclusive", default: parameters.isGiven("around"))
+    let before = MessageParameters.place(&parameters, "before")
+    let after = MessageParameters.place(&parameters, "after")
+    let around = MessageParameters.place(&parameters, "around")
+    var page = MessagePageQuery()
+    if let before {
+      page.anchor = .before(isInclusive ? before.upperBound : before.lowerBound, isInclusive: isInclusive)
+    } else if let after {
+      page.anchor = .after(isInclusive ? after.lowerBound : after.upperBound, isInclusive: isInclusive)
+    } else if let around {
+      page.anchor = .around(around.lowerBound, isInclusive: isInclusive)
+    }
+    page.limit =
+      parameters.number("limit", 1...Int64(ChatModel.Limits.messagePageRows)).map(Int.init)
+      ?? ChatModel.Limits.messagePageDefaultRows
+    page.isReversed = parameters.flag("reverse")
+    page.filter = MessageParameters.filter(&parameters)
+    try parameters.end()
+    query = page
+  }
+
+  /// The places a moment or a position means.
+  private static func place(_ parameters: inout Parameters, _ name: String) -> ClosedRange<Position>? {
+    guard let text = parameters.text(name) else { return nil }
+    if let position = Position(text) { return position...position }
+    if let time = Parameters.number(text), time >= 0, text.utf8.count <= 16 {
+      return Position.first(at: time)...Position.last(at: time)
+    }
+    parameters.fault(name, "Give a time in ms since 1970 or a position as an answer gave it.")
+    return nil
+  }
+
+  private enum KindWord: String, CaseIterable { case all, user, file, admin }
+
+  private static func filter(_ parameters: inout Parameters) -> MessageQuery {
+    var filter = MessageQuery()
+    switch parameters.word("message_type", KindWord.self) ?? .all {
+    case .all: break
+    case .user: filter.kind = .user
+    case .file: filter.kind = .file
+    case .admin: filter.kind = .admin
+    }
+    filter.customTypes = list(&parameters, "custom_types")
+    filter.senders = list(&parameters, "sender_user_ids")
+    filter.replies = parameters.word("reply_type", MessageQuery.Replies.self) ?? .none
+    if let text = parameters.text("parent_message_id") {
+      filter.parent = Parameters.number(text)
+      if filter.parent == nil { parameters.fault("parent_message_id", "Give a message_id.") }
+    }
+    filter.parts = parts(&parameters)
+    return filter
+  }
+
+  private static func list(_ parameters: inout Parameters, _ name: String) -> [String] {
+    let values = parameters.list(name)
+    if values.count > ChatModel.Limits.listValues {
+      parameters.fault(name, "Give at most \(ChatModel.Limits.listValues) values.")
+    }
+    return values
+  }
+
+  /// The switches for a message's optional parts.
+  static func parts(_ parameters: inout Parameters) -> MessageQuery.Parts {
+    var parts: MessageQuery.Parts = []
+    if parameters.flag("include_reactions") { parts.insert(.reactions) }
+    if parameters.flag("include_metaarray") { parts.insert(.metaarray) }
+    if parameters.flag("include_thread_info") { parts.insert(.threadInfo) }
+    if parameters.flag("include_parent_message") { parts.insert(.parentMessage) }
+    return parts
+  }
+}

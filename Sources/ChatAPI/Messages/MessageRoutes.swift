@@ -1,0 +1,213 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// Reading messages: a page of a channel's, or one.
+enum MessageRoutes {
+  static func routes(_ reading: Reading) -> [Route] {
+    [
+      Route(.get, "/v1/channels/{channel_url}/messages", operation: "listMessages") { request in
+        let query = try MessageParameters(request).query
+        return try reading.admitted(request) { caller in
+          try reading.inChannel(request, caller, needsJoined: true) { url, caller in
+            try MessagePageRequest(reading, request, url, caller, query).answer()
+          }
+        }
+      },
+      Route(.get, "/v1/channels/{channel_url}/messages/{message_ref}", operation: "getMessage") { request in
+        var parameters = Parameters(request)
+        let parts = MessageParameters.parts(&parameters)
+        try parameters.end()
+        return try reading.admitted(request) { caller in
+          try reading.inChannel(request, caller, needsJoined: true) { url, caller in
+            try MessageRequest(reading, request, url, caller, parts).answer()
+          }
+        }
+      },
+    ]
+  }
+}
+
+/// One request for a page, over all its looks at the cache: read, fetch what is missing within bounds, read
+/// again, answer (B15).
+private final class MessagePageRequest {
+  private let reading: Reading
+  private let request: Request
+  private let url: ChannelURL
+  private let caller: Caller
+  private let query: MessagePageQuery
+  private let preferences: Preferences
+  private let endsAt: UInt64
+  private var through: ReadThrough
+  private var status = CacheStatus.hit
+
+  init(
+    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller, _ query: MessagePageQuery
+  ) {
+    self.reading = reading
+    self.request = request
+    self.url = url
+    self.caller = caller
+    self.query = query
+    preferences = Preferences(request)
+    through = ReadThrough(preferences.mode, rows: query.limit)
+    endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000
+  }
+
+  private enum Look: ~Copyable {
+    case answer(Response)
+    case fetch(MessageWish.Stretch)
+  }
+
+  func answer() throws -> Outcome {
+    switch try look(mayFetch: true) {
+    case .answer(let response): return .respond(response)
+    case .fetch(let stretch): return park(stretch)
+    }
+  }
+
+  private func finish() throws -> Outcome {
+    switch try look(mayFetch: false) {
+    case .answer(let response): return .respond(response)
+    case .fetch: throw Problem(WishError.stopping)
+    }
+  }
+
+  private func look(mayFetch: Bool) throws -> Look {
+    let cursor = reading.cache.cursor
+    return try reading.read { reader in
+      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key) else {
+        throw Problem.channelNotFound
+      }
+      guard view.isJoined else { throw Problem.notJoined }
+      let ground = try reader.ground(
+        query.anchor, in: view, link: reading.interest.link, interval: reading.interest.pollInterval(of: url),
+        now: reading.cache.clock.wallMilliseconds())
+      var tag = EntityTag(cursor, key)
+      tag.add(view.channelVersion)
+      tag.add(view.membershipVersion)
+      tag.add(ground)
+      let isKnown = tag.isKnown(to: request)
+      if isKnown, !mayFetch || !ground.mayBeMissing || preferences.mode == .never,
+        preferences.mode != .always || !mayFetch
+      {
+        return .answer(headers(.empty(304), tag))
+      }
+      let page = try reader.page(query, in: view, on: ground)
+      if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
+      if isKnown { return .answer(headers(.empty(304), tag)) }
+      let answer = MessagePageAnswer(page, query)
+      let body = answer.write(page, cursor: reading.cursor(at: view.version))
+      let response = headers(.json(body), tag)
+      addLinks(answer, to: response)
+      return .answer(response)
+    }
+  }
+
+  private func headers(_ response: consuming Response, _ tag: EntityTag) -> Response {
+    response.add("ETag", tag.text)
+    response.add("Cache-Control", "no-cache")
+    response.add("Vary", "Authorization")
+    response.add("Cache-Status", status.text)
+    preferences.apply(to: response)
+    return response
+  }
+
+  private func addLinks(_ answer: MessagePageAnswer, to response: borrowing Response) {
+    let links = [
+      answer.previous.map { PageLink.text(request, "before", $0.description, "prev") },
+      answer.next.map { PageLink.text(request, "after", $0.description, "next") },
+    ].compactMap { $0 }
+    if !links.isEmpty { response.add("Link", links.joined(separator: ", ")) }
+  }
+
+  private func park(_ stretch: MessageWish.Stretch) -> Outcome {
+    let now = Clock.system.monotonicNanoseconds()
+    let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
+    let came = Guarded<Fetched?>(nil)
+    let waiter = request.makeWaiter()
+    reading.interest.fetch(MessageWish(url, stretch), within: left) { fetched in
+      came.withLock { $0 = fetched }
+      waiter.wake()
+    }
+    return .park(
+      Parking(waiter, milliseconds: left + 500) { [self] _ in
+        switch came.withLock({ $0 }) {
+        case .stored:
+          status = .stored
+          return try answer()
+        case .failed(.unreachable): status = .offline
+        case .failed, .late, nil: status = .partial
+        }
+        return try finish()
+      })
+  }
+}
+
+/// One request for a message: from the cache, or from the upstream where it is not there.
+private final class MessageRequest {
+  private let reading: Reading
+  private let request: Request
+  private let url: ChannelURL
+  private let caller: Caller
+  private let parts: MessageQuery.Parts
+  private let preferences: Preferences
+  private var status = CacheStatus.hit
+
+  init(
+    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller, _ parts: MessageQuery.Parts
+  ) {
+    self.reading = reading
+    self.request = request
+    self.url = url
+    self.caller = caller
+    self.parts = parts
+    preferences = Preferences(request)
+  }
+
+  func answer() throws -> Outcome {
+    guard let id = Parameters.number(request.parameter(1)) else { throw Problem.messageNotFound }
+    let isWanted = preferences.mode == .always && status == .hit
+    if !isWanted, let response = try look(id) { return .respond(response) }
+    guard preferences.mode != .never, status == .hit else { throw Problem.messageNotFound }
+    let came = Guarded<Fetched?>(nil)
+    let waiter = request.makeWaiter()
+    let within = preferences.milliseconds
+    reading.interest.fetch(MessageWish(url, .message(id)), within: within) { fetched in
+      came.withLock { $0 = fetched }
+      waiter.wake()
+    }
+    return .park(
+      Parking(waiter, milliseconds: within + 500) { [self] _ in
+        switch came.withLock({ $0 }) {
+        case .stored: status = .stored
+        case .failed(.unreachable): status = .offline
+        case .failed, .late, nil: status = .partial
+        }
+        return try answer()
+      })
+  }
+
+  private func look(_ id: Int64) throws -> Response? {
+    let cursor = reading.cache.cursor
+    return try reading.read { reader in
+      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key) else {
+        throw Problem.channelNotFound
+      }
+      guard view.isJoined else { throw Problem.notJoined }
+      guard let object = try reader.message(id, parts: parts, in: view) else { return nil }
+      var tag = EntityTag(cursor, key)
+      tag.add(view.channelVersion)
+      tag.add(view.membershipVersion)
+      let response = tag.isKnown(to: request) ? Response.empty(304) : Response.json(object)
+      response.add("ETag", tag.text)
+      response.add("Cache-Control", "no-cache")
+      response.add("Vary", "Authorization")
+      response.add("Cache-Status", status.text)
+      preferences.apply(to: response)
+      return response
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+
+/// `/v1/admin/users`: everybody who connected here, for the operator.
+enum UserRoutes {
+  static func routes(_ reading: Reading) -> [Route] {
+    [
+      Route(.get, "/v1/admin/users", operation: "listUsers") { request in
+        var parameters = Parameters(request)
+        let after = parameters.text("after") ?? ""
+        let limit = Int(parameters.number("limit", 1...1000) ?? 100)
+        try parameters.end()
+        _ = try reading.gate.caller(of: request, scope: .admin)
+        return try .respond(users(reading, after: after, limit: limit))
+      }
+    ]
+  }
+
+  private static func users(_ reading: Reading, after: String, limit: Int) throws -> Response {
+    let users = try reading.read { try $0.users(after: after, limit: limit + 1) }
+    let shown = users.prefix(limit)
+    var json = JSONWriter()
+    json.beginObject()
+    json.name("items")
+    json.beginArray()
+    for user in shown {
+      json.beginObject()
+      json.field("user_id", user.id.text)
+      json.field("state", reading.interest.connection(of: user.id).state.rawValue)
+      json.field("synced", user.isSynced)
+      json.field("channels", user.channels)
+      json.name("unsent")
+      json.beginObject()
+      json.field("pending", user.unsent.pending)
+      json.field("failed", user.unsent.failed)
+      json.name("oldest_accepted_at")
+      if let moment = user.oldestUnsentAt { json.value(moment) } else { json.null() }
+      json.endObject()
+      json.endObject()
+    }
+    json.endArray()
+    json.name("next")
+    if users.count > limit, let last = shown.last { json.value(last.id.text) } else { json.null() }
+    json.field("has_next", users.count > limit)
+    json.endObject()
+    let response = Response.json(json.finish())
+    response.add("Cache-Control", "no-store")
+    return response
+  }
+}

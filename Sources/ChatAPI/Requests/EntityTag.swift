@@ -1,0 +1,77 @@
+import ChatCache
+import ChatModel
+import MicroHTTP
+
+/// The strong tag of an answer: a number over all that decides about its bytes, made before any row is read.
+/// It names the user, so that one user's tag never means another's answer.
+struct EntityTag {
+  private var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+  private var other: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+  /// Begins with the log's identity and the user.
+  init(_ cursor: EventCursor, _ user: UserKey) {
+    add(Int64(bitPattern: cursor.epoch))
+    add(cursor.run)
+    add(user.rawValue)
+  }
+
+  /// Mixes a number in.
+  mutating func add(_ number: Int64) {
+    hash = (hash ^ UInt64(bitPattern: number)) &* 0x0000_0100_0000_01B3
+    hash ^= hash >> 29
+    other = (other ^ UInt64(bitPattern: number)) &* 0xBF58_476D_1CE4_E5B9
+    other ^= other >> 32
+  }
+
+  /// Mixes an answer's own bytes in, where nothing smaller decides about them.
+  mutating func add(bytes: UnsafeRawBufferPointer) {
+    var rest = bytes
+    while rest.count >= 8 {
+      add(rest.loadUnaligned(as: Int64.self))
+      rest = UnsafeRawBufferPointer(rebasing: rest[8...])
+    }
+    var last: Int64 = Int64(bytes.count)
+    for byte in rest { last = last << 8 | Int64(byte) }
+    add(last)
+  }
+
+  /// The header's value, with its quotes.
+  var text: String { "\"" + String(hash, radix: 36) + "-" + String(other, radix: 36) + "\"" }
+
+  /// Whether the request has this answer already.
+  func isKnown(to request: Request) -> Bool {
+    guard let known = request.header("If-None-Match") else { return false }
+    let text = text
+    if known.elementsEqual(text.utf8) { return true }
+    guard known.contains(UInt8(ascii: ",")) || known.first != UInt8(ascii: "\"") else { return false }
+    return String(decoding: known, as: UTF8.self).split(separator: ",").contains { part in
+      var part = part.drop { $0 == " " }
+      if part.hasPrefix("W/") { part = part.dropFirst(2) }
+      return part == "*" || part.reversed().drop { $0 == " " }.elementsEqual(text.reversed())
+    }
+  }
+}
+
+extension EntityTag {
+  /// What of a channel's coverage a page shows.
+  mutating func add(_ ground: MessagePageGround) {
+    for segment in ground.coverage.segments {
+      add(segment.range.lowerBound.createdAt)
+      add(segment.range.lowerBound.messageID)
+      switch segment.content {
+      case .covered(let isUnverified): add(isUnverified ? 1 : 2)
+      case .gap(let gap):
+        add(gap.id)
+        add(gap.state.rawValue << 8 | gap.reason.rawValue)
+        add(Int64(gap.estimatedMissing ?? -1))
+      case .tail(let tail):
+        switch ground.tail {
+        case .live: add(3)
+        case .stale: add(4)
+        case .offline: add(5)
+        }
+        if ground.tail != .live { add(tail.confirmedAt ?? -1) }
+      }
+    }
+  }
+}

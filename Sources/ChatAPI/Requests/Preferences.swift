@@ -1,0 +1,51 @@
+import ChatCache
+import MicroHTTP
+
+/// What a request says of waiting and of fresh data, beside its parameters.
+struct Preferences {
+  /// How long a read-through may take when the request names nothing (ms, B15).
+  static let readThroughMilliseconds = 5_000
+  /// The longest wait that is granted (seconds).
+  static let longestWait: Int64 = 30
+
+  /// What `Prefer: wait=N` asked for (seconds), if it did (RFC 7240).
+  let wait: Int64?
+  /// What `Cache-Control` asked for.
+  let mode: ReadThrough.Mode
+
+  /// Reads the headers; what they do not say well is not said.
+  init(_ request: Request) {
+    wait = request.headerText("Prefer").flatMap(Preferences.wait)
+    switch request.headerText("Cache-Control").map({ $0.lowercased() }) {
+    case let text? where text.contains("only-if-cached"): mode = .never
+    case let text? where text.contains("no-cache"): mode = .always
+    default: mode = .whereNeeded
+    }
+  }
+
+  /// How long the request may be held (ms).
+  var milliseconds: Int { wait.map { Int($0) * 1000 } ?? Preferences.readThroughMilliseconds }
+
+  private static func wait(_ header: String) -> Int64? {
+    for preference in header.split(separator: ",") {
+      let parts = preference.split(separator: ";")[0].split(separator: "=", maxSplits: 1)
+      guard parts.count == 2, parts[0].trimmed.lowercased() == "wait",
+        let seconds = Parameters.number(parts[1].trimmed), seconds >= 0
+      else { continue }
+      return min(seconds, longestWait)
+    }
+    return nil
+  }
+
+  /// Says which preference was heeded.
+  func apply(to response: borrowing Response) {
+    guard let wait else { return }
+    response.add("Preference-Applied", "wait=\(wait)")
+  }
+}
+
+extension Substring {
+  fileprivate var trimmed: String {
+    String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+  }
+}

@@ -1,0 +1,108 @@
+import ChatCache
+import ChatModel
+import MicroHTTP
+import Platform
+
+/// What every operation for users works with.
+package struct Reading: Sendable {
+  /// The data.
+  let cache: Cache
+  /// Whoever keeps it in step.
+  let interest: any Interest
+  /// Who may ask.
+  let gate: Gate
+
+  /// The parts of all reading.
+  package init(cache: Cache, interest: any Interest, gate: Gate) {
+    self.cache = cache
+    self.interest = interest
+    self.gate = gate
+  }
+
+  /// How long the upstream's word on an unknown user or channel is waited for (ms).
+  static let firstWordMilliseconds = 5_000
+
+  /// Lets the request in and runs `body` as its user, parking first where nothing is known of the user yet
+  /// (B2).
+  func admitted(
+    _ request: Request, scope: Scopes = .chat, _ body: @escaping (Caller) throws -> Outcome
+  ) throws -> Outcome {
+    let caller = try gate.caller(of: request, scope: scope)
+    switch interest.seen(caller.user) {
+    case .admitted: return try body(caller)
+    case .refused(let error): throw Problem(error)
+    case .undecided:
+      let told = Guarded<Result<UserConnection, WishError>?>(nil)
+      let waiter = request.makeWaiter()
+      interest.admit(caller.user, within: Reading.firstWordMilliseconds) { outcome in
+        told.withLock { $0 = outcome }
+        waiter.wake()
+      }
+      return .park(
+        Parking(waiter, milliseconds: Reading.firstWordMilliseconds + 500) { _ in
+          switch told.withLock({ $0 }) {
+          case .success: return try body(caller)
+          case .failure(let error): throw Problem(error)
+          case nil: throw Problem(.unreachable(.unreachable, retryAfter: 1000))
+          }
+        })
+    }
+  }
+
+  /// Runs `body` with the channel as the caller sees it. A channel that is not known is asked for upstream
+  /// while the user's channels are not all listed (B1).
+  func inChannel(
+    _ request: Request, _ caller: Caller, needsJoined: Bool = false,
+    _ body: @escaping (ChannelURL, Caller) throws -> Outcome
+  ) throws -> Outcome {
+    let url = try Reading.channelURL(request)
+    if let view = try view(of: url, for: caller.user) {
+      guard view.isJoined || !needsJoined else { throw Problem.notJoined }
+      return try body(url, caller)
+    }
+    let found = Guarded<Result<Bool, WishError>?>(nil)
+    let waiter = request.makeWaiter()
+    interest.find(url, as: caller.user, within: Reading.firstWordMilliseconds) { outcome in
+      found.withLock { $0 = outcome }
+      waiter.wake()
+    }
+    return .park(
+      Parking(waiter, milliseconds: Reading.firstWordMilliseconds + 500) { _ in
+        switch found.withLock({ $0 }) {
+        case .success(true):
+          guard let view = try view(of: url, for: caller.user) else { throw Problem.channelNotFound }
+          guard view.isJoined || !needsJoined else { throw Problem.notJoined }
+          return try body(url, caller)
+        case .success(false): throw Problem.channelNotFound
+        case .failure(let error): throw Problem(error)
+        case nil: throw Problem(.notSynced(retryAfter: 1000))
+        }
+      })
+  }
+
+  private func view(of url: ChannelURL, for user: UserID) throws -> ChannelView? {
+    try read { reader in
+      guard let key = try reader.userKey(of: user) else { return nil }
+      return try reader.view(of: url, for: key)
+    }
+  }
+
+  private static func channelURL(_ request: Request) throws -> ChannelURL {
+    let text = request.parameter(0)
+    guard !text.isEmpty, text.count <= ChatModel.Limits.channelURLCharacters else {
+      throw Problem.channelNotFound
+    }
+    return ChannelURL(text)
+  }
+
+  /// Reads the cache; its failures become problems.
+  func read<Result: ~Copyable>(_ body: (CacheReader) throws -> Result) throws -> Result {
+    do { return try cache.read(body) } catch let error as CacheError { throw Problem(error) }
+  }
+
+  /// A place in the event log as clients give it back.
+  func cursor(at sequence: Int64) -> String {
+    let now = cache.cursor
+    return EventCursor(epoch: now.epoch, run: now.run, sequence: sequence).description
+  }
+}

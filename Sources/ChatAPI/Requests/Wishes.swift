@@ -1,0 +1,58 @@
+import ChatCache
+import ChatModel
+import MicroHTTP
+
+extension Problem {
+  /// What a client is told when the upstream's part cannot be had; the one place that turns the port's errors
+  /// into problems.
+  init(_ error: WishError) {
+    switch error {
+    case .unreachable(let loss, let retryAfter):
+      self.init(
+        503, "upstream_unreachable",
+        detail: "Nothing is cached yet and the upstream cannot be asked (\(loss.rawValue)): try again later.",
+        headers: [Problem.retryAfter(retryAfter)])
+    case .userUnknown:
+      self.init(403, "user_unknown", detail: "The upstream knows no such user, or none any more.")
+    case .notSynced(let retryAfter):
+      self.init(
+        503, "not_synced",
+        detail: "Your channels are not all known yet and the upstream cannot be asked: try again later.",
+        headers: [Problem.retryAfter(retryAfter)])
+    case .rejected(let code, let message):
+      self.init(
+        502, "upstream_rejected", detail: "The upstream refused the question: \(message)",
+        members: "\"upstream\":{\"code\":\(code)}")
+    case .busy(let retryAfter):
+      self.init(
+        503, "busy", detail: "Too much is asked at once: try again later.",
+        headers: [Problem.retryAfter(retryAfter)])
+    case .failed(let reason):
+      self.init(
+        503, "upstream_failed", detail: "The upstream gave no usable answer (\(reason)): try again.",
+        headers: [("Retry-After", "1")])
+    case .storage:
+      self.init(
+        503, "storage_unavailable", detail: "The cache cannot be written at the moment: try again later.",
+        headers: [("Retry-After", "5")])
+    case .unreadable:
+      self.init(400, "unreadable_body", detail: "The body is no JSON object.")
+    case .stopping:
+      self.init(
+        503, "stopping", detail: "The service is ending: try again.", headers: [("Retry-After", "1")])
+    }
+  }
+
+  private static func retryAfter(_ milliseconds: Int64) -> (name: String, value: String) {
+    ("Retry-After", String(max(1, (milliseconds + 999) / 1000)))
+  }
+
+  /// What a client is told when the cache itself fails (B60).
+  init(_ error: CacheError) {
+    self = error.isTransient ? Problem(.storage(reason: "")) : Problem.internalError
+  }
+
+  private static var internalError: Problem {
+    Problem(500, "internal_error", detail: "This is the server's fault; give the request id to its operator.")
+  }
+}

@@ -1,0 +1,75 @@
+import ChatModel
+import SQLite
+
+// Letting go of cached data by wish: one channel's messages, or everything (B58).
+
+extension CacheReader {
+  /// Whether somebody else who is connected is a member too: then a channel's cache is not one user's alone.
+  package func isShared(_ view: ChannelView) throws -> Bool {
+    try db.first(
+      """
+      SELECT 1
+      FROM membership AS m INDEXED BY membership_by_channel
+      JOIN user AS u ON u.id = m.user
+      WHERE m.channel = ?1 AND m.user <> ?2 AND u.standing = 'connected'
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, view.channel.rawValue)
+      $0.bind(2, view.user.rawValue)
+    } _: { _ in
+      true
+    } ?? false
+  }
+}
+
+extension CacheWriter {
+  /// Clears one channel's messages: its range becomes a gap in the same commit. Views hear of the gap, never
+  /// of deleted messages.
+  package func clear(_ url: ChannelURL) throws {
+    guard let channel = try reader.channelKey(of: url) else { return }
+    let old = try reader.coverage(of: channel)
+    var coverage = old
+    coverage.clear()
+    try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    try db.run(
+      """
+      UPDATE channel
+      SET cached_messages = 0, cached_bytes = 0, message_token = NULL
+      WHERE id = ?1
+      """
+    ) { $0.bind(1, channel.rawValue) }
+    // What comes back is not new: it was counted.
+    try db.run(
+      """
+      UPDATE membership
+      SET counted_at = max(counted_at, coalesce((SELECT last_message_at FROM channel WHERE id = ?1), 0))
+      WHERE channel = ?1
+      """
+    ) { $0.bind(1, channel.rawValue) }
+    try save(coverage, over: old, of: channel, .channelRefresh)
+    try append(Change(.cacheCleared, .channelRefresh, channel: channel))
+  }
+
+  /// Clears all cached data: a new epoch, so that every cursor ends (B52). What is unsent stays unless
+  /// `withUnsent`; users stay and begin anew.
+  package func clearAll(withUnsent: Bool) throws {
+    for table in [
+      "message", "tombstone", "segment", "membership", "member", "channel_metadata", "channel", "event", "due",
+    ] {
+      try db.execute("DELETE FROM \(table)")
+    }
+    if withUnsent {
+      try db.execute("DELETE FROM request")
+      try db.execute("DELETE FROM outbox")
+    }
+    try db.execute("UPDATE user SET is_synced = 0, channel_token = NULL, version = 0")
+    try beginEpoch()
+    try append(Change(.connection, .channelRefresh))
+  }
+
+  /// How many messages and changes of all users are unsent.
+  package func unsentOfAll() throws -> Int64 {
+    try db.reading.first("SELECT count(*) FROM outbox") { $0.int64(0) } ?? 0
+  }
+}
