@@ -12,7 +12,8 @@ struct AccessParts {
       let address = values.address("listen")
       guard ["127.0.0.1", "::1", "[::1]", "localhost"].contains(address.host) else {
         throw SettingError(
-          description: "--auth off: only on a loopback address, not on \(address.host); anybody could ask there"
+          description:
+            "--auth off: only on a loopback address, not on \(address.host); anybody could ask there"
         )
       }
       keyring = nil
@@ -36,7 +37,8 @@ struct AccessParts {
 
   /// Where the secrets are.
   static let secretSetting = Setting(
-    "auth-secret-file", .path, default: "", "the secrets that sign tokens; made in the data directory when empty"
+    "auth-secret-file", .path, default: "",
+    "the secrets that sign tokens; made in the data directory when empty"
   )
 
   static func secretFile(_ values: SettingValues) -> SecretFile {

@@ -106,7 +106,8 @@ enum CacheRoutes {
   ) throws -> Outcome {
     try commit(reading, request) { writer in
       let reader = writer.reader
-      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key) else {
+      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
+      else {
         throw Problem.channelNotFound
       }
       guard try caller.scopes.contains(.admin) || !reader.isShared(view) else {

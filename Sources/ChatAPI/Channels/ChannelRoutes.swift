@@ -51,11 +51,11 @@ enum ChannelRoutes {
     let query = ChannelParameters.query(&parameters)
     let token = parameters.text("after")
     try parameters.end()
-    do throws(ChannelQuery.Invalid) { try query.validate(listValues: ChatModel.Limits.listValues) } catch {
-      throw Problem.invalid(error.field, error.detail)
-    }
     let preferences = Preferences(request)
     return try reading.admitted(request) { caller in
+      do throws(ChannelQuery.Invalid) { try query.validate(listValues: ChatModel.Limits.listValues) } catch {
+        throw Problem.invalid(error.field, error.detail)
+      }
       let after = try token.map { try ChannelEdge.key($0, query) }
       let isSynced = try reading.read { try $0.cachedUser(caller.user)?.isSynced ?? false }
       let asks = preferences.mode == .always || (preferences.mode == .whereNeeded && !isSynced)

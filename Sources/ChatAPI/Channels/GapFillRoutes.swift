@@ -39,7 +39,8 @@ enum GapFillRoutes {
     _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller
   ) throws -> (Int64, Segment) {
     try reading.read { reader in
-      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key) else {
+      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
+      else {
         throw Problem.channelNotFound
       }
       guard let id = Parameters.number(request.parameter(1)),

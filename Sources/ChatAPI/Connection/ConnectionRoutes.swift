@@ -76,7 +76,9 @@ enum ConnectionRoutes {
         waiter.wake()
         return
       }
-      reading.cache.accept { try $0.remove(caller.user) } finish: { removed in
+      reading.cache.accept {
+        try $0.remove(caller.user)
+      } finish: { removed in
         told.withLock { $0 = removed.mapError { _ in .storage(reason: "removing the user's data") } }
         waiter.wake()
       }

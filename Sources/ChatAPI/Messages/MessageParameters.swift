@@ -6,13 +6,13 @@ import MicroHTTP
 struct MessageParameters {
   /// From where, how many, which.
   let query: MessagePageQuery
+  /// Two places that exclude one another, if both were given.
+  private let clash: (first: String, second: String)?
 
   init(_ request: Request) throws {
     var parameters = Parameters(request)
     let places = ["before", "after", "around"].filter { parameters.isGiven($0) }
-    if places.count > 1 {
-      parameters.fault(places[1], "It does not go together with \(places[0]): give one of them.")
-    }
+    clash = places.count > 1 ? (places[0], places[1]) : nil
     let isInclusive = parameters.flag("inclusive", default: parameters.isGiven("around"))
     let before = MessageParameters.place(&parameters, "before")
     let after = MessageParameters.place(&parameters, "after")
@@ -32,6 +32,12 @@ struct MessageParameters {
     page.filter = MessageParameters.filter(&parameters)
     try parameters.end()
     query = page
+  }
+
+  /// Refuses options that exclude one another: a matter of values, looked at when the user is known.
+  func check() throws {
+    guard let clash else { return }
+    throw Problem.invalid(clash.second, "It does not go together with \(clash.first): give one of them.")
   }
 
   /// The places a moment or a position means.

@@ -9,10 +9,11 @@ enum MessageRoutes {
   static func routes(_ reading: Reading) -> [Route] {
     [
       Route(.get, "/v1/channels/{channel_url}/messages", operation: "listMessages") { request in
-        let query = try MessageParameters(request).query
+        let parameters = try MessageParameters(request)
         return try reading.admitted(request) { caller in
           try reading.inChannel(request, caller, needsJoined: true) { url, caller in
-            try MessagePageRequest(reading, request, url, caller, query).answer()
+            try parameters.check()
+            return try MessagePageRequest(reading, request, url, caller, parameters.query).answer()
           }
         }
       },
@@ -78,7 +79,8 @@ private final class MessagePageRequest {
   private func look(mayFetch: Bool) throws -> Look {
     let cursor = reading.cache.cursor
     return try reading.read { reader in
-      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key) else {
+      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
+      else {
         throw Problem.channelNotFound
       }
       guard view.isJoined else { throw Problem.notJoined }
@@ -193,7 +195,8 @@ private final class MessageRequest {
   private func look(_ id: Int64) throws -> Response? {
     let cursor = reading.cache.cursor
     return try reading.read { reader in
-      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key) else {
+      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
+      else {
         throw Problem.channelNotFound
       }
       guard view.isJoined else { throw Problem.notJoined }

@@ -14,8 +14,8 @@ enum CacheStatus {
   }
 }
 
-/// A link to a neighbouring page: this request's target with another edge, as a reference that names the query
-/// alone (RFC 8288, RFC 3986).
+/// A link to a neighbouring page: this request's target with another edge, as a reference that names the
+/// query alone (RFC 8288, RFC 3986).
 enum PageLink {
   static func text(_ request: Request, _ edge: String, _ token: String, _ relation: String) -> String {
     var items = String(decoding: request.encodedQuery, as: UTF8.self).split(separator: "&").filter { item in
