@@ -75,24 +75,6 @@ import Testing
     #expect(changes["deleted"] == .array([.string("general")]))
   }
 
-  @Test("wrong types, missing and unknown values get their codes")
-  func codes() throws {
-    let wire = try Wire()
-    let path = "/v3/group_channels/general/messages"
-    func code(_ method: String, _ path: String, _ body: String = "") throws -> Int64? {
-      try wire.call(method, path, body)["code"]?.integer
-    }
-    #expect(try code("POST", path, #"{"message_type":"MESG","user_id":"alice","message":1}"#) == 400100)
-    #expect(try code("POST", path, #"{"message_type":"MESG","user_id":"alice"}"#) == 400105)
-    #expect(try code("POST", path, #"{"message_type":"MESG","user_id":"x","message":"a"}"#) == 400301)
-    #expect(try code("POST", path, #"{"message_type":"MESG","user_id":"dave","message":"a"}"#) == 900020)
-    #expect(try code("POST", path, "{") == 400403)
-    #expect(try code("GET", "/v3/group_channels/nowhere") == 400201)
-    #expect(try code("GET", "/v3/nowhere") == 400930)
-    #expect(try code("POST", "/v3/users", #"{"user_id":"alice"}"#) == 400202)
-    #expect(try code("GET", "/v3/users?limit=101") == 400113)
-  }
-
   @Test("what was answered is there after the server was opened again")
   func lasts() throws {
     var template = Array("/tmp/origin-test-XXXXXX".utf8CString)

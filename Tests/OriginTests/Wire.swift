@@ -80,7 +80,8 @@ final class Wire {
   /// One request; nil when there is no whole answer within `seconds`.
   func exchange(
     _ method: String, _ path: String, _ body: String = "", seconds: Int = 10,
-    type: String = "application/json"
+    type: String = "application/json",
+    token: String = "Api-Token: origin"
   ) -> Answer? {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(socket) }
@@ -96,7 +97,7 @@ final class Wire {
     var limit = timeval(tv_sec: seconds, tv_usec: 0)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     let request =
-      "\(method) \(path) HTTP/1.1\r\nHost: test\r\nApi-Token: origin\r\nConnection: close\r\n"
+      "\(method) \(path) HTTP/1.1\r\nHost: test\r\n\(token)\r\nConnection: close\r\n"
       + "Content-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     guard isConnected, Glibc.send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else {
       return nil

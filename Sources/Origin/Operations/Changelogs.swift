@@ -10,7 +10,8 @@ struct ChangelogPlace {
       guard let stamp = Int64(token), stamp >= 0 else { throw Refusal(400109, "The token is not valid.") }
       self.stamp = stamp
     } else if let milliseconds = try arguments.number("change_ts") {
-      guard milliseconds >= 0, milliseconds < Int64.max / 1000 else { throw Refusal.range("change_ts") }
+      guard milliseconds >= 0 else { throw Refusal.negative("change_ts") }
+      guard milliseconds < Int64.max / 1000 else { throw Refusal.range("change_ts") }
       stamp = milliseconds * 1000 - 1
     } else {
       throw Refusal.missing("change_ts")

@@ -12,9 +12,9 @@ enum Channels {
     if let key, let url = try distinct(key, call.reading) {
       return try ChannelJSON.writeDetail(url, call, to: &json)
     }
-    let url = try arguments.text("channel_url") ?? "sendbird_group_channel_\(call.stamp)"
-    guard !url.isEmpty else { throw Refusal.invalid("channel_url") }
-    guard url.utf8.count <= 100 else { throw Refusal.tooLong("channel_url") }
+    let url =
+      arguments.value("channel_url") == nil
+      ? "sendbird_group_channel_\(call.stamp)" : try arguments.newID("channel_url", limit: 100)
     guard try ChannelRow.find(url, call.reading) == nil else { throw Refusal.exists("channel_url") }
     try insert(url, key, call)
     let channel = call.db.lastInsertRowID

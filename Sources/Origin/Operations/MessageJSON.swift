@@ -75,6 +75,8 @@ struct MessageJSON {
     json.field("message_survival_seconds", -1)
     json.field("message_retention_hour", -1)
     json.field("translations", stored: "{}")
+    json.field("files", stored: "[]")
+    if row.string(3) == "FILE" { json.field("thumbnails", stored: "[]") }
     json.name("message_events")
     json.beginObject()
     json.field("send_push_notification", isSilent ? "suppress" : "receivers")

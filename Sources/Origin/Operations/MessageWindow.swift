@@ -43,7 +43,7 @@ struct MessageWindow {
       (anchor, time, olderBefore, newerAfter) = (id, found, id, id)
     } else {
       guard let time = try arguments.number("message_ts") else { throw Refusal.missing("message_ts") }
-      guard time >= 0 else { throw Refusal.range("message_ts") }
+      guard time >= 0 else { throw Refusal.negative("message_ts") }
       self.time = time
       anchor = nil
       olderBefore = isIncluded && newer == 0 ? .max : 0

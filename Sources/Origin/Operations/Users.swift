@@ -21,8 +21,7 @@ enum Users {
 
   static func create(_ call: inout Call, _ json: inout JSONWriter) throws {
     let arguments = call.arguments
-    let id = try arguments.neededText("user_id")
-    guard id.utf8.count <= 80 else { throw Refusal.tooLong("user_id") }
+    let id = try arguments.newID("user_id", limit: 80)
     guard try UserRow.find(id, call.reading) == nil else { throw Refusal.exists("User") }
     let nickname = try arguments.text("nickname") ?? ""
     guard nickname.count <= 80 else { throw Refusal.tooLong("nickname") }

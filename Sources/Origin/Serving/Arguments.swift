@@ -39,6 +39,16 @@ struct Arguments {
     return text
   }
 
+  /// The id of something that is made: not empty, at most `limit` bytes, without spaces at its ends and
+  /// characters that cannot be seen.
+  func newID(_ name: String, limit: Int) throws -> String {
+    let id = try neededText(name)
+    guard id.utf8.count <= limit else { throw Refusal.tooLong(name) }
+    guard id.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 }), id.first != " ", id.last != " "
+    else { throw Refusal(400151, "\"\(name)\" holds a character that is not allowed.") }
+    return id
+  }
+
   /// One of `choices`, given in any case of its letters, or `fallback`.
   func choice(_ name: String, _ choices: [String], default fallback: String) throws -> String {
     guard let text = try text(name)?.lowercased(), !text.isEmpty else { return fallback }

@@ -16,6 +16,7 @@ struct Refusal: Error, Equatable {
   static func unknown(_ what: String) -> Refusal { Refusal(400201, "\"\(what)\" not found.") }
   static func invalid(_ name: String) -> Refusal { Refusal(400111, "\"\(name)\" has an invalid value.") }
   static func range(_ name: String) -> Refusal { Refusal(400113, "\"\(name)\" is out of range.") }
+  static func negative(_ name: String) -> Refusal { Refusal(400106, "\"\(name)\" must not be negative.") }
   static func tooLong(_ name: String) -> Refusal { Refusal(400110, "\"\(name)\" is too long.") }
   static func exists(_ what: String) -> Refusal { Refusal(400202, "\"\(what)\" exists already.") }
   static let notMember = Refusal(900020, "The user is not a member of the channel.")
@@ -23,8 +24,8 @@ struct Refusal: Error, Equatable {
   /// What the HTTP layer refuses by itself, in the same envelope.
   init(_ problem: Problem) {
     switch problem.status {
-    case 404: self.init(400930, "There is no such endpoint.", status: 404)
-    case 405: self.init(400930, "The endpoint has no such method.", status: 405)
+    case 404: self.init(400930, "There is no such endpoint.")
+    case 405: self.init(400930, "The endpoint has no such method.")
     case 500...: self.init(500901, problem.detail, status: problem.status)
     default: self.init(400403, problem.detail, status: problem.status)
     }
