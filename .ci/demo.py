@@ -127,6 +127,59 @@ class Demos(unittest.TestCase):
         ask(self.demo.url + "/demo/upstream", "PUT", {"up": True})
         self.assertEqual(self.upstream("/v3/users")[0], 200)
 
+    def read(self, path):
+        token = ask(self.demo.url + "/demo")[1]["users"][0]["token"]
+        return ask(self.demo.url + path, Authorization="Bearer " + token)
+
+    def test_the_printed_command_lists_the_channels(self):
+        command = re.search(r"\n +curl +(curl .*)", self.demo.text)[1]
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20)
+        urls = {channel["channel_url"] for channel in json.loads(done.stdout)["items"]}
+        self.assertLessEqual({"general", "random", "alice-and-bob", "big"}, urls)
+
+    def test_what_the_readme_shows_happens(self):
+        with open(os.path.dirname(os.path.abspath(__file__)) + "/../README.md", encoding="utf-8") as readme:
+            lines = readme.read().split("```console\n")[1].split("```")[0].replace("http://127.0.0.1:8080", self.demo.url)
+        script, wanted = "set -e\n", []
+        for line in lines.splitlines():
+            if line.startswith("$ "):
+                script += line[2:] + "\necho\n"
+                wanted.append("")
+            else:
+                wanted[-1] = line.split("…")[0]
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = done.stdout.split("\n")
+        for line, start in zip(shown, wanted, strict=False):
+            self.assertTrue(line.startswith(start), f"{line[:200]} instead of {start}")
+        self.assertGreater(len(wanted), 5)
+
+    def test_the_link_goes_down_and_comes_back_and_pages_go_on(self):
+        token = ask(self.demo.url + "/demo")[1]["users"][0]["token"]
+        status, _ = ask(self.demo.url + "/v1/connection", "PUT", Authorization="Bearer " + token, Prefer="wait=10")
+        self.assertEqual(status, 200)
+
+        def is_said(text):
+            status, page = self.read("/v1/channels/alice-and-bob/messages?limit=50")
+            return status == 200 and any(message["message"] == text for message in page["items"])
+
+        def say(text):
+            body = {"message_type": "MESG", "user_id": "bob", "message": text}
+            return ask(self.demo.origin + "/v3/group_channels/alice-and-bob/messages", "POST", body, Api_Token="origin")
+        self.assertEqual(say("before the cut")[0], 200)
+        until("Perch has it", lambda: is_said("before the cut"))
+        ask(self.demo.url + "/demo/upstream", "PUT", {"up": False})
+        until("the link is down", lambda: ask(self.demo.url + "/readyz")[1]["upstream"] == "offline")
+        # Offline the pages are still there, and say so.
+        status, page = self.read("/v1/channels/alice-and-bob/messages?limit=50")
+        self.assertEqual(status, 200)
+        self.assertIn("before the cut", [message["message"] for message in page["items"]])
+        self.assertEqual(ask(self.demo.url + "/readyz")[0], 200)
+        ask(self.demo.url + "/demo/upstream", "PUT", {"up": True})
+        self.assertEqual(say("after the cut")[0], 200)
+        until("the link is up", lambda: ask(self.demo.url + "/readyz")[1]["upstream"] == "online", seconds=60)
+        until("Perch has it too", lambda: is_said("after the cut"))
+
     def test_a_wrong_wish_is_a_problem(self):
         for body in [{"up": 1}, {"down": True}, {"up": True, "x": 1}, []]:
             self.assertEqual(ask(self.demo.url + "/demo/upstream", "PUT", body)[0], 400, body)

@@ -28,7 +28,6 @@ private struct Demo {
     Signals.block()
     let data = values.text("data")
     try DataDirectory.prepare(data)
-    let users = try DemoUsers(dataDirectory: data)
     var configuration = OriginServer.Configuration()
     configuration.listen = values.address("origin-listen")
     configuration.dataPath = data + "/origin"
@@ -36,7 +35,9 @@ private struct Demo {
     let origin = try OriginServer(configuration)
     try origin.start()
     defer { origin.stop() }
-    let service = try Service(serveValues(upstream: origin.base, token: configuration.token))
+    let served = try serveValues(upstream: origin.base, token: configuration.token)
+    let users = try DemoUsers(AccessParts.secretFile(served))
+    let service = try Service(served)
     return try service.run(demoRoutes: DemoRoutes.routes(of: (users, origin))) { url in
       origin.sendWebhooks(to: url + "/v1/webhooks/sendbird")
       origin.startChatter(perSecond: Demo.chatterPerSecond)
@@ -49,7 +50,7 @@ private struct Demo {
     let environment = CommandLineCall.environment()
     var words = [
       "--listen", values.address("listen").description, "--data", values.text("data"), "--upstream", upstream,
-      "--upstream-token", token, "--webhook-secret", token,
+      "--upstream-token", token, "--webhook-secret", token, "--auth", "on",
     ]
     for (name, variable, value) in [
       ("--access-log", "PERCH_ACCESS_LOG", "off"), ("--log-level", "PERCH_LOG_LEVEL", "warning"),
@@ -67,7 +68,7 @@ private struct Demo {
     return """
 
       \(tokens.joined())
-        open        \(url)/
+        open        \(url)/openapi.yaml
         curl        curl -s -H 'Authorization: Bearer \(users.token(of: "alice"))' \(url)/v1/channels
         go offline  curl -s -X PUT -H 'Content-Type: application/json' -d '{"up":false}' \(url)/demo/upstream
         upstream    \(origin.base) (the stand-in, where people talk; Ctrl-C stops both)

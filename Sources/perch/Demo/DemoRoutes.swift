@@ -79,10 +79,8 @@ struct DemoUsers: Sendable {
 
   private let secrets: SigningSecrets
 
-  /// Signs with the data directory's own secret, making it where there is none.
-  init(dataDirectory: String) throws {
-    secrets = try SecretFile(inDataDirectory: dataDirectory).readOrMake()
-  }
+  /// Signs with the service's secret, making it where there is none.
+  init(_ file: SecretFile) throws { secrets = try file.readOrMake() }
 
   /// A fresh token.
   func token(of user: String) -> String {
