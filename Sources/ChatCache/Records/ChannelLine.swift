@@ -22,9 +22,9 @@ package struct ChannelLine: Sendable, Equatable {
   /// A channel of which nothing is covered.
   package init() {}
 
-  /// Whether the newest stretch is as long as prefetching wants it.
+  /// Whether the newest stretch is as long as prefetching wants it, or as it may become by itself (B28).
   package func isPrefetched(_ messages: Int) -> Bool {
-    reachesBeginning || (newest != nil && rows >= messages)
+    reachesBeginning || isAboveHugeGap || (newest != nil && rows >= messages)
   }
 }
 

@@ -202,18 +202,18 @@ extension SyncWorker {
   /// Pages listed again below the newest one where nothing else tells of edits and deletes.
   static let pagesListedAgain = 4
 
-  /// Without a changelog, edits and deletes under open views are found by listing again (B32).
+  /// Without a changelog, edits and deletes under open views are found by listing again (B32). Each page begins
+  /// with the millisecond in which the one before was cut, as that one proves nothing of it.
   private func listAgain(_ url: ChannelURL, _ line: ChannelLine) async throws {
     var anchor = MessageWindow.Anchor.newest
     for _ in 1...SyncWorker.pagesListedAgain {
-      let window = MessageWindow(
-        anchor, older: GapCheck.pageRows, newer: 0, includesAnchor: anchor == .newest)
-      let listing = try await list(url, window, .open)
+      let listing = try await list(
+        url, MessageWindow(anchor, older: GapCheck.pageRows, newer: 0), .open)
       try await store.store([listing], in: url, context(.apiResult))
-      guard let first = listing.rows.map(\.position).min(), let oldest = line.oldest, first >= oldest else {
-        return
-      }
-      anchor = .message(first)
+      guard let first = listing.rows.map(\.position).min(), let oldest = line.oldest, first >= oldest,
+        anchor != .time(first.createdAt)
+      else { return }
+      anchor = .time(first.createdAt)
     }
   }
 

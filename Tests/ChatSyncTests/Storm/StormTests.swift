@@ -16,8 +16,12 @@ struct StormTests {
 
   static var seeds: [Int] {
     if let one = number("PERCH_TORTURE_STORM") { return [one] }
-    return Array(1...(number("PERCH_TORTURE_STORMS") ?? 4))
+    return Array(1...(number("PERCH_TORTURE_STORMS") ?? 3)) + failed
   }
+
+  /// Seeds that once failed. 32: without a changelog, a message deleted in the millisecond in which a page was
+  /// cut was listed by no page.
+  private static let failed = [32]
 
   private static let urls = (0..<6).map { "c\($0)" }
 

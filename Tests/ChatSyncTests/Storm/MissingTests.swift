@@ -1,0 +1,187 @@
+import ChatModel
+import Platform
+import Testing
+
+@testable import ChatCache
+@testable import ChatSync
+
+/// What was missed while the upstream could not be heard, over a real cache file and real sockets.
+@Suite(.timeLimit(.minutes(2)), .serialized)
+struct MissingTests {
+  private struct Sides {
+    let there: OriginSide
+    let here: PerchSide
+
+    init(messages: Int, pace: Pace = PerchSide.pace, hasWebhooks: Bool = false) throws {
+      there = try OriginSide(hasWebhooks: hasWebhooks)
+      try there.makeChannel("c0", ["alice", "bob", "carol"])
+      // A dozen of each moment: ties are real.
+      for number in 0..<messages {
+        there.send("c0", "old \(number)", at: 1_700_000_000_000 + Int64(number / 12))
+      }
+      here = try PerchSide(there.url, pace: pace)
+    }
+
+    /// Starts, connects, opens a view on the newest end and waits for its first answer.
+    func open() async throws {
+      try await here.worker.start()
+      _ = here.interest.seen(UserID("alice"))
+      #expect(await World.wait { here.interest.connection(of: UserID("alice")).progress.phase == .steady })
+      here.interest.opened(
+        OpenView(id: "view", channel: ChannelURL("c0"), isAtNewest: true), isOwedAnswer: true)
+      #expect(await World.wait { (try? events(.collectionAnswered)) == 1 })
+    }
+
+    func lose() async {
+      there.isCutOff = true
+      #expect(await World.wait { here.interest.link.isOffline })
+    }
+
+    func heal() {
+      there.isCutOff = false
+      here.interest.urge()
+    }
+
+    func events(_ kind: ChangeKind, _ source: ChangeSource? = nil) throws -> Int {
+      try here.cache.read { reader in
+        try reader.db.first("SELECT count(*) FROM event WHERE kind = ?1 AND source = coalesce(?2, source)") {
+          $0.bind(1, kind.rawValue)
+          $0.bind(2, source?.rawValue)
+        } _: {
+          $0.int(0)
+        } ?? 0
+      }
+    }
+
+    var gaps: [Gap] {
+      do { return try here.channel("c0", from: .start)?.coverage.gaps.compactMap(\.gap) ?? [] } catch {
+        return []
+      }
+    }
+
+    func isEqual(seconds: Double = 10) async throws -> String? {
+      let comparison = try Comparison(there, listsReplies: true)
+      defer { comparison.close() }
+      var difference: String?
+      _ = await World.wait(seconds: seconds) {
+        do { difference = try await comparison.difference(here) } catch { difference = "\(error)" }
+        return difference == nil
+      }
+      return difference
+    }
+
+    func end() async {
+      await here.stop()
+      here.remove()
+      there.stop()
+    }
+  }
+
+  @Test(
+    "B28, B29: 299 and 300 messages missed are filled, 301 are a huge gap, ties and deletions inside or not",
+    arguments: [299, 300, 301], [false, true])
+  func missed(count: Int, isHard: Bool) async throws {
+    let sides = try Sides(messages: 120)
+    try await sides.open()
+    await sides.lose()
+    let now = Clock.system.wallMilliseconds()
+    var doomed: [Int64] = []
+    for number in 0..<(isHard ? count + 9 : count) {
+      // Sixty share a moment where it is hard, and nine are deleted again before anybody sees them.
+      let id = sides.there.send("c0", "late \(number)", at: isHard ? now + Int64(number / 60) : nil)
+      if isHard && number % 30 == 7 && doomed.count < 9 { doomed.append(id) }
+    }
+    for id in doomed { sides.there.delete("c0", id) }
+    sides.heal()
+    if count <= 300 {
+      #expect(try await sides.isEqual() == nil)
+      #expect(await World.wait { sides.gaps.isEmpty })
+      #expect(try sides.events(.hugeGap) == 0)
+      #expect(try sides.events(.messages, .messageFill) > 0)
+    } else {
+      #expect(await World.wait { (try? sides.events(.hugeGap)) == 1 })
+      #expect(try await sides.isEqual() == nil, "the newest page and the old stretch stand")
+      let gap = try #require(sides.gaps.last)
+      #expect(gap.state == .huge && gap.estimatedMissing ?? 0 > 300)
+      sides.here.interest.fill(gap: gap.id, in: ChannelURL("c0"))
+      #expect(await World.wait { sides.gaps.isEmpty })
+      #expect(try await sides.isEqual() == nil)
+      #expect(try sides.events(.hugeGap) == 1, "told once")
+    }
+    await sides.end()
+  }
+
+  @Test("B28: opening a long channel for the first time, or one whose cache was cleared, is no huge gap")
+  func firstOpening() async throws {
+    let sides = try Sides(messages: 900)
+    try await sides.open()
+    #expect(try sides.events(.hugeGap) == 0)
+    #expect(sides.gaps.map(\.reason) == [.neverLoaded])
+    #expect(try await sides.isEqual() == nil)
+    await sides.end()
+  }
+
+  @Test("B28: a fill goes on after a restart, as slowly as it was told, and ends with the gap")
+  func resumedFill() async throws {
+    var pace = PerchSide.pace
+    pace.prefetchRate = 4
+    let sides = try Sides(messages: 1_000, pace: pace)
+    try await sides.open()
+    let gap = try #require(sides.gaps.first)
+    sides.here.interest.fill(gap: gap.id, in: ChannelURL("c0"))
+    #expect(await World.wait { sides.gaps.first?.state == .filling })
+    let began = Clock.system.monotonicNanoseconds()
+    try await sides.here.restart()
+    _ = sides.here.interest.seen(UserID("alice"))
+    #expect(await World.wait { sides.gaps.isEmpty })
+    #expect(Clock.system.monotonicNanoseconds() - began > 500_000_000, "a few pages a second")
+    #expect(try await sides.isEqual() == nil)
+    await sides.end()
+  }
+
+  @Test("B34: without webhooks and at the usual pace a change in an open channel is seen within 5 s")
+  func openChannelWithinFiveSeconds() async throws {
+    var pace = Pace()
+    pace.prefetchRate = 0
+    let sides = try Sides(messages: 50, pace: pace)
+    try await sides.open()
+    let id = sides.there.send("c0", "news")
+    let rows = { try sides.here.channel("c0", from: .start)?.rows ?? [] }
+    #expect(await World.wait(seconds: 5) { (try? rows().contains { $0.position.messageID == id }) ?? false })
+    sides.there.edit("c0", id, "news, edited")
+    #expect(
+      await World.wait(seconds: 5) { (try? rows().contains { $0.body.contains("news, edited") }) ?? false })
+    sides.there.delete("c0", id)
+    #expect(await World.wait(seconds: 5) { (try? !rows().contains { $0.position.messageID == id }) ?? false })
+    await sides.end()
+  }
+
+  @Test("B34: with nothing open, news is seen within two polls, and a quiet user costs one request a poll")
+  func quietUser() async throws {
+    // A second stands for twenty: two polls of 30 s are three seconds here.
+    var pace = Pace()
+    pace.openPoll = 100
+    pace.openPollWithWebhooks = 1_500
+    pace.userPoll = 1_500
+    pace.sweep = 30_000
+    pace.prefetchRate = 0
+    let sides = try Sides(messages: 50, pace: pace)
+    for number in 1..<100 {
+      try sides.there.makeChannel("d\(number)", ["alice", "bob"])
+      sides.there.send("d\(number)", "first")
+    }
+    try await sides.here.worker.start()
+    _ = sides.here.interest.seen(UserID("alice"))
+    #expect(
+      await World.wait { sides.here.interest.connection(of: UserID("alice")).progress.phase == .steady })
+    let id = sides.there.send("d42", "news")
+    let rows = { try sides.here.channel("d42", from: .start)?.rows ?? [] }
+    #expect(await World.wait(seconds: 3) { (try? rows().contains { $0.position.messageID == id }) ?? false })
+    // Four minutes of quiet: at most 20 requests where an hour may have 300.
+    let before = sides.here.requests
+    try await Task.sleep(for: .seconds(12))
+    let asked = sides.here.requests - before
+    #expect((7...20).contains(asked), "\(asked) requests")
+    await sides.end()
+  }
+}
