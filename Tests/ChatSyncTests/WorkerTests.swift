@@ -57,7 +57,8 @@ struct World {
     }
     let cached = channel.rows.values.filter { $0.position >= from }.sorted { $0.position < $1.position }
     if cached.map(\.messageID) != wanted.map(\.id) {
-      return "\(url): \(cached.map(\.messageID)) is not \(wanted.map(\.id))"
+      let (have, want) = (Set(cached.map(\.messageID)), Set(wanted.map(\.id)))
+      return "\(url): missing \(want.subtracting(have).sorted()), too many \(have.subtracting(want).sorted())"
     }
     let texts = cached.map { String(decoding: $0.body, as: UTF8.self) }
     // Over the wire the body is the API's message, without it the text alone.

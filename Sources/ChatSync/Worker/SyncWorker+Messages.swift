@@ -199,21 +199,23 @@ extension SyncWorker {
     return .progressed(isComplete: try store.line(of: url)?.unverified == nil)
   }
 
-  /// Pages listed again below the newest one where nothing else tells of edits and deletes.
-  static let pagesListedAgain = 4
+  /// Pages listed again where nothing else tells of edits and deletes.
+  static let pagesListedAgain = 6
 
-  /// Without a changelog, edits and deletes under open views are found by listing again (B32). Each page begins
-  /// with the millisecond in which the one before was cut, as that one proves nothing of it.
+  /// Without a changelog, edits and deletes under open views are found by listing again (B32). Each page
+  /// begins with the millisecond in which the one before was cut, as that one proves nothing of it; the last
+  /// one, where the channel's beginning is known, is the empty one that proves it.
   private func listAgain(_ url: ChannelURL, _ line: ChannelLine) async throws {
     var anchor = MessageWindow.Anchor.newest
     for _ in 1...SyncWorker.pagesListedAgain {
-      let listing = try await list(
-        url, MessageWindow(anchor, older: GapCheck.pageRows, newer: 0), .open)
+      let listing = try await list(url, MessageWindow(anchor, older: GapCheck.pageRows, newer: 0), .open)
       try await store.store([listing], in: url, context(.apiResult))
-      guard let first = listing.rows.map(\.position).min(), let oldest = line.oldest, first >= oldest,
-        anchor != .time(first.createdAt)
-      else { return }
-      anchor = .time(first.createdAt)
+      guard let first = listing.rows.map(\.position).min() else { return }
+      if !line.reachesBeginning, first <= line.oldest ?? .end { return }
+      // A page of that one millisecond alone: go below it.
+      let time = anchor == .time(first.createdAt) ? first.createdAt - 1 : first.createdAt
+      guard time >= 0 else { return }
+      anchor = .time(time)
     }
   }
 
@@ -227,9 +229,9 @@ extension SyncWorker {
     do {
       let listing = try await listed(url, stretch, .background)
       try await store.store([listing], in: url, context(.messageFill, fills: gap))
-    } catch let error as UpstreamError where !error.isTransient {
+    } catch UpstreamError.rejection(let code, let message) {
       try await store.endFill(gap, in: url)
-      throw error
+      throw UpstreamError.rejection(code: code, message: message)
     }
     guard let left = try store.line(of: url)?.gaps[gap] else { return .progressed(isComplete: true) }
     // More messages in one millisecond than a page holds: asking again would bring the same.

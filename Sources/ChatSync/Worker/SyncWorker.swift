@@ -117,10 +117,20 @@ package actor SyncWorker {
       Log.line(.info, "sync_errand_failed", ["errand": .text(job.name), "reason": .text(error.description)])
     }
     plan.ended(job, outcome, now: now)
+    if case .channelGone = outcome, let url = job.channel { knowAgain(url) }
     publish()
     ends(job, outcome)
     if let user = job.user { await closeIfGone(user) }
     turn()
+  }
+
+  /// The channel may have come back while an errand found it gone.
+  private func knowAgain(_ url: ChannelURL) {
+    do {
+      if try !store.connectedMembers(of: url).isEmpty { try know(url) }
+    } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "know", "reason": .text("\(error)")])
+    }
   }
 
   private func perform(_ job: Job) async -> Outcome {

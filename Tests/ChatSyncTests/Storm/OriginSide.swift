@@ -92,6 +92,19 @@ final class OriginSide: Sendable {
     return newest
   }
 
+  /// The channels the user is in, by name.
+  func channels(of user: String) async throws -> [String] {
+    try origin.store.read { db, _ in
+      try db.all(
+        "SELECT c.url FROM member m JOIN channel c ON c.id = m.channel WHERE m.user_id = ?1 ORDER BY c.url"
+      ) {
+        $0.bind(1, user)
+      } _: {
+        $0.string(0)
+      }
+    }
+  }
+
   private func newestID() -> Int64 {
     do {
       return try origin.store.read { db, _ in
