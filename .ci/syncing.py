@@ -173,6 +173,18 @@ class Syncing(unittest.TestCase):
         self.assertTrue(self.until(lambda: self.cached("general")[-1:] == ["while it was killed"]))
         self.assertEqual(server.stop(), 0)
 
+    def test_perch_sync_beside_a_service_asks_the_service(self):
+        server = self.serve()
+        self.assertTrue(self.until(lambda: ask("GET", server.url + "/readyz")[1]["upstream"] == "online"))
+        result = self.sync()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"^synced by the running service: 6/6 channels, \d+\.\d s\n$")
+        self.assertGreaterEqual(len(self.cached("general")), 200)
+        unknown = self.sync("nobody")
+        self.assertEqual(unknown.returncode, 1)
+        self.assertIn("answers 403", unknown.stderr)
+        self.assertEqual(server.stop(), 0)
+
     def test_readiness_tells_the_link_and_comes_back_with_it(self):
         self.assertEqual(self.sync().returncode, 0)
         server = self.serve("--poll-interval", "200ms", "--backoff-max", "500ms")

@@ -57,7 +57,8 @@ struct GapCheckTests {
         Issue.record("\(missing) is not huge")
         continue
       }
-      #expect(counted > 300 && counted <= missing)
+      #expect(counted > 300 && Double(counted) <= Double(missing) * 1.1, "\(counted) of \(missing)")
+      if missing == 5000 && perMillisecond < 1000 { #expect(counted > 4_500, "\(counted) is a fair guess") }
       #expect(kept.filter { $0 > covered }.count < missing, "the gap is real at \(missing)")
       #expect(kept.isSuperset(of: line.rows.suffix(100)), "the newest page is loaded")
       #expect(requests <= 5)

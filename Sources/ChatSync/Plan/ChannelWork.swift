@@ -74,7 +74,10 @@ extension Plan {
   }
 
   /// A webhook came: they work.
-  mutating func heardWebhook(now: Int64) { lastWebhookAt = now }
+  mutating func heardWebhook(now: Int64) { webhooks.hear(now: now) }
+
+  /// A look found news that no webhook had told.
+  mutating func missedWebhook() { webhooks.miss() }
 
   /// A view was disposed of.
   package mutating func close(view id: String, in url: ChannelURL) { channels[url]?.views[id] = nil }
@@ -87,7 +90,6 @@ extension Plan {
 
   /// A doorbell rang (B34).
   package mutating func ring(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64, now: Int64) {
-    lastWebhookAt = now
     let delay = pace.doorbellDelay
     change(url) {
       switch kind {
@@ -241,7 +243,7 @@ extension Plan {
 
   /// Between two looks at an open channel.
   func openInterval(now: Int64) -> Int64 {
-    let isAlive = lastWebhookAt.map { now - $0 < pace.webhookMemory } ?? false
+    let isAlive = webhooks.isGood(now: now, memory: pace.webhookMemory)
     return pace.openInterval(
       count: channels.values.count { $0.isOpen }, requests: lacks(.messageChangelog) ? 1 : 2,
       hasWebhooks: isAlive)

@@ -110,6 +110,17 @@ package struct GapCheck: Sendable {
     return .finish(verdict)
   }
 
+  /// What was seen, and as much beyond as the stretch between would hold at the density on both its sides.
+  private var estimate: Int {
+    guard let covered, let reached, let newest = pages.first?.rows, let first = newest.first,
+      let last = newest.last, first > reached
+    else { return seen.count }
+    let listed = (reached.createdAt - covered.createdAt) + (last.createdAt - first.createdAt)
+    let between = Double(first.createdAt - reached.createdAt)
+    let more = Double(seen.count) * between / Double(max(listed, 1))
+    return seen.count + Int(min(more, 1_000_000))
+  }
+
   private mutating func finishHuge() -> Step {
     keep = [0]
     var kept = 0
@@ -118,7 +129,7 @@ package struct GapCheck: Sendable {
       kept += pages[index].rows.count
       keep.insert(index, at: keep.count - 1)
     }
-    return .finish(.huge(missing: seen.count))
+    return .finish(.huge(missing: estimate))
   }
 }
 

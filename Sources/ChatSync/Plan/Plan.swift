@@ -22,7 +22,7 @@ package struct Plan: Sendable {
   private var isProbeWanted = false
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0
-  var lastWebhookAt: Int64?
+  var webhooks = WebhookTrust()
   /// Whether clients' own reads wait for the upstream: prefetch pauses (B33).
   package var isForegroundWaiting = false
   private var random: SplitMix

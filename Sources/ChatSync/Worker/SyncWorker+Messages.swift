@@ -27,6 +27,7 @@ extension SyncWorker {
       if isRealtime { try await store.settled(.newest, in: url, message: 0) }
       if case .tokenLost = changes { return changes }
       let after = try store.line(of: url)
+      if !isRealtime { judgeWebhooks(before: line.newest, after: after?.newest) }
       return .checked(
         isPrefetched: after?.isPrefetched(plan.pace.prefetchMessages) ?? true,
         isInDoubt: after?.unverified != nil)

@@ -29,6 +29,8 @@ package actor SyncWorker {
   var unanswered: [ChannelURL: [String: Bool]] = [:]
   /// What rang in a channel since its last check, and users a membership change named.
   var rung: [ChannelURL: Rung] = [:]
+  /// Since when the link is online (wall ms): what is older was nobody's to ring for.
+  private var onlineSince = Int64.max
   private var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
   struct Sweep { let number: Int64, since: Int64 }
@@ -124,6 +126,17 @@ package actor SyncWorker {
     turn()
   }
 
+  /// News that a look found and no webhook told, long enough after it was news: webhooks get lost (B34).
+  func judgeWebhooks(before: Position?, after: Position?) {
+    guard let before, let after, after > before, after.createdAt > onlineSince,
+      after.createdAt < clock.wallMilliseconds() - SyncWorker.webhookSlack
+    else { return }
+    plan.missedWebhook()
+  }
+
+  /// How late a webhook may come (ms).
+  static let webhookSlack: Int64 = 5_000
+
   /// The channel may have come back while an errand found it gone.
   private func knowAgain(_ url: ChannelURL) {
     do {
@@ -177,6 +190,7 @@ package actor SyncWorker {
     guard !states.isEmpty else { return }
     if let failure = linkFailure { endWaiting(failure) }
     for url in Array(unanswered.keys) { tellOffline(url) }
+    onlineSince = plan.link.isOnline ? clock.wallMilliseconds() : .max
     let generation = plan.link.generation
     let earlier = announcing
     // One after the other: what is told last must be what is true.
