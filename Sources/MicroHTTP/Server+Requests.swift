@@ -209,11 +209,13 @@ extension Server {
     decorate(response)
     response.add("X-Request-Id", id)
     // After a Content-Length it cannot read, 0.9.75 sends the head twice. So the answer is written here, past
-    // the library, which then finds the socket shut.
-    if MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Length") != nil,
-      configuration.tls == nil
-    {
-      response.write(to: mhd_fd(connection))
+    // the library, which then finds the socket shut. Nothing can be written past TLS: there it is shut unsaid.
+    if MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Length") != nil {
+      if configuration.tls == nil {
+        response.write(to: mhd_fd(connection))
+      } else {
+        shutdown(mhd_fd(connection), Int32(SHUT_RDWR))
+      }
     }
     return response.disown()
   }

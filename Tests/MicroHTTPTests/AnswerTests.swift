@@ -109,9 +109,9 @@ import Testing
       output(
         "curl -s --cacert \(certificate) --resolve localhost:\(port):127.0.0.1 https://localhost:\(port)/hello"
       ) == "hello")
-    #expect(
-      output("curl -sk -o /dev/null -w '%{http_code}' -H 'Content-Length: x' https://127.0.0.1:\(port)/hello")
-        == "400")
+    let unreadable = output("curl -sk -i -H 'Content-Length: x' https://127.0.0.1:\(port)/hello")
+    #expect(unreadable.isEmpty, "a length that cannot be read ends the connection: \(unreadable)")
+    #expect(output("curl -sk https://127.0.0.1:\(port)/hello") == "hello")
     var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0))
     configuration.tls = CertificateFiles(certificate: directory + "/none.pem", key: key)
     let other = try Server(configuration)
