@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -52,6 +53,50 @@ class Server:
         self.process.stdout.close()
         self.place.cleanup()
         return code, time.monotonic() - began
+
+
+class Starting(unittest.TestCase):
+    def test_B63_it_answers_while_the_database_is_not_open_yet(self):
+        with tempfile.TemporaryDirectory() as place, socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+            probe.close()
+            server = Server()
+            data = server.place.name + "/data"
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(timeout=20)
+            server.process.stdout.close()
+            other = sqlite3.connect(data + "/perch.db", isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            process = subprocess.Popen(
+                [PERCH, "serve", "--listen", f"127.0.0.1:{port}", "--data", data],
+                env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            )
+            base = f"http://127.0.0.1:{port}"
+            try:
+                deadline = time.monotonic() + 4
+                while time.monotonic() < deadline:
+                    try:
+                        status, headers, body = get("/readyz", base)
+                        break
+                    except OSError:
+                        time.sleep(0.02)
+                self.assertEqual((status, json.loads(body)["status"]), (503, "starting"))
+                self.assertEqual(get("/healthz", base)[0], 200)
+                for path in ("/v1/channels", "/nowhere"):
+                    status, headers, body = get(path, base)
+                    self.assertEqual((status, json.loads(body)["code"]), (503, "starting"))
+                    self.assertEqual(headers["Retry-After"], "1")
+                other.execute("ROLLBACK")
+                self.assertIn("listening on", process.stdout.readline())
+                self.assertEqual(get("/readyz", base)[0], 200)
+                self.assertEqual(get("/nowhere", base)[0], 404)
+            finally:
+                other.close()
+                process.kill()
+                process.wait()
+                process.stdout.close()
+                server.place.cleanup()
 
 
 class CommandLine(unittest.TestCase):

@@ -40,6 +40,14 @@ package enum Routes {
       + UserRoutes.routes(reading)
   }
 
+  /// What is answered while there is no cache yet: how the service is, and for the rest `starting` (B63).
+  package static func starting(_ status: ServiceStatus) -> [Route] { HealthRoutes.routes(status, nil) }
+
+  /// What everything else is answered with until the cache is open (B63).
+  package static let notYet = Problem(
+    503, "starting", detail: "The service is starting: look at /readyz, and ask again.",
+    headers: [("Retry-After", "1")])
+
   private static func operatorRoutes(_ parts: RouteParts) -> [Route] {
     HealthRoutes.routes(parts.status, parts.interest) + MetricsRoute.routes(parts.metrics)
       + ContractRoutes.routes()

@@ -77,6 +77,17 @@ final class Router: Sendable {
   }
 }
 
+/// What is served: the routes, and what is answered where none is.
+final class RouteTable: Sendable {
+  let router: Router
+  let otherwise: Problem
+
+  init(_ routes: [Route], otherwise: Problem) {
+    router = Router(routes)
+    self.otherwise = otherwise
+  }
+}
+
 @inline(__always)
 private func matches(_ literal: [UInt8], _ bytes: UnsafeRawBufferPointer) -> Bool {
   literal.count == bytes.count

@@ -62,9 +62,9 @@ extension Server {
       request.allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
       return
     }
-    guard let node = try router.find(&request.target) else {
-      request.refusal = .init(
-        Problem(404, "route_not_found", detail: "look at /openapi.yaml for the paths there are"))
+    let routes = routes
+    guard let node = try routes.router.find(&request.target) else {
+      request.refusal = .init(routes.otherwise)
       return
     }
     if let known, let endpoint = node.endpoint(known) {

@@ -12,7 +12,7 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   package let counters = ServerCounters()
   let lot: ParkingLot
   let log: AccessLog?
-  private(set) var router = Router([])
+  private let table = Guarded(RouteTable([], otherwise: Server.notFound))
   private(set) var daemon: OpaquePointer?
   private var threads: [Thread] = []
   private let stopFlag = Atomic<Bool>(false)
@@ -27,11 +27,11 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     log = configuration.accessLog.map { AccessLog(file: $0, clock: clock) }
   }
 
-  /// Listens and serves `routes`. Signals to be waited for must be blocked before, so that the threads
-  /// inherit that.
-  package func start(_ routes: [Route]) throws(ServerError) {
+  /// Listens and serves `routes`; what no route takes is answered with `otherwise`, by default a 404. Signals
+  /// to be waited for must be blocked before, so that the threads inherit that.
+  package func start(_ routes: [Route], otherwise: Problem? = nil) throws(ServerError) {
     precondition(daemon == nil, "a server starts once")
-    router = Router(routes)
+    serve(routes, otherwise: otherwise)
     let texts = try certificateTexts()
     defer { for text in texts { free(text) } }
     let (socket, port) = try configuration.listen.open(backlog: configuration.limits.backlog)
@@ -45,6 +45,18 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     }
     startThreads()
   }
+
+  /// Serves these routes from now on; requests that are being answered go on as they began.
+  package func serve(_ routes: [Route], otherwise: Problem? = nil) {
+    let made = RouteTable(routes, otherwise: otherwise ?? Server.notFound)
+    table.withLock { $0 = made }
+  }
+
+  /// The routes served now.
+  var routes: RouteTable { table.withLock { $0 } }
+
+  private static let notFound = Problem(
+    404, "route_not_found", detail: "look at /openapi.yaml for the paths there are")
 
   private func startDaemon(_ socket: Int32, _ certificate: [UnsafeMutablePointer<CChar>]) -> OpaquePointer? {
     let me = Unmanaged.passUnretained(self).toOpaque()

@@ -31,25 +31,32 @@ struct Service {
     if let level = Log.Level(rawValue: values.text("log-level")) { Log.setLevel(level) }
     Signals.block()
     try DataDirectory.prepare(values.text("data"))
-    let cache = try openCache()
-    let sync = try SyncParts(values, over: cache)
+    let ownership = try owned(values.text("data"))
     let access = try AccessParts(values)
-    let gate = access.gate
     let server: Server
     do throws(ServerError) {
       server = try Server(configuration())
-      try server.start(routes(server, cache, sync, gate) + demoRoutes)
+      try server.start(Routes.starting(status), otherwise: Routes.notYet)
     } catch {
       throw CommandFailure(description: error.detail)
     }
+    let url = url(server)
+    let address = AddressFile(values.text("data"))
+    let isTold = Guarded(false)
+    let tellURL = { @Sendable in
+      let isFirst = isTold.withLock { told in
+        defer { told = true }
+        return !told
+      }
+      if isFirst { CommandLineCall.write("listening on \(url)\n", to: STDOUT_FILENO) }
+    }
+    let cache = try openCache(ownership, isMigrating: tellURL)
+    let sync = try SyncParts(values, over: cache)
+    server.serve(routes(server, cache, sync, access.gate) + demoRoutes)
     try sync.start()
     status.becomeReady()
-    let scheme = values.text("tls-key").isEmpty ? "http" : "https"
-    let bound = ListenAddress(host: values.address("listen").host, port: server.port)
-    let url = "\(scheme)://\(bound.description)"
-    let address = AddressFile(values.text("data"))
     try address.write(url)
-    CommandLineCall.write("listening on \(url)\n", to: STDOUT_FILENO)
+    tellURL()
     isListening(url)
 
     let signal = Signals.wait(rereading: access.reread)
@@ -63,14 +70,33 @@ struct Service {
     return 0
   }
 
-  /// The data directory's cache, which from here on is this process's alone (B65).
-  private func openCache() throws -> Cache {
+  /// The data directory, which from here on is this process's alone (B65).
+  private func owned(_ directory: String) throws -> Cache.Ownership {
+    do { return try Cache.Ownership(of: directory) } catch let error as CacheError {
+      throw CommandFailure(description: error.description)
+    }
+  }
+
+  /// Its cache. Bringing an older one to this program's schema can take long: `isMigrating` is called before
+  /// it begins, and readiness tells how far it is (B63).
+  private func openCache(_ ownership: Cache.Ownership, isMigrating: @Sendable () -> Void) throws -> Cache {
     do {
       return try Cache(
-        Cache.Configuration(directory: values.text("data"), upstream: SyncParts.binding(values)))
+        Cache.Configuration(directory: values.text("data"), upstream: SyncParts.binding(values)),
+        ownership: ownership
+      ) { [status] progress in
+        guard progress.from > 0 else { return }
+        status.migrates(progress)
+        isMigrating()
+      }
     } catch let error as CacheError {
       throw CommandFailure(description: error.description)
     }
+  }
+
+  private func url(_ server: Server) -> String {
+    let scheme = values.text("tls-key").isEmpty ? "http" : "https"
+    return "\(scheme)://\(ListenAddress(host: values.address("listen").host, port: server.port).description)"
   }
 
   private func configuration() -> Configuration {

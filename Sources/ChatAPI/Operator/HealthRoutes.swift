@@ -5,7 +5,8 @@ import Platform
 
 /// `/healthz`: the process answers. `/readyz`: whether to send it requests, and what is amiss.
 enum HealthRoutes {
-  static func routes(_ status: ServiceStatus, _ interest: any Interest) -> [Route] {
+  /// `interest`: nil while there is no cache yet.
+  static func routes(_ status: ServiceStatus, _ interest: (any Interest)?) -> [Route] {
     [
       Route(.get, "/healthz", operation: "getHealth") { _ in
         var json = JSONWriter(capacity: 32)
@@ -15,7 +16,7 @@ enum HealthRoutes {
         return .respond(uncached(json.finish(), status: 200))
       },
       Route(.get, "/readyz", operation: "getReadiness") { _ in
-        .respond(readiness(status.report, interest.link.state))
+        .respond(readiness(status.report, interest?.link.state ?? .unknown))
       },
     ]
   }
@@ -38,6 +39,11 @@ enum HealthRoutes {
     json.beginArray()
     for reason in reasons { json.value(reason) }
     json.endArray()
+    if let migration = report.migration {
+      json.field("from", migration.from)
+      json.field("to", migration.to)
+      json.field("percent", migration.percent)
+    }
     json.endObject()
     return uncached(json.finish(), status: report.phase == .ready ? 200 : 503)
   }

@@ -1,10 +1,11 @@
+import ChatCache
 import Platform
 
 /// How the service is, as readiness tells it.
 package final class ServiceStatus: Sendable {
   /// Where its life stands.
   package enum Phase: String, Sendable {
-    case starting, ready, stopping
+    case starting, migrating, ready, stopping
   }
 
   /// What readiness answers.
@@ -15,6 +16,8 @@ package final class ServiceStatus: Sendable {
     package var mode = "sqlite"
     /// What is not as it should be although the service answers, as stable words; the link's are not here.
     package var reasons: [String] = []
+    /// How far a migration is, while there is one (B63).
+    package var migration: MigrationProgress?
   }
 
   private let state = Guarded(Report())
@@ -25,6 +28,14 @@ package final class ServiceStatus: Sendable {
   /// The service answers from now on, from a cache of that mode; `reasons` say what is missing all the same.
   package func becomeReady(mode: String = "sqlite", reasons: [String] = []) {
     state.withLock { $0 = Report(phase: .ready, mode: mode, reasons: reasons) }
+  }
+
+  /// The database is brought to this program's schema; nothing else is answered meanwhile.
+  package func migrates(_ progress: MigrationProgress) {
+    state.withLock {
+      $0.phase = .migrating
+      $0.migration = progress
+    }
   }
 
   /// The service ends; from now on it is not ready, whatever else is told.

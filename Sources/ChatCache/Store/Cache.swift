@@ -27,6 +27,17 @@ package final class Cache: Sendable {
     }
   }
 
+  /// A data directory that is this process's alone, before its cache is opened.
+  package struct Ownership: Sendable {
+    let lock: DirectoryLock
+
+    /// Takes the directory, making it where it is missing; names the owner where there is one (B65).
+    package init(of directory: String) throws {
+      umask(0o077)
+      lock = try DirectoryLock(directory: directory)
+    }
+  }
+
   let configuration: Configuration
   let log: CommitLog
   /// The clocks this cache was given.
@@ -37,10 +48,14 @@ package final class Cache: Sendable {
   private let checkpointer: Checkpointer
 
   /// Opens the directory's cache, making or migrating it; `progress` hears of migration steps.
-  package init(_ configuration: Configuration, progress: @Sendable (Int, Int) -> Void = { _, _ in }) throws {
+  ///
+  /// `ownership`: of the directory, where it was taken before; else it is taken here (B65).
+  package init(
+    _ configuration: Configuration, ownership: Ownership? = nil,
+    progress: @Sendable (MigrationProgress) -> Void = { _ in }
+  ) throws {
     self.configuration = configuration
-    umask(0o077)
-    lock = try DirectoryLock(directory: configuration.directory)
+    lock = try ownership?.lock ?? Ownership(of: configuration.directory).lock
     let path = configuration.directory + "/perch.db"
     do {
       let connection = try Connection(path: path)

@@ -1,5 +1,22 @@
 import SQLite
 
+/// How far a migration is (B63).
+package struct MigrationProgress: Sendable, Equatable {
+  /// The schema the file had; 0: it was made just now.
+  package let from: Int64
+  /// The schema it will have.
+  package let to: Int64
+  /// Of the steps, how many are done.
+  package let percent: Int
+
+  /// So far.
+  package init(from: Int64, to: Int64, percent: Int) {
+    self.from = from
+    self.to = to
+    self.percent = percent
+  }
+}
+
 /// The schema's versions in order. Each runs in one transaction; the number lies in `PRAGMA user_version`
 /// (B63).
 enum Migration {
@@ -21,18 +38,17 @@ enum Migration {
 
   static var newest: Int64 { steps.last!.version }
 
-  /// Brings the file to the newest schema, telling `progress` the steps done and to do.
-  static func run(_ connection: Connection, progress: @Sendable (Int, Int) -> Void) throws {
+  /// Brings the file to the newest schema, telling `progress` how far it is.
+  static func run(_ connection: Connection, progress: @Sendable (MigrationProgress) -> Void) throws {
     let found = try connection.read { db in try db.first("PRAGMA user_version") { $0.int64(0) } ?? 0 }
     guard found <= newest else { throw CacheError.newerSchema(found: found, known: newest) }
     let missing = steps.filter { $0.version > found }
     for (done, step) in missing.enumerated() {
-      progress(done, missing.count)
+      progress(MigrationProgress(from: found, to: newest, percent: done * 100 / missing.count))
       try connection.write { db in
         for script in step.scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
         try db.execute("PRAGMA user_version = \(step.version)")
       }
     }
-    progress(missing.count, missing.count)
   }
 }

@@ -1,0 +1,45 @@
+import Glibc
+import MicroHTTP
+
+/// What a server answered.
+struct Answer {
+  var status = 0
+  var head = ""
+  var body = ""
+
+  /// The value of a header.
+  subscript(_ name: String) -> String? {
+    head.split(separator: "\r\n").first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
+      .map { String($0.dropFirst(name.count + 1).drop { $0 == " " }) }
+  }
+}
+
+/// Asks over a connection of its own, and reads to its end.
+func ask(
+  _ server: Server, _ path: String, method: String = "GET", headers: [String: String] = [:], body: String = ""
+) -> Answer {
+  let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  defer { close(socket) }
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = server.port.bigEndian
+  address.sin_addr.s_addr = inet_addr("127.0.0.1")
+  let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+  let isConnected = withUnsafePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, size) == 0 }
+  }
+  guard isConnected else { return Answer() }
+  let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
+  let length = body.isEmpty ? "" : "Content-Length: \(body.utf8.count)\r\n"
+  let request =
+    "\(method) \(path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\(lines)\(length)\r\n\(body)"
+  _ = send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL))
+  var bytes: [UInt8] = []
+  var room = [UInt8](repeating: 0, count: 4096)
+  while case let count = recv(socket, &room, room.count, 0), count > 0 { bytes += room[..<count] }
+  let end = bytes.indices.first { bytes[$0...].starts(with: "\r\n\r\n".utf8) } ?? bytes.count
+  let head = String(decoding: bytes[..<end], as: UTF8.self)
+  return Answer(
+    status: head.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0, head: head,
+    body: String(decoding: bytes.dropFirst(end + 4), as: UTF8.self))
+}
