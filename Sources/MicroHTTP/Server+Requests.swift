@@ -209,7 +209,7 @@ extension Server {
     decorate(response)
     response.add("X-Request-Id", id)
     // After a Content-Length it cannot read, 0.9.75 sends the head twice. So the answer is written here, past
-    // the library, which then finds the socket shut. Nothing can be written past TLS: there it is shut unsaid.
+    // the library, which then finds the socket shut. Under TLS it is shut unsaid.
     if MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Length") != nil {
       if configuration.tls == nil {
         response.write(to: mhd_fd(connection))

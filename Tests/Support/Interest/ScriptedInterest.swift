@@ -74,9 +74,10 @@ package final class ScriptedInterest: Interest {
     return state.wait(until: end) { $0.calls.contains(where: fits) ? true : nil } ?? false
   }
 
-  /// Lets every answer go that is held.
+  /// Lets every answer go that is held, and those that come from now on.
   package func release() {
     let held = state.update { state in
+      state.script.isHolding = false
       defer { state.held = [] }
       return state.held
     }
