@@ -28,6 +28,9 @@ package final class OriginServer: Sendable {
     package init() {}
   }
 
+  /// Threads that answer; as many snapshots can be read at once.
+  private static let workers = 4
+
   let configuration: Configuration
   private let directory: OriginDirectory?
   let store: Store
@@ -43,8 +46,10 @@ package final class OriginServer: Sendable {
     directory =
       configuration.dataPath == ":memory:" ? nil : try OriginDirectory(configuration.dataPath)
     store = try Store(
-      path: directory.map { $0.path + "/origin.db" } ?? ":memory:", clock: configuration.clock)
+      path: directory.map { $0.path + "/origin.db" } ?? ":memory:", clock: configuration.clock,
+      readerCount: OriginServer.workers)
     var http = MicroHTTP.Configuration(listen: configuration.listen)
+    http.workers = OriginServer.workers
     http.uploadDirectory = directory?.path ?? "/tmp"
     http.renderProblem = { problem, _ in Refusal(problem).response }
     server = try Server(http)

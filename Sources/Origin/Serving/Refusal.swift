@@ -26,6 +26,7 @@ struct Refusal: Error, Equatable {
     switch problem.status {
     case 404: self.init(400930, "There is no such endpoint.")
     case 405: self.init(400930, "The endpoint has no such method.")
+    case 413: self.init(400110, "The body is too long.")
     case 500...: self.init(500901, problem.detail, status: problem.status)
     default: self.init(400403, problem.detail, status: problem.status)
     }

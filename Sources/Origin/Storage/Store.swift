@@ -14,7 +14,7 @@ final class Store: @unchecked Sendable {  // because a connection is only touche
   private let clock: Clock
 
   /// Opens the file, or memory for `:memory:`, and makes the tables.
-  init(path: String, clock: Clock, readerCount: Int = 2) throws {
+  init(path: String, clock: Clock, readerCount: Int) throws {
     writer = try Connection(path: path)
     self.clock = clock
     try writer.execute("PRAGMA journal_mode = WAL")
