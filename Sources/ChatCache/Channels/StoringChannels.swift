@@ -14,7 +14,11 @@ extension CacheWriter {
       for url in deleted { try removeMembership(of: user, in: url, .channelChangelog) }
       if let next { try setChannelToken(next, of: key) }
     }
-    return try channels.map { try store($0, of: user, key, origin) }
+    let activities = try channels.map { try store($0, of: user, key, origin) }
+    if case .listing = origin, try !reader.isSynced(key) {
+      try append(Change(.syncProgress, .channelRefresh, user: key))
+    }
+    return activities
   }
 
   private func store(

@@ -23,6 +23,15 @@ extension CacheReader {
     }
   }
 
+  /// Whether all of the user's channels were listed once (B11).
+  func isSynced(_ user: UserKey) throws -> Bool {
+    try db.first("SELECT is_synced FROM user WHERE id = ?1") {
+      $0.bind(1, user.rawValue)
+    } _: {
+      $0.bool(0)
+    } ?? false
+  }
+
   /// The place in the user's channel changelog.
   package func channelToken(of user: UserID) throws -> SyncToken? {
     try db.first("SELECT channel_token FROM user WHERE user_id = ?1") {

@@ -12,6 +12,8 @@ final class OriginSide: Sendable {
   private let hook: Server
   /// Who takes the webhooks now; nil while nobody is up.
   let receiver = Guarded<SyncWorker?>(nil)
+  /// Every webhook that came.
+  let rung = Guarded<[[UInt8]]>([])
   /// Messages by channel as they were made, for edits and deletes.
   private let made = Guarded<[String: [Int64]]>([:])
 
@@ -20,10 +22,12 @@ final class OriginSide: Sendable {
   init(hasWebhooks: Bool) throws {
     hook = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
     let receiver = receiver
+    let rung = rung
     try hook.start([
       Route(.post, "/hook", operation: "hook", body: .collected(limit: 1 << 20)) { request in
         guard let worker = receiver.withLock({ $0 }) else { return .respond(.empty(503)) }
         let bytes = Array(request.body)
+        rung.withLock { $0.append(bytes) }
         let waiter = request.makeWaiter()
         Task {
           _ = await worker.rang(bytes)
