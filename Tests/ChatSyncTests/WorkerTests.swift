@@ -1,6 +1,7 @@
 import ChatCache
 import ChatModel
 import Platform
+import TestSupport
 import Testing
 
 @testable import ChatSync
@@ -33,7 +34,7 @@ struct World {
 
   /// Waits until it holds, at most so long.
   static func wait(seconds: Double = 10, _ holds: () async -> Bool) async -> Bool {
-    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * 1e9)
+    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * patience * 1e9)
     while Clock.system.monotonicNanoseconds() < end {
       if await holds() { return true }
       do { try await Task.sleep(for: .milliseconds(2)) } catch { return false }

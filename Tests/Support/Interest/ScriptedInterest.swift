@@ -70,7 +70,7 @@ package final class ScriptedInterest: Interest {
 
   /// Waits, at most 5 s, until it was asked something that fits; false: it was not.
   package func wait(for fits: @Sendable (Call) -> Bool) -> Bool {
-    let end = Clock.system.monotonicNanoseconds() + 5_000_000_000
+    let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
     return state.wait(until: end) { $0.calls.contains(where: fits) ? true : nil } ?? false
   }
 
