@@ -46,7 +46,7 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["ChatModel", "ChatCache", "Platform"], path: "Tests/Support"),
     .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
-    .testTarget(name: "SQLiteTests", dependencies: ["SQLite"]),
+    .testTarget(name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "Platform"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "MicroHTTPTests", dependencies: ["MicroHTTP", "Platform"]),
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),
