@@ -110,8 +110,8 @@ import Testing
     }
     let port = wire.origin.port
     let running = Watched(4)
-    for writer in 0..<4 {
-      _ = Thread("writer") {
+    let writers = (0..<4).map { writer in
+      Thread("writer") {
         let line = Line(port: port)
         // Each message once: an edit that is passed over is seen by nobody later.
         for id in stride(from: writer + 1, through: ViewTests.edits, by: 4) {
@@ -134,6 +134,7 @@ import Testing
       if isLast { break }
       isLast = running.read { $0 == 0 }
     }
+    for writer in writers { writer.join() }
     #expect(seen == Set((1...ViewTests.edits).map(Int64.init)))
   }
 
