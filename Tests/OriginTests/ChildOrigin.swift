@@ -26,8 +26,11 @@ final class ChildOrigin {
     var arguments =
       ([program, "origin", "--listen", "127.0.0.1:0"] + words).map { strdup($0) } + [nil]
     defer { for argument in arguments { free(argument) } }
+    // The tests' own variables are none that the program knows.
+    var variables = ChildOrigin.environment().filter { !$0.hasPrefix("PERCH_") }.map { strdup($0) } + [nil]
+    defer { for variable in variables { free(variable) } }
     var started: pid_t = 0
-    let code = posix_spawn(&started, program, &actions, nil, &arguments, environ)
+    let code = posix_spawn(&started, program, &actions, nil, &arguments, &variables)
     close(ends[1])
     defer { close(ends[0]) }
     try #require(code == 0, "\(program) could not be started")
@@ -40,6 +43,16 @@ final class ChildOrigin {
   }
 
   deinit { end(SIGKILL) }
+
+  private static func environment() -> [String] {
+    var entries: [String] = []
+    var place = environ
+    while let entry = place.pointee {
+      entries.append(String(cString: entry))
+      place += 1
+    }
+    return entries
+  }
 
   /// Sends a signal and waits for the process's end.
   func end(_ signal: Int32) {
