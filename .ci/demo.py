@@ -184,6 +184,14 @@ class Demos(unittest.TestCase):
         for body in [{"up": 1}, {"down": True}, {"up": True, "x": 1}, []]:
             self.assertEqual(ask(self.demo.url + "/demo/upstream", "PUT", body)[0], 400, body)
 
+    def test_a_taken_port_is_a_clear_failure(self):
+        taken = self.demo.origin.removeprefix("http://")
+        for words in [["origin", "--listen", taken, "--seed", "none"],
+                      ["demo", "--listen", "127.0.0.1:0", "--origin-listen", taken, "--data", self.place.name + "/b"]]:
+            done = subprocess.run([PERCH, *words], env=ENVIRONMENT, capture_output=True, text=True, timeout=20)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"perch \w+: cannot listen on \S+: Address already in use\n$")
+
     def test_elsewhere_there_is_no_demo(self):
         self.assertEqual(ask(URL + "/demo")[0], 404)
         self.assertEqual(ask(URL + "/demo/upstream", "PUT", {"up": False})[0], 404)
