@@ -1,0 +1,76 @@
+import ChatModel
+
+/// How much of a channel's messages a view has loaded: one stretch of the line, with what is known of both
+/// its ends (B16, B18).
+///
+/// An end that is open (`hasPrevious`, `hasNext` false) reaches as far as the line does, so that what comes
+/// there later is inside. An end that is not stays where loading put it.
+package struct LoadedRange: Hashable, Sendable {
+  /// From the oldest to the newest loaded place; nil while nothing was loaded.
+  package private(set) var loaded: ClosedRange<Position>?
+  /// Whether something older may exist beyond.
+  package private(set) var hasPrevious: Bool
+  /// Whether something newer may exist beyond.
+  package private(set) var hasNext: Bool
+
+  /// A range that was stored, or is to begin.
+  package init(loaded: ClosedRange<Position>? = nil, hasPrevious: Bool = true, hasNext: Bool = true) {
+    self.loaded = loaded
+    self.hasPrevious = hasPrevious
+    self.hasNext = hasNext
+  }
+
+  /// Everything that belongs to the view, its open ends included; nil: nothing does.
+  package var reach: ClosedRange<Position>? {
+    let lower = hasPrevious ? loaded?.lowerBound : .start
+    let upper = hasNext ? loaded?.upperBound : .end
+    switch (lower, upper) {
+    case (let lower?, let upper?): return lower...max(lower, upper)
+    // Only one end is known: nothing lies between it and an end that nobody has seen.
+    default: return nil
+    }
+  }
+
+  /// Whether a message at that place belongs to the view.
+  package func contains(_ place: Position) -> Bool { reach?.contains(place) ?? false }
+
+  /// Takes in a page that was read from `span`; the range never shrinks by it. `hasPrevious` and `hasNext` say
+  /// what the page found at its own ends, nil where it did not look.
+  package mutating func take(_ span: ClosedRange<Position>?, hasPrevious older: Bool?, hasNext newer: Bool?) {
+    if let span {
+      if older == false || loaded.map({ span.lowerBound < $0.lowerBound }) ?? true {
+        hasPrevious = older ?? hasPrevious
+      }
+      if newer == false || loaded.map({ span.upperBound > $0.upperBound }) ?? true {
+        hasNext = newer ?? hasNext
+      }
+      loaded =
+        loaded.map {
+          min($0.lowerBound, span.lowerBound)...max($0.upperBound, span.upperBound)
+        } ?? span
+    } else {
+      if older == false { hasPrevious = false }
+      if newer == false { hasNext = false }
+    }
+  }
+
+  /// Takes in a place at an open end: what came there stays loaded when the end closes.
+  package mutating func arrive(at place: Position) {
+    guard contains(place) else { return }
+    loaded = loaded.map { min($0.lowerBound, place)...max($0.upperBound, place) } ?? place...place
+  }
+
+  /// Lets go of everything older than `place` (B22).
+  package mutating func letGo(olderThan place: Position) {
+    guard let reach, reach.contains(place) else { return }
+    loaded = place...max(place, loaded?.upperBound ?? place)
+    hasPrevious = true
+  }
+
+  /// Lets go of everything newer than `place` (B22, B28).
+  package mutating func letGo(newerThan place: Position) {
+    guard let reach, reach.contains(place) else { return }
+    loaded = min(place, loaded?.lowerBound ?? place)...place
+    hasNext = true
+  }
+}

@@ -1,0 +1,138 @@
+import ChatCache
+import ChatModel
+import Testing
+
+@testable import ChatCollections
+
+@Suite struct WindowTests {
+  private func key(_ time: Int64, _ url: String = "a") -> ChannelListKey {
+    ChannelListKey(time: time, text: "", channelURL: url)
+  }
+
+  @Test("B9: a channel list's window is moved by more alone, and holds everything once the end is proven")
+  func channelWindow() {
+    var window = ChannelWindow.closed
+    #expect(!window.contains(key(100)))
+    window.take(last: key(50), hasMore: true)
+    #expect(window.contains(key(100)) && window.contains(key(50)) && !window.contains(key(49)))
+    window.take(last: key(70), hasMore: true)
+    #expect(window.boundary == key(50), "a page given again moves nothing")
+    window.take(last: key(10), hasMore: false)
+    #expect(window.contains(key(1)) && !window.hasMore)
+    window.take(last: key(50), hasMore: true)
+    #expect(!window.hasMore, "a proven end stays proven")
+  }
+
+  @Test(
+    "B16, B17: pages in any order, also given again, leave the union of what was loaded", arguments: 0..<200)
+  func union(seed: Int) {
+    var random = SeededRandom(seed: UInt64(seed))
+    var range = LoadedRange()
+    var times: Set<Int64> = []
+    for _ in 0..<12 {
+      let low = Int64.random(in: 100...200, using: &random)
+      let high = Int64.random(in: low...(low + 30), using: &random)
+      let before = range.loaded
+      range.take(
+        Position.first(at: low)...Position.last(at: high), hasPrevious: low > 105, hasNext: high < 225)
+      times.formUnion([low, high])
+      if let before, let after = range.loaded {
+        #expect(after.lowerBound <= before.lowerBound && after.upperBound >= before.upperBound)
+      }
+      #expect(range.loaded == Position.first(at: times.min()!)...Position.last(at: times.max()!))
+      #expect(range.contains(Position(createdAt: times.min()!, messageID: 1)))
+      #expect(range.contains(.start) == !range.hasPrevious)
+      #expect(range.contains(Position(createdAt: 9_999, messageID: 1)) == !range.hasNext)
+    }
+  }
+
+  @Test("B18: what comes at an open end is inside and stays inside when the end closes")
+  func openEnd() {
+    var range = LoadedRange()
+    range.take(Position.first(at: 10)...Position.last(at: 20), hasPrevious: true, hasNext: false)
+    let arrived = Position(createdAt: 30, messageID: 5)
+    #expect(range.contains(arrived))
+    range.arrive(at: arrived)
+    range.letGo(newerThan: arrived)
+    #expect(range.hasNext && range.contains(arrived))
+    #expect(!range.contains(Position(createdAt: 31, messageID: 1)))
+    range.letGo(olderThan: Position(createdAt: 15, messageID: 0))
+    #expect(!range.contains(Position(createdAt: 14, messageID: 0)) && range.hasPrevious)
+  }
+
+  @Test("B16: an empty channel whose newest end was seen shows what comes")
+  func empty() {
+    var range = LoadedRange()
+    range.take(nil, hasPrevious: false, hasNext: false)
+    #expect(range.contains(Position(createdAt: 1, messageID: 1)))
+  }
+}
+
+/// A view as a plain list, against which the difference is held.
+@Suite struct DifferenceTests {
+  @Test(
+    "B9, B18: snapshot and differences give a fresh snapshot, exactly from two cursors back",
+    arguments: 0..<200)
+  func converges(seed: Int) {
+    var random = SeededRandom(seed: UInt64(seed))
+    var known = Known<Int>()
+    var truth: [Int: Int64] = [:]
+    var clock: Int64 = 0
+    var cursors: [(at: Int64, client: [Int: Int64])] = [(0, [:])]
+    known.answered(at: 0, showing: [:])
+    for _ in 0..<60 {
+      var touched: Set<Int> = []
+      let last = cursors.last!
+      for _ in 0..<Int.random(in: 0...6, using: &random) {
+        let name = Int.random(in: 0..<12, using: &random)
+        clock += 1
+        touched.insert(name)
+        if Bool.random(using: &random) { truth[name] = clock } else { truth[name] = nil }
+      }
+      // A client that lost the last answer comes back with the cursor before it.
+      let asks =
+        cursors.count > 1 && Int.random(in: 0..<4, using: &random) == 0 ? cursors[cursors.count - 2] : last
+      let candidates = touched.union(asks.at == last.at ? [] : Set(truth.keys).union(last.client.keys))
+      var client = asks.client
+      for name in candidates {
+        let then = known.knowledge(of: name, at: asks.at)
+        #expect(then != .unknown)
+        switch Verdict(since: then, now: truth[name]) {
+        case .nothing: #expect(client[name] == truth[name])
+        case .added:
+          #expect(client[name] == nil)
+          client[name] = truth[name]
+        case .updated:
+          #expect(client[name] != nil && client[name] != truth[name])
+          client[name] = truth[name]
+        case .deleted:
+          #expect(client[name] != nil)
+          client[name] = nil
+        }
+      }
+      #expect(client == truth)
+      clock += 1
+      known.answered(at: clock, showing: truth)
+      cursors.append((clock, client))
+    }
+    #expect(known.knowledge(of: 1, at: -5) == .unknown)
+  }
+
+  @Test(
+    "B9: of a cursor nobody remembers, a visible change is added and an invisible one deleted, never updated")
+  func conservative() {
+    #expect(Verdict(since: .unknown, now: 3) == .added)
+    #expect(Verdict(since: .unknown, now: nil) == .deleted)
+  }
+
+  @Test("B17: what a load call answered counts as known at every remembered cursor")
+  func loaded() {
+    var known = Known<Int>()
+    known.answered(at: 1, showing: [:])
+    known.answered(at: 2, showing: [7: 1])
+    known.loaded([9: 2])
+    #expect(known.knowledge(of: 9, at: 1) == .present(version: 2))
+    #expect(known.knowledge(of: 9, at: 2) == .present(version: 2))
+    #expect(known.knowledge(of: 7, at: 1) == .absent)
+  }
+}
