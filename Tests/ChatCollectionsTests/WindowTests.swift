@@ -90,9 +90,10 @@ import Testing
         if Bool.random(using: &random) { truth[name] = clock } else { truth[name] = nil }
       }
       // A client that lost the last answer comes back with the cursor before it.
-      let asks =
-        cursors.count > 1 && Int.random(in: 0..<4, using: &random) == 0 ? cursors[cursors.count - 2] : last
-      let candidates = touched.union(asks.at == last.at ? [] : Set(truth.keys).union(last.client.keys))
+      let isLost = cursors.count > 1 && Int.random(in: 0..<4, using: &random) == 0
+      let asks = isLost ? cursors[cursors.count - 2] : last
+      let older = Set(truth.keys).union(last.client.keys).union(asks.client.keys)
+      let candidates = isLost ? touched.union(older) : touched
       var client = asks.client
       for name in candidates {
         let then = known.knowledge(of: name, at: asks.at)
