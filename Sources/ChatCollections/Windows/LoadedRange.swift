@@ -34,8 +34,8 @@ package struct LoadedRange: Hashable, Sendable {
   /// Whether a message at that place belongs to the view.
   package func contains(_ place: Position) -> Bool { reach?.contains(place) ?? false }
 
-  /// Takes in a page that was read from `span`; the range never shrinks by it. `hasPrevious` and `hasNext` say
-  /// what the page found at its own ends, nil where it did not look.
+  /// Takes in a page that was read from `span`; the range never shrinks by it. `hasPrevious` and `hasNext`
+  /// say what the page found at its own ends, nil where it did not look.
   package mutating func take(_ span: ClosedRange<Position>?, hasPrevious older: Bool?, hasNext newer: Bool?) {
     if let span {
       if older == false || loaded.map({ span.lowerBound < $0.lowerBound }) ?? true {
