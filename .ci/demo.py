@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -45,10 +46,10 @@ def until(what, condition, seconds=30):
 class Demo:
     """A demo on ports of its own."""
 
-    def __init__(self, data):
+    def __init__(self, data, listen="127.0.0.1:0", origin_listen="127.0.0.1:0"):
         self.log = open(data + ".log", "w+")
         self.process = subprocess.Popen(
-            [PERCH, "demo", "--listen", "127.0.0.1:0", "--origin-listen", "127.0.0.1:0", "--data", data],
+            [PERCH, "demo", "--listen", listen, "--origin-listen", origin_listen, "--data", data],
             env=ENVIRONMENT | {"PERCH_ACCESS_LOG": "on", "PERCH_LOG_LEVEL": "info"},
             stdout=subprocess.PIPE, stderr=self.log, text=True)
         lines = []
@@ -61,8 +62,8 @@ class Demo:
         self.url = lines[0].split()[-1]
         self.origin = re.search(r"upstream +(http://\S+)", self.text)[1]
 
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
+    def stop(self, with_signal=signal.SIGTERM):
+        self.process.send_signal(with_signal)
         code = self.process.wait(timeout=30)
         self.process.stdout.close()
         self.log.close()
@@ -191,6 +192,26 @@ class Demos(unittest.TestCase):
             done = subprocess.run([PERCH, *words], env=ENVIRONMENT, capture_output=True, text=True, timeout=20)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, r"perch \w+: cannot listen on \S+: Address already in use\n$")
+
+    def test_killed_and_started_again_it_has_what_it_had(self):
+        def free():
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                return f"127.0.0.1:{probe.getsockname()[1]}"
+        place, listen, origin_listen = self.place.name + "/again", free(), free()
+        first = Demo(place, listen, origin_listen)
+        token = ask(first.url + "/demo")[1]["users"][0]["token"]
+        body = {"message_type": "MESG", "user_id": "bob", "message": "kept"}
+        path = first.origin + "/v3/group_channels/alice-and-bob/messages"
+        said = ask(path, "POST", body, Api_Token="origin")[1]["message_id"]
+        first.stop(signal.SIGKILL)
+        second = Demo(place, listen, origin_listen)
+        try:
+            self.assertEqual(ask(f"{path}/{said}", Api_Token="origin")[1]["message"], "kept")
+            place = second.url + f"/v1/channels/alice-and-bob/messages/{said}"
+            until("Perch has it", lambda: ask(place, Authorization="Bearer " + token)[0] == 200)
+        finally:
+            self.assertEqual(second.stop(), 0)
 
     def test_elsewhere_there_is_no_demo(self):
         self.assertEqual(ask(URL + "/demo")[0], 404)
