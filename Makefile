@@ -24,5 +24,6 @@ sanitize: ## the tests under the address and the thread sanitizer
 torture: ## the long runs of what `test` does briefly
 	@.ci/torture
 
-fmt: ## format the sources in place
+fmt: ## format the sources in place, and write the contract as JSON
+	@.ci/openapi-json
 	@source .ci/environment && swift format --in-place --parallel --recursive Sources Tests Package.swift

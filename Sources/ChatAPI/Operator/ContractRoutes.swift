@@ -1,16 +1,37 @@
+import JSON
 import MicroHTTP
 import Platform
 
-/// `/openapi.yaml`: the contract that this very program was built with.
+/// The contract that this very program was built with, as YAML, as JSON and as a page to read; what its
+/// problems mean; and a first page that says where to go.
 enum ContractRoutes {
   static func routes() -> [Route] {
+    let cached: [(name: StaticString, value: String)] = [("Cache-Control", "no-cache")]
     let yaml = SharedResponse(
-      type: "application/yaml", headers: [("Cache-Control", "no-cache")], body: contract())
-    return [Route(.get, "/openapi.yaml", operation: "getOpenapiYaml") { _ in .respond(yaml.response) }]
+      type: "application/yaml", headers: cached, body: buffer(PackageResources.openapi_yaml))
+    let json = SharedResponse(
+      type: "application/json", headers: cached, body: buffer(PackageResources.openapi_json))
+    let reference = SharedResponse(type: html, headers: cached, body: buffer(ReferencePage.make()))
+    let start = SharedResponse(type: html, headers: cached, body: buffer(StartPage.make()))
+    return [
+      Route(.get, "/", operation: "getStartPage") { _ in .respond(start.response) },
+      Route(.get, "/openapi.yaml", operation: "getOpenapiYaml") { _ in .respond(yaml.response) },
+      Route(.get, "/openapi.json", operation: "getOpenapiJson") { _ in .respond(json.response) },
+      Route(.get, "/docs", operation: "getReference") { _ in .respond(reference.response) },
+      Route(.get, "/problems/{code}", operation: "getProblem") { request in
+        guard let entry = ProblemTable.entry(request.parameter(0)) else {
+          throw Problem(404, "problem_not_found", detail: "No problem has this code: /docs lists them.")
+        }
+        var body = ByteBuffer(capacity: 1024)
+        body.append(StartPage.problem(entry))
+        return .respond(Response(status: 200, type: html, body: body))
+      },
+    ]
   }
 
-  private static func contract() -> ByteBuffer {
-    let bytes = PackageResources.openapi_yaml
+  private static let html: StaticString = "text/html; charset=utf-8"
+
+  private static func buffer(_ bytes: [UInt8]) -> ByteBuffer {
     var body = ByteBuffer(capacity: bytes.count)
     bytes.withUnsafeBytes { body.append($0) }
     return body

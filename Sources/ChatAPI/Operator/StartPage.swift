@@ -1,0 +1,67 @@
+/// Short pages: the first one, and one for each problem.
+enum StartPage {
+  static func make() -> [UInt8] {
+    Array(
+      page(
+        "Perch",
+        """
+        <p>Perch keeps a chat server's channels and messages at hand and serves them over HTTP.</p>
+        <ul>
+        <li><a href="/docs">The reference</a>, or the contract as <a href="/openapi.yaml">YAML</a> and
+        <a href="/openapi.json">JSON</a></li>
+        <li><a href="/readyz">Whether it is ready</a>, and <a href="/metrics">what it counts</a></li>
+        </ul>
+        <pre>curl -s -H "Authorization: Bearer $(perch token --user alice)" http://HOST/v1/channels</pre>
+        """
+      ).utf8)
+  }
+
+  static func problem(_ entry: ProblemTable.Meaning) -> String {
+    page(
+      "\(entry.status) \(entry.code)",
+      "<p>\(escaped(entry.meaning))</p>\n<p><a href=\"/docs\">The reference</a></p>")
+  }
+
+  /// A page in the house's plain dress, without outside assets.
+  static func page(_ title: String, _ body: String) -> String {
+    """
+    <!doctype html>
+    <html lang="en">
+    <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width">
+    <title>\(escaped(title))</title>
+    <style>
+    body { font: 16px/1.5 system-ui, sans-serif; color: #222 }
+    body { max-width: 52rem; margin: 2rem auto; padding: 0 1rem }
+    code, pre { font: 14px/1.5 ui-monospace, monospace; background: #f4f4f2; border-radius: 4px }
+    code { padding: 0 .25em } pre { padding: .75rem; overflow-x: auto } a { color: #0a58a5 }
+    h2 { margin-top: 2.5rem } h3 { margin: 1.75rem 0 .25rem } .verb { color: #0a58a5; font-weight: 600 }
+    table { border-collapse: collapse } td { padding: .1rem .75rem .1rem 0; vertical-align: top }
+    @media (prefers-color-scheme: dark) {
+    body { background: #1b1b1a; color: #ddd } code, pre { background: #2a2a28 } a, .verb { color: #7db8f0 } }
+    </style>
+    </head>
+    <body>
+    <h1>\(escaped(title))</h1>
+    \(body)
+    </body>
+    </html>
+
+    """
+  }
+
+  static func escaped(_ text: String) -> String {
+    var out = ""
+    for character in text {
+      switch character {
+      case "&": out += "&amp;"
+      case "<": out += "&lt;"
+      case ">": out += "&gt;"
+      case "\"": out += "&quot;"
+      default: out.append(character)
+      }
+    }
+    return out
+  }
+}
