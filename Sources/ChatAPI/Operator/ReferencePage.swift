@@ -69,7 +69,8 @@ enum ReferencePage {
 
   private static func problems() -> String {
     let rows = ProblemTable.all.map { entry in
-      "<tr><td>\(entry.status)</td><td><a href=\"/problems/\(entry.code)\"><code>\(entry.code)</code></a></td>"
+      "<tr><td>\(entry.status)</td>"
+        + "<td><a href=\"/problems/\(entry.code)\"><code>\(entry.code)</code></a></td>"
         + "<td>\(inline(entry.meaning))</td></tr>\n"
     }
     return "<h2>problems</h2>\n<table>\n\(rows.joined())</table>\n"
