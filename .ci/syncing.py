@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import signal
 import socket
 import sqlite3
@@ -197,6 +198,49 @@ class Syncing(unittest.TestCase):
         self.assertTrue(self.until(lambda: ready()["upstream"] == "online"))
         self.send("random", "after the comeback")
         self.assertTrue(self.until(lambda: self.cached("random")[-1:] == ["after the comeback"]))
+
+    def act(self, dice):
+        url = dice.choice(["general", "random", "alice-and-bob"])
+        messages = f"{self.origin.url}/v3/group_channels/{url}/messages"
+        known = self.made.setdefault(url, [])
+        what = dice.random()
+        if what < 0.6 or not known:
+            known.append(self.send(url, f"text {dice.randrange(10_000)}"))
+        elif what < 0.8:
+            ask("PUT", f"{messages}/{dice.choice(known[-30:])}", {"message_type": "MESG", "message": "edited"})
+        else:
+            ask("DELETE", f"{messages}/{known.pop(dice.randrange(len(known)))}")
+
+    def test_killed_again_and_again_it_agrees_with_the_upstream_at_the_end(self):
+        dice = random.Random(int(os.environ.get("KILLS_SEED", "1")))
+        self.made = {}
+        self.assertEqual(self.sync().returncode, 0)
+        for _ in range(int(os.environ.get("KILLS", "6"))):
+            server = self.serve("--poll-interval", "200ms", "--backoff-max", "500ms")
+            for _ in range(dice.randrange(30)):
+                self.act(dice)
+            time.sleep(dice.random() * 0.3)
+            server.stop(signal.SIGKILL)
+            for _ in range(dice.randrange(10)):
+                self.act(dice)
+        server = self.serve("--poll-interval", "200ms", "--backoff-max", "500ms")
+        token = subprocess.run(
+            [PERCH, "token", "--data", self.data, "--user", "alice"],
+            env=ENVIRONMENT, capture_output=True, text=True, timeout=20,
+        ).stdout.strip()
+        headers = {"Authorization": f"Bearer {token}", "Cache-Control": "no-cache"}
+        for url in ("general", "random", "alice-and-bob"):
+            status, page = ask(
+                "GET", f"{server.url}/v1/channels/{url}/messages?limit=90&reply_type=all", headers=headers)
+            self.assertEqual(status, 200, page)
+            truth = ask(
+                "GET", f"{self.origin.url}/v3/group_channels/{url}/messages?message_ts=9007199254740991"
+                "&prev_limit=90&next_limit=0&include_reply_type=all")[1]["messages"]
+            expected = sorted((m["created_at"], m["message_id"], m["message"]) for m in truth)
+            found = sorted((m["created_at"], int(m["message_id"]), m["message"]) for m in page["items"])
+            self.assertEqual(found[-90:], expected[-90:], url)
+        self.assertEqual(self.rows("PRAGMA integrity_check"), [("ok",)])
+        self.assertEqual(server.stop(), 0)
 
     def test_a_webhook_needs_its_signature(self):
         server = self.serve()

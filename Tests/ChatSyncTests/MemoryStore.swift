@@ -14,6 +14,8 @@ final class MemoryStore: SyncStore {
     var changes: ChangesSince?
     var lastMessageAt: Int64 = 0
     var hugeCount = 0
+    /// When all that is covered was last put in doubt.
+    var doubtedAt: Int64 = 0
   }
 
   struct User {
@@ -158,11 +160,23 @@ final class MemoryStore: SyncStore {
             channel.tombstones.insert(row.messageID)
           }
         }
+        let isOutdated =
+          proof.open.map { open in
+            let isNew = { (row: MessageRecord) in channel.versions[row.messageID] ?? 0 > listing.askedAt }
+            let rows = channel.rows.values
+            return !rows.contains { $0.position >= open.upperBound && !isNew($0) }
+              && rows.contains { $0.position >= open.lowerBound && isNew($0) }
+          } ?? false
         for row in listing.rows { MemoryStore.apply(row, &channel, state.sequence) }
         if channel.changes == nil {
           channel.changes = .time(listing.rows.map(\.createdAt).max() ?? 0)
         }
-        channel.coverage.claim(proof, now: 1, generation: context.generation)
+        channel.coverage.claim(
+          proof, now: 1, generation: context.generation,
+          isOutdated: isOutdated)
+        if let claim = proof.claim, !before.unverified.isEmpty, channel.doubtedAt > listing.askedAt {
+          channel.coverage.markUnverified(claim)
+        }
       }
       if let gap = context.fillsGap {
         channel.coverage.goOnFilling(gap, since: before, rows: listings.reduce(0) { $0 + $1.rows.count })
@@ -213,8 +227,15 @@ final class MemoryStore: SyncStore {
   }
   func doubt(_ url: ChannelURL) async throws {
     state.withLock { state in
-      state.channels[url]?.coverage.markUnverified(.start ... .end)
-      state.channels[url]?.changes = nil
+      guard var channel = state.channels[url] else { return }
+      let before = channel.coverage
+      channel.coverage.markUnverified(.start ... .end)
+      channel.changes = nil
+      if channel.coverage != before {
+        state.sequence += 1
+        channel.doubtedAt = state.sequence
+      }
+      state.channels[url] = channel
     }
   }
   func answered(views: [String], in url: ChannelURL, failure: UpstreamError?) async throws {

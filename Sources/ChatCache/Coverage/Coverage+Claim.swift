@@ -9,9 +9,19 @@ extension Coverage {
   ///
   /// Nobody but a listing from the newest end knows where "now" is: a claim up to an anchor that may lie in
   /// the future ends at its last row, and an empty answer from there says nothing.
-  package mutating func claim(_ listing: Listing, now: Int64, generation: Int64) {
+  ///
+  /// `isOutdated`: messages newer than the listing's came to be stored after it was asked for. Then it says
+  /// nothing of what is beyond its last row: what looks like the end there was the end of an earlier moment,
+  /// and a gap may have come to be between.
+  package mutating func claim(
+    _ listing: Listing, now: Int64, generation: Int64, isOutdated: Bool = false
+  ) {
     guard var range = listing.claim else { return }
     let lost = reasonForLosing(in: generation)
+    if isOutdated {
+      guard let last = listing.last, last >= range.lowerBound else { return }
+      return paint(range.lowerBound...min(last, range.upperBound), .covered(isUnverified: false), lost: lost)
+    }
     guard range.upperBound == .end else {
       let top = [joint.flatMap { $0 > .start ? $0.previous : nil }, listing.last].compactMap { $0 }.max()
       guard let top, top >= range.lowerBound else { return }

@@ -93,7 +93,24 @@ package struct Listing: Sendable {
       // A full page of one millisecond claims none of its rows; still nothing is newer than the newest.
       return min(older?.lowerBound ?? .end, last.next) ... .end
     }
-    return (older?.lowerBound ?? place.lowerBound)...(newer?.upperBound ?? place.upperBound)
+    let low = older?.lowerBound ?? (endsAmongOlder ? first : nil) ?? place.lowerBound
+    return low...(newer?.upperBound ?? (endsAmongNewer ? last : nil) ?? place.upperBound)
+  }
+
+  /// Whether the page's older end lies inside the anchor's millisecond: it came short there, for whatever
+  /// reason, and claims to its far row like any other.
+  private var endsAmongOlder: Bool { !isPagedByID && olderLimit > 0 && olderCount == 0 && anchorCount > 0 }
+
+  /// The same of its newer end.
+  private var endsAmongNewer: Bool { !isPagedByID && newerLimit > 0 && newerCount == 0 && anchorCount > 0 }
+
+  /// The claim's places that only a moment, and no row, tells to be in the past: those beyond the last row. Nil
+  /// where there are none, as before a message that was the anchor.
+  package var open: ClosedRange<Position>? {
+    guard let claim else { return nil }
+    if case .message(let position) = anchor, claim.upperBound <= position { return nil }
+    let low = last.map { max($0.next, claim.lowerBound) } ?? claim.lowerBound
+    return low <= claim.upperBound ? low...claim.upperBound : nil
   }
 
   private func olderClaim(below place: ClosedRange<Position>) -> ClosedRange<Position>? {

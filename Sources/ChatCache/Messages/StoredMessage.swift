@@ -14,6 +14,56 @@ struct DoomedMessage {
 }
 
 extension CacheReader {
+  /// Whether what a listing says of the places beyond its last row was overtaken: newer messages were stored
+  /// since it was asked for, and no older row tells that those places were in the past then.
+  func isOutdated(
+    _ open: ClosedRange<Position>, in channel: ChannelKey, since sequence: Int64
+  ) throws -> Bool {
+    let bind: (Statement, Position) -> Void = {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, $1.createdAt)
+      $0.bind(3, $1.messageID)
+      $0.bind(4, sequence)
+    }
+    let isPast = try db.first(
+      """
+      SELECT 1
+      FROM message
+      WHERE channel = ?1 AND (created_at, message_id) >= (?2, ?3) AND version <= ?4
+      LIMIT 1
+      """
+    ) {
+      bind($0, open.upperBound)
+    } _: { _ in
+      true
+    }
+    if isPast == true { return false }
+    return try db.first(
+      """
+      SELECT 1
+      FROM message
+      WHERE channel = ?1 AND (created_at, message_id) >= (?2, ?3) AND version > ?4
+      LIMIT 1
+      """
+    ) {
+      bind($0, open.lowerBound)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// The event with which all that is covered of the channel was put in doubt; 0: none that is kept.
+  func lastDoubt(of channel: ChannelKey) throws -> Int64 {
+    try db.first(
+      "SELECT seq FROM event WHERE channel = ?1 AND kind = ?2 ORDER BY seq DESC LIMIT 1"
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, ChangeKind.unverified.rawValue)
+    } _: {
+      $0.int64(0)
+    } ?? 0
+  }
+
   /// Whether the message was deleted: nothing brings it back (B21).
   func isDeleted(_ id: Int64, in channel: ChannelKey) throws -> Bool {
     try db.first("SELECT 1 FROM tombstone WHERE channel = ?1 AND message_id = ?2") {

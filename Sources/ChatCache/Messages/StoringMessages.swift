@@ -17,8 +17,18 @@ extension CacheWriter {
       if listing.isWhole, let claim = proof.claim {
         try deleteMissing(claim, listing, sparesReplies: !context.listsReplies, &batch)
       }
+      let isOutdated = try proof.open.map {
+        try reader.isOutdated($0, in: channel, since: listing.askedAt)
+      }
       for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt) }
-      coverage.claim(proof, now: now, generation: context.generation)
+      coverage.claim(
+        proof, now: now, generation: context.generation, isOutdated: isOutdated ?? false)
+      // What was asked for before changes were missed does not show them (B31).
+      if let claim = proof.claim, !old.unverified.isEmpty,
+        try reader.lastDoubt(of: channel) > listing.askedAt
+      {
+        coverage.markUnverified(claim)
+      }
     }
     if let missing = context.hugeMissing { coverage.noteHuge(missing) }
     if let gap = context.fillsGap {

@@ -193,9 +193,8 @@ extension SyncWorker {
       if plan.lacks(.messageChangelog), plan.isOpen(url) { try await listAgain(url, line) }
       return .progressed(isComplete: true)
     }
-    let end = min(doubt.upperBound.createdAt, Endpoint.newest)
-    let window = MessageWindow(.time(end), older: GapCheck.pageRows, newer: 0)
-    let listing = try await list(url, window, .background)
+    let listing = try await listed(
+      url, .older(than: doubt.upperBound.next, rows: GapCheck.pageRows), .background)
     try await store.store([listing], in: url, context(.messageChangelog))
     return .progressed(isComplete: try store.line(of: url)?.unverified == nil)
   }
@@ -203,20 +202,19 @@ extension SyncWorker {
   /// Pages listed again where nothing else tells of edits and deletes.
   static let pagesListedAgain = 6
 
-  /// Without a changelog, edits and deletes under open views are found by listing again (B32). Each page
-  /// begins with the millisecond in which the one before was cut, as that one proves nothing of it; the last
-  /// one, where the channel's beginning is known, is the empty one that proves it.
+  /// Without a changelog, edits and deletes under open views are found by listing again (B32). Each page goes
+  /// on below the oldest place the one before claimed, not below its oldest row: a page that was cut proves
+  /// nothing of the millisecond it was cut in. The last one, where the channel's beginning is known, is the
+  /// empty one that proves it.
   private func listAgain(_ url: ChannelURL, _ line: ChannelLine) async throws {
-    var anchor = MessageWindow.Anchor.newest
-    for _ in 1...SyncWorker.pagesListedAgain {
-      let listing = try await list(url, MessageWindow(anchor, older: GapCheck.pageRows, newer: 0), .open)
+    var listing = try await list(url, MessageWindow(.newest, older: GapCheck.pageRows, newer: 0), .open)
+    for page in 1...SyncWorker.pagesListedAgain {
       try await store.store([listing], in: url, context(.apiResult))
-      guard let first = listing.rows.map(\.position).min() else { return }
+      guard let first = listing.rows.map(\.position).min(), page < SyncWorker.pagesListedAgain else { return }
       if !line.reachesBeginning, first <= line.oldest ?? .end { return }
-      // A page of that one millisecond alone: go below it.
-      let time = anchor == .time(first.createdAt) ? first.createdAt - 1 : first.createdAt
-      guard time >= 0 else { return }
-      anchor = .time(time)
+      let claim = listing.window.listing(listing.rows.map(\.position)).claim
+      let low = claim?.lowerBound ?? first
+      listing = try await listed(url, .older(than: low, rows: GapCheck.pageRows), .open)
     }
   }
 

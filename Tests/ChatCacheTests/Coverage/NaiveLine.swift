@@ -93,6 +93,12 @@ struct NaiveLine {
     }
     let isCutAt =
       !isByID && ((older > 0 && below.isEmpty && at >= older) || (newer > 0 && above.isEmpty && at >= newer))
+    // A page that ends inside the anchor's moment may have come short there.
+    let rowsAt = rows.filter { side($0) == 0 }
+    let isBeyondRows = { (place: Position) -> Bool in
+      guard !isByID, let low = rowsAt.min(), let high = rowsAt.max() else { return false }
+      return (older > 0 && below.isEmpty && place < low) || (newer > 0 && above.isEmpty && place > high)
+    }
     let provesAt = includesAnchor && (anchor == .newest || !isCutAt)
     switch side(place) {
     case -1: return provesBelow(place)
@@ -100,7 +106,7 @@ struct NaiveLine {
       // Both sides are one stretch only with the anchor between them.
       let isAnythingBelow = places.contains { side($0) < 0 && provesBelow($0) }
       return provesAbove(place) && (provesAt || !isAnythingBelow)
-    default: return provesAt
+    default: return provesAt && !isBeyondRows(place)
     }
   }
 

@@ -96,6 +96,22 @@ final class OriginSide: Sendable {
     return newest
   }
 
+  /// Where one of the channel's messages stands, or stood.
+  func place(of url: String, _ random: inout Seeded) -> Position {
+    let id = made.withLock { $0[url]?.randomElement(using: &random) } ?? 1
+    let time: Int64?
+    do {
+      time = try origin.store.read { db, _ in
+        try db.first("SELECT created_at FROM message WHERE id = ?1") {
+          $0.bind(1, id)
+        } _: {
+          $0.int64(0)
+        }
+      }
+    } catch { time = nil }
+    return Position(createdAt: time ?? Clock.system.wallMilliseconds(), messageID: id)
+  }
+
   /// The channels the user is in, by name.
   func channels(of user: String) async throws -> [String] {
     try origin.store.read { db, _ in
