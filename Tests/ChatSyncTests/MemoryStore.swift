@@ -139,6 +139,7 @@ final class MemoryStore: SyncStore {
     line.newest = rows.max() ?? newest.range.upperBound
     line.oldest = rows.min()
     line.rows = rows.count
+    line.reachedEnd = channel.coverage.tail.confirmedAt != nil && segments.dropLast().last?.isCovered == true
     line.isAboveHugeGap = low > 0 && segments[low - 1].gap?.state == .huge
     line.reachesBeginning = range.lowerBound == .start
     return line

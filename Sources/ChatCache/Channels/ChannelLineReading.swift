@@ -67,6 +67,7 @@ extension CacheReader {
     line.newest = newest ?? top
     line.oldest = oldest
     line.rows = rows
+    line.reachedEnd = coverage.tail.confirmedAt != nil && segments.dropLast().last?.isCovered == true
     line.isAboveHugeGap = low > 0 && segments[low - 1].gap?.state == .huge
     line.reachesBeginning = range.lowerBound == .start
     return line

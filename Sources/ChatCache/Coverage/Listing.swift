@@ -104,8 +104,8 @@ package struct Listing: Sendable {
   /// The same of its newer end.
   private var endsAmongNewer: Bool { !isPagedByID && newerLimit > 0 && newerCount == 0 && anchorCount > 0 }
 
-  /// The claim's places that only a moment, and no row, tells to be in the past: those beyond the last row. Nil
-  /// where there are none, as before a message that was the anchor.
+  /// The claim's places that only a moment, and no row, tells to be in the past: those beyond the last row.
+  /// Nil where there are none, as before a message that was the anchor.
   package var open: ClosedRange<Position>? {
     guard let claim else { return nil }
     if case .message(let position) = anchor, claim.upperBound <= position { return nil }

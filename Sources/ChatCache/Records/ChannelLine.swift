@@ -10,6 +10,9 @@ package struct ChannelLine: Sendable, Equatable {
   package var rows = 0
   /// Whether that stretch begins where the channel begins.
   package var reachesBeginning = false
+  /// Whether a listing reached the end from that stretch once: what came after it was missed, and is not just
+  /// never loaded (B28).
+  package var reachedEnd = false
   /// Whether a huge gap lies right below that stretch: nothing fills it by itself (B28).
   package var isAboveHugeGap = false
   /// Where its changelog goes on, nil where it was never begun.

@@ -72,7 +72,7 @@ extension SyncWorker {
   func closeNewestEnd(
     _ url: ChannelURL, _ line: ChannelLine, counts: Bool, source: ChangeSource, _ importance: Importance
   ) async throws {
-    var check = GapCheck(covered: line.newest, counts: counts)
+    var check = GapCheck(covered: line.newest, counts: counts && line.reachedEnd)
     var listings: [MessageListing] = []
     var context = context(source)
     while true {

@@ -126,6 +126,23 @@ struct MissingTests {
     await sides.end()
   }
 
+  @Test("B28: a view opened on a channel of which only a page in the middle is cached has no huge gap")
+  func island() async throws {
+    var pace = PerchSide.pace
+    pace.prefetchMessages = 0
+    let sides = try Sides(messages: 900, pace: pace)
+    try await sides.here.worker.start()
+    _ = sides.here.interest.seen(UserID("alice"))
+    #expect(await World.wait { sides.here.interest.connection(of: UserID("alice")).isSynced })
+    let wish = MessageWish(ChannelURL("c0"), .around(1_700_000_000_010, older: 20, newer: 20))
+    #expect(await sides.here.worker.fetch(wish) == .stored)
+    sides.here.interest.opened(
+      OpenView(id: "view", channel: ChannelURL("c0"), isAtNewest: true), isOwedAnswer: true)
+    #expect(await World.wait { (try? sides.events(.collectionAnswered)) == 1 })
+    #expect(try sides.events(.hugeGap) == 0)
+    await sides.end()
+  }
+
   @Test("B28: a fill goes on after a restart, as slowly as it was told, and ends with the gap")
   func resumedFill() async throws {
     var pace = PerchSide.pace
