@@ -8,7 +8,7 @@ import SQLite
 /// twice, and the moments of commits.
 struct Contents: Equatable, CustomStringConvertible {
   private static let passing: Set<String> = [
-    "seq", "at", "version", "sweep", "seen_at", "probed_at", "ended_at",
+    "seq", "at", "version", "sweep", "seen_at", "probed_at", "ended_at", "confirmed_at", "deleted_at",
     "accepted_at", "expires_at", "next_try_at",
   ]
   private static let ownTables: Set<String> = ["meta", "run"]
@@ -30,11 +30,13 @@ struct Contents: Equatable, CustomStringConvertible {
     }
   }
 
-  /// What is here and not there, and the other way round.
+  /// What is here and not there, and the other way round; equal rows are counted.
   func difference(from other: Contents) -> String {
-    let here = Set(rows).subtracting(other.rows).sorted().map { "+ \($0)" }
-    let there = Set(other.rows).subtracting(rows).sorted().map { "- \($0)" }
-    return (here + there).joined(separator: "\n")
+    var counts: [String: Int] = [:]
+    for row in rows { counts[row, default: 0] += 1 }
+    for row in other.rows { counts[row, default: 0] -= 1 }
+    return counts.filter { $0.value != 0 }.map { "\($0.value > 0 ? "+" : "-") \($0.key)" }.sorted()
+      .joined(separator: "\n")
   }
 
   var description: String { rows.joined(separator: "\n") }

@@ -1,5 +1,6 @@
 import CSQLite
 import ChatModel
+import Glibc
 import Platform
 import SQLite
 import Testing
@@ -36,6 +37,12 @@ import Testing
     }
   }
 
+  /// How many operations further the next fault strikes: every one with `PERCH_TORTURE_DISK`, else fewer of
+  /// the later ones.
+  private static func step(after tries: Int) -> Int {
+    getenv("PERCH_TORTURE_DISK") == nil ? 1 + tries / 4 : 1
+  }
+
   @Test(
     "B60: a disk that fails once, at any operation, leaves each write whole or undone, and the next try works",
     arguments: Writing.all, Failure.allCases)
@@ -43,7 +50,7 @@ import Testing
     let (before, after) = try writing.outcomes()
     var tries = 0
     while true {
-      tries += 1
+      tries += Self.step(after: tries)
       let folder = Disk.folder()
       let cache = try Cache(Cache.Configuration(directory: folder))
       defer { cache.close() }
@@ -69,7 +76,7 @@ import Testing
     let (before, after) = try writing.outcomes()
     var tries = 0
     while true {
-      tries += 1
+      tries += Self.step(after: tries)
       let folder = Disk.folder()
       let cache = try Cache(Cache.Configuration(directory: folder))
       try writing.prepare(cache)

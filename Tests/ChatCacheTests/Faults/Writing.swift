@@ -24,7 +24,8 @@ struct Writing: Sendable, CustomTestStringConvertible {
   }
 
   /// All of them.
-  static let all: [Writing] = [doorbell, accepting, sending, expiring]
+  static let all: [Writing] =
+    [doorbell, accepting, sending, expiring] + Writing.fromUpstream + Writing.lettingGo
 
   /// A noted doorbell.
   static let doorbell = Writing(name: "a doorbell") { cache in

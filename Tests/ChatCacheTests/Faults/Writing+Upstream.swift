@@ -1,0 +1,110 @@
+import ChatModel
+
+@testable import ChatCache
+
+// The ways in which what came from upstream is written, and let go of again.
+extension Writing {
+  private static let alice = UserID("alice")
+  private static let url = ChannelURL("general")
+
+  private static func message(_ id: Int64, edited: Bool = false) -> MessageRecord {
+    ChannelWithMessages.message(
+      id, at: id * 10, updatedAt: edited ? 5_000 : 0, parent: id == 7 ? 3 : nil, parentAt: id == 7 ? 30 : nil,
+      text: edited ? "edited" : "hello", mentions: id == 9 ? .users(["alice"]) : .nobody)
+  }
+
+  private static func listing(_ ids: ClosedRange<Int64>, askedAt: Int64) -> MessageListing {
+    MessageListing(
+      window: MessageWindow(.newest, older: 100, newer: 0), rows: ids.map { message($0) }, isWhole: true,
+      askedAt: askedAt)
+  }
+
+  @Sendable private static func user(_ cache: Cache) throws {
+    try cache.write { try $0.acknowledge(alice) }
+  }
+
+  /// Pages of a first listing tell of its progress each time; those of a later one only of what they change.
+  @Sendable private static func synced(_ cache: Cache) throws {
+    try user(cache)
+    try cache.write { try $0.endListing(of: alice) }
+  }
+
+  @Sendable private static func channel(_ cache: Cache) throws {
+    try user(cache)
+    try cache.write { writer in
+      _ = try writer.store([record()], of: alice, .listing(sweep: 1))
+      try writer.endListing(of: alice)
+    }
+  }
+
+  private static func record(_ name: String = "General", floor: Int64 = 0) -> ChannelRecord {
+    var record = ChannelWithMessages.channel(
+      url, floor: floor, name: name, unread: 2, last: .message(message(4)), hidden: "hidden_allow_auto_unhide"
+    )
+    record.metadata = ["colour": "green"]
+    record.readReceipts = ["alice": 10, "bob": 20]
+    record.members = ["alice", "bob"].map {
+      MemberRecord(userID: $0, nickname: $0, state: .joined, body: Array("\"user_id\":\"\($0)\"".utf8))
+    }
+    return record
+  }
+
+  @Sendable private static func messages(_ cache: Cache) throws {
+    try channel(cache)
+    let mark = cache.cursor.sequence
+    try cache.write { writer in
+      try writer.store(
+        [listing(1...8, askedAt: mark)], in: url, ListingContext(source: .apiResult, generation: 1))
+    }
+  }
+
+  /// What the sync worker's calls write.
+  static let fromUpstream: [Writing] = [
+    Writing(name: "a user who connects") { try user($0) },
+    Writing(name: "a page of channels", prepare: synced) { cache in
+      try cache.write { _ = try $0.store([record()], of: alice, .listing(sweep: 1)) }
+    },
+    Writing(name: "a page of the channel changelog", prepare: messages) { cache in
+      try cache.write { writer in
+        _ = try writer.store(
+          [record("Renamed", floor: 30)], of: alice,
+          .changelog(deleted: [ChannelURL("gone")], next: SyncToken("next")))
+      }
+    },
+    Writing(name: "a listing that adds and deletes", prepare: messages) { cache in
+      let mark = cache.cursor.sequence
+      try cache.write { writer in
+        try writer.store(
+          [listing(3...12, askedAt: mark)], in: url, ListingContext(source: .messageFill, generation: 2))
+      }
+    },
+    Writing(name: "a page of the message changelog", prepare: messages) { cache in
+      try cache.write { writer in
+        try writer.store(
+          UpstreamChanges(
+            updated: [message(5, edited: true)], deleted: [8, 2], hasMore: false, next: SyncToken("m"),
+            unreadable: 0), in: url, .messageChangelog)
+      }
+    },
+    Writing(name: "a message by itself", prepare: messages) { cache in
+      try cache.write { try $0.store(message(20), in: url, .messageReceived) }
+    },
+    Writing(name: "a deletion", prepare: messages) { cache in
+      try cache.write { try $0.delete(message: 8, in: url, .messageDeleted) }
+    },
+  ]
+
+  /// What takes away.
+  static let lettingGo: [Writing] = [
+    Writing(name: "doubt", prepare: messages) { cache in try cache.write { try $0.doubt(url) } },
+    Writing(name: "a lost membership", prepare: messages) { cache in
+      try cache.write { try $0.removeMembership(of: alice, in: url, .memberLeft) }
+    },
+    Writing(name: "a removed user", prepare: messages) { cache in
+      try cache.write { if try $0.reader.userKey(of: alice) != nil { try $0.remove(alice) } }
+    },
+    Writing(name: "clearing everything", prepare: messages) { cache in
+      try cache.write { try $0.clearAll(withUnsent: false) }
+    },
+  ]
+}
