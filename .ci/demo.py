@@ -90,6 +90,10 @@ class Demos(unittest.TestCase):
         for word in ["open", "curl", "go offline", "upstream"]:
             self.assertRegex(self.demo.text, rf"\n +{word} +\S")
         self.assertIn(f"{self.demo.url}/demo/upstream", self.demo.text)
+        page = re.search(r"\n +open +(\S+)", self.demo.text)[1]
+        with urllib.request.urlopen(page, timeout=10) as answer:
+            self.assertEqual(answer.status, 200)
+            self.assertIn("text/html", answer.headers["Content-Type"])
 
     def test_there_is_a_token_for_each_seeded_user(self):
         status, demo = ask(self.demo.url + "/demo")

@@ -4,24 +4,26 @@ import Testing
 /// `perch origin` as a process of its own, with its log in a file. Killed with this value at the latest.
 final class ChildOrigin {
   private let pid: pid_t
-  private let logPath: String
+  private let place: Scratch
+  private var logPath: String { place.path + "/log" }
   private var isOver = false
   let port: UInt16
 
   /// Starts the program that was built beside the tests.
-  init(_ words: [String], log: String) throws {
+  init(_ words: [String], logIn place: Scratch) throws {
     var room = [CChar](repeating: 0, count: 4096)
     let count = readlink("/proc/self/exe", &room, room.count)
     let own = String(decoding: room.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     let program = "/" + own.split(separator: "/").dropLast().joined(separator: "/") + "/perch"
-    logPath = log
+    self.place = place
     var ends: [Int32] = [0, 0]
     try #require(pipe(&ends) == 0)
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    posix_spawn_file_actions_addopen(
+      &actions, STDERR_FILENO, place.path + "/log", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     defer { posix_spawn_file_actions_destroy(&actions) }
     var arguments =
       ([program, "origin", "--listen", "127.0.0.1:0"] + words).map { strdup($0) } + [nil]

@@ -51,8 +51,7 @@ import Testing
   @Test("kill -9 under load loses nothing that was answered, and a send repeated after it is one message")
   func killed() throws {
     let place = try Scratch()
-    let log = try Scratch()
-    let child = try ChildOrigin(["--data", place.path, "--seed", "small"], log: log.path + "/log")
+    let child = try ChildOrigin(["--data", place.path, "--seed", "small"], logIn: Scratch())
     let done = Watched(Done())
     let port = child.port
     let workers = (0..<4).map { worker in
@@ -66,7 +65,7 @@ import Testing
     #expect(seen.count >= 600)
     #expect(try integrity(of: place.path + "/origin.db") == "ok")
 
-    let wire = try Wire(data: place.path, isFresh: false)
+    let wire = try Wire(in: place, isFresh: false)
     let path = "/v3/group_channels/general/messages"
     let line = Line(port: wire.origin.port)
     func call(_ method: String, _ path: String, _ body: String = "") throws -> Value {
@@ -129,8 +128,7 @@ import Testing
   @Test("uploads and everything else are there after kill -9 and a new start")
   func uploads() throws {
     let place = try Scratch()
-    let log = try Scratch()
-    let child = try ChildOrigin(["--data", place.path, "--seed", "small"], log: log.path + "/log")
+    let child = try ChildOrigin(["--data", place.path, "--seed", "small"], logIn: Scratch())
     let line = Line(port: child.port)
     let body =
       "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nkept\r\n--cut--\r\n"
@@ -139,18 +137,17 @@ import Testing
     let sent = Value(stored: String(decoding: try #require(answer).1, as: UTF8.self))
     let url = try #require(sent["url"]?.string)
     child.end(SIGKILL)
-    let wire = try Wire(data: place.path, isFresh: false)
+    let wire = try Wire(in: place, isFresh: false)
     let path = try #require(url.split(separator: "/files/").last)
     #expect(wire.exchange("GET", "/files/\(path)")?.body == "kept")
     #expect(place.names.allSatisfy { $0.hasPrefix("origin.db") || $0 == "lock" })
-    #expect(throws: OriginError.self) { try Wire(data: place.path, isFresh: false) }
+    #expect(throws: OriginError.self) { try Wire(in: place, isFresh: false) }
   }
 
   @Test("each fault applied is one line of log, with its kind and its path")
   func log() throws {
-    let log = try Scratch()
     let receiver = try WebhookReceiver()
-    let child = try ChildOrigin(["--seed", "small", "--webhook", receiver.url], log: log.path + "/log")
+    let child = try ChildOrigin(["--seed", "small", "--webhook", receiver.url], logIn: Scratch())
     let line = Line(port: child.port)
     for kind in Fault.Kind.allCases {
       let fault = #"{"faults":[{"kind":"\#(kind.rawValue)","milliseconds":1,"count":1}]}"#

@@ -77,10 +77,9 @@ import Testing
 
   @Test("what was answered is there after the server was opened again")
   func lasts() throws {
-    var template = Array("/tmp/origin-test-XXXXXX".utf8CString)
-    let directory = String(cString: try #require(mkdtemp(&template)))
-    let id = try Wire(data: directory).send("general", "kept")
-    let wire = try Wire(data: directory, isFresh: false)
+    let place = try Scratch()
+    let id = try Wire(in: place).send("general", "kept")
+    let wire = try Wire(in: place, isFresh: false)
     #expect(try wire.get("/v3/group_channels/general/messages/\(id)")["message"] == .string("kept"))
   }
 }

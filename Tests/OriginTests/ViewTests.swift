@@ -102,7 +102,7 @@ import Testing
   @Test("a changelog that is followed while four others write misses nothing")
   func followed() throws {
     let place = try Scratch()
-    let wire = try Wire(data: place.path)
+    let wire = try Wire(in: place)
     let first = Line(port: wire.origin.port)
     for number in 0..<ViewTests.edits {
       let body = #"{"message_type":"MESG","user_id":"alice","message":"m\#(number)"}"#

@@ -19,13 +19,15 @@ final class Wire {
   }
 
   let origin: OriginServer
+  /// Where its data lie; goes after it.
+  private let place: Scratch?
 
   /// Fresh: alice and bob in `general`, carol and dave outside.
-  init(data: String = ":memory:", seed: Seed = .none, isFresh: Bool = true, webhookURL: String? = nil) throws
-  {
+  init(in place: Scratch? = nil, seed: Seed = .none, isFresh: Bool = true, webhookURL: String? = nil) throws {
     var configuration = OriginServer.Configuration()
     configuration.webhookURL = webhookURL
-    configuration.dataPath = data
+    self.place = place
+    configuration.dataPath = place?.path ?? ":memory:"
     configuration.seed = seed
     origin = try OriginServer(configuration)
     try origin.start()

@@ -68,7 +68,7 @@ private struct Demo {
     return """
 
       \(tokens.joined())
-        open        \(url)/openapi.yaml
+        open        \(url)/
         curl        curl -s -H 'Authorization: Bearer \(users.token(of: "alice"))' \(url)/v1/channels
         go offline  curl -s -X PUT -H 'Content-Type: application/json' -d '{"up":false}' \(url)/demo/upstream
         upstream    \(origin.base) (the stand-in, where people talk; Ctrl-C stops both)
