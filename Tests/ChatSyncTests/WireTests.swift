@@ -22,7 +22,7 @@ struct WireTests {
       for number in 0..<(index * 90) { server.fake.send(url, "m\(number)") }
     }
     var limits = HTTPClient.Configuration()
-    limits.firstByteMilliseconds = 300
+    limits.firstByteMilliseconds = 1_000
     let client = HTTPClient(limits)
     defer { client.close() }
     let upstream = SendbirdUpstream(.init(base: server.base, token: "t"), client: client)

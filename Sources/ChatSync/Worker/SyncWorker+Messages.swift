@@ -172,18 +172,8 @@ extension SyncWorker {
   }
 
   private func storeOlder(than position: Position, in url: ChannelURL, _ source: ChangeSource) async throws {
-    let rows = GapCheck.pageRows
-    let listing: MessageListing
-    do {
-      listing = try await list(
-        url, MessageWindow(.message(position), older: rows, newer: 0, includesAnchor: false), .background)
-    } catch {
-      guard error.isNotFoundUpstream else { throw error }
-      listing = try await list(
-        url, MessageWindow(.time(position.createdAt), older: rows, newer: 0), .background)
-    }
-    try await store.store(
-      [listing], in: url, context(source))
+    let listings = try await listed(url, .older(than: position, rows: GapCheck.pageRows), .background)
+    try await store.store(listings, in: url, context(source))
   }
 
   /// The newest stretch in doubt, a page a time from its newer end (B31).
@@ -193,9 +183,9 @@ extension SyncWorker {
       if plan.lacks(.messageChangelog), plan.isOpen(url) { try await listAgain(url, line) }
       return .progressed(isComplete: true)
     }
-    let listing = try await listed(
-      url, .older(than: doubt.upperBound.next, rows: GapCheck.pageRows), .background)
-    try await store.store([listing], in: url, context(.messageChangelog))
+    let stretch = MessageWish.Stretch.older(than: doubt.upperBound.next, rows: GapCheck.pageRows)
+    let listings = try await listed(url, stretch, .background)
+    try await store.store(listings, in: url, context(.messageChangelog))
     return .progressed(isComplete: try store.line(of: url)?.unverified == nil)
   }
 
@@ -207,14 +197,16 @@ extension SyncWorker {
   /// nothing of the millisecond it was cut in. The last one, where the channel's beginning is known, is the
   /// empty one that proves it.
   private func listAgain(_ url: ChannelURL, _ line: ChannelLine) async throws {
-    var listing = try await list(url, MessageWindow(.newest, older: GapCheck.pageRows, newer: 0), .open)
+    var listings = [
+      try await list(url, MessageWindow(.newest, older: GapCheck.pageRows, newer: 0), .open)
+    ]
     for page in 1...SyncWorker.pagesListedAgain {
-      try await store.store([listing], in: url, context(.apiResult))
-      guard let first = listing.rows.map(\.position).min(), page < SyncWorker.pagesListedAgain else { return }
+      try await store.store(listings, in: url, context(.apiResult))
+      let last = listings[listings.count - 1]
+      guard let first = last.rows.map(\.position).min(), page < SyncWorker.pagesListedAgain else { return }
       if !line.reachesBeginning, first <= line.oldest ?? .end { return }
-      let claim = listing.window.listing(listing.rows.map(\.position)).claim
-      let low = claim?.lowerBound ?? first
-      listing = try await listed(url, .older(than: low, rows: GapCheck.pageRows), .open)
+      let low = last.window.listing(last.rows.map(\.position)).claim?.lowerBound ?? first
+      listings = try await listed(url, .older(than: low, rows: GapCheck.pageRows), .open)
     }
   }
 
@@ -226,8 +218,8 @@ extension SyncWorker {
       range.lowerBound == .start
       ? .older(than: range.upperBound.next, rows: rows) : .newer(than: range.lowerBound.previous, rows: rows)
     do {
-      let listing = try await listed(url, stretch, .background)
-      try await store.store([listing], in: url, context(.messageFill, fills: gap))
+      let listings = try await listed(url, stretch, .background)
+      try await store.store(listings, in: url, context(.messageFill, fills: gap))
     } catch UpstreamError.rejection(let code, let message) {
       try await store.endFill(gap, in: url)
       throw UpstreamError.rejection(code: code, message: message)

@@ -109,22 +109,35 @@ extension SyncWorker {
     case .message(let id):
       try await fetchMessage(id, in: url, .apiResult, .foreground)
     case .older, .newer, .around:
-      let listing = try await listed(url, wish.stretch, .foreground)
-      try await store.store([listing], in: url, context(.apiResult))
+      let listings = try await listed(url, wish.stretch, .foreground)
+      try await store.store(listings, in: url, context(.apiResult))
     }
   }
 
-  /// The wish's listing; where the anchor is gone upstream, its time is as good a place.
+  /// The stretch's listing. Where the anchor is gone upstream, its moment is listed instead, and from there
+  /// on by a message that came: a page that ends inside the moment proves nothing beyond its rows.
   func listed(
     _ url: ChannelURL, _ stretch: MessageWish.Stretch, _ importance: Importance
-  ) async throws -> MessageListing {
+  ) async throws -> [MessageListing] {
     let window = MessageWindow(stretch)
     do {
-      return try await list(url, window, importance)
+      return [try await list(url, window, importance)]
     } catch {
-      guard case .message(let position) = window.anchor, error.isNotFoundUpstream else { throw error }
-      return try await list(
-        url, MessageWindow(.time(position.createdAt), older: window.older, newer: window.newer), importance)
+      guard case .message(let gone) = window.anchor, error.isNotFoundUpstream else { throw error }
+      var all = [
+        try await list(
+          url, MessageWindow(.time(gone.createdAt), older: window.older, newer: window.newer), importance)
+      ]
+      let rows = all[0].rows.map(\.position)
+      if window.older > 0, let first = rows.min(), first.createdAt == gone.createdAt {
+        let older = MessageWindow(.message(first), older: window.older, newer: 0, includesAnchor: false)
+        all.append(try await list(url, older, importance))
+      }
+      if window.newer > 0, let last = rows.max(), last.createdAt == gone.createdAt {
+        let newer = MessageWindow(.message(last), older: 0, newer: window.newer, includesAnchor: false)
+        all.append(try await list(url, newer, importance))
+      }
+      return all
     }
   }
 

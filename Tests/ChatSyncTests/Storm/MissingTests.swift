@@ -211,9 +211,9 @@ struct MissingTests {
     pace.userPoll = 60_000
     let sides = try Sides(messages: 60, pace: pace)
     try await sides.open()
-    sides.here.interest.closed(view: "view", in: ChannelURL("c0"))
     let last = try #require(try sides.here.channel("c0", from: .start)?.rows.last)
     await sides.lose()
+    sides.here.interest.closed(view: "view", in: ChannelURL("c0"))
     sides.there.edit("c0", last.position.messageID, "edited in the dark")
     let webhook = """
       {"category":"group_channel:message_update","channel":{"channel_url":"c0"},\

@@ -31,27 +31,32 @@ final class PerchSide {
   }
 
   private let paceInUse: Pace
+  private let firstByte: Int
   private let clock: Clock
 
-  init(_ base: String, pace: Pace = PerchSide.pace, clock: Clock = .system) throws {
+  /// `firstByte`: how long the upstream may be silent (ms); short where it is silent on purpose.
+  init(
+    _ base: String, pace: Pace = PerchSide.pace, firstByte: Int = 5_000, clock: Clock = .system
+  ) throws {
+    self.firstByte = firstByte
     self.base = base
     paceInUse = pace
     self.clock = clock
     var template = Array("/tmp/perch-storm-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw CacheError.file(path: "/tmp", reason: "mkdtemp") }
     directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    (cache, client, worker) = try PerchSide.open(directory, base, pace, clock)
+    (cache, client, worker) = try PerchSide.open(directory, base, pace, firstByte, clock)
     interest = SyncInterest(worker)
   }
 
   private static func open(
-    _ directory: String, _ base: String, _ pace: Pace, _ clock: Clock
+    _ directory: String, _ base: String, _ pace: Pace, _ firstByte: Int, _ clock: Clock
   ) throws -> (Cache, HTTPClient, SyncWorker) {
     let cache = try Cache(Cache.Configuration(directory: directory, upstream: base))
     var configuration = HTTPClient.Configuration()
-    configuration.connectMilliseconds = 500
-    configuration.firstByteMilliseconds = 300
-    configuration.totalMilliseconds = 2_000
+    configuration.connectMilliseconds = firstByte
+    configuration.firstByteMilliseconds = firstByte
+    configuration.totalMilliseconds = 5 * firstByte
     let client = HTTPClient(configuration)
     let upstream = SendbirdUpstream(
       SendbirdUpstream.Configuration(base: base, token: "origin"), client: client)
@@ -64,7 +69,7 @@ final class PerchSide {
 
   func restart() async throws {
     await stop()
-    (cache, client, worker) = try PerchSide.open(directory, base, paceInUse, clock)
+    (cache, client, worker) = try PerchSide.open(directory, base, paceInUse, firstByte, clock)
     interest = SyncInterest(worker)
     try await worker.start()
   }

@@ -2,6 +2,7 @@ import ChatCache
 import ChatModel
 import Glibc
 import Platform
+import TestSupport
 import Testing
 
 @testable import ChatSync
@@ -43,7 +44,7 @@ struct StormTests {
       }
     }
     try there.calm(weather)
-    let here = try PerchSide(there.url)
+    let here = try PerchSide(there.url, firstByte: Int(400 * patience))
     defer { if getenv("PERCH_STORM_KEEP") == nil { here.remove() } }
     try await here.worker.start()
     there.receiver.withLock { $0 = here.worker }
