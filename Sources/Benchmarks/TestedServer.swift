@@ -11,7 +11,7 @@ final class TestedServer {
     self.name = name
     self.port = port
     child = try Child(words)
-    for _ in 0..<500 {
+    for _ in 0..<3000 {
       if TestedServer.accepts(port) { return }
       usleep(20_000)  // it has no other way to say that it is up
     }

@@ -1,9 +1,9 @@
 extension Row {
-  /// P1's floor: a page straight from SQLite.
-  static let page = Row(name: "page", work: "30 rows from SQLite through MicroHTTP, against plain C") {
+  /// P1 without a token: a page out of the cache.
+  static let page = Row(name: "page", work: "30 messages from the cache through MicroHTTP, against C") {
     bench in
     try Pairs.load(
-      bench, what: "page of 30 rows", path: "/rows", headers: [], rate: .atLeast(0.9), cost: .atMost(1.2))
+      bench, what: "page of 30 rows", path: "/rows", headers: [], rate: .atLeast(0.85), cost: .atMost(1.2))
   }
 
   /// P2's floor: an answer without a body.

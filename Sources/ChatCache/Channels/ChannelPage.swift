@@ -67,21 +67,4 @@ extension CacheReader {
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
     return try rows.next() != nil
   }
-
-  /// The last event that changed anything a user's channel list can show: what tags of lists are made of.
-  package func listVersion(of user: CachedUser) throws -> Int64 {
-    let changed = try db.first(
-      """
-      SELECT max(max(m.version, c.version))
-      FROM membership AS m
-      JOIN channel AS c ON c.id = m.channel
-      WHERE m.user = ?1
-      """
-    ) {
-      $0.bind(1, user.key.rawValue)
-    } _: {
-      $0.int64(0)
-    }
-    return max(changed ?? 0, user.version)
-  }
 }

@@ -112,13 +112,15 @@ extension CacheReader {
         isNewerEdgeMet = try walk(.forth, range, query.limit, view, &rows)
       case .around(let place, let isInclusive):
         let older = query.limit / 2
+        let looks = Limits.rowsLookedAt / 2
         if place > range.lowerBound {
-          isOlderEdgeMet = try walk(.back, range.lowerBound...place.previous, older, view, &rows)
+          isOlderEdgeMet = try walk(
+            .back, range.lowerBound...place.previous, older, looks: looks, view, &rows)
         }
-        let from = isInclusive ? place : Position.last(at: place.createdAt).next
+        let from = max(isInclusive ? place : place.afterAnchor, range.lowerBound)
         if from <= range.upperBound {
-          let most = query.limit - older
-          isNewerEdgeMet = try walk(.forth, max(from, range.lowerBound)...range.upperBound, most, view, &rows)
+          isNewerEdgeMet = try walk(
+            .forth, from...range.upperBound, query.limit - older, looks: looks, view, &rows)
         }
       }
     }
@@ -131,7 +133,8 @@ extension CacheReader {
 
   /// Walks the stored rows of a range from one end. True: it came to the other end.
   private func walk(
-    _ way: Way, _ range: ClosedRange<Position>, _ limit: Int, _ view: ChannelView, _ rows: inout MessageRows
+    _ way: Way, _ range: ClosedRange<Position>, _ limit: Int, looks: Int = Limits.rowsLookedAt,
+    _ view: ChannelView, _ rows: inout MessageRows
   ) throws -> Bool {
     guard limit > 0 else { return false }
     let most = rows.count + limit
@@ -147,9 +150,17 @@ extension CacheReader {
       if rows.count == most { return false }
       looked += 1
       rows.take(row)
-      if looked == Limits.rowsLookedAt { return false }
+      if looked == looks { return false }
     }
     return true
+  }
+}
+
+extension Position {
+  /// The first place after everything that this one, taken as an anchor, means: after its whole millisecond
+  /// where a time was asked for, else after the one message.
+  fileprivate var afterAnchor: Position {
+    messageID == .min ? Position.last(at: createdAt).next : next
   }
 }
 

@@ -1,0 +1,115 @@
+import ChatCache
+import ChatModel
+import Glibc
+import JSON
+import Platform
+
+/// A cache in a directory of its own, filled the way the sync worker fills one.
+final class FilledCache: Sendable {
+  static let user = UserID("bench")
+  /// The moment of the first message, ms; each next one comes 10 ms later.
+  static let firstAt: Int64 = 1_700_000_000_000
+
+  let directory: String
+  let cache: Cache
+
+  /// An empty cache with one user who is in `channels` channels. `disk`: on the disk, not in memory.
+  init(channels: Int, disk: Bool = false) throws {
+    var template = Array("\(disk ? "/tmp" : "/dev/shm")/perch-bench-cache-XXXXXX".utf8CString)
+    guard let made = mkdtemp(&template) else { throw BenchFailure(description: "no directory for a cache") }
+    directory = String(cString: made)
+    cache = try Cache(Cache.Configuration(directory: directory))
+    let records = (0..<channels).map { FilledCache.channel($0) }
+    try cache.write { writer in
+      try writer.acknowledge(FilledCache.user)
+      _ = try writer.store(records, of: FilledCache.user, .listing(sweep: 1))
+      try writer.endListing(of: FilledCache.user)
+    }
+  }
+
+  /// Ends the cache and removes its files.
+  func remove() {
+    cache.close()
+    for name in ["perch.db", "perch.db-wal", "perch.db-shm", "perch.lock"] { unlink("\(directory)/\(name)") }
+    rmdir(directory)
+  }
+
+  static func url(_ number: Int) -> ChannelURL { ChannelURL("channel-\(number)") }
+
+  /// The place of the message of that number.
+  static func place(_ number: Int) -> Position {
+    Position(createdAt: firstAt + Int64(number) * 10, messageID: Int64(number) + 1)
+  }
+
+  private static func channel(_ number: Int) -> ChannelRecord {
+    var body = JSONWriter()
+    body.field("channel_url", url(number).text)
+    body.field("name", "Channel \(number)")
+    return ChannelRecord(
+      url: url(number), name: "Channel \(number)", customType: "", createdAt: 1, isDistinct: false,
+      isPublic: false, isSuper: false, isFrozen: false, memberCount: 2, joinedMemberCount: 2,
+      body: body.finish().array, lastMessage: .absent,
+      membership: MembershipRecord(
+        state: .joined, isOperator: false, isMuted: false, hiddenState: "unhidden", floorAt: 0, lastReadAt: 0,
+        unread: 0, mentions: 0, joinedAt: 1, invitedAt: 0))
+  }
+
+  /// A message with a body of 400 bytes.
+  static func message(_ number: Int) -> MessageRecord {
+    let place = place(number)
+    var body = JSONWriter(capacity: 512)
+    body.name("message_id")
+    body.value(quoting: place.messageID)
+    body.field("position", place.description)
+    body.field("type", "user")
+    body.field("created_at", place.createdAt)
+    body.name("message")
+    let left = max(0, 398 - body.buffer.count)
+    body.value(String(repeating: "abcdefghij", count: 40).prefix(left).description)
+    return MessageRecord(
+      messageID: place.messageID, createdAt: place.createdAt, updatedAt: 0, kind: .user, isSilent: false,
+      isReplyToChannel: false, sender: "user-\(number % 37)", customType: "", requestID: "",
+      mentions: .nobody, body: body.finish().array)
+  }
+
+  /// Stores one page of a listing in its own commit: messages `first` and up of a channel.
+  func store(_ first: Int, count: Int, in channel: Int) throws {
+    let rows = (first..<(first + count)).map { FilledCache.message($0) }
+    let window =
+      first == 0
+      ? MessageWindow(.newest, older: count + 1, newer: 0)
+      : MessageWindow(.message(FilledCache.place(first - 1)), older: 0, newer: count, includesAnchor: false)
+    let listing = MessageListing(
+      window: window, rows: rows, isWhole: true, askedAt: cache.cursor.sequence)
+    try cache.write {
+      try $0.store(
+        [listing], in: FilledCache.url(channel), ListingContext(source: .apiResult, generation: 1))
+    }
+  }
+
+  /// A page as a request reads it, put into its envelope.
+  func page(_ query: MessagePageQuery, in url: ChannelURL) throws -> ByteBuffer {
+    let now = Clock.system.wallMilliseconds()
+    return try cache.read { reader -> ByteBuffer in
+      guard let user = try reader.userKey(of: FilledCache.user),
+        let view = try reader.view(of: url, for: user)
+      else { throw BenchFailure(description: "\(url) is not there") }
+      let ground = try reader.ground(
+        query.anchor, in: view, link: FilledCache.link, interval: 2000, now: now)
+      let page = try reader.page(query, in: view, on: ground)
+      var json = JSONWriter(capacity: page.items.count + 512)
+      json.beginObject()
+      json.name("items")
+      json.beginArray()
+      json.splice(fields: page.items.bytes)
+      json.endArray()
+      json.field("has_previous", page.hasPrevious)
+      json.field("has_next", page.hasNext)
+      json.field("complete", page.isComplete)
+      json.endObject()
+      return json.finish()
+    }
+  }
+
+  private static let link = LinkStanding(.online, generation: 1)
+}

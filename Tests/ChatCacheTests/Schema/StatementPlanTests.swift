@@ -1,0 +1,87 @@
+import CSQLite
+import ChatModel
+import Platform
+import Testing
+
+@testable import ChatCache
+@testable import SQLite
+
+/// How SQLite walks for the statements that answer requests. They are taken from the connection that ran
+/// them, so what is explained is what is run.
+@Suite struct StatementPlanTests {
+  private func statements(of reader: CacheReader) -> Set<String> {
+    let connection = reader.db.connection.handle
+    var found: Set<String> = []
+    var statement = sqlite3_next_stmt(connection, nil)
+    while let next = statement {
+      if let text = sqlite3_sql(next) { found.insert(String(cString: text)) }
+      statement = sqlite3_next_stmt(connection, next)
+    }
+    return found.filter { $0.contains("FROM") && !$0.hasPrefix("EXPLAIN") }
+  }
+
+  private func plan(_ sql: String, _ reader: CacheReader) throws -> [String] {
+    var rows = try reader.db.rows(composed: "EXPLAIN QUERY PLAN " + sql)
+    var lines: [String] = []
+    while let row = try rows.next() { lines.append(row.string(3)) }
+    return lines
+  }
+
+  /// Asks for everything a request can ask for.
+  private func readAll(_ reader: CacheReader, _ world: ChannelWithMessages) throws {
+    let user = try #require(try reader.cachedUser(world.alice))
+    let view = try #require(try reader.view(of: world.url, for: user.key))
+    let place = Position.first(at: 50)
+    for anchor in [
+      PageAnchor.newest, .after(place, isInclusive: true), .around(place, isInclusive: true),
+    ] {
+      for parent in [nil, Int64(1)] {
+        var query = MessagePageQuery(anchor)
+        query.filter.parent = parent
+        let ground = try reader.ground(
+          anchor, in: view, link: ChannelWithMessages.live, interval: 1000, now: 0)
+        _ = try reader.page(query, in: view, on: ground)
+      }
+    }
+    _ = try reader.message(1, parts: [], in: view)
+    _ = try reader.channel(view, parts: [.members, .metadata])
+    _ = try reader.members(of: view, after: "", limit: 10)
+    _ = try reader.unread(of: user.key)
+  }
+
+  @Test("B12 B64: every statement of a page, a channel or a total goes by an index, and none sorts")
+  func walks() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...9).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
+    try world.cache.read { reader in
+      try readAll(reader, world)
+      let statements = statements(of: reader)
+      #expect(statements.count >= 10, "\(statements.count)")
+      for sql in statements {
+        let plan = try plan(sql, reader)
+        #expect(!plan.contains { $0.contains("TEMP B-TREE") }, "\(sql)\n\(plan)")
+        #expect(!plan.contains { $0.hasPrefix("SCAN") && !$0.contains("CONSTANT") }, "\(sql)\n\(plan)")
+      }
+    }
+  }
+
+  @Test("B12: a page enters its channel's messages at the place and leaves them at its bound")
+  func bounds() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...9).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
+    try world.cache.read { reader in
+      try readAll(reader, world)
+      let pages = statements(of: reader).filter { $0.contains("ORDER BY created_at") }
+      #expect(pages.count == 4)
+      for sql in pages {
+        let plan = try plan(sql, reader)
+        let step = try #require(plan.first)
+        let isThread = sql.contains("message_by_parent")
+        #expect(plan.count == 1 && step.contains(isThread ? "message_by_parent" : "PRIMARY KEY"), "\(plan)")
+        #expect(step.contains("(created_at,message_id)>(?,?) AND (created_at,message_id)<(?,?)"), "\(plan)")
+      }
+    }
+  }
+}
