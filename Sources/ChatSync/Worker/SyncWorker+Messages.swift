@@ -168,7 +168,9 @@ extension SyncWorker {
       guard error.isNotFoundUpstream else { throw error }
       return try await confirmGone(url)
     }
-    return .prefetched(isComplete: try store.line(of: url)?.isPrefetched(wanted) ?? true)
+    let after = try store.line(of: url)
+    // What brought nothing will not bring more if it is asked again at once: the next news begins anew.
+    return .prefetched(isComplete: after == line || after?.isPrefetched(wanted) ?? true)
   }
 
   private func storeOlder(than position: Position, in url: ChannelURL, _ source: ChangeSource) async throws {
@@ -186,7 +188,9 @@ extension SyncWorker {
     let stretch = MessageWish.Stretch.older(than: doubt.upperBound.next, rows: GapCheck.pageRows)
     let listings = try await listed(url, stretch, .background)
     try await store.store(listings, in: url, context(.messageChangelog))
-    return .progressed(isComplete: try store.line(of: url)?.unverified == nil)
+    let after = try store.line(of: url)?.unverified
+    // What proved nothing is not asked again at once: the next look at the channel finds the doubt.
+    return .progressed(isComplete: after == nil || after == doubt)
   }
 
   /// Pages listed again where nothing else tells of edits and deletes.
