@@ -119,6 +119,7 @@ struct Service {
     let metrics: [Metrics.Source] = [
       { [unowned server] text in ServerMetrics.write(server, to: &text) },
       { text in ProcessMetrics.write(to: &text) },
+      { text in sync.write(to: &text) },
     ]
     return Routes.all(
       RouteParts(

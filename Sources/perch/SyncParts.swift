@@ -74,6 +74,19 @@ struct SyncParts {
     return WebhookSignature(secret: own.isEmpty ? values.text("upstream-token") : own)
   }
 
+  /// What the link costs and how it stands, for `/metrics`.
+  func write(to text: inout MetricsText) {
+    text.metric(
+      "perch_upstream_requests_total", .counter, "Requests sent to the chat server.",
+      Int64(client?.requestsStarted ?? 0))
+    text.metric(
+      "perch_upstream_online", .gauge, "1 while the chat server can be had.",
+      interest.link.state == .online ? 1 : 0)
+    text.metric(
+      "perch_upstream_generation", .gauge, "Rises at every start and every loss of the chat server.",
+      interest.link.generation)
+  }
+
   /// Takes up what the cache knows and begins.
   func start() throws {
     let worker = worker
