@@ -1,4 +1,5 @@
 import ChatCache
+import ChatCollections
 import ChatModel
 import JSON
 import MicroHTTP

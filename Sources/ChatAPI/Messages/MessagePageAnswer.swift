@@ -1,4 +1,5 @@
 import ChatCache
+import ChatCollections
 import ChatModel
 import JSON
 import MicroHTTP
@@ -68,42 +69,5 @@ struct MessagePageAnswer {
   private static func write(_ name: StaticString, _ place: Position?, into json: inout JSONWriter) {
     json.name(name)
     if let place { json.value(place.description) } else { json.null() }
-  }
-}
-
-/// A gap as clients see one (B14).
-enum GapObject {
-  static func write(_ segment: Segment, into json: inout JSONWriter) {
-    guard let gap = segment.gap else { return }
-    json.beginObject()
-    json.field("id", String(gap.id))
-    json.field("from", segment.range.lowerBound.description)
-    json.field("to", segment.range.upperBound.description)
-    json.name("state")
-    json.value(plain: gap.state.text)
-    json.name("reason")
-    json.value(plain: gap.reason.text)
-    json.name("estimated_missing")
-    if let missing = gap.estimatedMissing { json.value(missing) } else { json.null() }
-    json.endObject()
-  }
-}
-
-/// The newest end as clients see it (B25). A live tail is confirmed all the time, so its moment is not told:
-/// it would make each answer another.
-enum TailObject {
-  static func write(_ tail: Tail, _ state: Tail.State, into json: inout JSONWriter) {
-    json.beginObject()
-    json.name("state")
-    switch state {
-    case .live: json.value(plain: "live")
-    case .stale: json.value(plain: "stale")
-    case .offline: json.value(plain: "offline")
-    }
-    if state != .live {
-      json.name("confirmed_at")
-      if let moment = tail.confirmedAt { json.value(moment) } else { json.null() }
-    }
-    json.endObject()
   }
 }

@@ -51,7 +51,7 @@ extension CacheReader {
       isComplete: try user.isSynced && !isUndecided(query, user), version: version)
   }
 
-  private static func key(_ row: Row, _ order: ChannelQuery.Order) -> ChannelListKey {
+  static func key(_ row: Row, _ order: ChannelQuery.Order) -> ChannelListKey {
     let url = row.string(19)
     switch order {
     case .latestLastMessage: return ChannelListKey(time: row.int64(20), text: "", channelURL: url)
@@ -59,6 +59,11 @@ extension CacheReader {
     case .name: return ChannelListKey(time: 0, text: row.string(22), channelURL: url)
     case .metadataValue: return ChannelListKey(time: 0, text: row.string(23), channelURL: url)
     }
+  }
+
+  /// Whether the stored data can answer the query truthfully (B8, B11).
+  package func isComplete(_ query: ChannelQuery, of user: CachedUser) throws -> Bool {
+    try user.isSynced && !isUndecided(query, user)
   }
 
   /// Whether some channel's place in the list cannot be known from what is stored (B8).

@@ -88,7 +88,7 @@ extension CacheReader {
     }
   }
 
-  private static func change(_ row: Row) throws -> LoggedChange {
+  static func change(_ row: Row) throws -> LoggedChange {
     guard let kind = ChangeKind(rawValue: row.int64(2)), let source = ChangeSource(rawValue: row.int64(3))
     else {
       throw CacheError.unreadable("event \(row.int64(0)) is of no known kind")

@@ -110,7 +110,7 @@ extension CacheReader {
 struct MessageRows: ~Copyable {
   let filter: MessageQuery
   private let floor: Int64
-  private var buffer = ByteBuffer(capacity: 16_384)
+  private var buffer: ByteBuffer
   /// Where each row's text ends in the buffer, in the order they were met.
   private var ends: [Int] = []
   /// How many rows of the first walk there are, where it went backwards.
@@ -119,10 +119,11 @@ struct MessageRows: ~Copyable {
   /// From the oldest to the newest row that was looked at.
   private(set) var span: ClosedRange<Position>?
 
-  init(_ filter: MessageQuery, floor: Int64) {
+  init(_ filter: MessageQuery, floor: Int64, capacity: Int = 16_384) {
     self.filter = filter
     self.floor = floor
-    ends.reserveCapacity(64)
+    buffer = ByteBuffer(capacity: capacity)
+    ends.reserveCapacity(capacity > 4096 ? 64 : 1)
   }
 
   var count: Int { ends.count }

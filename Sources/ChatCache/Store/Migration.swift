@@ -33,6 +33,7 @@ enum Migration {
         PackageResources.v001_identity_sql, PackageResources.v001_user_sql, PackageResources.v001_channel_sql,
         PackageResources.v001_message_sql, PackageResources.v001_segment_sql, PackageResources.v001_event_sql,
         PackageResources.v001_sync_sql, PackageResources.v001_outbox_sql,
+        PackageResources.v001_collection_sql,
       ])
   ]
 

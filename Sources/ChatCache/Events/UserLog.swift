@@ -1,0 +1,83 @@
+import ChatModel
+import SQLite
+
+// The log as one user may read it: what concerns the user alone, the user's channels, or everybody.
+
+extension CacheReader {
+  /// The changes after `sequence` that concern that user, oldest first, at most `limit` looked at. `end`:
+  /// everything up to there was looked at.
+  package func changes(
+    for user: UserKey, after sequence: Int64, limit: Int
+  ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
+    var end = sequence
+    var count = 0
+    var changes: [LoggedChange] = []
+    var rows = try db.rows(
+      """
+      SELECT
+        e.seq, e.at, e.kind, e.source, e.channel, e.user, e.collection, e.from_at, e.from_id, e.to_at,
+        e.to_id, e.reference, e.detail,
+        e.user IS NOT NULL OR e.channel IS NULL OR m.user IS NOT NULL
+      FROM event AS e
+      LEFT JOIN membership AS m ON m.user = ?1 AND m.channel = e.channel
+      WHERE e.seq > ?2
+        AND (e.user IS NULL OR e.user = ?1)
+        AND e.collection IS NULL
+      ORDER BY e.seq
+      LIMIT ?3
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, sequence)
+      $0.bind(3, limit)
+    }
+    while let row = try rows.next() {
+      count += 1
+      end = row.int64(0)
+      if row.bool(13) { changes.append(try CacheReader.change(row)) }
+    }
+    return (changes, end, count < limit)
+  }
+
+  /// When the user last lost that channel, and the event that says so.
+  package func loss(of channel: ChannelKey, for user: UserKey) throws -> LoggedChange? {
+    try db.first(
+      """
+      SELECT
+        seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
+        reference, detail
+      FROM event INDEXED BY event_by_channel
+      WHERE channel = ?1 AND (user = ?2 OR user IS NULL) AND kind IN (4, 6)
+      ORDER BY seq DESC
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, user.rawValue)
+    } _: {
+      try CacheReader.change($0)
+    }
+  }
+
+  /// The name of a channel, also of one the user is in no more.
+  package func url(of channel: ChannelKey) throws -> ChannelURL? {
+    try db.first("SELECT channel_url FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      ChannelURL($0.string(0))
+    }
+  }
+
+  /// Whether the user is in the channel.
+  package func isMember(_ user: UserKey, of channel: ChannelKey) throws -> Bool {
+    try db.first("SELECT 1 FROM membership WHERE user = ?1 AND channel = ?2") {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, channel.rawValue)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// The last event that this snapshot is sure to show.
+  package var head: Int64 { log.head }
+}

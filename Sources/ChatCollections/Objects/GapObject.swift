@@ -1,0 +1,52 @@
+import ChatCache
+import ChatModel
+import JSON
+
+/// A gap as clients see one (B14).
+package enum GapObject {
+  /// Writes the gap's object.
+  package static func write(_ segment: Segment, into json: inout JSONWriter) {
+    guard let gap = segment.gap else { return }
+    json.beginObject()
+    json.field("id", String(gap.id))
+    json.field("from", segment.range.lowerBound.description)
+    json.field("to", segment.range.upperBound.description)
+    json.name("state")
+    json.value(plain: gap.state.text)
+    json.name("reason")
+    json.value(plain: gap.reason.text)
+    json.name("estimated_missing")
+    if let missing = gap.estimatedMissing { json.value(missing) } else { json.null() }
+    json.endObject()
+  }
+
+  /// Writes what is left of a gap that is gone: its name and where it was.
+  package static func write(gone id: String, from stretch: ClosedRange<Position>, into json: inout JSONWriter) {
+    json.beginObject()
+    json.field("id", id)
+    json.field("from", stretch.lowerBound.description)
+    json.field("to", stretch.upperBound.description)
+    json.field("state", "closed")
+    json.endObject()
+  }
+}
+
+/// The newest end as clients see it (B25). A live tail is confirmed all the time, so its moment is not told:
+/// it would make each answer another.
+package enum TailObject {
+  /// Writes the tail's object.
+  package static func write(_ tail: Tail, _ state: Tail.State, into json: inout JSONWriter) {
+    json.beginObject()
+    json.name("state")
+    switch state {
+    case .live: json.value(plain: "live")
+    case .stale: json.value(plain: "stale")
+    case .offline: json.value(plain: "offline")
+    }
+    if state != .live {
+      json.name("confirmed_at")
+      if let moment = tail.confirmedAt { json.value(moment) } else { json.null() }
+    }
+    json.endObject()
+  }
+}

@@ -1,0 +1,134 @@
+import JSON
+
+/// Fields of a body are at fault.
+package struct InvalidFields: Error, Sendable {
+  /// Each field and what to do about it.
+  package let faults: [(field: String, detail: String)]
+}
+
+/// The fields of a JSON object, read strictly: one that nobody knows, one that comes twice and one of a wrong
+/// type are faults that name it.
+package struct BodyFields {
+  private enum Value {
+    case text(String), number(Int64), flag(Bool), texts([String]), none, other
+  }
+
+  private var values: [String: Value] = [:]
+  private var asked: Set<String> = []
+  private var faults: [(field: String, detail: String)] = []
+  private let prefix: String
+
+  /// Takes an object apart; `prefix` names where it stands in the body.
+  package init(_ json: JSONValue, prefix: String = "") {
+    self.prefix = prefix
+    if json.kind != .object { faults.append((prefix.isEmpty ? "body" : prefix, "Give a JSON object.")) }
+    for field in json.fields {
+      let name = String(decoding: field.name, as: UTF8.self)
+      if values.updateValue(BodyFields.read(field.value), forKey: name) != nil {
+        faults.append((name, "It is given more than once."))
+      }
+    }
+  }
+
+  /// An object without fields.
+  package init() { prefix = "" }
+
+  private static func read(_ json: JSONValue) -> Value {
+    switch json.kind {
+    case .string: return .text(json.string ?? "")
+    case .integer: return json.int64.map { .number($0) } ?? .other
+    case .bool: return .flag(json.bool ?? false)
+    case .null: return .none
+    case .array:
+      var texts: [String] = []
+      for item in json.items {
+        guard let text = item.string else { return .other }
+        texts.append(text)
+      }
+      return .texts(texts)
+    case .object, .double: return .other
+    }
+  }
+
+  /// Notes what is wrong with a field.
+  package mutating func fault(_ name: String, _ detail: String) { faults.append((name, detail)) }
+
+  private mutating func value(_ name: String) -> Value {
+    asked.insert(name)
+    return values[name] ?? .none
+  }
+
+  /// A text, nil where it was not given.
+  package mutating func text(_ name: String) -> String? {
+    switch value(name) {
+    case .text(let text): return text
+    case .none: return nil
+    default:
+      fault(name, "Give a text.")
+      return nil
+    }
+  }
+
+  /// A whole number within a range.
+  package mutating func number(_ name: String, _ range: ClosedRange<Int64>) -> Int64? {
+    switch value(name) {
+    case .number(let number) where range.contains(number): return number
+    case .none: return nil
+    default:
+      fault(name, "Give a whole number, \(range.lowerBound) to \(range.upperBound).")
+      return nil
+    }
+  }
+
+  /// `true` or `false`.
+  package mutating func flag(_ name: String, default fallback: Bool = false) -> Bool {
+    switch value(name) {
+    case .flag(let flag): return flag
+    case .none: return fallback
+    default:
+      fault(name, "Give true or false.")
+      return fallback
+    }
+  }
+
+  /// Texts in an array; empty where none was given.
+  package mutating func list(_ name: String, atMost most: Int = 1000) -> [String] {
+    switch value(name) {
+    case .texts(let texts) where texts.count <= most: return texts
+    case .none: return []
+    default:
+      fault(name, "Give an array of texts, at most \(most).")
+      return []
+    }
+  }
+
+  /// One of a closed list of words.
+  package mutating func word<Word: RawRepresentable & CaseIterable>(_ name: String, _: Word.Type) -> Word?
+  where Word.RawValue == String {
+    guard let text = text(name) else { return nil }
+    if let word = Word(rawValue: text) { return word }
+    fault(name, "Give one of \(Word.allCases.map(\.rawValue).joined(separator: ", ")).")
+    return nil
+  }
+
+  /// A moment or a place: a number, or its text, or a position.
+  package mutating func place(_ name: String) -> String? {
+    switch value(name) {
+    case .text(let text): return text
+    case .number(let number): return String(number)
+    case .none: return nil
+    default:
+      fault(name, "Give a time in ms since 1970, a position, or latest.")
+      return nil
+    }
+  }
+
+  /// Ends the reading: what was never asked for is nothing this operation knows.
+  package func end() throws(InvalidFields) {
+    let unknown = values.keys.filter { !asked.contains($0) }.sorted().map {
+      (field: $0, detail: "There is no such field.")
+    }
+    let all = (faults + unknown).map { (field: prefix.isEmpty ? $0.field : prefix + "." + $0.field, $0.detail) }
+    guard all.isEmpty else { throw InvalidFields(faults: all) }
+  }
+}

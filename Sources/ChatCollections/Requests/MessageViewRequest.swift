@@ -1,0 +1,100 @@
+import ChatModel
+import JSON
+
+/// What a message collection is opened with (B16).
+package struct MessageViewRequest: Sendable, Equatable {
+  /// Where.
+  package var channelURL: String
+  /// Where it begins, as it was asked: nil for the newest end.
+  package var start: String?
+  /// Rows before the start.
+  package var previousSize = 40
+  /// Rows after it.
+  package var nextSize = 40
+  /// Whether messages at the very start belong to it.
+  package var isInclusive = true
+  /// Whether the newest comes first.
+  package var isReversed = false
+  /// Which messages, and which of their parts.
+  package var filter = MessageQuery()
+
+  private enum KindWord: String, CaseIterable { case all, user, file, admin }
+  private enum PolicyWord: String, CaseIterable { case replaceByAPI = "cache_and_replace_by_api" }
+
+  /// Reads the body of an opening, or what was stored of one.
+  package init(_ json: JSONValue) throws(InvalidFields) {
+    var fields = BodyFields(json)
+    channelURL = fields.text("channel_url") ?? ""
+    if channelURL.isEmpty || channelURL.count > Limits.channelURLCharacters {
+      fields.fault("channel_url", "Name the channel.")
+    }
+    start = fields.place("starting_point")
+    if start == "latest" { start = nil }
+    if let start, MessageViewRequest.places(start) == nil {
+      fields.fault("starting_point", "Give a time in ms since 1970, a position, or latest.")
+    }
+    let sizes = 0...Int64(Limits.messagePageRows)
+    previousSize = Int(fields.number("previous_size", sizes) ?? 40)
+    nextSize = Int(fields.number("next_size", sizes) ?? 40)
+    _ = fields.word("init_policy", PolicyWord.self)
+    isInclusive = fields.flag("inclusive", default: true)
+    isReversed = fields.flag("reverse")
+    switch fields.word("message_type", KindWord.self) ?? .all {
+    case .all: break
+    case .user: filter.kind = .user
+    case .file: filter.kind = .file
+    case .admin: filter.kind = .admin
+    }
+    filter.customTypes = fields.list("custom_types")
+    filter.senders = fields.list("sender_user_ids")
+    filter.replies = fields.word("reply_type", MessageQuery.Replies.self) ?? .none
+    if let text = fields.text("parent_message_id") {
+      filter.parent = Int64(text)
+      if filter.parent == nil { fields.fault("parent_message_id", "Give a message_id.") }
+    }
+    if fields.flag("include_reactions") { filter.parts.insert(.reactions) }
+    if fields.flag("include_metaarray") { filter.parts.insert(.metaarray) }
+    if fields.flag("include_thread_info") { filter.parts.insert(.threadInfo) }
+    if fields.flag("include_parent_message") { filter.parts.insert(.parentMessage) }
+    try fields.end()
+  }
+
+  /// The places a start means; nil: the newest end, or none.
+  package var places: ClosedRange<Position>? { start.flatMap(MessageViewRequest.places) }
+
+  private static func places(_ text: String) -> ClosedRange<Position>? {
+    if let position = Position(text) { return position...position }
+    guard let time = Int64(text), time >= 0, text.utf8.count <= 16 else { return nil }
+    return Position.first(at: time)...Position.last(at: time)
+  }
+
+  /// The same as a JSON object, which `init` reads.
+  package var json: [UInt8] {
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("channel_url", channelURL)
+    json.field("starting_point", start ?? "latest")
+    json.field("previous_size", previousSize)
+    json.field("next_size", nextSize)
+    json.field("inclusive", isInclusive)
+    json.field("reverse", isReversed)
+    json.field("message_type", filter.kind.map { "\($0)" } ?? "all")
+    MessageViewRequest.write("custom_types", filter.customTypes, into: &json)
+    MessageViewRequest.write("sender_user_ids", filter.senders, into: &json)
+    json.field("reply_type", filter.replies.rawValue)
+    if let parent = filter.parent { json.field("parent_message_id", String(parent)) }
+    json.field("include_reactions", filter.parts.contains(.reactions))
+    json.field("include_metaarray", filter.parts.contains(.metaarray))
+    json.field("include_thread_info", filter.parts.contains(.threadInfo))
+    json.field("include_parent_message", filter.parts.contains(.parentMessage))
+    json.endObject()
+    return json.finish().array
+  }
+
+  static func write(_ name: StaticString, _ texts: [String], into json: inout JSONWriter) {
+    json.name(name)
+    json.beginArray()
+    for text in texts { json.value(text) }
+    json.endArray()
+  }
+}
