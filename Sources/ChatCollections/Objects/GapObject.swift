@@ -21,7 +21,8 @@ package enum GapObject {
   }
 
   /// Writes what is left of a gap that is gone: its name and where it was.
-  package static func write(gone id: String, from stretch: ClosedRange<Position>, into json: inout JSONWriter) {
+  package static func write(gone id: String, from stretch: ClosedRange<Position>, into json: inout JSONWriter)
+  {
     json.beginObject()
     json.field("id", id)
     json.field("from", stretch.lowerBound.description)

@@ -128,7 +128,9 @@ package struct BodyFields {
     let unknown = values.keys.filter { !asked.contains($0) }.sorted().map {
       (field: $0, detail: "There is no such field.")
     }
-    let all = (faults + unknown).map { (field: prefix.isEmpty ? $0.field : prefix + "." + $0.field, $0.detail) }
+    let all = (faults + unknown).map {
+      (field: prefix.isEmpty ? $0.field : prefix + "." + $0.field, $0.detail)
+    }
     guard all.isEmpty else { throw InvalidFields(faults: all) }
   }
 }

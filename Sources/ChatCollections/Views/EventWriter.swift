@@ -1,0 +1,130 @@
+import ChatCache
+import ChatModel
+import JSON
+import Platform
+
+/// The events of one answer under construction: entries come in log order, and are told grouped: what was
+/// deleted, then added, then updated, each with its source (B9, B49).
+struct EventWriter: ~Copyable {
+  /// What an entry tells. The order is that of the answer.
+  enum Kind: Int, CaseIterable { case deleted, added, updated }
+
+  private struct Group {
+    let kind: Kind
+    let source: ChangeSource
+    let status: String?
+    var items: [[UInt8]]
+  }
+
+  private var groups: [Group] = []
+  private var others: [[UInt8]] = []
+  private(set) var entries = 0
+  private(set) var bytes = 0
+
+  /// Whether no more fits into one answer.
+  var isFull: Bool { entries >= Limits.eventEntries || bytes >= Limits.eventBytes }
+  var isEmpty: Bool { groups.isEmpty && others.isEmpty }
+
+  mutating func add(_ kind: Kind, _ source: ChangeSource, status: String? = nil, _ item: [UInt8]) {
+    entries += 1
+    bytes += item.count
+    let same = groups.firstIndex { $0.kind == kind && $0.source == source && $0.status == status }
+    if let same {
+      groups[same].items.append(item)
+    } else {
+      groups.append(Group(kind: kind, source: source, status: status, items: [item]))
+    }
+  }
+
+  /// Adds a whole event: an object.
+  mutating func add(event: [UInt8]) {
+    entries += 1
+    bytes += event.count
+    others.append(event)
+  }
+
+  /// Forgets the entries, since something else tells of all of them.
+  mutating func forgetEntries() { groups = [] }
+
+  /// The events as objects with commas between them. `names` are those of deleted, added, updated.
+  func joined(
+    _ names: (StaticString, StaticString, StaticString), objects: StaticString, references: StaticString,
+    collection: String?
+  ) -> ByteBuffer {
+    var json = JSONWriter(capacity: bytes + 256 * (groups.count + others.count) + 16)
+    for kind in Kind.allCases {
+      for group in groups where group.kind == kind {
+        json.beginObject()
+        json.name("type")
+        json.value(plain: kind == .deleted ? names.0 : kind == .added ? names.1 : names.2)
+        EventWriter.write(group.source, into: &json)
+        if let status = group.status { json.field("sending_status", status) }
+        if let collection { json.field("collection_id", collection) }
+        json.name(kind == .deleted ? references : objects)
+        json.beginArray()
+        for item in group.items { item.withUnsafeBytes { json.splice($0) } }
+        json.endArray()
+        json.endObject()
+      }
+    }
+    for event in others { event.withUnsafeBytes { json.splice($0) } }
+    return json.finish()
+  }
+
+  static func write(_ source: ChangeSource, into json: inout JSONWriter) {
+    json.name("source")
+    json.value(plain: source.text)
+    json.field("is_realtime", source.isRealtime)
+  }
+
+  /// One event with its head written.
+  static func event(
+    _ type: StaticString, _ source: ChangeSource?, collection: String?, _ body: (inout JSONWriter) -> Void
+  ) -> [UInt8] {
+    var json = JSONWriter(capacity: 512)
+    json.beginObject()
+    json.name("type")
+    json.value(plain: type)
+    if let source { write(source, into: &json) } else { json.field("is_realtime", false) }
+    if let collection { json.field("collection_id", collection) }
+    body(&json)
+    json.endObject()
+    return json.finish().array
+  }
+}
+
+/// What a view or a feed answers to one look.
+package struct ViewAnswer: ~Copyable {
+  /// The events as objects with commas between them.
+  package let events: ByteBuffer
+  /// Up to which event of the log they go.
+  package let cursor: Int64
+  /// Whether more follows at once.
+  package let hasMore: Bool
+  /// Whether there is nothing to tell.
+  package let isEmpty: Bool
+}
+
+/// What a view needs to know beside the cache.
+package struct Sight: Sendable {
+  /// The link to the upstream.
+  package let link: LinkStanding
+  /// How often the channel is looked at, ms.
+  package let interval: Int64
+  /// Now, wall ms.
+  package let now: Int64
+}
+
+/// Why a view cannot be answered.
+package enum ViewError: Error, Sendable {
+  /// There is no such view for this user.
+  case notFound
+  /// For this user there is no such channel.
+  case channelNotFound
+  /// The user is invited and has not joined.
+  case notJoined
+  /// The user has too many views.
+  case tooMany(Int)
+  /// That token names no edge of this view.
+  case foreignEdge(String)
+}

@@ -1,0 +1,149 @@
+import ChatCache
+import ChatModel
+import JSON
+import Platform
+
+// A message collection written out: its opening, its load calls, its window again.
+
+extension MessageCollection {
+  /// The view now, as its opening answers it (B16), and what its client then knows.
+  package func snapshot(
+    _ reader: CacheReader, _ sight: Sight, cursor: String, at sequence: Int64, apiResult: [UInt8]? = nil
+  ) throws -> ByteBuffer {
+    let view = try view(reader)
+    let coverage = try reader.coverage(of: channel)
+    let rows = try rows(reader, view, coverage)
+    var json = JSONWriter(capacity: 16_384)
+    json.beginObject()
+    json.field("id", id)
+    if let object = try reader.channel(view) {
+      json.name("channel")
+      json.splice(object.bytes)
+    }
+    json.field("starting_point", request.start ?? "latest")
+    json.name("params")
+    request.json.withUnsafeBytes { json.splice($0) }
+    let items = rows.joined(isReversed: request.isReversed)
+    json.name("messages")
+    json.beginArray()
+    json.splice(fields: items.bytes)
+    json.endArray()
+    try writeUnsent(reader, into: &json)
+    json.name("counts")
+    json.beginObject()
+    json.field("messages", rows.count)
+    json.endObject()
+    writeEdges(coverage, view, sight, into: &json)
+    json.field("cursor", cursor)
+    if let apiResult {
+      json.name("api_result")
+      apiResult.withUnsafeBytes { json.splice($0) }
+    }
+    json.endObject()
+    let versions = rows.versions
+    state.withLock { $0.known.answered(at: sequence, showing: versions) }
+    return json.finish()
+  }
+
+  /// The user's own unsent messages, in lists of their own.
+  private func writeUnsent(_ reader: CacheReader, into json: inout JSONWriter) throws {
+    let unsent = try reader.unsentMessages(OutboxPlace(user: user, channel: url))
+    for (name, isFailed) in [("pending" as StaticString, false), ("failed", true)] {
+      json.name(name)
+      json.beginArray()
+      for message in unsent where (message.status == .pending) != isFailed {
+        message.object.withUnsafeBytes { json.splice($0) }
+      }
+      json.endArray()
+    }
+  }
+
+  /// What is known of both ends.
+  func writeEdges(
+    _ coverage: Coverage, _ view: ChannelView, _ sight: Sight, into json: inout JSONWriter
+  ) {
+    let range = self.range
+    let gaps = gaps(coverage, view)
+    json.name("previous")
+    if range.hasPrevious, let place = range.loaded?.lowerBound {
+      json.value(edge(place))
+    } else {
+      json.null()
+    }
+    json.name("next")
+    if range.hasNext, let place = range.loaded?.upperBound { json.value(edge(place)) } else { json.null() }
+    json.field("has_previous", range.hasPrevious)
+    json.field("has_next", range.hasNext)
+    json.name("gaps")
+    json.beginArray()
+    for gap in gaps { GapObject.write(gap, into: &json) }
+    json.endArray()
+    let tail = sight.link.judge(coverage.tail, now: sight.now, interval: sight.interval)
+    if !range.hasNext {
+      json.name("tail")
+      TailObject.write(coverage.tail, tail, into: &json)
+    }
+    let isVerified = range.loaded.map { !coverage.isUnverified(in: $0) } ?? true
+    json.field("complete", gaps.isEmpty && isVerified && (range.hasNext || tail == .live))
+  }
+
+  /// The gaps in the view or right beside it.
+  func gaps(_ coverage: Coverage, _ view: ChannelView) -> [Segment] {
+    guard let loaded = range.loaded else { return [] }
+    let floor = Position.first(at: view.floorAt)
+    return coverage.gaps.filter {
+      $0.range.upperBound >= floor && $0.range.upperBound.next >= loaded.lowerBound
+        && $0.range.lowerBound.previous <= loaded.upperBound
+    }
+  }
+
+  /// The event that gives the whole window again (B16, B23).
+  func replaced(
+    _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage, _ sight: Sight, _ source: ChangeSource,
+    collection: String?
+  ) throws -> (event: [UInt8], versions: [Int64: Int64]) {
+    let rows = try rows(reader, view, coverage)
+    let items = rows.joined(isReversed: request.isReversed)
+    let event = EventWriter.event("messages.replaced", source, collection: collection) { json in
+      json.name("messages")
+      json.beginArray()
+      json.splice(fields: items.bytes)
+      json.endArray()
+      writeEdges(coverage, view, sight, into: &json)
+    }
+    return (event, rows.versions)
+  }
+
+  /// The page before or after an edge; the rows answered count as known from then on (B17).
+  package func more(
+    _ page: borrowing MessagePage, isOlder: Bool, _ reader: CacheReader, _ sight: Sight
+  ) throws -> ByteBuffer {
+    let view = try view(reader)
+    let coverage = page.ground.coverage
+    var versions: [Int64: Int64] = [:]
+    if let span = page.span {
+      try reader.eachRow(of: span, filter: request.filter, in: view) { row in
+        if row.isShown { versions[row.position.messageID] = row.version }
+        return true
+      }
+    }
+    let (span, older, newer) = (page.span, page.hasPrevious, !page.isAtNewestEnd)
+    state.withLock { state in
+      if isOlder {
+        state.range.take(span, hasPrevious: older, hasNext: nil)
+      } else {
+        state.range.take(span, hasPrevious: nil, hasNext: newer)
+      }
+      state.known.loaded(versions)
+    }
+    var json = JSONWriter(capacity: page.items.count + 512)
+    json.beginObject()
+    json.name("messages")
+    json.beginArray()
+    json.splice(fields: page.items.bytes)
+    json.endArray()
+    writeEdges(coverage, view, sight, into: &json)
+    json.endObject()
+    return json.finish()
+  }
+}

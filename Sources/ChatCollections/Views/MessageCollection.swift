@@ -1,0 +1,130 @@
+import ChatCache
+import ChatModel
+import JSON
+import Platform
+
+/// One open chat view: what was loaded of a channel, and what its client knows (B16–B18).
+///
+/// It keeps positions, not messages: every answer is read from the cache as it is at that moment.
+package final class MessageCollection: Sendable {
+  /// Its name.
+  package let id: String
+  /// Whose it is.
+  package let user: UserKey
+  /// The same, by name.
+  package let userID: UserID
+  /// Where.
+  package let channel: ChannelKey
+  /// The same, by name.
+  package let url: ChannelURL
+  /// What it was opened with.
+  package let request: MessageViewRequest
+
+  struct State: Sendable {
+    var range: LoadedRange
+    var known = Known<Int64>()
+    var accessedAt: Int64
+  }
+  let state: Guarded<State>
+
+  init(
+    id: String, user: UserKey, userID: UserID, channel: ChannelKey, request: MessageViewRequest,
+    range: LoadedRange, accessedAt: Int64
+  ) {
+    self.id = id
+    self.user = user
+    self.userID = userID
+    self.channel = channel
+    url = ChannelURL(request.channelURL)
+    self.request = request
+    state = Guarded(State(range: range, accessedAt: accessedAt))
+  }
+
+  /// What was loaded.
+  package var range: LoadedRange { state.withLock { $0.range } }
+
+  /// The view as the sync worker knows it.
+  package var openView: OpenView {
+    let start = OpenView.Start(
+      at: request.places?.lowerBound.createdAt, older: request.previousSize,
+      newer: request.start == nil ? 0 : request.nextSize)
+    return OpenView(id: id, channel: url, start: start, isAtNewest: !range.hasNext)
+  }
+
+  /// The channel as the user sees it now; an error where the user does not (B1).
+  func view(_ reader: CacheReader) throws -> ChannelView {
+    guard let view = try reader.view(of: url, for: user) else { throw ViewError.channelNotFound }
+    guard view.isJoined else { throw ViewError.notJoined }
+    return view
+  }
+
+  /// Takes in what the first page of the cache has: at the opening, and again when the upstream answered.
+  /// The range never shrinks by it.
+  func takeFirstPage(_ reader: CacheReader, _ view: ChannelView, _ sight: Sight) throws {
+    var range = self.range
+    if let start = request.places {
+      let older = try page(
+        .before(start.lowerBound, isInclusive: false), request.previousSize, reader, view, sight)
+      let newer = try page(
+        .after(start.upperBound, isInclusive: false), request.nextSize, reader, view, sight)
+      range.take(start, hasPrevious: nil, hasNext: nil)
+      range.take(older.span, hasPrevious: older.hasPrevious, hasNext: nil)
+      range.take(newer.span, hasPrevious: nil, hasNext: !newer.isAtNewestEnd)
+    } else {
+      let page = try page(.newest, request.previousSize, reader, view, sight)
+      if range.loaded == nil {
+        let tail = page.ground.coverage.tailStart
+        range.take(page.span ?? tail...tail, hasPrevious: page.hasPrevious, hasNext: false)
+      } else {
+        range.take(page.span, hasPrevious: page.hasPrevious, hasNext: nil)
+      }
+    }
+    let taken = range
+    state.withLock { $0.range = taken }
+  }
+
+  /// One page of the view's messages.
+  func page(
+    _ anchor: PageAnchor, _ limit: Int, _ reader: CacheReader, _ view: ChannelView, _ sight: Sight
+  ) throws -> MessagePage {
+    let ground = try reader.ground(
+      anchor, in: view, link: sight.link, interval: sight.interval, now: sight.now)
+    return try reader.page(
+      MessagePageQuery(anchor, limit: limit, isReversed: request.isReversed, filter: request.filter),
+      in: view, on: ground)
+  }
+
+  /// Whether a shown row belongs to the view (B18).
+  func contains(_ position: Position, in range: LoadedRange, _ coverage: Coverage, _ view: ChannelView)
+    -> Bool
+  {
+    if !request.isInclusive, let start = request.places, start.contains(position) { return false }
+    return range.contains(position) && coverage.shows(position, floor: view.floorAt)
+  }
+
+  /// All messages of the view now.
+  func rows(_ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage) throws -> RowList {
+    var list = RowList()
+    let range = self.range
+    guard let reach = range.reach else { return list }
+    try reader.eachRow(of: reach, filter: request.filter, in: view) { row in
+      if row.isShown, contains(row.position, in: range, coverage, view) {
+        list.append(row.position, version: row.version, row.object.bytes)
+      }
+      return true
+    }
+    return list
+  }
+
+  /// The token of an edge: a place, and whose it is.
+  package func edge(_ place: Position) -> String { "\(place).\(id)" }
+
+  /// The place an edge token names.
+  package func place(ofEdge token: String) throws(ViewError) -> Position {
+    let parts = token.split(separator: ".", maxSplits: 1)
+    guard parts.count == 2, parts[1] == id, let place = Position(parts[0]),
+      range.loaded?.contains(place) ?? false
+    else { throw ViewError.foreignEdge("from") }
+    return place
+  }
+}

@@ -1,0 +1,31 @@
+import ChatModel
+import Platform
+
+/// Objects gathered oldest first and handed out in either order, with their names and versions.
+struct RowList: ~Copyable {
+  private var buffer = ByteBuffer(capacity: 8192)
+  private var ends: [Int] = []
+  private(set) var versions: [Int64: Int64] = [:]
+  /// The places of the oldest and the newest.
+  private(set) var span: ClosedRange<Position>?
+
+  var count: Int { ends.count }
+
+  mutating func append(_ position: Position, version: Int64, _ object: UnsafeRawBufferPointer) {
+    buffer.append(object)
+    ends.append(buffer.count)
+    versions[position.messageID] = version
+    span = span.map { $0.lowerBound...position } ?? position...position
+  }
+
+  func joined(isReversed: Bool) -> ByteBuffer {
+    var joined = ByteBuffer(capacity: buffer.count + ends.count)
+    for place in ends.indices {
+      let index = isReversed ? ends.count - 1 - place : place
+      if place > 0 { joined.append(UInt8(ascii: ",")) }
+      let start = index == 0 ? 0 : ends[index - 1]
+      joined.append(UnsafeRawBufferPointer(rebasing: buffer.bytes[start..<ends[index]]))
+    }
+    return joined
+  }
+}
