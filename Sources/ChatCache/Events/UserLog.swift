@@ -77,7 +77,4 @@ extension CacheReader {
       true
     } ?? false
   }
-
-  /// The last event that this snapshot is sure to show.
-  package var head: Int64 { log.head }
 }

@@ -12,6 +12,27 @@ import Platform
 extension MessageCollection {
   /// Changes looked at for one answer.
   private static let changesLookedAt = 1000
+  /// The first answer of the upstream, if it came after `since` (B16): the event that says so, with the window
+  /// as it is now.
+  package func firstAnswer(_ reader: CacheReader, since: Int64, _ sight: Sight) throws -> [UInt8]? {
+    let view = try view(reader)
+    let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
+    let answer = log.last {
+      $0.change.collection == id && $0.sequence <= sight.head
+        && ($0.change.kind == .collectionAnswered || $0.change.kind == .collectionFailed)
+    }
+    guard let change = answer?.change else { return nil }
+    guard change.kind == .collectionAnswered else {
+      return EventWriter.event("api_failed", change.source, collection: nil) { json in
+        (change.detail ?? []).withUnsafeBytes { json.splice(fields: $0) }
+      }
+    }
+    try takeFirstPage(reader, view, sight)
+    return try replaced(
+      reader, view, try reader.coverage(of: channel), sight, .apiResult, collection: nil
+    ).event
+  }
+
   /// How long a lost channel is still told of (B69).
   private static let lossMilliseconds: Int64 = 600_000
 
@@ -23,15 +44,15 @@ extension MessageCollection {
     guard let view = try reader.view(of: url, for: user), view.isJoined else {
       return try lost(reader, since, sight, collection)
     }
-    let head = reader.head
+    let head = max(sight.head, since)
     let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
     let isCut = log.count == Self.changesLookedAt
     var telling = Telling(
       reader: reader, view: view, coverage: try reader.coverage(of: channel), sight: sight, since: since,
       shown: state.withLock { $0.known.shown(at: since) }, collection: collection)
-    var end = isCut ? log[log.count - 1].sequence : max(head, log.last?.sequence ?? 0, since)
+    var end = isCut ? min(log[log.count - 1].sequence, head) : head
     var hasMore = isCut
-    for logged in log where concerns(logged.change) {
+    for logged in log where logged.sequence <= head && concerns(logged.change) {
       try tell(logged, &telling)
       if telling.events.isFull, telling.replaced == nil, logged.sequence < end {
         end = logged.sequence
@@ -40,7 +61,7 @@ extension MessageCollection {
       }
     }
     try finish(&telling)
-    let now = try telling.after ?? shownNow(reader, view, telling.coverage)
+    let now = try telling.after ?? shownNow(reader, view, telling.coverage, head)
     let arrived = telling.arrived
     let cursor = end
     state.withLock { state in
@@ -251,9 +272,10 @@ extension MessageCollection {
   }
 
   private func shownNow(
-    _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage
+    _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage, _ head: Int64
   ) throws -> [Int64: Int64] {
-    try rows(reader, view, coverage).versions
+    // What is newer than the answer was not told with it.
+    try rows(reader, view, coverage).versions.filter { $0.value <= head }
   }
 
   /// The channel is the user's no more: exactly one event, for some time (B69).

@@ -1,0 +1,238 @@
+import ChatCache
+import ChatModel
+import Glibc
+import JSON
+import Platform
+
+/// All open views: opened, found again, moved, disposed of, kept over a start (B22).
+package final class Collections: Sendable {
+  /// Limits and times of views.
+  package struct Settings: Sendable {
+    /// A view nobody asked for during this long is disposed of, ms.
+    package var idleMilliseconds: Int64 = 3_600_000
+    /// Views of one user.
+    package var perUser = 200
+    /// Parked requests in all.
+    package var parked = 20_000
+    /// Parked requests of one user.
+    package var parkedPerUser = 12_000
+
+    /// The defaults.
+    package init() {}
+  }
+
+  private enum View {
+    case messages(MessageCollection)
+    case channels(ChannelCollection)
+  }
+
+  /// The data.
+  package let cache: Cache
+  /// Whoever keeps it in step.
+  package let interest: any Interest
+  /// Who waits for what.
+  package let feed: Feed
+  private let settings: Settings
+  private let views = Guarded<[String: View]>([:])
+
+  /// No views yet.
+  package init(cache: Cache, interest: any Interest, settings: Settings = Settings()) {
+    self.cache = cache
+    self.interest = interest
+    self.settings = settings
+    feed = Feed(cache, mostParked: settings.parked, mostPerUser: settings.parkedPerUser)
+  }
+
+  /// Takes up the views that were stored, and begins to wake those who wait.
+  package func start() throws {
+    for stored in try cache.read({ try $0.collections() }) {
+      guard let view = Collections.read(stored) else { continue }
+      views.withLock { $0[stored.id] = view }
+      if case .messages(let messages) = view { interest.opened(messages.openView, isOwedAnswer: false) }
+    }
+    feed.start { [weak self] in self?.disposeIdle() }
+  }
+
+  /// Ends the waking.
+  package func stop() { feed.stop() }
+
+  private static func read(_ stored: StoredCollection) -> View? {
+    do {
+      switch stored.kind {
+      case .messages:
+        guard let channel = stored.channel else { return nil }
+        let request = try stored.query.withUnsafeBytes { try JSONParser().parse($0, MessageViewRequest.init) }
+        return .messages(
+          MessageCollection(
+            id: stored.id, user: stored.user, userID: stored.userID, channel: channel.key, request: request,
+            range: try LoadedRange(stored: stored.loaded), accessedAt: stored.accessedAt))
+      case .channels:
+        let query = try stored.query.withUnsafeBytes { try JSONParser().parse($0) { try ChannelQuery($0) } }
+        return .channels(
+          ChannelCollection(
+            id: stored.id, user: stored.user, userID: stored.userID, query: query,
+            window: try ChannelWindow(stored: stored.loaded), accessedAt: stored.accessedAt))
+      }
+    } catch {
+      Log.line(.warning, "collection_unreadable", ["id": .text(stored.id)])
+      return nil
+    }
+  }
+
+  // MARK: Finding
+
+  /// The user's message collection of that name; being asked for keeps it alive.
+  package func messages(_ id: String, of user: UserID) throws(ViewError) -> MessageCollection {
+    guard case .messages(let view)? = views.withLock({ $0[id] }), view.userID == user else {
+      throw ViewError.notFound
+    }
+    let now = cache.clock.wallMilliseconds()
+    view.state.withLock { $0.accessedAt = now }
+    return view
+  }
+
+  /// The user's channel collection of that name; being asked for keeps it alive.
+  package func channels(_ id: String, of user: UserID) throws(ViewError) -> ChannelCollection {
+    guard case .channels(let view)? = views.withLock({ $0[id] }), view.userID == user else {
+      throw ViewError.notFound
+    }
+    let now = cache.clock.wallMilliseconds()
+    view.state.withLock { $0.accessedAt = now }
+    return view
+  }
+
+  /// What the view of that channel needs to know beside the cache.
+  package func sight(_ url: ChannelURL) -> Sight {
+    Sight(
+      link: interest.link, interval: interest.pollInterval(of: url), now: cache.clock.wallMilliseconds(),
+      head: cache.cursor.sequence)
+  }
+
+  // MARK: Opening
+
+  private func checkLimit(_ user: UserID) throws(ViewError) {
+    let mine = views.withLock { views in
+      views.values.count { view in
+        switch view {
+        case .messages(let messages): messages.userID == user
+        case .channels(let channels): channels.userID == user
+        }
+      }
+    }
+    guard mine < settings.perUser else { throw ViewError.tooMany(settings.perUser) }
+  }
+
+  /// Opens a view of a channel's messages: durable, and known to the sync worker, which owes it one answer.
+  package func openMessages(_ request: MessageViewRequest, of userID: UserID) throws -> MessageCollection {
+    try checkLimit(userID)
+    let now = cache.clock.wallMilliseconds()
+    let url = ChannelURL(request.channelURL)
+    let sight = sight(url)
+    let view = try cache.read { reader in
+      guard let user = try reader.userKey(of: userID), let channel = try reader.view(of: url, for: user)
+      else {
+        throw ViewError.channelNotFound
+      }
+      guard channel.isJoined else { throw ViewError.notJoined }
+      let view = MessageCollection(
+        id: Collections.name(), user: user, userID: userID, channel: channel.channel, request: request,
+        range: LoadedRange(), accessedAt: now)
+      try view.takeFirstPage(reader, channel, sight)
+      return view
+    }
+    let stored = StoredCollection(
+      id: view.id, user: view.user, userID: userID, kind: .messages, channel: (view.channel, url),
+      query: request.json, loaded: view.range.stored, accessedAt: now)
+    try cache.accept { try $0.open(stored) }
+    views.withLock { $0[view.id] = .messages(view) }
+    return view
+  }
+
+  /// Opens a view of the user's channels.
+  package func openChannels(_ query: ChannelQuery, of userID: UserID) throws -> ChannelCollection {
+    try checkLimit(userID)
+    let now = cache.clock.wallMilliseconds()
+    guard let user = try cache.read({ try $0.userKey(of: userID) }) else { throw ViewError.notFound }
+    let view = ChannelCollection(
+      id: Collections.name(), user: user, userID: userID, query: query, window: .closed, accessedAt: now)
+    let stored = StoredCollection(
+      id: view.id, user: user, userID: userID, kind: .channels, query: query.json, loaded: view.window.stored,
+      accessedAt: now)
+    try cache.accept { try $0.open(stored) }
+    views.withLock { $0[view.id] = .channels(view) }
+    return view
+  }
+
+  // MARK: Moving and ending
+
+  /// Remembers what a view has loaded, and tells the sync worker.
+  package func moved(_ view: MessageCollection) throws {
+    let (id, loaded) = (view.id, view.range.stored)
+    try cache.accept { try $0.setLoaded(loaded, of: id) }
+    interest.moved(view.openView)
+  }
+
+  /// Remembers what a view has loaded.
+  package func moved(_ view: ChannelCollection) throws {
+    let (id, loaded) = (view.id, view.window.stored)
+    try cache.accept { try $0.setLoaded(loaded, of: id) }
+  }
+
+  /// Forgets a view.
+  package func dispose(_ view: MessageCollection) throws {
+    let (id, channel) = (view.id, view.channel)
+    try cache.accept { try $0.dispose(collection: id, channel: channel) }
+    views.withLock { $0[id] = nil }
+    interest.closed(view: id, in: view.url)
+  }
+
+  /// Forgets a view.
+  package func dispose(_ view: ChannelCollection) throws {
+    let id = view.id
+    try cache.accept { try $0.dispose(collection: id, channel: nil) }
+    views.withLock { $0[id] = nil }
+  }
+
+  /// Forgets the views nobody asked for (B22).
+  package func disposeIdle() {
+    let limit = cache.clock.wallMilliseconds() - settings.idleMilliseconds
+    noteAccess()
+    for view in views.withLock({ Array($0.values) }) {
+      do {
+        switch view {
+        case .messages(let messages) where messages.state.withLock({ $0.accessedAt }) < limit:
+          try dispose(messages)
+        case .channels(let channels) where channels.state.withLock({ $0.accessedAt }) < limit:
+          try dispose(channels)
+        default: continue
+        }
+      } catch {
+        Log.line(.warning, "collection_not_disposed", ["reason": .text("\(error)")])
+      }
+    }
+  }
+
+  /// Writes down when views were last asked for, so that a start does not take them for idle.
+  private func noteAccess() {
+    var times: [String: Int64] = [:]
+    for (id, view) in views.withLock({ $0 }) {
+      switch view {
+      case .messages(let messages): times[id] = messages.state.withLock { $0.accessedAt }
+      case .channels(let channels): times[id] = channels.state.withLock { $0.accessedAt }
+      }
+    }
+    let all = times
+    cache.write({ try $0.setAccessed(all) }) { result in
+      if case .failure(let error) = result {
+        Log.line(.warning, "collection_access_not_stored", ["reason": .text("\(error)")])
+      }
+    }
+  }
+
+  /// A name that nobody guesses: 96 random bits.
+  private static func name() -> String {
+    var words = SystemRandomNumberGenerator()
+    let digits = [words.next(), words.next() & 0xFFFF_FFFF].map { String($0, radix: 36) }
+    return "c" + digits.joined()
+  }
+}
