@@ -1,4 +1,5 @@
 import ChatCache
+import ChatCollections
 import MicroHTTP
 
 /// What the routes are made of.
@@ -15,12 +16,15 @@ package struct RouteParts: Sendable {
   package let cache: Cache
   /// Who may ask.
   package let gate: Gate
+  /// The open views.
+  package let collections: Collections
 
   /// All parts together.
   package init(
     status: ServiceStatus, metrics: Metrics, cache: Cache, interest: any Interest, gate: Gate,
-    webhookSignature: WebhookSignature?
+    webhookSignature: WebhookSignature?, collections: Collections
   ) {
+    self.collections = collections
     self.status = status
     self.metrics = metrics
     self.cache = cache
@@ -35,9 +39,11 @@ package enum Routes {
   /// Every route there is.
   package static func all(_ parts: RouteParts) -> [Route] {
     let reading = Reading(cache: parts.cache, interest: parts.interest, gate: parts.gate)
+    let viewing = Viewing(reading: reading, collections: parts.collections)
     return operatorRoutes(parts) + ConnectionRoutes.routes(reading) + ChannelRoutes.routes(reading)
       + GapFillRoutes.routes(reading) + MessageRoutes.routes(reading) + CacheRoutes.routes(reading)
-      + UserRoutes.routes(reading)
+      + UserRoutes.routes(reading) + ChannelCollectionRoutes.routes(viewing)
+      + MessageCollectionRoutes.routes(viewing) + EventRoutes.routes(viewing)
   }
 
   /// What is answered while there is no cache yet: how the service is, and for the rest `starting` (B63).

@@ -193,6 +193,24 @@ package final class Collections: Sendable {
     views.withLock { $0[id] = nil }
   }
 
+  /// Removes the view's failed and canceled messages, or the one of that name; answers their names (B44).
+  package func removeFailed(of view: MessageCollection, named name: String?) throws -> [String] {
+    let place = OutboxPlace(user: view.user, channel: view.url)
+    return try cache.accept { writer in
+      var removed: [String] = []
+      try writer.changeLane(place) { lane in
+        var notices: [OutboxLane.Notice] = []
+        for row in lane.rows where row.kind.isMessage && (name.map { $0 == row.requestID.text } ?? true) {
+          let outcome = lane.remove(row.id, now: writer.now)
+          notices += outcome.notices
+          if outcome.isRemoved { removed.append(row.requestID.text) }
+        }
+        return notices
+      }
+      return removed
+    }
+  }
+
   /// Forgets the views nobody asked for (B22).
   package func disposeIdle() {
     let limit = cache.clock.wallMilliseconds() - settings.idleMilliseconds

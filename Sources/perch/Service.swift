@@ -1,5 +1,6 @@
 import ChatAPI
 import ChatCache
+import ChatCollections
 import Glibc
 import MicroHTTP
 import Platform
@@ -52,8 +53,10 @@ struct Service {
     }
     let cache = try openCache(ownership, isMigrating: tellURL)
     let sync = try SyncParts(values, over: cache)
-    server.serve(routes(server, cache, sync, access.gate) + demoRoutes)
+    let collections = Collections(cache: cache, interest: sync.interest, settings: settings())
+    server.serve(routes(server, cache, sync, access.gate, collections) + demoRoutes)
     try sync.start()
+    try collections.start()
     status.becomeReady()
     try address.write(url)
     tellURL()
@@ -64,10 +67,19 @@ struct Service {
     status.beginStopping()
     server.shutDown(withinSeconds: Double(values.number("stop-within")) / 1000)
     address.remove()
+    collections.stop()
     sync.stop()
     cache.close()
     Log.line(.info, "stopped")
     return 0
+  }
+
+  private func settings() -> Collections.Settings {
+    var settings = Collections.Settings()
+    settings.idleMilliseconds = Int64(values.number("collection-idle"))
+    settings.parked = values.number("max-parked")
+    settings.parkedPerUser = values.number("max-parked-per-user")
+    return settings
   }
 
   /// The data directory, which from here on is this process's alone (B65).
@@ -114,7 +126,7 @@ struct Service {
   }
 
   private func routes(
-    _ server: Server, _ cache: Cache, _ sync: SyncParts, _ gate: Gate
+    _ server: Server, _ cache: Cache, _ sync: SyncParts, _ gate: Gate, _ collections: Collections
   ) -> [Route] {
     let metrics: [Metrics.Source] = [
       { [unowned server] text in ServerMetrics.write(server, to: &text) },
@@ -124,6 +136,6 @@ struct Service {
     return Routes.all(
       RouteParts(
         status: status, metrics: Metrics(metrics), cache: cache, interest: sync.interest, gate: gate,
-        webhookSignature: SyncParts.signature(values)))
+        webhookSignature: SyncParts.signature(values), collections: collections))
   }
 }

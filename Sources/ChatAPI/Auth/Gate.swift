@@ -18,6 +18,11 @@ package final class Gate: Sendable {
 
   private let mode: Mode
   private let clock: Clock
+  /// What signs tickets where there are no tokens.
+  private let ownSecrets = Gate.makeSecrets()
+  /// Tickets that were used in time, with their end (s): they may be used again (B51).
+  private let used = Guarded<[String: Int64]>([:])
+  private static let mostUsed = 100_000
 
   /// A gate.
   package init(_ mode: Mode, clock: Clock = .system) {
@@ -40,9 +45,13 @@ package final class Gate: Sendable {
   /// Who asks, with the scope that the route wants; a 401 or 403 otherwise.
   package func caller(of request: Request, scope: Scopes = .chat) throws -> Caller {
     let caller =
-      switch mode {
-      case .tokens(let keyring): try bearer(request, keyring)
-      case .named: try named(request)
+      if let ticket = Gate.ticket(in: request) {
+        try follower(ticket, request)
+      } else {
+        switch mode {
+        case .tokens(let keyring): try bearer(request, keyring)
+        case .named: try named(request)
+        }
       }
     request.user = caller.user.text
     guard caller.scopes.isSuperset(of: scope) else {
@@ -51,6 +60,53 @@ package final class Gate: Sendable {
         headers: [("WWW-Authenticate", "Bearer error=\"insufficient_scope\", scope=\"\(scope.words)\"")])
     }
     return caller
+  }
+
+  private static func makeSecrets() -> SigningSecrets? {
+    var words = SystemRandomNumberGenerator()
+    let text = (0..<4).map { _ in String(words.next(), radix: 16) + "0000000000000000" }
+      .map { $0.prefix(16) }.joined()
+    // 64 hex digits are a secret's form.
+    return try? SigningSecrets(text)
+  }
+
+  private var secrets: SigningSecrets? {
+    if case .tokens(let keyring) = mode { keyring.now.secrets } else { ownSecrets }
+  }
+
+  /// A ticket for following `path` as `caller`, and when it ends (s).
+  func ticket(for path: String, _ caller: Caller) -> (ticket: String, expires: Int64) {
+    let now = clock.wallMilliseconds()
+    // Names without tokens have no end of their own: a day.
+    let expires = min(caller.expires, now / 1000 + 86_400)
+    let ticket = StreamTicket(user: caller.user.text, issued: now, expires: expires)
+    return (secrets.map { ticket.signed(for: path, with: $0) } ?? "", expires)
+  }
+
+  /// The ticket of a poll that came without a header.
+  private static func ticket(in request: Request) -> String? {
+    guard request.method == .get, !request.encodedQuery.isEmpty else { return nil }
+    for item in request.query where item.isNamed("ticket") {
+      return EventRoutes.isFollowed(request.path) ? item.value : nil
+    }
+    return nil
+  }
+
+  private func follower(_ text: String, _ request: Request) throws -> Caller {
+    let now = clock.wallMilliseconds()
+    guard let secrets,
+      let ticket = StreamTicket(checking: text, for: request.path, against: secrets, now: now / 1000)
+    else { throw Gate.unauthorized("This ticket is not good for this path.", "invalid_token") }
+    let isInTime = used.withLock { used in
+      if used[text] != nil { return true }
+      guard now - ticket.issued <= StreamTicket.firstUseMilliseconds else { return false }
+      if used.count >= Gate.mostUsed { used = used.filter { $0.value > now / 1000 } }
+      guard used.count < Gate.mostUsed else { return false }
+      used[text] = ticket.expires
+      return true
+    }
+    guard isInTime else { throw Gate.unauthorized("This ticket was not used in time.", "invalid_token") }
+    return Caller(user: UserID(ticket.user), scopes: .chat, expires: ticket.expires)
   }
 
   private func bearer(_ request: Request, _ keyring: Keyring) throws -> Caller {

@@ -49,13 +49,13 @@ package struct Reading: Sendable {
     }
   }
 
-  /// Runs `body` with the channel as the caller sees it. A channel that is not known is asked for upstream
+  /// Runs `body` with the channel as the caller sees it: that of the path, or `named`. A channel that is not known is asked for upstream
   /// while the user's channels are not all listed (B1).
   func inChannel(
-    _ request: Request, _ caller: Caller, needsJoined: Bool = false,
+    _ request: Request, _ caller: Caller, named: ChannelURL? = nil, needsJoined: Bool = false,
     _ body: @escaping (ChannelURL, Caller) throws -> Outcome
   ) throws -> Outcome {
-    let url = try Reading.channelURL(request)
+    let url = try named ?? Reading.channelURL(request)
     if let view = try view(of: url, for: caller.user) {
       guard view.isJoined || !needsJoined else { throw Problem.notJoined }
       return try body(url, caller)

@@ -62,6 +62,9 @@ package struct MessageViewRequest: Sendable, Equatable {
   /// The places a start means; nil: the newest end, or none.
   package var places: ClosedRange<Position>? { start.flatMap(MessageViewRequest.places) }
 
+  /// Whether a text is a moment or a position.
+  package static func isPlace(_ text: String) -> Bool { places(text) != nil }
+
   private static func places(_ text: String) -> ClosedRange<Position>? {
     if let position = Position(text) { return position...position }
     guard let time = Int64(text), time >= 0, text.utf8.count <= 16 else { return nil }

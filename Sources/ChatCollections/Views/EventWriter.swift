@@ -114,7 +114,7 @@ package struct Sight: Sendable {
   /// Now, wall ms.
   package let now: Int64
   /// The last event that was durable before the snapshot was taken: what came later is told later.
-  package let head: Int64
+  package var head: Int64
 }
 
 /// Why a view cannot be answered.

@@ -114,6 +114,14 @@ extension MessageCollection {
     return (event, rows.versions)
   }
 
+  /// The page at an edge, as the cache has it.
+  package func page(
+    _ anchor: PageAnchor, isOlder: Bool, _ reader: CacheReader, _ sight: Sight
+  ) throws -> MessagePage {
+    let limit = isOlder ? request.previousSize : request.nextSize
+    return try page(anchor, max(limit, 1), reader, try view(reader), sight)
+  }
+
   /// The page before or after an edge; the rows answered count as known from then on (B17).
   package func more(
     _ page: borrowing MessagePage, isOlder: Bool, _ reader: CacheReader, _ sight: Sight

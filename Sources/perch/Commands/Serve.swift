@@ -10,6 +10,9 @@ extension Command {
       Setting(
         "webhook-secret", .secret, default: "", "signs the upstream's webhooks; the upstream's key when empty"
       ),
+      Setting("collection-idle", .duration, default: "1h", "a collection nobody asked for is disposed of"),
+      Setting("max-parked", .number(1...1_000_000), default: "20000", "polls that wait at once"),
+      Setting("max-parked-per-user", .number(1...1_000_000), default: "12000", "the same of one user"),
       Setting("workers", .number(1...64), default: "2", "threads that read requests and answer"),
       Setting("max-connections", .number(16...1_000_000), default: "24000", "connections at once"),
       Setting("cors-origins", .list, default: "", "origins whose scripts may read answers; * for all"),

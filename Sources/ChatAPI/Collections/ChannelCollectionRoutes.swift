@@ -1,0 +1,115 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// Live lists of channels (B9).
+enum ChannelCollectionRoutes {
+  static func routes(_ viewing: Viewing) -> [Route] {
+    let path = "/v1/channel-collections"
+    return [
+      Route(
+        .post, "/v1/channel-collections", operation: "openChannelCollection", body: Viewing.body
+      ) { request in
+        try Parameters(request).end()
+        let query = try query(request)
+        return try viewing.reading.admitted(request) { caller in
+          let view = try viewing.run { try viewing.collections.openChannels(query, of: caller.user) }
+          let body = try snapshot(viewing, view, isOpening: true)
+          try viewing.run { try viewing.collections.moved(view) }
+          let response = Viewing.answer(body, status: 201)
+          response.add("Location", "\(path)/\(view.id)")
+          return .respond(response)
+        }
+      },
+      Route(.get, "/v1/channel-collections/{collection_id}", operation: "getChannelCollection") { request in
+        try Parameters(request).end()
+        return try with(viewing, request) { view, _ in
+          .respond(Viewing.answer(try snapshot(viewing, view, isOpening: false)))
+        }
+      },
+      Route(
+        .post, "/v1/channel-collections/{collection_id}/more", operation: "loadMoreChannels",
+        body: Viewing.body
+      ) { request in
+        try Parameters(request).end()
+        let token = try Viewing.parse(request) { json in
+          var fields = BodyFields(json)
+          let token = fields.text("after")
+          if token == nil { fields.fault("after", "Give the token that the last page called next.") }
+          try fields.end()
+          return token ?? ""
+        }
+        return try with(viewing, request) { view, _ in
+          let after = try ChannelEdge.key(token, view.query)
+          let body = try viewing.run {
+            try viewing.reading.cache.read { reader in
+              try view.more(reader, after: after) { ChannelEdge.token($0, view.query) }
+            }
+          }
+          try viewing.run { try viewing.collections.moved(view) }
+          return .respond(Viewing.answer(body))
+        }
+      },
+      Route(
+        .get, "/v1/channel-collections/{collection_id}/events", operation: "pollChannelCollection"
+      ) { request in
+        var parameters = Parameters(request)
+        let poll = PollParameters(request, &parameters)
+        _ = parameters.text("ticket")
+        try parameters.end()
+        return try with(viewing, request) { view, caller in
+          let follower = try Follower(
+            viewing, caller, [.channels(view)], hasUserFeed: false, again: "\(path)/\(view.id)")
+          return try Poll.answer(follower, request, poll)
+        }
+      },
+      Route(.delete, "/v1/channel-collections/{collection_id}", operation: "disposeChannelCollection") {
+        request in
+        try Parameters(request).end()
+        return try with(viewing, request) { view, _ in
+          try viewing.run { try viewing.collections.dispose(view) }
+          return .respond(.empty(204))
+        }
+      },
+    ]
+  }
+
+  private static func query(_ request: Request) throws -> ChannelQuery {
+    try Viewing.parse(request) { json in
+      for field in json.fields where !field.name.elementsEqual("query".utf8) {
+        throw Problem.invalid(String(decoding: field.name, as: UTF8.self), "There is no such field.")
+      }
+      guard json.kind == .object else { throw Problem.invalid("body", "Give a JSON object.") }
+      guard let query = json["query"] else { return ChannelQuery() }
+      return try ChannelQuery(query)
+    }
+  }
+
+  private static func with(
+    _ viewing: Viewing, _ request: Request,
+    _ body: @escaping (ChannelCollection, Caller) throws -> Outcome
+  ) throws -> Outcome {
+    try viewing.reading.admitted(request) { caller in
+      let view = try viewing.run {
+        try viewing.collections.channels(request.parameter(0), of: caller.user)
+      }
+      return try body(view, caller)
+    }
+  }
+
+  private static func snapshot(
+    _ viewing: Viewing, _ view: ChannelCollection, isOpening: Bool
+  ) throws -> ByteBuffer {
+    let cursor = viewing.reading.cache.cursor
+    return try viewing.run {
+      try viewing.reading.cache.read { reader in
+        try view.snapshot(
+          reader, cursor: cursor.description, at: cursor.sequence,
+          edge: { ChannelEdge.token($0, view.query) }, isOpening: isOpening)
+      }
+    }
+  }
+}

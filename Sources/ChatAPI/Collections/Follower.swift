@@ -1,0 +1,175 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// Who follows what, from where: one poll or one stream, over all its looks at the log (B50, B51).
+final class Follower {
+  /// A view that is followed.
+  enum Target {
+    case messages(MessageCollection)
+    case channels(ChannelCollection)
+  }
+
+  /// What one look found.
+  struct Found: ~Copyable {
+    let events: ByteBuffer
+    let cursor: String
+    let hasMore: Bool
+    let isEmpty: Bool
+  }
+
+  let viewing: Viewing
+  let caller: Caller
+  private let targets: [Target]
+  private let hasUserFeed: Bool
+  /// Where a client that came too late begins again.
+  private let again: String
+  private let user: UserKey
+  private var ticket: Feed.Ticket?
+
+  init(
+    _ viewing: Viewing, _ caller: Caller, _ targets: [Target], hasUserFeed: Bool, again: String
+  ) throws {
+    self.viewing = viewing
+    self.caller = caller
+    self.targets = targets
+    self.hasUserFeed = hasUserFeed
+    self.again = again
+    guard let user = try viewing.reading.read({ try $0.userKey(of: caller.user) }) else {
+      throw Problem(ViewError.notFound)
+    }
+    self.user = user
+  }
+
+  /// The name under which answers are shared: a single view's, or none.
+  var sharedName: String? {
+    switch (targets.count, hasUserFeed) {
+    case (1, false):
+      switch targets[0] {
+      case .messages(let view): view.id
+      case .channels(let view): view.id
+      }
+    case (0, true): "user:\(user.rawValue)"
+    default: nil
+    }
+  }
+
+  /// Waits for what concerns it, before it looks (B51); a 503 where too many wait (B54).
+  func subscribe(_ waiter: Waiter) throws {
+    guard ticket == nil else { return }
+    var topics = Feed.Topics()
+    for target in targets {
+      switch target {
+      case .messages(let view):
+        topics.channels.insert(view.channel)
+        topics.collections.insert(view.id)
+      case .channels: topics.user = user
+      }
+    }
+    if hasUserFeed { topics.user = user }
+    ticket = viewing.collections.feed.subscribe(topics, of: user) { waiter.wake() }
+    guard ticket != nil else { throw Problem.tooManyParked }
+  }
+
+  /// Waits no more.
+  func unsubscribe() {
+    if let ticket { viewing.collections.feed.unsubscribe(ticket) }
+    ticket = nil
+  }
+
+  /// The cursor at this moment.
+  var cursorNow: String { viewing.reading.cache.cursor.description }
+
+  /// Reads a cursor; a 400 where it is none.
+  func cursor(_ text: String) throws -> EventCursor {
+    guard let cursor = EventCursor(text) else {
+      throw Problem.invalid("since", "Give back the cursor an answer gave, or now.")
+    }
+    return cursor
+  }
+
+  /// What happened since then. Rights and the views' being are looked at every time.
+  func look(_ since: EventCursor) throws -> Found {
+    if caller.expires <= viewing.reading.cache.clock.wallMilliseconds() / 1000 {
+      throw Problem(
+        401, "unauthorized", detail: "The token has expired: get a new one.",
+        headers: [("WWW-Authenticate", "Bearer error=\"invalid_token\"")])
+    }
+    for target in targets {
+      switch target {
+      case .messages(let view):
+        _ = try viewing.run { try viewing.collections.messages(view.id, of: caller.user) }
+      case .channels(let view):
+        _ = try viewing.run { try viewing.collections.channels(view.id, of: caller.user) }
+      }
+    }
+    let before = ranges
+    let found = try viewing.run { try read(since) }
+    for (target, range) in zip(targets, before) {
+      if case .messages(let view) = target, let range, view.range != range {
+        try viewing.run { try viewing.collections.moved(view) }
+      }
+    }
+    return found
+  }
+
+  private var ranges: [LoadedRange?] {
+    targets.map { if case .messages(let view) = $0 { view.range } else { nil } }
+  }
+
+  private func read(_ since: EventCursor) throws -> Found {
+    let head = viewing.reading.cache.cursor
+    let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
+    let state = viewing.reading.interest.connection(of: caller.user).state.rawValue
+    let sights = targets.map { target in
+      if case .messages(let view) = target { viewing.collections.sight(view.url) } else { nil as Sight? }
+    }
+    return try viewing.reading.read { reader in
+      guard try reader.covers(since) else { throw Problem.cursorExpired(again) }
+      var told = Told(end: max(head.sequence, since.sequence))
+      for (target, sight) in zip(targets, sights) {
+        switch target {
+        case .messages(let view):
+          guard var exact = sight else { continue }
+          exact.head = head.sequence
+          told.take(try view.changes(reader, since: since.sequence, exact, collection: isMany ? view.id : nil))
+        case .channels(let view):
+          told.take(
+            try view.changes(
+              reader, since: since.sequence, head: head.sequence, collection: isMany ? view.id : nil))
+        }
+      }
+      if hasUserFeed {
+        told.take(
+          try UserFeed(caller.user).changes(
+            reader, since: since.sequence, head: head.sequence, state: state))
+      }
+      let cursor = EventCursor(epoch: head.epoch, run: head.run, sequence: told.end).description
+      return told.found(cursor)
+    }
+  }
+
+  /// What several views told, put together.
+  private struct Told: ~Copyable {
+    private var json = JSONWriter(capacity: 1024)
+    private(set) var end: Int64
+    private var hasMore = false
+    private var isEmpty = true
+
+    init(end: Int64) { self.end = end }
+
+    mutating func take(_ answer: borrowing ViewAnswer) {
+      if !answer.isEmpty { json.splice(fields: answer.events.bytes) }
+      isEmpty = isEmpty && answer.isEmpty
+      hasMore = hasMore || answer.hasMore
+      end = min(end, answer.cursor)
+    }
+
+    consuming func found(_ cursor: String) -> Found {
+      Found(events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty)
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// What a poll asks: from where, and how long to wait (B51).
+struct PollParameters {
+  static let defaultWait: Int64 = 25
+  static let longestWait: Int64 = 30
+
+  let since: String?
+  let milliseconds: Int
+  let isStream: Bool
+
+  init(_ request: Request, _ parameters: inout Parameters) {
+    isStream = request.headerText("Accept")?.contains("text/event-stream") ?? false
+    let given = parameters.text("since")
+    let resumed = isStream ? request.headerText("Last-Event-ID").flatMap { $0.isEmpty ? nil : $0 } : nil
+    let from = resumed ?? given
+    since = from == "now" ? nil : from
+    let wait = parameters.number("wait", 0...PollParameters.longestWait) ?? PollParameters.defaultWait
+    milliseconds = Int(wait) * 1000
+  }
+}
+
+/// One poll: answered at once if there is something to tell, else parked until there is or the time is over.
+final class Poll {
+  private let follower: Follower
+  private let request: Request
+  private let since: EventCursor
+  private let text: String
+  private let endsAt: UInt64
+
+  private init(_ follower: Follower, _ request: Request, since: EventCursor, milliseconds: Int) {
+    self.follower = follower
+    self.request = request
+    self.since = since
+    text = since.description
+    endsAt = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
+  }
+
+  /// Answers a poll or opens a stream.
+  static func answer(_ follower: Follower, _ request: Request, _ parameters: PollParameters) throws -> Outcome
+  {
+    if parameters.isStream {
+      return try EventsOverTime.open(follower, request, since: parameters.since)
+    }
+    guard let since = parameters.since else {
+      return .respond(Viewing.answer(body(ByteBuffer(), cursor: follower.cursorNow, hasMore: false)))
+    }
+    let poll = Poll(
+      follower, request, since: try follower.cursor(since), milliseconds: parameters.milliseconds)
+    if parameters.milliseconds > 0 { try follower.subscribe(request.makeWaiter()) }
+    return try poll.end { try poll.look(isLast: parameters.milliseconds == 0) }
+  }
+
+  /// Gives the subscription back unless the poll goes on.
+  private func end(_ body: () throws -> Outcome) throws -> Outcome {
+    do { return try body() } catch {
+      follower.unsubscribe()
+      throw error
+    }
+  }
+
+  private func look(isLast: Bool) throws -> Outcome {
+    let head = follower.viewing.reading.cache.cursor.sequence
+    let name = follower.sharedName
+    if let name, let known = follower.viewing.shared.find(name, since: text, head: head) {
+      follower.unsubscribe()
+      return .respond(known.response)
+    }
+    let found = try follower.look(since)
+    let now = Clock.system.monotonicNanoseconds()
+    guard found.isEmpty, !found.hasMore, !isLast, now < endsAt else {
+      follower.unsubscribe()
+      let isWorthSharing = !found.isEmpty
+      let body = Poll.body(found.events, cursor: found.cursor, hasMore: found.hasMore)
+      guard let name, isWorthSharing else { return .respond(Viewing.answer(body)) }
+      let shared = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
+      follower.viewing.shared.keep(shared, name, since: text, head: head)
+      return .respond(shared.response)
+    }
+    let left = Int((endsAt - now) / 1_000_000) + 1
+    return .park(
+      Parking(request.makeWaiter(), milliseconds: left) { [self] wake in
+        try end {
+          switch wake {
+          case .woken: return try look(isLast: false)
+          case .deadline, .shutdown: return try look(isLast: true)
+          case .hungUp:
+            follower.unsubscribe()
+            return .respond(.empty(204))
+          }
+        }
+      })
+  }
+
+  private static func body(_ events: borrowing ByteBuffer, cursor: String, hasMore: Bool) -> ByteBuffer {
+    var json = JSONWriter(capacity: events.count + 128)
+    json.beginObject()
+    json.name("events")
+    json.beginArray()
+    json.splice(fields: events.bytes)
+    json.endArray()
+    json.field("cursor", cursor)
+    json.field("has_more", hasMore)
+    json.endObject()
+    return json.finish()
+  }
+}
+
+/// The same as a stream of server-sent events: of one answer's events only the last has an id, the answer's
+/// cursor, so that a stream that broke goes on from there (B51).
+enum EventsOverTime {
+  static func open(_ follower: Follower, _ request: Request, since: String?) throws -> Outcome {
+    let waiter = request.makeWaiter()
+    var cursor = try follower.cursor(since ?? follower.cursorNow)
+    try follower.subscribe(waiter)
+    var isFirst = true
+    let stream = EventStream(
+      waiter,
+      produce: { buffer in
+        if isFirst {
+          isFirst = false
+          buffer.append("retry: 2000\nid: \(cursor.description)\n\n")
+        }
+        do {
+          let found = try follower.look(cursor)
+          cursor = EventCursor(found.cursor) ?? cursor
+          guard !found.isEmpty else { return found.hasMore ? .more : .wait }
+          try write(found.events, id: found.cursor, into: &buffer)
+          return .more
+        } catch let problem as Problem {
+          let name: StaticString =
+            problem.status == 410 ? "reset" : problem.status == 401 ? "unauthorized" : "gone"
+          var json = JSONWriter()
+          json.beginObject()
+          json.field("code", problem.code)
+          json.endObject()
+          let data = json.finish()
+          buffer.append(event: name, id: nil, data: data.bytes)
+          return .end
+        }
+      }, ended: { follower.unsubscribe() })
+    return .respond(.events(stream))
+  }
+
+  private static func write(_ events: borrowing ByteBuffer, id: String, into buffer: inout ByteBuffer) throws
+  {
+    var all = ByteBuffer(capacity: events.count + 2)
+    all.append("[")
+    all.append(events.bytes)
+    all.append("]")
+    var lines: [[UInt8]] = []
+    try JSONParser().parse(all.bytes) { json in
+      for event in json.items {
+        var line = JSONWriter(capacity: 512)
+        line.value(event)
+        lines.append(line.finish().array)
+      }
+    }
+    let name = Array(id.utf8)
+    for (index, line) in lines.enumerated() {
+      line.withUnsafeBytes { data in
+        name.withUnsafeBytes { id in
+          buffer.append(event: "", id: index + 1 == lines.count ? id : nil, data: data)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// What the operations on collections and feeds work with.
+struct Viewing: Sendable {
+  /// Reading, and who may.
+  let reading: Reading
+  /// The open views.
+  let collections: Collections
+  /// Answers that many wait for.
+  let shared = SharedAnswers()
+
+  /// Runs what works on views; its errors become problems.
+  func run<Result: ~Copyable>(_ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch let error as ViewError { throw Problem(error) } catch let error
+      as InvalidFields
+    {
+      throw Problem.invalid(error.faults.map { Problem.FieldError($0.field, $0.detail) })
+    } catch let error as CacheError { throw Problem(error) }
+  }
+
+  /// A body's fields, read by `body`.
+  static func parse<Result>(_ request: Request, _ body: (JSONValue) throws -> Result) throws -> Result {
+    do { return try JSONParser().parse(request.body, body) } catch is JSONError {
+      throw Problem.invalid("body", "Give a JSON object.")
+    } catch let error as InvalidFields {
+      throw Problem.invalid(error.faults.map { Problem.FieldError($0.field, $0.detail) })
+    }
+  }
+
+  /// How large a body may be, in bytes.
+  static let body = Route.Body.collected(limit: 256 * 1024)
+
+  /// An answer that is not to be kept.
+  static func answer(_ body: consuming ByteBuffer, status: Int = 200) -> Response {
+    let response = Response.json(body, status: status)
+    response.add("Cache-Control", "no-store")
+    return response
+  }
+}
+
+extension Problem {
+  /// What a client is told when a view cannot be answered.
+  init(_ error: ViewError) {
+    switch error {
+    case .notFound:
+      self.init(
+        404, "collection_not_found", detail: "There is no such collection, or it was disposed of: open one.")
+    case .channelNotFound: self = .channelNotFound
+    case .notJoined: self = .notJoined
+    case .tooMany(let most):
+      self.init(
+        429, "too_many_collections", detail: "At most \(most) collections: dispose of some.",
+        headers: [("Retry-After", "60")])
+    case .foreignEdge(let field):
+      self = .invalid(field, "Give back the edge token that this collection's last page gave.")
+    }
+  }
+
+  /// The log cannot tell what happened since that cursor (B52).
+  static func cursorExpired(_ again: String) -> Problem {
+    Problem(
+      410, "cursor_expired", detail: "Read the view again and go on from its cursor: GET \(again)",
+      headers: [("Link", "<\(again)>; rel=\"start\"")])
+  }
+
+  /// Too many requests are parked (B54).
+  static var tooManyParked: Problem {
+    Problem(
+      503, "busy", detail: "Too many requests are waiting: ask again later.", headers: [("Retry-After", "5")])
+  }
+}
+
+/// The last answer of each view that many may wait for: its bytes are made once and shared by all who get the
+/// same.
+final class SharedAnswers: Sendable {
+  private struct Kept {
+    let since: String
+    let head: Int64
+    let response: SharedResponse
+  }
+
+  private let kept = Guarded<[String: Kept]>([:])
+  private static let most = 4096
+
+  /// The answer that view gave for that cursor while the log stood so.
+  func find(_ view: String, since: String, head: Int64) -> SharedResponse? {
+    kept.withLock { kept in
+      guard let found = kept[view], found.since == since, found.head == head else { return nil }
+      return found.response
+    }
+  }
+
+  /// Keeps an answer.
+  func keep(_ response: SharedResponse, _ view: String, since: String, head: Int64) {
+    kept.withLock { kept in
+      if kept.count >= SharedAnswers.most { kept = [:] }
+      kept[view] = Kept(since: since, head: head, response: response)
+    }
+  }
+}
