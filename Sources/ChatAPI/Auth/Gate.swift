@@ -66,7 +66,7 @@ package final class Gate: Sendable {
     var words = SystemRandomNumberGenerator()
     let text = (0..<4).map { _ in String(words.next(), radix: 16) + "0000000000000000" }
       .map { $0.prefix(16) }.joined()
-    // 64 hex digits are a secret's form.
+    // 64 hex digits are a secret: this cannot fail, and without one tickets are refused.
     return try? SigningSecrets(text)
   }
 

@@ -135,7 +135,8 @@ final class Follower {
         case .messages(let view):
           guard var exact = sight else { continue }
           exact.head = head.sequence
-          told.take(try view.changes(reader, since: since.sequence, exact, collection: isMany ? view.id : nil))
+          told.take(
+            try view.changes(reader, since: since.sequence, exact, collection: isMany ? view.id : nil))
         case .channels(let view):
           told.take(
             try view.changes(

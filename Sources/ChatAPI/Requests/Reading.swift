@@ -49,7 +49,8 @@ package struct Reading: Sendable {
     }
   }
 
-  /// Runs `body` with the channel as the caller sees it: that of the path, or `named`. A channel that is not known is asked for upstream
+  /// Runs `body` with the channel as the caller sees it: that of the path, or `named`. A channel that
+  /// is not known is asked for upstream
   /// while the user's channels are not all listed (B1).
   func inChannel(
     _ request: Request, _ caller: Caller, named: ChannelURL? = nil, needsJoined: Bool = false,

@@ -14,7 +14,8 @@ package struct ListedChannel: ~Copyable {
 }
 
 extension CacheReader {
-  /// The channels of `query` after a place, in order, one by one, at most `limit`: the same filters and order as
+  /// The channels of `query` after a place, in order, one by one, at most `limit`: the same filters
+  /// and order as
   /// pages (B8).
   package func eachListed(
     _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil, limit: Int,

@@ -2,7 +2,8 @@ import ChatModel
 import Platform
 import SQLite
 
-// Rows of a channel's messages one by one, as a view's events need them: whether the filter shows each, in which
+// Rows of a channel's messages one by one, as a view's events need them: whether the filter shows
+// each, in which
 // version, and the object itself.
 
 /// One stored message as a view sees it.

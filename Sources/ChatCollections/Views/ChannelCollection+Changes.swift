@@ -3,7 +3,8 @@ import ChatModel
 import JSON
 import Platform
 
-// What a channel list's client is told: of each channel in which something happened since its cursor, whether the
+// What a channel list's client is told: of each channel in which something happened since its cursor,
+// whether the
 // list showed it then and shows it now (B9, B10).
 
 extension ChannelCollection {

@@ -12,7 +12,8 @@ import Platform
 extension MessageCollection {
   /// Changes looked at for one answer.
   private static let changesLookedAt = 1000
-  /// The first answer of the upstream, if it came after `since` (B16): the event that says so, with the window
+  /// The first answer of the upstream, if it came after `since` (B16): the event that says so, with
+  /// the window
   /// as it is now.
   package func firstAnswer(_ reader: CacheReader, since: Int64, _ sight: Sight) throws -> [UInt8]? {
     let view = try view(reader)
