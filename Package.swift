@@ -59,7 +59,11 @@ let package = Package(
         "ChatSync", "ChatCache", "ChatModel", "MicroHTTP", "Origin", "Platform", "SQLite", "TestSupport",
       ]),
     .testTarget(
-      name: "ChatAPITests", dependencies: ["ChatAPI", "ChatCache", "MicroHTTP", "Platform", "TestSupport"]),
+      name: "ChatAPITests",
+      dependencies: [
+        "ChatAPI", "ChatCache", "ChatCollections", "ChatModel", "JSON", "MicroHTTP", "Platform",
+        "TestSupport",
+      ]),
     .testTarget(name: "OriginTests", dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite"]),
     .testTarget(name: "PerchTests", dependencies: ["perch"]),
     .testTarget(name: "ArchitectureTests"),

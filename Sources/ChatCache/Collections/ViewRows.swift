@@ -19,8 +19,8 @@ package struct ViewRow: ~Copyable {
 }
 
 extension CacheReader {
-  /// The stored messages of a stretch, oldest first; with `version`: those of that version alone. `body` answers
-  /// whether to go on.
+  /// The stored messages of a stretch, oldest first; with `version`: those of that version alone. `body`
+  /// answers whether to go on.
   package func eachRow(
     of range: ClosedRange<Position>, version: Int64? = nil, filter: MessageQuery, in view: ChannelView,
     _ body: (borrowing ViewRow) throws -> Bool
