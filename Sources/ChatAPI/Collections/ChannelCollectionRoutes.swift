@@ -7,9 +7,12 @@ import Platform
 
 /// Live lists of channels (B9).
 enum ChannelCollectionRoutes {
-  static func routes(_ viewing: Viewing) -> [Route] {
-    let path = "/v1/channel-collections"
-    return [
+  private static let path = "/v1/channel-collections"
+
+  static func routes(_ viewing: Viewing) -> [Route] { itself(viewing) + following(viewing) }
+
+  private static func itself(_ viewing: Viewing) -> [Route] {
+    [
       Route(
         .post, "/v1/channel-collections", operation: "openChannelCollection", body: Viewing.body
       ) { request in
@@ -30,6 +33,11 @@ enum ChannelCollectionRoutes {
           .respond(Viewing.answer(try snapshot(viewing, view, isOpening: false)))
         }
       },
+    ]
+  }
+
+  private static func following(_ viewing: Viewing) -> [Route] {
+    [
       Route(
         .post, "/v1/channel-collections/{collection_id}/more", operation: "loadMoreChannels",
         body: Viewing.body

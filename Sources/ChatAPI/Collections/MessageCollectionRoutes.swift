@@ -9,7 +9,9 @@ import Platform
 enum MessageCollectionRoutes {
   static let path = "/v1/message-collections"
 
-  static func routes(_ viewing: Viewing) -> [Route] {
+  static func routes(_ viewing: Viewing) -> [Route] { itself(viewing) + following(viewing) }
+
+  private static func itself(_ viewing: Viewing) -> [Route] {
     [
       Route(
         .post, "/v1/message-collections", operation: "openMessageCollection", body: Viewing.body
@@ -36,6 +38,11 @@ enum MessageCollectionRoutes {
         .post, "/v1/message-collections/{collection_id}/next", operation: "loadNextMessages",
         body: Viewing.body
       ) { request in try load(viewing, request, isOlder: false) },
+    ]
+  }
+
+  private static func following(_ viewing: Viewing) -> [Route] {
+    [
       Route(
         .get, "/v1/message-collections/{collection_id}/events", operation: "pollMessageCollection"
       ) { request in
