@@ -1,0 +1,230 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import Glibc
+import Platform
+import Testing
+
+@testable import ChatAPI
+
+@Suite struct CollectionTests {
+  private func opened(_ world: CollectionWorld, _ extra: String = "", as user: String = "alice") -> Answer {
+    world.post("/v1/message-collections", #"{"channel_url":"general"\#(extra)}"#, as: user)
+  }
+
+  private func world() throws -> CollectionWorld {
+    let world = try CollectionWorld()
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 2, 3, 4, 5], in: "general")
+    return world
+  }
+
+  @Test("B16: opening answers the cached page at once, and then exactly one answer of the upstream")
+  func opening() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world, #","previous_size":3"#)
+    #expect(open.status == 201 && open.messages == [3, 4, 5])
+    let path = "/v1/message-collections/\(open.text("id"))"
+    #expect(open["Location"] == path)
+    #expect(
+      world.interest.wait { if case .opened(let view, true) = $0 { view.isAtNewest } else { false } })
+    let (id, url) = (open.text("id"), ChannelURL("general"))
+    try world.cache.write { try $0.answered(views: [id], in: url, failure: nil) }
+    let poll = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=5")
+    #expect(poll.events == ["messages.replaced 3 4 5"])
+    let after = world.ask("\(path)/events?since=\(poll.text("cursor"))&wait=0")
+    #expect(after.events == [])
+    let again = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=0")
+    #expect(again.events == ["messages.replaced 3 4 5"], "a lost answer is given again")
+  }
+
+  @Test("B17: an edge token gives its page, again where it was lost; a foreign one is a 400")
+  func edges() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world, #","previous_size":2"#)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    #expect(open.messages == [4, 5])
+    let token = open.text("previous")
+    for _ in 0..<2 {
+      let page = world.post("\(path)/previous", #"{"from":"\#(token)"}"#)
+      #expect(page.status == 200 && page.messages == [2, 3] && page.text("cursor") == "")
+    }
+    #expect(world.ask(path).messages == [2, 3, 4, 5])
+    let other = opened(world)
+    #expect(world.post("\(path)/previous", #"{"from":"\#(other.text("next"))x"}"#).status == 400)
+    #expect(world.post("\(path)/previous", "{}").status == 400)
+  }
+
+  @Test("B18: added, updated and deleted by what the client knew, one entry each; nothing twice")
+  func changes() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world)
+    let path = "/v1/message-collections/\(open.text("id"))/events"
+    try world.send(6, in: "general")
+    try world.send(2, in: "general", text: "changed", updatedAt: 99)
+    try world.delete(3, in: "general")
+    let poll = world.ask("\(path)?since=\(open.text("cursor"))&wait=0")
+    #expect(poll.events == ["messages.deleted 3", "messages.added 6", "messages.updated 2"])
+    try world.send(7, in: "general")
+    try world.delete(7, in: "general")
+    let none = world.ask("\(path)?since=\(poll.text("cursor"))&wait=0")
+    #expect(none.events == [], "what came and went is nothing")
+  }
+
+  @Test("B51: a parked poll is woken by a change of its channel, and by no other's")
+  func parked() throws {
+    let world = try world()
+    defer { world.stop() }
+    try world.join("alice", "random")
+    try world.list([1], in: "random")
+    let open = opened(world)
+    let path = "/v1/message-collections/\(open.text("id"))/events?since=\(open.text("cursor"))&wait=10"
+    let came = Watched<[String]?>(nil)
+    let thread = Thread("poll") { [server = world.server] in
+      let events = ask(server, path, headers: ["Perch-User": "alice"]).events
+      came.update { $0 = events }
+    }
+    let end = Clock.system.monotonicNanoseconds() + 5_000_000_000
+    while world.collections.feed.count == 0, Clock.system.monotonicNanoseconds() < end { usleep(1000) }
+    try world.send(9, in: "random")
+    try world.send(6, in: "general")
+    #expect(came.wait(until: end) { $0 } == ["messages.added 6"])
+    thread.join()
+    #expect(world.collections.feed.count == 0)
+  }
+
+  @Test("B69: who lost the channel gets exactly one channel.deleted, and the view is gone")
+  func lost() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    try world.send(6, in: "general")
+    try world.leave("alice", "general")
+    for _ in 0..<2 {
+      let poll = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=0")
+      #expect(poll.events == ["channel.deleted general"])
+      #expect(world.ask("\(path)/events?since=\(poll.text("cursor"))&wait=0").status == 404)
+    }
+    #expect(world.ask(path).text("code") == "channel_not_found")
+  }
+
+  @Test("B23: a floor that rises replaces the window by what is left")
+  func floor() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world)
+    try world.join("alice", "general", floor: 40, name: "General")
+    let poll = world.ask(
+      "/v1/message-collections/\(open.text("id"))/events?since=\(open.text("cursor"))&wait=0")
+    #expect(poll.events.filter { $0.hasPrefix("messages") } == ["messages.replaced 4 5"])
+  }
+
+  @Test("B1, B22: another user's, a disposed and an unknown collection are alike 404")
+  func foreign() throws {
+    let world = try world()
+    defer { world.stop() }
+    try world.join("mallory", "random")
+    let open = opened(world)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    #expect(world.ask(path, as: "mallory").text("code") == "collection_not_found")
+    #expect(opened(world, as: "mallory").text("code") == "channel_not_found")
+    #expect(world.ask(path, method: "DELETE").status == 204)
+    #expect(world.ask(path).text("code") == "collection_not_found")
+    #expect(world.ask("/v1/message-collections/none/events").status == 404)
+  }
+
+  @Test("B22: a collection outlives a restart with its window, and its cursor goes on")
+  func restart() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world, #","previous_size":3"#)
+    let list = world.post("/v1/channel-collections", "{}")
+    try world.send(6, in: "general")
+    try world.restart()
+    let path = "/v1/message-collections/\(open.text("id"))"
+    let poll = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=0")
+    #expect(poll.status == 200 && poll.events == ["messages.added 6"])
+    #expect(world.ask(path).messages == [3, 4, 5, 6])
+    #expect(world.ask("/v1/channel-collections/\(list.text("id"))").status == 200)
+  }
+
+  @Test("B52: a cursor of another epoch or beyond the log is a 410 with the link to begin again")
+  func expired() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    let epoch = open.text("cursor").prefix(16)
+    for cursor in ["0123456789abcdef.1.1", "\(epoch).1.999999", "\(epoch).9.1"] {
+      let poll = world.ask("\(path)/events?since=\(cursor)&wait=0")
+      #expect(poll.status == 410 && poll.text("code") == "cursor_expired", "\(cursor)")
+      #expect(poll["Link"] == "<\(path)>; rel=\"start\"")
+    }
+    #expect(world.ask("\(path)/events?since=nonsense").status == 400)
+  }
+
+  @Test("B9: a list's window is moved by more alone; channels come, change and go by it")
+  func channels() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    for (index, name) in ["a", "b", "c", "d"].enumerated() {
+      try world.join("alice", name, last: Int64(100 - index))
+    }
+    let open = world.post("/v1/channel-collections", #"{"query":{"limit":2}}"#)
+    #expect(open.status == 201)
+    let path = "/v1/channel-collections/\(open.text("id"))"
+    try world.join("alice", "d", last: 200)
+    try world.join("alice", "c", name: "below", last: nil)
+    let poll = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=0")
+    #expect(poll.events == ["channels.added d"])
+    try world.leave("alice", "a")
+    let next = world.ask("\(path)/events?since=\(poll.text("cursor"))&wait=0")
+    #expect(next.events == ["channels.deleted a"])
+    let more = world.post("\(path)/more", #"{"after":"\#(open.text("next"))"}"#)
+    #expect(more.status == 200 && more.body.contains(#""channel_url":"c""#))
+    #expect(world.post("\(path)/more", #"{"after":"x"}"#).status == 400)
+  }
+
+  @Test("B50: several views and the user's feed with one cursor, each event saying whose it is")
+  func several() throws {
+    let world = try world()
+    defer { world.stop() }
+    let (one, list) = (opened(world), world.post("/v1/channel-collections", "{}"))
+    try world.send(6, in: "general")
+    let ids = "\(one.text("id")),\(list.text("id"))"
+    let poll = world.ask("/v1/events?since=\(one.text("cursor"))&wait=0&collections=\(ids)&user_feed=true")
+    #expect(poll.events.contains("messages.added 6") && poll.events.contains("message.received 6"))
+    #expect(poll.body.contains(#""collection_id":"\#(one.text("id"))""#))
+    #expect(world.ask("/v1/events?since=\(poll.text("cursor"))&wait=0").events == [])
+    #expect(world.ask("/v1/events").text("cursor") != "")
+  }
+
+  @Test("B54: more parked polls than allowed are a 503 with Retry-After")
+  func parkedLimit() throws {
+    var settings = Collections.Settings()
+    settings.parkedPerUser = 0
+    let world = try CollectionWorld(settings: settings)
+    defer { world.stop() }
+    try world.join("alice", "general")
+    let cursor = world.ask("/v1/events?since=now").text("cursor")
+    let poll = world.ask("/v1/events?since=\(cursor)&wait=5")
+    #expect(poll.status == 503 && poll["Retry-After"] != nil)
+  }
+
+  @Test("B51: a ticket follows its own path, and no other")
+  func ticket() throws {
+    let world = try world()
+    defer { world.stop() }
+    let ticket = world.post("/v1/events/ticket", #"{"path":"/v1/events"}"#).text("ticket")
+    let open = opened(world)
+    #expect(ask(world.server, "/v1/events?ticket=\(ticket)").status == 200)
+    #expect(ask(world.server, "/v1/events?ticket=\(ticket)").status == 200, "EventSource comes back with it")
+    let other = "/v1/message-collections/\(open.text("id"))/events?ticket=\(ticket)"
+    #expect(ask(world.server, other).status == 401)
+    #expect(world.post("/v1/events/ticket", #"{"path":"/v1/channels"}"#).status == 400)
+  }
+}

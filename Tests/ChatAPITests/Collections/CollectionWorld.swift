@@ -1,0 +1,171 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import Glibc
+import JSON
+import MicroHTTP
+import Platform
+import TestSupport
+
+@testable import ChatAPI
+
+/// A service over a real cache and real sockets, with a scripted sync worker; the test tells the cache what came
+/// from upstream.
+final class CollectionWorld {
+  let directory: String
+  private(set) var cache: Cache
+  let interest = ScriptedInterest()
+  private(set) var collections: Collections
+  private(set) var server: Server
+
+  init(settings: Collections.Settings = Collections.Settings()) throws {
+    var template = Array("/tmp/perch-collections-XXXXXX".utf8CString)
+    mkdtemp(&template)
+    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    (cache, collections, server) = try Self.start(directory, interest, settings)
+  }
+
+  private static func start(
+    _ directory: String, _ interest: ScriptedInterest, _ settings: Collections.Settings
+  ) throws -> (Cache, Collections, Server) {
+    let cache = try Cache(Cache.Configuration(directory: directory))
+    let collections = Collections(cache: cache, interest: interest, settings: settings)
+    try collections.start()
+    let server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
+    try server.start(
+      Routes.all(
+        RouteParts(
+          status: ServiceStatus(), metrics: Metrics([]), cache: cache, interest: interest, gate: Gate(.named),
+          webhookSignature: nil, collections: collections)))
+    return (cache, collections, server)
+  }
+
+  func restart() throws {
+    stop()
+    (cache, collections, server) = try Self.start(directory, interest, Collections.Settings())
+  }
+
+  func stop() {
+    server.shutDown(withinSeconds: 2)
+    collections.stop()
+    cache.close()
+  }
+
+  // MARK: What came from upstream
+
+  func join(
+    _ user: String, _ channel: String, floor: Int64 = 0, name: String = "", last: Int64? = nil
+  ) throws {
+    let user = UserID(user)
+    let record = Self.channel(channel, floor: floor, name: name, last: last)
+    try cache.write { writer in
+      try writer.acknowledge(user)
+      _ = try writer.store([record], of: user, .refresh(.channelChanged))
+      try writer.endListing(of: user)
+    }
+  }
+
+  func leave(_ user: String, _ channel: String) throws {
+    try cache.write {
+      try $0.removeMembership(of: UserID(user), in: ChannelURL(channel), .memberLeft)
+    }
+  }
+
+  private static func channel(_ url: String, floor: Int64, name: String, last: Int64?) -> ChannelRecord {
+    var json = JSONWriter()
+    json.field("channel_url", url)
+    json.field("name", name)
+    return ChannelRecord(
+      url: ChannelURL(url), name: name, customType: "", createdAt: 1, isDistinct: false, isPublic: false,
+      isSuper: false, isFrozen: false, memberCount: 2, joinedMemberCount: 2, body: json.finish().array,
+      lastMessage: last.map { .message(message($0, at: $0)) } ?? .absent,
+      membership: MembershipRecord(
+        state: .joined, isOperator: false, isMuted: false, hiddenState: "unhidden", floorAt: floor,
+        lastReadAt: 0, unread: 0, mentions: 0, joinedAt: 1, invitedAt: 0))
+  }
+
+  static func message(_ id: Int64, at: Int64, text: String = "hello", updatedAt: Int64 = 0) -> MessageRecord {
+    var json = JSONWriter()
+    json.name("message_id")
+    json.value(quoting: id)
+    json.field("message", text)
+    json.field("created_at", at)
+    return MessageRecord(
+      messageID: id, createdAt: at, updatedAt: updatedAt, kind: .user, isSilent: false,
+      isReplyToChannel: false, parentID: nil, parentAt: nil, sender: "bob", customType: "", requestID: "",
+      mentions: .nobody, body: json.finish().array, parent: nil)
+  }
+
+  /// All of a channel's messages, as one listing from the newest end that met the beginning.
+  func list(_ ids: [Int64], in channel: String, _ source: ChangeSource = .apiResult) throws {
+    let rows = ids.map { Self.message($0, at: $0 * 10) }
+    let asked = cache.cursor.sequence
+    try cache.write {
+      try $0.store(
+        [
+          MessageListing(
+            window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true, askedAt: asked)
+        ], in: ChannelURL(channel), ListingContext(source: source, generation: 1))
+    }
+  }
+
+  func send(_ id: Int64, in channel: String, text: String = "hello", updatedAt: Int64 = 0) throws {
+    let row = Self.message(id, at: id * 10, text: text, updatedAt: updatedAt)
+    try cache.write { try $0.store(row, in: ChannelURL(channel), .messageReceived) }
+  }
+
+  func delete(_ id: Int64, in channel: String) throws {
+    try cache.write { try $0.delete(message: id, in: ChannelURL(channel), .messageDeleted) }
+  }
+
+  // MARK: Asking
+
+  func ask(_ path: String, as user: String = "alice", method: String = "GET", body: String = "") -> Answer {
+    ChatAPITests.ask(
+      server, path, method: method,
+      headers: ["Perch-User": user, "Content-Type": "application/json"], body: body)
+  }
+
+  func post(_ path: String, _ body: String, as user: String = "alice") -> Answer {
+    ask(path, as: user, method: "POST", body: body)
+  }
+}
+
+extension Answer {
+  /// What the body says at a path of names.
+  func text(_ names: String...) -> String {
+    let found = try? JSONParser().parse(body) { json -> String? in
+      var place: JSONValue? = json
+      for name in names { place = place?.field(named: name) }
+      return place?.string
+    }
+    return (found ?? nil) ?? ""
+  }
+
+  /// The ids of the messages of the body, in order.
+  var messages: [Int64] {
+    let found = try? JSONParser().parse(body) { json in
+      (json["messages"]?.items).map { $0.compactMap { $0["message_id"]?.string.flatMap(Int64.init) } } ?? []
+    }
+    return found ?? []
+  }
+
+  /// The events: each its type, and the ids it names.
+  var events: [String] {
+    let found = try? JSONParser().parse(body) { json in
+      (json["events"]?.items).map { events in events.map { Answer.brief($0) } } ?? []
+    }
+    return found ?? []
+  }
+
+  private static func brief(_ event: JSONValue) -> String {
+    var parts = [event["type"]?.string ?? "?"]
+    for name in ["messages", "message_refs", "channels"] {
+      for item in event.field(named: name)?.items ?? JSONValue.Items() {
+        parts.append(item["message_id"]?.string ?? item["channel_url"]?.string ?? "?")
+      }
+    }
+    for item in event["channel_urls"]?.items ?? JSONValue.Items() { parts.append(item.string ?? "?") }
+    return parts.joined(separator: " ")
+  }
+}
