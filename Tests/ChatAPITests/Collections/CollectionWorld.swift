@@ -9,8 +9,8 @@ import TestSupport
 
 @testable import ChatAPI
 
-/// A service over a real cache and real sockets, with a scripted sync worker; the test tells the cache what came
-/// from upstream.
+/// A service over a real cache and real sockets, with a scripted sync worker; the test tells the cache what
+/// came from upstream.
 final class CollectionWorld {
   let directory: String
   private(set) var cache: Cache
