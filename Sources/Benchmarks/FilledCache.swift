@@ -27,6 +27,17 @@ final class FilledCache: Sendable {
     }
   }
 
+  private init(reopening directory: String) throws {
+    self.directory = directory
+    cache = try Cache(Cache.Configuration(directory: directory))
+  }
+
+  /// The same cache after a restart: all of it in the file, none in the log before it, as the twin begins.
+  func reopened() throws -> FilledCache {
+    cache.close()
+    return try FilledCache(reopening: directory)
+  }
+
   /// Ends the cache and removes its files.
   func remove() {
     cache.close()

@@ -29,12 +29,13 @@ private final class Pages: Sendable {
   private let turn = Atomic<UInt64>(1)
 
   init() throws {
-    filled = try FilledCache(channels: Pages.channels)
+    let filled = try FilledCache(channels: Pages.channels)
     for first in stride(from: 0, to: Pages.messages, by: 100) {
       for channel in 0..<Pages.channels { try filled.store(first, count: 100, in: channel) }
     }
+    self.filled = try filled.reopened()
     let sample = MessagePageQuery(.after(FilledCache.place(555), isInclusive: false), limit: 30)
-    guard try filled.page(sample, in: FilledCache.url(7)).count > 30 * 400 else {
+    guard try self.filled.page(sample, in: FilledCache.url(7)).count > 30 * 400 else {
       throw BenchFailure(description: "the cache was not filled as meant")
     }
   }

@@ -29,6 +29,15 @@ package struct MessagePageQuery: Sendable, Equatable {
     self.isReversed = isReversed
     self.filter = filter
   }
+
+  /// Whether the rows are walked in the order they are answered in.
+  var isWalkedInOrder: Bool {
+    switch anchor {
+    case .before: isReversed
+    case .after: !isReversed
+    case .around: false
+    }
+  }
 }
 
 /// A page's ground: what the coverage says before any row is read.
@@ -101,7 +110,7 @@ extension CacheReader {
   package func page(
     _ query: MessagePageQuery, in view: ChannelView, on ground: MessagePageGround
   ) throws -> MessagePage {
-    var rows = MessageRows(query.filter, floor: view.floorAt)
+    var rows = MessageRows(query.filter, floor: view.floorAt, isDirect: query.isWalkedInOrder)
     var isOlderEdgeMet = true
     var isNewerEdgeMet = true
     if let range = ground.plan.range {
@@ -124,8 +133,9 @@ extension CacheReader {
         }
       }
     }
+    let (count, span) = (rows.count, rows.span)
     return MessagePage(
-      items: rows.joined(isReversed: query.isReversed), count: rows.count, span: rows.span,
+      items: rows.joined(isReversed: query.isReversed), count: count, span: span,
       isOlderEdgeMet: isOlderEdgeMet, isNewerEdgeMet: isNewerEdgeMet, ground: ground)
   }
 
@@ -142,6 +152,8 @@ extension CacheReader {
     var found =
       if rows.filter.parent != nil {
         try self.replies(way == .back, range, view.channel, rows.filter.parent ?? 0)
+      } else if rows.filter.isPlain, rows.filter.parts.isEmpty {
+        try self.plainRows(way == .back, range, view.channel)
       } else {
         try self.rows(way == .back, range, view.channel)
       }

@@ -34,6 +34,32 @@ extension CacheReader {
       """, bind)
   }
 
+  /// The same where nothing but replies is filtered and no optional part is answered: columns nobody looks
+  /// at cost time all the same.
+  func plainRows(_ isBackwards: Bool, _ range: ClosedRange<Position>, _ channel: ChannelKey) throws -> Rows {
+    let bind: (Statement) -> Void = { CacheReader.bind($0, range, channel) }
+    if isBackwards {
+      return try db.rows(
+        """
+        SELECT created_at, message_id, NULL, flags, parent_id, NULL, NULL, NULL, body
+        FROM message
+        WHERE channel = ?1
+          AND (created_at, message_id) >= (?2, ?3)
+          AND (created_at, message_id) <= (?4, ?5)
+        ORDER BY created_at DESC, message_id DESC
+        """, bind)
+    }
+    return try db.rows(
+      """
+      SELECT created_at, message_id, NULL, flags, parent_id, NULL, NULL, NULL, body
+      FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+      ORDER BY created_at, message_id
+      """, bind)
+  }
+
   /// The replies to a message in a stretch, from the newest or from the oldest.
   func replies(
     _ isBackwards: Bool, _ range: ClosedRange<Position>, _ channel: ChannelKey, _ parent: Int64
@@ -110,6 +136,8 @@ extension CacheReader {
 struct MessageRows: ~Copyable {
   let filter: MessageQuery
   private let floor: Int64
+  /// Whether rows are met in the order they are answered in, so that they are written once.
+  private let isDirect: Bool
   private var buffer: ByteBuffer
   /// Where each row's text ends in the buffer, in the order they were met.
   private var ends: [Int] = []
@@ -119,9 +147,10 @@ struct MessageRows: ~Copyable {
   /// From the oldest to the newest row that was looked at.
   private(set) var span: ClosedRange<Position>?
 
-  init(_ filter: MessageQuery, floor: Int64, capacity: Int = 16_384) {
+  init(_ filter: MessageQuery, floor: Int64, isDirect: Bool = false, capacity: Int = 16_384) {
     self.filter = filter
     self.floor = floor
+    self.isDirect = isDirect
     buffer = ByteBuffer(capacity: capacity)
     ends.reserveCapacity(capacity > 4096 ? 64 : 1)
   }
@@ -135,6 +164,7 @@ struct MessageRows: ~Copyable {
     let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
     span = span.map { min($0.lowerBound, position)...max($0.upperBound, position) } ?? position...position
     guard shows(row) else { return }
+    if isDirect, !ends.isEmpty { buffer.append(UInt8(ascii: ",")) }
     buffer.append(UInt8(ascii: "{"))
     buffer.append(row.bytes(8))
     let parts = filter.parts
@@ -172,7 +202,8 @@ struct MessageRows: ~Copyable {
   }
 
   /// All rows with commas between them: oldest first, or newest first.
-  func joined(isReversed: Bool) -> ByteBuffer {
+  consuming func joined(isReversed: Bool) -> ByteBuffer {
+    if isDirect { return buffer }
     let isOrdered = isReversed ? backwards == ends.count : backwards == 0
     var joined = ByteBuffer(capacity: buffer.count + ends.count)
     for place in 0..<ends.count {

@@ -38,9 +38,12 @@ import Testing
       for parent in [nil, Int64(1)] {
         var query = MessagePageQuery(anchor)
         query.filter.parent = parent
-        let ground = try reader.ground(
-          anchor, in: view, link: ChannelWithMessages.live, interval: 1000, now: 0)
-        _ = try reader.page(query, in: view, on: ground)
+        for parts in [[], MessageQuery.Parts.reactions] {
+          query.filter.parts = parts
+          let ground = try reader.ground(
+            anchor, in: view, link: ChannelWithMessages.live, interval: 1000, now: 0)
+          _ = try reader.page(query, in: view, on: ground)
+        }
       }
     }
     _ = try reader.message(1, parts: [], in: view)
@@ -74,7 +77,7 @@ import Testing
     try world.cache.read { reader in
       try readAll(reader, world)
       let pages = statements(of: reader).filter { $0.contains("ORDER BY created_at") }
-      #expect(pages.count == 4)
+      #expect(pages.count == 6)
       for sql in pages {
         let plan = try plan(sql, reader)
         let step = try #require(plan.first)
