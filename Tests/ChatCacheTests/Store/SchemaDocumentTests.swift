@@ -48,6 +48,9 @@ import Testing
         $0.string(0)
       }
     }
-    for name in names { #expect(document.contains("`\(name)`"), "\(name)") }
+    for name in names {
+      let isNamed = document.contains("`\(name)`")
+      #expect(isNamed, "\(name)")
+    }
   }
 }
