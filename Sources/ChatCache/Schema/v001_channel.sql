@@ -1,6 +1,7 @@
 CREATE TABLE channel (
   -- One group channel, shared by all its members here. What differs by user is in membership.
-  id INTEGER PRIMARY KEY,
+  -- Never given twice: who remembers a channel that went must not meet another under its number.
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
   channel_url TEXT NOT NULL UNIQUE,
   name TEXT NOT NULL,
   -- The name, Unicode-lowercased: list order compares its UTF-8 bytes (B7).

@@ -1,6 +1,7 @@
 CREATE TABLE user (
   -- Somebody who connected here. Other people of the chat are only named inside messages and member lists.
-  id INTEGER PRIMARY KEY,
+  -- Never given twice: events of a user who was removed are nobody else's.
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
   user_id TEXT NOT NULL UNIQUE,
   -- connected: kept in step; stopped: cache only, until PUT /v1/connection; closed: refused by the upstream (B5).
   standing TEXT NOT NULL CHECK (standing IN ('connected', 'stopped', 'closed')),

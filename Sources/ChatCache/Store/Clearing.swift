@@ -55,7 +55,7 @@ extension CacheWriter {
   /// `withUnsent`; users stay and begin anew.
   package func clearAll(withUnsent: Bool) throws {
     for table in [
-      "collection", "message", "tombstone", "segment", "membership", "member", "channel_metadata", "channel",
+      "collection", "collection", "message", "tombstone", "segment", "membership", "member", "channel_metadata", "channel",
       "event",
       "due",
     ] {

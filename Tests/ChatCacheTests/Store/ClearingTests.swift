@@ -1,0 +1,60 @@
+import ChatModel
+import Testing
+
+@testable import ChatCache
+
+/// Letting go of cached data by wish.
+@Suite struct ClearingTests {
+  @Test("B58: clearing a channel leaves one gap, tells no deletion, and counts nothing twice afterwards")
+  func channel() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let rows = (1...5).map { ChannelWithMessages.message($0, at: $0 * 10) }
+    try world.listNewest(rows, limit: 100)
+    let before = try unread(world)
+    let mark = world.cache.cursor.sequence
+    let url = world.url
+    try world.cache.write { try $0.clear(url) }
+    let page = try world.page(MessagePageQuery())
+    #expect(page.ids.isEmpty && !page.isComplete)
+    let told = try world.cache.read { reader in
+      try reader.db.all("SELECT kind FROM event WHERE seq > ?1") {
+        $0.bind(1, mark)
+      } _: {
+        ChangeKind(rawValue: $0.int64(0))
+      }
+    }
+    #expect(told.contains(.cacheCleared) && told.contains(.coverage) && !told.contains(.messageDeleted))
+    try world.listNewest(rows, limit: 100)
+    #expect(try world.page(MessagePageQuery()).ids == [1, 2, 3, 4, 5])
+    #expect(try unread(world) == before, "what comes back is not new")
+  }
+
+  private func unread(_ world: ChannelWithMessages) throws -> UnreadTotals {
+    try world.cache.read { try $0.unread(of: $0.cachedUser(world.alice)!.key) }
+  }
+
+  @Test("B52 B58: clearing everything begins a new epoch; no number of a channel or user is given again")
+  func everything() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let before = world.cache.cursor
+    let (channel, user) = try world.cache.read { reader in
+      (try reader.channelKey(of: world.url), try reader.userKey(of: world.bob))
+    }
+    let (url, bob) = (world.url, world.bob)
+    try world.cache.write { try $0.clearAll(withUnsent: false) }
+    #expect(world.cache.cursor.epoch != before.epoch)
+    #expect(try world.cache.read { try !$0.covers(before) })
+    #expect(try world.cache.read { try $0.channelKey(of: url) } == nil)
+    try world.cache.write { writer in
+      try writer.remove(bob)
+      try writer.acknowledge(UserID("carol"))
+      _ = try writer.store([ChannelWithMessages.channel(url)], of: UserID("carol"), .listing(sweep: 2))
+    }
+    let again = try world.cache.read { reader in
+      (try reader.channelKey(of: url), try reader.userKey(of: UserID("carol")))
+    }
+    #expect(again.0 != nil && again.0 != channel && again.1 != nil && again.1 != user)
+  }
+}
