@@ -14,7 +14,7 @@ enum OurServer {
       var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: port))
       configuration.accessLog = open("/dev/null", O_WRONLY | O_CLOEXEC)
       let server = try Server(configuration)
-      try server.start(try PageRoutes.routes() + FanOutRoutes.routes())
+      try server.start(try PageRoutes.routes() + StatementRoutes.routes() + FanOutRoutes.routes())
       var signal: Int32 = 0
       sigwait(&signals, &signal)
       server.shutDown(withinSeconds: 5)

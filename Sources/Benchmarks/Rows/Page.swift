@@ -6,6 +6,15 @@ extension Row {
       bench, what: "page of 30 rows", path: "/rows", headers: [], rate: .atLeast(0.85), cost: .atMost(1.2))
   }
 
+  /// The layers by themselves: one statement through SQLite and MicroHTTP.
+  static let statement = Row(name: "statement", work: "30 rows by one statement through MicroHTTP, against C")
+  {
+    bench in
+    try Pairs.load(
+      bench, what: "30 rows by one statement", path: "/statement", peerPath: "/rows", headers: [],
+      rate: .atLeast(0.9), cost: nil)
+  }
+
   /// P2's floor: an answer without a body.
   static let notModified = Row(name: "304", work: "a tag that matches, against plain C") { bench in
     try Pairs.load(
@@ -16,14 +25,16 @@ extension Row {
 /// Load on ours and on `mhd_hello` in turns.
 private enum Pairs {
   static func load(
-    _ bench: Bench, what: String, path: String, headers: [String], rate: Figure.Goal, cost: Figure.Goal?
+    _ bench: Bench, what: String, path: String, peerPath: String? = nil, headers: [String],
+    rate: Figure.Goal, cost: Figure.Goal?
   ) throws -> [Figure] {
     let ours = try TestedServer("ours", bench.ours(port: 18_180), port: 18_180)
     let peer = try bench.peer("mhd_hello", "18181", "2").map {
       try TestedServer("mhd_hello", $0, port: 18_181)
     }
     // One turn for each that does not count: caches fill, pages are mapped.
-    for server in [ours, peer].compactMap({ $0 }) { _ = try server.load(path, headers: headers, seconds: 1) }
+    _ = try ours.load(path, headers: headers, seconds: 1)
+    _ = try peer?.load(peerPath ?? path, headers: headers, seconds: 1)
     var ourRates: [Double] = []
     var ourCosts: [Double] = []
     var peerRates: [Double] = []
@@ -33,7 +44,7 @@ private enum Pairs {
       ourRates.append(mine.rate)
       ourCosts.append(mine.cost)
       guard let peer else { continue }
-      let theirs = try peer.load(path, headers: headers, seconds: bench.seconds)
+      let theirs = try peer.load(peerPath ?? path, headers: headers, seconds: bench.seconds)
       peerRates.append(theirs.rate)
       peerCosts.append(theirs.cost)
     }
