@@ -34,6 +34,10 @@ package enum Limits {
   package static let logMilliseconds: Int64 = 7 * 86_400_000
   /// Milliseconds a tombstone is kept: longer than any page is under way.
   package static let tombstoneMilliseconds: Int64 = 30 * 86_400_000
+  /// Rows that one slice of trimming removes: the writer is free again within a few ms (B53).
+  package static let trimmedRows = 200
+  /// Events by which the log may be longer than it is kept before it is trimmed (B53).
+  package static let logSlack: Int64 = 1000
   /// Milliseconds a pending message waits before it fails (B41).
   package static let pendingMilliseconds: Int64 = 3 * 86_400_000
   /// Milliseconds a request id is remembered past its end (B37).

@@ -92,11 +92,12 @@ struct Service {
   /// Its cache. Bringing an older one to this program's schema can take long: `isMigrating` is called before
   /// it begins, and readiness tells how far it is (B63).
   private func openCache(_ ownership: Cache.Ownership, isMigrating: @Sendable () -> Void) throws -> Cache {
+    var configuration = Cache.Configuration(
+      directory: values.text("data"), upstream: SyncParts.binding(values))
+    configuration.retention.events = Int64(values.number("keep-events"))
+    configuration.retention.eventMilliseconds = max(60_000, Int64(values.number("keep-events-for")))
     do {
-      return try Cache(
-        Cache.Configuration(directory: values.text("data"), upstream: SyncParts.binding(values)),
-        ownership: ownership
-      ) { [status] progress in
+      return try Cache(configuration, ownership: ownership) { [status] progress in
         guard progress.from > 0 else { return }
         status.migrates(progress)
         isMigrating()

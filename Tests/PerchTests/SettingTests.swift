@@ -40,7 +40,9 @@ import Testing
 
   @Test(
     "durations are milliseconds, whatever their unit",
-    arguments: [("0", 0), ("500ms", 500), ("2s", 2000), ("5m", 300_000), ("24h", 86_400_000)])
+    arguments: [
+      ("0", 0), ("500ms", 500), ("2s", 2000), ("5m", 300_000), ("24h", 86_400_000), ("7d", 604_800_000),
+    ])
   func durations(text: String, milliseconds: Int) throws {
     #expect(try read(["--stop-within", text]).number("stop-within") == milliseconds)
   }

@@ -110,7 +110,7 @@ extension CacheReader {
   /// Whether the log can still tell everything after `cursor`, in this epoch (B52).
   package func covers(_ cursor: EventCursor) throws -> Bool {
     guard cursor.epoch == log.epoch.load(ordering: .relaxed) else { return false }
-    guard cursor.sequence >= (try firstSequence()) - 1 else { return false }
+    guard try cursor.sequence >= oldestKept() - 1 else { return false }
     let next = try db.first("SELECT first_seq FROM run WHERE run > ?1 ORDER BY run LIMIT 1") {
       $0.bind(1, cursor.run)
     } _: {
@@ -123,10 +123,6 @@ extension CacheReader {
     }
     guard isKnown == true else { return false }
     return try cursor.sequence <= (next.map { $0 - 1 } ?? lastSequence())
-  }
-
-  private func firstSequence() throws -> Int64 {
-    try db.first("SELECT seq FROM event ORDER BY seq LIMIT 1") { $0.int64(0) } ?? 1
   }
 
   private func lastSequence() throws -> Int64 {

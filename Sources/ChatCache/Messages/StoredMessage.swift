@@ -52,16 +52,19 @@ extension CacheReader {
     } ?? false
   }
 
-  /// The event with which all that is covered of the channel was put in doubt; 0: none that is kept.
-  func lastDoubt(of channel: ChannelKey) throws -> Int64 {
-    try db.first(
-      "SELECT seq FROM event WHERE channel = ?1 AND kind = ?2 ORDER BY seq DESC LIMIT 1"
+  /// Whether all that is covered of the channel was put in doubt after that place in the log. What the log
+  /// does not tell any more may have been (B53).
+  func wasDoubted(_ channel: ChannelKey, since sequence: Int64) throws -> Bool {
+    if try sequence < oldestKept() - 1 { return true }
+    return try db.first(
+      "SELECT 1 FROM event WHERE channel = ?1 AND kind = ?2 AND seq > ?3 LIMIT 1"
     ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, ChangeKind.unverified.rawValue)
-    } _: {
-      $0.int64(0)
-    } ?? 0
+      $0.bind(3, sequence)
+    } _: { _ in
+      true
+    } ?? false
   }
 
   /// Whether the message was deleted: nothing brings it back (B21).

@@ -25,7 +25,7 @@ extension CacheWriter {
         proof, now: now, generation: context.generation, isOutdated: isOutdated ?? false)
       // What was asked for before changes were missed does not show them (B31).
       if let claim = proof.claim, !old.unverified.isEmpty,
-        try reader.lastDoubt(of: channel) > listing.askedAt
+        try reader.wasDoubted(channel, since: listing.askedAt)
       {
         coverage.markUnverified(claim)
       }

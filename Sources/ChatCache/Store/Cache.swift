@@ -18,6 +18,8 @@ package final class Cache: Sendable {
     package var mappedBytes: Int64 = 256 << 20
     /// The clocks.
     package var clock: Clock
+    /// How much of the past is kept.
+    package var retention = Retention()
 
     /// A cache in `directory`.
     package init(directory: String, upstream: String? = nil, clock: Clock = .system) {
@@ -46,6 +48,7 @@ package final class Cache: Sendable {
   private let queue: CommitQueue
   private let readers: ReaderPool
   private let checkpointer: Checkpointer
+  private let upkeep: Upkeep
 
   /// Opens the directory's cache, making or migrating it; `progress` hears of migration steps.
   ///
@@ -66,16 +69,22 @@ package final class Cache: Sendable {
       readers = ReaderPool(path: path, mappedBytes: configuration.mappedBytes)
       queue = CommitQueue(clock: configuration.clock)
       queue.start(connection, log)
+      upkeep = Upkeep(configuration, readers, queue, log)
     } catch let error as SQLiteError {
       throw CacheError(error)
     }
     checkpointer.start()
-    let checkpointer = checkpointer
-    log.observe { _ in checkpointer.committed() }
+    upkeep.start()
+    let (checkpointer, upkeep) = (checkpointer, upkeep)
+    log.observe { commit in
+      checkpointer.committed()
+      upkeep.committed(commit.sequence)
+    }
   }
 
   /// Lets what waits be written, ends the threads and gives the directory back.
   package func close() {
+    upkeep.stop()
     queue.stop()
     checkpointer.stop()
     readers.close()
@@ -86,27 +95,21 @@ package final class Cache: Sendable {
 
   /// Lends one snapshot to `body` on this thread.
   package func read<Result: ~Copyable>(_ body: (CacheReader) throws -> Result) throws -> Result {
-    do {
-      return try readers.lend { connection in
-        try connection.read { try body(CacheReader(db: $0, log: log)) }
-      }
-    } catch let error as SQLiteError {
-      throw CacheError(error)
-    }
+    try readers.read(log, body)
   }
 
   /// Stores what somebody is promised: goes first. Waits for the fsync.
   package func accept<Result: Sendable>(
     _ body: @escaping @Sendable (CacheWriter) throws -> Result
   ) throws -> Result {
-    try wait(.intent, body)
+    try queue.wait(.intent, body)
   }
 
   /// Stores what came from upstream: lets intents go first. Waits for the fsync.
   package func write<Result: Sendable>(
     _ body: @escaping @Sendable (CacheWriter) throws -> Result
   ) throws -> Result {
-    try wait(.derived, body)
+    try queue.wait(.derived, body)
   }
 
   /// Stores what somebody is promised, and calls `finish` on the writer's thread after the fsync.
@@ -114,7 +117,7 @@ package final class Cache: Sendable {
     _ body: @escaping @Sendable (CacheWriter) throws -> Result,
     finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
   ) {
-    submit(.intent, body, finish: finish)
+    queue.submit(.intent, body, finish: finish)
   }
 
   /// Stores what came from upstream, and calls `finish` on the writer's thread after the fsync.
@@ -122,30 +125,11 @@ package final class Cache: Sendable {
     _ body: @escaping @Sendable (CacheWriter) throws -> Result,
     finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
   ) {
-    submit(.derived, body, finish: finish)
+    queue.submit(.derived, body, finish: finish)
   }
 
-  private func wait<Result: Sendable>(
-    _ importance: CommitQueue.Importance, _ body: @escaping @Sendable (CacheWriter) throws -> Result
-  ) throws -> Result {
-    let answer = Watched<Swift.Result<Result, any Error>?>(nil)
-    submit(importance, body) { result in answer.update { $0 = result } }
-    return try answer.wait { $0 }!.get()
-  }
-
-  private func submit<Result: Sendable>(
-    _ importance: CommitQueue.Importance, _ body: @escaping @Sendable (CacheWriter) throws -> Result,
-    finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
-  ) {
-    let made = Guarded<Result?>(nil)
-    queue.submit(
-      CommitQueue.Job(importance: importance) { writer in
-        let result = try body(writer)
-        made.withLock { $0 = result }
-      } finish: { outcome in
-        finish(outcome.map { made.withLock { $0! } })
-      })
-  }
+  /// Forgets what is older than is kept, now and on this thread (B53); else it happens by itself.
+  package func trim() throws { try upkeep.trim() }
 
   /// The last durable place in the log.
   package var cursor: EventCursor {

@@ -66,7 +66,7 @@ extension CacheWriter {
     }
     try db.execute("UPDATE user SET is_synced = 0, channel_token = NULL, version = 0")
     try beginEpoch()
-    try append(Change(.connection, .channelRefresh))
+    try keepLog(from: try append(Change(.connection, .channelRefresh)) + 1)
   }
 
   /// How many messages and changes of all users are unsent.

@@ -101,6 +101,32 @@ final class CommitQueue: Sendable {
   }
 }
 
+extension CommitQueue {
+  /// Queues work; `finish` gets what it made, on the writer's thread after the fsync.
+  func submit<Made: Sendable>(
+    _ importance: Importance, _ body: @escaping @Sendable (CacheWriter) throws -> Made,
+    finish: @escaping @Sendable (Result<Made, any Error>) -> Void
+  ) {
+    let made = Guarded<Made?>(nil)
+    submit(
+      Job(importance: importance) { writer in
+        let result = try body(writer)
+        made.withLock { $0 = result }
+      } finish: { outcome in
+        finish(outcome.map { made.withLock { $0! } })
+      })
+  }
+
+  /// Queues work and waits until what it made is durable.
+  func wait<Made: Sendable>(
+    _ importance: Importance, _ body: @escaping @Sendable (CacheWriter) throws -> Made
+  ) throws -> Made {
+    let answer = Watched<Result<Made, any Error>?>(nil)
+    submit(importance, body) { result in answer.update { $0 = result } }
+    return try answer.wait { $0 }!.get()
+  }
+}
+
 /// The writer's thread at work: transactions, savepoints, and what to do when they fail.
 private final class Writer {
   private let connection: Connection

@@ -23,6 +23,15 @@ final class ReaderPool: Sendable {
     return try body(lent.connection)
   }
 
+  /// Lends one snapshot to `body` on this thread.
+  func read<Result: ~Copyable>(_ log: CommitLog, _ body: (CacheReader) throws -> Result) throws -> Result {
+    do {
+      return try lend { connection in try connection.read { try body(CacheReader(db: $0, log: log)) } }
+    } catch let error as SQLiteError {
+      throw CacheError(error)
+    }
+  }
+
   private func make() throws -> Lent {
     let connection = try Connection(path: path, mode: .readWrite)
     try Pragmas.prepareReader(connection, mappedBytes: mappedBytes)

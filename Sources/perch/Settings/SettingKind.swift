@@ -8,7 +8,7 @@ enum SettingKind: Sendable {
   case secret
   /// `host:port`
   case address
-  /// Milliseconds, written `500ms`, `2s`, `5m`, `24h` or `0`.
+  /// Milliseconds, written `500ms`, `2s`, `5m`, `24h`, `7d` or `0`.
   case duration
   /// Bytes, written `512`, `64KB`, `256MB`, `1GB`; powers of 1024.
   case size
@@ -44,7 +44,7 @@ enum SettingKind: Sendable {
       ListenAddress(text).map { .success(.address($0)) } ?? expected("host:port, such as 127.0.0.1:8080")
     case .duration:
       SettingKind.scaled(text, SettingKind.durations).map { .success(.number($0)) }
-        ?? expected("a duration such as 500ms, 2s, 5m or 24h")
+        ?? expected("a duration such as 500ms, 2s, 5m, 24h or 7d")
     case .size:
       SettingKind.scaled(text, SettingKind.sizes).map { .success(.number($0)) }
         ?? expected("a size such as 64KB, 256MB or 1GB")
@@ -63,7 +63,7 @@ enum SettingKind: Sendable {
     .failure(SettingError(description: what))
   }
 
-  private static let durations = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)]
+  private static let durations = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
   private static let sizes = [("KB", 1024), ("MB", 1 << 20), ("GB", 1 << 30), ("", 1)]
 
   private static func scaled(_ text: String, _ units: [(suffix: String, factor: Int)]) -> Int? {

@@ -12,8 +12,8 @@ import Testing
     world.post("/v1/message-collections", #"{"channel_url":"general"\#(extra)}"#, as: user)
   }
 
-  private func world() throws -> CollectionWorld {
-    let world = try CollectionWorld()
+  private func world(_ retention: Retention = Retention()) throws -> CollectionWorld {
+    let world = try CollectionWorld(retention: retention)
     try world.join("alice", "general", name: "General")
     try world.list([1, 2, 3, 4, 5], in: "general")
     return world
@@ -165,6 +165,29 @@ import Testing
       #expect(poll["Link"] == "<\(path)>; rel=\"start\"")
     }
     #expect(world.ask("\(path)/events?since=nonsense").status == 400)
+  }
+
+  @Test("B52 B53: a cursor older than the kept log is a 410; whoever begins again or kept up goes on")
+  func forgotten() throws {
+    var retention = Retention()
+    retention.events = 5
+    let world = try world(retention)
+    defer { world.stop() }
+    let open = opened(world)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    for id in Int64(6)...20 { try world.send(id, in: "general") }
+    try world.cache.trim()
+    let late = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=0")
+    #expect(late.status == 410 && late.text("code") == "cursor_expired")
+    #expect(late["Link"] == "<\(path)>; rel=\"start\"")
+    let cursor = world.cache.cursor.description
+    try world.send(21, in: "general")
+    let next = world.ask("\(path)/events?since=\(cursor)&wait=0")
+    #expect(next.status == 200 && next.events == ["messages.added 21"])
+    let stream = ask(
+      world.server, "\(path)/events?since=\(open.text("cursor"))",
+      headers: ["Perch-User": "alice", "Accept": "text/event-stream"])
+    #expect(stream.body.contains("event: reset"))
   }
 
   @Test("B9: a list's window is moved by more alone; channels come, change and go by it")

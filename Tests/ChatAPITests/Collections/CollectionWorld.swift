@@ -18,17 +18,22 @@ final class CollectionWorld {
   private(set) var collections: Collections
   private(set) var server: Server
 
-  init(settings: Collections.Settings = Collections.Settings()) throws {
+  init(
+    settings: Collections.Settings = Collections.Settings(), retention: Retention = Retention()
+  ) throws {
     var template = Array("/tmp/perch-collections-XXXXXX".utf8CString)
     mkdtemp(&template)
     directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    (cache, collections, server) = try Self.start(directory, interest, settings)
+    (cache, collections, server) = try Self.start(directory, interest, settings, retention)
   }
 
   private static func start(
-    _ directory: String, _ interest: ScriptedInterest, _ settings: Collections.Settings
+    _ directory: String, _ interest: ScriptedInterest, _ settings: Collections.Settings,
+    _ retention: Retention
   ) throws -> (Cache, Collections, Server) {
-    let cache = try Cache(Cache.Configuration(directory: directory))
+    var configuration = Cache.Configuration(directory: directory)
+    configuration.retention = retention
+    let cache = try Cache(configuration)
     let collections = Collections(cache: cache, interest: interest, settings: settings)
     try collections.start()
     let server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
@@ -42,7 +47,8 @@ final class CollectionWorld {
 
   func restart() throws {
     stop()
-    (cache, collections, server) = try Self.start(directory, interest, Collections.Settings())
+    (cache, collections, server) = try Self.start(
+      directory, interest, Collections.Settings(), Retention())
   }
 
   func stop() {

@@ -1,0 +1,126 @@
+import ChatModel
+import Platform
+import SQLite
+
+/// Forgets what is older than is kept, on a thread of its own (B53).
+///
+/// It looks when enough events were written, and every few seconds for what only grew old. What has to go
+/// goes by slices through the writer's queue, as derived work: whoever was promised something goes between
+/// them.
+final class Upkeep: Sendable {
+  private static let lookNanoseconds: UInt64 = 10_000_000_000
+
+  private struct State {
+    /// The last event, and the last at the time of the look before.
+    var last: Int64
+    var lookedAt: Int64
+    var isStopping = false
+  }
+
+  /// How many events there are up to a place, so that they are not counted again and again.
+  private struct Count {
+    let epoch: UInt64
+    var rows: Int64
+    var through: Int64
+  }
+
+  private let retention: Retention
+  private let clock: Clock
+  private let readers: ReaderPool
+  private let queue: CommitQueue
+  private let log: CommitLog
+  private let state: Watched<State>
+  private let count = Guarded<Count?>(nil)
+  private let trimming = Lock()
+  private let thread = Guarded<Thread?>(nil)
+
+  init(_ configuration: Cache.Configuration, _ readers: ReaderPool, _ queue: CommitQueue, _ log: CommitLog) {
+    retention = configuration.retention
+    clock = configuration.clock
+    self.readers = readers
+    self.queue = queue
+    self.log = log
+    state = Watched(State(last: log.head, lookedAt: log.head))
+  }
+
+  func start() {
+    let started = Thread("perch-upkeep") { [self] in run() }
+    thread.withLock { $0 = started }
+  }
+
+  func stop() {
+    state.update { $0.isStopping = true }
+    let running = thread.withLock { thread in
+      defer { thread = nil }
+      return thread
+    }
+    running?.join()
+  }
+
+  /// Events up to there are durable. On the writer's thread: wakes the upkeep only where there is enough.
+  func committed(_ sequence: Int64) {
+    let isTime = state.read { state in
+      state.last = sequence
+      return sequence - state.lookedAt >= retention.slack
+    }
+    if isTime { state.update { _ in } }
+  }
+
+  private func run() {
+    while true {
+      let deadline = Clock.system.monotonicNanoseconds() + Upkeep.lookNanoseconds
+      let isStopping = state.wait(until: deadline) { state -> Bool? in
+        if state.isStopping { return true }
+        guard state.last - state.lookedAt >= retention.slack else { return nil }
+        return false
+      }
+      if isStopping == true { return }
+      state.read { $0.lookedAt = $0.last }
+      do { try trim() } catch {
+        Log.line(.warning, "trimming_failed", ["reason": .text("\(error)")])
+      }
+    }
+  }
+
+  /// Removes all that is not kept, slice by slice.
+  func trim() throws {
+    try trimming.withLock {
+      do {
+        while try isDue(), try !trimSlice() {}
+      } catch {
+        count.withLock { $0 = nil }
+        throw error
+      }
+    }
+  }
+
+  private func isDue() throws -> Bool {
+    guard !state.read({ $0.isStopping }) else { return false }
+    return try surplus() > 0
+      || readers.read(log) { try $0.hasOutlived(retention, now: clock.wallMilliseconds()) }
+  }
+
+  /// Removes one slice; true when it was the last.
+  private func trimSlice() throws -> Bool {
+    let (retention, surplus) = (retention, try surplus())
+    let trimmed = try queue.wait(.derived) { try $0.trim(retention, surplus: surplus) }
+    count.withLock { $0?.rows -= Int64(trimmed.events) }
+    return !trimmed.isFull
+  }
+
+  /// How many events are too many. They are counted only where there could be too many.
+  private func surplus() throws -> Int64 {
+    try readers.read(log) { reader in
+      let epoch = log.epoch.load(ordering: .relaxed)
+      guard try reader.logLength() > retention.events else {
+        count.withLock { $0 = nil }
+        return 0
+      }
+      let known = count.withLock { $0?.epoch == epoch ? $0 : nil } ?? Count(epoch: epoch, rows: 0, through: 0)
+      let added = try reader.countEvents(after: known.through)
+      let counted = Count(epoch: epoch, rows: known.rows + added.rows, through: added.last)
+      count.withLock { $0 = counted }
+      return max(0, counted.rows - retention.events)
+    }
+  }
+}
