@@ -102,7 +102,10 @@ final class MemoryStore: SyncStore {
   func unmet(by sweep: Int64, of user: UserID) throws -> [ChannelURL] {
     state.withLock { $0.users[user]?.channels.filter { $0.value < sweep }.map(\.key) ?? [] }
   }
-  func endListing(of user: UserID) async throws { state.withLock { $0.users[user]?.isSynced = true } }
+  func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void) {}
+  func endListing(of user: UserID, begunAt: Int64) async throws {
+    state.withLock { $0.users[user]?.isSynced = true }
+  }
   func channelToken(of user: UserID) throws -> SyncToken? { state.withLock { $0.users[user]?.token } }
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {
     state.withLock { $0.users[user]?.channels[url] = nil }
@@ -212,7 +215,9 @@ final class MemoryStore: SyncStore {
       state.channels[url] = channel
     }
   }
-  func store(_ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource) async throws {
+  func store(
+    _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64
+  ) async throws {
     state.withLock { state in
       state.sequence += 1
       guard var channel = state.channels[url] else { return }

@@ -225,6 +225,27 @@ struct PlanTests {
     check(Set(plan.next(now: 120_000)) == [.channelChanges(alice), .check(url)])
   }
 
+  @Test("B58: after a clear an errand that began before it means nothing, and all is asked for again")
+  func cleared() {
+    var plan = online()
+    plan.add(alice, isSynced: true, isCached: true, now: 0)
+    _ = plan.next(now: 0)
+    plan.ended(.connect(alice), .acknowledged, now: 0)
+    plan.know(ChannelURL("a"), isPrefetched: false, isUnverified: false, lastMessageAt: 1, now: 0)
+    plan.know(ChannelURL("b"), isPrefetched: true, isUnverified: false, lastMessageAt: 1, now: 0)
+    #expect(plan.next(now: 0) == [.channelChanges(alice), .prefetch(ChannelURL("a"))])
+    plan.cleared(ChannelURL("a"), now: 0)
+    plan.ended(.prefetch(ChannelURL("a")), .prefetched(isComplete: true), now: 0)
+    #expect(plan.next(now: 0) == [.prefetch(ChannelURL("a"))])
+    plan.clearedEverything(now: 0)
+    #expect(plan.next(now: 0).isEmpty, "nothing overtakes itself")
+    plan.ended(.channelChanges(alice), .changed([], hasMore: false), now: 0)
+    #expect(plan.standing(alice)?.isSynced == false)
+    #expect(plan.next(now: 0) == [.list(alice, after: nil)])
+    plan.ended(.prefetch(ChannelURL("a")), .channelGone, now: 0)
+    #expect(plan.channels[ChannelURL("b")] == nil)
+  }
+
   @Test("B34: a doorbell's listing waits 100 ms for others, a named message is fetched at once")
   func doorbells() {
     var plan = settled(1)

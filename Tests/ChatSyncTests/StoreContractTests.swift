@@ -114,7 +114,8 @@ private struct StoreWorld {
         let changes = UpstreamChanges(
           updated: updated, deleted: deleted, hasMore: false, next: SyncToken("t"), unreadable: 0)
         try await store.store(changes, in: url, .messageChangelog)
-      case .message(let message): try await store.store(message, in: url, .messageReceived)
+      case .message(let message):
+        try await store.store(message, in: url, .messageReceived, askedAt: store.mark())
       case .deleted(let id): try await store.delete(message: id, in: url, .messageDeleted)
       case .doubt: try await store.doubt(url)
       }

@@ -12,7 +12,8 @@ extension CacheWriter {
     let old = try reader.coverage(of: channel)
     var coverage = old
     var batch = MessageBatch(channel, context.source)
-    for listing in listings {
+    // Each listing was asked for by its own; what was cleared since then it must not bring back.
+    for listing in listings where try !reader.wasCleared(channel, since: listing.askedAt) {
       let proof = listing.window.listing(listing.rows.map(\.position))
       if listing.isWhole, let claim = proof.claim {
         try deleteMissing(claim, listing, sparesReplies: !context.listsReplies, &batch)
@@ -51,9 +52,12 @@ extension CacheWriter {
     if let next = changes.next { try setChangelog(of: channel, to: .token(next)) }
   }
 
-  /// Stores one message that was asked for by name.
-  package func store(_ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource) throws {
-    guard let channel = try reader.channelKey(of: url) else { return }
+  /// Stores one message that was asked for by name, unless the channel was cleared since.
+  package func store(
+    _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64 = .max
+  ) throws {
+    guard let channel = try reader.channelKey(of: url), try !reader.wasCleared(channel, since: askedAt)
+    else { return }
     let old = try reader.coverage(of: channel)
     var coverage = old
     var batch = MessageBatch(channel, source)

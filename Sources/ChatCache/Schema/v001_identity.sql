@@ -1,6 +1,7 @@
 CREATE TABLE meta (
   -- What this file is: epoch (the identity of its event log), upstream (the one it is bound to), marker (see Store),
-  -- oldest_event (the first sequence from which the log is whole), latest_moment (the highest clock ever seen).
+  -- oldest_event (the first sequence from which the log is whole), latest_moment (the highest clock ever seen),
+  -- cleared (the event with which everything was cleared).
   key TEXT PRIMARY KEY,
   value ANY NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -16,6 +16,7 @@ package final class CacheWriter {
     var users: Set<UserKey> = []
     var collections: Set<String> = []
     var isForAll = false
+    var cleared = Cleared()
     /// The log's new identity, where everything was cleared.
     var epoch: UInt64?
   }
@@ -27,6 +28,9 @@ package final class CacheWriter {
     try db.run("UPDATE meta SET value = ?1 WHERE key = 'epoch'") { $0.bind(1, Int64(bitPattern: made)) }
     touched.epoch = made
   }
+
+  /// Remembers what was let go of by wish, so that it is fetched again.
+  func noteCleared(_ body: (inout Cleared) -> Void) { body(&touched.cleared) }
 
   /// The identity the log has after this transaction, where it changes.
   var newEpoch: UInt64? { touched.epoch }
@@ -58,7 +62,7 @@ package final class CacheWriter {
     touched.last.map {
       Commit(
         sequence: $0, channels: touched.channels, users: touched.users, collections: touched.collections,
-        isForAll: touched.isForAll)
+        isForAll: touched.isForAll, cleared: touched.cleared)
     }
   }
 

@@ -23,6 +23,33 @@ extension CacheReader {
   }
 }
 
+extension CacheReader {
+  /// Whether everything was cleared after that place in the log: nothing here tells the changes of what was
+  /// asked for by then.
+  func wasEverythingCleared(since mark: Int64) throws -> Bool {
+    try db.first("SELECT value FROM meta WHERE key = 'cleared'") { $0.int64(0) > mark } ?? false
+  }
+
+  /// Whether the channel was cleared after that place in the log, by itself or with everything.
+  func wasCleared(_ channel: ChannelKey, since mark: Int64) throws -> Bool {
+    if try wasEverythingCleared(since: mark) { return true }
+    return try db.first(
+      """
+      SELECT 1
+      FROM event INDEXED BY event_by_channel
+      WHERE channel = ?1 AND seq > ?2 AND kind = ?3
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, mark)
+      $0.bind(3, ChangeKind.cacheCleared.rawValue)
+    } _: { _ in
+      true
+    } ?? false
+  }
+}
+
 extension CacheWriter {
   /// Clears one channel's messages: its range becomes a gap in the same commit. Views hear of the gap, never
   /// of deleted messages.
@@ -49,6 +76,7 @@ extension CacheWriter {
     ) { $0.bind(1, channel.rawValue) }
     try save(coverage, over: old, of: channel, .channelRefresh)
     try append(Change(.cacheCleared, .channelRefresh, channel: channel))
+    noteCleared { $0.channels.insert(url) }
   }
 
   /// Clears all cached data: a new epoch, so that every cursor ends (B52). What is unsent stays unless
@@ -66,7 +94,16 @@ extension CacheWriter {
     }
     try db.execute("UPDATE user SET is_synced = 0, channel_token = NULL, version = 0")
     try beginEpoch()
-    try keepLog(from: try append(Change(.connection, .channelRefresh)) + 1)
+    let sequence = try append(Change(.connection, .channelRefresh))
+    try keepLog(from: sequence + 1)
+    try db.run(
+      """
+      INSERT INTO meta (key, value)
+      VALUES ('cleared', ?1)
+      ON CONFLICT (key) DO UPDATE SET value = excluded.value
+      """
+    ) { $0.bind(1, sequence) }
+    noteCleared { $0.isEverything = true }
   }
 
   /// How many messages and changes of all users are unsent.

@@ -15,6 +15,19 @@ package struct Commit: Sendable {
   package let collections: Set<String>
   /// Whether something changed for everybody.
   package let isForAll: Bool
+  /// What was let go of by wish, and is to be fetched again.
+  package let cleared: Cleared
+}
+
+/// What one commit let go of by wish (B58).
+package struct Cleared: Sendable, Equatable {
+  /// Channels whose messages went.
+  package var channels: Set<ChannelURL> = []
+  /// Whether everything went: channels, what every user sees of them, views.
+  package var isEverything = false
+
+  /// Nothing.
+  package init() {}
 }
 
 /// The numbers of the event log: which come next, and which are durable and seen.

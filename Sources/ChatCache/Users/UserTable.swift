@@ -129,8 +129,10 @@ extension CacheWriter {
     try append(Change(.connection, .channelRefresh, user: key))
   }
 
-  /// All pages of the user's channels are stored (B11).
-  package func endListing(of user: UserID) throws {
+  /// All pages of the user's channels are stored (B11), by a listing that began at that place in the log:
+  /// unless everything was cleared since.
+  package func endListing(of user: UserID, begunAt mark: Int64 = .max) throws {
+    guard try !reader.wasEverythingCleared(since: mark) else { return }
     let changed = try db.run("UPDATE user SET is_synced = 1 WHERE user_id = ?1 AND is_synced = 0") {
       $0.bind(1, user.text)
     }

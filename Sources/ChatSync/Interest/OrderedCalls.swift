@@ -4,17 +4,14 @@ import Platform
 /// other, and a view that was closed would be open again.
 final class OrderedCalls: Sendable {
   /// A call.
-  typealias Call = @Sendable (SyncWorker) async -> Void
+  typealias Call = @Sendable () async -> Void
 
   private struct State {
     var waiting: [Call] = []
     var isDraining = false
   }
 
-  private let worker: SyncWorker
   private let state = Guarded(State())
-
-  init(_ worker: SyncWorker) { self.worker = worker }
 
   /// Makes the call after those before it.
   func append(_ call: @escaping Call) {
@@ -34,7 +31,7 @@ final class OrderedCalls: Sendable {
         return state.waiting
       }
       guard !calls.isEmpty else { return }
-      for call in calls { await call(worker) }
+      for call in calls { await call() }
     }
   }
 }

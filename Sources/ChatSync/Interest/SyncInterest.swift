@@ -6,14 +6,11 @@ import ChatModel
 package final class SyncInterest: Interest {
   private let worker: SyncWorker
   private let board: StandingBoard
-  /// Views are told in the order of the calls.
-  private let views: OrderedCalls
 
   /// The wishes' way to `worker`.
   package init(_ worker: SyncWorker) {
     self.worker = worker
     board = worker.board
-    views = OrderedCalls(worker)
   }
 
   // MARK: Where things stand
@@ -138,15 +135,17 @@ package final class SyncInterest: Interest {
 
   /// See `Interest`.
   package func opened(_ view: OpenView, isOwedAnswer: Bool) {
-    views.append { await $0.open(view, isNew: isOwedAnswer) }
+    worker.ordered.append { [worker] in await worker.open(view, isNew: isOwedAnswer) }
   }
 
   /// See `Interest`.
-  package func moved(_ view: OpenView) { views.append { await $0.open(view, isNew: false) } }
+  package func moved(_ view: OpenView) {
+    worker.ordered.append { [worker] in await worker.open(view, isNew: false) }
+  }
 
   /// See `Interest`.
   package func closed(view id: String, in channel: ChannelURL) {
-    views.append { await $0.close(view: id, in: channel) }
+    worker.ordered.append { [worker] in await worker.close(view: id, in: channel) }
   }
 
   /// See `Interest`.

@@ -19,6 +19,8 @@ package struct Plan: Sendable {
   /// Users whose standing may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []
   private(set) var running: Set<Job> = []
+  /// Running errands that began before what they work on was cleared (B58): how they end means nothing.
+  var overtaken: Set<Job> = []
   private var isProbeWanted = false
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0
@@ -149,7 +151,9 @@ package struct Plan: Sendable {
   package mutating func ended(_ job: Job, _ outcome: Outcome, now: Int64) {
     running.remove(job)
     note(outcome, job, now: now)
-    if let user = job.user {
+    if overtaken.remove(job) != nil {
+      endedOvertaken(job, now: now)
+    } else if let user = job.user {
       users[user]?.isBusy = false
       changed(user)
       endedForUser(user, job, outcome, now: now)

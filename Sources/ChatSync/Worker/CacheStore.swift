@@ -28,6 +28,13 @@ package struct CacheStore: SyncStore {
   /// The event log's last sequence.
   package func mark() -> Int64 { cache.cursor.sequence }
 
+  /// What was let go of by wish.
+  package func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void) {
+    cache.onCommit { commit in
+      if commit.cleared != Cleared() { observer(commit.cleared) }
+    }
+  }
+
   /// No run of this file begins with a generation that another run used.
   package var firstGeneration: Int64 { cache.cursor.run << 20 }
 }
@@ -73,7 +80,9 @@ extension CacheStore {
     try cache.read { try $0.unmet(by: sweep, of: user) }
   }
   /// All pages of the channels are stored.
-  package func endListing(of user: UserID) async throws { try await write { try $0.endListing(of: user) } }
+  package func endListing(of user: UserID, begunAt: Int64) async throws {
+    try await write { try $0.endListing(of: user, begunAt: begunAt) }
+  }
   /// The place in the user's channel changelog.
   package func channelToken(of user: UserID) throws -> SyncToken? {
     try cache.read { try $0.channelToken(of: user) }
@@ -107,8 +116,10 @@ extension CacheStore {
     try await write { try $0.store(changes, in: url, source) }
   }
   /// Stores in one commit.
-  package func store(_ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource) async throws {
-    try await write { try $0.store(message, in: url, source) }
+  package func store(
+    _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64
+  ) async throws {
+    try await write { try $0.store(message, in: url, source, askedAt: askedAt) }
   }
   /// The upstream has no such message any more.
   package func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws {

@@ -11,6 +11,10 @@ package protocol SyncStore: Sendable {
   /// rows changed meanwhile are spared (B27).
   func mark() -> Int64
 
+  /// Calls `observer` after each commit that let go of something by wish (B58), before anything that is
+  /// stored later; it must be quick.
+  func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void)
+
   // MARK: Users and link
 
   /// The link's generation to begin this run with: higher than any an earlier run used, whatever its losses
@@ -39,8 +43,9 @@ package protocol SyncStore: Sendable {
   ) async throws -> [ChannelActivity]
   /// The user's channels that the sweep of that number did not meet.
   func unmet(by sweep: Int64, of user: UserID) throws -> [ChannelURL]
-  /// All pages of the user's channels are stored (B11).
-  func endListing(of user: UserID) async throws
+  /// All pages of the user's channels are stored (B11), by a listing that began at that mark; nothing happens
+  /// where everything was cleared since.
+  func endListing(of user: UserID, begunAt: Int64) async throws
   /// The place in the user's channel changelog.
   func channelToken(of user: UserID) throws -> SyncToken?
   /// The user is no member any more (B69).
@@ -54,14 +59,17 @@ package protocol SyncStore: Sendable {
 
   /// What is known of the channel's line; nil where the channel is unknown.
   func line(of url: ChannelURL) throws -> ChannelLine?
-  /// Stores listings in order, with the coverage they claim, and deletes what they prove gone (B24, B27).
+  /// Stores listings in order, with the coverage they claim, and deletes what they prove gone (B24, B27). A
+  /// listing that was asked for before the channel was cleared is left out (B58).
   func store(_ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext) async throws
   /// Stores a page of the channel's changelog and its place in one commit (B31).
   func store(
     _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource
   ) async throws
-  /// Stores one message that was asked for by name.
-  func store(_ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource) async throws
+  /// Stores one message that was asked for by name at that mark, unless the channel was cleared since.
+  func store(
+    _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64
+  ) async throws
   /// The upstream has no such message any more.
   func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws
   /// Changes may have been missed: everything covered is to be listed again, and the changelog's place is

@@ -140,8 +140,10 @@ extension SyncWorker {
   func fetchMessage(
     _ id: Int64, in url: ChannelURL, _ source: ChangeSource, _ importance: Importance
   ) async throws {
+    let askedAt = store.mark()
     do {
-      try await store.store(try await upstream.message(id, in: url, importance), in: url, source)
+      let message = try await upstream.message(id, in: url, importance)
+      try await store.store(message, in: url, source, askedAt: askedAt)
     } catch {
       guard error.isNotFoundUpstream else { throw error }
       try await store.delete(message: id, in: url, .messageDeleted)

@@ -58,7 +58,8 @@ extension SyncWorker {
     reads[name] = task
     plan.isForegroundWaiting = true
     let fetched = await task.value
-    reads[name] = nil
+    // After a clear another of that name may be under way.
+    if reads[name] == task { reads[name] = nil }
     plan.isForegroundWaiting = !reads.isEmpty
     turn()
     return fetched

@@ -18,6 +18,7 @@ extension SyncWorker {
   /// One page; the changelog will start from the first page's time, so that nothing falls between (B11).
   func list(_ user: UserID, after: String?) async throws -> Outcome {
     let startedAt = clock.wallMilliseconds()
+    let mark = store.mark()
     let page: UpstreamPage<ChannelRecord>
     do {
       page = try await upstream.channels(
@@ -30,7 +31,9 @@ extension SyncWorker {
     }
     if after == nil || sweeps[user] == nil {
       guard after == nil else { return .tokenLost }
-      sweeps[user] = Sweep(number: startedAt, since: (page.at ?? startedAt) - SyncWorker.clockSlack)
+      sweeps[user] = Sweep(
+        number: startedAt, mark: mark,
+        since: (page.at ?? startedAt) - SyncWorker.clockSlack)
     }
     let found = try await store.store(
       page.items, of: user, .listing(sweep: sweeps[user]?.number ?? startedAt))
@@ -43,13 +46,12 @@ extension SyncWorker {
 
   /// What the sweep did not meet is asked for before it is removed: a page may have been cut.
   func endSweep(_ user: UserID) async throws -> Outcome {
-    if let sweep = sweeps[user] {
-      for url in try store.unmet(by: sweep.number, of: user) {
-        guard try await !upstream.isMember(user, of: url, .background) else { continue }
-        try await store.removeMembership(of: user, in: url, .channelRefresh)
-      }
+    guard let sweep = sweeps[user] else { return .tokenLost }
+    for url in try store.unmet(by: sweep.number, of: user) {
+      guard try await !upstream.isMember(user, of: url, .background) else { continue }
+      try await store.removeMembership(of: user, in: url, .channelRefresh)
     }
-    try await store.endListing(of: user)
+    try await store.endListing(of: user, begunAt: sweep.mark)
     return .done
   }
 

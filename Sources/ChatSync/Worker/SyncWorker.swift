@@ -12,6 +12,8 @@ package actor SyncWorker {
   let upstream: any Upstream
   let store: any SyncStore
   let clock: Clock
+  /// Calls that must not overtake each other: views that are opened and closed, what was cleared.
+  nonisolated let ordered = OrderedCalls()
   /// Where link and users stand, for those who may not wait.
   nonisolated let board: StandingBoard
   var plan: Plan
@@ -33,7 +35,8 @@ package actor SyncWorker {
   private var onlineSince = Int64.max
   private var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
-  struct Sweep { let number: Int64, since: Int64 }
+  /// A sweep's number, the log's mark when it began, and from when on its changelog goes on.
+  struct Sweep { let number: Int64, mark: Int64, since: Int64 }
 
   struct Rung {
     var isRealtime = false
@@ -60,6 +63,10 @@ package actor SyncWorker {
 
   /// Takes up what the cache knows and begins.
   package func start() throws {
+    store.onClearing { [weak self] cleared in
+      guard let self else { return }
+      ordered.append { await self.cleared(cleared) }
+    }
     for (capability, isOffered) in try store.capabilities() { plan.learn(capability, isOffered: isOffered) }
     for user in try store.knownUsers() {
       plan.add(

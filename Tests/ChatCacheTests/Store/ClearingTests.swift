@@ -30,6 +30,49 @@ import Testing
     #expect(try unread(world) == before, "what comes back is not new")
   }
 
+  @Test("B58: what was asked for before a clear is not stored after it", arguments: [false, true])
+  func askedBefore(isAll: Bool) throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let (url, alice) = (world.url, world.alice)
+    let rows = (1...5).map { ChannelWithMessages.message($0, at: $0 * 10) }
+    let listing = MessageListing(
+      window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true,
+      askedAt: world.cache.cursor.sequence)
+    let context = ListingContext(source: .apiResult, generation: 1)
+    try world.cache.write { writer in
+      guard isAll else { return try writer.clear(url) }
+      try writer.clearAll(withUnsent: false)
+      _ = try writer.store([ChannelWithMessages.channel(url)], of: alice, .listing(sweep: 2))
+    }
+    try world.cache.write { writer in
+      try writer.store([listing], in: url, context)
+      try writer.store(rows[0], in: url, .apiResult, askedAt: listing.askedAt)
+    }
+    let page = try world.page(MessagePageQuery())
+    #expect(page.ids.isEmpty && !page.isComplete)
+    var later = listing
+    later.askedAt = world.cache.cursor.sequence
+    let again = later
+    try world.cache.write { try $0.store([again], in: url, context) }
+    #expect(try world.page(MessagePageQuery()).ids == [1, 2, 3, 4, 5])
+  }
+
+  @Test("B11 B58: a sweep that began before everything was cleared does not end the listing")
+  func sweepBefore() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let (alice, mark) = (world.alice, world.cache.cursor.sequence)
+    try world.cache.write { writer in
+      try writer.clearAll(withUnsent: false)
+      try writer.endListing(of: alice, begunAt: mark)
+    }
+    #expect(try world.cache.read { try $0.knownUsers() }.allSatisfy { !$0.isSynced })
+    let later = world.cache.cursor.sequence
+    try world.cache.write { try $0.endListing(of: alice, begunAt: later) }
+    #expect(try world.cache.read { try $0.knownUsers() }.contains { $0.isSynced })
+  }
+
   private func unread(_ world: ChannelWithMessages) throws -> UnreadTotals {
     try world.cache.read { try $0.unread(of: $0.cachedUser(world.alice)!.key) }
   }

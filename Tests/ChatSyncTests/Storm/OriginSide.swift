@@ -228,6 +228,26 @@ final class OriginSide: Sendable {
     origin.desk.isCutOff = false
   }
 
+  /// Every answer comes so late.
+  func slow(milliseconds: Int64) throws {
+    try set(
+      Weather(),
+      [
+        .object([
+          "kind": .string("delay"), "path": .string("/v3/*"), "milliseconds": .integer(milliseconds),
+        ])
+      ], seed: 1)
+  }
+
+  /// Makes all that happened so far look as if it had happened so long ago: no changelog since then names it.
+  func age(milliseconds: Int64) throws {
+    try origin.store.write { db, _ in
+      for table in ["member", "departure", "message_change"] {
+        try db.execute("UPDATE \(table) SET stamp = stamp - \(milliseconds * 1_000)")
+      }
+    }
+  }
+
   private func set(_ weather: Weather, _ faults: [Value], seed: Int64) throws {
     try origin.desk.set(
       .object([

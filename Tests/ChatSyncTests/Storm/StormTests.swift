@@ -32,6 +32,8 @@ struct StormTests {
   @Test("After any storm the cache equals the upstream within 10 s of quiet", arguments: seeds)
   func storm(seed: Int) async throws {
     var random = Seeded(UInt64(seed))
+    // Dice of their own: what is cleared does not change the rest of an old seed's storm.
+    var clearing = Seeded(UInt64(seed) &+ 1 << 32)
     var weather = OriginSide.Weather()
     weather.hasChangelogs = Int.random(in: 0..<4, using: &random) > 0
     weather.listsReplies = Int.random(in: 0..<6, using: &random) > 0
@@ -62,6 +64,7 @@ struct StormTests {
         open(StormTests.urls.prefix(2), here, isNew: false)
         _ = here.interest.seen(UserID("alice"))
       }
+      try clear(here, &clearing)
       try await Task.sleep(for: .milliseconds(Int.random(in: 0...60, using: &random)))
     }
     there.isCutOff = true
@@ -94,6 +97,16 @@ struct StormTests {
       default: .around(place.createdAt, older: 20, newer: 20)
       }
     here.interest.fetch(MessageWish(url, stretch), within: 1_000) { _ in }
+  }
+
+  /// Now and then somebody lets go of a channel's messages, or of everything.
+  private func clear(_ here: PerchSide, _ random: inout Seeded) throws {
+    let url = ChannelURL(StormTests.urls.randomElement(using: &random) ?? "c0")
+    switch Int.random(in: 0..<30, using: &random) {
+    case 0, 1: try here.cache.accept { try $0.clear(url) }
+    case 2: try here.cache.accept { try $0.clearAll(withUnsent: false) }
+    default: break
+    }
   }
 
   private func open(_ urls: ArraySlice<String>, _ here: PerchSide, isNew: Bool) {

@@ -1,0 +1,63 @@
+import ChatModel
+
+// What was let go of by wish is to be fetched again (B58), and what errands under way bring of it counts for
+// nothing: they asked before. Until such an errand ends it keeps its user or channel busy, so nothing
+// overtakes itself.
+extension Plan {
+  /// The channel's messages are gone: its newest pages are fetched again, and the newest end is looked at
+  /// where somebody looks.
+  package mutating func cleared(_ url: ChannelURL, now: Int64) {
+    guard var work = channels[url] else { return }
+    overtaken.formUnion(running.filter { $0.channel == url })
+    work.begin(now: now)
+    channels[url] = work
+  }
+
+  /// Everything is gone, views too: every user's channels are listed again.
+  package mutating func clearedEverything(now: Int64) {
+    overtaken.formUnion(running.filter { $0 != .probe })
+    channels = channels.filter { $0.value.isBusy }
+    for url in Array(channels.keys) {
+      channels[url]?.views = [:]
+      channels[url]?.begin(now: now)
+    }
+    for user in Array(users.keys) {
+      users[user]?.begin(now: now)
+      changed(user)
+    }
+  }
+
+  /// An errand that was overtaken by a clear ended.
+  mutating func endedOvertaken(_ job: Job, now: Int64) {
+    if let user = job.user {
+      users[user]?.isBusy = false
+      users[user]?.pollAt = now
+      changed(user)
+    } else if let url = job.channel {
+      channels[url]?.isBusy = false
+    }
+  }
+}
+
+extension ChannelWork {
+  /// Nothing of the channel's messages is here any more.
+  fileprivate mutating func begin(now: Int64) {
+    isPrefetched = false
+    verifyAt = nil
+    fills = []
+    retryAt = nil
+    wait.reset()
+    if isOpen { checkAt = now }
+  }
+}
+
+extension UserWork {
+  /// Nothing of the user's channels is here any more.
+  fileprivate mutating func begin(now: Int64) {
+    isSynced = false
+    channelsListed = 0
+    sweepAt = .max
+    pollAt = now
+    if phase != .connecting { phase = .listing(after: nil, done: 0) }
+  }
+}

@@ -1,0 +1,31 @@
+import ChatCache
+import ChatModel
+
+// What was let go of by wish, and comes back by itself (B58).
+extension SyncWorker {
+  /// What the errands and reads under way bring for it counts for nothing any more: they asked before. All
+  /// that is missing now is asked for again.
+  func cleared(_ what: Cleared) {
+    guard !isStopped else { return }
+    if what.isEverything {
+      sweeps = [:]
+      rung = [:]
+      unanswered = [:]
+      reads = [:]
+      plan.clearedEverything(now: now)
+    }
+    for url in what.channels where !what.isEverything {
+      reads = reads.filter { $0.key.channel != url }
+      plan.cleared(url, now: now)
+    }
+    turn()
+  }
+}
+
+extension SyncWorker.Read {
+  /// The channel whose messages are read.
+  fileprivate var channel: ChannelURL? {
+    if case .messages(let wish) = self { return wish.channel }
+    return nil
+  }
+}

@@ -1,0 +1,81 @@
+import ChatModel
+import Platform
+import Testing
+
+@testable import ChatCache
+@testable import ChatSync
+
+/// Perch over a real cache file and the stand-in upstream over real sockets, with one channel and one user.
+struct Sides {
+  let there: OriginSide
+  let here: PerchSide
+
+  init(messages: Int, pace: Pace = PerchSide.pace, hasWebhooks: Bool = false) throws {
+    there = try OriginSide(hasWebhooks: hasWebhooks)
+    try there.makeChannel("c0", ["alice", "bob", "carol"])
+    // A dozen of each moment: ties are real.
+    for number in 0..<messages {
+      there.send("c0", "old \(number)", at: 1_700_000_000_000 + Int64(number / 12))
+    }
+    here = try PerchSide(there.url, pace: pace)
+  }
+
+  /// Starts, connects, opens a view on the newest end and waits for its first answer.
+  func open() async throws {
+    try await here.worker.start()
+    _ = here.interest.seen(UserID("alice"))
+    #expect(await World.wait { here.interest.connection(of: UserID("alice")).progress.phase == .steady })
+    here.interest.opened(
+      OpenView(id: "view", channel: ChannelURL("c0"), isAtNewest: true), isOwedAnswer: true)
+    #expect(await World.wait { (try? events(.collectionAnswered)) == 1 })
+  }
+
+  func lose() async {
+    there.isCutOff = true
+    #expect(await World.wait { here.interest.link.isOffline })
+  }
+
+  func heal() {
+    there.isCutOff = false
+    here.interest.urge()
+  }
+
+  func events(_ kind: ChangeKind, _ source: ChangeSource? = nil) throws -> Int {
+    try here.cache.read { reader in
+      try reader.db.first("SELECT count(*) FROM event WHERE kind = ?1 AND source = coalesce(?2, source)") {
+        $0.bind(1, kind.rawValue)
+        $0.bind(2, source?.rawValue)
+      } _: {
+        $0.int(0)
+      } ?? 0
+    }
+  }
+
+  /// Doorbells that rang and were not answered yet.
+  var due: Int {
+    get throws { try here.cache.read { try $0.db.first("SELECT count(*) FROM due") { $0.int(0) } ?? 0 } }
+  }
+
+  var gaps: [Gap] {
+    do { return try here.channel("c0", from: .start)?.coverage.gaps.compactMap(\.gap) ?? [] } catch {
+      return []
+    }
+  }
+
+  func isEqual(seconds: Double = 10) async throws -> String? {
+    let comparison = try Comparison(there, listsReplies: true)
+    defer { comparison.close() }
+    var difference: String?
+    _ = await World.wait(seconds: seconds) {
+      do { difference = try await comparison.difference(here) } catch { difference = "\(error)" }
+      return difference == nil
+    }
+    return difference
+  }
+
+  func end() async {
+    await here.stop()
+    here.remove()
+    there.stop()
+  }
+}
