@@ -62,6 +62,10 @@ package final class Statement {
     sqlite3_bind_int64(handle, place, flag ? 1 : 0)
   }
 
+  /// Binds 1, 0 or NULL.
+  @inline(__always)
+  package func bind(_ place: Int32, _ flag: Bool?) { bind(place, flag.map { Int64($0 ? 1 : 0) }) }
+
   /// Binds a number or NULL.
   package func bind(_ place: Int32, _ number: Int64?) {
     if let number { bind(place, number) } else { sqlite3_bind_null(handle, place) }

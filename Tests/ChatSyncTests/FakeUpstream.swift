@@ -147,7 +147,7 @@ final class FakeUpstream: Upstream {
       metadata: nil,
       members: nil,
       membership: MembershipRecord(
-        state: isMember ? .joined : .none, isOperator: false, isMuted: false, hiddenState: "unhidden",
+        state: isMember ? .joined : .outside, isOperator: false, isMuted: false, hiddenState: "unhidden",
         floorAt: 0,
         lastReadAt: 0, unread: 0, mentions: 0, joinedAt: 0, invitedAt: 0, inviter: nil))
   }

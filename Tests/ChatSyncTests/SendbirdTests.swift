@@ -110,16 +110,20 @@ struct SendbirdTests {
     #expect(page.next == "N" && page.items.count == 2)
     let (a, b) = (page.items[0], page.items[1])
     #expect(
-      a.createdAt == 1_500_000_000_000 && a.isFrozen && a.lastMessage == .none
+      a.createdAt == 1_500_000_000_000 && a.isFrozen == true && a.lastMessage == .none
         && a.readReceipts == ["bob": 1_600_000_000_005]
     )
     #expect(a.members?.first?.state == .invited && a.metadata == ["k": "v"])
     let mine = try #require(a.membership)
     #expect(
-      mine.state == .joined && mine.isOperator && !mine.isMuted && mine.unread == 3 && mine.mentions == 1)
+      mine.state == .joined && mine.isOperator == true && mine.isMuted == false && mine.unread == 3
+        && mine.mentions == 1)
     #expect(mine.hiddenState == "hidden_prevent_auto_unhide" && mine.floorAt == 1_600_000_000_000)
     #expect(b.lastMessage == .absent && b.members == nil && b.metadata == nil && b.readReceipts == nil)
     #expect(b.membership?.state == .invited && b.membership?.inviter != nil)
+    #expect(
+      b.name == nil && b.memberCount == nil && !b.isWhole && b.body == Array(#""channel_url":"b""#.utf8))
+    #expect(b.membership?.unread == nil && b.membership?.hiddenState == nil && b.membership?.floorAt == nil)
   }
 
   @Test("B31: a changelog names its place also at the end, and its deletes in both spellings")

@@ -114,6 +114,6 @@ struct WireServer {
     var last = "null"
     if case .message(let message) = channel.lastMessage { last = json(message) }
     return "{\"channel_url\":\"\(channel.url.text)\",\"name\":\"\",\"created_at\":1,\"last_message\":\(last),"
-      + "\"member_state\":\"\(channel.membership?.state.rawValue ?? "none")\"}"
+      + "\"member_state\":\"\(channel.membership?.state?.rawValue ?? "none")\"}"
   }
 }

@@ -26,10 +26,10 @@ extension CacheWriter {
   ) throws -> ChannelActivity {
     let channel = try storeShared(record, origin.source)
     if let membership = record.membership {
-      if membership.state == .none {
+      if membership.state == .outside {
         try removeMembership(of: user, in: record.url, origin.source)
       } else {
-        try store(membership, of: key, named: user, in: channel, record, origin)
+        try store(membership, of: key, named: user, in: channel, record.lastMessage, origin)
       }
     }
     let last = try reader.lastMessage(of: channel)
@@ -44,7 +44,7 @@ extension CacheWriter {
     var isChanged = try updateFields(of: record, channel)
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
     if let members = record.members {
-      isChanged = try store(members, count: record.memberCount, of: channel) || isChanged
+      isChanged = try store(members, of: channel) || isChanged
     }
     let isRead = try record.readReceipts.map { try store(receipts: $0, of: channel) } ?? false
     let last = try newLastMessage(record, channel)
@@ -80,18 +80,22 @@ extension CacheWriter {
   }
 
   private func insert(_ record: ChannelRecord) throws -> ChannelKey {
+    let body = record.isWhole ? record.body : try Fields.lay(record.body, over: Fields.ofChannel)
     try db.run(
       """
       INSERT INTO channel (
         channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super, is_frozen,
         member_count, joined_member_count, body, read_receipts
       )
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, CAST('{}' AS BLOB))
+      VALUES (
+        ?1, coalesce(?2, ''), coalesce(?3, ''), coalesce(?4, ''), coalesce(?5, 0), coalesce(?6, 0),
+        coalesce(?7, 0), coalesce(?8, 0), coalesce(?9, 0), coalesce(?10, 0), coalesce(?11, 0), ?12,
+        CAST('{}' AS BLOB))
       """
-    ) { bind($0, record) }
+    ) { bind($0, record, body) }
     let channel = ChannelKey(db.lastInsertRowID)
     if let metadata = record.metadata { _ = try store(metadata, of: channel) }
-    if let members = record.members { _ = try store(members, count: record.memberCount, of: channel) }
+    if let members = record.members { _ = try store(members, of: channel) }
     if let receipts = record.readReceipts { _ = try store(receipts: receipts, of: channel) }
     if case .message(let message) = record.lastMessage {
       try setLastMessage(message, of: channel, version: 0)
@@ -99,30 +103,47 @@ extension CacheWriter {
     return channel
   }
 
+  /// Stores the fields that came; the others stay (B11).
   private func updateFields(of record: ChannelRecord, _ channel: ChannelKey) throws -> Bool {
+    let body =
+      record.isWhole ? record.body : try Fields.lay(record.body, over: reader.body(of: channel))
     let changed = try db.run(
       """
       UPDATE channel
-      SET name = ?2, name_key = ?3, custom_type = ?4, created_at = ?5, is_distinct = ?6, is_public = ?7,
-        is_super = ?8, is_frozen = ?9, member_count = ?10, joined_member_count = ?11, body = ?12
+      SET name = coalesce(?2, name), name_key = coalesce(?3, name_key),
+        custom_type = coalesce(?4, custom_type), created_at = coalesce(?5, created_at),
+        is_distinct = coalesce(?6, is_distinct), is_public = coalesce(?7, is_public),
+        is_super = coalesce(?8, is_super), is_frozen = coalesce(?9, is_frozen),
+        member_count = coalesce(?10, member_count),
+        joined_member_count = coalesce(?11, joined_member_count), body = ?12
       WHERE channel_url = ?1
         AND (name, custom_type, created_at, is_distinct, is_public, is_super, is_frozen, member_count,
-          joined_member_count, body) IS NOT (?2, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+          joined_member_count, body)
+        IS NOT (coalesce(?2, name), coalesce(?4, custom_type), coalesce(?5, created_at),
+          coalesce(?6, is_distinct), coalesce(?7, is_public), coalesce(?8, is_super),
+          coalesce(?9, is_frozen), coalesce(?10, member_count), coalesce(?11, joined_member_count), ?12)
       """
-    ) { bind($0, record) }
+    ) { bind($0, record, body) }
     guard changed > 0 else { return false }
-    try db.run("UPDATE membership SET name_key = ?2, created_at = ?3 WHERE channel = ?1") {
+    try db.run(
+      """
+      UPDATE membership
+      SET name_key = c.name_key, created_at = c.created_at,
+        sort_at = iif(membership.sort_at = membership.created_at - ?2, c.created_at - ?2, membership.sort_at)
+      FROM channel AS c
+      WHERE membership.channel = ?1 AND c.id = ?1
+      """
+    ) {
       $0.bind(1, channel.rawValue)
-      $0.bind(2, ChannelFacts.key(record.name))
-      $0.bind(3, record.createdAt)
+      $0.bind(2, ChannelFacts.withoutMessage)
     }
     return true
   }
 
-  private func bind(_ statement: Statement, _ record: ChannelRecord) {
+  private func bind(_ statement: Statement, _ record: ChannelRecord, _ body: [UInt8]) {
     statement.bind(1, record.url.text)
     statement.bind(2, record.name)
-    statement.bind(3, ChannelFacts.key(record.name))
+    statement.bind(3, record.name.map(ChannelFacts.key))
     statement.bind(4, record.customType)
     statement.bind(5, record.createdAt)
     statement.bind(6, record.isDistinct)
@@ -131,7 +152,7 @@ extension CacheWriter {
     statement.bind(9, record.isFrozen)
     statement.bind(10, record.memberCount)
     statement.bind(11, record.joinedMemberCount)
-    statement.bind(12, copyOf: record.body)
+    statement.bind(12, copyOf: body)
   }
 }
 
@@ -154,5 +175,14 @@ extension CacheReader {
     } _: {
       $0.holds([UInt8(ascii: "{")] + message.body + [UInt8(ascii: "}")], 0)
     } ?? false
+  }
+
+  /// The fields all members share, as the API answers them.
+  fileprivate func body(of channel: ChannelKey) throws -> [UInt8] {
+    try db.first("SELECT body FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      Array($0.bytes(0))
+    } ?? Fields.ofChannel
   }
 }

@@ -1,30 +1,34 @@
 import ChatModel
 
+// What is nil here was not in the answer, and erases nothing that is stored (B11).
+
 /// A channel, with what only the asking user sees of it where somebody asked as a user.
 package struct ChannelRecord: Sendable, Equatable {
   /// The channel's name.
   package var url: ChannelURL
   /// The name people see.
-  package var name: String
+  package var name: String?
   /// The application's own kind.
-  package var customType: String
+  package var customType: String?
   /// Milliseconds.
-  package var createdAt: Int64
+  package var createdAt: Int64?
   /// Made once for its members.
-  package var isDistinct: Bool
+  package var isDistinct: Bool?
   /// Anybody may join.
-  package var isPublic: Bool
+  package var isPublic: Bool?
   /// Made for thousands.
-  package var isSuper: Bool
+  package var isSuper: Bool?
   /// Only operators may send.
-  package var isFrozen: Bool
+  package var isFrozen: Bool?
   /// Joined and invited.
-  package var memberCount: Int64
+  package var memberCount: Int64?
   /// Joined.
-  package var joinedMemberCount: Int64
-  /// The fields that are the same for every member, without braces.
+  package var joinedMemberCount: Int64?
+  /// The fields that are the same for every member, without braces: all of them, or those that came.
   package var body: [UInt8]
-  /// Nil where the answer did not carry them: nothing is erased then (B11).
+  /// Whether `body` has all of them.
+  package var isWhole = true
+  /// The newest message, if anything was said of it.
   package var lastMessage: LastMessage
   /// Read positions by user (ms).
   package var readReceipts: [String: Int64]?
@@ -46,8 +50,9 @@ package struct ChannelRecord: Sendable, Equatable {
 
   /// A channel with these parts.
   package init(
-    url: ChannelURL, name: String, customType: String, createdAt: Int64, isDistinct: Bool, isPublic: Bool,
-    isSuper: Bool, isFrozen: Bool, memberCount: Int64, joinedMemberCount: Int64, body: [UInt8],
+    url: ChannelURL, name: String?, customType: String?, createdAt: Int64?, isDistinct: Bool?,
+    isPublic: Bool?, isSuper: Bool?, isFrozen: Bool?, memberCount: Int64?, joinedMemberCount: Int64?,
+    body: [UInt8],
     lastMessage: LastMessage, readReceipts: [String: Int64]? = nil, metadata: [String: String]? = nil,
     members: [MemberRecord]? = nil, membership: MembershipRecord? = nil
   ) {
@@ -73,34 +78,38 @@ package struct ChannelRecord: Sendable, Equatable {
 /// A channel as one user sees it.
 package struct MembershipRecord: Sendable, Equatable {
   /// Whether the user is in the channel at all.
-  package enum State: String, Sendable { case none, invited, joined }
+  package enum State: String, Sendable {
+    case outside = "none"
+    case invited, joined
+  }
   /// Invited or joined.
-  package var state: State
+  package var state: State?
   /// May moderate.
-  package var isOperator: Bool
+  package var isOperator: Bool?
   /// May not send.
-  package var isMuted: Bool
+  package var isMuted: Bool?
   /// The contract's word.
-  package var hiddenState: String
+  package var hiddenState: String?
   /// Messages before this moment (ms) are not the user's to see (B23).
-  package var floorAt: Int64
+  package var floorAt: Int64?
   /// Milliseconds.
-  package var lastReadAt: Int64
+  package var lastReadAt: Int64?
   /// Unread messages, as the upstream counts.
-  package var unread: Int64
+  package var unread: Int64?
   /// Unread mentions, as the upstream counts.
-  package var mentions: Int64
+  package var mentions: Int64?
   /// Milliseconds, 0 = never.
-  package var joinedAt: Int64
+  package var joinedAt: Int64?
   /// Milliseconds, 0 = never.
-  package var invitedAt: Int64
+  package var invitedAt: Int64?
   /// The inviter as the API answers it.
   package var inviter: [UInt8]?
 
   /// A membership with these parts.
   package init(
-    state: State, isOperator: Bool, isMuted: Bool, hiddenState: String, floorAt: Int64, lastReadAt: Int64,
-    unread: Int64, mentions: Int64, joinedAt: Int64, invitedAt: Int64, inviter: [UInt8]? = nil
+    state: State?, isOperator: Bool?, isMuted: Bool?, hiddenState: String?, floorAt: Int64?,
+    lastReadAt: Int64?, unread: Int64?, mentions: Int64?, joinedAt: Int64?, invitedAt: Int64?,
+    inviter: [UInt8]? = nil
   ) {
     self.state = state
     self.isOperator = isOperator
@@ -121,15 +130,17 @@ package struct MemberRecord: Sendable, Equatable {
   /// The upstream's id.
   package var userID: String
   /// The name people see.
-  package var nickname: String
+  package var nickname: String?
   /// Invited or joined.
-  package var state: MembershipRecord.State
-  /// The member's fields without braces.
+  package var state: MembershipRecord.State?
+  /// The member's fields without braces: all of them, or those that came.
   package var body: [UInt8]
+  /// Whether `body` has all of them.
+  package var isWhole = true
 
   /// A member with these parts.
   package init(
-    userID: String, nickname: String, state: MembershipRecord.State, body: [UInt8]
+    userID: String, nickname: String?, state: MembershipRecord.State?, body: [UInt8]
   ) {
     self.userID = userID
     self.nickname = nickname

@@ -10,31 +10,33 @@ enum ChannelReading {
     let json = json.object("channel") ?? json
     guard let url = json["channel_url"]?.string, !url.isEmpty else { throw Unreadable(what: "channel_url") }
     let channel = ChannelURL(url)
-    return ChannelRecord(
-      url: channel, name: json.text("name"), customType: json.text("custom_type"),
-      createdAt: json.time("created_at"),
-      isDistinct: json.flag("is_distinct"), isPublic: json.flag("is_public"), isSuper: json.flag("is_super"),
-      isFrozen: json.flag("freeze"), memberCount: json.int("member_count"),
-      joinedMemberCount: json.int("joined_member_count"), body: written { body(json, &$0) },
+    var isWhole = true
+    var record = ChannelRecord(
+      url: channel, name: json.textIfAny("name"), customType: json.textIfAny("custom_type"),
+      createdAt: json["created_at"]?.milliseconds, isDistinct: json["is_distinct"]?.tolerantBool,
+      isPublic: json["is_public"]?.tolerantBool, isSuper: json["is_super"]?.tolerantBool,
+      isFrozen: json["freeze"]?.tolerantBool, memberCount: json["member_count"]?.tolerantInt,
+      joinedMemberCount: json["joined_member_count"]?.tolerantInt,
+      body: written { body(json, &$0, &isWhole) },
       lastMessage: lastMessage(json, channel), readReceipts: json["read_receipt"].flatMap(receipts),
       metadata: json["metadata"].flatMap(metadata), members: json["members"].flatMap(members),
       membership: isOwnView ? membership(json) : nil)
+    record.isWhole = isWhole
+    return record
   }
 
-  private static func body(_ json: JSONValue, _ out: inout JSONWriter) {
-    out.copy(text: json["channel_url"], as: "channel_url")
-    out.copy(text: json["name"], as: "name")
-    out.copy(text: json["cover_url"], as: "cover_url")
-    out.copy(text: json["data"], as: "data")
-    out.copy(text: json["custom_type"], as: "custom_type")
-    out.field("created_at", json.time("created_at"))
-    out.field("is_distinct", json.flag("is_distinct"))
-    out.field("is_public", json.flag("is_public"))
-    out.field("is_super", json.flag("is_super"))
-    out.field("is_frozen", json.flag("freeze"))
-    out.field("is_broadcast", json.flag("is_broadcast"))
-    out.field("member_count", json.int("member_count"))
-    out.field("joined_member_count", json.int("joined_member_count"))
+  /// The fields that came; `isWhole` becomes false where one did not (B11).
+  private static func body(_ json: JSONValue, _ out: inout JSONWriter, _ isWhole: inout Bool) {
+    let texts: [StaticString] = ["channel_url", "name", "cover_url", "data", "custom_type"]
+    for name in texts { isWhole = out.copyIfAny(text: json[name], as: name) && isWhole }
+    isWhole = out.fieldIfAny("created_at", json["created_at"]?.milliseconds) && isWhole
+    let flags: [(wire: StaticString, name: StaticString)] = [
+      ("is_distinct", "is_distinct"), ("is_public", "is_public"), ("is_super", "is_super"),
+      ("freeze", "is_frozen"), ("is_broadcast", "is_broadcast"),
+    ]
+    for flag in flags { isWhole = out.fieldIfAny(flag.name, json[flag.wire]?.tolerantBool) && isWhole }
+    let counts: [StaticString] = ["member_count", "joined_member_count"]
+    for name in counts { isWhole = out.fieldIfAny(name, json[name]?.tolerantInt) && isWhole }
   }
 
   private static func lastMessage(_ json: JSONValue, _ url: ChannelURL) -> ChannelRecord.LastMessage {
@@ -71,29 +73,47 @@ enum ChannelReading {
   /// One member, nil where it has no id.
   static func member(_ json: JSONValue) -> MemberRecord? {
     guard let id = json["user_id"]?.string, !id.isEmpty else { return nil }
-    let state = MembershipRecord.State(rawValue: json.text("state")) ?? .joined
-    return MemberRecord(
-      userID: id, nickname: json.text("nickname"), state: state,
-      body: written { out in
-        MessageReading.personFields(json, &out)
-        out.field("state", state.rawValue)
-        out.field("role", json.text("role"))
-        out.field("is_muted", json.flag("is_muted"))
-        out.field("is_active", json["is_active"]?.tolerantBool ?? true)
-      })
+    let state = MembershipRecord.State(rawValue: json.text("state"))
+    var isWhole = state != nil
+    var record = MemberRecord(
+      userID: id, nickname: json.textIfAny("nickname") ?? json.textIfAny("name"), state: state,
+      body: written { memberBody(json, state, &$0, &isWhole) })
+    record.isWhole = isWhole
+    return record
   }
 
-  private static func membership(_ json: JSONValue) -> MembershipRecord? {
-    guard let state = json["member_state"]?.string else { return nil }
-    let hidden = json.text("hidden_state")
-    let known = ["unhidden", "hidden_allow_auto_unhide", "hidden_prevent_auto_unhide"]
-    return MembershipRecord(
-      state: MembershipRecord.State(rawValue: state) ?? .none, isOperator: json.text("my_role") == "operator",
-      isMuted: json["is_muted"]?.tolerantBool ?? (json.text("is_muted") == "true"),
-      hiddenState: known.contains(hidden) ? hidden : json.flag("is_hidden") ? known[1] : known[0],
-      floorAt: json.time("ts_message_offset"), lastReadAt: json.time("user_last_read"),
-      unread: max(0, json.int("unread_message_count")), mentions: max(0, json.int("unread_mention_count")),
-      joinedAt: json.time("joined_ts"), invitedAt: json.time("invited_at"),
+  private static func memberBody(
+    _ json: JSONValue, _ state: MembershipRecord.State?, _ out: inout JSONWriter, _ isWhole: inout Bool
+  ) {
+    out.copy(text: json["user_id"], as: "user_id")
+    isWhole = out.copyIfAny(text: json["nickname"] ?? json["name"], as: "nickname") && isWhole
+    isWhole = out.copyIfAny(text: json["profile_url"] ?? json["image"], as: "profile_url") && isWhole
+    if let metadata = json["metadata"] ?? json["metas"], metadata.kind == .object {
+      out.copy(metadata, as: "metadata")
+    } else {
+      isWhole = false
+    }
+    if let state { out.field("state", state.rawValue) }
+    isWhole = out.copyIfAny(text: json["role"], as: "role") && isWhole
+    isWhole = out.fieldIfAny("is_muted", json["is_muted"]?.tolerantBool) && isWhole
+    isWhole = out.fieldIfAny("is_active", json["is_active"]?.tolerantBool) && isWhole
+  }
+
+  private static func membership(_ json: JSONValue) -> MembershipRecord {
+    MembershipRecord(
+      state: json["member_state"]?.string.map { MembershipRecord.State(rawValue: $0) ?? .outside },
+      isOperator: json["my_role"]?.string.map { $0 == "operator" },
+      isMuted: json["is_muted"]?.tolerantBool, hiddenState: hiddenState(json),
+      floorAt: json["ts_message_offset"]?.milliseconds, lastReadAt: json["user_last_read"]?.milliseconds,
+      unread: json["unread_message_count"]?.tolerantInt.map { max(0, $0) },
+      mentions: json["unread_mention_count"]?.tolerantInt.map { max(0, $0) },
+      joinedAt: json["joined_ts"]?.milliseconds, invitedAt: json["invited_at"]?.milliseconds,
       inviter: json.object("inviter").map { inviter in written { MessageReading.person(inviter, &$0) } })
+  }
+
+  private static func hiddenState(_ json: JSONValue) -> String? {
+    let known = ["unhidden", "hidden_allow_auto_unhide", "hidden_prevent_auto_unhide"]
+    if let state = json["hidden_state"]?.string, known.contains(state) { return state }
+    return json["is_hidden"]?.tolerantBool.map { $0 ? known[1] : known[0] }
   }
 }

@@ -38,6 +38,9 @@ extension JSONValue {
   func time(_ name: StaticString) -> Int64 { self[name]?.milliseconds ?? 0 }
   func text(_ name: StaticString) -> String { self[name]?.string ?? "" }
 
+  /// The field's text; "" where it is something else, nil where there is no such field.
+  func textIfAny(_ name: StaticString) -> String? { self[name].map { $0.string ?? "" } }
+
   /// The field if it is an object with something in it.
   func object(_ name: StaticString) -> JSONValue? {
     guard let value = self[name], value.kind == .object, value.fields.contains(where: { _ in true }) else {
@@ -52,6 +55,27 @@ extension JSONWriter {
   mutating func copy(text value: JSONValue?, as name: StaticString) {
     self.name(name)
     self.value(utf8: value?.utf8 ?? UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+
+  /// The same, left out where there is no value. Answers whether there is one.
+  mutating func copyIfAny(text value: JSONValue?, as name: StaticString) -> Bool {
+    guard let value else { return false }
+    copy(text: value, as: name)
+    return true
+  }
+
+  /// `"name": number`, left out where there is none. Answers whether there is one.
+  mutating func fieldIfAny(_ name: StaticString, _ number: Int64?) -> Bool {
+    guard let number else { return false }
+    field(name, number)
+    return true
+  }
+
+  /// `"name": true` or `false`, left out where there is neither. Answers whether there is one.
+  mutating func fieldIfAny(_ name: StaticString, _ flag: Bool?) -> Bool {
+    guard let flag else { return false }
+    field(name, flag)
+    return true
   }
 
   /// The field as it came, left out where there is none.

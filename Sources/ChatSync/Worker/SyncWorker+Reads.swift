@@ -32,7 +32,7 @@ extension SyncWorker {
   package func find(_ url: ChannelURL, as user: UserID) async -> Result<Bool, WishError> {
     let fetched = await read(.channel(url, user)) {
       let record = try await self.upstream.channel(url, as: user, .foreground)
-      guard let membership = record.membership, membership.state != .none else { return }
+      guard let state = record.membership?.state, state != .outside else { return }
       _ = try await self.store.store([record], of: user, .refresh(.channelRefresh))
       try self.know(url)
     }

@@ -109,7 +109,7 @@ extension SyncWorker {
     for user in members {
       do {
         let record = try await upstream.channel(url, as: user, .open)
-        if record.membership?.state == MembershipRecord.State.none {
+        if record.membership?.state == .outside {
           try await store.removeMembership(of: user, in: url, source)
         } else {
           _ = try await store.store([record], of: user, .refresh(source))

@@ -35,8 +35,9 @@ final class Comparison {
     }
     for (record, channel) in zip(records, cached) {
       let expected = PerchSide.Membership(
-        url: record.url.text, name: record.name, floor: record.membership?.floorAt ?? 0,
-        isFrozen: record.isFrozen, members: record.joinedMemberCount, lastMessage: channel.lastMessage)
+        url: record.url.text, name: record.name ?? "", floor: record.membership?.floorAt ?? 0,
+        isFrozen: record.isFrozen ?? false, members: record.joinedMemberCount ?? 0,
+        lastMessage: channel.lastMessage)
       guard expected == channel else { return "\(channel) is not \(expected)" }
       if let difference = try await messages(here, record.url) { return difference }
     }
