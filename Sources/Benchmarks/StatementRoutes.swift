@@ -13,14 +13,21 @@ enum StatementRoutes {
   }
 }
 
-/// 100 rooms of 1000 rows in a file, and a connection for each thread that reads at once.
-private final class RowsOnDisk: @unchecked Sendable {  // because a connection is taken out before it is used
-  private let path = "/dev/shm/perch-bench-\(getpid()).db"
-  private let lock = Lock()
-  private var idle: [Connection] = []
+/// 100 rooms of 1000 rows in a file.
+private final class RowsOnDisk: Sendable {
+  private let path: String
+  private let connections: ConnectionPool
   private let turn = Atomic<UInt64>(1)
 
   init() throws {
+    let path = "/dev/shm/perch-bench-\(getpid()).db"
+    self.path = path
+    connections = ConnectionPool {
+      let connection = try Connection(path: path, mode: .readWrite)
+      try connection.execute(
+        "PRAGMA mmap_size = 268435456; PRAGMA cache_size = -16000; PRAGMA query_only = 1")
+      return connection
+    }
     unlink(path)
     let connection = try Connection(path: path)
     try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
@@ -45,16 +52,11 @@ private final class RowsOnDisk: @unchecked Sendable {  // because a connection i
 
   deinit { unlink(path) }
 
-  private func take() throws -> Connection {
-    if let connection = lock.withLock({ idle.popLast() }) { return connection }
-    let connection = try Connection(path: path, mode: .readWrite)
-    try connection.execute("PRAGMA mmap_size = 268435456; PRAGMA cache_size = -16000; PRAGMA query_only = 1")
-    return connection
+  func page() throws -> Response {
+    try connections.lend { connection in try page(connection) }
   }
 
-  func page() throws -> Response {
-    let connection = try take()
-    defer { lock.withLock { idle.append(connection) } }
+  private func page(_ connection: Connection) throws -> Response {
     let number = turn.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9_7F4A_7C15
     var body = ByteBuffer(capacity: 16_384)
     body.append("{\"items\":[")

@@ -31,13 +31,13 @@ final class AccessLog: @unchecked Sendable {  // because the buffer is guarded
         dropped += 1
         return false
       }
-      append(request, microseconds)
+      write(request, microseconds, to: &lines)
       return lines.count >= AccessLog.flushBytes
     }
     if isFull { flush() }
   }
 
-  private func append(_ request: Request, _ microseconds: UInt64) {
+  private func write(_ request: Request, _ microseconds: UInt64, to lines: inout ByteBuffer) {
     lines.append("{\"at\":")
     lines.append(decimal: clock.wallMilliseconds())
     lines.append(",\"method\":\"")
@@ -80,7 +80,7 @@ final class AccessLog: @unchecked Sendable {  // because the buffer is guarded
       }
       var done = 0
       while done < full.count {
-        let wrote = write(file, full.base + done, full.count - done)
+        let wrote = Glibc.write(file, full.base + done, full.count - done)
         if wrote < 0, errno == EINTR { continue }
         guard wrote > 0 else { break }
         done += wrote

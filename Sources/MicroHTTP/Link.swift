@@ -6,7 +6,7 @@ import Synchronization
 final class Link: @unchecked Sendable {  // because the wheel's fields are only touched under the lot's lock
   let socket: Int32
   let generation: UInt32
-  unowned let server: Server
+  unowned(unsafe) let server: Server  // it lives until its last connection was closed
   /// What handlers remembered; touched by the connection's worker thread alone.
   var attachment: AnyObject?
 

@@ -14,7 +14,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   /// Where the request stands.
   enum Phase { case head, body, running, parked, answered }
 
-  unowned let server: Server
+  unowned(unsafe) let server: Server  // it lives until its last request was completed
   let link: Link
   var connection: OpaquePointer?
   var target: RequestTarget

@@ -7,11 +7,19 @@ import Platform
 /// name of a parameter at one place only.
 final class Router: Sendable {
   /// A place in the tree.
-  final class Node: @unchecked Sendable {  // because it only changes while the router is built, by one thread
-    fileprivate var literals: [(segment: [UInt8], node: Node)] = []
-    fileprivate var parameter: Node?
-    fileprivate(set) var endpoints: [Endpoint] = []
-    fileprivate(set) var allow = ""
+  final class Node: Sendable {
+    fileprivate let literals: [(segment: [UInt8], node: Node)]
+    fileprivate let parameter: Node?
+    fileprivate let endpoints: [Endpoint]
+    let allow: String
+
+    fileprivate init(_ draft: Draft) {
+      literals = draft.literals.map { ($0.segment, Node($0.draft)) }
+      parameter = draft.parameter.map { Node($0) }
+      endpoints = draft.endpoints
+      allow = Router.allow(draft.endpoints.map(\.route.method))
+    }
+
     /// The endpoint of `method`; HEAD finds that of GET.
     func endpoint(_ method: Method) -> Endpoint? {
       let wanted = method == .head ? Method.get : method
@@ -20,33 +28,43 @@ final class Router: Sendable {
     }
   }
 
-  private let root = Node()
-
-  init(_ routes: [Route]) {
-    for route in routes { add(route) }
+  /// A place in the tree while routes are being added.
+  fileprivate final class Draft {
+    var literals: [(segment: [UInt8], draft: Draft)] = []
+    var parameter: Draft?
+    var endpoints: [Endpoint] = []
   }
 
-  private func add(_ route: Route) {
+  private let root: Node
+
+  init(_ routes: [Route]) {
+    let draft = Draft()
+    for route in routes { Router.add(route, to: draft) }
+    root = Node(draft)
+  }
+
+  private static func add(_ route: Route, to root: Draft) {
     precondition(route.path.utf8.first == UInt8(ascii: "/"), "\(route.path) does not begin with a slash")
-    var node = root
+    var draft = root
     var names: [String] = []
     for segment in route.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
       if segment.first == "{", segment.last == "}" {
         names.append(String(segment.dropFirst().dropLast()))
-        if node.parameter == nil { node.parameter = Node() }
-        node = node.parameter!
-      } else if let known = node.literals.first(where: { $0.segment.elementsEqual(segment.utf8) }) {
-        node = known.node
+        let next = draft.parameter ?? Draft()
+        draft.parameter = next
+        draft = next
+      } else if let known = draft.literals.first(where: { $0.segment.elementsEqual(segment.utf8) }) {
+        draft = known.draft
       } else {
-        let next = Node()
-        node.literals.append((Array(segment.utf8), next))
-        node = next
+        let next = Draft()
+        draft.literals.append((Array(segment.utf8), next))
+        draft = next
       }
     }
     precondition(names.count <= RequestTarget.mostParameters, "\(route.path) has too many parameters")
-    precondition(node.endpoint(route.method) == nil, "\(route.path) is declared twice")
-    node.endpoints.append(Endpoint(route, parameterNames: names))
-    node.allow = Router.allow(node.endpoints.map(\.route.method))
+    let isTaken = draft.endpoints.contains { $0.route.method == route.method }
+    precondition(!isTaken, "\(route.path) is declared twice")
+    draft.endpoints.append(Endpoint(route, parameterNames: names))
   }
 
   private static func allow(_ methods: [Method]) -> String {

@@ -62,19 +62,20 @@ extension Server {
       request.allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
       return
     }
-    let routes = routes
-    guard let node = try routes.router.find(&request.target) else {
-      request.refusal = .init(routes.otherwise)
-      return
-    }
-    if let known, let endpoint = node.endpoint(known) {
-      request.endpoint = endpoint
-    } else if known == .options {
-      request.allow = node.allow
-    } else {
-      request.refusal = .init(
-        Problem(
-          405, "method_not_allowed", detail: "use one of \(node.allow)", headers: [("Allow", node.allow)]))
+    try withRoutes { routes throws(Problem) in
+      guard let node = try routes.router.find(&request.target) else {
+        request.refusal = .init(routes.otherwise)
+        return
+      }
+      if let known, let endpoint = node.endpoint(known) {
+        request.endpoint = endpoint
+      } else if known == .options {
+        request.allow = node.allow
+      } else {
+        request.refusal = .init(
+          Problem(
+            405, "method_not_allowed", detail: "use one of \(node.allow)", headers: [("Allow", node.allow)]))
+      }
     }
   }
 

@@ -12,7 +12,9 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   package let counters = ServerCounters()
   let lot: ParkingLot
   let log: AccessLog?
-  private let table = Guarded(RouteTable([], otherwise: Server.notFound))
+  /// Every table there was, so that requests read the present one without a lock and without counting.
+  private let tables = Guarded<[RouteTable]>([])
+  private let table: Atomic<Unmanaged<RouteTable>>
   private(set) var daemon: OpaquePointer?
   private var threads: [Thread] = []
   private let stopFlag = Atomic<Bool>(false)
@@ -25,6 +27,9 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     self.configuration = configuration
     lot = try ParkingLot(clock: clock)
     log = configuration.accessLog.map { AccessLog(file: $0, clock: clock) }
+    let empty = RouteTable([], otherwise: Server.notFound)
+    tables.withLock { $0.append(empty) }
+    table = Atomic(Unmanaged.passUnretained(empty))
   }
 
   /// Listens and serves `routes`; what no route takes is answered with `otherwise`, by default a 404. Signals
@@ -49,11 +54,19 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   /// Serves these routes from now on; requests that are being answered go on as they began.
   package func serve(_ routes: [Route], otherwise: Problem? = nil) {
     let made = RouteTable(routes, otherwise: otherwise ?? Server.notFound)
-    table.withLock { $0 = made }
+    tables.withLock { $0.append(made) }
+    table.store(Unmanaged.passUnretained(made), ordering: .releasing)
   }
 
-  /// The routes served now.
-  var routes: RouteTable { table.withLock { $0 } }
+  /// Lends the routes served now.
+  func withRoutes<Result, Failure: Error>(
+    _ body: (RouteTable) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let result = table.load(ordering: .acquiring)._withUnsafeGuaranteedRef { routes in
+      Swift.Result { () throws(Failure) in try body(routes) }
+    }
+    return try result.get()
+  }
 
   private static let notFound = Problem(
     404, "route_not_found", detail: "look at /openapi.yaml for the paths there are")

@@ -5,59 +5,64 @@ import Glibc
 /// An answer built this way costs what C costs; `[UInt8]`, `Data` and `String` cost a third to three times
 /// more.
 package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns its memory alone
-  /// The first byte; moves when the buffer grows.
-  @usableFromInline package private(set) var base: UnsafeMutableRawPointer
-  /// How many bytes are filled.
-  @usableFromInline package private(set) var count = 0
-  @usableFromInline package private(set) var capacity: Int
+  @usableFromInline var start: UnsafeMutableRawPointer
+  @usableFromInline var filled = 0
+  @usableFromInline var capacity: Int
 
   /// An empty buffer with room for `capacity` bytes.
   package init(capacity: Int = 256) {
     self.capacity = max(capacity, 16)
-    base = malloc(self.capacity)!
+    start = malloc(self.capacity)!
   }
 
-  deinit { free(base) }
+  deinit { free(start) }
+
+  /// The first byte; moves when the buffer grows.
+  @inlinable package var base: UnsafeMutableRawPointer { start }
+
+  /// How many bytes are filled.
+  @inlinable package var count: Int { filled }
 
   /// The filled bytes, valid until the next change.
-  package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+  @inlinable package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: filled) }
 
   /// Makes room for `more` bytes beyond those filled.
-  @inline(__always)
+  @inlinable
   package mutating func reserve(_ more: Int) {
-    if count + more > capacity { grow(more) }
+    if filled + more > capacity { grow(more) }
   }
 
   @inline(never)
-  private mutating func grow(_ more: Int) {
-    capacity = max(capacity * 2, count + more)
-    base = realloc(base, capacity)!
+  @usableFromInline mutating func grow(_ more: Int) {
+    capacity = max(capacity * 2, filled + more)
+    start = realloc(start, capacity)!
   }
 
   /// Appends a copy of `bytes`.
-  @inline(__always)
+  @inlinable @inline(__always)
   package mutating func append(_ bytes: UnsafeRawBufferPointer) {
-    guard let start = bytes.baseAddress else { return }
+    guard let first = bytes.baseAddress else { return }
     reserve(bytes.count)
-    memcpy(base + count, start, bytes.count)
-    count += bytes.count
+    memcpy(start + filled, first, bytes.count)
+    filled += bytes.count
   }
 
   /// Appends literal text without making a String.
-  @inline(__always)
+  @inlinable @inline(__always)
   package mutating func append(_ text: StaticString) {
     append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
   /// Appends one byte.
-  @inline(__always)
+  @inlinable @inline(__always)
   package mutating func append(_ byte: UInt8) {
     reserve(1)
-    base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
-    count += 1
+    start.storeBytes(of: byte, toByteOffset: filled, as: UInt8.self)
+    filled += 1
   }
 
-  /// Appends text, for everything that is not on a hot path.
+  /// Appends text, for everything that is not on a hot path. Disfavoured, so that a literal is no String.
+  @_disfavoredOverload
   package mutating func append(_ text: String) {
     var text = text
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
@@ -74,11 +79,11 @@ package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns 
       digits += 1
     }
     if number < 0 { append(UInt8(ascii: "-")) }
-    var place = count + digits
-    count = place
+    var place = filled + digits
+    filled = place
     repeat {
       place -= 1
-      base.storeBytes(
+      start.storeBytes(
         of: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10), toByteOffset: place, as: UInt8.self
       )
       magnitude /= 10
@@ -87,13 +92,13 @@ package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns 
 
   /// Forgets the bytes after the first `length`.
   package mutating func truncate(to length: Int) {
-    precondition(length <= count)
-    count = length
+    precondition(length <= filled)
+    filled = length
   }
 
   /// Gives the block away; whoever takes it calls `free`.
   package consuming func release() -> (start: UnsafeMutableRawPointer, count: Int) {
-    let block = (base, count)
+    let block = (start, filled)
     discard self
     return block
   }

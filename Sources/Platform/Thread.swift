@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// A thread of its own with a name, for the few loops that live as long as the process.
 package final class Thread: @unchecked Sendable {  // because `handle` is written before the thread is shared
@@ -31,6 +32,23 @@ package final class Thread: @unchecked Sendable {  // because `handle` is writte
     defer { close(comm) }
     _ = name.utf8.prefix(15).withContiguousStorageIfAvailable { write(comm, $0.baseAddress, $0.count) }
   }
+
+  /// A small number that no other thread of this process has, counted from 0 as threads first ask.
+  package static var currentNumber: Int {
+    let kept = Int(bitPattern: pthread_getspecific(numberKey))
+    if kept > 0 { return kept - 1 }
+    let number = lastNumber.wrappingAdd(1, ordering: .relaxed).newValue
+    pthread_setspecific(numberKey, UnsafeRawPointer(bitPattern: number))
+    return number - 1
+  }
+
+  private static let lastNumber = Atomic<Int>(0)
+  private static let numberKey: pthread_key_t = {
+    var key = pthread_key_t()
+    let code = pthread_key_create(&key, nil)
+    precondition(code == 0, "there are no thread keys left")
+    return key
+  }()
 
   /// Waits for the thread's end. At most once.
   package func join() { pthread_join(handle, nil) }

@@ -5,7 +5,7 @@ import CSQLite
 /// Bytes are bound without a copy: they must outlive the step, which `rows`, `first` and `run` see to when
 /// the bytes outlive the call.
 package final class Statement {
-  let handle: OpaquePointer
+  @usableFromInline let handle: OpaquePointer
   private let connection: OpaquePointer
   fileprivate(set) var isRunning = false
 
@@ -24,12 +24,17 @@ package final class Statement {
   deinit { sqlite3_finalize(handle) }
 
   /// Moves to the next row; false at the end.
-  @inline(__always)
+  @inlinable @inline(__always)
   func step() throws -> Bool {
     let code = sqlite3_step(handle)
     if code == SQLITE_ROW { return true }
     if code == SQLITE_DONE { return false }
-    throw SQLiteError(connection, code, sql: String(cString: sqlite3_sql(handle)))
+    throw failure(code)
+  }
+
+  @inline(never)
+  @usableFromInline func failure(_ code: Int32) -> any Error {
+    SQLiteError(connection, code, sql: String(cString: sqlite3_sql(handle)))
   }
 
   /// Ready for the next use; the bound values are gone, since their bytes may be.
@@ -46,13 +51,13 @@ package final class Statement {
   }
 
   /// Binds a number.
-  @inline(__always)
+  @inlinable
   package func bind(_ place: Int32, _ number: Int64) {
     sqlite3_bind_int64(handle, place, number)
   }
 
   /// Binds a number.
-  @inline(__always)
+  @inlinable
   package func bind(_ place: Int32, _ number: Int) {
     sqlite3_bind_int64(handle, place, Int64(number))
   }
@@ -134,34 +139,41 @@ private var emptyText: UnsafePointer<CChar> {
 
 /// The present row of a result. Columns count from 0; bytes are valid until the next row.
 package struct Row {
-  let handle: OpaquePointer
+  @usableFromInline let handle: OpaquePointer
+
+  @inlinable init(handle: OpaquePointer) { self.handle = handle }
 
   /// The column as a number (0 where it is NULL).
-  @inline(__always)
+  @inlinable
   package func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
   /// The column as a number (0 where it is NULL).
-  @inline(__always)
+  @inlinable
   package func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
 
   /// The column as a number, or nil where it is NULL.
   package func int64OrNil(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
 
   /// Whether the column is a number other than 0.
-  @inline(__always)
+  @inlinable
   package func bool(_ column: Int32) -> Bool { sqlite3_column_int64(handle, column) != 0 }
 
   /// The column as a floating point number.
+  @inlinable
   package func double(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
 
   /// Whether the column is NULL.
+  @inlinable
   package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
   /// The column's bytes, text or blob, where they lie.
-  @inline(__always)
+  ///
+  /// The value is looked up once for both answers. SQLite allows that since connections have no mutexes here.
+  @inlinable @inline(__always)
   package func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
-    let start = sqlite3_column_blob(handle, column)
-    return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
+    let value = sqlite3_column_value(handle, column)
+    let start = sqlite3_value_blob(value)
+    return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
   }
 
   /// The column as a String ("" where it is NULL).
@@ -173,14 +185,14 @@ package struct Row {
 
 /// The rows of a query, read one after the other; letting go of them makes the statement free again.
 package struct Rows: ~Copyable {
-  private let statement: Statement
+  @usableFromInline let statement: Statement
 
   init(_ statement: Statement) { self.statement = statement }
 
   deinit { statement.reset() }
 
   /// The next row, or nil at the end.
-  @inline(__always)
+  @inlinable @inline(__always)
   package mutating func next() throws -> Row? {
     try statement.step() ? Row(handle: statement.handle) : nil
   }
