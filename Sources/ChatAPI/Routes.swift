@@ -42,6 +42,7 @@ package enum Routes {
     let viewing = Viewing(reading: reading, collections: parts.collections)
     return operatorRoutes(parts) + ConnectionRoutes.routes(reading) + ChannelRoutes.routes(reading)
       + GapFillRoutes.routes(reading) + MessageRoutes.routes(reading) + CacheRoutes.routes(reading)
+      + IntegrityRoute.routes(reading)
       + UserRoutes.routes(reading) + ChannelCollectionRoutes.routes(viewing)
       + MessageCollectionRoutes.routes(viewing) + EventRoutes.routes(viewing)
   }

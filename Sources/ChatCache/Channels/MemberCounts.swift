@@ -150,7 +150,7 @@ extension CacheWriter {
   }
 
   /// The newest message at or after each member's floor decides where the channel stands (B7, B23).
-  private func placeInLists(_ channel: ChannelKey, version: Int64) throws {
+  func placeInLists(_ channel: ChannelKey, version: Int64) throws {
     try db.run(
       """
       UPDATE membership

@@ -81,7 +81,7 @@ extension CacheWriter {
     }
   }
 
-  private func write(_ row: SegmentRow, of channel: ChannelKey) throws {
+  func write(_ row: SegmentRow, of channel: ChannelKey) throws {
     try db.run(
       """
       INSERT OR REPLACE INTO segment (

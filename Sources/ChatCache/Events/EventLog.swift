@@ -125,7 +125,7 @@ extension CacheReader {
     return try cursor.sequence <= (next.map { $0 - 1 } ?? lastSequence())
   }
 
-  private func lastSequence() throws -> Int64 {
+  func lastSequence() throws -> Int64 {
     try max(
       db.first("SELECT seq FROM event ORDER BY seq DESC LIMIT 1") { $0.int64(0) } ?? 0,
       db.first("SELECT first_seq - 1 FROM run ORDER BY run DESC LIMIT 1") { $0.int64(0) } ?? 0)

@@ -153,6 +153,9 @@ package final class SyncInterest: Interest {
     Task { [worker] in then(await worker.rang(webhook)) }
   }
 
+  /// See `Interest`.
+  package func healed() { tell { await $0.lookIntoDoorbells() } }
+
   private func tell(_ body: @escaping @Sendable (SyncWorker) async -> Void) {
     Task { [worker] in await body(worker) }
   }

@@ -110,6 +110,14 @@ extension SyncWorker {
   /// Takes up what rang before a stop or a crash and was not answered.
   func takeDoorbells() throws { take(try store.dueDoorbells()) }
 
+  /// Doorbells were noted by somebody else.
+  package func lookIntoDoorbells() {
+    do { try takeDoorbells() } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "doorbells", "reason": .text("\(error)")])
+    }
+    turn()
+  }
+
   private func take(_ bells: [Webhook.Doorbell]) {
     for bell in bells {
       switch bell.kind {

@@ -12,7 +12,7 @@ struct Command: Sendable {
   let run: @Sendable (SettingValues) throws -> Int32
 
   /// All there are, in the order of the help.
-  static let all: [Command] = [.serve, .sync, .origin, .demo, .token, .health]
+  static let all: [Command] = [.serve, .sync, .origin, .demo, .token, .check, .health]
 
   /// What `perch NAME --help` prints.
   var help: String {

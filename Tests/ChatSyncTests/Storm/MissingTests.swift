@@ -1,5 +1,6 @@
 import ChatModel
 import Platform
+import SQLite
 import Testing
 
 @testable import ChatCache
@@ -199,6 +200,25 @@ struct MissingTests {
     try await Task.sleep(for: .seconds(6))
     let asked = sides.here.requests - before
     #expect((3...10).contains(asked), "\(asked) requests")
+    await sides.end()
+  }
+
+  @Test("B64: a channel that the self-check reset is fetched again at once, as it is upstream")
+  func healed() async throws {
+    let sides = try Sides(messages: 60)
+    try await sides.open()
+    #expect(try await sides.isEqual() == nil)
+    try Connection(path: sides.here.directory + "/perch.db", mode: .readWrite).execute(
+      """
+      UPDATE message SET body = CAST('"' AS BLOB) WHERE message_id % 2 = 0;
+      UPDATE channel SET body = CAST('"' AS BLOB);
+      """)
+    let report = try sides.here.cache.check()
+    #expect(!report.isSound && report.isWell, "\(report.findings)")
+    sides.here.interest.healed()
+    #expect(try await sides.isEqual() == nil)
+    #expect(await World.wait { (try? sides.due) == 0 })
+    #expect(try sides.here.cache.check().isSound)
     await sides.end()
   }
 }

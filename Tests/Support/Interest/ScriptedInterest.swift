@@ -24,6 +24,7 @@ package final class ScriptedInterest: Interest {
     case moved(OpenView)
     case closed(String, ChannelURL)
     case rang([UInt8])
+    case healed
   }
 
   /// What it was told to say.
@@ -195,6 +196,9 @@ package final class ScriptedInterest: Interest {
 
   /// See `Interest`.
   package func closed(view id: String, in channel: ChannelURL) { _ = note(.closed(id, channel)) }
+
+  /// See `Interest`.
+  package func healed() { _ = note(.healed) }
 
   /// See `Interest`.
   package func rang(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {

@@ -1,0 +1,140 @@
+import ChatCache
+import JSON
+import MicroHTTP
+import Platform
+
+/// The self-check on demand (B64).
+enum IntegrityRoute {
+  static func routes(_ reading: Reading) -> [Route] {
+    let desk = CheckDesk(reading)
+    return [
+      Route(.get, "/v1/cache/integrity", operation: "checkCache") { request in
+        try Parameters(request).end()
+        return try reading.admitted(request, scope: .admin) { _ in wait(at: desk, request) }
+      }
+    ]
+  }
+
+  private static func wait(at desk: CheckDesk, _ request: Request) -> Outcome {
+    let waiter = request.makeWaiter()
+    let ticket = desk.ask { waiter.wake() }
+    return .park(
+      Parking(waiter, milliseconds: 30_000) { _ in
+        switch desk.take(ticket) {
+        case .success(let report): return .respond(response(report))
+        case .failure(let error as CacheError): throw Problem(error)
+        case .failure(let error): throw error
+        case nil:
+          throw Problem(
+            503, "busy", detail: "The check goes on: ask again, its findings are the next answer.",
+            headers: [("Retry-After", "10")])
+        }
+      })
+  }
+
+  private static func response(_ report: CheckReport) -> Response {
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("sound", report.isSound)
+    json.field("well", report.isWell)
+    json.field("channels", report.channels)
+    json.field("started_at", report.startedAt)
+    json.field("duration_ms", report.milliseconds)
+    json.name("findings")
+    json.beginArray()
+    for finding in report.findings {
+      json.beginObject()
+      json.field("fault", finding.fault.rawValue)
+      if let channel = finding.channel { json.field("channel_url", channel.text) }
+      json.field("detail", finding.detail)
+      json.field("healed", finding.isHealed)
+      json.endObject()
+    }
+    json.endArray()
+    json.field("more_findings", report.more)
+    json.endObject()
+    let response = Response.json(json.finish())
+    response.add("Cache-Control", "no-store")
+    return response
+  }
+}
+
+/// Where self-checks are asked for: one runs at a time, on a thread of its own, and all who ask meanwhile get
+/// its findings. Findings that nobody waited for any more are kept for whoever asks next.
+private final class CheckDesk: Sendable {
+  typealias Outcome = Swift.Result<CheckReport, any Error>
+
+  private struct State {
+    var isRunning = false
+    var lastTicket = 0
+    var waiting: [Int: @Sendable () -> Void] = [:]
+    var answers: [Int: Outcome] = [:]
+    var kept: Outcome?
+  }
+
+  private let reading: Reading
+  private let state = Guarded(State())
+  private let thread = Guarded<Thread?>(nil)
+
+  init(_ reading: Reading) { self.reading = reading }
+
+  /// Asks for findings; `wake` is called when they are there.
+  func ask(_ wake: @escaping @Sendable () -> Void) -> Int {
+    let (ticket, isAnswered, starts) = state.withLock { state in
+      state.lastTicket += 1
+      let ticket = state.lastTicket
+      if let kept = state.kept {
+        state.kept = nil
+        state.answers[ticket] = kept
+        return (ticket, true, false)
+      }
+      state.waiting[ticket] = wake
+      defer { state.isRunning = true }
+      return (ticket, false, !state.isRunning)
+    }
+    if isAnswered { wake() }
+    if starts { start() }
+    return ticket
+  }
+
+  /// The thread of the check before has ended, or is about to.
+  private func start() {
+    thread.withLock { thread in
+      thread?.join()
+      thread = Thread("perch-check") { [self] in run() }
+    }
+  }
+
+  /// The findings for that ticket; nil: they are not there, and the ticket is given up.
+  func take(_ ticket: Int) -> Outcome? {
+    state.withLock { state in
+      state.waiting[ticket] = nil
+      return state.answers.removeValue(forKey: ticket)
+    }
+  }
+
+  private func run() {
+    let outcome = Outcome { try reading.cache.check() }
+    if case .success(let report) = outcome { tell(report) }
+    let waiting = state.withLock { state in
+      state.isRunning = false
+      for ticket in state.waiting.keys { state.answers[ticket] = outcome }
+      if state.waiting.isEmpty { state.kept = outcome }
+      defer { state.waiting = [:] }
+      return Array(state.waiting.values)
+    }
+    for wake in waiting { wake() }
+  }
+
+  private func tell(_ report: CheckReport) {
+    for finding in report.findings {
+      Log.line(
+        .error, "cache_fault",
+        [
+          "fault": .text(finding.fault.rawValue), "channel": .text(finding.channel?.text ?? ""),
+          "detail": .text(finding.detail), "healed": .text(finding.isHealed ? "yes" : "no"),
+        ])
+    }
+    if report.findings.contains(where: { $0.isHealed && $0.channel != nil }) { reading.interest.healed() }
+  }
+}

@@ -1,0 +1,222 @@
+import ChatModel
+import JSON
+import SQLite
+
+// What must hold of one channel, whatever happened: each line here is something that other code relies on.
+//
+// The channel's row: its bodies are JSON; its name's key is the name's; metadata is the same in both places.
+// The line: the segments tile it. Messages: each body and part is JSON and speaks of its own row; no message
+// stands in two places, before 1970, or beside its own tombstone. Counts are those of the rows. The last
+// message is wholly there or not at all, and is itself. Members: keys of list order follow from the channel;
+// nothing is counted below zero. Nothing carries a version beyond the log's end.
+
+extension CacheReader {
+  /// What is amiss in the channel; empty where all is well, or where there is no such channel.
+  func faults(of channel: ChannelKey) throws -> [Finding] {
+    guard var check = try ChannelCheck(self, channel) else { return [] }
+    try check.lookAtLine()
+    try check.lookAtMessages()
+    try check.lookAtTombstones()
+    try check.lookAtMetadata()
+    try check.lookAtMembers()
+    try check.lookAtMemberships()
+    return check.found
+  }
+
+  /// The last number the log has given, as far as this snapshot can know.
+  func lastNumber() throws -> Int64 { try max(log.head, lastSequence()) }
+}
+
+/// One channel being looked at.
+private struct ChannelCheck {
+  /// What of the channel's row others are compared with.
+  private struct Facts {
+    let url: String
+    let nameKey: String
+    let createdAt: Int64
+    let lastMessageAt: Int64?
+    let lastMessageID: Int64?
+    let metadata: [String: String]?
+    let messages: Int64
+    let bytes: Int64
+  }
+
+  private let reader: CacheReader
+  private let channel: ChannelKey
+  private let end: Int64
+  private let facts: Facts
+  private let json = JSONParser()
+  private(set) var found: [Finding] = []
+
+  init?(_ reader: CacheReader, _ channel: ChannelKey) throws {
+    let end = try reader.lastNumber()
+    let json = JSONParser()
+    var notes: [(Finding.Fault, String)] = []
+    let facts = try reader.db.first(
+      """
+      SELECT
+        channel_url, name, name_key, created_at, last_message_at, last_message_id, last_message, body,
+        read_receipts, metadata, version, cached_messages, cached_bytes
+      FROM channel
+      WHERE id = ?1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+    } _: { row in
+      if row.string(2) != ChannelFacts.key(row.string(1)) {
+        notes.append((.channel, "name_key is not the name's"))
+      }
+      if !json.reads(fieldsOf: row.bytes(7)) { notes.append((.channel, "body is not JSON")) }
+      if !json.reads(row.bytes(8), .object) { notes.append((.channel, "read_receipts is not a JSON object")) }
+      if row.int64(10) > end {
+        notes.append((.version, "the channel's version is \(row.int64(10)), the log's last \(end)"))
+      }
+      if let wrong = json.wrongLastMessage(row) { notes.append((.lastMessage, wrong)) }
+      let metadata = row.isNull(9) ? nil : json.texts(row.bytes(9))
+      if !row.isNull(9), metadata == nil {
+        notes.append((.channel, "metadata is not a JSON object of texts"))
+      }
+      return Facts(
+        url: row.string(0), nameKey: row.string(2), createdAt: row.int64(3), lastMessageAt: row.int64OrNil(4),
+        lastMessageID: row.int64OrNil(5), metadata: row.isNull(9) ? [:] : metadata,
+        messages: row.int64(11), bytes: row.int64(12))
+    }
+    guard let facts else { return nil }
+    (self.reader, self.channel, self.end, self.facts) = (reader, channel, end, facts)
+    for (fault, detail) in notes { note(fault, detail) }
+  }
+
+  private mutating func note(_ fault: Finding.Fault, _ detail: String) {
+    found.append(Finding(fault, channel: ChannelURL(facts.url), detail))
+  }
+
+  mutating func lookAtLine() throws {
+    let rows = try reader.segmentRows(of: channel)
+    let strange = try reader.db.first("SELECT 1 FROM segment WHERE channel = ?1 AND kind NOT IN (0, 1, 2)") {
+      $0.bind(1, channel.rawValue)
+    } _: { _ in
+      true
+    }
+    if strange == true || !rows.isEmpty && Coverage(rows: rows) == nil {
+      note(.coverage, "the \(rows.count) segments do not tile the line")
+    }
+  }
+
+  mutating func lookAtMessages() throws {
+    var rows = try reader.db.rows(
+      """
+      SELECT created_at, message_id, version, type, body, reactions, metaarray, thread_info, parent
+      FROM message
+      WHERE channel = ?1
+      """
+    ) { $0.bind(1, channel.rawValue) }
+    var (count, bytes): (Int64, Int64) = (0, 0)
+    // Of each kind of fault one message is named, and how many there are: a broken channel has many.
+    var faults: [String: (first: Int64, count: Int)] = [:]
+    func fault(_ what: String, _ id: Int64) { faults[what, default: (id, 0)].count += 1 }
+    while let row = try rows.next() {
+      let id = row.int64(1)
+      count += 1
+      for column in 4...8 { bytes += Int64(row.bytes(Int32(column)).count) }
+      if row.int64(0) < 0 { fault("stands before 1970", id) }
+      if row.int64(2) > end { fault("has a version beyond the log's end", id) }
+      if !(0...2).contains(row.int64(3)) { fault("is of no known type", id) }
+      if !json.speaks(row.bytes(4), of: id, at: row.int64(0)) {
+        fault("has a body that is not its own JSON", id)
+      }
+      for column in 5...8 where !row.isNull(Int32(column)) {
+        if !json.reads(row.bytes(Int32(column))) { fault("has a part that is not JSON", id) }
+      }
+      if id == facts.lastMessageID, row.int64(0) != facts.lastMessageAt {
+        fault("is the last one, at another time", id)
+      }
+    }
+    for (what, (first, count)) in faults.sorted(by: { $0.key < $1.key }) {
+      let others = count > 1 ? ", and \(count - 1) more like it" : ""
+      note(what.contains("version") ? .version : .message, "message \(first) \(what)\(others)")
+    }
+    if count != facts.messages {
+      note(.counts, "\(facts.messages) messages are counted, \(count) are stored")
+    }
+    if bytes != facts.bytes { note(.counts, "\(facts.bytes) bytes are counted, \(bytes) are stored") }
+  }
+
+  mutating func lookAtTombstones() throws {
+    let deleted = try reader.db.first(
+      """
+      SELECT t.message_id
+      FROM message AS m
+      JOIN tombstone AS t ON t.channel = m.channel AND t.message_id = m.message_id
+      WHERE m.channel = ?1
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      $0.int64(0)
+    }
+    if let deleted { note(.message, "message \(deleted) is stored and deleted at once") }
+    let double = try reader.db.first(
+      """
+      SELECT message_id
+      FROM message
+      WHERE channel = ?1
+      GROUP BY message_id
+      HAVING count(*) > 1
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      $0.int64(0)
+    }
+    if let double { note(.message, "message \(double) stands at two times") }
+  }
+
+  mutating func lookAtMetadata() throws {
+    guard let metadata = facts.metadata else { return }
+    var stored: [String: String] = [:]
+    var rows = try reader.db.rows("SELECT key, value, value_key FROM channel_metadata WHERE channel = ?1") {
+      $0.bind(1, channel.rawValue)
+    }
+    var isKeyed = true
+    while let row = try rows.next() {
+      stored[row.string(0)] = row.string(1)
+      isKeyed = isKeyed && row.string(2) == ChannelFacts.key(row.string(1))
+    }
+    if stored != metadata || !isKeyed { note(.channel, "channel_metadata does not say what metadata says") }
+  }
+
+  mutating func lookAtMembers() throws {
+    var rows = try reader.db.rows("SELECT user_id, body FROM member WHERE channel = ?1") {
+      $0.bind(1, channel.rawValue)
+    }
+    while let row = try rows.next() {
+      if !json.reads(fieldsOf: row.bytes(1)) { note(.channel, "the member \(row.string(0)) is not JSON") }
+    }
+  }
+
+  mutating func lookAtMemberships() throws {
+    var rows = try reader.db.rows(
+      """
+      SELECT
+        user, channel_url, name_key, created_at, sort_at, floor_at, unread, mentions, version, inviter
+      FROM membership INDEXED BY membership_by_channel
+      WHERE channel = ?1
+      """
+    ) { $0.bind(1, channel.rawValue) }
+    while let row = try rows.next() {
+      let floor = row.int64(5)
+      let sortAt = ChannelFacts.sortAt(
+        lastMessageAt: facts.lastMessageAt.flatMap { $0 >= floor ? $0 : nil }, createdAt: facts.createdAt)
+      let who = "of user \(row.int64(0))"
+      if row.string(1) != facts.url || row.string(2) != facts.nameKey || row.int64(3) != facts.createdAt {
+        note(.listPlace, "the copies \(who) are not the channel's")
+      }
+      if row.int64(4) != sortAt { note(.listPlace, "sort_at \(who) is \(row.int64(4)), not \(sortAt)") }
+      if row.int64(6) < 0 || row.int64(7) < 0 { note(.listPlace, "a count \(who) is below zero") }
+      if row.int64(8) > end { note(.version, "the version \(who) is \(row.int64(8)), the log's last \(end)") }
+      if !row.isNull(9), !json.reads(row.bytes(9)) { note(.channel, "the inviter \(who) is not JSON") }
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import ChatModel
+import JSON
+import SQLite
+
+// A channel that contradicts itself is reset to one gap: what of it came from upstream goes and is fetched
+// again, what only derives is derived again. Memberships, and what is unsent, stay.
+
+extension CacheWriter {
+  /// Resets the channel if something is amiss in it still; answers what it was.
+  ///
+  /// Everybody who watches hears of it: the gap, the channel, the cleared cache. Doorbells are noted, so that
+  /// the channel is refreshed and its newest end listed, now or after the next start.
+  func heal(_ channel: ChannelKey) throws -> [Finding] {
+    let faults = try reader.faults(of: channel)
+    guard let url = try reader.url(of: channel), !faults.isEmpty else { return [] }
+    let limit = try reader.lastNumber()
+    try forgetMessages(of: channel, hasWrongLast: faults.contains { $0.fault == .lastMessage })
+    try mendChannel(channel, url, limit)
+    try mendMemberships(of: channel, limit)
+    let gap = try resetLine(of: channel)
+    var change = Change(.coverage, .channelRefresh, channel: channel)
+    change.stretch = Position.start...Position.end
+    change.reference = String(gap)
+    try append(change)
+    let version = try append(Change(.channel, .channelRefresh, channel: channel))
+    try placeInLists(channel, version: version)
+    try append(Change(.cacheCleared, .channelRefresh, channel: channel))
+    try note([
+      Doorbell(
+        kind: .channel, channel: url, source: .channelRefresh, users: try reader.connectedMembers(of: url)),
+      Doorbell(kind: .newest, channel: url, source: .apiResult),
+    ])
+    return try reader.faults(of: channel).isEmpty ? faults.map(\.healed) : faults
+  }
+
+  /// Forgets the rows, as clearing does. A tombstone that a stored message contradicts is not believed.
+  private func forgetMessages(of channel: ChannelKey, hasWrongLast: Bool) throws {
+    try db.run(
+      """
+      DELETE FROM tombstone
+      WHERE channel = ?1 AND message_id IN (SELECT message_id FROM message WHERE channel = ?1)
+      """
+    ) { $0.bind(1, channel.rawValue) }
+    try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    try db.run(
+      """
+      UPDATE channel
+      SET cached_messages = 0, cached_bytes = 0, message_token = NULL
+      WHERE id = ?1
+      """
+    ) { $0.bind(1, channel.rawValue) }
+    // What comes back is not new: it was counted.
+    try db.run(
+      """
+      UPDATE membership
+      SET counted_at = max(counted_at, coalesce((SELECT last_message_at FROM channel WHERE id = ?1), 0))
+      WHERE channel = ?1
+      """
+    ) { $0.bind(1, channel.rawValue) }
+    if hasWrongLast { try setLastMessage(nil, of: channel, version: 0) }
+  }
+
+  /// Puts into the channel's own row what can be answered until it is refreshed.
+  private func mendChannel(_ channel: ChannelKey, _ url: ChannelURL, _ limit: Int64) throws {
+    guard let stored = try reader.leftovers(of: channel) else { return }
+    try db.run(
+      """
+      UPDATE channel
+      SET name_key = ?2, body = ?3, read_receipts = ?4, version = min(version, ?5)
+      WHERE id = ?1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, ChannelFacts.key(stored.name))
+      $0.bind(3, copyOf: stored.body)
+      $0.bind(4, copyOf: stored.readReceipts)
+      $0.bind(5, limit)
+    }
+    try db.run("UPDATE channel SET metadata = NULL WHERE id = ?1") { $0.bind(1, channel.rawValue) }
+    try db.run("DELETE FROM channel_metadata WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    if let metadata = stored.metadata { _ = try store(metadata, of: channel) }
+    for user in stored.brokenMembers { try removeMember(user, of: channel) }
+  }
+
+  /// What a membership copies from its channel is copied again.
+  private func mendMemberships(of channel: ChannelKey, _ limit: Int64) throws {
+    try db.run(
+      """
+      UPDATE membership
+      SET (channel_url, name_key, created_at) = (
+          SELECT channel_url, name_key, created_at
+          FROM channel
+          WHERE id = ?1
+        ),
+        unread = max(unread, 0),
+        mentions = max(mentions, 0),
+        version = min(version, ?2)
+      WHERE channel = ?1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, limit)
+    }
+    for user in try reader.brokenInviters(in: channel) {
+      try db.run("UPDATE membership SET inviter = NULL WHERE user = ?1 AND channel = ?2") {
+        $0.bind(1, user)
+        $0.bind(2, channel.rawValue)
+      }
+    }
+  }
+
+  /// One gap, under a name that was not given before. Answers the name.
+  private func resetLine(of channel: ChannelKey) throws -> Int64 {
+    // A name that is itself damaged does not count: names are given one by one.
+    let names = try reader.segmentRows(of: channel).compactMap(\.id).filter { $0 > 0 && $0 < 1 << 40 }
+    let name = (names.max() ?? 0) + 1
+    try db.run("DELETE FROM segment WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    for row in Coverage.reset(nextGapID: name).rows { try write(row, of: channel) }
+    return name
+  }
+}
+
+/// What of a channel's row can be answered still.
+private struct ChannelLeftovers {
+  let name: String
+  let body: [UInt8]
+  let readReceipts: [UInt8]
+  let metadata: [String: String]?
+  let brokenMembers: [String]
+}
+
+extension CacheReader {
+  fileprivate func leftovers(of channel: ChannelKey) throws -> ChannelLeftovers? {
+    let json = JSONParser()
+    let broken = try db.all("SELECT user_id, body FROM member WHERE channel = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: { row in
+      json.reads(fieldsOf: row.bytes(1)) ? nil : row.string(0)
+    }
+    return try db.first(
+      "SELECT channel_url, name, body, read_receipts, metadata FROM channel WHERE id = ?1"
+    ) {
+      $0.bind(1, channel.rawValue)
+    } _: { row in
+      ChannelLeftovers(
+        name: row.string(1),
+        body: json.reads(fieldsOf: row.bytes(2))
+          ? Array(row.bytes(2)) : CacheReader.leastBody(row.string(0), row.string(1)),
+        readReceipts: json.reads(row.bytes(3), .object) ? Array(row.bytes(3)) : Array("{}".utf8),
+        metadata: row.isNull(4) ? nil : json.texts(row.bytes(4)), brokenMembers: broken.compactMap { $0 })
+    }
+  }
+
+  /// What is certain of a channel whose body is lost, until it is refreshed.
+  private static func leastBody(_ url: String, _ name: String) -> [UInt8] {
+    var json = JSONWriter()
+    json.field("channel_url", url)
+    json.field("name", name)
+    return json.finish().array
+  }
+
+  fileprivate func brokenInviters(in channel: ChannelKey) throws -> [Int64] {
+    let json = JSONParser()
+    return try db.all("SELECT user, inviter FROM membership WHERE channel = ?1 AND inviter IS NOT NULL") {
+      $0.bind(1, channel.rawValue)
+    } _: { row in
+      json.reads(row.bytes(1)) ? nil : row.int64(0)
+    }
+    .compactMap { $0 }
+  }
+}

@@ -1,0 +1,170 @@
+import ChatModel
+import JSON
+import SQLite
+
+// What must hold of the file as a whole, and of rows that are no channel's: SQLite's own check, rows whose
+// channel or user is gone, events nobody can read, unsent messages and changes.
+
+/// What SQLite's own check said.
+struct FileReport {
+  /// Its lines, each judged.
+  private(set) var findings: [Finding] = []
+  /// The indexes that disagree with their tables.
+  private(set) var indexes: Set<String> = []
+  /// Whether the file itself is damaged: nothing is written into it then.
+  var isDamaged: Bool { findings.contains { $0.fault == .file } }
+
+  mutating func add(_ line: String) {
+    if let index = FileReport.index(of: line) {
+      indexes.insert(index)
+      findings.append(Finding(.index, line))
+    } else if FileReport.isAboutRows(line) {
+      findings.append(Finding(.rows, line))
+    } else {
+      findings.append(Finding(.file, line))
+    }
+  }
+
+  /// The index a line is about: "row 7 missing from index a", "wrong # of entries in index a",
+  /// "non-unique entry in index a".
+  private static func index(of line: String) -> String? {
+    for words in [" missing from index ", "wrong # of entries in index ", "non-unique entry in index "] {
+      if let place = line.firstRange(of: words) { return String(line[place.upperBound...]) }
+    }
+    return nil
+  }
+
+  /// "NULL value in a.b", "CHECK constraint failed in a", "non-INTEGER value in a.b", "NUMERIC value in a.b".
+  private static func isAboutRows(_ line: String) -> Bool {
+    line.hasPrefix("CHECK constraint failed in ") || line.contains(" value in ")
+  }
+}
+
+extension CacheReader {
+  /// Lines of SQLite's check that are read at most.
+  private static let checkedLines = 100
+
+  /// SQLite's own check: every page, every index, every constraint.
+  func fileReport() throws -> FileReport {
+    var report = FileReport()
+    var rows = try db.rows(composed: "PRAGMA integrity_check(\(CacheReader.checkedLines))")
+    while let row = try rows.next() {
+      let line = row.string(0)
+      if line != "ok" { report.add(line) }
+    }
+    return report
+  }
+
+  /// Every channel's row.
+  func channelKeys() throws -> [ChannelKey] {
+    try db.all("SELECT id FROM channel ORDER BY id") { ChannelKey($0.int64(0)) }
+  }
+
+  /// Tables whose rows belong to a channel, a user or both, and may be had again.
+  private static let dependents: [(table: String, owner: String, column: String)] = [
+    ("message", "channel", "channel"), ("tombstone", "channel", "channel"), ("segment", "channel", "channel"),
+    ("channel_metadata", "channel", "channel"), ("member", "channel", "channel"),
+    ("membership", "channel", "channel"), ("membership", "user", "user"), ("collection", "user", "user"),
+  ]
+
+  /// Rows whose channel or user is not there.
+  func orphans() throws -> [Finding] {
+    try CacheReader.dependents.compactMap { table, owner, column in
+      var rows = try db.rows(
+        composed: "SELECT count(*) FROM \(table) WHERE \(column) NOT IN (SELECT id FROM \(owner))")
+      guard let row = try rows.next(), row.int64(0) > 0 else { return nil }
+      return Finding(.orphans, "\(row.int64(0)) rows of \(table) belong to no \(owner)")
+    }
+  }
+
+  /// Events that cannot be told.
+  func unreadableEvents() throws -> [Finding] {
+    let kinds = ChangeKind.allCases.map(\.rawValue)
+    let sources = ChangeSource.allCases.map(\.rawValue)
+    return try db.all(
+      """
+      SELECT seq, kind, source
+      FROM event
+      WHERE kind NOT BETWEEN ?1 AND ?2 OR source NOT BETWEEN ?3 AND ?4
+      LIMIT 100
+      """
+    ) {
+      $0.bind(1, kinds.min() ?? 0)
+      $0.bind(2, kinds.max() ?? 0)
+      $0.bind(3, sources.min() ?? 0)
+      $0.bind(4, sources.max() ?? 0)
+    } _: {
+      Finding(.event, "event \($0.int64(0)) is of kind \($0.int64(1)) and source \($0.int64(2))")
+    }
+  }
+
+  /// Unsent messages and changes that cannot be sent or told as they are. Nobody but their user may drop
+  /// them, so they are named and left.
+  func unsentFaults() throws -> [Finding] {
+    let json = JSONParser()
+    var found: [Finding] = []
+    var rows = try db.rows(
+      """
+      SELECT
+        o.id, o.request_id, o.kind, o.state, o.place, o.target_id, o.follows, o.aspect, o.upload,
+        o.block_on_failure, o.is_cancel_wanted, o.accepted_at, o.expires_at, o.attempts, o.next_try_at,
+        o.dispatched_at, o.may_have_arrived, o.absences, o.error_code, o.params, o.body, o.channel_url,
+        u.id IS NOT NULL, r.request_id IS NOT NULL AND r.ended_at IS NULL
+      FROM outbox AS o
+      LEFT JOIN user AS u ON u.id = o.user
+      LEFT JOIN request AS r ON r.user = o.user AND r.request_id = o.request_id
+      """)
+    while let row = try rows.next() {
+      let name = "unsent \(row.int64(0)) (\(row.string(1)))"
+      func note(_ what: String) {
+        found.append(Finding(.unsent, channel: ChannelURL(row.string(21)), "\(name) \(what)"))
+      }
+      // A row that cannot be read is what is looked for.
+      if (try? CacheReader.outboxRow(row)) == nil { note("cannot be read") }
+      if !json.reads(row.bytes(19), .object) { note("has params that are not a JSON object") }
+      if !json.reads(fieldsOf: row.bytes(20)) { note("has a body that is not JSON") }
+      if !row.bool(22) { note("is of no user") }
+      if !row.bool(23) { note("has no request that is remembered") }
+    }
+    return found
+  }
+}
+
+extension CacheWriter {
+  /// Drops rows of channels and users that are not there.
+  func dropOrphans() throws {
+    try db.execute(
+      """
+      DELETE FROM message WHERE channel NOT IN (SELECT id FROM channel);
+      DELETE FROM tombstone WHERE channel NOT IN (SELECT id FROM channel);
+      DELETE FROM segment WHERE channel NOT IN (SELECT id FROM channel);
+      DELETE FROM channel_metadata WHERE channel NOT IN (SELECT id FROM channel);
+      DELETE FROM member WHERE channel NOT IN (SELECT id FROM channel);
+      DELETE FROM membership WHERE channel NOT IN (SELECT id FROM channel);
+      DELETE FROM membership WHERE user NOT IN (SELECT id FROM user);
+      DELETE FROM collection WHERE user NOT IN (SELECT id FROM user);
+      """)
+  }
+
+  /// Nobody can be told what an unreadable event says, so every cursor ends: a new epoch begins (B52).
+  func forgetUnreadableEvents() throws {
+    let kinds = ChangeKind.allCases.map(\.rawValue)
+    let sources = ChangeSource.allCases.map(\.rawValue)
+    try db.run("DELETE FROM event WHERE kind NOT BETWEEN ?1 AND ?2 OR source NOT BETWEEN ?3 AND ?4") {
+      $0.bind(1, kinds.min() ?? 0)
+      $0.bind(2, kinds.max() ?? 0)
+      $0.bind(3, sources.min() ?? 0)
+      $0.bind(4, sources.max() ?? 0)
+    }
+    try beginEpoch()
+    try append(Change(.connection, .channelRefresh))
+  }
+
+  /// Builds indexes anew from their tables.
+  func rebuild(_ indexes: Set<String>) throws {
+    for index in indexes.sorted() {
+      let quoted = index.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
+      try db.execute("REINDEX \"\(quoted)\"")
+    }
+  }
+}

@@ -1,0 +1,153 @@
+import ChatModel
+import Glibc
+import Platform
+import SQLite
+
+// The self-check (B64): everything that must hold of the file is looked at, on demand alone, so that a start
+// does not depend on the cache's size.
+//
+// It goes from the whole to the parts: SQLite's own check; rows that belong to nobody, events, what is
+// unsent; then one channel after the other, each in a snapshot of its own, so that nothing is held up. A
+// channel that contradicts itself is reset by one write, which looks again first: it may have changed since.
+// Unsent messages are named and never touched. Into a file that is damaged itself nothing is written.
+
+extension Cache {
+  /// Looks at everything, puts right what can be fetched or derived again, and tells what it found. It reads
+  /// the whole file: call it from a thread of its own.
+  package func check() throws -> CheckReport {
+    try SelfCheck(clock: clock, read: { try self.read($0) }, write: { try self.write($0) }).run()
+  }
+
+  /// Looks at the directory's cache without a change or a lock; a service may be using it (B65).
+  package static func inspect(directory: String, clock: Clock = .system) throws -> CheckReport {
+    let path = directory + "/perch.db"
+    guard access(path, R_OK) == 0 else {
+      throw CacheError.file(path: path, reason: String(cString: strerror(errno)))
+    }
+    do {
+      let connection = try Connection(path: path, mode: .readOnly)
+      let found = try connection.read { db in try db.first("PRAGMA user_version") { $0.int64(0) } ?? 0 }
+      guard found <= Migration.newest else {
+        throw CacheError.newerSchema(found: found, known: Migration.newest)
+      }
+      guard found == Migration.newest else {
+        throw CacheError.unreadable("schema \(found), which the next start brings to \(Migration.newest)")
+      }
+      let log = CommitLog(epoch: 0, run: 0, last: 0)
+      return try SelfCheck(
+        clock: clock,
+        read: { body in try connection.read { try body(CacheReader(db: $0, log: log)) } }, write: nil
+      ).run()
+    } catch let error as SQLiteError where error.kind == .corrupt {
+      var report = CheckReport(startedAt: clock.wallMilliseconds())
+      report.add([Finding(.file, error.message)])
+      return report
+    } catch let error as SQLiteError {
+      throw CacheError(error)
+    }
+  }
+}
+
+private struct SelfCheck {
+  let clock: Clock
+  let read: ((CacheReader) throws -> Void) throws -> Void
+  /// Nil: nothing is put right.
+  let write: ((@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void)?
+
+  func run() throws -> CheckReport {
+    var report = CheckReport(startedAt: clock.wallMilliseconds())
+    let start = clock.monotonicNanoseconds()
+    let file = try fileReport()
+    let heal = file.isDamaged ? nil : write
+    if !file.indexes.isEmpty, let heal {
+      let indexes = file.indexes
+      try heal { try $0.rebuild(indexes) }
+    }
+    report.add(
+      try look(heal) {
+        try $0.orphans()
+      } heal: {
+        try $0.dropOrphans()
+      })
+    report.add(
+      try look(heal) {
+        try $0.unreadableEvents()
+      } heal: {
+        try $0.forgetUnreadableEvents()
+      })
+    report.add(
+      try look(nil) {
+        try $0.unsentFaults()
+      } heal: { _ in
+      })
+    for channel in try value({ try $0.channelKeys() }) ?? [] {
+      report.channels += 1
+      report.add(try look(channel, heal))
+    }
+    // What is put right by now is what SQLite does not complain about any more.
+    let left = heal == nil || file.findings.isEmpty ? file : try fileReport()
+    let complaints = Set(left.findings.map(\.detail))
+    report.add(file.findings.map { complaints.contains($0.detail) ? $0 : $0.healed })
+    report.milliseconds = Int64((clock.monotonicNanoseconds() - start) / 1_000_000)
+    return report
+  }
+
+  /// What SQLite says, also where it gives up.
+  private func fileReport() throws -> FileReport {
+    do { return try value { try $0.fileReport() } ?? FileReport() } catch {
+      guard let message = SelfCheck.damage(error) else { throw error }
+      var report = FileReport()
+      report.add("*** \(message)")
+      return report
+    }
+  }
+
+  private func look(
+    _ write: ((@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void)?,
+    _ faults: (CacheReader) throws -> [Finding], heal: @escaping @Sendable (CacheWriter) throws -> Void
+  ) throws -> [Finding] {
+    do {
+      let found = try value(faults) ?? []
+      guard !found.isEmpty, let write else { return found }
+      try write(heal)
+      let left = Set(try value(faults) ?? [])
+      return found.map { left.contains($0) ? $0 : $0.healed }
+    } catch {
+      guard let message = SelfCheck.damage(error) else { throw error }
+      return [Finding(.file, message)]
+    }
+  }
+
+  private func look(
+    _ channel: ChannelKey, _ write: ((@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void)?
+  ) throws -> [Finding] {
+    do {
+      let found = try value { try $0.faults(of: channel) } ?? []
+      guard !found.isEmpty, let write else { return found }
+      let healed = Guarded<[Finding]>([])
+      try write { writer in
+        let faults = try writer.heal(channel)
+        healed.withLock { $0 = faults }
+      }
+      return healed.withLock { $0 }
+    } catch {
+      guard let message = SelfCheck.damage(error) else { throw error }
+      return [Finding(.file, message)]
+    }
+  }
+
+  private func value<Result>(_ body: (CacheReader) throws -> Result) throws -> Result? {
+    var result: Result?
+    try read { result = try body($0) }
+    return result
+  }
+
+  /// What SQLite says of a file it cannot read; nil: the error is another.
+  private static func damage(_ error: any Error) -> String? {
+    switch error {
+    case let error as SQLiteError where error.kind == .corrupt: error.message
+    case CacheError.corrupt(let error): error.message
+    default: nil
+    }
+  }
+}

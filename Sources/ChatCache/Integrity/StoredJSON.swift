@@ -1,0 +1,66 @@
+import JSON
+import SQLite
+
+// Whether stored bytes are what answers are spliced of.
+
+extension JSONParser {
+  /// Whether the bytes are JSON, of that kind.
+  func reads(_ bytes: UnsafeRawBufferPointer, _ kind: JSONValue.Kind? = nil) -> Bool {
+    // What cannot be parsed is what is looked for.
+    (try? parse(bytes) { kind == nil || $0.kind == kind }) ?? false
+  }
+
+  /// Whether the bytes are the fields of a JSON object, without braces.
+  func reads(fieldsOf bytes: UnsafeRawBufferPointer) -> Bool {
+    withBraces(bytes) { reads($0, .object) } && bytes.count > 0
+  }
+
+  /// Whether the bytes are a message's fields, and that message's.
+  func speaks(_ body: UnsafeRawBufferPointer, of id: Int64, at time: Int64) -> Bool {
+    withBraces(body) { bytes in isMessage(bytes, id, time) } && body.count > 0
+  }
+
+  private func isMessage(_ object: UnsafeRawBufferPointer, _ id: Int64, _ time: Int64) -> Bool {
+    // What cannot be parsed is what is looked for.
+    let isOwn = try? parse(object) { message in
+      (message["message_id"]?.string ?? "\(id)") == "\(id)"
+        && (message["created_at"]?.int64 ?? time) == time
+    }
+    return isOwn ?? false
+  }
+
+  /// An object whose values are texts; nil: it is none.
+  func texts(_ bytes: UnsafeRawBufferPointer) -> [String: String]? {
+    // What cannot be parsed is what is looked for.
+    let read = try? parse(bytes) { json -> [String: String]? in
+      guard json.kind == .object else { return nil }
+      var texts: [String: String] = [:]
+      for (name, value) in json.fields {
+        guard let text = value.string else { return nil }
+        texts[String(decoding: name, as: UTF8.self)] = text
+      }
+      return texts
+    }
+    return read ?? nil
+  }
+
+  /// What is wrong with the channel's last message, of a row of `ChannelCheck`.
+  func wrongLastMessage(_ row: Row) -> String? {
+    let parts = (4...6).filter { !row.isNull(Int32($0)) }.count
+    if parts == 0 { return nil }
+    guard parts == 3 else { return "only a part of the last message is there" }
+    return isMessage(row.bytes(6), row.int64(5), row.int64(4))
+      ? nil : "last_message is not the JSON of message \(row.int64(5))"
+  }
+
+  private func withBraces<Result>(
+    _ fields: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result
+  ) -> Result {
+    withUnsafeTemporaryAllocation(byteCount: fields.count + 2, alignment: 1) { room in
+      room[0] = UInt8(ascii: "{")
+      UnsafeMutableRawBufferPointer(rebasing: room[1...]).copyMemory(from: fields)
+      room[fields.count + 1] = UInt8(ascii: "}")
+      return body(UnsafeRawBufferPointer(room))
+    }
+  }
+}

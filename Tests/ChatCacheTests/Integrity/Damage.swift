@@ -1,0 +1,171 @@
+import ChatModel
+import SQLite
+import Testing
+
+@testable import ChatCache
+
+/// A way in which somebody's hand, or a disk, makes a file contradict itself.
+struct Damage: Sendable, CustomTestStringConvertible {
+  let name: String
+  /// What of it must be found.
+  let fault: Finding.Fault
+  /// How it is done, to channel 1 and user 1.
+  let sql: String
+
+  init(_ name: String, _ fault: Finding.Fault, _ sql: String) {
+    self.name = name
+    self.fault = fault
+    self.sql = sql
+  }
+
+  var testDescription: String { name }
+
+  /// Does it behind the service's back.
+  func strike(_ directory: String) throws {
+    let connection = try Connection(path: directory + "/perch.db", mode: .readWrite)
+    try connection.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;")
+    try connection.execute(sql)
+  }
+
+  /// Those of one channel: each is healed by a reset.
+  static let ofChannel: [Damage] = line + messages + channel + memberships
+
+  private static let line = [
+    Damage(
+      "segments that overlap", .coverage,
+      "UPDATE segment SET hi_at = hi_at + 5 WHERE channel = 1 AND kind = 0"),
+    Damage(
+      "a hole between segments", .coverage,
+      "UPDATE segment SET hi_at = hi_at - 5 WHERE channel = 1 AND kind = 0"),
+    Damage("a line without a tail", .coverage, "DELETE FROM segment WHERE channel = 1 AND kind = 2"),
+    Damage("a line without a beginning", .coverage, "DELETE FROM segment WHERE channel = 1 AND kind = 0"),
+    Damage(
+      "a segment of no known kind", .coverage, "UPDATE segment SET kind = 9 WHERE channel = 1 AND kind = 0"),
+    Damage(
+      "two gaps of one name", .coverage,
+      """
+      UPDATE segment
+      SET hi_at = 20, hi_id = 5, kind = 1, id = 1, reason = 0, state = 0
+      WHERE channel = 1 AND kind = 0;
+      INSERT INTO segment (channel, lo_at, lo_id, hi_at, hi_id, kind, id, reason, state)
+      SELECT 1, 20, 6, lo_at, lo_id - 1, 1, 1, 1, 0 FROM segment WHERE channel = 1 AND kind = 2;
+      """),
+  ]
+
+  private static let messages = [
+    Damage("a count too high", .counts, "UPDATE channel SET cached_messages = 99 WHERE id = 1"),
+    Damage("bytes miscounted", .counts, "UPDATE channel SET cached_bytes = 1 WHERE id = 1"),
+    Damage("a lost row", .counts, "DELETE FROM message WHERE channel = 1 AND message_id = 3"),
+    Damage(
+      "a cut body", .message,
+      "UPDATE message SET body = substr(body, 1, 9) WHERE channel = 1 AND message_id = 3"),
+    Damage(
+      "another message's body", .message,
+      """
+      UPDATE message SET body = (SELECT body FROM message WHERE channel = 1 AND message_id = 4)
+      WHERE channel = 1 AND message_id = 3
+      """),
+    Damage(
+      "a part that is no JSON", .message,
+      "UPDATE message SET reactions = CAST('[{' AS BLOB) WHERE channel = 1 AND message_id = 3"),
+    Damage(
+      "a type nobody knows", .message, "UPDATE message SET type = 7 WHERE channel = 1 AND message_id = 3"),
+    Damage(
+      "a message before 1970", .message,
+      "UPDATE message SET created_at = -5 WHERE channel = 1 AND message_id = 3"),
+    Damage("a message both stored and deleted", .message, "INSERT INTO tombstone VALUES (1, 3, 5)"),
+    Damage(
+      "a message at two times", .message,
+      """
+      INSERT INTO message
+      SELECT
+        channel, created_at + 1, message_id, version, updated_at, type, flags, parent_id, parent_at,
+        sender, custom_type, body, reactions, metaarray, thread_info, parent
+      FROM message
+      WHERE channel = 1 AND message_id = 3
+      """),
+    Damage(
+      "a message from the future of the log", .version,
+      "UPDATE message SET version = 1 << 40 WHERE channel = 1 AND message_id = 3"),
+  ]
+
+  private static let channel = [
+    Damage("a channel's cut body", .channel, "UPDATE channel SET body = substr(body, 1, 9) WHERE id = 1"),
+    Damage(
+      "read receipts that are no JSON", .channel,
+      "UPDATE channel SET read_receipts = CAST('[' AS BLOB) WHERE id = 1"),
+    Damage("a name's key that is another's", .channel, "UPDATE channel SET name_key = 'other' WHERE id = 1"),
+    Damage(
+      "metadata that is no JSON", .channel,
+      "UPDATE channel SET metadata = CAST('{\"a\":1}' AS BLOB) WHERE id = 1"),
+    Damage(
+      "a metadata row that says something else", .channel,
+      "UPDATE channel_metadata SET value = 'red' WHERE channel = 1"),
+    Damage(
+      "a member that is no JSON", .channel,
+      "UPDATE member SET body = CAST('}' AS BLOB) WHERE channel = 1 AND user_id = 'bob'"),
+    Damage("half of a last message", .lastMessage, "UPDATE channel SET last_message_id = NULL WHERE id = 1"),
+    Damage(
+      "a last message that is no JSON", .lastMessage,
+      "UPDATE channel SET last_message = CAST('{' AS BLOB) WHERE id = 1"),
+    Damage(
+      "a last message under another id", .lastMessage, "UPDATE channel SET last_message_id = 4 WHERE id = 1"),
+    Damage(
+      "a channel from the future of the log", .version, "UPDATE channel SET version = 1 << 40 WHERE id = 1"),
+  ]
+
+  private static let memberships = [
+    Damage(
+      "a wrong place in a list", .listPlace,
+      "UPDATE membership SET sort_at = 5 WHERE channel = 1 AND user = 1"),
+    Damage(
+      "a copy of another name", .listPlace, "UPDATE membership SET name_key = 'other' WHERE channel = 1"),
+    Damage(
+      "a copy of another creation", .listPlace, "UPDATE membership SET created_at = 77 WHERE channel = 1"),
+    Damage(
+      "less than nothing unread", .listPlace,
+      "UPDATE membership SET unread = -1 WHERE channel = 1 AND user = 1"),
+    Damage(
+      "an inviter that is no JSON", .channel,
+      "UPDATE membership SET inviter = CAST('{' AS BLOB) WHERE channel = 1"),
+    Damage(
+      "a membership from the future of the log", .version,
+      "UPDATE membership SET version = 1 << 40 WHERE channel = 1"),
+  ]
+
+  /// Those that are no channel's.
+  static let ofNobody = [
+    Damage(
+      "segments of no channel", .orphans,
+      "INSERT INTO segment (channel, lo_at, lo_id, hi_at, hi_id, kind) VALUES (99, 0, 0, 1, 1, 0)"),
+    Damage(
+      "messages of no channel", .orphans,
+      "INSERT INTO message VALUES (99, 1, 1, 1, 0, 0, 0, NULL, NULL, 'bob', '', x'00', NULL, NULL, NULL, NULL)"
+    ),
+    Damage(
+      "memberships of no user", .orphans, "UPDATE membership SET user = 99 WHERE channel = 2 AND user = 2"),
+    Damage(
+      "an event of no known kind", .event,
+      "UPDATE event SET kind = 99 WHERE seq = (SELECT min(seq) FROM event)"),
+  ]
+
+  /// A row changes while SQLite does not know of an index, which is then put back.
+  static func breakIndex(_ directory: String) throws {
+    let path = directory + "/perch.db"
+    let (page, sql) = try Connection(path: path, mode: .readWrite).write { db in
+      let found = try db.reading.first(
+        "SELECT rootpage, sql FROM sqlite_master WHERE name = 'outbox_by_expiry'"
+      ) { ($0.int64(0), $0.string(1)) }
+      try db.execute("PRAGMA writable_schema = ON")
+      try db.execute("DELETE FROM sqlite_master WHERE name = 'outbox_by_expiry'")
+      return try #require(found)
+    }
+    let quoted = sql.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
+    try Connection(path: path, mode: .readWrite).execute(
+      """
+      UPDATE outbox SET expires_at = expires_at + 1 WHERE id = 1;
+      PRAGMA writable_schema = ON;
+      INSERT INTO sqlite_master VALUES ('index', 'outbox_by_expiry', 'outbox', \(page), '\(quoted)');
+      """)
+  }
+}

@@ -1,0 +1,141 @@
+import ChatModel
+import Glibc
+import SQLite
+import Testing
+
+@testable import ChatCache
+
+/// The self-check: what is damaged is found; what can be had again is put right, the rest named and left.
+@Suite struct IntegrityTests {
+  @Test("B64: a sound cache is found sound, by the service and from outside")
+  func sound() throws {
+    let world = try DamagedWorld()
+    defer { world.close() }
+    let report = try world.cache.check()
+    #expect(report.isSound && report.isWell && report.channels == 2, "\(report.findings)")
+    let outside = try Cache.inspect(directory: world.directory)
+    #expect(outside.isSound && outside.channels == 2, "\(outside.findings)")
+  }
+
+  @Test(
+    "B64: a channel that contradicts itself is found, reset to one gap with events, and synced again",
+    arguments: Damage.ofChannel)
+  func channel(_ damage: Damage) throws {
+    let world = try DamagedWorld()
+    defer { world.close() }
+    let (before, page) = (try world.untouched(), try world.world.page(MessagePageQuery()))
+    let mark = world.cache.cursor.sequence
+    try damage.strike(world.directory)
+    let outside = try Cache.inspect(directory: world.directory)
+    #expect(outside.findings.contains { $0.fault == damage.fault }, "\(outside.findings)")
+    #expect(!outside.isWell && world.cache.cursor.sequence == mark, "looking from outside changes nothing")
+
+    let report = try world.cache.check()
+    #expect(!report.isSound && report.isWell, "\(report.findings)")
+    #expect(report.findings.contains { $0.fault == damage.fault && $0.channel == world.world.url })
+    #expect(try world.untouched() == before, "the other channel and the unsent messages")
+    let line = try #require(try world.cache.read { try $0.line(of: ChannelURL("general")) })
+    #expect(line.gaps.count == 1 && line.rows == 0)
+    let told = try world.kinds(after: mark)
+    #expect(told.contains(.coverage) && told.contains(.channel) && told.contains(.cacheCleared), "\(told)")
+    let due = try world.cache.read { try $0.dueDoorbells() }
+    #expect(due.map(\.kind) == [.channel, .newest] && due[0].users == [world.world.alice, world.world.bob])
+
+    try world.syncAgain()
+    #expect(try world.world.page(MessagePageQuery()) == page)
+    let after = try world.cache.check()
+    #expect(after.isSound, "\(after.findings)")
+  }
+
+  @Test(
+    "B64: what belongs to nobody is dropped; an event nobody can read ends all cursors",
+    arguments: Damage.ofNobody)
+  func nobody(_ damage: Damage) throws {
+    let world = try DamagedWorld()
+    defer { world.close() }
+    let epoch = world.cache.cursor.epoch
+    try damage.strike(world.directory)
+    let report = try world.cache.check()
+    #expect(report.isWell && report.findings.contains { $0.fault == damage.fault }, "\(report.findings)")
+    #expect((world.cache.cursor.epoch != epoch) == (damage.fault == .event))
+    let after = try world.cache.check()
+    #expect(after.isSound, "\(after.findings)")
+  }
+
+  @Test("B64: an index that disagrees with its table is built again")
+  func index() throws {
+    let world = try DamagedWorld()
+    world.close()
+    try Damage.breakIndex(world.directory)
+    let cache = try Cache(Cache.Configuration(directory: world.directory))
+    defer { cache.close() }
+    let report = try cache.check()
+    #expect(report.isWell && report.findings.map(\.fault).contains(.index), "\(report.findings)")
+    let after = try cache.check()
+    #expect(after.isSound, "\(after.findings)")
+    #expect(try cache.read { try $0.lane(OutboxTableTests.place) }.rows.count == 2)
+  }
+
+  @Test("B64: unsent messages that cannot be read are named and never touched")
+  func unsent() throws {
+    let world = try DamagedWorld()
+    defer { world.close() }
+    try Damage("", .unsent, "UPDATE outbox SET params = CAST('{' AS BLOB), state = 'lost' WHERE id = 1")
+      .strike(
+        world.directory)
+    try Damage("", .unsent, "DELETE FROM request WHERE request_id = 'two'").strike(world.directory)
+    let before = try world.untouched()
+    let report = try world.cache.check()
+    let found = report.findings.filter { $0.fault == .unsent }
+    #expect(found.count == 3 && found.allSatisfy { !$0.isHealed }, "\(report.findings)")
+    #expect(!report.isWell)
+    #expect(try world.untouched() == before)
+  }
+
+  @Test("B64: a damaged file is named as such, reading what is sound goes on, and nothing is written into it")
+  func damagedFile() throws {
+    let world = try DamagedWorld()
+    let page = try world.cache.read { reader in
+      try reader.db.first("SELECT rootpage FROM sqlite_master WHERE name = 'message'") { $0.int(0) }
+    }
+    world.close()
+    let file = open(world.directory + "/perch.db", O_RDWR)
+    let noise = (0..<4096).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ 13) }
+    #expect(pwrite(file, noise, noise.count, ((page ?? 2) - 1) * 4096) == noise.count)
+    close(file)
+    let outside = try Cache.inspect(directory: world.directory)
+    #expect(outside.findings.contains { $0.fault == .file && !$0.isHealed }, "\(outside.findings)")
+    let cache = try Cache(Cache.Configuration(directory: world.directory))
+    defer { cache.close() }
+    let mark = cache.cursor.sequence
+    let report = try cache.check()
+    #expect(
+      !report.isWell && report.findings.contains { $0.fault == .file && !$0.isHealed }, "\(report.findings)")
+    #expect(cache.cursor.sequence == mark)
+    let user = try cache.read { try $0.cachedUser(UserID("alice")) }
+    #expect(try cache.read { try $0.lane(OutboxTableTests.place) }.rows.count == 2 && user != nil)
+  }
+
+  @Test("B64: a file that is no database is told as a damaged one, a missing one as missing")
+  func noDatabase() throws {
+    let directory = Disk.folder()
+    mkdir(directory, 0o700)
+    #expect(throws: CacheError.self) { try Cache.inspect(directory: directory) }
+    let file = open(directory + "/perch.db", O_RDWR | O_CREAT, 0o600)
+    let noise = [UInt8](repeating: 7, count: 8192)
+    #expect(write(file, noise, noise.count) == noise.count)
+    close(file)
+    let report = try Cache.inspect(directory: directory)
+    #expect(report.findings.map(\.fault) == [.file])
+  }
+
+  @Test("B64: more findings than are listed are counted")
+  func many() {
+    var report = CheckReport(startedAt: 0)
+    let findings = (0..<(CheckReport.listedFindings + 7)).map { Finding(.counts, "channel \($0)").healed }
+    report.add(findings)
+    #expect(report.findings.count == CheckReport.listedFindings && report.more == 7 && report.isWell)
+    report.add([Finding(.counts, "one more")])
+    #expect(report.more == 8 && !report.isWell && !report.isSound)
+  }
+}
