@@ -48,6 +48,9 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     perWorker.deallocate()
   }
 
+  /// How long the body is.
+  package var byteCount: Int { body.count }
+
   /// The answer for one request; hand it to `.respond`.
   package var response: Response {
     Response(status: status, handle: nil, byteCount: body.count, content: .shared(self))

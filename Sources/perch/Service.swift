@@ -96,6 +96,11 @@ struct Service {
       directory: values.text("data"), upstream: SyncParts.binding(values))
     configuration.retention.events = Int64(values.number("keep-events"))
     configuration.retention.eventMilliseconds = max(60_000, Int64(values.number("keep-events-for")))
+    configuration.limit = CacheLimit(
+      bytes: Int64(values.number("cache-max-size")), order: values.text("cache-clear-order"))
+    for warning in configuration.limit.warnings {
+      Log.line(.warning, "cache_limit", ["reason": .text(warning)])
+    }
     do {
       return try Cache(configuration, ownership: ownership) { [status] progress in
         guard progress.from > 0 else { return }

@@ -30,6 +30,9 @@ package final class Gate: Sendable {
     self.clock = clock
   }
 
+  /// The header that names the caller: answers differ by it.
+  var vary: StaticString { if case .tokens = mode { "Authorization" } else { "Perch-User" } }
+
   /// A token as it was on this connection's last request.
   private final class Remembered {
     let header: [UInt8]
@@ -48,10 +51,7 @@ package final class Gate: Sendable {
       if let ticket = Gate.ticket(in: request) {
         try follower(ticket, request)
       } else {
-        switch mode {
-        case .tokens(let keyring): try bearer(request, keyring)
-        case .named: try named(request)
-        }
+        try header(request)
       }
     request.user = caller.user.text
     guard caller.scopes.isSuperset(of: scope) else {
@@ -60,6 +60,13 @@ package final class Gate: Sendable {
         headers: [("WWW-Authenticate", "Bearer error=\"insufficient_scope\", scope=\"\(scope.words)\"")])
     }
     return caller
+  }
+
+  private func header(_ request: Request) throws -> Caller {
+    switch mode {
+    case .tokens(let keyring): try bearer(request, keyring)
+    case .named: try named(request)
+    }
   }
 
   private static func makeSecrets() -> SigningSecrets? {
@@ -96,7 +103,11 @@ package final class Gate: Sendable {
     let now = clock.wallMilliseconds()
     guard let secrets,
       let ticket = StreamTicket(checking: text, for: request.path, against: secrets, now: now / 1000)
-    else { throw Gate.unauthorized("This ticket is not good for this path.", "invalid_token") }
+    else { throw Gate.notForThisPath }
+    // Somebody who says who they are does not become another by a ticket found somewhere.
+    if request.header("Authorization") != nil || request.header("Perch-User") != nil {
+      guard try header(request).user.text == ticket.user else { throw Gate.notForThisPath }
+    }
     let isInTime = used.withLock { used in
       if used[text] != nil { return true }
       guard now - ticket.issued <= StreamTicket.firstUseMilliseconds else { return false }
@@ -149,6 +160,10 @@ package final class Gate: Sendable {
         headers: [("WWW-Authenticate", "Perch-User")])
     }
     return Caller(user: UserID(name), scopes: [.chat, .admin], expires: .max)
+  }
+
+  private static var notForThisPath: Problem {
+    unauthorized("This ticket is not good for this path.", "invalid_token")
   }
 
   private static func unauthorized(_ detail: String, _ error: String?) -> Problem {

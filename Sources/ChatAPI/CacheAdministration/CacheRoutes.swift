@@ -51,6 +51,16 @@ enum CacheRoutes {
       var json = JSONWriter()
       json.beginObject()
       json.field("size_bytes", info.sizeBytes)
+      json.field("max_size_bytes", reading.cache.limit.bytes)
+      json.name("clear_order")
+      json.beginArray()
+      for term in reading.cache.limit.order {
+        json.beginObject()
+        json.field("field", term.field.rawValue)
+        json.field("direction", term.isDescending ? "desc" : "asc")
+        json.endObject()
+      }
+      json.endArray()
       json.field("mode", "sqlite")
       json.field("epoch", String(reading.cache.cursor.epoch, radix: 16))
       json.field("channels", info.channels)
@@ -60,7 +70,7 @@ enum CacheRoutes {
       json.endObject()
       let response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
-      response.add("Vary", "Authorization")
+      response.add("Vary", reading.gate.vary)
       return response
     }
   }
@@ -91,7 +101,7 @@ enum CacheRoutes {
       json.endObject()
       let response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
-      response.add("Vary", "Authorization")
+      response.add("Vary", reading.gate.vary)
       return response
     }
   }

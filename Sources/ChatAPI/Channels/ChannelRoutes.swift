@@ -89,6 +89,13 @@ enum ChannelRoutes {
     let cursor = reading.cache.cursor
     return try reading.read { reader in
       guard let user = try reader.cachedUser(caller.user) else { throw Problem(.notSynced(retryAfter: 1000)) }
+      let tag = ListTag(cursor, user, request)
+      if let known = try tag.known(to: request, reader) {
+        let response = Response.empty(304)
+        decorate(response, known, status, reading)
+        preferences.apply(to: response)
+        return response
+      }
       let page = try reader.page(query, of: user, after: after)
       let next = page.next.map { ChannelEdge.token($0, query) }
       var json = JSONWriter(capacity: page.items.count + 256)
@@ -103,10 +110,8 @@ enum ChannelRoutes {
       json.field("complete", page.isComplete)
       json.field("cursor", reading.cursor(at: page.version))
       json.endObject()
-      var tag = EntityTag(cursor, user.key)
-      tag.add(bytes: json.buffer.bytes)
-      let response = tag.isKnown(to: request) ? Response.empty(304) : Response.json(json.finish())
-      decorate(response, tag, status)
+      let response = Response.json(json.finish())
+      decorate(response, tag.text, status, reading)
       if let next { response.add("Link", PageLink.text(request, "after", next, "next")) }
       preferences.apply(to: response)
       return response
@@ -124,12 +129,12 @@ enum ChannelRoutes {
       tag.add(view.membershipVersion)
       if tag.isKnown(to: request) {
         let response = Response.empty(304)
-        decorate(response, tag, .hit)
+        decorate(response, tag.text, .hit, reading)
         return response
       }
       guard let object = try reader.channel(view, parts: parts) else { throw Problem.channelNotFound }
       let response = Response.json(object)
-      decorate(response, tag, .hit)
+      decorate(response, tag.text, .hit, reading)
       return response
     }
   }
@@ -140,6 +145,15 @@ enum ChannelRoutes {
     let cursor = reading.cache.cursor
     return try reading.read { reader in
       let view = try known(reader, url, caller)
+      var tag = EntityTag(cursor, view.user)
+      tag.add(view.channelVersion)
+      tag.add(view.membershipVersion)
+      tag.add(bytes: request.encodedQuery)
+      if tag.isKnown(to: request) {
+        let response = Response.empty(304)
+        decorate(response, tag.text, .hit, reading)
+        return response
+      }
       let page = try reader.members(of: view, after: after ?? "", limit: limit)
       var json = JSONWriter(capacity: page.items.count + 256)
       json.beginObject()
@@ -153,10 +167,9 @@ enum ChannelRoutes {
       json.field("complete", page.isComplete)
       json.field("cursor", reading.cursor(at: view.version))
       json.endObject()
-      var tag = EntityTag(cursor, view.user)
-      tag.add(bytes: json.buffer.bytes)
-      let response = tag.isKnown(to: request) ? Response.empty(304) : Response.json(json.finish())
-      decorate(response, tag, .hit)
+      let response = Response.json(json.finish())
+      decorate(response, tag.text, .hit, reading)
+      if let next = page.next { response.add("Link", PageLink.text(request, "after", next, "next")) }
       return response
     }
   }
@@ -177,7 +190,7 @@ enum ChannelRoutes {
       json.endObject()
       let response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
-      response.add("Vary", "Authorization")
+      response.add("Vary", reading.gate.vary)
       return response
     }
   }
@@ -191,10 +204,12 @@ enum ChannelRoutes {
     return view
   }
 
-  private static func decorate(_ response: borrowing Response, _ tag: EntityTag, _ status: CacheStatus) {
-    response.add("ETag", tag.text)
+  private static func decorate(
+    _ response: borrowing Response, _ tag: String, _ status: CacheStatus, _ reading: Reading
+  ) {
+    response.add("ETag", tag)
     response.add("Cache-Control", "no-cache")
-    response.add("Vary", "Authorization")
+    response.add("Vary", reading.gate.vary)
     response.add("Cache-Status", status.text)
   }
 }

@@ -74,32 +74,3 @@ extension Problem {
       503, "busy", detail: "Too many requests are waiting: ask again later.", headers: [("Retry-After", "5")])
   }
 }
-
-/// The last answer of each view that many may wait for: its bytes are made once and shared by all who get the
-/// same.
-final class SharedAnswers: Sendable {
-  private struct Kept {
-    let since: String
-    let head: Int64
-    let response: SharedResponse
-  }
-
-  private let kept = Guarded<[String: Kept]>([:])
-  private static let most = 4096
-
-  /// The answer that view gave for that cursor while the log stood so.
-  func find(_ view: String, since: String, head: Int64) -> SharedResponse? {
-    kept.withLock { kept in
-      guard let found = kept[view], found.since == since, found.head == head else { return nil }
-      return found.response
-    }
-  }
-
-  /// Keeps an answer.
-  func keep(_ response: SharedResponse, _ view: String, since: String, head: Int64) {
-    kept.withLock { kept in
-      if kept.count >= SharedAnswers.most { kept = [:] }
-      kept[view] = Kept(since: since, head: head, response: response)
-    }
-  }
-}

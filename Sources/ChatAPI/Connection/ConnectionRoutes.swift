@@ -153,7 +153,7 @@ enum ConnectionRoutes {
       json.endObject()
       let response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
-      response.add("Vary", "Authorization")
+      response.add("Vary", reading.gate.vary)
       return response
     }
   }

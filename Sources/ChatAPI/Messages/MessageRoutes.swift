@@ -111,7 +111,7 @@ private final class MessagePageRequest {
   private func headers(_ response: consuming Response, _ tag: EntityTag) -> Response {
     response.add("ETag", tag.text)
     response.add("Cache-Control", "no-cache")
-    response.add("Vary", "Authorization")
+    response.add("Vary", reading.gate.vary)
     response.add("Cache-Status", status.text)
     preferences.apply(to: response)
     return response
@@ -145,72 +145,5 @@ private final class MessagePageRequest {
         }
         return try finish()
       })
-  }
-}
-
-/// One request for a message: from the cache, or from the upstream where it is not there.
-private final class MessageRequest {
-  private let reading: Reading
-  private let request: Request
-  private let url: ChannelURL
-  private let caller: Caller
-  private let parts: MessageQuery.Parts
-  private let preferences: Preferences
-  private var status = CacheStatus.hit
-
-  init(
-    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller, _ parts: MessageQuery.Parts
-  ) {
-    self.reading = reading
-    self.request = request
-    self.url = url
-    self.caller = caller
-    self.parts = parts
-    preferences = Preferences(request)
-  }
-
-  func answer() throws -> Outcome {
-    guard let id = Parameters.number(request.parameter(1)) else { throw Problem.messageNotFound }
-    let isWanted = preferences.mode == .always && status == .hit
-    if !isWanted, let response = try look(id) { return .respond(response) }
-    guard preferences.mode != .never, status == .hit else { throw Problem.messageNotFound }
-    let came = Guarded<Fetched?>(nil)
-    let waiter = request.makeWaiter()
-    let within = preferences.milliseconds
-    reading.interest.fetch(MessageWish(url, .message(id)), within: within) { fetched in
-      came.withLock { $0 = fetched }
-      waiter.wake()
-    }
-    return .park(
-      Parking(waiter, milliseconds: within + 500) { [self] _ in
-        switch came.withLock({ $0 }) {
-        case .stored: status = .stored
-        case .failed(.unreachable): status = .offline
-        case .failed, .late, nil: status = .partial
-        }
-        return try answer()
-      })
-  }
-
-  private func look(_ id: Int64) throws -> Response? {
-    let cursor = reading.cache.cursor
-    return try reading.read { reader in
-      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
-      else {
-        throw Problem.channelNotFound
-      }
-      guard view.isJoined else { throw Problem.notJoined }
-      guard let object = try reader.message(id, parts: parts, in: view) else { return nil }
-      var tag = EntityTag(cursor, key)
-      tag.add(view.channelVersion)
-      tag.add(view.membershipVersion)
-      let response = tag.isKnown(to: request) ? Response.empty(304) : Response.json(object)
-      response.add("ETag", tag.text)
-      response.add("Cache-Control", "no-cache")
-      response.add("Vary", "Authorization")
-      response.add("Cache-Status", status.text)
-      preferences.apply(to: response)
-      return response
-    }
   }
 }

@@ -13,12 +13,14 @@ enum UserRoutes {
         let limit = Int(parameters.number("limit", 1...1000) ?? 100)
         try parameters.end()
         _ = try reading.gate.caller(of: request, scope: .admin)
-        return try .respond(users(reading, after: after, limit: limit))
+        return try .respond(users(reading, request, after: after, limit: limit))
       }
     ]
   }
 
-  private static func users(_ reading: Reading, after: String, limit: Int) throws -> Response {
+  private static func users(
+    _ reading: Reading, _ request: Request, after: String, limit: Int
+  ) throws -> Response {
     let users = try reading.read { try $0.users(after: after, limit: limit + 1) }
     let shown = users.prefix(limit)
     var json = JSONWriter()
@@ -41,12 +43,14 @@ enum UserRoutes {
       json.endObject()
     }
     json.endArray()
+    let next = users.count > limit ? shown.last?.id.text : nil
     json.name("next")
-    if users.count > limit, let last = shown.last { json.value(last.id.text) } else { json.null() }
-    json.field("has_next", users.count > limit)
+    if let next { json.value(next) } else { json.null() }
+    json.field("has_next", next != nil)
     json.endObject()
     let response = Response.json(json.finish())
     response.add("Cache-Control", "no-store")
+    if let next { response.add("Link", PageLink.text(request, "after", next, "next")) }
     return response
   }
 }

@@ -13,17 +13,3 @@ enum CacheStatus {
     }
   }
 }
-
-/// A link to a neighbouring page: this request's target with another edge, as a reference that names the
-/// query alone (RFC 8288, RFC 3986).
-enum PageLink {
-  static func text(_ request: Request, _ edge: String, _ token: String, _ relation: String) -> String {
-    var items = String(decoding: request.encodedQuery, as: UTF8.self).split(separator: "&").filter { item in
-      let name = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)[0]
-      return !["before", "after", "around", "inclusive", "ticket"].contains(name)
-    }
-    let own = "\(edge)=\(token)"
-    items.append(own[...])
-    return "<?\(items.joined(separator: "&"))>; rel=\"\(relation)\""
-  }
-}

@@ -36,7 +36,10 @@ struct EntityTag {
   }
 
   /// The header's value, with its quotes.
-  var text: String { "\"" + String(hash, radix: 36) + "-" + String(other, radix: 36) + "\"" }
+  var text: String { "\"\(digits)\"" }
+
+  /// The tag without its quotes.
+  var digits: String { String(hash, radix: 36) + "-" + String(other, radix: 36) }
 
   /// Whether the request has this answer already.
   func isKnown(to request: Request) -> Bool {

@@ -39,6 +39,34 @@ extension CacheReader {
     return (changes, end, count < limit)
   }
 
+  /// Whether anything after `sequence` may concern what that user sees of channels. Looks through every later
+  /// event: ask only where they are few.
+  package func isConcerned(_ user: UserKey, after sequence: Int64) throws -> Bool {
+    try db.first(
+      """
+      SELECT 1
+      FROM event AS e
+      WHERE e.seq > ?2
+        AND e.collection IS NULL
+        AND (
+          e.user = ?1
+          OR e.user IS NULL
+            AND (
+              e.channel IS NULL
+              OR e.kind IN (4, 6)
+              OR EXISTS (SELECT 1 FROM membership AS m WHERE m.user = ?1 AND m.channel = e.channel)
+            )
+        )
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, sequence)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
   /// When the user last lost that channel, and the event that says so.
   package func loss(of channel: ChannelKey, for user: UserKey) throws -> LoggedChange? {
     try db.first(

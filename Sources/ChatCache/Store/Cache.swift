@@ -16,6 +16,8 @@ package final class Cache: Sendable {
     package var upstream: String?
     /// Rows of an index walk kept mapped, in bytes.
     package var mappedBytes: Int64 = 256 << 20
+    /// How large it may become.
+    package var limit = CacheLimit()
     /// The clocks.
     package var clock: Clock
     /// How much of the past is kept.
@@ -42,6 +44,8 @@ package final class Cache: Sendable {
 
   let configuration: Configuration
   let log: CommitLog
+  /// How large it may become.
+  package var limit: CacheLimit { configuration.limit }
   /// The clocks this cache was given.
   package var clock: Clock { configuration.clock }
   private let lock: DirectoryLock

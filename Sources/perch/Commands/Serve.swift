@@ -10,6 +10,10 @@ extension Command {
       Setting(
         "webhook-secret", .secret, default: "", "signs the upstream's webhooks; the upstream's key when empty"
       ),
+      Setting("cache-max-size", .size, default: "256MB", "what the cache is to stay under; at least 64MB"),
+      Setting(
+        "cache-clear-order", .text, default: "message_collection_accessed_at",
+        "what is let go of first: this, or fields of /v1/cache/channels as in cached_bytes:desc,accessed_at"),
       Setting("collection-idle", .duration, default: "1h", "a collection nobody asked for is disposed of"),
       Setting("max-parked", .number(1...1_000_000), default: "20000", "polls that wait at once"),
       Setting("max-parked-per-user", .number(1...1_000_000), default: "12000", "the same of one user"),

@@ -1,0 +1,126 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// What names a message in a path: its message_id, or `request_id:` and the name its sender gave it.
+enum MessageRef {
+  case message(Int64)
+  case request(RequestID)
+
+  /// Nil where the text names nothing.
+  init?(_ text: String) {
+    let prefix = "request_id:"
+    if text.hasPrefix(prefix) {
+      guard let request = RequestID(String(text.dropFirst(prefix.count))) else { return nil }
+      self = .request(request)
+    } else {
+      guard let id = Parameters.number(text) else { return nil }
+      self = .message(id)
+    }
+  }
+}
+
+/// One request for a message: from the cache, or from the upstream where it is not there. By a request_id it
+/// is one of the caller's own: unsent as it stands, or what became of it.
+final class MessageRequest {
+  private let reading: Reading
+  private let request: Request
+  private let url: ChannelURL
+  private let caller: Caller
+  private let parts: MessageQuery.Parts
+  private let preferences: Preferences
+  private var status = CacheStatus.hit
+
+  init(
+    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller, _ parts: MessageQuery.Parts
+  ) {
+    self.reading = reading
+    self.request = request
+    self.url = url
+    self.caller = caller
+    self.parts = parts
+    preferences = Preferences(request)
+  }
+
+  func answer() throws -> Outcome {
+    switch MessageRef(request.parameter(1)) {
+    case .message(let id): return try answer(id)
+    case .request(let name): return try answer(name)
+    case nil: throw Problem.messageNotFound
+    }
+  }
+
+  private func answer(_ name: RequestID) throws -> Outcome {
+    let cursor = reading.cache.cursor
+    var sent: Int64?
+    let response = try reading.read { reader -> Response? in
+      let view = try view(reader)
+      let place = OutboxPlace(user: view.user, channel: url)
+      if let unsent = try reader.unsentMessages(place).first(where: { $0.requestID == name.text }) {
+        var tag = EntityTag(cursor, view.user)
+        unsent.object.withUnsafeBytes { tag.add(bytes: $0) }
+        var body = ByteBuffer(capacity: unsent.object.count)
+        unsent.object.withUnsafeBytes { body.append($0) }
+        return decorated(tag.isKnown(to: request) ? .empty(304) : .json(body), tag)
+      }
+      sent = try reader.standing(of: name, of: view.user)?.message
+      return nil
+    }
+    if let response { return .respond(response) }
+    guard let sent else { throw Problem.messageNotFound }
+    return try answer(sent)
+  }
+
+  private func answer(_ id: Int64) throws -> Outcome {
+    let isWanted = preferences.mode == .always && status == .hit
+    if !isWanted, let response = try look(id) { return .respond(response) }
+    guard preferences.mode != .never, status == .hit else { throw Problem.messageNotFound }
+    let came = Guarded<Fetched?>(nil)
+    let waiter = request.makeWaiter()
+    let within = preferences.milliseconds
+    reading.interest.fetch(MessageWish(url, .message(id)), within: within) { fetched in
+      came.withLock { $0 = fetched }
+      waiter.wake()
+    }
+    return .park(
+      Parking(waiter, milliseconds: within + 500) { [self] _ in
+        switch came.withLock({ $0 }) {
+        case .stored: status = .stored
+        case .failed(.unreachable): status = .offline
+        case .failed, .late, nil: status = .partial
+        }
+        return try answer(id)
+      })
+  }
+
+  private func view(_ reader: CacheReader) throws -> ChannelView {
+    guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key) else {
+      throw Problem.channelNotFound
+    }
+    guard view.isJoined else { throw Problem.notJoined }
+    return view
+  }
+
+  private func look(_ id: Int64) throws -> Response? {
+    let cursor = reading.cache.cursor
+    return try reading.read { reader in
+      let view = try view(reader)
+      guard let object = try reader.message(id, parts: parts, in: view) else { return nil }
+      var tag = EntityTag(cursor, view.user)
+      tag.add(view.channelVersion)
+      tag.add(view.membershipVersion)
+      return decorated(tag.isKnown(to: request) ? .empty(304) : .json(object), tag)
+    }
+  }
+
+  private func decorated(_ response: consuming Response, _ tag: EntityTag) -> Response {
+    response.add("ETag", tag.text)
+    response.add("Cache-Control", "no-cache")
+    response.add("Vary", reading.gate.vary)
+    response.add("Cache-Status", status.text)
+    preferences.apply(to: response)
+    return response
+  }
+}

@@ -1,0 +1,64 @@
+/// How large the cache may become, and which channels' messages are let go of first (B55, B56).
+///
+/// An order as text is fields with commas between them, each `field`, `field:asc` or `field:desc`, or the
+/// name of the order that is meant when none is given.
+package struct CacheLimit: Sendable, Equatable {
+  /// One field of the order.
+  package struct Term: Sendable, Equatable {
+    /// What is compared.
+    package let field: CachedChannelOrder
+    /// Whether the largest goes first.
+    package let isDescending: Bool
+
+    /// A field and its direction.
+    package init(_ field: CachedChannelOrder, isDescending: Bool = false) {
+      self.field = field
+      self.isDescending = isDescending
+    }
+  }
+
+  /// The smallest limit there is, in bytes.
+  package static let leastBytes: Int64 = 64 << 20
+  /// The order that is meant when none is given: what was opened longest ago, then the older last message.
+  package static let accessOrder = "message_collection_accessed_at"
+  private static let accessTerms = [Term(.accessedAt), Term(.lastMessageAt)]
+
+  /// The limit, in bytes.
+  package private(set) var bytes: Int64 = 256 << 20
+  /// What decides who goes first.
+  package private(set) var order = CacheLimit.accessTerms
+  /// What of the wish could not be granted, in words for the log.
+  package private(set) var warnings: [String] = []
+
+  /// 256 MB, by access.
+  package init() {}
+
+  /// As wished, as far as it can be: too small a limit is raised, an order that cannot be read is the
+  /// default.
+  package init(bytes: Int64, order: String) {
+    self.bytes = max(bytes, CacheLimit.leastBytes)
+    if bytes < CacheLimit.leastBytes {
+      warnings.append("the cache's limit is at least 64MB: it is that")
+    }
+    guard order != CacheLimit.accessOrder else { return }
+    if let terms = CacheLimit.terms(order) {
+      self.order = terms
+    } else {
+      let fields = CachedChannelOrder.allCases.map(\.rawValue).joined(separator: ", ")
+      warnings.append("the clear order cannot be read: give some of \(fields), each with :asc or :desc")
+    }
+  }
+
+  private static func terms(_ text: String) -> [Term]? {
+    var terms: [Term] = []
+    for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+      let words = part.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      guard let name = words.first, let field = CachedChannelOrder(rawValue: String(name)),
+        !terms.contains(where: { $0.field == field }),
+        words.count == 1 || words[1] == "asc" || words[1] == "desc"
+      else { return nil }
+      terms.append(Term(field, isDescending: words.count == 2 && words[1] == "desc"))
+    }
+    return terms.isEmpty ? nil : terms
+  }
+}

@@ -1,0 +1,172 @@
+import ChatCache
+import ChatModel
+import MicroHTTP
+import Platform
+import Testing
+
+@testable import ChatAPI
+
+/// What reading over HTTP promises beside its rows: tags, links, names of messages, limits.
+@Suite struct ReadingTests {
+  private func world(_ channels: [String] = ["one", "two", "three"]) throws -> CollectionWorld {
+    let world = try CollectionWorld()
+    for (index, name) in channels.enumerated() {
+      try world.join("alice", name, name: "named \(name)", last: Int64(100 - index))
+    }
+    return world
+  }
+
+  private func ask(
+    _ world: CollectionWorld, _ path: String, tag: String? = nil, as user: String = "alice"
+  ) -> Answer {
+    var headers = ["Perch-User": user]
+    headers["If-None-Match"] = tag
+    return ChatAPITests.ask(world.server, path, headers: headers)
+  }
+
+  @Test("a list's tag holds until something of the user's own changes, and is told without reading a row")
+  func listTags() throws {
+    let world = try world()
+    defer { world.stop() }
+    try world.join("bob", "elsewhere")
+    let first = ask(world, "/v1/channels")
+    let tag = try #require(first["ETag"])
+    #expect(first.status == 200 && ask(world, "/v1/channels", tag: tag).status == 304)
+    #expect(ask(world, "/v1/channels", tag: tag)["ETag"] == tag)
+    #expect(ask(world, "/v1/channels", tag: "\"x\", W/\(tag)").status == 304)
+    try world.send(7, in: "elsewhere")
+    #expect(ask(world, "/v1/channels", tag: tag).status == 304, "another's channel changes nothing")
+    #expect(ask(world, "/v1/channels?limit=2", tag: tag).status == 200, "another query is another list")
+    #expect(ask(world, "/v1/channels", tag: tag, as: "bob").status == 200)
+    try world.send(8, in: "two")
+    let second = ask(world, "/v1/channels", tag: tag)
+    #expect(second.status == 200 && second["ETag"] != tag && second.body != first.body)
+    let next = try #require(second["ETag"])
+    try world.leave("alice", "three")
+    #expect(ask(world, "/v1/channels", tag: next).status == 200)
+    for bad in ["\"", "\"\"", "\"-.\"", "\(tag.dropLast())zzzzzzzzzzzz\"", "\(tag.dropLast())-1\""] {
+      #expect(ask(world, "/v1/channels", tag: bad).status == 200, "\(bad)")
+    }
+  }
+
+  @Test("more happened since than is looked through: the list is read again")
+  func manyEvents() throws {
+    let world = try world()
+    defer { world.stop() }
+    try world.join("bob", "elsewhere")
+    let tag = try #require(ask(world, "/v1/channels")["ETag"])
+    let rows = (1...ListTag.eventsLookedAt + 1).map { CollectionWorld.message($0, at: $0) }
+    try world.cache.write { writer in
+      for row in rows { try writer.store(row, in: ChannelURL("elsewhere"), .messageReceived) }
+    }
+    #expect(ask(world, "/v1/channels", tag: tag).status == 200)
+  }
+
+  @Test("a page's links keep its query but for the places, whatever way their names are written")
+  func links() throws {
+    let world = try world()
+    defer { world.stop() }
+    let first = ask(world, "/v1/channels?limit=1&name_contains=named%20t&order=channel_name_alphabetical")
+    let token = first.text("next")
+    let link =
+      "<?limit=1&name_contains=named%20t&order=channel_name_alphabetical&after=\(token)>; rel=\"next\""
+    #expect(first["Link"] == link)
+    let second = ask(world, "/v1/channels?limit=1&%61fter=\(ask(world, "/v1/channels?limit=1").text("next"))")
+    #expect(second.status == 200 && second.text("next") != "")
+    #expect(second["Link"] == "<?limit=1&after=\(second.text("next"))>; rel=\"next\"")
+  }
+
+  @Test("a message of one's own is found by its request_id: unsent as it stands, then as what it became")
+  func byRequest() throws {
+    let world = try world()
+    defer { world.stop() }
+    try world.join("bob", "one")
+    try world.list([1, 2], in: "one")
+    let path = "/v1/channels/one/messages/request_id:draft-1"
+    #expect(ask(world, path).text("code") == "message_not_found")
+    let user = try #require(try world.cache.read { try $0.userKey(of: UserID("alice")) })
+    let place = OutboxPlace(user: user, channel: ChannelURL("one"))
+    var request = UnsentRequest(
+      requestID: try #require(RequestID("draft-1")), kind: .message,
+      content: OutboxContent(
+        params: Array(#"{"message":"soon"}"#.utf8),
+        body: Array(#""request_id":"draft-1","message":"soon","type":"user""#.utf8)),
+      contentHash: [1])
+    request.lifetime = 60_000
+    let wanted = request
+    _ = try world.cache.accept { try $0.accept(wanted, in: place) }
+    let pending = ask(world, path)
+    #expect(pending.status == 200 && pending.text("sending_status") == "pending")
+    #expect(pending.text("params", "message") == "soon")
+    #expect(ask(world, path, tag: pending["ETag"]).status == 304)
+    #expect(ask(world, path, as: "bob").text("code") == "message_not_found", "it is alice's")
+    #expect(ask(world, "/v1/channels/two/messages/request_id:draft-1").status == 404)
+    _ = try world.cache.write { writer in
+      try writer.changeLane(place) { lane in
+        let row = try #require(lane.rows.first)
+        return lane.confirm(row.id, message: 2, now: 1)
+      }
+    }
+    #expect(ask(world, path).text("message_id") == "2")
+    #expect(ask(world, path, as: "bob").status == 404)
+    #expect(ask(world, "/v1/channels/one/messages/request_id:").status == 404)
+  }
+
+  @Test("what differs by the caller says by which header: with names instead of tokens it is Perch-User")
+  func vary() throws {
+    let world = try world()
+    defer { world.stop() }
+    try world.list([1], in: "one")
+    for path in [
+      "/v1/channels", "/v1/channels/one", "/v1/channels/one/members", "/v1/channels/one/messages",
+      "/v1/channels/one/messages/1", "/v1/channels/one/gaps", "/v1/unread", "/v1/cache", "/v1/cache/channels",
+    ] {
+      #expect(ask(world, path)["Vary"] == "Perch-User", "\(path)")
+    }
+  }
+
+  @Test(
+    "answers kept for many stay within their bytes: old ones go first, then all, and a huge one never comes")
+  func sharedAnswers() {
+    func answer(_ count: Int) -> SharedResponse {
+      var body = ByteBuffer(capacity: count)
+      for _ in 0..<count { body.append(0x20 as UInt8) }
+      return SharedResponse(body: body)
+    }
+    let shared = SharedAnswers(mostAnswers: 3, mostBytes: 1000)
+    shared.keep(answer(400), "a", since: "0", head: 1)
+    shared.keep(answer(400), "b", since: "0", head: 2)
+    shared.keep(answer(300), "c", since: "0", head: 2)
+    #expect(shared.bytes == 700 && shared.find("a", since: "0", head: 1) == nil)
+    #expect(shared.find("b", since: "0", head: 2) != nil)
+    shared.keep(answer(500), "d", since: "0", head: 2)
+    #expect(shared.bytes == 500 && shared.find("b", since: "0", head: 2) == nil)
+    shared.keep(answer(1001), "e", since: "0", head: 3)
+    #expect(shared.find("e", since: "0", head: 3) == nil)
+    shared.keep(answer(100), "d", since: "0", head: 3)
+    #expect(shared.bytes == 100, "an answer takes its forerunner's place")
+    for name in ["f", "g", "h"] { shared.keep(answer(1), name, since: "0", head: 3) }
+    #expect(shared.find("h", since: "0", head: 3) != nil && shared.bytes == 1)
+  }
+
+  @Test("B55, B56: the cache tells its limit and what goes first; a wish that cannot be granted is said")
+  func cacheLimit() throws {
+    let world = try world()
+    defer { world.stop() }
+    let body = ask(world, "/v1/cache").body
+    #expect(body.contains(#""max_size_bytes":268435456"#))
+    #expect(
+      body.contains(
+        #""clear_order":[{"field":"accessed_at","direction":"asc"},"#
+          + #"{"field":"last_message_at","direction":"asc"}]"#))
+    let custom = CacheLimit(bytes: 100 << 20, order: "cached_bytes:desc,accessed_at")
+    #expect(custom.bytes == 100 << 20 && custom.warnings.isEmpty)
+    #expect(custom.order == [.init(.bytes, isDescending: true), .init(.accessedAt)])
+    let small = CacheLimit(bytes: 1, order: CacheLimit.accessOrder)
+    #expect(small.bytes == 64 << 20 && small.warnings.count == 1)
+    for order in ["", "custom", "size", "accessed_at:up", "accessed_at,accessed_at", "accessed_at,"] {
+      let wrong = CacheLimit(bytes: 64 << 20, order: order)
+      #expect(wrong.order == CacheLimit().order && wrong.warnings.count == 1, "\(order)")
+    }
+  }
+}
