@@ -25,7 +25,7 @@ package struct CachedChannel: Sendable, Equatable {
   package let bytes: Int64
   /// When a view of it was last opened or disposed of, ms.
   package let accessedAt: Int64
-  /// The newest message's time, nil without one.
+  /// The newest message's time, nil without one that the user may know of.
   package let lastMessageAt: Int64?
   /// When it was made, ms.
   package let createdAt: Int64
@@ -40,12 +40,20 @@ package enum CachedChannelOrder: String, Sendable, CaseIterable {
   case createdAt = "channel_created_at"
   case customType = "custom_type"
 
+  /// The newest message's time where it is the user's to know: of a channel joined, at or after the floor
+  /// (B23).
+  fileprivate static let shownLastMessageAt = """
+    CASE
+      WHEN ?1 IS NULL OR m.state = 'joined' AND c.last_message_at >= m.floor_at THEN c.last_message_at
+    END
+    """
+
   fileprivate var column: String {
     switch self {
     case .accessedAt: "c.accessed_at"
     case .messages: "c.cached_messages"
     case .bytes: "c.cached_bytes"
-    case .lastMessageAt: "coalesce(c.last_message_at, 0)"
+    case .lastMessageAt: "coalesce(\(CachedChannelOrder.shownLastMessageAt), 0)"
     case .createdAt: "c.created_at"
     case .customType: "c.custom_type"
     }
@@ -89,11 +97,11 @@ extension CacheReader {
     var rows = try db.rows(
       composed: """
         SELECT
-          c.channel_url, c.custom_type, c.cached_messages, c.cached_bytes, c.accessed_at, c.last_message_at,
-          c.created_at
+          c.channel_url, c.custom_type, c.cached_messages, c.cached_bytes, c.accessed_at,
+          \(CachedChannelOrder.shownLastMessageAt), c.created_at
         FROM channel AS c
-        WHERE ?1 IS NULL
-          OR EXISTS (SELECT 1 FROM membership AS m WHERE m.user = ?1 AND m.channel = c.id)
+        LEFT JOIN membership AS m ON m.user = ?1 AND m.channel = c.id
+        WHERE ?1 IS NULL OR m.user IS NOT NULL
         ORDER BY \(order.column) \(isDescending ? "DESC" : "ASC"), c.channel_url
         LIMIT ?2
         """

@@ -1,0 +1,239 @@
+"""What the checks of the contract share: the contract itself, services to ask, and a record of what they answered.
+
+Every answer is noted as a line `operationId status code` in the file that CONTRACT_SEEN names, for the table that
+coverage.py makes of them.
+"""
+
+import base64
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PERCH = os.environ.get("TARGET_BINARY", ROOT + "/.build/debug/perch")
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
+
+
+class Operation:
+    """One operation of the contract, with the statuses and problem codes it declares."""
+
+    def __init__(self, path, method, document):
+        self.id, self.path, self.method, self.document = document["operationId"], path, method.upper(), document
+        self.statuses = {int(status) for status in document["responses"] if status != "default"}
+        self.problems = problems(document)
+        self.scope = "admin" if document.get("description", "").startswith("Scope admin") else "chat"
+        # Whose callers are named by a bearer token.
+        self.has_caller = document.get("security", [{"bearer": []}]) == [{"bearer": []}]
+
+    def declares(self, status, code):
+        return (status, code) in self.problems
+
+
+def problems(document):
+    return {(int(status), code) for status, codes in document.get("x-problems", {}).items() for code in codes}
+
+
+class Contract:
+    """openapi.yaml, as JSON."""
+
+    def __init__(self):
+        with open(ROOT + "/Sources/ChatAPI/Contract/openapi.json") as file:
+            self.document = json.load(file)
+        self.operations = {}
+        for path, item in self.document["paths"].items():
+            for method, document in item.items():
+                operation = Operation(path, method, document)
+                self.operations[operation.id] = operation
+        # What any operation may answer.
+        self.anywhere = problems(self.document["components"]["responses"]["Problem"])
+
+
+CONTRACT = Contract()
+
+
+def note(operation, status, code):
+    path = os.environ.get("CONTRACT_SEEN")
+    if path:
+        with open(path, "a") as file:
+            file.write(f"{operation} {status} {code or '-'}\n")
+
+
+class Answer:
+    """What came back."""
+
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+        self.json = None
+        if "json" in headers.get("Content-Type", "") and body:
+            self.json = json.loads(body)
+        is_problem = "problem" in headers.get("Content-Type", "")
+        self.code = self.json["code"] if is_problem else None
+
+    def __repr__(self):
+        return f"{self.status} {self.code or ''} {self.body[:300]!r}"
+
+
+class Service:
+    """A service to ask, by operationId."""
+
+    url = None
+    data = None
+
+    def token(self, user, scope="chat", seconds=3600):
+        """A bearer token, signed here with the service's secret, as any JWT library would."""
+        with open(self.data + "/auth-secret") as file:
+            secret = file.read().split()[0].encode()
+        claims = {"sub": user, "exp": int(time.time()) + seconds, "scope": scope}
+        parts = [{"alg": "HS256", "typ": "JWT"}, claims]
+        text = b".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
+        code = base64.urlsafe_b64encode(hmac.new(secret, text, hashlib.sha256).digest()).rstrip(b"=")
+        return (text + b"." + code).decode()
+
+    def ask(self, operation, user=None, params=None, query=None, body=None, headers=None, scope=None, timeout=40):
+        """Asks an operation as a user; `params` fill its path, in whatever characters they have."""
+        document = CONTRACT.operations[operation]
+        path = re.sub(
+            r"{(\w+)}", lambda name: urllib.parse.quote(str((params or {})[name[1]]), safe=""), document.path)
+        if query:
+            path += "?" + urllib.parse.urlencode(query)
+        headers = dict(headers or {})
+        if user is not None:
+            headers["Authorization"] = "Bearer " + self.token(user, document.scope if scope is None else scope)
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        if body is not None:
+            headers.setdefault("Content-Type", "application/json")
+        answer = self.send(document.method, path, headers, body, timeout)
+        note(operation, answer.status, answer.code)
+        return answer
+
+    def send(self, method, path, headers, body=None, timeout=40):
+        """One request over a connection of its own."""
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=timeout)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+        finally:
+            connection.close()
+
+    def raw(self, text):
+        """Bytes as they are; the first answer."""
+        host, port = self.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(text.encode() if isinstance(text, str) else text)
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            return Answer(answer.status, answer.headers, answer.read())
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def first_line(process, log):
+    line = process.stdout.readline()
+    if not line.startswith("listening on "):
+        process.kill()
+        raise AssertionError("it did not start: " + open(log).read()[-2000:])
+    return line.split()[-1]
+
+
+class Pair(Service):
+    """`perch serve` beside a stand-in upstream whose webhooks reach it."""
+
+    def __init__(self, *words):
+        self.place = tempfile.TemporaryDirectory()
+        self.data = self.place.name + "/data"
+        port = free_port()
+        self.origin_process = self.start(
+            "origin", "--listen", "127.0.0.1:0", "--webhook", f"http://127.0.0.1:{port}/v1/webhooks/sendbird")
+        self.origin_url = first_line(self.origin_process, self.place.name + "/origin.log")
+        self.words = ["--listen", f"127.0.0.1:{port}", "--data", self.data, "--upstream", self.origin_url,
+                      "--upstream-token", "origin", "--poll-interval", "1s", "--prefetch-rate", "0", *words]
+        self.process = self.start("serve", *self.words)
+        self.url = first_line(self.process, self.place.name + "/serve.log")
+
+    def start(self, *words):
+        log = open(f"{self.place.name}/{words[0]}.log", "a")
+        process = subprocess.Popen([PERCH, *words], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=log, text=True)
+        log.close()
+        return process
+
+    def origin(self, method, path, body=None):
+        """Asks the stand-in as its operator would; its answer must be good."""
+        connection = http.client.HTTPConnection(self.origin_url.removeprefix("http://"), timeout=20)
+        connection.request(method, path, None if body is None else json.dumps(body),
+                           {"Api-Token": "origin", "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        assert answer.status == 200, (method, path, answer.status, text)
+        return json.loads(text) if text else None
+
+    def connect(self, user):
+        """Connects a user and waits until all of the user's channels are listed."""
+        def is_synced():
+            answer = self.ask("connect", user, headers={"Prefer": "wait=5"})
+            assert answer.status == 200, answer
+            return answer.json["sync"]["phase"] in ("messages", "steady")
+        until(f"{user} is synced", is_synced)
+
+    def cut(self):
+        """The upstream is gone."""
+        self.origin_process.kill()
+        self.origin_process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(timeout=30)
+        finally:
+            for process in (self.process, self.origin_process):
+                process.kill()
+                process.wait()
+                process.stdout.close()
+            self.place.cleanup()
+        assert code == 0, code
+
+
+class Demo(Service):
+    """`perch demo`."""
+
+    def __init__(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.data = self.place.name + "/data"
+        log = open(self.place.name + "/log", "a")
+        self.process = subprocess.Popen(
+            [PERCH, "demo", "--listen", "127.0.0.1:0", "--origin-listen", "127.0.0.1:0", "--data", self.data],
+            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=log, text=True)
+        log.close()
+        self.url = first_line(self.process, self.place.name + "/log")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.place.cleanup()
+
+
+def until(what, condition, seconds=30):
+    """Waits, within a bound, until a condition holds; answers what it found."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} s: {what}")
