@@ -1,0 +1,354 @@
+"""Provokes every status and every problem code that the contract declares, against the real service.
+
+Each test asks all operations that declare something; what came back is noted, and coverage.py compares the notes with
+the contract: what is declared and never came, or came and is not declared, fails.
+"""
+
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import unittest
+
+from places import PLACES, Names, operations
+from service import CONTRACT, ENVIRONMENT, PERCH, Demo, Pair, Service, free_port, note, until
+
+FRIENDS = "friends"
+INVITED = "not-joined-yet"
+# In and out: whoever had views of it lost it; one was invited again.
+LOST, INVITED_AGAIN = "lost-channel", "lost-and-invited"
+
+
+def channel_operations(code):
+    return [operation for operation in operations() if operation.declares(*code)]
+
+
+class Provocations(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.pair = pair = Pair("--max-parked-per-user", "1")
+        for user in ("ana", "ben", "many"):
+            pair.origin("POST", "/v3/users", {"user_id": user, "nickname": user, "profile_url": ""})
+        for url, users in [(FRIENDS, ["ana", "ben"]), (INVITED, ["ben"]), (LOST, ["ana", "ben"]),
+                           (INVITED_AGAIN, ["ana", "ben"]), ("anas-own", ["ana"]), ("with-many", ["many", "ben"])]:
+            pair.origin("POST", "/v3/group_channels", {"channel_url": url, "user_ids": users, "name": url})
+            for n in range(3):
+                cls.message = pair.origin("POST", f"/v3/group_channels/{url}/messages",
+                                          {"message_type": "MESG", "user_id": users[-1], "message": f"{n}"})
+        cls.invite(INVITED)
+        for user in ("ana", "ben", "many"):
+            pair.connect(user)
+        cls.names = cls.fresh(FRIENDS)
+        cls.lost = {url: cls.fresh(url) for url in (LOST, INVITED_AGAIN)}
+        for url in cls.lost:
+            pair.origin("PUT", f"/v3/group_channels/{url}/leave", {"user_ids": ["ana"]})
+            until("ana has lost it", lambda: cls.status("getChannel", {"channel_url": url}) == 404)
+        cls.invite(INVITED_AGAIN)
+        until("ana is invited again", lambda: cls.status("getChannel", {"channel_url": INVITED_AGAIN}) == 200)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.pair.stop()
+
+    @classmethod
+    def invite(cls, url):
+        cls.pair.origin("POST", f"/v3/group_channels/{url}/invite", {
+            "user_ids": ["ana"], "inviter_id": "ben", "invitation_status": {"ana": "invited_by_friend"}})
+
+    @classmethod
+    def status(cls, operation, params):
+        return cls.pair.ask(operation, "ana", params).status
+
+    @classmethod
+    def fresh(cls, url, user="ana"):
+        """Names of what is there, with views of its own."""
+        ask = cls.pair.ask
+        page = until("the messages are here", lambda: (lambda a: a if a.json.get("items") else None)(
+            ask("listMessages", user, {"channel_url": url})))
+        view = ask("openMessageCollection", user, body={"channel_url": url, "previous_size": 1})
+        assert view.status == 201, view
+        shown = ask("openChannelCollection", user, body={"query": {"limit": 1, "include_empty": True}})
+        assert shown.status == 201, shown
+        return Names(
+            channel=url, message=page.json["items"][0]["message_id"], list=shown.json["id"], view=view.json["id"],
+            edge=shown.json["next"], position=page.json["items"][0]["position"],
+            previous=view.json["previous"] or page.json["items"][0]["position"],
+            next=page.json["items"][0]["position"], cursor=view.json["cursor"])
+
+    def ask(self, operation, names=None, user="ana", **more):
+        place = PLACES[operation](names or self.names)
+        if "query" in more:
+            more["query"] = place.get("query", {}) | more["query"]
+        return self.pair.ask(operation, user, **(place | more))
+
+    def expect(self, operation, status, code, *arguments, **more):
+        with self.subTest(operation=operation, code=code):
+            answer = self.ask(operation, *arguments, **more)
+            self.assertEqual((answer.status, answer.code), (status, code), answer)
+            return answer
+
+    # What is well asked
+
+    def test_everything_is_answered_well(self):
+        for operation in operations():
+            if not operation.has_caller or operation.id in ("fillGap", "stopGapFill"):
+                continue
+            with self.subTest(operation=operation.id):
+                names = self.names
+                if operation.id.startswith(("dispose", "reset")):
+                    names = self.fresh(FRIENDS)
+                if operation.id == "clearChannelCache":
+                    names = names.but(channel="anas-own")
+                if operation.id == "clearCache":
+                    continue
+                answer = self.ask(operation.id, names.but(edge=None) if operation.id == "listChannels" else names)
+                self.assertIn(answer.status, operation.statuses)
+                self.assertLess(answer.status, 300, answer)
+                if operation.id == "disconnect":
+                    self.ask("connect")
+
+    def test_gaps_are_filled_and_left(self):
+        """Clearing leaves a gap behind what the newest page then lists again."""
+        url = {"channel_url": "with-many"}
+        self.pair.ask("disconnect", "ben")
+        self.assertEqual(self.pair.ask("clearChannelCache", "many", url).status, 204)
+        self.pair.connect("ben")
+        gaps = self.pair.ask("listGaps", "many", url).json["items"]
+        self.assertTrue(gaps)
+        names = Names(channel="with-many", gap=gaps[0]["id"])
+        self.assertEqual(self.ask("stopGapFill", names, "many").status, 204)
+        self.assertEqual(self.ask("fillGap", names, "many").status, 202)
+
+    def test_the_operators_pages(self):
+        for operation in operations():
+            if operation.has_caller or operation.id in ("receiveSendbirdWebhook", "getDemo", "setDemoUpstream"):
+                continue
+            with self.subTest(operation=operation.id):
+                self.assertEqual(self.ask(operation.id, user=None).status, 200)
+        self.expect("getProblem", 404, "problem_not_found", Names(code="no_such_code"), None)
+
+    def test_conditional_reads(self):
+        for operation in operations():
+            if 304 in operation.statuses:
+                with self.subTest(operation=operation.id):
+                    tag = self.ask(operation.id).headers["ETag"]
+                    again = self.ask(operation.id, headers={"If-None-Match": tag})
+                    self.assertEqual((again.status, again.body), (304, b""))
+
+    def test_webhooks(self):
+        def ring(body, key=b"origin"):
+            code = hmac.new(key, body, hashlib.sha256).hexdigest()
+            return self.pair.ask("receiveSendbirdWebhook", body=body, headers={"x-sendbird-signature": code})
+
+        self.assertEqual(ring(b'{"category":"group_channel:message_send"}').status, 200)
+        self.assertEqual(ring(b"[]").code, "unreadable_body")
+        self.assertEqual(ring(b"{}", b"another").code, "bad_signature")
+
+    def test_the_demo_has_its_own_two(self):
+        for operation in ("getDemo", "setDemoUpstream"):
+            self.expect(operation, 404, "no_demo", user=None)
+        demo = Demo()
+        try:
+            self.assertEqual(demo.ask("getDemo").status, 200)
+            self.assertEqual(demo.ask("setDemoUpstream", body={"up": True}).status, 200)
+            self.assertEqual(demo.ask("setDemoUpstream", body={"up": 1}).code, "invalid_request")
+            self.assertEqual(demo.ask("setDemoUpstream", body=b"{").code, "malformed_json")
+        finally:
+            demo.stop()
+
+    # What is not
+
+    def test_requests_at_fault(self):
+        for operation in operations():
+            if operation.has_caller:
+                answer = self.expect(operation.id, 400, "invalid_request", query={"no_such_parameter": "1"})
+                self.assertEqual(answer.json["errors"][0]["field"], "no_such_parameter")
+                self.expect(operation.id, 400, "user_header_refused", headers={"Perch-User": "ana"})
+
+    def test_callers_who_may_not(self):
+        for operation in operations():
+            if not operation.has_caller:
+                continue
+            self.expect(operation.id, 401, "unauthorized", user=None)
+            other = "chat" if operation.scope == "admin" else ""
+            self.expect(operation.id, 403, "insufficient_scope", scope=other)
+            if operation.declares(403, "user_unknown"):
+                self.expect(operation.id, 403, "user_unknown", user="nobody-upstream", scope="chat admin")
+
+    def test_what_there_is_not(self):
+        nothing = Names()
+        for operation in operations():
+            for status, code in operation.problems:
+                if status != 404 or not operation.has_caller:
+                    continue
+                if code == "channel_not_found" and operation.declares(404, "collection_not_found"):
+                    names = self.lost[LOST]
+                elif code in ("channel_not_found", "collection_not_found"):
+                    names = nothing
+                else:
+                    names = self.names.but(message="999999999999", gap="999999")
+                self.expect(operation.id, status, code, names)
+
+    def test_B69_who_was_invited_again_has_not_joined(self):
+        for operation in operations():
+            if operation.declares(403, "not_joined"):
+                names = self.lost[INVITED_AGAIN] if operation.declares(404, "collection_not_found") else \
+                    self.names.but(channel=INVITED)
+                self.expect(operation.id, 403, "not_joined", names)
+
+    def test_B52_cursors_that_the_log_does_not_have(self):
+        for operation in operations():
+            if 410 in operation.statuses:
+                answer = self.expect(operation.id, 410, "cursor_expired",
+                                     self.names.but(cursor="0123456789abcdef.1.1"))
+                self.assertIn('rel="start"', answer.headers["Link"])
+
+    def test_B54_more_polls_than_may_wait(self):
+        for operation in operations():
+            if not operation.declares(503, "busy"):
+                continue
+            with self.subTest(operation=operation.id):
+                host, port = self.pair.url.removeprefix("http://").split(":")
+                token, cursor = self.pair.token("many"), self.pair.ask("getConnection", "many").json["cursor"]
+                names = self.fresh("with-many", "many")
+                with socket.create_connection((host, int(port))) as parked:
+                    parked.sendall(f"GET /v1/events?since={cursor}&wait=30 HTTP/1.1\r\nHost: x\r\n"
+                                   f"Authorization: Bearer {token}\r\n\r\n".encode())
+
+                    def is_refused():
+                        latest = self.pair.ask("pollEvents", "many").json["cursor"]
+                        answer = self.ask(operation.id, names.but(cursor=latest), "many", query={"wait": "1"})
+                        return answer if answer.status == 503 else None
+
+                    answer = until("the second is refused", is_refused)
+                    self.assertEqual(answer.code, "busy")
+                    self.assertIn("Retry-After", answer.headers)
+
+    def test_B22_more_views_than_one_may_have(self):
+        ben = self.fresh("with-many", "ben")
+        for _ in range(300):
+            if self.pair.ask("openChannelCollection", "ben", body={}).status == 429:
+                break
+        for operation in operations():
+            if operation.declares(429, "too_many_collections"):
+                if operation.id == "resetMessageCollection":
+                    continue
+                self.expect(operation.id, 429, "too_many_collections", ben, "ben")
+
+    def test_what_would_be_lost_or_is_others(self):
+        self.expect("clearChannelCache", 409, "shared")
+        self.pair.connect("many")
+        with sqlite3.connect(self.pair.data + "/perch.db") as database:
+            database.execute(
+                "INSERT INTO outbox (user, channel_url, request_id, kind, state, place, params, body, accepted_at,"
+                " expires_at, next_try_at) SELECT id, ?, 'kept', 'message', 'failed', 1, '{}', '', 0, 0, 0"
+                " FROM user WHERE user_id = 'many'", (FRIENDS,))
+        database.close()
+        self.expect("disconnect", 409, "unsent_messages", user="many", query={"clear": "true"})
+        self.expect("clearCache", 409, "unsent_messages", user="many")
+
+
+class Anywhere(unittest.TestCase):
+    """What any operation may answer."""
+
+    def setUp(self):
+        self.pair = Pair()
+        self.addCleanup(self.pair.stop)
+
+    def raw(self, text, status, code):
+        with self.subTest(code=code):
+            answer = self.pair.raw(text)
+            note("*", answer.status, answer.code)
+            self.assertEqual((answer.status, answer.code), (status, code), answer)
+
+    def test_requests_that_are_refused_before_they_are_routed(self):
+        good = "Host: x\r\nConnection: close\r\n"
+        post = f"POST /v1/events/ticket HTTP/1.1\r\n{good}"
+        self.raw("GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400, "malformed_request")
+        self.raw(f"DELETE /healthz HTTP/1.1\r\n{good}\r\n", 405, "method_not_allowed")
+        self.raw(f"POST /v1/webhooks/sendbird HTTP/1.1\r\n{good}\r\n", 411, "length_required")
+        self.raw(f"{post}Content-Type: application/json\r\nContent-Length: 9999999\r\n\r\n", 413, "content_too_large")
+        self.raw(f"GET /{'x' * 20000} HTTP/1.1\r\n{good}\r\n", 414, "target_too_long")
+        self.raw(f"{post}Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{{}}", 415, "unsupported_media_type")
+        self.raw(f"GET /healthz HTTP/1.1\r\n{good}Expect: tea\r\n\r\n", 417, "expectation_failed")
+        self.raw(f"GET /healthz HTTP/1.1\r\n{good}X: {'x' * 7000}\r\n\r\n", 431, "header_fields_too_large")
+        self.raw(f"GET /healthz HTTP/7.1\r\n{good}\r\n", 505, "version_not_supported")
+
+    def test_B60_a_cache_that_cannot_be_written_and_one_that_cannot_be_read(self):
+        pair = self.pair
+        pair.connect("alice")
+        cursor = pair.ask("pollEvents", "alice").json["cursor"]
+        other = sqlite3.connect(pair.data + "/perch.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        answer = pair.ask("clearChannelCache", "alice", {"channel_url": "quiet"}, scope="chat admin")
+        other.execute("ROLLBACK")
+        self.assertEqual((answer.status, answer.code), (503, "storage_unavailable"))
+        self.assertIn("Retry-After", answer.headers)
+        other.execute("INSERT INTO event (seq, at, kind, source, is_realtime) VALUES"
+                      " ((SELECT max(seq) FROM event) + 1, 0, 999, 1, 0)")
+        other.close()
+        answer = pair.ask("pollEvents", "alice", query={"since": cursor, "wait": 0})
+        self.assertEqual((answer.status, answer.code), (500, "internal_error"))
+
+    def test_B63_while_it_starts(self):
+        pair = self.pair
+        pair.process.send_signal(signal.SIGTERM)
+        pair.process.wait(timeout=20)
+        other = sqlite3.connect(pair.data + "/perch.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        pair.process.stdout.close()
+        pair.process = pair.start("serve", *pair.words)
+        try:
+            def readiness():
+                try:
+                    return pair.ask("getReadiness")
+                except OSError:
+                    return None
+
+            answer = until("it answers", readiness, 4)
+            self.assertEqual((answer.status, answer.json["status"]), (503, "starting"))
+            self.assertEqual(pair.ask("listChannels", "alice").code, "starting")
+        finally:
+            other.execute("ROLLBACK")
+            other.close()
+        self.assertIn("listening on", pair.process.stdout.readline())
+
+
+class Offline(unittest.TestCase):
+    def test_B1_B2_without_the_upstream(self):
+        """Whoever is not known is not admitted; whoever's channels are not all listed is told so of unknown ones."""
+        pair = Pair()
+        self.addCleanup(pair.stop)
+        for user in ("halfway", "stranger"):
+            pair.origin("POST", "/v3/users", {"user_id": user, "nickname": user, "profile_url": ""})
+        pair.origin("PUT", "/_faults", {"faults": [{"kind": "dark", "path": "/v3/users/*/my_group_channels"}]})
+        until("halfway is admitted", lambda: pair.ask("getConnection", "halfway").status == 200)
+        pair.cut()
+        names = Names()
+        until("it is offline", lambda: pair.ask("getReadiness").json["upstream"] == "offline")
+        for operation in operations():
+            for user, code in [("stranger", "upstream_unreachable"), ("halfway", "not_synced")]:
+                if operation.declares(503, code):
+                    with self.subTest(operation=operation.id, code=code):
+                        place = PLACES[operation.id](names)
+                        answer = pair.ask(operation.id, user, scope="chat admin", **place)
+                        self.assertEqual((answer.status, answer.code), (503, code), answer)
+                        self.assertIn("Retry-After", answer.headers)
+
+
+class Clearing(unittest.TestCase):
+    def test_B58_everything(self):
+        pair = Pair()
+        self.addCleanup(pair.stop)
+        pair.connect("alice")
+        self.assertEqual(pair.ask("clearCache", "alice").status, 204)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)
