@@ -104,6 +104,7 @@ PLACES = {
     "getCache": lambda names: {},
     "clearCache": lambda names: {},
     "listCachedChannels": lambda names: {},
+    "checkCache": lambda names: {},
     "listUsers": lambda names: {"query": {"after": names.member}},
 }
 
