@@ -6,27 +6,18 @@ the contract: what is declared and never came, or came and is not declared, fail
 
 import hashlib
 import hmac
-import http.client
-import json
-import os
 import signal
 import socket
 import sqlite3
-import subprocess
-import threading
 import unittest
 
 from places import PLACES, Names, operations
-from service import CONTRACT, ENVIRONMENT, PERCH, Demo, Pair, Service, free_port, note, until
+from service import Demo, Pair, note, until
 
 FRIENDS = "friends"
 INVITED = "not-joined-yet"
 # In and out: whoever had views of it lost it; one was invited again.
 LOST, INVITED_AGAIN = "lost-channel", "lost-and-invited"
-
-
-def channel_operations(code):
-    return [operation for operation in operations() if operation.declares(*code)]
 
 
 class Provocations(unittest.TestCase):
@@ -75,11 +66,11 @@ class Provocations(unittest.TestCase):
         assert view.status == 201, view
         shown = ask("openChannelCollection", user, body={"query": {"limit": 1, "include_empty": True}})
         assert shown.status == 201, shown
+        edge = view.json["previous"] or f'{view.json["messages"][0]["position"]}.{view.json["id"]}'
         return Names(
             channel=url, message=page.json["items"][0]["message_id"], list=shown.json["id"], view=view.json["id"],
             edge=shown.json["next"], position=page.json["items"][0]["position"],
-            previous=view.json["previous"] or page.json["items"][0]["position"],
-            next=page.json["items"][0]["position"], cursor=view.json["cursor"])
+            previous=edge, next=view.json["next"] or edge, cursor=view.json["cursor"])
 
     def ask(self, operation, names=None, user="ana", **more):
         place = PLACES[operation](names or self.names)
@@ -91,7 +82,10 @@ class Provocations(unittest.TestCase):
         with self.subTest(operation=operation, code=code):
             answer = self.ask(operation, *arguments, **more)
             self.assertEqual((answer.status, answer.code), (status, code), answer)
-            return answer
+            if code == "invalid_request":
+                self.assertTrue(answer.json["errors"])
+            if code == "cursor_expired":
+                self.assertIn('rel="start"', answer.headers["Link"])
 
     # What is well asked
 
@@ -147,7 +141,7 @@ class Provocations(unittest.TestCase):
             return self.pair.ask("receiveSendbirdWebhook", body=body, headers={"x-sendbird-signature": code})
 
         self.assertEqual(ring(b'{"category":"group_channel:message_send"}').status, 200)
-        self.assertEqual(ring(b"[]").code, "unreadable_body")
+        self.assertEqual(ring(b"{").code, "unreadable_body")
         self.assertEqual(ring(b"{}", b"another").code, "bad_signature")
 
     def test_the_demo_has_its_own_two(self):
@@ -167,8 +161,7 @@ class Provocations(unittest.TestCase):
     def test_requests_at_fault(self):
         for operation in operations():
             if operation.has_caller:
-                answer = self.expect(operation.id, 400, "invalid_request", query={"no_such_parameter": "1"})
-                self.assertEqual(answer.json["errors"][0]["field"], "no_such_parameter")
+                self.expect(operation.id, 400, "invalid_request", query={"no_such_parameter": "1"})
                 self.expect(operation.id, 400, "user_header_refused", headers={"Perch-User": "ana"})
 
     def test_callers_who_may_not(self):
@@ -205,9 +198,7 @@ class Provocations(unittest.TestCase):
     def test_B52_cursors_that_the_log_does_not_have(self):
         for operation in operations():
             if 410 in operation.statuses:
-                answer = self.expect(operation.id, 410, "cursor_expired",
-                                     self.names.but(cursor="0123456789abcdef.1.1"))
-                self.assertIn('rel="start"', answer.headers["Link"])
+                self.expect(operation.id, 410, "cursor_expired", self.names.but(cursor="0123456789abcdef.1.1"))
 
     def test_B54_more_polls_than_may_wait(self):
         for operation in operations():
@@ -237,8 +228,6 @@ class Provocations(unittest.TestCase):
                 break
         for operation in operations():
             if operation.declares(429, "too_many_collections"):
-                if operation.id == "resetMessageCollection":
-                    continue
                 self.expect(operation.id, 429, "too_many_collections", ben, "ben")
 
     def test_what_would_be_lost_or_is_others(self):
@@ -247,7 +236,7 @@ class Provocations(unittest.TestCase):
         with sqlite3.connect(self.pair.data + "/perch.db") as database:
             database.execute(
                 "INSERT INTO outbox (user, channel_url, request_id, kind, state, place, params, body, accepted_at,"
-                " expires_at, next_try_at) SELECT id, ?, 'kept', 'message', 'failed', 1, '{}', '', 0, 0, 0"
+                " expires_at, next_try_at) SELECT id, ?, 'kept', 'message', 'failed', 1, x'7b7d', x'', 0, 0, 0"
                 " FROM user WHERE user_id = 'many'", (FRIENDS,))
         database.close()
         self.expect("disconnect", 409, "unsent_messages", user="many", query={"clear": "true"})
@@ -335,6 +324,7 @@ class Offline(unittest.TestCase):
         for operation in operations():
             for user, code in [("stranger", "upstream_unreachable"), ("halfway", "not_synced")]:
                 if operation.declares(503, code):
+                    self.assertTrue(operation.has_caller)
                     with self.subTest(operation=operation.id, code=code):
                         place = PLACES[operation.id](names)
                         answer = pair.ask(operation.id, user, scope="chat admin", **place)
