@@ -110,7 +110,7 @@ package final class Collections: Sendable {
 
   // MARK: Opening
 
-  private func checkLimit(_ user: UserID) throws(ViewError) {
+  private func checkLimit(_ user: UserID, isReplacing: Bool = false) throws(ViewError) {
     let mine = views.withLock { views in
       views.values.count { view in
         switch view {
@@ -119,12 +119,16 @@ package final class Collections: Sendable {
         }
       }
     }
-    guard mine < settings.perUser else { throw ViewError.tooMany(settings.perUser) }
+    guard mine < settings.perUser + (isReplacing ? 1 : 0) else { throw ViewError.tooMany(settings.perUser) }
   }
 
-  /// Opens a view of a channel's messages: durable, and known to the sync worker, which owes it one answer.
-  package func openMessages(_ request: MessageViewRequest, of userID: UserID) throws -> MessageCollection {
-    try checkLimit(userID)
+  /// Opens a view of a channel's messages: durable, and known to the sync worker once it is told. `name`: from
+  /// `name()`. `replacing`: a view that is disposed of in the same step.
+  package func openMessages(
+    _ request: MessageViewRequest, of userID: UserID, named name: String,
+    replacing old: MessageCollection? = nil
+  ) throws -> MessageCollection {
+    try checkLimit(userID, isReplacing: old != nil)
     let now = cache.clock.wallMilliseconds()
     let url = ChannelURL(request.channelURL)
     let sight = sight(url)
@@ -135,16 +139,27 @@ package final class Collections: Sendable {
       }
       guard channel.isJoined else { throw ViewError.notJoined }
       let view = MessageCollection(
-        id: Collections.name(), user: user, userID: userID, channel: channel.channel, request: request,
+        id: name, user: user, userID: userID, channel: channel.channel, request: request,
         range: LoadedRange(), accessedAt: now)
-      try view.takeFirstPage(reader, channel, sight)
+      view.settle(from: view.range, to: try view.withFirstPage(view.range, reader, channel, sight))
       return view
     }
     let stored = StoredCollection(
       id: view.id, user: view.user, userID: userID, kind: .messages, channel: (view.channel, url),
       query: request.json, loaded: view.range.stored, accessedAt: now)
-    try cache.accept { try $0.open(stored) }
-    views.withLock { $0[view.id] = .messages(view) }
+    let (oldName, oldChannel) = (old?.id, old?.channel)
+    try cache.accept { writer in
+      if let oldName {
+        // Two that replace the same view at once: one of them comes too late.
+        guard try writer.dispose(collection: oldName, channel: oldChannel) else { throw ViewError.notFound }
+      }
+      try writer.open(stored)
+    }
+    views.withLock { views in
+      if let oldName { views[oldName] = nil }
+      views[view.id] = .messages(view)
+    }
+    if let old { interest.closed(view: old.id, in: old.url) }
     return view
   }
 
@@ -181,7 +196,7 @@ package final class Collections: Sendable {
   /// Forgets a view.
   package func dispose(_ view: MessageCollection) throws {
     let (id, channel) = (view.id, view.channel)
-    try cache.accept { try $0.dispose(collection: id, channel: channel) }
+    _ = try cache.accept { try $0.dispose(collection: id, channel: channel) }
     views.withLock { $0[id] = nil }
     interest.closed(view: id, in: view.url)
   }
@@ -189,7 +204,7 @@ package final class Collections: Sendable {
   /// Forgets a view.
   package func dispose(_ view: ChannelCollection) throws {
     let id = view.id
-    try cache.accept { try $0.dispose(collection: id, channel: nil) }
+    _ = try cache.accept { try $0.dispose(collection: id, channel: nil) }
     views.withLock { $0[id] = nil }
   }
 
@@ -247,8 +262,8 @@ package final class Collections: Sendable {
     }
   }
 
-  /// A name that nobody guesses: 96 random bits.
-  private static func name() -> String {
+  /// A name for a view, that nobody guesses: 96 random bits.
+  package static func name() -> String {
     var words = SystemRandomNumberGenerator()
     let digits = [words.next(), words.next() & 0xFFFF_FFFF].map { String($0, radix: 36) }
     return "c" + digits.joined()

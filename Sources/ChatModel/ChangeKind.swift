@@ -34,6 +34,8 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   case cacheCleared = 16
   /// Coverage is to be verified again (B31).
   case unverified = 17
+  /// A collection's window grew too large: its far side was let go (B22).
+  case windowTrimmed = 18
 }
 
 /// Where a change came from (B20). The numbers are stored, the texts are the contract's.

@@ -14,12 +14,9 @@ struct Answer {
   }
 }
 
-/// Asks over a connection of its own, and reads to its end.
-func ask(
-  _ server: Server, _ path: String, method: String = "GET", headers: [String: String] = [:], body: String = ""
-) -> Answer {
+/// A connection of its own; negative where there is none.
+func connected(_ server: Server) -> Int32 {
   let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-  defer { close(socket) }
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)
   address.sin_port = server.port.bigEndian
@@ -28,7 +25,18 @@ func ask(
   let isConnected = withUnsafePointer(to: &address) {
     $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, size) == 0 }
   }
-  guard isConnected else { return Answer() }
+  if isConnected { return socket }
+  close(socket)
+  return -1
+}
+
+/// Asks over a connection of its own, and reads to its end.
+func ask(
+  _ server: Server, _ path: String, method: String = "GET", headers: [String: String] = [:], body: String = ""
+) -> Answer {
+  let socket = connected(server)
+  guard socket >= 0 else { return Answer() }
+  defer { close(socket) }
   let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
   let length = body.isEmpty ? "" : "Content-Length: \(body.utf8.count)\r\n"
   let request =

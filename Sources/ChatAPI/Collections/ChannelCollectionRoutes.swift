@@ -70,7 +70,7 @@ enum ChannelCollectionRoutes {
         try parameters.end()
         return try with(viewing, request) { view, caller in
           let follower = try Follower(
-            viewing, caller, [.channels(view)], hasUserFeed: false, again: "\(path)/\(view.id)")
+            viewing, request, caller, [.channels(view)], hasUserFeed: false, again: "\(path)/\(view.id)")
           return try Poll.answer(follower, request, poll)
         }
       },

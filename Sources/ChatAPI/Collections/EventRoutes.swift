@@ -23,7 +23,7 @@ enum EventRoutes {
         return try viewing.reading.admitted(request) { caller in
           let targets = try names.map { try target($0, viewing, caller) }
           let follower = try Follower(
-            viewing, caller, targets, hasUserFeed: hasUserFeed, again: "/v1/connection")
+            viewing, request, caller, targets, hasUserFeed: hasUserFeed, again: "/v1/connection")
           return try Poll.answer(follower, request, poll)
         }
       },

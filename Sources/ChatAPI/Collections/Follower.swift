@@ -22,7 +22,8 @@ final class Follower {
   }
 
   let viewing: Viewing
-  let caller: Caller
+  private let request: Request
+  private let caller: Caller
   private let targets: [Target]
   private let hasUserFeed: Bool
   /// Where a client that came too late begins again.
@@ -31,9 +32,11 @@ final class Follower {
   private var ticket: Feed.Ticket?
 
   init(
-    _ viewing: Viewing, _ caller: Caller, _ targets: [Target], hasUserFeed: Bool, again: String
+    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ targets: [Target], hasUserFeed: Bool,
+    again: String
   ) throws {
     self.viewing = viewing
+    self.request = request
     self.caller = caller
     self.targets = targets
     self.hasUserFeed = hasUserFeed
@@ -91,25 +94,28 @@ final class Follower {
     return cursor
   }
 
-  /// What happened since then. Rights and the views' being are looked at every time.
-  func look(_ since: EventCursor) throws -> Found {
-    if caller.expires <= viewing.reading.cache.clock.wallMilliseconds() / 1000 {
-      throw Problem(
-        401, "unauthorized", detail: "The token has expired: get a new one.",
-        headers: [("WWW-Authenticate", "Bearer error=\"invalid_token\"")])
-    }
-    for target in targets {
-      switch target {
-      case .messages(let view):
-        _ = try viewing.run { try viewing.collections.messages(view.id, of: caller.user) }
-      case .channels(let view):
-        _ = try viewing.run { try viewing.collections.channels(view.id, of: caller.user) }
+  /// Looks at the rights and the views' being again, as they are now. Nothing is answered before it was: not
+  /// even what others of the same view were answered with.
+  func admit() throws {
+    let now = try viewing.reading.gate.caller(of: request)
+    guard now.user == caller.user else { throw Problem(ViewError.notFound) }
+    if case .refused(let error) = viewing.reading.interest.seen(caller.user) { throw Problem(error) }
+    try viewing.run {
+      for target in targets {
+        switch target {
+        case .messages(let view): _ = try viewing.collections.messages(view.id, of: caller.user)
+        case .channels(let view): _ = try viewing.collections.channels(view.id, of: caller.user)
+        }
       }
     }
+  }
+
+  /// What happened since then, for one who was admitted.
+  func look(_ since: EventCursor) throws -> Found {
     let before = ranges
     let found = try viewing.run { try read(since) }
     for (target, range) in zip(targets, before) {
-      if case .messages(let view) = target, let range, view.range != range {
+      if case .messages(let view) = target, let range, !view.range.isStored(as: range) {
         try viewing.run { try viewing.collections.moved(view) }
       }
     }
@@ -122,55 +128,76 @@ final class Follower {
 
   private func read(_ since: EventCursor) throws -> Found {
     let head = viewing.reading.cache.cursor
-    let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
-    let state = viewing.reading.interest.connection(of: caller.user).state.rawValue
+    let standing = viewing.reading.interest.connection(of: caller.user)
     let sights = targets.map { target in
       if case .messages(let view) = target { viewing.collections.sight(view.url) } else { nil as Sight? }
     }
     return try viewing.reading.read { reader in
       guard try reader.covers(since) else { throw Problem.cursorExpired(again) }
-      var told = Told(end: max(head.sequence, since.sequence))
-      for (target, sight) in zip(targets, sights) {
-        switch target {
-        case .messages(let view):
-          guard var exact = sight else { continue }
-          exact.head = head.sequence
-          told.take(
-            try view.changes(reader, since: since.sequence, exact, collection: isMany ? view.id : nil))
-        case .channels(let view):
-          told.take(
-            try view.changes(
-              reader, since: since.sequence, head: head.sequence, collection: isMany ? view.id : nil))
+      let head = EventCursor(
+        epoch: head.epoch, run: head.run, sequence: max(try reader.lastChange(), since.sequence))
+      var until = head.sequence
+      while true {
+        let told = try tell(reader, sights, standing, since: since.sequence, until: until)
+        // Of several, one whose answer was cut ends all at the same place: they are told up to there alone.
+        let end = told.end
+        if told.isEven {
+          let cursor = EventCursor(epoch: head.epoch, run: head.run, sequence: end)
+          return told.found(cursor, hasMore: end < head.sequence)
         }
+        until = end
       }
-      if hasUserFeed {
-        told.take(
-          try UserFeed(caller.user).changes(
-            reader, since: since.sequence, head: head.sequence, state: state))
-      }
-      let cursor = EventCursor(epoch: head.epoch, run: head.run, sequence: told.end).description
-      return told.found(cursor)
     }
+  }
+
+  private func tell(
+    _ reader: CacheReader, _ sights: [Sight?], _ standing: UserConnection, since: Int64, until: Int64
+  ) throws -> Told {
+    let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
+    var told = Told(until: until)
+    for (target, sight) in zip(targets, sights) {
+      switch target {
+      case .messages(let view):
+        guard var exact = sight else { continue }
+        exact.head = until
+        told.take(
+          try view.changes(reader, since: since, until: until, exact, collection: isMany ? view.id : nil))
+      case .channels(let view):
+        told.take(try view.changes(reader, since: since, until: until, collection: isMany ? view.id : nil))
+      }
+    }
+    if hasUserFeed {
+      told.take(
+        try UserFeed(caller.user).changes(reader, since: since, until: until, standing: standing))
+    }
+    return told
   }
 
   /// What several views told, put together.
   private struct Told: ~Copyable {
     private var json = JSONWriter(capacity: 1024)
     private(set) var end: Int64
-    private var hasMore = false
+    private var ends: [Int64] = []
+    private var settles: [(Int64) -> Void] = []
     private var isEmpty = true
 
-    init(end: Int64) { self.end = end }
+    init(until: Int64) { end = until }
+
+    /// Whether all of them told up to the same place.
+    var isEven: Bool { ends.allSatisfy { $0 <= end } }
 
     mutating func take(_ answer: borrowing ViewAnswer) {
       if !answer.isEmpty { json.splice(fields: answer.events.bytes) }
       isEmpty = isEmpty && answer.isEmpty
-      hasMore = hasMore || answer.hasMore
       end = min(end, answer.cursor)
+      ends.append(answer.cursor)
+      settles.append(answer.settle)
     }
 
-    consuming func found(_ cursor: String) -> Found {
-      Found(events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty)
+    consuming func found(_ cursor: EventCursor, hasMore: Bool) -> Found {
+      for settle in settles { settle(cursor.sequence) }
+      return Found(
+        events: json.finish(), cursor: cursor.description, hasMore: hasMore, isEmpty: isEmpty)
     }
   }
 }

@@ -52,7 +52,7 @@ enum MessageCollectionRoutes {
         try parameters.end()
         return try with(viewing, request) { view, caller in
           let follower = try Follower(
-            viewing, caller, [.messages(view)], hasUserFeed: false, again: "\(path)/\(view.id)")
+            viewing, request, caller, [.messages(view)], hasUserFeed: false, again: "\(path)/\(view.id)")
           return try Poll.answer(follower, request, poll)
         }
       },
@@ -65,8 +65,7 @@ enum MessageCollectionRoutes {
         return try with(viewing, request) { view, caller in
           var asked = view.request
           asked.start = start
-          try viewing.run { try viewing.collections.dispose(view) }
-          return try MessageOpening(viewing, request, caller, asked).answer()
+          return try MessageOpening(viewing, request, caller, asked, replacing: view).answer()
         }
       },
       Route(
@@ -148,127 +147,5 @@ enum MessageCollectionRoutes {
       let place = try viewing.run { try view.place(ofEdge: token) }
       return try EdgeLoad(viewing, request, view, place, isOlder: isOlder).answer()
     }
-  }
-}
-
-/// One opening: answered at once from the cache, or held until the upstream's part is known (B16).
-private final class MessageOpening {
-  private let viewing: Viewing
-  private let request: Request
-  private let caller: Caller
-  private let asked: MessageViewRequest
-  private let preferences: Preferences
-
-  init(_ viewing: Viewing, _ request: Request, _ caller: Caller, _ asked: MessageViewRequest) {
-    self.viewing = viewing
-    self.request = request
-    self.caller = caller
-    self.asked = asked
-    preferences = Preferences(request)
-  }
-
-  func answer() throws -> Outcome {
-    let view = try viewing.run { try viewing.collections.openMessages(asked, of: caller.user) }
-    let opened = viewing.reading.cache.cursor
-    guard let wait = preferences.wait, wait > 0 else {
-      // What the worker answers from now on comes as an event after this cursor.
-      let body = try MessageCollectionRoutes.snapshot(viewing, view, at: opened)
-      viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
-      return respond(view, body)
-    }
-    var topics = Feed.Topics()
-    topics.collections = [view.id]
-    let waiter = request.makeWaiter()
-    let ticket = viewing.collections.feed.subscribe(topics, of: view.user) { waiter.wake() }
-    viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
-    let end = Clock.system.monotonicNanoseconds() + UInt64(wait) * 1_000_000_000
-    return try held(view, since: opened, until: end, ticket)
-  }
-
-  private func held(
-    _ view: MessageCollection, since: EventCursor, until end: UInt64, _ ticket: Feed.Ticket?
-  ) throws -> Outcome {
-    let cursor = viewing.reading.cache.cursor
-    let sight = viewing.collections.sight(view.url)
-    let result = try viewing.run {
-      try viewing.reading.cache.read { try view.firstAnswer($0, since: since.sequence, sight) }
-    }
-    let now = Clock.system.monotonicNanoseconds()
-    if result != nil || now >= end || request.isServerStopping {
-      if let ticket { viewing.collections.feed.unsubscribe(ticket) }
-      if result != nil { try viewing.run { try viewing.collections.moved(view) } }
-      return respond(
-        view,
-        try MessageCollectionRoutes.snapshot(
-          viewing, view, apiResult: result, at: result == nil ? since : cursor))
-    }
-    return .park(
-      Parking(request.makeWaiter(), milliseconds: Int((end - now) / 1_000_000) + 1) { [self] wake in
-        try held(view, since: since, until: wake == .woken ? end : 0, ticket)
-      })
-  }
-
-  private func respond(_ view: MessageCollection, _ body: consuming ByteBuffer) -> Outcome {
-    let response = Viewing.answer(body, status: 201)
-    response.add("Location", "\(MessageCollectionRoutes.path)/\(view.id)")
-    preferences.apply(to: response)
-    return .respond(response)
-  }
-}
-
-/// One load call: the page at an edge, fetched where it is missing (B17).
-private final class EdgeLoad {
-  private let viewing: Viewing
-  private let request: Request
-  private let view: MessageCollection
-  private let anchor: PageAnchor
-  private let isOlder: Bool
-  private let endsAt: UInt64
-  private var through: ReadThrough
-
-  init(_ viewing: Viewing, _ request: Request, _ view: MessageCollection, _ place: Position, isOlder: Bool) {
-    self.viewing = viewing
-    self.request = request
-    self.view = view
-    self.isOlder = isOlder
-    anchor = isOlder ? .before(place, isInclusive: false) : .after(place, isInclusive: false)
-    let preferences = Preferences(request)
-    through = ReadThrough(preferences.mode, rows: isOlder ? view.request.previousSize : view.request.nextSize)
-    endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000
-  }
-
-  func answer(mayFetch: Bool = true) throws -> Outcome {
-    let sight = viewing.collections.sight(view.url)
-    var wish: MessageWish.Stretch?
-    let body = try viewing.run {
-      try viewing.reading.cache.read { reader -> ByteBuffer in
-        let page = try view.page(anchor, isOlder: isOlder, reader, sight)
-        if mayFetch, let stretch = through.next(page.reading(anchor)) {
-          wish = stretch
-          return ByteBuffer()
-        }
-        return try view.more(page, isOlder: isOlder, reader, sight)
-      }
-    }
-    guard let wish else {
-      try viewing.run { try viewing.collections.moved(view) }
-      return .respond(Viewing.answer(body))
-    }
-    return park(wish)
-  }
-
-  private func park(_ stretch: MessageWish.Stretch) -> Outcome {
-    let now = Clock.system.monotonicNanoseconds()
-    let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
-    let came = Guarded<Fetched?>(nil)
-    let waiter = request.makeWaiter()
-    viewing.reading.interest.fetch(MessageWish(view.url, stretch), within: left) { fetched in
-      came.withLock { $0 = fetched }
-      waiter.wake()
-    }
-    return .park(
-      Parking(waiter, milliseconds: left + 500) { [self] _ in
-        try answer(mayFetch: came.withLock { $0 } == .stored)
-      })
   }
 }

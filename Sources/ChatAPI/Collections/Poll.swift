@@ -65,6 +65,7 @@ final class Poll {
   }
 
   private func look(isLast: Bool) throws -> Outcome {
+    try follower.admit()
     let head = follower.viewing.reading.cache.cursor.sequence
     let name = follower.sharedName
     if let name, let known = follower.viewing.shared.find(name, since: text, head: head) {
@@ -127,6 +128,7 @@ enum EventsOverTime {
           buffer.append("retry: 2000\nid: \(cursor.description)\n\n")
         }
         do {
+          try follower.admit()
           let found = try follower.look(cursor)
           cursor = EventCursor(found.cursor) ?? cursor
           guard !found.isEmpty else { return found.hasMore ? .more : .wait }

@@ -109,10 +109,11 @@ extension CacheWriter {
     }
   }
 
-  /// Forgets a view, and stamps its channel (B22).
-  package func dispose(collection: String, channel: ChannelKey?) throws {
-    try db.run("DELETE FROM collection WHERE id = ?1") { $0.bind(1, collection) }
+  /// Forgets a view, and stamps its channel (B22). False where there was none.
+  package func dispose(collection: String, channel: ChannelKey?) throws -> Bool {
+    let removed = try db.run("DELETE FROM collection WHERE id = ?1") { $0.bind(1, collection) }
     try stamp(channel)
+    return removed > 0
   }
 
   private func stamp(_ channel: ChannelKey?) throws {

@@ -63,4 +63,21 @@ extension CacheReader {
   package func position(of message: Int64, in channel: ChannelKey) throws -> Position? {
     try time(of: message, in: channel).map { Position(createdAt: $0, messageID: message) }
   }
+
+  /// The place of the newest stored message.
+  package func newestPosition(in channel: ChannelKey) throws -> Position? {
+    try db.first(
+      """
+      SELECT created_at, message_id
+      FROM message
+      WHERE channel = ?1
+      ORDER BY created_at DESC, message_id DESC
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      Position(createdAt: $0.int64(0), messageID: $0.int64(1))
+    }
+  }
 }

@@ -122,10 +122,11 @@ extension CacheReader {
       true
     }
     guard isKnown == true else { return false }
-    return try cursor.sequence <= (next.map { $0 - 1 } ?? lastSequence())
+    return try cursor.sequence <= (next.map { $0 - 1 } ?? lastChange())
   }
 
-  func lastSequence() throws -> Int64 {
+  /// The last change that this snapshot holds: what an answer read from it may be told up to.
+  package func lastChange() throws -> Int64 {
     try max(
       db.first("SELECT seq FROM event ORDER BY seq DESC LIMIT 1") { $0.int64(0) } ?? 0,
       db.first("SELECT first_seq - 1 FROM run ORDER BY run DESC LIMIT 1") { $0.int64(0) } ?? 0)

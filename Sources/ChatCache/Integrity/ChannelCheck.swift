@@ -24,7 +24,7 @@ extension CacheReader {
   }
 
   /// The last number the log has given, as far as this snapshot can know.
-  func lastNumber() throws -> Int64 { try max(log.head, lastSequence()) }
+  func lastNumber() throws -> Int64 { try max(log.head, lastChange()) }
 }
 
 /// One channel being looked at.

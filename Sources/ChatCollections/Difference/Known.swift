@@ -1,10 +1,34 @@
 /// What a client's view showed at the last two cursors it was answered with (B9): each thing's name and
 /// version. Older cursors, and those of before a start, are not remembered.
 package struct Known<Name: Hashable & Sendable>: Sendable {
-  /// The view at one cursor.
+  /// What a client has at one cursor.
+  package struct Shown: Sendable {
+    /// Each thing it is known to have, with the version.
+    package var versions: [Name: Int64]
+    /// Whether these are all. After an answer that was cut, of which nobody remembers what came before it,
+    /// what is not here may or may not be with the client.
+    package var isWhole: Bool
+
+    /// Nobody remembers anything.
+    package static var nothing: Shown { Shown(versions: [:], isWhole: false) }
+
+    /// All of a view.
+    package init(all versions: [Name: Int64]) { self.init(versions: versions, isWhole: true) }
+
+    private init(versions: [Name: Int64], isWhole: Bool) {
+      self.versions = versions
+      self.isWhole = isWhole
+    }
+
+    /// What the client has of `name`.
+    package func knowledge(of name: Name) -> Verdict.Knowledge {
+      versions[name].map { .present(version: $0) } ?? (isWhole ? .absent : .unknown)
+    }
+  }
+
   private struct Moment: Sendable {
     let cursor: Int64
-    var shown: [Name: Int64]
+    var shown: Shown
   }
 
   /// Cursors remembered.
@@ -15,19 +39,23 @@ package struct Known<Name: Hashable & Sendable>: Sendable {
   /// Nothing is remembered yet.
   package init() {}
 
-  /// What was shown at `cursor`, if that is remembered.
-  package func shown(at cursor: Int64) -> [Name: Int64]? {
-    moments.last { $0.cursor == cursor }?.shown
+  /// What was shown at `cursor`, as far as that is remembered.
+  package func shown(at cursor: Int64) -> Shown {
+    moments.last { $0.cursor == cursor }?.shown ?? .nothing
   }
 
   /// What the client knew of `name` at `cursor`.
   package func knowledge(of name: Name, at cursor: Int64) -> Verdict.Knowledge {
-    guard let shown = shown(at: cursor) else { return .unknown }
-    return shown[name].map { .present(version: $0) } ?? .absent
+    shown(at: cursor).knowledge(of: name)
   }
 
-  /// The client was answered with `cursor`, at which the view shows this.
-  package mutating func answered(at cursor: Int64, showing shown: [Name: Int64]) {
+  /// The client was answered with `cursor`, at which it has all of this.
+  package mutating func answered(at cursor: Int64, showing versions: [Name: Int64]) {
+    answered(at: cursor, Shown(all: versions))
+  }
+
+  /// The client was answered with `cursor`, at which it has this.
+  package mutating func answered(at cursor: Int64, _ shown: Shown) {
     moments.removeAll { $0.cursor == cursor }
     moments.append(Moment(cursor: cursor, shown: shown))
     if moments.count > Self.depth { moments.removeFirst(moments.count - Self.depth) }
@@ -35,9 +63,9 @@ package struct Known<Name: Hashable & Sendable>: Sendable {
 
   /// A load call answered these: they count as shown at every cursor from then on (B17).
   package mutating func loaded(_ rows: [Name: Int64]) {
-    for index in moments.indices { moments[index].shown.merge(rows) { $1 } }
+    for index in moments.indices { moments[index].shown.versions.merge(rows) { $1 } }
   }
 
   /// The most things remembered of any moment.
-  package var count: Int { moments.map(\.shown.count).max() ?? 0 }
+  package var count: Int { moments.map(\.shown.versions.count).max() ?? 0 }
 }

@@ -51,3 +51,14 @@ package enum TailObject {
     json.endObject()
   }
 }
+
+extension Position {
+  /// Writes the field that names the newest message there is, for a hint (B18, B28).
+  func writeNewest(into json: inout JSONWriter) {
+    json.name("newest")
+    json.beginObject()
+    json.field("message_id", String(messageID))
+    json.field("position", description)
+    json.endObject()
+  }
+}

@@ -11,17 +11,17 @@ extension ChannelCollection {
   /// Changes looked at for one answer.
   private static let changesLookedAt = 1000
 
-  /// The events after `since`, for the client that has that cursor.
+  /// The events after `since` up to `until`, for the client that has that cursor.
   package func changes(
-    _ reader: CacheReader, since: Int64, head: Int64, collection: String? = nil
+    _ reader: CacheReader, since: Int64, until: Int64, collection: String? = nil
   ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
-    let head = max(head, since)
+    let until = max(until, since)
     let log = try reader.changes(for: user.key, after: since, limit: Self.changesLookedAt)
-    let end = log.isWhole ? head : min(log.end, head)
+    var end = log.isWhole ? until : min(log.end, until)
     var events = EventWriter()
-    var touched: [(url: String, source: ChangeSource)] = []
-    for logged in log.changes where logged.sequence <= head {
+    var touched: [Touched] = []
+    for logged in log.changes where logged.sequence <= end {
       let change = logged.change
       guard let key = change.channel, let url = try reader.url(of: key) else { continue }
       if change.kind == .cacheCleared {
@@ -31,18 +31,36 @@ extension ChannelCollection {
           })
       }
       guard Self.concerns(change.kind) else { continue }
-      touched.removeAll { $0.url == url.text }
-      touched.append((url.text, change.source))
+      touched.append(Touched(url: url.text, source: change.source, sequence: logged.sequence))
     }
-    let shown = state.withLock { $0.known.shown(at: since) }
-    let after = try tell(touched, shown, reader, user, &events)
-    state.withLock { $0.known.answered(at: end, showing: after) }
-    let isEmpty = events.isEmpty
+    let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
+    var after = shown
+    if let cut = try tell(Self.lastOfEach(touched), &after, window, reader, user, &events) { end = cut }
+    if end == until, !after.isWhole {
+      after = Known.Shown(all: try shownNow(reader, user, window))
+    }
+    let (known, isEmpty) = (after, events.isEmpty)
     return ViewAnswer(
       events: events.joined(
         ("channels.deleted", "channels.added", "channels.updated"), objects: "channels",
         references: "channel_urls", collection: collection),
-      cursor: end, hasMore: !log.isWhole, isEmpty: isEmpty)
+      cursor: end, hasMore: end < until, isEmpty: isEmpty
+    ) { [self] cursor in
+      state.withLock { $0.known.answered(at: cursor, known) }
+    }
+  }
+
+  /// A channel in which something happened.
+  private struct Touched {
+    let url: String
+    let source: ChangeSource
+    let sequence: Int64
+  }
+
+  /// Each channel once, with its last change, in the order of these.
+  private static func lastOfEach(_ touched: [Touched]) -> [Touched] {
+    var seen: Set<String> = []
+    return touched.reversed().filter { seen.insert($0.url).inserted }.reversed()
   }
 
   private static func concerns(_ kind: ChangeKind) -> Bool {
@@ -53,14 +71,40 @@ extension ChannelCollection {
     }
   }
 
-  /// Tells of the channels in which something happened; answers what the client then knows.
+  /// Tells of the channels in which something happened. Where not all of it fits: the place in the log up to
+  /// which it does.
   private func tell(
-    _ touched: [(url: String, source: ChangeSource)], _ shown: [String: Int64]?, _ reader: CacheReader,
-    _ user: CachedUser, _ events: inout EventWriter
-  ) throws -> [String: Int64] {
+    _ touched: [Touched], _ after: inout Known<String>.Shown, _ window: ChannelWindow,
+    _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter
+  ) throws -> Int64? {
+    let shown = after
+    let now = try present(touched.map(\.url), window, reader, user)
+    for (index, channel) in touched.enumerated() {
+      let present = now[channel.url]
+      after.versions[channel.url] = present?.hash
+      switch Verdict(since: shown.knowledge(of: channel.url), now: present?.hash) {
+      case .nothing: continue
+      case .added: events.add(.added, channel.source, present?.object ?? [])
+      case .updated: events.add(.updated, channel.source, present?.object ?? [])
+      case .deleted:
+        var json = JSONWriter()
+        json.value(channel.url)
+        events.add(.deleted, channel.source, json.finish().array)
+      }
+      if events.isFull, index + 1 < touched.count { return channel.sequence }
+    }
+    return nil
+  }
+
+  private static let urlsAtOnce = 200
+
+  /// Those of the channels that the list shows now.
+  private func present(
+    _ urls: [String], _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser
+  ) throws -> [String: (hash: Int64, object: [UInt8])] {
     var now: [String: (hash: Int64, object: [UInt8])] = [:]
-    let window = window
-    var rest = touched.map(\.url).filter { query.channelURLs.isEmpty || query.channelURLs.contains($0) }[...]
+    let asked = Set(query.channelURLs)
+    var rest = urls.filter { asked.isEmpty || asked.contains($0) }[...]
     while !rest.isEmpty {
       var some = query
       some.channelURLs = Array(rest.prefix(Self.urlsAtOnce))
@@ -70,30 +114,13 @@ extension ChannelCollection {
         now[channel.url] = (ChannelCollection.hash(channel.object.bytes), channel.object.array)
       }
     }
-    var after = try shown ?? shownNow(reader, user)
-    for (url, source) in touched {
-      let then =
-        shown.map { $0[url].map { .present(version: $0) } ?? .absent } ?? Verdict.Knowledge.unknown
-      let present = now[url]
-      after[url] = present?.hash
-      switch Verdict(since: then, now: present?.hash) {
-      case .nothing: continue
-      case .added: events.add(.added, source, present?.object ?? [])
-      case .updated: events.add(.updated, source, present?.object ?? [])
-      case .deleted:
-        var json = JSONWriter()
-        json.value(url)
-        events.add(.deleted, source, json.finish().array)
-      }
-    }
-    return after
+    return now
   }
 
-  private static let urlsAtOnce = 200
-
-  private func shownNow(_ reader: CacheReader, _ user: CachedUser) throws -> [String: Int64] {
+  private func shownNow(
+    _ reader: CacheReader, _ user: CachedUser, _ window: ChannelWindow
+  ) throws -> [String: Int64] {
     var shown: [String: Int64] = [:]
-    let window = window
     try reader.eachListed(query, of: user, limit: Limits.windowRows) { channel in
       if window.contains(channel.place) {
         shown[channel.url] = ChannelCollection.hash(channel.object.bytes)

@@ -17,13 +17,14 @@ struct EventWriter: ~Copyable {
   }
 
   private var groups: [Group] = []
+  private var leading: [[UInt8]] = []
   private var others: [[UInt8]] = []
   private(set) var entries = 0
   private(set) var bytes = 0
 
   /// Whether no more fits into one answer.
   var isFull: Bool { entries >= Limits.eventEntries || bytes >= Limits.eventBytes }
-  var isEmpty: Bool { groups.isEmpty && others.isEmpty }
+  var isEmpty: Bool { groups.isEmpty && leading.isEmpty && others.isEmpty }
 
   mutating func add(_ kind: Kind, _ source: ChangeSource, status: String? = nil, _ item: [UInt8]) {
     entries += 1
@@ -43,8 +44,18 @@ struct EventWriter: ~Copyable {
     others.append(event)
   }
 
+  /// Adds a whole event that comes before the entries.
+  mutating func add(first event: [UInt8]) {
+    entries += 1
+    bytes += event.count
+    leading.append(event)
+  }
+
   /// Forgets the entries, since something else tells of all of them.
-  mutating func forgetEntries() { groups = [] }
+  mutating func forgetEntries() {
+    groups = []
+    leading = []
+  }
 
   /// The events as objects with commas between them. `names` are those of deleted, added, updated.
   func joined(
@@ -52,6 +63,7 @@ struct EventWriter: ~Copyable {
     collection: String?
   ) -> ByteBuffer {
     var json = JSONWriter(capacity: bytes + 256 * (groups.count + others.count) + 16)
+    for event in leading { event.withUnsafeBytes { json.splice($0) } }
     for kind in Kind.allCases {
       for group in groups where group.kind == kind {
         json.beginObject()
@@ -103,6 +115,20 @@ package struct ViewAnswer: ~Copyable {
   package let hasMore: Bool
   /// Whether there is nothing to tell.
   package let isEmpty: Bool
+  /// Keeps what the client knows from now on, and how its view moved: to be called once, with the cursor that
+  /// the client is answered with.
+  package let settle: (_ cursor: Int64) -> Void
+
+  init(
+    events: consuming ByteBuffer, cursor: Int64, hasMore: Bool, isEmpty: Bool,
+    settle: @escaping (_ cursor: Int64) -> Void
+  ) {
+    self.events = events
+    self.cursor = cursor
+    self.hasMore = hasMore
+    self.isEmpty = isEmpty
+    self.settle = settle
+  }
 }
 
 /// What a view needs to know beside the cache.

@@ -12,7 +12,8 @@ extension MessageCollection {
   ) throws -> ByteBuffer {
     let view = try view(reader)
     let coverage = try reader.coverage(of: channel)
-    let rows = try rows(reader, view, coverage)
+    let range = range
+    let rows = try rows(reader, view, coverage, range)
     var json = JSONWriter(capacity: 16_384)
     json.beginObject()
     json.field("id", id)
@@ -33,7 +34,7 @@ extension MessageCollection {
     json.beginObject()
     json.field("messages", rows.count)
     json.endObject()
-    writeEdges(coverage, view, sight, into: &json)
+    writeEdges(coverage, view, range, sight, into: &json)
     json.field("cursor", cursor)
     if let apiResult {
       json.name("api_result")
@@ -58,12 +59,8 @@ extension MessageCollection {
     }
   }
 
-  /// What is known of both ends.
-  func writeEdges(
-    _ coverage: Coverage, _ view: ChannelView, _ sight: Sight, into json: inout JSONWriter
-  ) {
-    let range = self.range
-    let gaps = gaps(coverage, view)
+  /// Both ends: whether there is more, and the tokens that lead to it.
+  func writeEnds(_ range: LoadedRange, into json: inout JSONWriter) {
     json.name("previous")
     if range.hasPrevious, let place = range.loaded?.lowerBound {
       json.value(edge(place))
@@ -74,6 +71,15 @@ extension MessageCollection {
     if range.hasNext, let place = range.loaded?.upperBound { json.value(edge(place)) } else { json.null() }
     json.field("has_previous", range.hasPrevious)
     json.field("has_next", range.hasNext)
+  }
+
+  /// What is known of both ends.
+  func writeEdges(
+    _ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange, _ sight: Sight,
+    into json: inout JSONWriter
+  ) {
+    let gaps = gaps(coverage, view, range)
+    writeEnds(range, into: &json)
     json.name("gaps")
     json.beginArray()
     for gap in gaps { GapObject.write(gap, into: &json) }
@@ -88,7 +94,7 @@ extension MessageCollection {
   }
 
   /// The gaps in the view or right beside it.
-  func gaps(_ coverage: Coverage, _ view: ChannelView) -> [Segment] {
+  func gaps(_ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange) -> [Segment] {
     guard let loaded = range.loaded else { return [] }
     let floor = Position.first(at: view.floorAt)
     return coverage.gaps.filter {
@@ -99,17 +105,17 @@ extension MessageCollection {
 
   /// The event that gives the whole window again (B16, B23).
   func replaced(
-    _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage, _ sight: Sight, _ source: ChangeSource,
-    collection: String?
+    _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage, _ range: LoadedRange, _ sight: Sight,
+    _ source: ChangeSource, collection: String?
   ) throws -> (event: [UInt8], versions: [Int64: Int64]) {
-    let rows = try rows(reader, view, coverage)
+    let rows = try rows(reader, view, coverage, range)
     let items = rows.joined(isReversed: request.isReversed)
     let event = EventWriter.event("messages.replaced", source, collection: collection) { json in
       json.name("messages")
       json.beginArray()
       json.splice(fields: items.bytes)
       json.endArray()
-      writeEdges(coverage, view, sight, into: &json)
+      writeEdges(coverage, view, range, sight, into: &json)
     }
     return (event, rows.versions)
   }
@@ -150,7 +156,7 @@ extension MessageCollection {
     json.beginArray()
     json.splice(fields: page.items.bytes)
     json.endArray()
-    writeEdges(coverage, view, sight, into: &json)
+    writeEdges(coverage, view, self.range, sight, into: &json)
     json.endObject()
     return json.finish()
   }

@@ -58,10 +58,12 @@ package final class MessageCollection: Sendable {
     return view
   }
 
-  /// Takes in what the first page of the cache has: at the opening, and again when the upstream answered.
-  /// The range never shrinks by it.
-  func takeFirstPage(_ reader: CacheReader, _ view: ChannelView, _ sight: Sight) throws {
-    var range = self.range
+  /// A range with what the first page of the cache has: at the opening, and again when the upstream answered.
+  /// It never shrinks by it.
+  func withFirstPage(
+    _ range: LoadedRange, _ reader: CacheReader, _ view: ChannelView, _ sight: Sight
+  ) throws -> LoadedRange {
+    var range = range
     if let start = request.places {
       let older = try page(
         .before(start.lowerBound, isInclusive: false), request.previousSize, reader, view, sight)
@@ -79,8 +81,7 @@ package final class MessageCollection: Sendable {
         range.take(page.span, hasPrevious: page.hasPrevious, hasNext: nil)
       }
     }
-    let taken = range
-    state.withLock { $0.range = taken }
+    return range
   }
 
   /// One page of the view's messages.
@@ -103,9 +104,10 @@ package final class MessageCollection: Sendable {
   }
 
   /// All messages of the view now.
-  func rows(_ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage) throws -> RowList {
+  func rows(
+    _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage, _ range: LoadedRange
+  ) throws -> RowList {
     var list = RowList()
-    let range = self.range
     guard let reach = range.reach else { return list }
     try reader.eachRow(of: reach, filter: request.filter, in: view) { row in
       if row.isShown, contains(row.position, in: range, coverage, view) {

@@ -14,32 +14,32 @@ package struct UserFeed: Sendable {
   /// The feed of that user.
   package init(_ user: UserID) { self.user = user }
 
-  /// The events after `since`. `state`: where the user stands with the link.
-  package func changes(_ reader: CacheReader, since: Int64, head: Int64, state: String) throws -> ViewAnswer {
+  /// The events after `since` up to `until`. `standing`: where the user stands with the link, and how far the
+  /// user's channels are in the cache.
+  package func changes(
+    _ reader: CacheReader, since: Int64, until: Int64, standing: UserConnection
+  ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(user) else { throw ViewError.notFound }
-    let head = max(head, since)
+    let until = max(until, since)
     let log = try reader.changes(for: user.key, after: since, limit: Self.changesLookedAt)
-    var end = log.isWhole ? head : min(log.end, head)
-    var hasMore = !log.isWhole
+    var end = log.isWhole ? until : min(log.end, until)
     var json = JSONWriter(capacity: 4096)
     var count = 0
-    for logged in log.changes where logged.sequence <= head {
-      if try write(logged.change, logged.sequence, reader, user, state, into: &json) { count += 1 }
+    for logged in log.changes where logged.sequence <= end {
+      if try write(logged.change, logged.sequence, reader, user, standing, into: &json) { count += 1 }
       if json.buffer.count >= Limits.eventBytes || count >= Limits.eventEntries, logged.sequence < end {
         end = logged.sequence
-        hasMore = true
-        break
       }
     }
-    return ViewAnswer(events: json.finish(), cursor: end, hasMore: hasMore, isEmpty: count == 0)
+    return ViewAnswer(events: json.finish(), cursor: end, hasMore: end < until, isEmpty: count == 0) { _ in }
   }
 
   /// Writes one event; false where there is nothing to tell.
   private func write(
-    _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ user: CachedUser, _ state: String,
-    into json: inout JSONWriter
+    _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ user: CachedUser,
+    _ standing: UserConnection, into json: inout JSONWriter
   ) throws -> Bool {
-    guard let key = change.channel else { return writeStanding(change, state, into: &json) }
+    guard let key = change.channel else { return writeStanding(change, standing, into: &json) }
     guard let url = try reader.url(of: key) else { return false }
     guard let view = try reader.view(of: url, for: user.key) else {
       guard change.kind == .membershipLost || change.kind == .channelDeleted else { return false }
@@ -86,7 +86,7 @@ package struct UserFeed: Sendable {
       try writeOutbox(reader, user, url, into: &json)
       return true
     case .membershipLost, .channelDeleted, .connection, .syncProgress, .collectionAnswered,
-      .collectionFailed, .unverified:
+      .collectionFailed, .unverified, .windowTrimmed:
       return false
     }
   }
@@ -143,6 +143,9 @@ package struct UserFeed: Sendable {
     } else {
       GapObject.write(gone: name, from: stretch, into: &json)
     }
+    if change.kind == .hugeGap, let newest = try reader.newestPosition(in: view.channel) {
+      newest.writeNewest(into: &json)
+    }
     json.endObject()
     return true
   }
@@ -160,13 +163,15 @@ package struct UserFeed: Sendable {
     json.endObject()
   }
 
-  private func writeStanding(_ change: Change, _ state: String, into json: inout JSONWriter) -> Bool {
+  private func writeStanding(
+    _ change: Change, _ standing: UserConnection, into json: inout JSONWriter
+  ) -> Bool {
     switch change.kind {
     case .connection:
       begin("connection.changed", nil, nil, into: &json)
       json.name("connection")
       json.beginObject()
-      json.field("state", state)
+      json.field("state", standing.state.rawValue)
       if let link = change.reference { json.field("link", link) }
       json.endObject()
       json.endObject()
@@ -175,7 +180,10 @@ package struct UserFeed: Sendable {
       begin("sync.progress", nil, nil, into: &json)
       json.name("progress")
       json.beginObject()
-      json.field("channels", "done")
+      json.field("phase", standing.progress.phase.rawValue)
+      json.field("channels_done", standing.progress.channelsDone)
+      json.name("channels_total")
+      if let total = standing.progress.channelsTotal { json.value(total) } else { json.null() }
       json.endObject()
       json.endObject()
       return true

@@ -34,6 +34,15 @@ package struct LoadedRange: Hashable, Sendable {
   /// Whether a message at that place belongs to the view.
   package func contains(_ place: Position) -> Bool { reach?.contains(place) ?? false }
 
+  /// Whether what is stored of `other` does for this one: at an open end nobody needs to know how far the line
+  /// went when somebody last looked.
+  package func isStored(as other: LoadedRange) -> Bool {
+    hasPrevious == other.hasPrevious && hasNext == other.hasNext
+      && (!hasPrevious || loaded?.lowerBound == other.loaded?.lowerBound)
+      && (!hasNext || loaded?.upperBound == other.loaded?.upperBound)
+      && (loaded == nil) == (other.loaded == nil)
+  }
+
   /// Takes in a page that was read from `span`; the range never shrinks by it. `hasPrevious` and `hasNext`
   /// say what the page found at its own ends, nil where it did not look.
   package mutating func take(_ span: ClosedRange<Position>?, hasPrevious older: Bool?, hasNext newer: Bool?) {

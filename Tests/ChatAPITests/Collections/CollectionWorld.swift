@@ -17,21 +17,27 @@ final class CollectionWorld {
   let interest = ScriptedInterest()
   private(set) var collections: Collections
   private(set) var server: Server
+  /// Who may ask.
+  private let gate: Gate
+  private let clock: Clock
 
   init(
-    settings: Collections.Settings = Collections.Settings(), retention: Retention = Retention()
+    settings: Collections.Settings = Collections.Settings(), retention: Retention = Retention(),
+    gate: Gate = Gate(.named), clock: Clock = .system
   ) throws {
+    self.gate = gate
+    self.clock = clock
     var template = Array("/tmp/perch-collections-XXXXXX".utf8CString)
     mkdtemp(&template)
     directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    (cache, collections, server) = try Self.start(directory, interest, settings, retention)
+    (cache, collections, server) = try Self.start(directory, interest, settings, retention, gate, clock)
   }
 
   private static func start(
     _ directory: String, _ interest: ScriptedInterest, _ settings: Collections.Settings,
-    _ retention: Retention
+    _ retention: Retention, _ gate: Gate, _ clock: Clock
   ) throws -> (Cache, Collections, Server) {
-    var configuration = Cache.Configuration(directory: directory)
+    var configuration = Cache.Configuration(directory: directory, clock: clock)
     configuration.retention = retention
     let cache = try Cache(configuration)
     let collections = Collections(cache: cache, interest: interest, settings: settings)
@@ -40,7 +46,7 @@ final class CollectionWorld {
     try server.start(
       Routes.all(
         RouteParts(
-          status: ServiceStatus(), metrics: Metrics([]), cache: cache, interest: interest, gate: Gate(.named),
+          status: ServiceStatus(), metrics: Metrics([]), cache: cache, interest: interest, gate: gate,
           webhookSignature: nil, collections: collections)))
     return (cache, collections, server)
   }
@@ -48,7 +54,7 @@ final class CollectionWorld {
   func restart() throws {
     stop()
     (cache, collections, server) = try Self.start(
-      directory, interest, Collections.Settings(), Retention())
+      directory, interest, Collections.Settings(), Retention(), gate, clock)
   }
 
   func stop() {
@@ -124,6 +130,14 @@ final class CollectionWorld {
     try cache.write { try $0.delete(message: id, in: ChannelURL(channel), .messageDeleted) }
   }
 
+  /// Puts another secret into the file.
+  func replaceSecret(_ file: SecretFile) throws {
+    let text = SigningSecrets.makeText()
+    let opened = open(file.path, O_WRONLY | O_TRUNC)
+    defer { close(opened) }
+    _ = write(opened, text, text.utf8.count)
+  }
+
   // MARK: Asking
 
   func ask(_ path: String, as user: String = "alice", method: String = "GET", body: String = "") -> Answer {
@@ -132,8 +146,46 @@ final class CollectionWorld {
       headers: ["Perch-User": user, "Content-Type": "application/json"], body: body)
   }
 
+  /// Asks on a thread of its own, for what is held.
+  func held(
+    _ path: String, headers: [String: String] = ["Perch-User": "alice"], method: String = "GET",
+    body: String = ""
+  ) -> HeldAsk {
+    HeldAsk { [server] in ChatAPITests.ask(server, path, method: method, headers: headers, body: body) }
+  }
+
+  /// Waits, at most 5 s, until so many requests are parked in the feed.
+  func waitParked(_ count: Int) -> Bool {
+    let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
+    while collections.feed.count != count {
+      guard Clock.system.monotonicNanoseconds() < end else { return false }
+      usleep(500)
+    }
+    return true
+  }
+
   func post(_ path: String, _ body: String, as user: String = "alice") -> Answer {
     ask(path, as: user, method: "POST", body: body)
+  }
+}
+
+/// A question that waits for its answer on a thread of its own.
+final class HeldAsk: Sendable {
+  private let came = Watched<Answer?>(nil)
+  private let thread: Thread
+
+  init(_ ask: @escaping @Sendable () -> Answer) {
+    let came = came
+    thread = Thread("ask") {
+      let answer = ask()
+      came.update { $0 = answer }
+    }
+  }
+
+  /// The answer; an empty one where none came within the time.
+  func answer(within seconds: Double = 5) -> Answer {
+    let end = Clock.system.monotonicNanoseconds() + UInt64(patience * seconds * 1e9)
+    return came.wait(until: end) { $0 } ?? Answer()
   }
 }
 

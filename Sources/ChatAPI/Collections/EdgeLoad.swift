@@ -1,0 +1,63 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// One load call: the page at an edge, fetched where it is missing (B17).
+final class EdgeLoad {
+  private let viewing: Viewing
+  private let request: Request
+  private let view: MessageCollection
+  private let anchor: PageAnchor
+  private let isOlder: Bool
+  private let endsAt: UInt64
+  private var through: ReadThrough
+
+  init(_ viewing: Viewing, _ request: Request, _ view: MessageCollection, _ place: Position, isOlder: Bool) {
+    self.viewing = viewing
+    self.request = request
+    self.view = view
+    self.isOlder = isOlder
+    anchor = isOlder ? .before(place, isInclusive: false) : .after(place, isInclusive: false)
+    let preferences = Preferences(request)
+    through = ReadThrough(preferences.mode, rows: isOlder ? view.request.previousSize : view.request.nextSize)
+    endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000
+  }
+
+  func answer(mayFetch: Bool = true) throws -> Outcome {
+    let sight = viewing.collections.sight(view.url)
+    var wish: MessageWish.Stretch?
+    let body = try viewing.run {
+      try viewing.reading.cache.read { reader -> ByteBuffer in
+        let page = try view.page(anchor, isOlder: isOlder, reader, sight)
+        if mayFetch, let stretch = through.next(page.reading(anchor)) {
+          wish = stretch
+          return ByteBuffer()
+        }
+        return try view.more(page, isOlder: isOlder, reader, sight)
+      }
+    }
+    guard let wish else {
+      try viewing.run { try viewing.collections.moved(view) }
+      return .respond(Viewing.answer(body))
+    }
+    return park(wish)
+  }
+
+  private func park(_ stretch: MessageWish.Stretch) -> Outcome {
+    let now = Clock.system.monotonicNanoseconds()
+    let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
+    let came = Guarded<Fetched?>(nil)
+    let waiter = request.makeWaiter()
+    viewing.reading.interest.fetch(MessageWish(view.url, stretch), within: left) { fetched in
+      came.withLock { $0 = fetched }
+      waiter.wake()
+    }
+    return .park(
+      Parking(waiter, milliseconds: left + 500) { [self] _ in
+        try answer(mayFetch: came.withLock { $0 } == .stored)
+      })
+  }
+}

@@ -1,0 +1,135 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// One opening: answered at once from the cache, or held until the upstream's part is known (B16).
+///
+/// A view that its client never hears of, since the opening failed or the client left, is disposed of.
+final class MessageOpening {
+  private let viewing: Viewing
+  private let request: Request
+  private let caller: Caller
+  private let asked: MessageViewRequest
+  /// What is disposed of in the same step, where it is a view that begins again.
+  private let replaced: MessageCollection?
+  private let preferences: Preferences
+  private var ticket: Feed.Ticket?
+
+  init(
+    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ asked: MessageViewRequest,
+    replacing replaced: MessageCollection? = nil
+  ) {
+    self.viewing = viewing
+    self.request = request
+    self.caller = caller
+    self.asked = asked
+    self.replaced = replaced
+    preferences = Preferences(request)
+  }
+
+  func answer() throws -> Outcome {
+    let name = Collections.name()
+    guard let wait = preferences.wait, wait > 0 else {
+      let view = try open(name)
+      let opened = viewing.reading.cache.cursor
+      // What the worker answers from now on comes as an event after this cursor.
+      let body = try MessageCollectionRoutes.snapshot(viewing, view, at: opened)
+      viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
+      return respond(view, body)
+    }
+    // The place to wait in is taken first: what cannot be held is not opened (B54).
+    try subscribe(name)
+    do {
+      let view = try open(name)
+      let opened = viewing.reading.cache.cursor
+      viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
+      let end = Clock.system.monotonicNanoseconds() + UInt64(wait) * 1_000_000_000
+      return try ending(view) { try held(view, since: opened, until: end) }
+    } catch {
+      unsubscribe()
+      throw error
+    }
+  }
+
+  private func open(_ name: String) throws -> MessageCollection {
+    try viewing.run {
+      try viewing.collections.openMessages(asked, of: caller.user, named: name, replacing: replaced)
+    }
+  }
+
+  private func subscribe(_ name: String) throws {
+    let url = ChannelURL(asked.channelURL)
+    let keys = try viewing.reading.read { reader -> (UserKey, ChannelKey)? in
+      guard let user = try reader.userKey(of: caller.user) else { return nil }
+      return try reader.view(of: url, for: user).map { (user, $0.channel) }
+    }
+    guard let (user, channel) = keys else { throw Problem.channelNotFound }
+    var topics = Feed.Topics()
+    topics.collections = [name]
+    // A membership that is lost ends the wait.
+    topics.channels = [channel]
+    let waiter = request.makeWaiter()
+    ticket = viewing.collections.feed.subscribe(topics, of: user) { waiter.wake() }
+    guard ticket != nil else { throw Problem.tooManyParked }
+  }
+
+  private func unsubscribe() {
+    if let ticket { viewing.collections.feed.unsubscribe(ticket) }
+    ticket = nil
+  }
+
+  /// Leaves neither a place nor a view behind where `body` fails.
+  private func ending(_ view: MessageCollection, _ body: () throws -> Outcome) throws -> Outcome {
+    do { return try body() } catch {
+      giveUp(view)
+      throw error
+    }
+  }
+
+  private func giveUp(_ view: MessageCollection) {
+    unsubscribe()
+    do { try viewing.collections.dispose(view) } catch {
+      Log.line(.warning, "collection_not_disposed", ["reason": .text("\(error)")])
+    }
+  }
+
+  private func held(_ view: MessageCollection, since: EventCursor, until end: UInt64) throws -> Outcome {
+    let cursor = viewing.reading.cache.cursor
+    var sight = viewing.collections.sight(view.url)
+    sight.head = cursor.sequence
+    let result = try viewing.run {
+      try viewing.reading.cache.read { try view.firstAnswer($0, since: since.sequence, sight) }
+    }
+    let now = Clock.system.monotonicNanoseconds()
+    if result != nil || now >= end || request.isServerStopping {
+      unsubscribe()
+      if result != nil { try viewing.run { try viewing.collections.moved(view) } }
+      return respond(
+        view,
+        try MessageCollectionRoutes.snapshot(
+          viewing, view, apiResult: result, at: result == nil ? since : cursor))
+    }
+    return .park(
+      Parking(request.makeWaiter(), milliseconds: Int((end - now) / 1_000_000) + 1) { [self] wake in
+        if case .hungUp = wake {
+          giveUp(view)
+          return .respond(.empty(204))
+        }
+        return try ending(view) {
+          // The right to be answered is looked at again when a wait ends.
+          _ = try viewing.reading.gate.caller(of: request)
+          return try held(view, since: since, until: wake == .woken ? end : 0)
+        }
+      })
+  }
+
+  private func respond(_ view: MessageCollection, _ body: consuming ByteBuffer) -> Outcome {
+    let response = Viewing.answer(body, status: 201)
+    response.add("Location", "\(MessageCollectionRoutes.path)/\(view.id)")
+    preferences.apply(to: response)
+    return .respond(response)
+  }
+}

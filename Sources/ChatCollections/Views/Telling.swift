@@ -1,0 +1,243 @@
+import ChatCache
+import ChatModel
+import JSON
+
+/// One answer of a message collection under way: the changes go in, in the order of the log, and out come the
+/// events, what the client then knows, and how the window moved.
+struct Telling: ~Copyable {
+  private let collection: MessageCollection
+  private let reader: CacheReader
+  private let view: ChannelView
+  let coverage: Coverage
+  private let sight: Sight
+  /// What the client knew.
+  private let shown: Known<Int64>.Shown
+  /// The name that events carry, where several views are followed at once.
+  private let name: String?
+  private(set) var events = EventWriter()
+  /// What the client will know.
+  private(set) var after: Known<Int64>.Shown
+  /// How far the view will reach.
+  private(set) var range: LoadedRange
+  private var told: Set<Int64> = []
+  private var channelSource: ChangeSource?
+  private var newest: Position?
+  private var replaced: ChangeSource?
+
+  init(
+    _ collection: MessageCollection, reader: CacheReader, view: ChannelView, coverage: Coverage,
+    sight: Sight, range: LoadedRange, shown: Known<Int64>.Shown, collection name: String?
+  ) {
+    self.collection = collection
+    self.reader = reader
+    self.view = view
+    self.coverage = coverage
+    self.sight = sight
+    self.range = range
+    self.shown = shown
+    self.name = name
+    after = shown
+  }
+
+  /// Whether no more fits. The whole window replaces every entry, so it always fits.
+  var isFull: Bool { events.isFull && replaced == nil }
+
+  /// Takes in the next change.
+  mutating func tell(_ logged: LoggedChange) throws {
+    let change = logged.change
+    guard change.user.map({ $0 == collection.user }) ?? true,
+      change.collection.map({ $0 == collection.id }) ?? true
+    else { return }
+    switch change.kind {
+    case .messages:
+      guard let stretch = change.stretch else { return }
+      try consider(stretch, version: logged.sequence, change.source)
+    case .messageDeleted: deleted(change)
+    case .coverage, .hugeGap: try coverageChanged(change)
+    case .windowTrimmed: try trimmed(change)
+    case .channel, .membership: channelSource = change.source
+    case .membershipGained, .floor: replaced = replaced ?? .channelRefresh
+    case .collectionAnswered: replaced = .apiResult
+    case .collectionFailed:
+      let detail = change.detail ?? []
+      events.add(
+        event: EventWriter.event("api_failed", change.source, collection: name) { json in
+          detail.withUnsafeBytes { json.splice(fields: $0) }
+        })
+    case .outbox: try unsentChanged(change)
+    case .channelDeleted, .membershipLost, .connection, .syncProgress, .cacheCleared, .unverified: break
+    }
+  }
+
+  /// A row that a change may be about.
+  private struct Candidate {
+    let position: Position
+    let version: Int64
+    let isIn: Bool
+    let object: [UInt8]
+  }
+
+  /// Rows that an event names, or that a change of coverage may have uncovered.
+  private mutating func consider(
+    _ stretch: ClosedRange<Position>, version: Int64?, _ source: ChangeSource
+  ) throws {
+    for row in try candidates(stretch, version) where !told.contains(row.position.messageID) {
+      let id = row.position.messageID
+      let then = shown.knowledge(of: id)
+      // What nobody remembers and lies outside cannot have been in the view.
+      if then == .unknown, !row.isIn, !range.contains(row.position) { continue }
+      // A gap's end tells of what became visible, not of what is not.
+      if version == nil, !row.isIn { continue }
+      switch Verdict(since: then, now: row.isIn ? row.version : nil) {
+      case .nothing: continue
+      case .added: events.add(.added, source, status: "succeeded", row.object)
+      case .updated: events.add(.updated, source, status: "succeeded", row.object)
+      case .deleted: events.add(.deleted, source, status: "succeeded", Self.reference(String(id), nil))
+      }
+      told.insert(id)
+      after.versions[id] = row.isIn ? row.version : nil
+      if row.isIn { range.arrive(at: row.position) }
+    }
+  }
+
+  private mutating func candidates(
+    _ stretch: ClosedRange<Position>, _ version: Int64?
+  ) throws -> [Candidate] {
+    var found: [Candidate] = []
+    let (collection, coverage, view, range) = (collection, coverage, view, range)
+    var hint = newest
+    try reader.eachRow(of: stretch, version: version, filter: collection.request.filter, in: view) { row in
+      let isIn = row.isShown && collection.contains(row.position, in: range, coverage, view)
+      let isHint = row.isShown && !isIn && range.hasNext && coverage.shows(row.position, floor: view.floorAt)
+      if isHint, row.position > range.loaded?.upperBound ?? .end {
+        hint = max(hint ?? row.position, row.position)
+      }
+      found.append(
+        Candidate(
+          position: row.position, version: row.version, isIn: isIn, object: isIn ? row.object.array : []))
+      return true
+    }
+    newest = hint
+    return found
+  }
+
+  private mutating func deleted(_ change: Change) {
+    guard let name = change.reference, let id = Int64(name), let place = change.stretch?.lowerBound else {
+      return
+    }
+    switch shown.knowledge(of: id) {
+    case .absent: return
+    case .unknown where !range.contains(place): return
+    default: break
+    }
+    events.add(.deleted, change.source, status: "succeeded", Self.reference(name, change.detail))
+    told.insert(id)
+    after.versions[id] = nil
+  }
+
+  private static func reference(_ message: String, _ detail: [UInt8]?) -> [UInt8] {
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("message_id", message)
+    (detail ?? []).withUnsafeBytes { json.splice(fields: $0) }
+    json.endObject()
+    return json.finish().array
+  }
+
+  /// The window was cut at its far side (B22): what the client had there goes.
+  private mutating func trimmed(_ change: Change) throws {
+    guard let stretch = change.stretch else { return }
+    var gone: [Int64] = []
+    let (range, shown, told) = (range, shown, told)
+    try reader.eachRow(of: stretch, filter: collection.request.filter, in: view) { row in
+      let id = row.position.messageID
+      if shown.knowledge(of: id) != .absent, row.isShown, !range.contains(row.position), !told.contains(id) {
+        gone.append(id)
+      }
+      return true
+    }
+    for id in gone {
+      self.told.insert(id)
+      after.versions[id] = nil
+    }
+    let view = collection
+    events.add(
+      first: EventWriter.event("messages.deleted", change.source, collection: name) { json in
+        json.field("sending_status", "succeeded")
+        json.name("message_refs")
+        json.beginArray()
+        for id in gone { Self.reference(String(id), nil).withUnsafeBytes { json.splice($0) } }
+        json.endArray()
+        view.writeEnds(range, into: &json)
+      })
+  }
+
+  private mutating func coverageChanged(_ change: Change) throws {
+    guard let stretch = change.stretch, let gapName = change.reference, let loaded = range.loaded,
+      let reach = range.reach
+    else { return }
+    let gap = Int64(gapName).flatMap { coverage.gap($0) }
+    if change.kind == .hugeGap, let gap, gap.range.upperBound > loaded.upperBound {
+      range.letGo(newerThan: max(loaded.lowerBound, gap.range.lowerBound.previous))
+    } else if stretch.overlaps(reach) {
+      try consider(stretch.clamped(to: reach), version: nil, change.source)
+    }
+    let isBeside =
+      stretch.upperBound.next >= loaded.lowerBound && stretch.lowerBound.previous <= loaded.upperBound
+    guard isBeside || stretch.overlaps(reach) else { return }
+    let hasNext = range.hasNext
+    let newest = try change.kind == .hugeGap ? reader.newestPosition(in: view.channel) : nil
+    events.add(
+      event: EventWriter.event(
+        change.kind == .hugeGap ? "huge_gap.detected" : "gap.changed", nil, collection: name
+      ) { json in
+        json.name("gap")
+        if let gap {
+          GapObject.write(gap, into: &json)
+        } else {
+          GapObject.write(gone: gapName, from: stretch, into: &json)
+        }
+        guard change.kind == .hugeGap else { return }
+        json.field("has_next", hasNext)
+        if let newest { newest.writeNewest(into: &json) }
+      })
+  }
+
+  private mutating func unsentChanged(_ change: Change) throws {
+    guard let name = change.reference else { return }
+    let unsent = try reader.unsentMessages(OutboxPlace(user: collection.user, channel: collection.url))
+    if let message = unsent.first(where: { $0.requestID == name }) {
+      let kind: EventWriter.Kind = change.source == .localPendingCreated ? .added : .updated
+      events.add(kind, change.source, status: message.status.rawValue, message.object)
+    } else if change.detail == nil {
+      var json = JSONWriter()
+      json.beginObject()
+      json.field("request_id", name)
+      json.endObject()
+      events.add(.deleted, change.source, status: "canceled", json.finish().array)
+    }
+  }
+
+  /// What the whole answer says beside its entries.
+  mutating func finish() throws {
+    if let source = replaced {
+      if source == .apiResult { range = try collection.withFirstPage(range, reader, view, sight) }
+      let all = try collection.replaced(reader, view, coverage, range, sight, source, collection: name)
+      events.forgetEntries()
+      events.add(event: all.event)
+      after = Known.Shown(all: all.versions)
+    }
+    guard channelSource != nil || newest != nil, let object = try reader.channel(view) else { return }
+    let newest = newest
+    events.add(
+      event: EventWriter.event(
+        "channel.updated", channelSource ?? .messageReceived, collection: name
+      ) { json in
+        json.name("channels")
+        json.beginArray()
+        json.splice(object.bytes)
+        json.endArray()
+        if let newest { newest.writeNewest(into: &json) }
+      })
+  }
+}

@@ -1,0 +1,147 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import Glibc
+import MicroHTTP
+import Platform
+import Testing
+
+@testable import ChatAPI
+
+/// Answers that are cut, feeds of several views, what the user's feed says.
+@Suite struct FollowingTests {
+  private func world() throws -> CollectionWorld {
+    let world = try CollectionWorld()
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 2, 3, 4, 5], in: "general")
+    return world
+  }
+
+  /// Follows a path until nothing more comes; answers each event's brief.
+  private func drained(_ world: CollectionWorld, _ path: String, from cursor: String) -> [[String]] {
+    var cursor = cursor
+    var answers: [[String]] = []
+    for _ in 0..<50 {
+      let poll = world.ask("\(path)since=\(cursor)&wait=0")
+      guard poll.status == 200 else { return answers + [["status \(poll.status)"]] }
+      answers.append(poll.events)
+      cursor = poll.text("cursor")
+      if !poll.hasMore { return answers }
+    }
+    return answers
+  }
+
+  private func ids(_ events: [String], _ type: String) -> [Int64] {
+    events.filter { $0.hasPrefix(type + " ") }
+      .flatMap { $0.split(separator: " ").dropFirst().compactMap { Int64($0) } }
+  }
+
+  @Test("B49: an answer that is cut goes on where it ended: everything is added once, also from old cursors")
+  func cut() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let path = "/v1/message-collections/\(open.text("id"))/events?"
+    for id in Int64(6)...1206 { try world.send(id, in: "general") }
+    let exact = drained(world, path, from: open.text("cursor"))
+    #expect(exact.count >= 3 && exact.allSatisfy { ids($0, "messages.added").count <= 501 })
+    #expect(exact.flatMap { ids($0, "messages.added") } == Array(6...1206))
+    #expect(exact.flatMap { $0 }.allSatisfy { $0.hasPrefix("messages.added") })
+    try world.restart()
+    // Nobody remembers what the client knew: still everything, and nothing twice.
+    let old = drained(world, path, from: open.text("cursor"))
+    #expect(old.flatMap { ids($0, "messages.added") } == Array(6...1206))
+    try world.delete(1206, in: "general")
+    #expect(world.ask("\(path)since=\(open.text("cursor"))&wait=0").status == 200)
+  }
+
+  @Test("B49, B50: of several views one answer that is cut ends all of them there; nothing is told twice")
+  func cutTogether() throws {
+    let world = try world()
+    defer { world.stop() }
+    try world.join("alice", "random", name: "Random")
+    try world.list([1], in: "random")
+    let one = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let two = world.post("/v1/message-collections", #"{"channel_url":"random"}"#)
+    let list = world.post("/v1/channel-collections", "{}")
+    for id in Int64(6)...706 {
+      try world.send(id, in: "general")
+      if id % 70 == 0 { try world.send(id + 10_000, in: "random") }
+    }
+    let names = [one, two, list].map { $0.text("id") }.joined(separator: ",")
+    let path = "/v1/events?user_feed=true&collections=\(names)&"
+    let answers = drained(world, path, from: list.text("cursor"))
+    #expect(answers.count >= 2)
+    let added = answers.flatMap { ids($0, "messages.added") }
+    #expect(added.filter { $0 < 10_000 } == Array(6...706))
+    #expect(added.filter { $0 > 10_000 } == (1...10).map { $0 * 70 + 10_000 })
+    let received = answers.flatMap { ids($0, "message.received") }
+    #expect(received.count == Set(received).count && received.count == 711)
+  }
+
+  @Test("B11, B50: sync.progress says how far the user's channels are")
+  func progress() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    try world.cache.write { _ = try $0.acknowledge(UserID("alice")) }
+    let cursor = world.ask("/v1/events?since=now").text("cursor")
+    world.interest.tell {
+      $0.connections[UserID("alice")] = UserConnection(
+        UserID("alice"), .online, isSynced: false,
+        progress: UserConnection.Progress(.channels, channelsDone: 100, channelsTotal: 250))
+    }
+    try world.join("alice", "general", name: "General")
+    let poll = world.ask("/v1/events?since=\(cursor)&wait=0")
+    #expect(poll.events.contains("sync.progress"))
+    #expect(
+      poll.body.contains(#""progress":{"phase":"channels","channels_done":100,"channels_total":250}"#))
+  }
+
+  @Test("B22: reset replaces the view in one step: where it fails, the old view stays")
+  func reset() throws {
+    var settings = Collections.Settings()
+    settings.perUser = 1
+    let world = try CollectionWorld(settings: settings)
+    defer { world.stop() }
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 2, 3, 4, 5], in: "general")
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    let reset = world.post("\(path)/reset", #"{"starting_point":20}"#)
+    #expect(reset.status == 201 && reset.text("id") != open.text("id"))
+    #expect(reset.text("starting_point") == "20")
+    #expect(world.ask(path).text("code") == "collection_not_found")
+    #expect(world.post("\(path)/reset", "{}").text("code") == "collection_not_found")
+    let now = "/v1/message-collections/\(reset.text("id"))"
+    try world.leave("alice", "general")
+    #expect(world.post("\(now)/reset", "{}").text("code") == "channel_not_found")
+    #expect(try world.cache.read { try $0.collections() }.map(\.id) == [reset.text("id")])
+  }
+
+  @Test("B26: a gap that is closed is told as closed, by its name and where it was")
+  func closedGap() throws {
+    let world = try world()
+    defer { world.stop() }
+    let row = CollectionWorld.message(100, at: 1000)
+    let asked = world.cache.cursor.sequence
+    try world.cache.write {
+      try $0.store(
+        [
+          MessageListing(
+            window: MessageWindow(.newest, older: 1, newer: 0), rows: [row], isWhole: true, askedAt: asked)
+        ], in: ChannelURL("general"), ListingContext(source: .messageFill, generation: 1))
+    }
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let path = "/v1/message-collections/\(open.text("id"))/events"
+    try world.list(Array(1...5) + [100], in: "general", .messageFill)
+    let poll = world.ask("\(path)?since=\(open.text("cursor"))&wait=0")
+    #expect(poll.events.contains("gap.changed") && poll.body.contains(#""state":"closed""#))
+  }
+}
+
+extension Answer {
+  /// Whether the answer was cut.
+  var hasMore: Bool {
+    body.contains(#""has_more":true"#)
+  }
+}

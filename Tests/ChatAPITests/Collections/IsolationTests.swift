@@ -1,0 +1,169 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import Glibc
+import MicroHTTP
+import Platform
+import Synchronization
+import Testing
+
+@testable import ChatAPI
+
+/// What parked polls are told when rights change under them: nobody is told another's, or what is theirs no
+/// more.
+@Suite struct IsolationTests {
+  private static let secret = "0123456789abcdef0123456789abcdef"
+
+  private func world(_ world: CollectionWorld) throws -> CollectionWorld {
+    try world.join("alice", "general", name: "General")
+    try world.join("bob", "general", name: "General")
+    try world.list([1, 2, 3, 4, 5], in: "general")
+    return world
+  }
+
+  private func open(_ world: CollectionWorld, as user: String = "alice") -> (path: String, cursor: String) {
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#, as: user)
+    return ("/v1/message-collections/\(open.text("id"))/events", open.text("cursor"))
+  }
+
+  @Test("B1: a token that expired while its poll was parked gets 401, also where others share the answer")
+  func expiredWhileParked() throws {
+    let time = Atomic<Int64>(Clock.system.wallMilliseconds())
+    let clock = Clock(
+      wallMilliseconds: { time.load(ordering: .relaxed) },
+      monotonicNanoseconds: Clock.system.monotonicNanoseconds)
+    let secrets = try SigningSecrets(Self.secret)
+    let world = try world(
+      CollectionWorld(gate: Gate(.tokens(Keyring(secrets)), clock: clock), clock: clock))
+    defer { world.stop() }
+    let now = time.load(ordering: .relaxed) / 1000
+    let header = { (expires: Int64) in
+      let token = BearerToken(user: "alice", scopes: .chat, expires: expires).signed(with: secrets)
+      return ["Authorization": "Bearer \(token)", "Content-Type": "application/json"]
+    }
+    let open = ask(
+      world.server, "/v1/message-collections", method: "POST", headers: header(now + 3600),
+      body: #"{"channel_url":"general"}"#)
+    let path =
+      "/v1/message-collections/\(open.text("id"))/events?since=\(open.text("cursor"))&wait=20"
+    let good = (0..<6).map { _ in world.held(path, headers: header(now + 3600)) }
+    let bad = (0..<6).map { _ in world.held(path, headers: header(now + 60)) }
+    #expect(world.waitParked(12))
+    time.add(120_000, ordering: .relaxed)
+    try world.send(6, in: "general")
+    for poll in good { #expect(poll.answer().events == ["messages.added 6"]) }
+    for poll in bad {
+      let answer = poll.answer()
+      #expect(answer.status == 401 && !answer.body.contains("hello"))
+    }
+    #expect(world.collections.feed.count == 0)
+  }
+
+  @Test("B61: a secret that was withdrawn while a poll was parked ends it with 401")
+  func revokedWhileParked() throws {
+    var template = Array("/tmp/perch-secret-XXXXXX".utf8CString)
+    mkdtemp(&template)
+    let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let file = SecretFile(inDataDirectory: directory)
+    let keyring = try Keyring(file: file)
+    let world = try world(CollectionWorld(gate: Gate(.tokens(keyring))))
+    defer { world.stop() }
+    let now = Clock.system.wallMilliseconds() / 1000
+    let token = BearerToken(user: "alice", scopes: .chat, expires: now + 600)
+      .signed(with: keyring.now.secrets)
+    let headers = ["Authorization": "Bearer \(token)", "Content-Type": "application/json"]
+    let cursor = ask(world.server, "/v1/events?since=now", headers: headers).text("cursor")
+    let poll = world.held("/v1/events?since=\(cursor)&wait=20", headers: headers)
+    #expect(world.waitParked(1))
+    try world.replaceSecret(file)
+    try keyring.reread()
+    try world.send(6, in: "general")
+    let answer = poll.answer()
+    #expect(answer.status == 401 && !answer.body.contains("hello"))
+  }
+
+  @Test("B22: a view disposed of while polls of it are parked gives none of them anything more")
+  func disposedWhileParked() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    let (path, cursor) = open(world)
+    let polls = (0..<4).map { _ in world.held("\(path)?since=\(cursor)&wait=20") }
+    #expect(world.waitParked(4))
+    #expect(world.ask(String(path.dropLast(7)), method: "DELETE").status == 204)
+    try world.send(6, in: "general")
+    for poll in polls { #expect(poll.answer().text("code") == "collection_not_found") }
+  }
+
+  @Test("B69: membership lost while a poll is parked ends it with channel.deleted alone; others go on")
+  func lostWhileParked() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    let (mine, theirs) = (open(world), open(world, as: "bob"))
+    let lost = world.held("\(mine.path)?since=\(mine.cursor)&wait=20")
+    let kept = world.held(
+      "\(theirs.path)?since=\(theirs.cursor)&wait=20", headers: ["Perch-User": "bob"])
+    #expect(world.waitParked(2))
+    let row = CollectionWorld.message(6, at: 60)
+    try world.cache.write {
+      try $0.store(row, in: ChannelURL("general"), .messageReceived)
+      try $0.removeMembership(of: UserID("alice"), in: ChannelURL("general"), .memberBanned)
+    }
+    let answer = lost.answer()
+    #expect(answer.events == ["channel.deleted general"] && !answer.body.contains("hello"))
+    #expect(kept.answer().events.first == "messages.added 6")
+  }
+
+  @Test("B1: membership gained again while a poll is parked gives the window of the new floor, not the old")
+  func gainedWhileParked() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    let (path, cursor) = open(world)
+    let poll = world.held("\(path)?since=\(cursor)&wait=20")
+    #expect(world.waitParked(1))
+    try world.leave("alice", "general")
+    #expect(poll.answer().events == ["channel.deleted general"])
+    try world.join("alice", "general", floor: 40, name: "General")
+    let again = world.ask("\(path)?since=\(cursor)&wait=0")
+    #expect(again.events.filter { $0.hasPrefix("messages") } == ["messages.replaced 4 5"])
+  }
+
+  @Test("B23: a floor raised while a poll is parked gives the rest of the window and nothing below it")
+  func floorWhileParked() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    let (path, cursor) = open(world)
+    let poll = world.held("\(path)?since=\(cursor)&wait=20")
+    #expect(world.waitParked(1))
+    let row = CollectionWorld.message(2, at: 20, text: "below", updatedAt: 99)
+    try world.cache.write { try $0.store(row, in: ChannelURL("general"), .messageUpdated) }
+    // The first change may be told alone; the floor's comes with the next answer.
+    let first = poll.answer()
+    try world.join("alice", "general", floor: 40, name: "General")
+    let second = world.ask("\(path)?since=\(first.text("cursor"))&wait=0")
+    #expect(second.events.filter { $0.hasPrefix("messages") } == ["messages.replaced 4 5"])
+    let late = world.ask("\(path)?since=\(cursor)&wait=0")
+    #expect(late.events.filter { $0.hasPrefix("messages") } == ["messages.replaced 4 5"])
+    #expect(!late.body.contains("below"))
+  }
+
+  @Test("B50, B69: of several followed views the lost one tells channel.deleted once, the others go on")
+  func lostAmongSeveral() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    try world.join("alice", "random", name: "Random")
+    try world.list([1], in: "random")
+    let one = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let two = world.post("/v1/message-collections", #"{"channel_url":"random"}"#)
+    let path = "/v1/events?collections=\(one.text("id")),\(two.text("id"))&wait=0&since="
+    try world.leave("alice", "general")
+    try world.send(7, in: "random")
+    let poll = world.ask(path + two.text("cursor"))
+    #expect(poll.status == 200)
+    #expect(poll.events.contains("channel.deleted general") && poll.events.contains("messages.added 7"))
+    try world.send(8, in: "random")
+    let next = world.ask(path + poll.text("cursor"))
+    #expect(next.status == 200 && next.events == ["messages.added 8"])
+    let again = world.ask(path + two.text("cursor"))
+    #expect(again.events.contains("channel.deleted general"), "a lost answer is given again")
+  }
+}

@@ -1,0 +1,95 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import Glibc
+import MicroHTTP
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatAPI
+
+/// Openings that are held until the upstream's part is known.
+@Suite struct OpeningTests {
+  private static let headers = [
+    "Perch-User": "alice", "Prefer": "wait=20", "Content-Type": "application/json",
+  ]
+  private static let body = #"{"channel_url":"general"}"#
+
+  private func world(_ settings: Collections.Settings = Collections.Settings()) throws -> CollectionWorld {
+    let world = try CollectionWorld(settings: settings)
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 2, 3], in: "general")
+    return world
+  }
+
+  private func held(_ world: CollectionWorld) -> HeldAsk {
+    world.held("/v1/message-collections", headers: Self.headers, method: "POST", body: Self.body)
+  }
+
+  /// The name of the view that was opened last.
+  private func opened(_ world: CollectionWorld) -> String? {
+    guard world.interest.wait(for: { if case .opened(_, true) = $0 { true } else { false } }) else {
+      return nil
+    }
+    for call in world.interest.calls.reversed() { if case .opened(let view, true) = call { return view.id } }
+    return nil
+  }
+
+  @Test("B16: a held opening gives the cached page and the upstream's answer at once")
+  func both() throws {
+    let world = try world()
+    defer { world.stop() }
+    let opening = held(world)
+    let id = try #require(opened(world))
+    try world.send(4, in: "general")
+    try world.cache.write { try $0.answered(views: [id], in: ChannelURL("general"), failure: nil) }
+    let answer = opening.answer()
+    #expect(answer.status == 201 && answer.messages == [1, 2, 3, 4])
+    #expect(answer.text("api_result", "type") == "messages.replaced")
+    let poll = world.ask("/v1/message-collections/\(id)/events?since=\(answer.text("cursor"))&wait=0")
+    #expect(poll.events == [], "the cursor lies after the upstream's answer")
+    #expect(world.collections.feed.count == 0)
+  }
+
+  @Test("B54: an opening whose reading fails while it is held waits for nothing any more, and leaves no view")
+  func readingFails() throws {
+    let world = try world()
+    defer { world.stop() }
+    let opening = held(world)
+    let id = try #require(opened(world))
+    #expect(world.waitParked(1))
+    try world.leave("alice", "general")
+    #expect(opening.answer().text("code") == "channel_not_found")
+    #expect(world.waitParked(0))
+    #expect(world.ask("/v1/message-collections/\(id)").text("code") == "collection_not_found")
+  }
+
+  @Test("B54: an opening that cannot be held since too many wait is a 503, and nothing is opened")
+  func full() throws {
+    var settings = Collections.Settings()
+    settings.parkedPerUser = 0
+    let world = try world(settings)
+    defer { world.stop() }
+    let answer = held(world).answer()
+    #expect(answer.status == 503 && answer["Retry-After"] != nil)
+    #expect(try world.cache.read { try $0.collections() }.isEmpty)
+  }
+
+  @Test("B54: a client that leaves while its opening is held leaves no view")
+  func hungUp() throws {
+    let world = try world()
+    defer { world.stop() }
+    let socket = connected(world.server)
+    let head = Self.headers.map { "\($0.key): \($0.value)\r\n" }.joined()
+    let text =
+      "POST /v1/message-collections HTTP/1.1\r\nHost: x\r\n\(head)"
+      + "Content-Length: \(Self.body.utf8.count)\r\n\r\n\(Self.body)"
+    _ = send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL))
+    let id = try #require(opened(world))
+    #expect(world.waitParked(1))
+    close(socket)
+    #expect(world.waitParked(0))
+    #expect(world.interest.wait { if case .closed(id, _) = $0 { true } else { false } })
+  }
+}
