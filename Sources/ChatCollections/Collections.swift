@@ -122,8 +122,8 @@ package final class Collections: Sendable {
     guard mine < settings.perUser + (isReplacing ? 1 : 0) else { throw ViewError.tooMany(settings.perUser) }
   }
 
-  /// Opens a view of a channel's messages: durable, and known to the sync worker once it is told. `name`: from
-  /// `name()`. `replacing`: a view that is disposed of in the same step.
+  /// Opens a view of a channel's messages: durable, and known to the sync worker once it is told. `name`:
+  /// from `name()`. `replacing`: a view that is disposed of in the same step.
   package func openMessages(
     _ request: MessageViewRequest, of userID: UserID, named name: String,
     replacing old: MessageCollection? = nil

@@ -34,8 +34,8 @@ package struct LoadedRange: Hashable, Sendable {
   /// Whether a message at that place belongs to the view.
   package func contains(_ place: Position) -> Bool { reach?.contains(place) ?? false }
 
-  /// Whether what is stored of `other` does for this one: at an open end nobody needs to know how far the line
-  /// went when somebody last looked.
+  /// Whether what is stored of `other` does for this one: at an open end nobody needs to know how far the
+  /// line went when somebody last looked.
   package func isStored(as other: LoadedRange) -> Bool {
     hasPrevious == other.hasPrevious && hasNext == other.hasNext
       && (!hasPrevious || loaded?.lowerBound == other.loaded?.lowerBound)
