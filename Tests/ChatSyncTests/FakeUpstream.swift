@@ -33,6 +33,10 @@ final class FakeUpstream: Upstream {
     var clock: Int64 = 1_700_000_000_000
     var nextID: Int64 = 1
     var calls = 0
+    /// Asked for users, how many of these calls ended, and how long each takes (ms), canceled or not.
+    var userCalls = 0
+    var usersAnswered = 0
+    var userDelay = 0
     /// Asked for single channels.
     var channelCalls = 0
     /// Pages of channels and changelogs fail while single channels do not.
@@ -131,7 +135,18 @@ final class FakeUpstream: Upstream {
   func probe() async throws { try await ask { _ in } }
 
   func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord {
-    try await ask { state in
+    let delay = state.withLock { state in
+      state.userCalls += 1
+      return state.userDelay
+    }
+    defer { state.withLock { $0.usersAnswered += 1 } }
+    if delay > 0 {
+      // It takes its time whether or not somebody still waits.
+      await Task {
+        do { try await Task.sleep(for: .milliseconds(delay)) } catch {}
+      }.value
+    }
+    return try await ask { state in
       guard state.users.contains(user) else { throw FakeUpstream.gone }
       return UserRecord(userID: user.text, isActive: true, body: [])
     }

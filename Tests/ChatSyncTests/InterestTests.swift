@@ -46,6 +46,12 @@ struct InterestTests {
       }
     }
 
+    func forget(_ user: UserID, isForced: Bool) async -> Result<Int64, WishError> {
+      await withCheckedContinuation { done in
+        interest.forget(user, isForced: isForced) { done.resume(returning: $0) }
+      }
+    }
+
     func steady() async -> Bool {
       await World.wait { interest.connection(of: world.alice).progress.phase == .steady }
     }
@@ -99,11 +105,52 @@ struct InterestTests {
     desk.interest.urge()
     #expect(await World.wait { desk.interest.connection(of: alice).state == .online })
     await withCheckedContinuation { done in
-      desk.interest.disconnect(alice, isForgotten: false) { _ in done.resume() }
+      desk.interest.disconnect(alice) { _ in done.resume() }
     }
     #expect(desk.interest.seen(alice) == .admitted && desk.interest.connection(of: alice).state == .stopped)
     #expect(desk.world.store.state.withLock { $0.users[alice]?.isStopped } == true)
     #expect(try await desk.connect(alice).get().state == .online)
+    await desk.world.worker.stop()
+  }
+
+  @Test("B4: forgetting a user with unsent messages changes nothing but counts them; forced, nothing is left")
+  func forgotten() async throws {
+    let desk = try await Desk(channels: [5])
+    let alice = desk.world.alice
+    _ = try await desk.connect(alice).get()
+    #expect(await desk.steady())
+    desk.world.store.state.withLock { $0.users[alice]?.unsent = 2 }
+    #expect(await desk.forget(alice, isForced: false) == .success(2))
+    #expect(desk.interest.connection(of: alice).state == .online && desk.interest.seen(alice) == .admitted)
+    let calls = desk.world.upstream.state.withLock { $0.calls }
+    #expect(await World.wait { desk.world.upstream.state.withLock { $0.calls } > calls }, "syncing goes on")
+    #expect(await desk.forget(alice, isForced: true) == .success(0))
+    #expect(desk.interest.seen(alice) != .admitted)
+    #expect(try desk.world.store.knownUsers().isEmpty)
+    #expect(try await desk.connect(alice).get().state == .online)
+    #expect(await desk.steady())
+    await desk.world.worker.stop()
+  }
+
+  @Test("B4: an answer about the user that comes after the disconnect does not connect the user again")
+  func disconnectedMeanwhile() async throws {
+    let desk = try await Desk(channels: [5])
+    let alice = desk.world.alice
+    desk.world.upstream.state.withLock { $0.userDelay = 50 }
+    for isForgotten in [false, true] {
+      let calls = desk.world.upstream.state.withLock { $0.userCalls }
+      desk.interest.connect(alice, within: 0) { _ in }
+      #expect(await World.wait { desk.world.upstream.state.withLock { $0.userCalls } > calls })
+      if isForgotten {
+        #expect(await desk.forget(alice, isForced: true) == .success(0))
+      } else {
+        await withCheckedContinuation { done in desk.interest.disconnect(alice) { _ in done.resume() } }
+      }
+      #expect(await World.wait { desk.world.upstream.state.withLock { $0.usersAnswered } > calls })
+      let known = try desk.world.store.knownUsers()
+      #expect(known.allSatisfy { $0.isStopped } && (!isForgotten || known.isEmpty))
+      #expect(desk.interest.connection(of: alice).state != .online)
+    }
     await desk.world.worker.stop()
   }
 

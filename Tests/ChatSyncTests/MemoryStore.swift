@@ -22,6 +22,7 @@ final class MemoryStore: SyncStore {
     var isSynced = false
     var isClosed = false
     var isStopped = false
+    var unsent: Int64 = 0
     var token: SyncToken?
     /// The channels and the sweep that saw each last.
     var channels: [ChannelURL: Int64] = [:]
@@ -61,6 +62,14 @@ final class MemoryStore: SyncStore {
   func capabilities() throws -> [Capability: Bool] { state.withLock { $0.capabilities } }
   func learn(_ capability: Capability, isOffered: Bool) async throws {
     state.withLock { $0.capabilities[capability] = isOffered }
+  }
+  func forget(_ user: UserID, isForced: Bool) async throws -> Int64 {
+    state.withLock { state in
+      let unsent = state.users[user]?.unsent ?? 0
+      guard unsent == 0 || isForced else { return unsent }
+      state.users[user] = nil
+      return 0
+    }
   }
   func stop(_ user: UserID) async throws { state.withLock { $0.users[user]?.isStopped = true } }
   func acknowledge(_ user: UserID) async throws {

@@ -60,33 +60,22 @@ enum ConnectionRoutes {
     _ reading: Reading, _ request: Request, clears: Bool, isForced: Bool
   ) throws -> Outcome {
     let caller = try reading.gate.caller(of: request)
-    if clears, !isForced {
-      let unsent = try reading.read { reader -> Int64 in
-        guard let key = try reader.userKey(of: caller.user) else { return 0 }
-        let counts = try reader.unsent(of: key)
-        return counts.pending + counts.failed
-      }
-      guard unsent == 0 else { throw Problem.unsentMessages(unsent) }
-    }
-    let told = Guarded<Result<Void, WishError>?>(nil)
+    let told = Guarded<Result<Int64, WishError>?>(nil)
     let waiter = request.makeWaiter()
-    reading.interest.disconnect(caller.user, isForgotten: clears) { outcome in
-      guard clears, case .success = outcome else {
-        told.withLock { $0 = outcome }
-        waiter.wake()
-        return
-      }
-      reading.cache.accept {
-        try $0.remove(caller.user)
-      } finish: { removed in
-        told.withLock { $0 = removed.mapError { _ in .storage(reason: "removing the user's data") } }
-        waiter.wake()
-      }
+    let tell: @Sendable (Result<Int64, WishError>) -> Void = { outcome in
+      told.withLock { $0 = outcome }
+      waiter.wake()
+    }
+    if clears {
+      reading.interest.forget(caller.user, isForced: isForced, then: tell)
+    } else {
+      reading.interest.disconnect(caller.user) { tell($0.map { 0 }) }
     }
     return .park(
       Parking(waiter, milliseconds: 10_000) { _ in
         switch told.withLock({ $0 }) {
-        case .success: return .respond(.empty(204))
+        case .success(0): return .respond(.empty(204))
+        case .success(let unsent): throw Problem.unsentMessages(unsent)
         case .failure(let error): throw Problem(error)
         case nil: throw Problem(WishError.storage(reason: "it took too long"))
         }

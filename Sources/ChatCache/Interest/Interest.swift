@@ -47,10 +47,14 @@ package protocol Interest: Sendable {
     _ user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void)
 
-  /// `DELETE /v1/connection`: stops working for the user; durable when `then` is called. `isForgotten`: the
-  /// user's data is being removed, so nothing of the user is left here either (B4).
-  func disconnect(
-    _ user: UserID, isForgotten: Bool, then: @escaping @Sendable (Result<Void, WishError>) -> Void)
+  /// `DELETE /v1/connection`: stops working for the user; durable when `then` is called (B4).
+  func disconnect(_ user: UserID, then: @escaping @Sendable (Result<Void, WishError>) -> Void)
+
+  /// `DELETE /v1/connection?clear=true`: stops working for the user and removes all that is the user's own,
+  /// durable when `then` is called. Where something is unsent and `isForced` is not set, nothing happens and
+  /// `then` is told how much; else 0 (B4).
+  func forget(
+    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void)
 
   /// Something was accepted for sending: an offline link is tried at once (B3).
   func urge()

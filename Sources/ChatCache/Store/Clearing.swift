@@ -89,7 +89,10 @@ extension CacheWriter {
       try db.execute("DELETE FROM \(table)")
     }
     if withUnsent {
-      try db.execute("DELETE FROM request")
+      // A request id stays remembered over removal: the same one again sends nothing (B37).
+      try db.run("UPDATE request SET ended_at = ?1, ended_as = 'removed' WHERE ended_at IS NULL") {
+        $0.bind(1, now)
+      }
       try db.execute("DELETE FROM outbox")
     }
     try db.execute("UPDATE user SET is_synced = 0, channel_token = NULL, version = 0")

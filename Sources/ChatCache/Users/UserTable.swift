@@ -119,6 +119,17 @@ extension CacheWriter {
     if changed > 0 { try tellStanding(of: user) }
   }
 
+  /// Removes all that is the user's own, unless something of it is unsent and `isForced` is not set: then
+  /// nothing happens, and what is unsent is counted (B4). Counting and removing are one commit.
+  package func forget(_ user: UserID, isForced: Bool) throws -> Int64 {
+    if !isForced, let key = try reader.userKey(of: user) {
+      let unsent = try reader.unsent(of: key)
+      guard unsent.pending + unsent.failed == 0 else { return unsent.pending + unsent.failed }
+    }
+    try remove(user)
+    return 0
+  }
+
   /// Removes all that is the user's own; what other members see stays (B4).
   package func remove(_ user: UserID) throws {
     guard let key = try reader.userKey(of: user) else { return }

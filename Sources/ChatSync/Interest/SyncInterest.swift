@@ -75,13 +75,24 @@ package final class SyncInterest: Interest {
 
   /// See `Interest`.
   package func disconnect(
-    _ user: UserID, isForgotten: Bool, then: @escaping @Sendable (Result<Void, WishError>) -> Void
+    _ user: UserID, then: @escaping @Sendable (Result<Void, WishError>) -> Void
   ) {
     Task { [worker] in
       do {
-        try await worker.disconnect(user, isForgotten: isForgotten)
+        try await worker.disconnect(user)
         then(.success(()))
       } catch {
+        then(.failure(.storage(reason: "\(error)")))
+      }
+    }
+  }
+
+  /// See `Interest`.
+  package func forget(
+    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void
+  ) {
+    Task { [worker] in
+      do { then(.success(try await worker.forget(user, isForced: isForced))) } catch {
         then(.failure(.storage(reason: "\(error)")))
       }
     }

@@ -19,6 +19,8 @@ struct UserWork: Sendable {
   var phase = Phase.connecting
   var isSynced: Bool
   var isBusy = false
+  /// Whether the user's data is being removed: nothing is asked until it is known how that ends (B4).
+  var isHeld = false
   var hasUnsent = false
   /// Channels met by the running or the last listing.
   var channelsListed = 0
@@ -35,7 +37,7 @@ struct UserWork: Sendable {
 
   /// When this user may have something to do.
   var dueAt: Int64? {
-    guard state.isActive, !isBusy else { return nil }
+    guard state.isActive, !isBusy, !isHeld else { return nil }
     return min(pollAt, phase == .steady ? sweepAt : .max)
   }
 }
@@ -89,6 +91,15 @@ extension Plan {
     changed(user)
   }
 
+  /// Asks nothing for the user until `letGo` or `remove`.
+  mutating func hold(_ user: UserID) { users[user]?.isHeld = true }
+
+  /// The user's data stays: the work goes on.
+  mutating func letGo(_ user: UserID, now: Int64) {
+    users[user]?.isHeld = false
+    users[user]?.pollAt = now
+  }
+
   /// Nothing of the user is left.
   package mutating func remove(_ user: UserID) {
     users[user] = nil
@@ -104,7 +115,7 @@ extension Plan {
   }
 
   mutating func pickForUser(now: Int64, isListing: Bool) -> Job? {
-    for (id, work) in users where work.state.isActive && !work.isBusy && work.pollAt <= now {
+    for (id, work) in users where work.dueAt ?? .max <= now {
       switch work.phase {
       case .connecting where !isListing: return .connect(id)
       case .listing(let after, _) where isListing: return .list(id, after: after)

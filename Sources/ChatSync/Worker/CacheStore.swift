@@ -51,6 +51,10 @@ extension CacheStore {
   }
   /// The client wants no work for the user.
   package func stop(_ user: UserID) async throws { try await accept { try $0.stop(user) } }
+  /// Removes what is the user's own.
+  package func forget(_ user: UserID, isForced: Bool) async throws -> Int64 {
+    try await accept { try $0.forget(user, isForced: isForced) }
+  }
   /// The upstream knows the user.
   package func acknowledge(_ user: UserID) async throws { try await accept { try $0.acknowledge(user) } }
   /// The upstream said twice that the user is gone.

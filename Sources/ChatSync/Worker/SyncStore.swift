@@ -28,6 +28,9 @@ package protocol SyncStore: Sendable {
   func learn(_ capability: Capability, isOffered: Bool) async throws
   /// The client wants no work for the user, over restarts too (B4).
   func stop(_ user: UserID) async throws
+  /// Removes what is the user's own, unless something is unsent and `isForced` is not set: then nothing
+  /// happens but that it is counted (B4).
+  func forget(_ user: UserID, isForced: Bool) async throws -> Int64
   /// The upstream knows the user: makes or reopens the user's partition.
   func acknowledge(_ user: UserID) async throws
   /// The upstream said twice that the user is gone (B5).

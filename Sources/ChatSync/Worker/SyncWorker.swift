@@ -17,7 +17,7 @@ package actor SyncWorker {
   /// Where link and users stand, for those who may not wait.
   nonisolated let board: StandingBoard
   var plan: Plan
-  private var tasks: [Job: Task<Void, Never>] = [:]
+  var tasks: [Job: Task<Void, Never>] = [:]
   private var timer: Task<Void, Never>?
   private var announcing: Task<Void, Never>?
   private(set) var isStopped = false
@@ -33,7 +33,7 @@ package actor SyncWorker {
   var rung: [ChannelURL: Rung] = [:]
   /// Since when the link is online (wall ms): what is older was nobody's to ring for.
   private var onlineSince = Int64.max
-  private var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
+  var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
   /// A sweep's number, the log's mark when it began, and from when on its changelog goes on.
   struct Sweep { let number: Int64, mark: Int64, since: Int64 }
@@ -209,79 +209,6 @@ package actor SyncWorker {
         }
       }
     }
-  }
-
-  // MARK: Users
-
-  /// A request of the user came: connects one who never was, wakes an idle one (B2, B4).
-  package func seen(_ user: UserID) {
-    if plan.standing(user) == nil { plan.add(user, isSynced: false, isCached: false, now: now) }
-    plan.seen(user, now: now)
-    turn()
-  }
-
-  /// Connects the user, whatever was before (B2).
-  package func connect(_ user: UserID) {
-    plan.connect(user, now: now)
-    turn()
-  }
-
-  /// Waits until the upstream spoke about the user, or cannot be had.
-  package func decided(_ user: UserID) async {
-    guard isUndecided(user), !isStopped else { return }
-    await withCheckedContinuation { handshakes[user, default: []].append($0) }
-  }
-
-  private func isUndecided(_ user: UserID) -> Bool {
-    guard let standing = plan.standing(user) else { return false }
-    if case .offline = standing.link, !plan.running.contains(.probe) { return false }
-    return standing.phase == .connecting && standing.denial == nil
-  }
-
-  /// Writes down where everybody stands, and lets those go on who waited for it.
-  private func publish() {
-    board.write(
-      StandingBoard.Common(
-        link: plan.link.state, generation: plan.link.generation, nextProbeAt: plan.link.nextProbeAt,
-        capabilities: plan.capabilities, openInterval: plan.openInterval(now: now),
-        idleInterval: plan.pace.userPoll, channelsBehind: plan.channelsBehind))
-    board.write(open: plan.openChannels)
-    for user in plan.takeChangedUsers() { board.write(plan.standing(user), of: user) }
-    for user in Array(handshakes.keys) where !isUndecided(user) {
-      for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }
-    }
-  }
-
-  /// The upstream said twice that the user is gone.
-  private func closeIfGone(_ user: UserID) async {
-    guard let standing = plan.standing(user), standing.phase == .closed, standing.isCached else { return }
-    do { try await store.close(user) } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "close", "reason": .text("\(error)")])
-    }
-  }
-
-  /// Stops working for the user, over restarts too; forgets one whose data is being removed (B4).
-  package func disconnect(_ user: UserID, isForgotten: Bool = false) async throws {
-    if isForgotten {
-      plan.remove(user)
-      turn()
-    } else {
-      plan.stop(user)
-      turn()
-      try await store.stop(user)
-    }
-  }
-
-  /// Whether something of the user waits to be sent: then the user does not go idle (B4).
-  package func unsent(_ isWaiting: Bool, of user: UserID) { plan.users[user]?.hasUnsent = isWaiting }
-
-  /// Where the user stands.
-  package func standing(_ user: UserID) -> UserStanding? { plan.standing(user) }
-
-  /// Something was sent: an offline link is tried at once (B3).
-  package func urge() {
-    plan.urge(now: now)
-    turn()
   }
 }
 

@@ -1,4 +1,5 @@
 import ChatModel
+import Platform
 import Testing
 
 @testable import ChatCache
@@ -71,6 +72,53 @@ import Testing
     let later = world.cache.cursor.sequence
     try world.cache.write { try $0.endListing(of: alice, begunAt: later) }
     #expect(try world.cache.read { try $0.knownUsers() }.contains { $0.isSynced })
+  }
+
+  @Test("B37 B58: a request id is remembered after its unsent message was cleared with everything")
+  func requestMemory() throws {
+    let cache = try OutboxTableTests.open(Disk.folder())
+    defer { cache.close() }
+    try OutboxTableTests.prepare(cache)
+    let request = OutboxTableTests.request("once")
+    let first = try cache.accept { try $0.accept(request, in: OutboxTableTests.place) }
+    guard case .row = first else {
+      Issue.record("\(first)")
+      return
+    }
+    try cache.accept { try $0.clearAll(withUnsent: true) }
+    #expect(try cache.read { try $0.unsent(of: UserKey(1)) } == (0, 0))
+    let again = try cache.accept { try $0.accept(request, in: OutboxTableTests.place) }
+    guard case .replay(let standing) = again else {
+      Issue.record("\(again)")
+      return
+    }
+    #expect(standing.end == "removed" && standing.row == nil)
+    let other = OutboxTableTests.request("once", .message, #"{"message":"other"}"#)
+    #expect(try cache.accept { try $0.accept(other, in: OutboxTableTests.place) } == .mismatch)
+  }
+
+  @Test("B4: what is unsent is counted in the commit that would remove it")
+  func forgetting() throws {
+    let cache = try OutboxTableTests.open(Disk.folder())
+    defer { cache.close() }
+    try OutboxTableTests.prepare(cache)
+    let alice = UserID("alice")
+    // Both wait for the writer: the message is promised first, so the user is not removed.
+    let counted = Guarded<Int64?>(nil)
+    cache.accept {
+      _ = try $0.accept(OutboxTableTests.request("late"), in: OutboxTableTests.place)
+    } finish: { _ in
+    }
+    cache.accept {
+      try $0.forget(alice, isForced: false)
+    } finish: { outcome in
+      if case .success(let unsent) = outcome { counted.withLock { $0 = unsent } }
+    }
+    #expect(try cache.accept { try $0.forget(alice, isForced: false) } == 1)
+    #expect(counted.withLock { $0 } == 1)
+    #expect(try cache.read { try $0.unsent(of: UserKey(1)) }.pending == 1)
+    #expect(try cache.accept { try $0.forget(alice, isForced: true) } == 0)
+    #expect(try cache.read { try $0.userKey(of: alice) } == nil)
   }
 
   private func unread(_ world: ChannelWithMessages) throws -> UnreadTotals {

@@ -13,7 +13,8 @@ package final class ScriptedInterest: Interest {
     case seen(UserID)
     case admit(UserID, within: Int)
     case connect(UserID, within: Int)
-    case disconnect(UserID, isForgotten: Bool)
+    case disconnect(UserID)
+    case forget(UserID, isForced: Bool)
     case urge
     case fetch(MessageWish, within: Int)
     case fetchChannels(UserID, within: Int)
@@ -46,6 +47,8 @@ package final class ScriptedInterest: Interest {
     /// What the upstream says of an unknown channel.
     package var onFind: @Sendable (ChannelURL, UserID) -> Result<Bool, WishError> = { _, _ in .success(false)
     }
+    /// What becomes of a user's data that is to be removed: how much of it is unsent keeps it.
+    package var onForget: @Sendable (UserID, Bool) -> Result<Int64, WishError> = { _, _ in .success(0) }
     /// What becomes of a webhook.
     package var onRang: @Sendable ([UInt8]) -> Result<Int, WishError> = { _ in .success(1) }
     /// Answers wait for `release`.
@@ -145,11 +148,19 @@ package final class ScriptedInterest: Interest {
 
   /// See `Interest`.
   package func disconnect(
-    _ user: UserID, isForgotten: Bool, then: @escaping @Sendable (Result<Void, WishError>) -> Void
+    _ user: UserID, then: @escaping @Sendable (Result<Void, WishError>) -> Void
   ) {
-    _ = note(.disconnect(user, isForgotten: isForgotten))
+    _ = note(.disconnect(user))
     state.update { $0.script.connections[user] = UserConnection(user, .stopped, isSynced: true) }
     answer { then(.success(())) }
+  }
+
+  /// See `Interest`.
+  package func forget(
+    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void
+  ) {
+    let script = note(.forget(user, isForced: isForced))
+    answer { then(script.onForget(user, isForced)) }
   }
 
   /// See `Interest`.

@@ -1,0 +1,98 @@
+import ChatCache
+import ChatModel
+import Platform
+
+// Who is worked for: connecting, disconnecting, being forgotten (B2, B4, B5), and telling where everybody
+// stands.
+extension SyncWorker {
+  /// A request of the user came: connects one who never was, wakes an idle one (B2, B4).
+  package func seen(_ user: UserID) {
+    if plan.standing(user) == nil { plan.add(user, isSynced: false, isCached: false, now: now) }
+    plan.seen(user, now: now)
+    turn()
+  }
+
+  /// Connects the user, whatever was before (B2).
+  package func connect(_ user: UserID) {
+    plan.connect(user, now: now)
+    turn()
+  }
+
+  /// Waits until the upstream spoke about the user, or cannot be had.
+  package func decided(_ user: UserID) async {
+    guard isUndecided(user), !isStopped else { return }
+    await withCheckedContinuation { handshakes[user, default: []].append($0) }
+  }
+
+  private func isUndecided(_ user: UserID) -> Bool {
+    guard let standing = plan.standing(user) else { return false }
+    if case .offline = standing.link, !plan.running.contains(.probe) { return false }
+    return standing.phase == .connecting && standing.denial == nil
+  }
+
+  /// Writes down where everybody stands, and lets those go on who waited for it.
+  func publish() {
+    board.write(
+      StandingBoard.Common(
+        link: plan.link.state, generation: plan.link.generation, nextProbeAt: plan.link.nextProbeAt,
+        capabilities: plan.capabilities, openInterval: plan.openInterval(now: now),
+        idleInterval: plan.pace.userPoll, channelsBehind: plan.channelsBehind))
+    board.write(open: plan.openChannels)
+    for user in plan.takeChangedUsers() { board.write(plan.standing(user), of: user) }
+    for user in Array(handshakes.keys) where !isUndecided(user) {
+      for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }
+    }
+  }
+
+  /// The upstream said twice that the user is gone.
+  func closeIfGone(_ user: UserID) async {
+    guard let standing = plan.standing(user), standing.phase == .closed, standing.isCached else { return }
+    do { try await store.close(user) } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "close", "reason": .text("\(error)")])
+    }
+  }
+
+  /// Stops working for the user, over restarts too (B4).
+  package func disconnect(_ user: UserID) async throws {
+    plan.stop(user)
+    turn()
+    await endErrands(of: user)
+    try await store.stop(user)
+  }
+
+  /// Stops working for the user and removes what is the user's own, unless something is unsent and `isForced`
+  /// is not set: then nothing happens but that it is counted (B4).
+  package func forget(_ user: UserID, isForced: Bool) async throws -> Int64 {
+    plan.hold(user)
+    await endErrands(of: user)
+    do {
+      let unsent = try await store.forget(user, isForced: isForced)
+      if unsent > 0 { plan.letGo(user, now: now) } else { plan.remove(user) }
+      turn()
+      return unsent
+    } catch {
+      plan.letGo(user, now: now)
+      turn()
+      throw error
+    }
+  }
+
+  /// Nothing that was asked for the user before is stored afterwards.
+  private func endErrands(of user: UserID) async {
+    let running = tasks.filter { $0.key.user == user }.map(\.value)
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+  }
+
+  /// Whether something of the user waits to be sent: then the user does not go idle (B4).
+  package func unsent(_ isWaiting: Bool, of user: UserID) { plan.users[user]?.hasUnsent = isWaiting }
+
+  /// Where the user stands.
+  package func standing(_ user: UserID) -> UserStanding? { plan.standing(user) }
+
+  /// Something was sent: an offline link is tried at once (B3).
+  package func urge() {
+    plan.urge(now: now)
+    turn()
+  }
+}
