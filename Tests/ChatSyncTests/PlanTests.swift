@@ -246,6 +246,22 @@ struct PlanTests {
     #expect(plan.channels[ChannelURL("b")] == nil)
   }
 
+  @Test("B11: with a channel changelog no sweep is due after ten minutes, and nothing wakes the worker for one")
+  func noSweepIsDue() {
+    var plan = online()
+    plan.add(alice, isSynced: false, isCached: true, now: 0)
+    for outcome in [.acknowledged, .listed(next: nil, channels: []), .done] as [Outcome] {
+      for job in plan.next(now: 0) { plan.ended(job, outcome, now: 0) }
+    }
+    let later = plan.pace.sweep + 1
+    for job in plan.next(now: later) {
+      #expect(job == .channelChanges(alice))
+      plan.ended(job, .changed([], hasMore: false), now: later)
+    }
+    #expect(plan.next(now: later).isEmpty)
+    #expect(plan.wakeAt(now: later) == later + plan.pace.userPoll)
+  }
+
   @Test("B34: a doorbell's listing waits 100 ms for others, a named message is fetched at once")
   func doorbells() {
     var plan = settled(1)

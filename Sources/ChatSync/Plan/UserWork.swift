@@ -37,9 +37,12 @@ struct UserWork: Sendable {
 
   /// When this user may have something to do.
   var dueAt: Int64? {
-    guard state.isActive, !isBusy, !isHeld else { return nil }
+    guard isFree else { return nil }
     return min(pollAt, phase == .steady ? sweepAt : .max)
   }
+
+  /// Whether an errand for this user may begin.
+  var isFree: Bool { state.isActive && !isBusy && !isHeld }
 }
 
 extension Plan {
@@ -115,7 +118,7 @@ extension Plan {
   }
 
   mutating func pickForUser(now: Int64, isListing: Bool) -> Job? {
-    for (id, work) in users where work.dueAt ?? .max <= now {
+    for (id, work) in users where work.isFree && work.pollAt <= now {
       switch work.phase {
       case .connecting where !isListing: return .connect(id)
       case .listing(let after, _) where isListing: return .list(id, after: after)
@@ -171,7 +174,8 @@ extension Plan {
       if job == .endSweep(user) {
         work.isSynced = true
         work.phase = .steady
-        work.sweepAt = now + pace.sweep
+        // Where a changelog tells what changes, nothing is listed again.
+        work.sweepAt = lacks(.channelChangelog) ? now + pace.sweep : .max
       }
       work.wait.reset()
       work.pollAt = now + (work.phase == .steady && job != .endSweep(user) ? pace.userPoll : 0)
