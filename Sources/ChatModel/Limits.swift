@@ -40,6 +40,8 @@ package enum Limits {
   package static let logSlack: Int64 = 1000
   /// Milliseconds a pending message waits before it fails (B41).
   package static let pendingMilliseconds: Int64 = 3 * 86_400_000
+  /// Milliseconds the data of a user is kept whom the upstream does not know any more (B5).
+  package static let closedMilliseconds: Int64 = 30 * 86_400_000
   /// Milliseconds a request id is remembered past its end (B37).
   package static let requestMemoryMilliseconds: Int64 = 7 * 86_400_000
 }

@@ -107,7 +107,7 @@ struct LinkTests {
     check(user.refused(now: 1_000, isCached: true) == .doubtful(askAgainAt: 61_000))
     check(user.refused(now: 30_000, isCached: true) == .doubtful(askAgainAt: 61_000))
     check(
-      user.refused(now: 61_000, isCached: true) == .doubtful(askAgainAt: 62_000),
+      user.refused(now: 61_000, isCached: true) == .doubtful(askAgainAt: 71_000),
       "the key may be what is wrong")
     user.keyWorked()
     check(user.refused(now: 62_000, isCached: true) == .closed)

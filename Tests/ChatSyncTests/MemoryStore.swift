@@ -71,6 +71,8 @@ final class MemoryStore: SyncStore {
       return 0
     }
   }
+  func refuse(_ user: UserID) async throws {}
+  func forgetClosed(before moment: Int64) async throws -> [UserID] { [] }
   func stop(_ user: UserID) async throws { state.withLock { $0.users[user]?.isStopped = true } }
   func acknowledge(_ user: UserID) async throws {
     state.withLock {

@@ -246,7 +246,8 @@ struct PlanTests {
     #expect(plan.channels[ChannelURL("b")] == nil)
   }
 
-  @Test("B11: with a channel changelog no sweep is due after ten minutes, and nothing wakes the worker for one")
+  @Test(
+    "B11: with a channel changelog no sweep is due after ten minutes, and nothing wakes the worker for one")
   func noSweepIsDue() {
     var plan = online()
     plan.add(alice, isSynced: false, isCached: true, now: 0)
@@ -260,6 +261,23 @@ struct PlanTests {
     }
     #expect(plan.next(now: later).isEmpty)
     #expect(plan.wakeAt(now: later) == later + plan.pace.userPoll)
+  }
+
+  @Test("B5: a lone user is closed by the second refusal only after another call proved the key good")
+  func loneUser() {
+    let refusal = Outcome.failed(.rejection(code: 400301, message: "gone"))
+    for isKeyGood in [true, false] {
+      var plan = online()
+      plan.add(alice, isSynced: true, isCached: true, now: 0)
+      #expect(plan.next(now: 0) == [.connect(alice)])
+      plan.ended(.connect(alice), refusal, now: 0)
+      #expect(plan.next(now: 0) == [.probe], "nobody else asks anything")
+      plan.ended(.probe, isKeyGood ? .done : refusal, now: 0)
+      #expect(plan.link.isOnline && plan.next(now: 59_999).isEmpty)
+      #expect(plan.next(now: 60_000) == [.connect(alice)])
+      plan.ended(.connect(alice), refusal, now: 60_000)
+      #expect((plan.standing(alice)?.phase == .closed) == isKeyGood)
+    }
   }
 
   @Test("B34: a doorbell's listing waits 100 ms for others, a named message is fetched at once")

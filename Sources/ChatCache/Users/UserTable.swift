@@ -15,11 +15,11 @@ extension CacheReader {
 
   /// Everybody who ever connected here and was not removed.
   package func knownUsers() throws -> [KnownUser] {
-    try db.all("SELECT user_id, is_synced, standing FROM user ORDER BY id") { row in
+    try db.all("SELECT user_id, is_synced, standing, refused_at FROM user ORDER BY id") { row in
       let standing = row.string(2)
       return KnownUser(
         id: UserID(row.string(0)), isSynced: row.bool(1), isStopped: standing == "stopped",
-        isClosed: standing == "closed")
+        isClosed: standing == "closed", refusedAt: row.int64OrNil(3))
     }
   }
 
@@ -92,6 +92,26 @@ extension CacheWriter {
       $0.bind(2, now)
     }
     if changed > 0 { try tellStanding(of: user) }
+  }
+
+  /// The upstream said for the first time that the user is gone: a second time closes, also after a restart
+  /// (B5).
+  package func refuse(_ user: UserID) throws {
+    try db.run("UPDATE user SET refused_at = ?2 WHERE user_id = ?1 AND refused_at IS NULL") {
+      $0.bind(1, user.text)
+      $0.bind(2, now)
+    }
+  }
+
+  /// Removes the users who were closed before that moment, with all that is their own (B5).
+  package func forgetClosed(before moment: Int64) throws -> [UserID] {
+    let users = try db.reading.all("SELECT user_id FROM user WHERE standing = 'closed' AND closed_at < ?1") {
+      $0.bind(1, moment)
+    } _: {
+      UserID($0.string(0))
+    }
+    for user in users { try remove(user) }
+    return users
   }
 
   /// The upstream said twice that the user is gone: nothing is answered any more, everything is kept (B5).

@@ -27,6 +27,8 @@ package struct UserState: Sendable, Equatable {
 
   /// Milliseconds between the two refusals that close a partition.
   package static let refusalDistance: Int64 = 60_000
+  /// Milliseconds until the upstream is asked again while nothing proved that the key is good.
+  package static let proofDistance: Int64 = 10_000
   /// Milliseconds without a request after which a user is idle.
   package static let idleAfter: Int64 = 30 * 60_000
 
@@ -34,13 +36,16 @@ package struct UserState: Sendable, Equatable {
   package private(set) var phase: Phase
   /// When a request of the user last came (ms).
   package private(set) var seenAt: Int64
-  private var refusedAt: Int64?
-  private var hasKeyWorkedSince = false
+  /// When the upstream first said that the user is gone (ms), and has not taken it back.
+  package private(set) var refusedAt: Int64?
+  /// Whether another call succeeded since.
+  package private(set) var hasKeyWorkedSince = false
 
-  /// A user seen at `now`.
-  package init(_ phase: Phase = .connecting, now: Int64) {
+  /// A user seen at `now`, whom the upstream refused at `refusedAt`, maybe in an earlier run.
+  package init(_ phase: Phase = .connecting, now: Int64, refusedAt: Int64? = nil) {
     self.phase = phase
     seenAt = now
+    self.refusedAt = refusedAt
   }
 
   /// A request of the user came: wakes an idle one, connects one that was never stopped. True if work begins.
@@ -83,7 +88,7 @@ package struct UserState: Sendable, Equatable {
       return .doubtful(askAgainAt: now + UserState.refusalDistance)
     }
     guard now - first >= UserState.refusalDistance, hasKeyWorkedSince else {
-      return .doubtful(askAgainAt: max(first + UserState.refusalDistance, now + 1_000))
+      return .doubtful(askAgainAt: max(first + UserState.refusalDistance, now + UserState.proofDistance))
     }
     phase = .closed
     return .closed

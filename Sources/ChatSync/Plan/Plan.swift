@@ -21,7 +21,7 @@ package struct Plan: Sendable {
   private(set) var running: Set<Job> = []
   /// Running errands that began before what they work on was cleared (B58): how they end means nothing.
   var overtaken: Set<Job> = []
-  private var isProbeWanted = false
+  var isProbeWanted = false
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0
   var webhooks = WebhookTrust()
@@ -84,12 +84,16 @@ package struct Plan: Sendable {
     case nil, .rejection:
       let wasOnline = link.isOnline
       act(link.succeeded())
-      for user in Array(users.keys) { users[user]?.state.keyWorked() }
+      if error == nil { keyWorked() }
       if !wasOnline { cameOnline(now: now) }
     case .rateLimited, .canceled: break
     case .unauthorized: act(link.refused(now: now, using: &random))
     case .unreachable, .unusable: act(link.failed(now: now, using: &random))
     }
+  }
+
+  private mutating func keyWorked() {
+    for user in Array(users.keys) { users[user]?.state.keyWorked() }
   }
 
   private mutating func act(_ actions: [Link.Action]) {
@@ -176,8 +180,10 @@ package struct Plan: Sendable {
     case .failed(.rateLimited(let wait)):
       act(link.probeFailed(.unreachable, now: now, retryAfter: wait, using: &random))
     case .failed(.rejection), .done:
+      let wasOnline = link.isOnline
       act(link.probeSucceeded())
-      cameOnline(now: now)
+      if case .done = outcome { keyWorked() }
+      if !wasOnline { cameOnline(now: now) }
     default: act(link.probeFailed(.unreachable, now: now, using: &random))
     }
   }

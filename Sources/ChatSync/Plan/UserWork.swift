@@ -48,11 +48,13 @@ struct UserWork: Sendable {
 extension Plan {
   /// A user the cache knows, or a new one: work begins.
   package mutating func add(
-    _ user: UserID, isSynced: Bool, isCached: Bool, phase: UserState.Phase = .connecting, now: Int64
+    _ user: UserID, isSynced: Bool, isCached: Bool, phase: UserState.Phase = .connecting,
+    refusedAt: Int64? = nil,
+    now: Int64
   ) {
     guard users[user] == nil else { return }
     users[user] = UserWork(
-      state: UserState(phase, now: now), isSynced: isSynced, pollAt: now,
+      state: UserState(phase, now: now, refusedAt: refusedAt), isSynced: isSynced, pollAt: now,
       wait: Backoff(maximum: pace.maximumBackoff))
     users[user]?.isCached = isCached
     changed(user)
@@ -188,7 +190,10 @@ extension Plan {
     if error.deniesUser, case .connect = job {
       work.denial = error
       switch work.state.refused(now: now, isCached: work.isCached) {
-      case .doubtful(let moment): work.pollAt = moment
+      case .doubtful(let moment):
+        work.pollAt = moment
+        // Only while another call succeeds does a second refusal count: there may be no other.
+        if !work.state.hasKeyWorkedSince { isProbeWanted = true }
       case .closed, .unknown: break
       }
       return

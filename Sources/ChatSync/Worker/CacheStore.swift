@@ -57,6 +57,12 @@ extension CacheStore {
   }
   /// The upstream knows the user.
   package func acknowledge(_ user: UserID) async throws { try await accept { try $0.acknowledge(user) } }
+  /// The upstream said for the first time that the user is gone.
+  package func refuse(_ user: UserID) async throws { try await write { try $0.refuse(user) } }
+  /// Removes the users who were closed long ago.
+  package func forgetClosed(before moment: Int64) async throws -> [UserID] {
+    try await write { try $0.forgetClosed(before: moment) }
+  }
   /// The upstream said twice that the user is gone.
   package func close(_ user: UserID) async throws { try await write { try $0.close(user) } }
   /// One event for everybody.

@@ -44,6 +44,28 @@ extension SyncWorker {
     }
   }
 
+  /// The first refusal is remembered, so that a restart does not begin to count anew (B5).
+  func noteRefusal(_ user: UserID) async {
+    guard let work = plan.users[user], work.isCached, work.state.refusedAt != nil else { return }
+    do { try await store.refuse(user) } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "refuse", "reason": .text("\(error)")])
+    }
+  }
+
+  /// Forgets the users who were closed too long ago (B5).
+  func forgetClosed() async {
+    let moment = clock.wallMilliseconds() - Limits.closedMilliseconds
+    do {
+      for user in try await store.forgetClosed(before: moment) where plan.standing(user)?.phase == .closed {
+        plan.remove(user)
+        Log.line(.info, "closed_user_forgotten")
+      }
+      publish()
+    } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "forget_closed", "reason": .text("\(error)")])
+    }
+  }
+
   /// The upstream said twice that the user is gone.
   func closeIfGone(_ user: UserID) async {
     guard let standing = plan.standing(user), standing.phase == .closed, standing.isCached else { return }

@@ -20,6 +20,9 @@ package actor SyncWorker {
   var tasks: [Job: Task<Void, Never>] = [:]
   private var timer: Task<Void, Never>?
   private var announcing: Task<Void, Never>?
+  /// When it is next looked for users who were closed long ago, and the look under way.
+  private var expiresAt: Int64 = 0
+  private var expiring: Task<Void, Never>?
   private(set) var isStopped = false
   /// The moment and number of each running sweep; a sweep that a restart cuts off begins again.
   var sweeps: [UserID: Sweep] = [:]
@@ -71,7 +74,8 @@ package actor SyncWorker {
     for user in try store.knownUsers() {
       plan.add(
         user.id, isSynced: user.isSynced, isCached: true,
-        phase: user.isClosed ? .closed : user.isStopped ? .stopped : .connecting, now: now)
+        phase: user.isClosed ? .closed : user.isStopped ? .stopped : .connecting,
+        refusedAt: user.refusedAt.map { now - max(0, clock.wallMilliseconds() - $0) }, now: now)
     }
     for fill in try store.fillsBegun() { plan.fill(gap: fill.gap, in: fill.url) }
     for channel in try store.overview() {
@@ -94,6 +98,7 @@ package actor SyncWorker {
     for task in Array(reads.values) { _ = await task.value }
     endWaiting(.stopping)
     await announcing?.value
+    await expiring?.value
     for waiting in handshakes.values.flatMap({ $0 }) { waiting.resume() }
     handshakes = [:]
   }
@@ -107,9 +112,10 @@ package actor SyncWorker {
     }
     announce()
     publish()
+    if expiresAt <= now { expire() }
     timer?.cancel()
     timer = nil
-    guard let wake = plan.wakeAt(now: now) else { return }
+    let wake = min(plan.wakeAt(now: now) ?? .max, expiresAt)
     let wait = max(1, wake - now)
     timer = Task {
       // A sleep ends early only when it is canceled, and then there is nothing to do.
@@ -118,6 +124,19 @@ package actor SyncWorker {
     }
   }
 
+  /// Every hour: whoever was closed too long ago is forgotten (B5).
+  private func expire() {
+    expiresAt = now + SyncWorker.expiryInterval
+    let earlier = expiring
+    expiring = Task {
+      await earlier?.value
+      await self.forgetClosed()
+    }
+  }
+
+  /// Between two looks for users who were closed long ago (ms).
+  static let expiryInterval: Int64 = 3_600_000
+
   private func run(_ job: Job) async {
     let outcome = await perform(job)
     tasks[job] = nil
@@ -125,11 +144,15 @@ package actor SyncWorker {
     if case .failed(let error) = outcome, error != .canceled {
       Log.line(.info, "sync_errand_failed", ["errand": .text(job.name), "reason": .text(error.description)])
     }
+    let wasRefused = job.user.flatMap { plan.users[$0]?.state.refusedAt } != nil
     plan.ended(job, outcome, now: now)
     if case .channelGone = outcome, let url = job.channel { knowAgain(url) }
     publish()
     ends(job, outcome)
-    if let user = job.user { await closeIfGone(user) }
+    if let user = job.user {
+      if !wasRefused { await noteRefusal(user) }
+      await closeIfGone(user)
+    }
     turn()
   }
 

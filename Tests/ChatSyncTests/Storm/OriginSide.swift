@@ -19,7 +19,7 @@ final class OriginSide: Sendable {
 
   static let people = ["alice", "bob", "carol", "dave"]
 
-  init(hasWebhooks: Bool) throws {
+  init(hasWebhooks: Bool, clock: Clock = .system) throws {
     hook = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
     let receiver = receiver
     let rung = rung
@@ -37,6 +37,7 @@ final class OriginSide: Sendable {
       }
     ])
     var configuration = OriginServer.Configuration()
+    configuration.clock = clock
     if hasWebhooks { configuration.webhookURL = "http://127.0.0.1:\(hook.port)/hook" }
     origin = try OriginServer(configuration)
     try origin.start()
@@ -71,6 +72,14 @@ final class OriginSide: Sendable {
         "channel_url": .string(url), "name": .string(url), "user_ids": .array(members.map(Value.string)),
         "is_public": .bool(true),
       ])
+  }
+
+  /// The server does not know the person any more.
+  func forget(_ person: String) throws { try perform(.write(Users.delete), ["user_id": person], [:]) }
+
+  /// The server knows the person again.
+  func remember(_ person: String) throws {
+    try perform(.write(Users.create), [:], ["user_id": .string(person), "nickname": .string(person)])
   }
 
   /// Whether the network between is gone.

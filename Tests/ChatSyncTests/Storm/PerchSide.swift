@@ -52,7 +52,7 @@ final class PerchSide {
   private static func open(
     _ directory: String, _ base: String, _ pace: Pace, _ firstByte: Int, _ clock: Clock
   ) throws -> (Cache, HTTPClient, SyncWorker) {
-    let cache = try Cache(Cache.Configuration(directory: directory, upstream: base))
+    let cache = try Cache(Cache.Configuration(directory: directory, upstream: base, clock: clock))
     var configuration = HTTPClient.Configuration()
     configuration.connectMilliseconds = firstByte
     configuration.firstByteMilliseconds = firstByte
