@@ -107,16 +107,13 @@ final class FilledCache: Sendable {
       else { throw BenchFailure(description: "\(url) is not there") }
       let ground = try reader.ground(
         query.anchor, in: view, link: FilledCache.link, interval: 2000, now: now)
-      let page = try reader.page(query, in: view, on: ground)
-      var json = JSONWriter(capacity: page.items.count + 512)
-      json.beginObject()
-      json.name("items")
-      json.beginArray()
-      json.splice(fields: page.items.bytes)
+      let page = try reader.page(query, in: view, on: ground, head: "{\"items\":[")
+      let (hasPrevious, hasNext, isComplete) = (page.hasPrevious, page.hasNext, page.isComplete)
+      var json = JSONWriter(continuing: page.intoItems())
       json.endArray()
-      json.field("has_previous", page.hasPrevious)
-      json.field("has_next", page.hasNext)
-      json.field("complete", page.isComplete)
+      json.field("has_previous", hasPrevious)
+      json.field("has_next", hasNext)
+      json.field("complete", isComplete)
       json.endObject()
       return json.finish()
     }

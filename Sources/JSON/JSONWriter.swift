@@ -12,6 +12,9 @@ package struct JSONWriter: ~Copyable {
   /// An empty text with room for `capacity` bytes.
   package init(capacity: Int = 256) { buffer = ByteBuffer(capacity: capacity) }
 
+  /// Writes on behind what the buffer has, which ends where a value may stand.
+  package init(continuing buffer: consuming ByteBuffer) { self.buffer = buffer }
+
   /// The finished text.
   package consuming func finish() -> ByteBuffer { buffer }
 

@@ -39,28 +39,30 @@ struct MessagePageAnswer {
     return page.span?.upperBound
   }
 
-  /// The whole answer.
-  func write(_ page: borrowing MessagePage, cursor: String) -> ByteBuffer {
-    var json = JSONWriter(capacity: page.items.count + 512)
-    json.beginObject()
-    json.name("items")
-    json.beginArray()
-    json.splice(fields: page.items.bytes)
+  /// What the whole answer begins with: the page is read into it, and written on.
+  static let head: StaticString = "{\"items\":["
+
+  /// The whole answer, of a page whose items begin with `head`.
+  func write(_ page: consuming MessagePage, cursor: String) -> ByteBuffer {
+    let (hasPrevious, hasNext, isComplete) = (page.hasPrevious, page.hasNext, page.isComplete)
+    let (gaps, ground, isUnverified) = (page.gaps, page.ground, page.isUnverified)
+    let isAtNewestEnd = page.isAtNewestEnd
+    var json = JSONWriter(continuing: page.intoItems())
     json.endArray()
     MessagePageAnswer.write("previous", previous, into: &json)
     MessagePageAnswer.write("next", next, into: &json)
-    json.field("has_previous", page.hasPrevious)
-    json.field("has_next", page.hasNext)
-    json.field("complete", page.isComplete)
+    json.field("has_previous", hasPrevious)
+    json.field("has_next", hasNext)
+    json.field("complete", isComplete)
     json.name("gaps")
     json.beginArray()
-    for gap in page.gaps { GapObject.write(gap, into: &json) }
+    for gap in gaps { GapObject.write(gap, into: &json) }
     json.endArray()
-    if page.isAtNewestEnd {
+    if isAtNewestEnd {
       json.name("tail")
-      TailObject.write(page.ground.coverage.tail, page.ground.tail, into: &json)
+      TailObject.write(ground.coverage.tail, ground.tail, into: &json)
     }
-    if page.isUnverified { json.field("unverified", true) }
+    if isUnverified { json.field("unverified", true) }
     json.field("cursor", cursor)
     json.endObject()
     return json.finish()

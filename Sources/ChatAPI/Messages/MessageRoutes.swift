@@ -97,7 +97,7 @@ private final class MessagePageRequest {
       {
         return .answer(headers(.empty(304), tag))
       }
-      let page = try reader.page(query, in: view, on: ground)
+      let page = try reader.page(query, in: view, on: ground, head: MessagePageAnswer.head)
       if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
       if isKnown { return .answer(headers(.empty(304), tag)) }
       let answer = MessagePageAnswer(page, query)

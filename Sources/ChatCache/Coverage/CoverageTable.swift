@@ -6,13 +6,20 @@ import SQLite
 extension CacheReader {
   /// What of the channel is in the cache. Rows that do not tile the line count as one gap (B64).
   package func coverage(of channel: ChannelKey) throws -> Coverage {
-    let rows = try segmentRows(of: channel)
-    if rows.isEmpty { return Coverage() }
-    return Coverage(rows: rows) ?? .reset(nextGapID: (rows.compactMap(\.id).max() ?? 0) + 1)
+    var tiling = Coverage.Tiling()
+    try eachSegment(of: channel) { tiling.lay($0) }
+    if tiling.isEmpty { return Coverage() }
+    return tiling.coverage ?? .reset(nextGapID: tiling.highestID + 1)
   }
 
   func segmentRows(of channel: ChannelKey) throws -> [SegmentRow] {
-    try db.all(
+    var rows: [SegmentRow] = []
+    try eachSegment(of: channel) { rows.append($0) }
+    return rows
+  }
+
+  private func eachSegment(of channel: ChannelKey, _ body: (SegmentRow) -> Void) throws {
+    var rows = try db.rows(
       """
       SELECT
         lo_at, lo_id, hi_at, hi_id, kind, id, reason, state, estimated_missing, confirmed_at, generation,
@@ -23,13 +30,15 @@ extension CacheReader {
       """
     ) {
       $0.bind(1, channel.rawValue)
-    } _: { row in
-      SegmentRow(
-        lo: Position(createdAt: row.int64(0), messageID: row.int64(1)),
-        hi: Position(createdAt: row.int64(2), messageID: row.int64(3)),
-        kind: SegmentRow.Kind(rawValue: row.int64(4)) ?? .gap, id: row.int64OrNil(5),
-        reason: row.int64OrNil(6), state: row.int64OrNil(7), estimatedMissing: row.int64OrNil(8),
-        confirmedAt: row.int64OrNil(9), generation: row.int64OrNil(10), isUnverified: row.bool(11))
+    }
+    while let row = try rows.next() {
+      body(
+        SegmentRow(
+          lo: Position(createdAt: row.int64(0), messageID: row.int64(1)),
+          hi: Position(createdAt: row.int64(2), messageID: row.int64(3)),
+          kind: SegmentRow.Kind(rawValue: row.int64(4)) ?? .gap, id: row.int64OrNil(5),
+          reason: row.int64OrNil(6), state: row.int64OrNil(7), estimatedMissing: row.int64OrNil(8),
+          confirmedAt: row.int64OrNil(9), generation: row.int64OrNil(10), isUnverified: row.bool(11)))
     }
   }
 }

@@ -80,23 +80,50 @@ extension Coverage {
 
   /// Reads a channel's rows, in order of `lo`. Nil: they do not tile the line, or say what no coverage says;
   /// such a channel is reset to one gap (B64).
-  package init?(rows: some Collection<SegmentRow>) {
-    var stretches: [Stretch] = []
-    var expected = Position.start
-    var nextGapID: Int64?
-    var ids: Set<Int64> = []
-    for row in rows {
-      guard row.lo == expected, row.hi >= row.lo, nextGapID == nil else { return nil }
-      guard let content = Coverage.content(of: row) else { return nil }
-      if let last = stretches.last, Coverage.areOne(last.content, content) { return nil }
-      if case .gap(let gap) = content, !ids.insert(gap.id).inserted { return nil }
+  package init?(rows: some Sequence<SegmentRow>) {
+    var tiling = Tiling()
+    for row in rows { tiling.lay(row) }
+    guard let coverage = tiling.coverage else { return nil }
+    self = coverage
+  }
+
+  /// Rows laid one beside the other as they are read.
+  struct Tiling {
+    private var stretches: [Stretch] = []
+    private var expected = Position.start
+    private var nextGapID: Int64?
+    private var ids: Set<Int64> = []
+    private var isBroken = false
+    /// The highest id in any row.
+    private(set) var highestID: Int64 = 0
+
+    init() { stretches.reserveCapacity(4) }
+
+    /// Whether no row was laid.
+    var isEmpty: Bool { stretches.isEmpty && !isBroken }
+
+    /// Lays the next row.
+    mutating func lay(_ row: SegmentRow) {
+      if let id = row.id, id > highestID { highestID = id }
+      if !isBroken { isBroken = !fits(row) }
+    }
+
+    private mutating func fits(_ row: SegmentRow) -> Bool {
+      guard row.lo == expected, row.hi >= row.lo, nextGapID == nil else { return false }
+      guard let content = Coverage.content(of: row) else { return false }
+      if let last = stretches.last, Coverage.areOne(last.content, content) { return false }
+      if case .gap(let gap) = content, !ids.insert(gap.id).inserted { return false }
       if case .tail = content { nextGapID = row.id }
       stretches.append(Stretch(start: row.lo, content: content))
       expected = row.hi.next
-      if row.kind != .tail, row.hi == .end { return nil }
+      return row.kind == .tail || row.hi != .end
     }
-    guard let nextGapID, expected == .end, ids.allSatisfy({ $0 < nextGapID }) else { return nil }
-    self.init(stretches: stretches, nextGapID: nextGapID)
+
+    /// What the rows say; nil where they do not tile the line.
+    var coverage: Coverage? {
+      guard !isBroken, let nextGapID, expected == .end, ids.allSatisfy({ $0 < nextGapID }) else { return nil }
+      return Coverage(stretches: stretches, nextGapID: nextGapID)
+    }
   }
 
   /// The coverage of a channel whose rows could not be read: one gap, whose name was not given before
@@ -120,7 +147,7 @@ extension Coverage {
       removed: before.map(\.lo).filter { !places.contains($0) }, written: after.filter { !kept.contains($0) })
   }
 
-  private static func content(of row: SegmentRow) -> Segment.Content? {
+  fileprivate static func content(of row: SegmentRow) -> Segment.Content? {
     switch row.kind {
     case .covered: return .covered(isUnverified: row.isUnverified)
     case .gap:

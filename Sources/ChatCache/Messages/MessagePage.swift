@@ -52,7 +52,8 @@ package struct MessagePageGround: Sendable {
 
 /// A page that was read.
 package struct MessagePage: ~Copyable {
-  /// The rows as JSON objects with commas between them, in the order asked for.
+  /// The head that was asked for, and the rows as JSON objects with commas between them, in the order asked
+  /// for.
   package let items: ByteBuffer
   /// How many rows there are.
   package let count: Int
@@ -88,6 +89,9 @@ package struct MessagePage: ~Copyable {
     gaps.isEmpty && !isUnverified && !(isAtNewestEnd && ground.tail != .live)
   }
 
+  /// Lets the items go, for whoever writes on where they end.
+  package consuming func intoItems() -> ByteBuffer { items }
+
   /// What a read-through decides by (B15).
   package func reading(_ anchor: PageAnchor) -> ReadThrough.Reading {
     ReadThrough.Reading(
@@ -106,11 +110,12 @@ extension CacheReader {
       tail: link.judge(coverage.tail, now: now, interval: interval))
   }
 
-  /// Reads the page.
+  /// Reads the page. Its items begin with `head`.
   package func page(
-    _ query: MessagePageQuery, in view: ChannelView, on ground: MessagePageGround
+    _ query: MessagePageQuery, in view: ChannelView, on ground: MessagePageGround, head: StaticString = ""
   ) throws -> MessagePage {
-    var rows = MessageRows(query.filter, floor: view.floorAt, isDirect: query.isWalkedInOrder)
+    var rows = MessageRows(
+      query.filter, floor: view.floorAt, isDirect: query.isWalkedInOrder, head: head)
     var isOlderEdgeMet = true
     var isNewerEdgeMet = true
     if let range = ground.plan.range {
@@ -147,21 +152,42 @@ extension CacheReader {
     _ view: ChannelView, _ rows: inout MessageRows
   ) throws -> Bool {
     guard limit > 0 else { return false }
+    rows.begin(isBackwards: way == .back)
+    if rows.filter.isPlain, rows.filter.parts.isEmpty {
+      return try walkPlain(way, range, limit, looks, view.channel, &rows)
+    }
     let most = rows.count + limit
     var looked = 0
     var found =
-      if rows.filter.parent != nil {
-        try self.replies(way == .back, range, view.channel, rows.filter.parent ?? 0)
-      } else if rows.filter.isPlain, rows.filter.parts.isEmpty {
-        try self.plainRows(way == .back, range, view.channel)
+      if let parent = rows.filter.parent {
+        try self.replies(way == .back, range, view.channel, parent)
       } else {
         try self.rows(way == .back, range, view.channel)
       }
-    rows.begin(isBackwards: way == .back)
     while let row = try found.next() {
       if rows.count == most { return false }
       looked += 1
       rows.take(row)
+      if looked == looks { return false }
+    }
+    return true
+  }
+
+  private func walkPlain(
+    _ way: Way, _ range: ClosedRange<Position>, _ limit: Int, _ looks: Int, _ channel: ChannelKey,
+    _ rows: inout MessageRows
+  ) throws -> Bool {
+    let isBackwards = way == .back
+    let most = rows.count + limit
+    var looked = 0
+    var found = try plainRows(
+      isBackwards, from: isBackwards ? range.upperBound : range.lowerBound, channel)
+    while let row = try found.next() {
+      let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      if isBackwards ? position < range.lowerBound : position > range.upperBound { return true }
+      if rows.count == most { return false }
+      looked += 1
+      rows.take(plain: row, at: position)
       if looked == looks { return false }
     }
     return true

@@ -34,28 +34,31 @@ extension CacheReader {
       """, bind)
   }
 
-  /// The same where nothing but replies is filtered and no optional part is answered: columns nobody looks
-  /// at cost time all the same.
-  func plainRows(_ isBackwards: Bool, _ range: ClosedRange<Position>, _ channel: ChannelKey) throws -> Rows {
-    let bind: (Statement) -> Void = { CacheReader.bind($0, range, channel) }
+  /// The rows from one place on, where nothing but replies is filtered and no optional part is answered. The
+  /// walk itself ends at the range's end: what nobody looks at, and a comparison that is made anyway, cost
+  /// time in every row.
+  func plainRows(_ isBackwards: Bool, from place: Position, _ channel: ChannelKey) throws -> Rows {
+    let bind: (Statement) -> Void = {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, place.createdAt)
+      $0.bind(3, place.messageID)
+    }
     if isBackwards {
       return try db.rows(
         """
-        SELECT created_at, message_id, NULL, flags, parent_id, NULL, NULL, NULL, body
+        SELECT created_at, message_id, body, parent_id, flags
         FROM message
         WHERE channel = ?1
-          AND (created_at, message_id) >= (?2, ?3)
-          AND (created_at, message_id) <= (?4, ?5)
+          AND (created_at, message_id) <= (?2, ?3)
         ORDER BY created_at DESC, message_id DESC
         """, bind)
     }
     return try db.rows(
       """
-      SELECT created_at, message_id, NULL, flags, parent_id, NULL, NULL, NULL, body
+      SELECT created_at, message_id, body, parent_id, flags
       FROM message
       WHERE channel = ?1
         AND (created_at, message_id) >= (?2, ?3)
-        AND (created_at, message_id) <= (?4, ?5)
       ORDER BY created_at, message_id
       """, bind)
   }
@@ -139,6 +142,8 @@ struct MessageRows: ~Copyable {
   /// Whether rows are met in the order they are answered in, so that they are written once.
   private let isDirect: Bool
   private var buffer: ByteBuffer
+  /// What the answer begins with, before the rows.
+  private let head: StaticString
   /// Where each row's text ends in the buffer, in the order they were met.
   private var ends: [Int] = []
   /// How many rows of the first walk there are, where it went backwards.
@@ -147,11 +152,16 @@ struct MessageRows: ~Copyable {
   /// From the oldest to the newest row that was looked at.
   private(set) var span: ClosedRange<Position>?
 
-  init(_ filter: MessageQuery, floor: Int64, isDirect: Bool = false, capacity: Int = 16_384) {
+  init(
+    _ filter: MessageQuery, floor: Int64, isDirect: Bool = false, head: StaticString = "",
+    capacity: Int = 16_384
+  ) {
     self.filter = filter
     self.floor = floor
     self.isDirect = isDirect
+    self.head = head
     buffer = ByteBuffer(capacity: capacity)
+    if isDirect { buffer.append(head) }
     ends.reserveCapacity(capacity > 4096 ? 64 : 1)
   }
 
@@ -159,14 +169,19 @@ struct MessageRows: ~Copyable {
 
   mutating func begin(isBackwards: Bool) { self.isBackwards = isBackwards }
 
+  /// Takes in a row of `plainRows` if the filter shows it.
+  mutating func take(plain row: Row, at position: Position) {
+    look(at: position)
+    if !row.isNull(3), hides(reply: row, flags: 4) { return }
+    begin(row.bytes(2))
+    end()
+  }
+
   /// Takes in a row if the filter shows it.
   mutating func take(_ row: Row) {
-    let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
-    span = span.map { min($0.lowerBound, position)...max($0.upperBound, position) } ?? position...position
+    look(at: Position(createdAt: row.int64(0), messageID: row.int64(1)))
     guard shows(row) else { return }
-    if isDirect, !ends.isEmpty { buffer.append(UInt8(ascii: ",")) }
-    buffer.append(UInt8(ascii: "{"))
-    buffer.append(row.bytes(8))
+    begin(row.bytes(8))
     let parts = filter.parts
     if !parts.isEmpty {
       if parts.contains(.reactions) { append(row, 9, ",\"reactions\":") }
@@ -176,6 +191,25 @@ struct MessageRows: ~Copyable {
         append(row, 12, ",\"parent_message\":")
       }
     }
+    end()
+  }
+
+  /// Rows are met from an anchor outwards, so each is the first or the last of all so far.
+  private mutating func look(at position: Position) {
+    guard let known = span else {
+      span = position...position
+      return
+    }
+    span = position < known.lowerBound ? position...known.upperBound : known.lowerBound...position
+  }
+
+  private mutating func begin(_ body: UnsafeRawBufferPointer) {
+    if isDirect, !ends.isEmpty { buffer.append(UInt8(ascii: ",")) }
+    buffer.append(UInt8(ascii: "{"))
+    buffer.append(body)
+  }
+
+  private mutating func end() {
     buffer.append(UInt8(ascii: "}"))
     ends.append(buffer.count)
     if isBackwards { backwards += 1 }
@@ -188,24 +222,27 @@ struct MessageRows: ~Copyable {
   }
 
   private func shows(_ row: Row) -> Bool {
-    if filter.parent == nil, !row.isNull(4) {
-      switch filter.replies {
-      case .none: return false
-      case .onlyReplyToChannel: if row.int64(3) & 2 == 0 { return false }
-      case .all: break
-      }
-    }
+    if filter.parent == nil, !row.isNull(4), hides(reply: row, flags: 3) { return false }
     if filter.isPlain { return true }
     if let kind = filter.kind, kind.stored != row.int64(2) { return false }
     if !filter.senders.isEmpty, !filter.senders.contains(where: { row.holds(text: $0, 6) }) { return false }
     return filter.customTypes.isEmpty || filter.customTypes.contains { row.holds(text: $0, 7) }
   }
 
-  /// All rows with commas between them: oldest first, or newest first.
+  private func hides(reply row: Row, flags column: Int32) -> Bool {
+    switch filter.replies {
+    case .none: true
+    case .onlyReplyToChannel: row.int64(column) & 2 == 0
+    case .all: false
+    }
+  }
+
+  /// The head, and all rows with commas between them: oldest first, or newest first.
   consuming func joined(isReversed: Bool) -> ByteBuffer {
     if isDirect { return buffer }
     let isOrdered = isReversed ? backwards == ends.count : backwards == 0
-    var joined = ByteBuffer(capacity: buffer.count + ends.count)
+    var joined = ByteBuffer(capacity: head.utf8CodeUnitCount + buffer.count + ends.count + 512)
+    joined.append(head)
     for place in 0..<ends.count {
       // The line's order: the backward walk's rows from its last to its first, then the forward walk's.
       let inLine = isReversed ? ends.count - 1 - place : place
