@@ -174,6 +174,27 @@ struct InterestTests {
     await desk.world.worker.stop()
   }
 
+  @Test("B12, B24: a millisecond with more messages than a page holds is paged through")
+  func crowdedMillisecond() async throws {
+    let url = ChannelURL("c0")
+    let desk = try await Desk(channels: [5]) { world in
+      for number in 0..<500 { world.upstream.send(url, "x\(number)", sameMillisecond: true) }
+      for number in 0..<250 { world.upstream.send(url, "y\(number)") }
+    }
+    _ = try await desk.connect(desk.world.alice).get()
+    #expect(await desk.steady())
+    let store = desk.world.store
+    var pages = 0
+    while let gap = store.state.withLock({ $0.channels[url]?.coverage.gaps.last }), pages < 12 {
+      pages += 1
+      #expect(
+        await desk.fetch(MessageWish(url, .older(than: gap.range.upperBound.next, rows: 100))) == .stored)
+    }
+    #expect(pages < 12, "each page goes on")
+    #expect(World.difference(desk.world.upstream, store, url, newest: 755) == nil)
+    await desk.world.worker.stop()
+  }
+
   @Test("B28: a page asked for at the newest end of an open view does not hide what is counted as missing")
   func newestUnderView() async throws {
     let desk = try await Desk(channels: [50])

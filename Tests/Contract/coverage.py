@@ -52,8 +52,10 @@ def main():
     print(f"{'any operation':28}", ", ".join(f"{status} {code}" for status, code in sorted(CONTRACT.anywhere)))
     for hole in holes:
         print("hole:", hole)
-    print(f"contract: {"all checks passed, " if not holes else ""}{count - sum('never' in hole for hole in holes)} of {count} statuses and codes came,"
-          f" {len(holes)} holes")
+    came = count - sum("never" in hole for hole in holes)
+    print(f"contract: {came} of {count} statuses and codes came, {len(holes)} holes")
+    if not holes:
+        print("contract: all checks passed")
     return 1 if holes else 0
 
 

@@ -115,14 +115,18 @@ extension SyncWorker {
     }
   }
 
-  /// The stretch's listing. Where the anchor is gone upstream, its moment is listed instead, and from there
-  /// on by a message that came: a page that ends inside the moment proves nothing beyond its rows.
+  /// The stretch's listing. A page from a moment that is full of one millisecond proves nothing (B24), and
+  /// would come again for ever: from there on it is listed by message. Where the anchor is gone upstream, its
+  /// moment is listed instead, and from there on by a message that came: a page that ends inside the moment
+  /// proves nothing beyond its rows.
   func listed(
     _ url: ChannelURL, _ stretch: MessageWish.Stretch, _ importance: Importance
   ) async throws -> [MessageListing] {
     let window = MessageWindow(stretch)
     do {
-      return [try await list(url, window, importance)]
+      let listing = try await list(url, window, importance)
+      guard let byMessage = window.byMessage(from: listing.rows.map(\.position)) else { return [listing] }
+      return [listing, try await list(url, byMessage, importance)]
     } catch {
       guard case .message(let gone) = window.anchor, error.isNotFoundUpstream else { throw error }
       var all = [
@@ -235,5 +239,15 @@ extension MessageWindow {
     case .newest, .message:
       self.init(.newest, older: GapCheck.pageRows, newer: 0)
     }
+  }
+
+  /// The same again, paged by message, where rows came and none of them is proven to be all there is.
+  func byMessage(from rows: [Position]) -> MessageWindow? {
+    guard case .time = anchor, let first = rows.min(), let last = rows.max(), listing(rows).claim == nil
+    else { return nil }
+    // One row beyond the anchor joins it to what lies on the other side.
+    if newer == 0 { return MessageWindow(.message(last), older: older, newer: 1) }
+    if older == 0 { return MessageWindow(.message(first), older: 1, newer: newer) }
+    return MessageWindow(.message(first), older: older, newer: newer)
   }
 }
