@@ -40,7 +40,10 @@ let package = Package(
         "Platform",
       ]),
     .executableTarget(
-      name: "Benchmarks", dependencies: ["ChatModel", "ChatCache", "MicroHTTP", "SQLite", "JSON", "Platform"]),
+      name: "Benchmarks",
+      dependencies: [
+        "ChatModel", "ChatCache", "ChatCollections", "ChatAPI", "MicroHTTP", "SQLite", "JSON", "Platform",
+      ]),
 
     // Stand-ins that several test targets share.
     .target(

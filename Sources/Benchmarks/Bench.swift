@@ -20,6 +20,7 @@ struct Bench {
     if words.first == "serve" {
       return OurServer.run(port: words.dropFirst().first.flatMap { UInt16($0) } ?? 0)
     }
+    if words.first == "feed", words.count > 1 { return FeedServer.run(Array(words.dropFirst())) }
     let chosen = Row.all.filter { words.isEmpty || words.contains($0.name) }
     guard !chosen.isEmpty else {
       print("no such row; there are: \(Row.all.map(\.name).joined(separator: " "))")

@@ -4,7 +4,7 @@ struct Row: Sendable {
   let work: String
   let measure: @Sendable (Bench) throws -> [Figure]
 
-  static let all: [Row] = [.statement, .page, .notModified, .ingest, .depth, .fanOut, .origin]
+  static let all: [Row] = [.statement, .page, .notModified, .ingest, .depth, .fanOut, .feed, .origin]
 }
 
 /// One measured comparison.

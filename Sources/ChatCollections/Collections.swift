@@ -46,7 +46,7 @@ package final class Collections: Sendable {
   /// Takes up the views that were stored, and begins to wake those who wait.
   package func start() throws {
     for stored in try cache.read({ try $0.collections() }) {
-      guard let view = Collections.read(stored) else { continue }
+      guard let view = Collections.read(stored, cache.cursor.epoch) else { continue }
       views.withLock { $0[stored.id] = view }
       if case .messages(let messages) = view { interest.opened(messages.openView, isOwedAnswer: false) }
     }
@@ -56,7 +56,7 @@ package final class Collections: Sendable {
   /// Ends the waking.
   package func stop() { feed.stop() }
 
-  private static func read(_ stored: StoredCollection) -> View? {
+  private static func read(_ stored: StoredCollection, _ epoch: UInt64) -> View? {
     do {
       switch stored.kind {
       case .messages:
@@ -65,13 +65,13 @@ package final class Collections: Sendable {
         return .messages(
           MessageCollection(
             id: stored.id, user: stored.user, userID: stored.userID, channel: channel.key, request: request,
-            range: try LoadedRange(stored: stored.loaded), accessedAt: stored.accessedAt))
+            range: try LoadedRange(stored: stored.loaded), accessedAt: stored.accessedAt, epoch: epoch))
       case .channels:
         let query = try stored.query.withUnsafeBytes { try JSONParser().parse($0) { try ChannelQuery($0) } }
         return .channels(
           ChannelCollection(
             id: stored.id, user: stored.user, userID: stored.userID, query: query,
-            window: try ChannelWindow(stored: stored.loaded), accessedAt: stored.accessedAt))
+            window: try ChannelWindow(stored: stored.loaded), accessedAt: stored.accessedAt, epoch: epoch))
       }
     } catch {
       Log.line(.warning, "collection_unreadable", ["id": .text(stored.id)])
@@ -81,24 +81,54 @@ package final class Collections: Sendable {
 
   // MARK: Finding
 
+  /// Whether the user has a view of that name, of either kind.
+  package func isOpen(_ id: String, of user: UserID) -> Bool {
+    switch views.withLock({ $0[id] }) {
+    case .messages(let view)?: view.userID == user
+    case .channels(let view)?: view.userID == user
+    case nil: false
+    }
+  }
+
   /// The user's message collection of that name; being asked for keeps it alive.
-  package func messages(_ id: String, of user: UserID) throws(ViewError) -> MessageCollection {
+  package func messages(_ id: String, of user: UserID) throws -> MessageCollection {
     guard case .messages(let view)? = views.withLock({ $0[id] }), view.userID == user else {
       throw ViewError.notFound
     }
+    guard view.epoch == cache.cursor.epoch else { return try begunAnew(view) }
     let now = cache.clock.wallMilliseconds()
     view.state.withLock { $0.accessedAt = now }
     return view
   }
 
   /// The user's channel collection of that name; being asked for keeps it alive.
-  package func channels(_ id: String, of user: UserID) throws(ViewError) -> ChannelCollection {
+  package func channels(_ id: String, of user: UserID) throws -> ChannelCollection {
     guard case .channels(let view)? = views.withLock({ $0[id] }), view.userID == user else {
       throw ViewError.notFound
     }
     let now = cache.clock.wallMilliseconds()
-    view.state.withLock { $0.accessedAt = now }
+    let epoch = cache.cursor.epoch
+    let isStored = view.state.withLock { state in
+      state.accessedAt = now
+      return state.epoch == epoch
+    }
+    if !isStored {
+      let stored = view.stored
+      try cache.accept { try $0.open(stored) }
+      view.state.withLock { $0.epoch = epoch }
+    }
     return view
+  }
+
+  /// Everything was cleared since the view was opened (B58): under the same name it begins anew, in the
+  /// channel as it is known now.
+  private func begunAnew(_ view: MessageCollection) throws -> MessageCollection {
+    let anew = try make(view.request, of: view.userID, named: view.id)
+    let stored = stored(anew)
+    try cache.accept { try $0.open(stored) }
+    views.withLock { $0[view.id] = .messages(anew) }
+    interest.opened(anew.openView, isOwedAnswer: false)
+    return anew
   }
 
   /// What the view of that channel needs to know beside the cache.
@@ -129,24 +159,8 @@ package final class Collections: Sendable {
     replacing old: MessageCollection? = nil
   ) throws -> MessageCollection {
     try checkLimit(userID, isReplacing: old != nil)
-    let now = cache.clock.wallMilliseconds()
-    let url = ChannelURL(request.channelURL)
-    let sight = sight(url)
-    let view = try cache.read { reader in
-      guard let user = try reader.userKey(of: userID), let channel = try reader.view(of: url, for: user)
-      else {
-        throw ViewError.channelNotFound
-      }
-      guard channel.isJoined else { throw ViewError.notJoined }
-      let view = MessageCollection(
-        id: name, user: user, userID: userID, channel: channel.channel, request: request,
-        range: LoadedRange(), accessedAt: now)
-      view.settle(from: view.range, to: try view.withFirstPage(view.range, reader, channel, sight))
-      return view
-    }
-    let stored = StoredCollection(
-      id: view.id, user: view.user, userID: userID, kind: .messages, channel: (view.channel, url),
-      query: request.json, loaded: view.range.stored, accessedAt: now)
+    let view = try make(request, of: userID, named: name)
+    let stored = stored(view)
     let (oldName, oldChannel) = (old?.id, old?.channel)
     try cache.accept { writer in
       if let oldName {
@@ -163,16 +177,44 @@ package final class Collections: Sendable {
     return view
   }
 
+  /// A view of what the cache has of a channel now.
+  private func make(
+    _ request: MessageViewRequest, of userID: UserID, named name: String
+  ) throws -> MessageCollection {
+    let now = cache.clock.wallMilliseconds()
+    let url = ChannelURL(request.channelURL)
+    let sight = sight(url)
+    let epoch = cache.cursor.epoch
+    return try cache.read { reader in
+      guard let user = try reader.userKey(of: userID), let channel = try reader.view(of: url, for: user)
+      else {
+        throw ViewError.channelNotFound
+      }
+      guard channel.isJoined else { throw ViewError.notJoined }
+      let view = MessageCollection(
+        id: name, user: user, userID: userID, channel: channel.channel, request: request,
+        range: LoadedRange(), accessedAt: now, epoch: epoch)
+      view.settle(from: view.range, to: try view.withFirstPage(view.range, reader, channel, sight))
+      return view
+    }
+  }
+
+  private func stored(_ view: MessageCollection) -> StoredCollection {
+    StoredCollection(
+      id: view.id, user: view.user, userID: view.userID, kind: .messages, channel: (view.channel, view.url),
+      query: view.request.json, loaded: view.range.stored,
+      accessedAt: view.state.withLock { $0.accessedAt })
+  }
+
   /// Opens a view of the user's channels.
   package func openChannels(_ query: ChannelQuery, of userID: UserID) throws -> ChannelCollection {
     try checkLimit(userID)
     let now = cache.clock.wallMilliseconds()
     guard let user = try cache.read({ try $0.userKey(of: userID) }) else { throw ViewError.notFound }
     let view = ChannelCollection(
-      id: Collections.name(), user: user, userID: userID, query: query, window: .closed, accessedAt: now)
-    let stored = StoredCollection(
-      id: view.id, user: user, userID: userID, kind: .channels, query: query.json, loaded: view.window.stored,
-      accessedAt: now)
+      id: Collections.name(), user: user, userID: userID, query: query, window: .closed, accessedAt: now,
+      epoch: cache.cursor.epoch)
+    let stored = view.stored
     try cache.accept { try $0.open(stored) }
     views.withLock { $0[view.id] = .channels(view) }
     return view
@@ -184,6 +226,24 @@ package final class Collections: Sendable {
   package func moved(_ view: MessageCollection) throws {
     let (id, loaded) = (view.id, view.range.stored)
     try cache.accept { try $0.setLoaded(loaded, of: id) }
+    interest.moved(view.openView)
+  }
+
+  /// Lets go of a window's far side where it grew too large (B22). The client is told with its next answer.
+  package func bound(_ view: MessageCollection, growsNewer: Bool) throws {
+    guard view.isPerhapsTooLarge else { return }
+    let before = view.range
+    guard let cut = try cache.read({ try view.cut(before, $0, growsNewer: growsNewer) }),
+      view.move(from: before, to: cut.range)
+    else { return }
+    var change = Change(.windowTrimmed, .localWindowTrimmed, channel: view.channel, user: view.user)
+    change.collection = view.id
+    change.stretch = cut.gone
+    let (told, id, loaded) = (change, view.id, cut.range.stored)
+    try cache.accept {
+      try $0.append(told)
+      try $0.setLoaded(loaded, of: id)
+    }
     interest.moved(view.openView)
   }
 

@@ -24,6 +24,8 @@ package enum Limits {
   package static let changelogChanges = 250
   /// Rows of a message collection's window (B22).
   package static let windowRows = 2000
+  /// Rows a window that grew too large is cut to, so that not each message that comes cuts it again.
+  package static let windowRowsLeft = 1900
   /// Entries of one events answer (B49).
   package static let eventEntries = 500
   /// Bytes of one events answer (B49).

@@ -53,7 +53,7 @@ extension Row {
 }
 
 /// What parkbench saw of a server's memory: before it connected, and parked again after a delivery.
-private struct ParkedMemory {
+struct ParkedMemory {
   private let idle: Double
   private let parkedAgain: Double
 

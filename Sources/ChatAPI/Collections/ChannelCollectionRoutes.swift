@@ -19,12 +19,17 @@ enum ChannelCollectionRoutes {
         try Parameters(request).end()
         let query = try query(request)
         return try viewing.reading.admitted(request) { caller in
-          let view = try viewing.run { try viewing.collections.openChannels(query, of: caller.user) }
-          let body = try snapshot(viewing, view, isOpening: true)
-          try viewing.run { try viewing.collections.moved(view) }
-          let response = Viewing.answer(body, status: 201)
-          response.add("Location", "\(path)/\(view.id)")
-          return .respond(response)
+          try ChannelFetch(viewing, request, caller, asksFirst: true).answer(
+            isFull: { try ChannelCollection.isFull(query, of: caller.user, after: nil, $0) }
+          ) { preferences in
+            let view = try viewing.run { try viewing.collections.openChannels(query, of: caller.user) }
+            let body = try snapshot(viewing, view, isOpening: true)
+            try viewing.run { try viewing.collections.moved(view) }
+            let response = Viewing.answer(body, status: 201)
+            response.add("Location", "\(path)/\(view.id)")
+            preferences.apply(to: response)
+            return .respond(response)
+          }
         }
       },
       Route(.get, "/v1/channel-collections/{collection_id}", operation: "getChannelCollection") { request in
@@ -50,15 +55,21 @@ enum ChannelCollectionRoutes {
           try fields.end()
           return token ?? ""
         }
-        return try with(viewing, request) { view, _ in
+        return try with(viewing, request) { view, caller in
           let after = try ChannelEdge.key(token, view.query)
-          let body = try viewing.run {
-            try viewing.reading.cache.read { reader in
-              try view.more(reader, after: after) { ChannelEdge.token($0, view.query) }
+          return try ChannelFetch(viewing, request, caller, asksFirst: false).answer(
+            isFull: { try ChannelCollection.isFull(view.query, of: caller.user, after: after, $0) }
+          ) { preferences in
+            let body = try viewing.run {
+              try viewing.reading.cache.read { reader in
+                try view.more(reader, after: after) { ChannelEdge.token($0, view.query) }
+              }
             }
+            try viewing.run { try viewing.collections.moved(view) }
+            let response = Viewing.answer(body)
+            preferences.apply(to: response)
+            return .respond(response)
           }
-          try viewing.run { try viewing.collections.moved(view) }
-          return .respond(Viewing.answer(body))
         }
       },
       Route(
@@ -68,7 +79,7 @@ enum ChannelCollectionRoutes {
         let poll = PollParameters(request, &parameters)
         _ = parameters.text("ticket")
         try parameters.end()
-        return try with(viewing, request) { view, caller in
+        return try with(viewing, request, poll) { view, caller in
           let follower = try Follower(
             viewing, request, caller, [.channels(view)], hasUserFeed: false, again: "\(path)/\(view.id)")
           return try Poll.answer(follower, request, poll)
@@ -97,12 +108,14 @@ enum ChannelCollectionRoutes {
   }
 
   private static func with(
-    _ viewing: Viewing, _ request: Request,
+    _ viewing: Viewing, _ request: Request, _ poll: PollParameters? = nil,
     _ body: @escaping (ChannelCollection, Caller) throws -> Outcome
   ) throws -> Outcome {
     try viewing.reading.admitted(request) { caller in
+      let name = request.parameter(0)
+      if let poll { try viewing.expectLog(poll, [name], of: caller, again: "\(path)/\(name)") }
       let view = try viewing.run {
-        try viewing.collections.channels(request.parameter(0), of: caller.user)
+        try viewing.collections.channels(name, of: caller.user)
       }
       return try body(view, caller)
     }

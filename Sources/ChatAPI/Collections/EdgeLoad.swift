@@ -40,7 +40,10 @@ final class EdgeLoad {
       }
     }
     guard let wish else {
-      try viewing.run { try viewing.collections.moved(view) }
+      try viewing.run {
+        try viewing.collections.moved(view)
+        try viewing.collections.bound(view, growsNewer: !isOlder)
+      }
       return .respond(Viewing.answer(body))
     }
     return park(wish)
@@ -57,7 +60,9 @@ final class EdgeLoad {
     }
     return .park(
       Parking(waiter, milliseconds: left + 500) { [self] _ in
-        try answer(mayFetch: came.withLock { $0 } == .stored)
+        // The right to be answered is looked at again when a wait ends.
+        _ = try viewing.reading.gate.caller(of: request)
+        return try answer(mayFetch: came.withLock { $0 } == .stored)
       })
   }
 }

@@ -21,6 +21,7 @@ enum EventRoutes {
         _ = parameters.text("ticket")
         try parameters.end()
         return try viewing.reading.admitted(request) { caller in
+          try viewing.expectLog(poll, names, of: caller, again: "/v1/connection")
           let targets = try names.map { try target($0, viewing, caller) }
           let follower = try Follower(
             viewing, request, caller, targets, hasUserFeed: hasUserFeed, again: "/v1/connection")

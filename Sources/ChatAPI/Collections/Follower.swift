@@ -16,9 +16,12 @@ final class Follower {
   /// What one look found.
   struct Found: ~Copyable {
     let events: ByteBuffer
-    let cursor: String
+    let cursor: EventCursor
     let hasMore: Bool
     let isEmpty: Bool
+    /// What decided it, where other views may be alike in it.
+    let likeness: Likeness?
+    fileprivate let settles: [(Int64) -> Void]
   }
 
   let viewing: Viewing
@@ -96,10 +99,13 @@ final class Follower {
 
   /// Looks at the rights and the views' being again, as they are now. Nothing is answered before it was: not
   /// even what others of the same view were answered with.
-  func admit() throws {
+  ///
+  /// A cursor of another log is told first: what it followed may be gone with that log (B52, B58).
+  func admit(_ since: EventCursor) throws {
     let now = try viewing.reading.gate.caller(of: request)
     guard now.user == caller.user else { throw Problem(ViewError.notFound) }
     if case .refused(let error) = viewing.reading.interest.seen(caller.user) { throw Problem(error) }
+    guard since.epoch == viewing.reading.cache.cursor.epoch else { throw Problem.cursorExpired(again) }
     try viewing.run {
       for target in targets {
         switch target {
@@ -110,16 +116,35 @@ final class Follower {
     }
   }
 
-  /// What happened since then, for one who was admitted.
-  func look(_ since: EventCursor) throws -> Found {
-    let before = ranges
-    let found = try viewing.run { try read(since) }
-    for (target, range) in zip(targets, before) {
-      if case .messages(let view) = target, let range, !view.range.isStored(as: range) {
-        try viewing.run { try viewing.collections.moved(view) }
-      }
+  /// The one view that is followed alone, if it shows messages.
+  private var alone: MessageCollection? {
+    guard targets.count == 1, !hasUserFeed, case .messages(let view) = targets[0] else { return nil }
+    return view
+  }
+
+  /// The answer that a view like this one was given (see `Likeness`).
+  func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
+    guard let view = alone, since.epoch == head.epoch else { return nil }
+    let known = viewing.shared.alike(view.channel, since: since, head: head.sequence)
+    guard !known.isEmpty else { return nil }
+    let found = try viewing.run {
+      try viewing.reading.read { reader in try known.first { try $0.likeness.holds(for: view, reader) } }
     }
-    return found
+    return found?.response
+  }
+
+  /// What happened since then, for one who was admitted. It changes nothing until it is settled.
+  func look(_ since: EventCursor) throws -> Found { try viewing.run { try read(since) } }
+
+  /// The client gets the answer: what it knows, and how its views moved, is kept.
+  func settle(_ found: borrowing Found) throws {
+    let before = ranges
+    for settle in found.settles { settle(found.cursor.sequence) }
+    for (target, range) in zip(targets, before) {
+      guard case .messages(let view) = target, let range, view.range != range else { continue }
+      if !view.range.isStored(as: range) { try viewing.run { try viewing.collections.moved(view) } }
+      try viewing.run { try viewing.collections.bound(view, growsNewer: true) }
+    }
   }
 
   private var ranges: [LoadedRange?] {
@@ -180,6 +205,7 @@ final class Follower {
     private var ends: [Int64] = []
     private var settles: [(Int64) -> Void] = []
     private var isEmpty = true
+    private var likeness: Likeness?
 
     init(until: Int64) { end = until }
 
@@ -192,12 +218,13 @@ final class Follower {
       end = min(end, answer.cursor)
       ends.append(answer.cursor)
       settles.append(answer.settle)
+      likeness = settles.count == 1 ? answer.likeness : nil
     }
 
     consuming func found(_ cursor: EventCursor, hasMore: Bool) -> Found {
-      for settle in settles { settle(cursor.sequence) }
-      return Found(
-        events: json.finish(), cursor: cursor.description, hasMore: hasMore, isEmpty: isEmpty)
+      Found(
+        events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, likeness: likeness,
+        settles: settles)
     }
   }
 }

@@ -50,7 +50,7 @@ enum MessageCollectionRoutes {
         let poll = PollParameters(request, &parameters)
         _ = parameters.text("ticket")
         try parameters.end()
-        return try with(viewing, request) { view, caller in
+        return try with(viewing, request, poll) { view, caller in
           let follower = try Follower(
             viewing, request, caller, [.messages(view)], hasUserFeed: false, again: "\(path)/\(view.id)")
           return try Poll.answer(follower, request, poll)
@@ -110,12 +110,14 @@ enum MessageCollectionRoutes {
   }
 
   static func with(
-    _ viewing: Viewing, _ request: Request,
+    _ viewing: Viewing, _ request: Request, _ poll: PollParameters? = nil,
     _ body: @escaping (MessageCollection, Caller) throws -> Outcome
   ) throws -> Outcome {
     try viewing.reading.admitted(request) { caller in
+      let name = request.parameter(0)
+      if let poll { try viewing.expectLog(poll, [name], of: caller, again: "\(path)/\(name)") }
       let view = try viewing.run {
-        try viewing.collections.messages(request.parameter(0), of: caller.user)
+        try viewing.collections.messages(name, of: caller.user)
       }
       return try body(view, caller)
     }

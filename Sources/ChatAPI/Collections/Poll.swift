@@ -65,23 +65,30 @@ final class Poll {
   }
 
   private func look(isLast: Bool) throws -> Outcome {
-    try follower.admit()
-    let head = follower.viewing.reading.cache.cursor.sequence
+    try follower.admit(since)
+    let shared = follower.viewing.shared
+    let head = follower.viewing.reading.cache.cursor
     let name = follower.sharedName
-    if let name, let known = follower.viewing.shared.find(name, since: text, head: head) {
-      follower.unsubscribe()
-      return .respond(known.response)
+    if let name {
+      let known = shared.find(name, since: text, head: head.sequence)
+      if let known = try known ?? follower.alike(since, head) {
+        follower.unsubscribe()
+        shared.keep(known, name, since: text, head: head.sequence)
+        return .respond(known.response)
+      }
     }
     let found = try follower.look(since)
     let now = Clock.system.monotonicNanoseconds()
     guard found.isEmpty, !found.hasMore, !isLast, now < endsAt else {
       follower.unsubscribe()
+      try follower.settle(found)
       let isWorthSharing = !found.isEmpty
-      let body = Poll.body(found.events, cursor: found.cursor, hasMore: found.hasMore)
+      let body = Poll.body(found.events, cursor: found.cursor.description, hasMore: found.hasMore)
       guard let name, isWorthSharing else { return .respond(Viewing.answer(body)) }
-      let shared = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
-      follower.viewing.shared.keep(shared, name, since: text, head: head)
-      return .respond(shared.response)
+      let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
+      shared.keep(made, name, since: text, head: head.sequence)
+      if let likeness = found.likeness { shared.keep(made, likeness, since) }
+      return .respond(made.response)
     }
     let left = Int((endsAt - now) / 1_000_000) + 1
     return .park(
@@ -115,6 +122,9 @@ final class Poll {
 /// The same as a stream of server-sent events: of one answer's events only the last has an id, the answer's
 /// cursor, so that a stream that broke goes on from there (B51).
 enum EventsOverTime {
+  /// Changes that do not concern a stream are passed over again and again up to so many.
+  private static let mostLookedAtAgain: Int64 = 200
+
   static func open(_ follower: Follower, _ request: Request, since: String?) throws -> Outcome {
     let waiter = request.makeWaiter()
     var cursor = try follower.cursor(since ?? follower.cursorNow)
@@ -128,11 +138,16 @@ enum EventsOverTime {
           buffer.append("retry: 2000\nid: \(cursor.description)\n\n")
         }
         do {
-          try follower.admit()
+          try follower.admit(cursor)
           let found = try follower.look(cursor)
-          cursor = EventCursor(found.cursor) ?? cursor
+          // The client keeps the cursor it was told last; what it is not told is looked at again, unless that
+          // becomes much.
+          let isFar = found.cursor.sequence - cursor.sequence > mostLookedAtAgain
+          guard !found.isEmpty || found.hasMore || isFar else { return .wait }
+          try follower.settle(found)
+          cursor = found.cursor
           guard !found.isEmpty else { return found.hasMore ? .more : .wait }
-          try write(found.events, id: found.cursor, into: &buffer)
+          try write(found.events, id: cursor.description, into: &buffer)
           return .more
         } catch let problem as Problem {
           let name: StaticString =

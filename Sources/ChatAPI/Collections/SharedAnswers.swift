@@ -1,8 +1,12 @@
+import ChatCache
+import ChatCollections
+import ChatModel
 import MicroHTTP
 import Platform
 
-/// The last answer of each view that many may wait for: its bytes are made once and shared by all who get the
-/// same.
+/// Answers whose bytes are made once and shared by all who get the same: the polls of one view, and the views
+/// that are alike, whosever they are. Whoever takes one was admitted at that moment (see `Follower.admit`),
+/// and nothing was committed since it was made.
 ///
 /// An answer is worth keeping while the log stands where it stood, so old ones go first when the room is
 /// used up; what does not fit then is simply made again.
@@ -13,7 +17,18 @@ final class SharedAnswers: Sendable {
     let response: SharedResponse
   }
 
+  /// An answer that other views may be alike in.
+  struct Alike: Sendable {
+    let likeness: Likeness
+    let since: EventCursor
+    let response: SharedResponse
+  }
+
+  /// Channels of which such answers are kept, how many of each, and how large they may be (bytes).
+  private static let (mostChannels, mostAlike, mostAlikeBytes) = (256, 4, 16 * 1024)
+
   private struct State {
+    var alike: [ChannelKey: [Alike]] = [:]
     var kept: [String: Kept] = [:]
     var bytes = 0
 
@@ -58,6 +73,25 @@ final class SharedAnswers: Sendable {
       if !state.hasRoom(count, mostAnswers, mostBytes) { state.remove { _ in true } }
       state.kept[view] = Kept(since: since, head: head, response: response)
       state.bytes += count
+    }
+  }
+
+  /// The answers of that channel's views for that cursor while the log stood so.
+  func alike(_ channel: ChannelKey, since: EventCursor, head: Int64) -> [Alike] {
+    state.withLock { state in
+      (state.alike[channel] ?? []).filter { $0.likeness.until == head && $0.since == since }
+    }
+  }
+
+  /// Keeps an answer for views that are alike.
+  func keep(_ response: SharedResponse, _ likeness: Likeness, _ since: EventCursor) {
+    guard response.byteCount <= SharedAnswers.mostAlikeBytes else { return }
+    state.withLock { state in
+      if state.alike.count >= SharedAnswers.mostChannels { state.alike = [:] }
+      var alike = (state.alike[likeness.channel] ?? []).filter { $0.likeness.until == likeness.until }
+      if alike.count >= SharedAnswers.mostAlike { alike.removeFirst() }
+      alike.append(Alike(likeness: likeness, since: since, response: response))
+      state.alike[likeness.channel] = alike
     }
   }
 }

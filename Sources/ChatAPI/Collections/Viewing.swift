@@ -23,6 +23,15 @@ struct Viewing: Sendable {
     } catch let error as CacheError { throw Problem(error) }
   }
 
+  /// A poll's cursor is of this log, else a 410 (B52): told of views that are there, before what went with
+  /// the old log is looked for in them.
+  func expectLog(_ poll: PollParameters, _ names: [String], of caller: Caller, again: String) throws {
+    guard let cursor = poll.since.flatMap({ EventCursor($0) }), cursor.epoch != reading.cache.cursor.epoch,
+      names.allSatisfy({ collections.isOpen($0, of: caller.user) })
+    else { return }
+    throw Problem.cursorExpired(again)
+  }
+
   /// A body's fields, read by `body`.
   static func parse<Result>(_ request: Request, _ body: (JSONValue) throws -> Result) throws -> Result {
     do { return try JSONParser().parse(request.body, body) } catch is JSONError {

@@ -4,10 +4,24 @@ import SQLite
 // The log as one user may read it: what concerns the user alone, the user's channels, or everybody.
 
 extension CacheReader {
-  /// The changes after `sequence` that concern that user, oldest first, at most `limit` looked at. `end`:
-  /// everything up to there was looked at.
+  /// The changes after `sequence` that concern that user, oldest first, at most `limit`. `end`: everything up
+  /// to there was looked at.
+  ///
+  /// Where the log is mostly the user's own it is walked as it lies. Where it is mostly others', the user's
+  /// channels are asked one by one: how much others do costs nothing.
   package func changes(
     for user: UserKey, after sequence: Int64, limit: Int
+  ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
+    let walked = try walk(user, sequence, limit)
+    if walked.isWhole || walked.changes.count * 4 >= limit { return walked }
+    let own = try gather(user, sequence, limit)
+    let isWhole = own.count < limit
+    return (own, isWhole ? try lastChange() : own[own.count - 1].sequence, isWhole)
+  }
+
+  /// The log as it lies, `limit` rows of it.
+  private func walk(
+    _ user: UserKey, _ sequence: Int64, _ limit: Int
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
     var end = sequence
     var count = 0
@@ -17,12 +31,11 @@ extension CacheReader {
       SELECT
         e.seq, e.at, e.kind, e.source, e.channel, e.user, e.collection, e.from_at, e.from_id, e.to_at,
         e.to_id, e.reference, e.detail,
-        e.user IS NOT NULL OR e.channel IS NULL OR m.user IS NOT NULL
+        e.collection IS NULL
+          AND (e.user = ?1 OR (e.user IS NULL AND (e.channel IS NULL OR m.user IS NOT NULL)))
       FROM event AS e
       LEFT JOIN membership AS m ON m.user = ?1 AND m.channel = e.channel
       WHERE e.seq > ?2
-        AND (e.user IS NULL OR e.user = ?1)
-        AND e.collection IS NULL
       ORDER BY e.seq
       LIMIT ?3
       """
@@ -37,6 +50,56 @@ extension CacheReader {
       if row.bool(13) { changes.append(try CacheReader.change(row)) }
     }
     return (changes, end, count < limit)
+  }
+
+  /// The user's own events, those for everybody, and those of the user's channels in which something
+  /// happened.
+  private func gather(_ user: UserKey, _ sequence: Int64, _ limit: Int) throws -> [LoggedChange] {
+    try db.all(
+      """
+      SELECT
+        seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
+        reference, detail
+      FROM event
+      WHERE seq IN (
+        SELECT seq
+        FROM event INDEXED BY event_by_user
+        WHERE user = ?1 AND seq > ?2 AND collection IS NULL
+        UNION ALL
+        SELECT seq
+        FROM event INDEXED BY event_for_all
+        WHERE channel IS NULL AND user IS NULL AND seq > ?2 AND collection IS NULL
+        UNION ALL
+        SELECT e.seq
+        FROM membership AS m
+        CROSS JOIN channel AS c ON c.id = m.channel AND c.version > ?2
+        CROSS JOIN event AS e INDEXED BY event_by_channel ON e.channel = m.channel AND e.seq > ?2
+        WHERE m.user = ?1 AND e.user IS NULL AND e.collection IS NULL
+        ORDER BY 1
+        LIMIT ?3
+      )
+      ORDER BY seq
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, sequence)
+      $0.bind(3, limit)
+    } _: {
+      try CacheReader.change($0)
+    }
+  }
+
+  /// The users here who are in the channel; nil where there are more than `most`.
+  package func members(of channel: ChannelKey, atMost most: Int) throws -> [UserKey]? {
+    let found = try db.all(
+      "SELECT user FROM membership INDEXED BY membership_by_channel WHERE channel = ?1 LIMIT ?2"
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, most + 1)
+    } _: {
+      UserKey($0.int64(0))
+    }
+    return found.count > most ? nil : found
   }
 
   /// Whether anything after `sequence` may concern what that user sees of channels. Looks through every later

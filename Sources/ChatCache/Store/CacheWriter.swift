@@ -14,6 +14,7 @@ package final class CacheWriter {
     var last: Int64?
     var channels: Set<ChannelKey> = []
     var users: Set<UserKey> = []
+    var members: Set<Member> = []
     var collections: Set<String> = []
     var isForAll = false
     var cleared = Cleared()
@@ -61,8 +62,8 @@ package final class CacheWriter {
   var commit: Commit? {
     touched.last.map {
       Commit(
-        sequence: $0, channels: touched.channels, users: touched.users, collections: touched.collections,
-        isForAll: touched.isForAll, cleared: touched.cleared)
+        sequence: $0, channels: touched.channels, users: touched.users, members: touched.members,
+        collections: touched.collections, isForAll: touched.isForAll, cleared: touched.cleared)
     }
   }
 
@@ -72,9 +73,14 @@ package final class CacheWriter {
   /// Remembers whom an event that was just written concerns.
   func touch(_ event: Change, _ sequence: Int64) {
     touched.last = max(touched.last ?? 0, sequence)
-    if let channel = event.channel { touched.channels.insert(channel) }
-    if let user = event.user { touched.users.insert(user) }
-    if let collection = event.collection { touched.collections.insert(collection) }
-    if event.channel == nil && event.user == nil && event.collection == nil { touched.isForAll = true }
+    switch (event.collection, event.channel, event.user) {
+    case (let collection?, _, _): touched.collections.insert(collection)
+    case (nil, let channel?, let user?):
+      touched.members.insert(Member(channel: channel, user: user))
+      touched.users.insert(user)
+    case (nil, let channel?, nil): touched.channels.insert(channel)
+    case (nil, nil, let user?): touched.users.insert(user)
+    case (nil, nil, nil): touched.isForAll = true
+    }
   }
 }

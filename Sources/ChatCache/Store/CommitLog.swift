@@ -3,14 +3,30 @@ import Platform
 import SQLite
 import Synchronization
 
+/// One user in one channel.
+package struct Member: Hashable, Sendable {
+  /// Where.
+  package let channel: ChannelKey
+  /// Who.
+  package let user: UserKey
+
+  /// That user in that channel.
+  package init(channel: ChannelKey, user: UserKey) {
+    self.channel = channel
+    self.user = user
+  }
+}
+
 /// What one commit touched: whom to wake.
 package struct Commit: Sendable {
   /// The last event of the commit; readers opened from now on see everything up to it.
   package let sequence: Int64
-  /// The channels in which something changed.
+  /// The channels in which something changed for all who may see it.
   package let channels: Set<ChannelKey>
-  /// The users for whom alone something changed.
+  /// The users for whom alone something changed, in whatever channel.
   package let users: Set<UserKey>
+  /// Where something changed in a channel for one user alone.
+  package let members: Set<Member>
   /// The collections that were answered.
   package let collections: Set<String>
   /// Whether something changed for everybody.

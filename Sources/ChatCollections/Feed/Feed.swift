@@ -4,9 +4,10 @@ import Platform
 
 /// Who waits for what: a commit wakes exactly those it concerns.
 ///
-/// A chat view waits on its channel. A channel list and the user's feed wait on their user; which users a
-/// channel's change concerns is asked of the cache, for those users who wait at all. The asking is done on a
-/// thread of its own, since commits are announced on the writer's.
+/// A chat view waits on its channel: on what happens there for all, and for its own user alone. A channel
+/// list and the user's feed wait on their user; which users a channel's change concerns is asked of the
+/// cache, of those who wait at all. The asking is done on a thread of its own, since commits are announced on
+/// the writer's, and after those were woken about whom nothing is to be asked.
 package final class Feed: Sendable {
   /// What a parked request waits for.
   package struct Topics: Sendable {
@@ -36,6 +37,7 @@ package final class Feed: Sendable {
     var next = 0
     var waiting: [Int: Waiting] = [:]
     var byChannel: [ChannelKey: Set<Int>] = [:]
+    var byMember: [Member: Set<Int>] = [:]
     var byUser: [UserKey: Set<Int>] = [:]
     var byCollection: [String: Set<Int>] = [:]
     var perOwner: [UserKey: Int] = [:]
@@ -107,7 +109,10 @@ package final class Feed: Sendable {
       let number = state.next
       state.waiting[number] = Waiting(topics: topics, owner: owner, wake: wake)
       state.perOwner[owner, default: 0] += 1
-      for channel in topics.channels { state.byChannel[channel, default: []].insert(number) }
+      for channel in topics.channels {
+        state.byChannel[channel, default: []].insert(number)
+        state.byMember[Member(channel: channel, user: owner), default: []].insert(number)
+      }
       for collection in topics.collections { state.byCollection[collection, default: []].insert(number) }
       if let user = topics.user { state.byUser[user, default: []].insert(number) }
       return Ticket(number: number)
@@ -120,7 +125,10 @@ package final class Feed: Sendable {
       guard let waiting = state.waiting.removeValue(forKey: ticket.number) else { return }
       let left = state.perOwner[waiting.owner, default: 1] - 1
       state.perOwner[waiting.owner] = left > 0 ? left : nil
-      for channel in waiting.topics.channels { Feed.remove(ticket.number, &state.byChannel, channel) }
+      for channel in waiting.topics.channels {
+        Feed.remove(ticket.number, &state.byChannel, channel)
+        Feed.remove(ticket.number, &state.byMember, Member(channel: channel, user: waiting.owner))
+      }
       for id in waiting.topics.collections { Feed.remove(ticket.number, &state.byCollection, id) }
       if let user = waiting.topics.user { Feed.remove(ticket.number, &state.byUser, user) }
     }
@@ -135,31 +143,46 @@ package final class Feed: Sendable {
   package var count: Int { state.read { $0.waiting.count } }
 
   private func announce(_ commit: Commit) {
-    let users = state.read { Array($0.byUser.keys) }
-    var concerned = commit.users
-    if commit.isForAll {
-      concerned.formUnion(users)
-    } else if !commit.channels.isEmpty, !users.isEmpty {
-      do {
-        try cache.read { reader in
-          for channel in commit.channels {
-            for user in users where !concerned.contains(user) {
-              if try reader.isMember(user, of: channel) { concerned.insert(user) }
-            }
-          }
-        }
-      } catch {
-        // What cannot be asked now is found by whoever is woken: too many is safe, too few is not.
-        concerned.formUnion(users)
-      }
-    }
-    let wakes = state.read { state in
+    let (direct, count) = state.read { state in
       var numbers: Set<Int> = []
       for channel in commit.channels { numbers.formUnion(state.byChannel[channel] ?? []) }
+      for member in commit.members { numbers.formUnion(state.byMember[member] ?? []) }
       for collection in commit.collections { numbers.formUnion(state.byCollection[collection] ?? []) }
-      for user in concerned { numbers.formUnion(state.byUser[user] ?? []) }
-      return numbers.compactMap { state.waiting[$0]?.wake }
+      for user in commit.users { numbers.formUnion(state.byUser[user] ?? []) }
+      if commit.isForAll { for own in state.byUser.values { numbers.formUnion(own) } }
+      // A new log: every cursor has ended (B52).
+      if commit.cleared.isEverything { numbers.formUnion(state.waiting.keys) }
+      return (numbers.compactMap { state.waiting[$0]?.wake }, state.byUser.count)
+    }
+    for wake in direct { wake() }
+    guard !commit.isForAll, !commit.channels.isEmpty, count > 0 else { return }
+    let concerned = concerned(commit.channels, waiting: count).subtracting(commit.users)
+    let wakes = state.read { state in
+      concerned.flatMap { (state.byUser[$0] ?? []).compactMap { state.waiting[$0]?.wake } }
     }
     for wake in wakes { wake() }
+  }
+
+  /// The users to whom something happened in these channels. It takes as long as the members of each, or
+  /// those who wait, whichever are fewer.
+  private func concerned(_ channels: Set<ChannelKey>, waiting count: Int) -> Set<UserKey> {
+    do {
+      return try cache.read { reader in
+        var concerned: Set<UserKey> = []
+        for channel in channels {
+          if let members = try reader.members(of: channel, atMost: count) {
+            concerned.formUnion(members)
+            continue
+          }
+          for user in state.read({ Array($0.byUser.keys) }) where !concerned.contains(user) {
+            if try reader.isMember(user, of: channel) { concerned.insert(user) }
+          }
+        }
+        return concerned
+      }
+    } catch {
+      // What cannot be asked now is found by whoever is woken: too many is safe, too few is not.
+      return state.read { Set($0.byUser.keys) }
+    }
   }
 }

@@ -18,6 +18,9 @@ package struct MessageViewRequest: Sendable, Equatable {
   /// Which messages, and which of their parts.
   package var filter = MessageQuery()
 
+  /// The newest end of that channel, as it is opened when nothing else is asked.
+  package init(channelURL: String) { self.channelURL = channelURL }
+
   private enum KindWord: String, CaseIterable { case all, user, file, admin }
   private enum PolicyWord: String, CaseIterable { case replaceByAPI = "cache_and_replace_by_api" }
 

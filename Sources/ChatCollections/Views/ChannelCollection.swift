@@ -19,17 +19,28 @@ package final class ChannelCollection: Sendable {
     /// Channels by name; what stands for a version is a hash of the object the client got.
     var known = Known<String>()
     var accessedAt: Int64
+    /// The identity of the log under which it was stored last.
+    var epoch: UInt64
   }
   let state: Guarded<State>
 
   init(
-    id: String, user: UserKey, userID: UserID, query: ChannelQuery, window: ChannelWindow, accessedAt: Int64
+    id: String, user: UserKey, userID: UserID, query: ChannelQuery, window: ChannelWindow, accessedAt: Int64,
+    epoch: UInt64
   ) {
     self.id = id
     self.user = user
     self.userID = userID
     self.query = query
-    state = Guarded(State(window: window, accessedAt: accessedAt))
+    state = Guarded(State(window: window, accessedAt: accessedAt, epoch: epoch))
+  }
+
+  /// As it is stored.
+  var stored: StoredCollection {
+    let (window, accessedAt) = state.withLock { ($0.window, $0.accessedAt) }
+    return StoredCollection(
+      id: id, user: user, userID: userID, kind: .channels, query: query.json, loaded: window.stored,
+      accessedAt: accessedAt)
   }
 
   /// How far it was loaded.
@@ -124,6 +135,16 @@ package final class ChannelCollection: Sendable {
     json.field("complete", page.isComplete)
     json.endObject()
     return json.finish()
+  }
+
+  /// Whether the cache has a whole page of that list after a place, whatever upstream would add to it.
+  package static func isFull(
+    _ query: ChannelQuery, of user: UserID, after: ChannelListKey?, _ reader: CacheReader
+  ) throws -> Bool {
+    guard let user = try reader.cachedUser(user) else { return false }
+    var count = 0
+    try reader.eachListed(query, of: user, after: after, limit: query.limit) { _ in count += 1 }
+    return count >= query.limit
   }
 
   /// Tells contents apart (FNV-1a); two that differ look alike once in 2^64.

@@ -115,18 +115,21 @@ package struct ViewAnswer: ~Copyable {
   package let hasMore: Bool
   /// Whether there is nothing to tell.
   package let isEmpty: Bool
+  /// What decided the answer, where others may be alike in it.
+  package let likeness: Likeness?
   /// Keeps what the client knows from now on, and how its view moved: to be called once, with the cursor that
   /// the client is answered with.
   package let settle: (_ cursor: Int64) -> Void
 
   init(
     events: consuming ByteBuffer, cursor: Int64, hasMore: Bool, isEmpty: Bool,
-    settle: @escaping (_ cursor: Int64) -> Void
+    likeness: Likeness? = nil, settle: @escaping (_ cursor: Int64) -> Void
   ) {
     self.events = events
     self.cursor = cursor
     self.hasMore = hasMore
     self.isEmpty = isEmpty
+    self.likeness = likeness
     self.settle = settle
   }
 }

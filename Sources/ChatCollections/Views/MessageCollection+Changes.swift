@@ -68,11 +68,14 @@ extension MessageCollection {
         all: try shownNow(reader, view, telling.coverage, telling.range, end, telling.after.versions))
     }
     let (range, known, isEmpty) = (telling.range, after, telling.events.isEmpty)
+    let likeness =
+      telling.isCommon && !isEmpty && end == until && before.shown.isWhole
+      ? Likeness(self, view, log, since: since, until: until, from: before.range, telling) : nil
     return ViewAnswer(
       events: telling.events.joined(
         ("messages.deleted", "messages.added", "messages.updated"), objects: "messages",
         references: "message_refs", collection: collection),
-      cursor: end, hasMore: end < until, isEmpty: isEmpty
+      cursor: end, hasMore: end < until, isEmpty: isEmpty, likeness: likeness
     ) { [self] cursor in
       settle(from: before.range, to: range)
       state.withLock { $0.known.answered(at: cursor, known) }

@@ -26,11 +26,14 @@ package final class MessageCollection: Sendable {
     var accessedAt: Int64
   }
   let state: Guarded<State>
+  /// The identity of the log that `channel` belongs to.
+  let epoch: UInt64
 
   init(
     id: String, user: UserKey, userID: UserID, channel: ChannelKey, request: MessageViewRequest,
-    range: LoadedRange, accessedAt: Int64
+    range: LoadedRange, accessedAt: Int64, epoch: UInt64
   ) {
+    self.epoch = epoch
     self.id = id
     self.user = user
     self.userID = userID
@@ -116,6 +119,45 @@ package final class MessageCollection: Sendable {
       return true
     }
     return list
+  }
+
+  /// Whether the view may hold more rows than a window has. Nothing being remembered of the client: it may.
+  var isPerhapsTooLarge: Bool {
+    state.withLock { $0.known.count == 0 || $0.known.count > Limits.windowRows }
+  }
+
+  /// The window without its far side where it holds too many rows (B22), and the stretch that was let go. The
+  /// far side is the older one while the newer one grows.
+  func cut(
+    _ range: LoadedRange, _ reader: CacheReader, growsNewer: Bool
+  ) throws -> (range: LoadedRange, gone: ClosedRange<Position>)? {
+    let view = try view(reader)
+    let coverage = try reader.coverage(of: channel)
+    guard let reach = range.reach else { return nil }
+    var places: [Position] = []
+    try reader.eachRow(of: reach, filter: request.filter, in: view) { row in
+      if row.isShown, contains(row.position, in: range, coverage, view) { places.append(row.position) }
+      return true
+    }
+    guard places.count > Limits.windowRows else { return nil }
+    var left = range
+    if growsNewer {
+      let first = places[places.count - Limits.windowRowsLeft]
+      left.letGo(olderThan: first)
+      return (left, min(places[0], reach.lowerBound)...first.previous)
+    }
+    let last = places[Limits.windowRowsLeft - 1]
+    left.letGo(newerThan: last)
+    return (left, last.next...max(places[places.count - 1], reach.upperBound))
+  }
+
+  /// Moves the window unless somebody else did meanwhile.
+  func move(from before: LoadedRange, to after: LoadedRange) -> Bool {
+    state.withLock { state in
+      guard state.range == before else { return false }
+      state.range = after
+      return true
+    }
   }
 
   /// The token of an edge: a place, and whose it is.

@@ -20,6 +20,10 @@ struct Telling: ~Copyable {
   /// How far the view will reach.
   private(set) var range: LoadedRange
   private var told: Set<Int64> = []
+  /// What the client knew of each message that was looked at.
+  private(set) var knew: [Int64: Verdict.Knowledge] = [:]
+  /// Whether everything told is the same for all views that are alike.
+  private(set) var isCommon = true
   private var channelSource: ChangeSource?
   private var newest: Position?
   private var replaced: ChangeSource?
@@ -48,6 +52,10 @@ struct Telling: ~Copyable {
     guard change.user.map({ $0 == collection.user }) ?? true,
       change.collection.map({ $0 == collection.id }) ?? true
     else { return }
+    switch change.kind {
+    case .messages, .messageDeleted, .coverage: break
+    default: isCommon = false
+    }
     switch change.kind {
     case .messages:
       guard let stretch = change.stretch else { return }
@@ -84,6 +92,7 @@ struct Telling: ~Copyable {
     for row in try candidates(stretch, version) where !told.contains(row.position.messageID) {
       let id = row.position.messageID
       let then = shown.knowledge(of: id)
+      knew[id] = then
       // What nobody remembers and lies outside cannot have been in the view.
       if then == .unknown, !row.isIn, !range.contains(row.position) { continue }
       // A gap's end tells of what became visible, not of what is not.
@@ -125,11 +134,9 @@ struct Telling: ~Copyable {
     guard let name = change.reference, let id = Int64(name), let place = change.stretch?.lowerBound else {
       return
     }
-    switch shown.knowledge(of: id) {
-    case .absent: return
-    case .unknown where !range.contains(place): return
-    default: break
-    }
+    let then = shown.knowledge(of: id)
+    knew[id] = then
+    if then == .absent || (then == .unknown && !range.contains(place)) { return }
     events.add(.deleted, change.source, status: "succeeded", Self.reference(name, change.detail))
     told.insert(id)
     after.versions[id] = nil
@@ -227,6 +234,8 @@ struct Telling: ~Copyable {
       events.add(event: all.event)
       after = Known.Shown(all: all.versions)
     }
+    // The channel is told as its own user sees it.
+    if newest != nil { isCommon = false }
     guard channelSource != nil || newest != nil, let object = try reader.channel(view) else { return }
     let newest = newest
     events.add(

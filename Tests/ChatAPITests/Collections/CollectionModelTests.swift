@@ -1,83 +1,250 @@
 import ChatCache
 import ChatModel
+import JSON
 import Testing
 
 @testable import ChatAPI
 
-/// Random clients of one chat: they poll, lose answers, come back with the cursor before, load older pages,
-/// while messages come, change and go and the service restarts.
+/// Random clients of chats and lists: they poll, lose answers, come back with the cursor before, load older
+/// pages, while messages come, change and go, members leave and come back, floors rise and the service
+/// restarts.
 @Suite struct CollectionModelTests {
-  /// What one client shows.
+  /// What one client shows, and what it is allowed to be told.
   private struct Client {
-    let id: String
+    let user: String
+    let path: String
+    let isList: Bool
+    let channel: String
     var cursor: String
-    var shown: Set<Int64>
+    /// Each thing with its content.
+    var shown: [String: String]
     /// Before the last answer, for answers that are lost.
-    var earlier: (cursor: String, shown: Set<Int64>)?
+    var earlier: (cursor: String, shown: [String: String])?
+    /// The last two cursors its view answered since the last start: of these it is told exactly.
+    var answered: [String] = []
+    /// Changes since its last whole window that allow another one.
+    var reasons = 0
 
-    mutating func take(_ events: [String]) {
-      for event in events {
-        let parts = event.split(separator: " ")
-        let ids = parts.dropFirst().compactMap { Int64($0) }
-        switch parts.first {
-        case "messages.added", "messages.updated": shown.formUnion(ids)
-        case "messages.deleted": shown.subtract(ids)
-        case "messages.replaced": shown = Set(ids)
-        default: break
-        }
-      }
+    var name: String { isList ? "channels" : "messages" }
+
+    mutating func note(_ cursor: String) {
+      answered.removeAll { $0 == cursor }
+      answered = Array((answered + [cursor]).suffix(2))
     }
   }
 
+  private struct Event {
+    let type: String
+    let source: String
+    let items: [(name: String, content: String)]
+    let gone: [String]
+
+    init(_ json: JSONValue) {
+      type = json["type"]?.string ?? "?"
+      source = json["source"]?.string ?? ""
+      items = Event.items(json["messages"] ?? json["channels"])
+      var gone: [String] = []
+      for item in json["message_refs"]?.items ?? JSONValue.Items() {
+        gone.append(item["message_id"]?.string ?? "")
+      }
+      for item in json["channel_urls"]?.items ?? JSONValue.Items() { gone.append(item.string ?? "") }
+      self.gone = gone
+    }
+
+    static func items(_ json: JSONValue?) -> [(name: String, content: String)] {
+      var items: [(name: String, content: String)] = []
+      for item in json?.items ?? JSONValue.Items() {
+        let name = item["message_id"]?.string ?? item["channel_url"]?.string ?? ""
+        let content = item["message"]?.string ?? item["name"]?.string ?? ""
+        items.append((name, content + "/" + (item["last_message"]?["message_id"]?.string ?? "")))
+      }
+      return items
+    }
+  }
+
+  private func events(_ answer: Answer) throws -> [Event] {
+    try JSONParser().parse(answer.body) { json in (json["events"]?.items).map { $0.map(Event.init) } ?? [] }
+  }
+
+  private func window(_ answer: Answer, _ name: String) throws -> [String: String] {
+    try JSONParser().parse(answer.body) { json in
+      Dictionary(Event.items(json.field(named: name)).map { ($0.name, $0.content) }) { $1 }
+    }
+  }
+
+  /// Takes in one event, and holds it against the rules.
+  private func take(_ event: Event, _ client: inout Client, _ isExact: Bool, _ context: String) {
+    switch event.type {
+    case "messages.added", "channels.added":
+      for item in event.items {
+        if isExact { #expect(client.shown[item.name] == nil, "added twice: \(item.name) \(context)") }
+        client.shown[item.name] = item.content
+      }
+    case "messages.updated", "channels.updated":
+      for item in event.items {
+        #expect(client.shown[item.name] != nil, "updated but never added: \(item.name) \(context)")
+        if isExact, !client.isList {
+          #expect(client.shown[item.name] != item.content, "nothing changed: \(item.name) \(context)")
+        }
+        client.shown[item.name] = item.content
+      }
+    case "messages.deleted", "channels.deleted":
+      for name in event.gone {
+        if isExact { #expect(client.shown[name] != nil, "deleted but not there: \(name) \(context)") }
+        client.shown[name] = nil
+      }
+    case "messages.replaced":
+      #expect(client.reasons > 0, "replaced without a reason \(context)")
+      #expect(event.source == "channel_refresh" || event.source == "api_result")
+      client.shown = Dictionary(event.items.map { ($0.name, $0.content) }) { $1 }
+    case "channel.deleted", "channel.updated", "gap.changed": break
+    default: Issue.record("\(event.type) is no event of this view \(context)")
+    }
+  }
+
+  /// The world's part: what is true upstream.
+  private struct Truth {
+    var next: Int64 = 31
+    var members: Set<String> = ["alice/general", "bob/general", "alice/random", "bob/random"]
+    var floors: [String: Int64] = [:]
+    var edits = 0
+  }
+
   @Test(
-    "B49: whatever is lost and restarted, each client's list converges to the fresh snapshot",
-    arguments: 0..<6)
+    "B9, B18, B49: whatever is lost, left, hidden and restarted, each client converges by allowed events",
+    arguments: 0..<10)
   func converges(seed: Int) throws {
     var random = SeededRandom(seed: UInt64(seed))
     let world = try CollectionWorld()
     defer { world.stop() }
-    try world.join("alice", "general", name: "General")
-    try world.list(Array(1...30), in: "general")
-    var clients: [Client] = []
-    for size in [3, 10, 40] {
-      let open = world.post(
-        "/v1/message-collections", #"{"channel_url":"general","previous_size":\#(size)}"#)
-      clients.append(
-        Client(id: open.text("id"), cursor: open.text("cursor"), shown: Set(open.messages), earlier: nil))
+    for user in ["alice", "bob"] {
+      for channel in ["general", "random"] { try world.join(user, channel, name: channel) }
     }
-    var next: Int64 = 31
-    for step in 0..<60 {
-      switch Int.random(in: 0..<10, using: &random) {
-      case 0...3:
-        try world.send(next, in: "general")
-        next += 1
-      case 4: try world.delete(Int64.random(in: 1..<next, using: &random), in: "general")
-      case 5 where step % 4 == 3: try world.restart()
-      default: break
-      }
+    for channel in ["general", "random"] { try world.list(Array(1...30), in: channel) }
+    var clients = try ["alice", "bob"].flatMap { user in
+      try [3, 40].map { try open(world, user, "general", size: $0) } + [try openList(world, user)]
+    }
+    var truth = Truth()
+    for step in 0..<80 {
+      try change(world, &truth, &clients, step, &random)
       let index = Int.random(in: 0..<clients.count, using: &random)
-      var client = clients[index]
-      if Int.random(in: 0..<5, using: &random) == 0, let earlier = client.earlier {
-        (client.cursor, client.shown) = earlier
-      }
-      let path = "/v1/message-collections/\(client.id)"
-      if Int.random(in: 0..<6, using: &random) == 0 {
-        let token = world.ask(path).text("previous")
-        if !token.isEmpty {
-          let page = world.post("\(path)/previous", #"{"from":"\#(token)"}"#)
-          #expect(page.status == 200)
-          client.shown.formUnion(page.messages)
-          client.earlier = nil
-        }
-      }
-      let poll = world.ask("\(path)/events?since=\(client.cursor)&wait=0")
-      #expect(poll.status == 200)
-      client.earlier = (client.cursor, client.shown)
-      client.take(poll.events)
-      client.cursor = poll.text("cursor")
-      clients[index] = client
-      let fresh = world.ask(path)
-      #expect(client.shown == Set(fresh.messages), "step \(step)")
+      let context = "(seed \(seed), step \(step), \(clients[index].user) \(clients[index].name))"
+      try poll(world, &clients[index], truth, context, &random)
     }
+    for index in clients.indices {
+      try poll(world, &clients[index], truth, "(seed \(seed), at last)", &random)
+    }
+  }
+
+  private func open(
+    _ world: CollectionWorld, _ user: String, _ channel: String, size: Int
+  ) throws -> Client {
+    let open = world.post(
+      "/v1/message-collections", #"{"channel_url":"\#(channel)","previous_size":\#(size)}"#, as: user)
+    var client = Client(
+      user: user, path: "/v1/message-collections/\(open.text("id"))", isList: false, channel: channel,
+      cursor: open.text("cursor"), shown: try window(open, "messages"), earlier: nil)
+    client.note(client.cursor)
+    return client
+  }
+
+  private func openList(_ world: CollectionWorld, _ user: String) throws -> Client {
+    let open = world.post("/v1/channel-collections", "{}", as: user)
+    var client = Client(
+      user: user, path: "/v1/channel-collections/\(open.text("id"))", isList: true, channel: "",
+      cursor: open.text("cursor"), shown: try window(open, "channels"), earlier: nil)
+    client.note(client.cursor)
+    return client
+  }
+
+  /// Something happens.
+  private func change(
+    _ world: CollectionWorld, _ truth: inout Truth, _ clients: inout [Client], _ step: Int,
+    _ random: inout SeededRandom
+  ) throws {
+    let channel = Bool.random(using: &random) ? "general" : "random"
+    let user = Bool.random(using: &random) ? "alice" : "bob"
+    let place = "\(user)/\(channel)"
+    switch Int.random(in: 0..<14, using: &random) {
+    case 0...3:
+      try world.send(truth.next, in: channel)
+      truth.next += 1
+    case 4: try world.delete(Int64.random(in: 1..<truth.next, using: &random), in: channel)
+    case 5, 6:
+      truth.edits += 1
+      let id = Int64.random(in: 1..<truth.next, using: &random)
+      try world.send(id, in: channel, text: "edit \(truth.edits)", updatedAt: Int64(1000 + truth.edits))
+    case 7:
+      try world.leave(user, channel)
+      truth.members.remove(place)
+    case 8, 9:
+      try world.join(user, channel, floor: truth.floors[place] ?? 0, name: channel)
+      if truth.members.insert(place).inserted { allow(place, &clients) }
+    case 10 where truth.members.contains(place):
+      let floor = max(truth.floors[place] ?? 0, Int64.random(in: 0..<truth.next, using: &random) * 10)
+      if floor > truth.floors[place] ?? 0 { allow(place, &clients) }
+      truth.floors[place] = floor
+      try world.join(user, channel, floor: floor, name: channel)
+    case 11 where channel == "random":
+      try world.join(user, "new-\(step)", name: "named \(step)")
+    case 11:
+      try world.join(user, channel, floor: truth.floors[place] ?? 0, name: "named \(step)")
+      if truth.members.insert(place).inserted { allow(place, &clients) }
+    case 12 where step % 4 == 3:
+      try world.restart()
+      for index in clients.indices { clients[index].answered = [] }
+    default: break
+    }
+  }
+
+  /// A whole window may be told: membership was gained, or a floor rose.
+  private func allow(_ place: String, _ clients: inout [Client]) {
+    for index in clients.indices where "\(clients[index].user)/\(clients[index].channel)" == place {
+      clients[index].reasons += 1
+    }
+  }
+
+  /// One client asks, perhaps again with the cursor before, and perhaps loads an older page first.
+  private func poll(
+    _ world: CollectionWorld, _ client: inout Client, _ truth: Truth, _ context: String,
+    _ random: inout SeededRandom
+  ) throws {
+    if Int.random(in: 0..<5, using: &random) == 0, let earlier = client.earlier {
+      (client.cursor, client.shown) = earlier
+    }
+    let isMember = client.isList || truth.members.contains("\(client.user)/\(client.channel)")
+    if !client.isList, isMember, Int.random(in: 0..<6, using: &random) == 0 {
+      try loadOlder(world, &client)
+    }
+    let poll = world.ask("\(client.path)/events?since=\(client.cursor)&wait=0", as: client.user)
+    guard isMember else {
+      // Told once, and again for the same cursor; after it the view is not to be had.
+      #expect(poll.status == 404 || poll.events == ["channel.deleted \(client.channel)"], "\(context)")
+      return
+    }
+    #expect(poll.status == 200, "\(poll.body) \(context)")
+    let before = (client.cursor, client.shown)
+    let told = try events(poll)
+    #expect(told.count { $0.type == "messages.replaced" } <= 1, "\(context)")
+    let isExact = client.answered.contains(client.cursor)
+    for event in told { take(event, &client, isExact, context) }
+    client.earlier = before
+    client.cursor = poll.text("cursor")
+    client.note(client.cursor)
+    let fresh = world.ask(client.path, as: client.user)
+    client.note(fresh.text("cursor"))
+    let now = try window(fresh, client.name)
+    #expect(client.shown == now, "\(told.map { "\($0.type) \($0.items) \($0.gone)" }) \(context)")
+  }
+
+  private func loadOlder(_ world: CollectionWorld, _ client: inout Client) throws {
+    let view = world.ask(client.path, as: client.user)
+    client.note(view.text("cursor"))
+    let token = view.text("previous")
+    guard !token.isEmpty else { return }
+    let page = world.post("\(client.path)/previous", #"{"from":"\#(token)"}"#, as: client.user)
+    #expect(page.status == 200)
+    for (name, content) in try window(page, "messages") { client.shown[name] = content }
+    client.earlier = nil
   }
 }

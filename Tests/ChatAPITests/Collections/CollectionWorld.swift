@@ -83,7 +83,7 @@ final class CollectionWorld {
     }
   }
 
-  private static func channel(_ url: String, floor: Int64, name: String, last: Int64?) -> ChannelRecord {
+  static func channel(_ url: String, floor: Int64, name: String, last: Int64?) -> ChannelRecord {
     var json = JSONWriter()
     json.field("channel_url", url)
     json.field("name", name)
@@ -140,10 +140,12 @@ final class CollectionWorld {
 
   // MARK: Asking
 
-  func ask(_ path: String, as user: String = "alice", method: String = "GET", body: String = "") -> Answer {
-    ChatAPITests.ask(
-      server, path, method: method,
-      headers: ["Perch-User": user, "Content-Type": "application/json"], body: body)
+  func ask(
+    _ path: String, as user: String = "alice", method: String = "GET", body: String = "",
+    extra: [String: String] = [:]
+  ) -> Answer {
+    let headers = ["Perch-User": user, "Content-Type": "application/json"].merging(extra) { $1 }
+    return ChatAPITests.ask(server, path, method: method, headers: headers, body: body)
   }
 
   /// Asks on a thread of its own, for what is held.

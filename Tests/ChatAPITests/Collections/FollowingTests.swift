@@ -4,6 +4,7 @@ import ChatModel
 import Glibc
 import MicroHTTP
 import Platform
+import TestSupport
 import Testing
 
 @testable import ChatAPI
@@ -136,6 +137,67 @@ import Testing
     try world.list(Array(1...5) + [100], in: "general", .messageFill)
     let poll = world.ask("\(path)?since=\(open.text("cursor"))&wait=0")
     #expect(poll.events.contains("gap.changed") && poll.body.contains(#""state":"closed""#))
+  }
+
+  @Test("B52, B58: a log that is cleared ends parked polls with 410; the view begins anew under its name")
+  func cleared() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let list = world.post("/v1/channel-collections", "{}")
+    let (view, channels) = (
+      "/v1/message-collections/\(open.text("id"))", "/v1/channel-collections/\(list.text("id"))"
+    )
+    let polls = [
+      world.held("\(view)/events?since=\(open.text("cursor"))&wait=20"),
+      world.held("\(channels)/events?since=\(open.text("cursor"))&wait=20"),
+      world.held("/v1/events?since=\(open.text("cursor"))&wait=20"),
+    ]
+    #expect(world.waitParked(3))
+    try world.cache.write { try $0.clearAll(withUnsent: false) }
+    for poll in polls { #expect(poll.answer().text("code") == "cursor_expired") }
+    let late = world.ask("\(view)/events?since=\(open.text("cursor"))&wait=0")
+    #expect(late.text("code") == "cursor_expired" && late["Link"] == "<\(view)>; rel=\"start\"")
+    #expect(world.ask(view).text("code") == "channel_not_found", "it is not listed again yet")
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 2, 3], in: "general")
+    let again = world.ask(view)
+    #expect(again.status == 200 && again.messages == [1, 2, 3])
+    try world.send(4, in: "general")
+    let next = world.ask("\(view)/events?since=\(again.text("cursor"))&wait=0")
+    #expect(next.events == ["messages.added 4"])
+    #expect(world.ask(channels).status == 200)
+    try world.restart()
+    #expect(world.ask(view).messages == [1, 2, 3, 4] && world.ask(channels).status == 200)
+  }
+
+  @Test("B18, B49: what a parked poll passes over does not make its client's knowledge forgotten")
+  func passedOver() throws {
+    let world = try world()
+    defer { world.stop() }
+    let all = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let path = "/v1/message-collections/\(all.text("id"))/events?since=\(all.text("cursor"))&wait=20"
+    let poll = world.held(path)
+    #expect(world.waitParked(1))
+    // Each of these wakes the poll, and none has anything to tell.
+    let channel = try #require(
+      try world.cache.read { reader -> ChannelKey? in
+        guard let user = try reader.userKey(of: UserID("alice")) else { return nil }
+        return try reader.view(of: ChannelURL("general"), for: user)?.channel
+      })
+    for _ in 0..<5 {
+      let looks = seen(world)
+      try world.cache.write { try $0.append(Change(.unverified, .channelRefresh, channel: channel)) }
+      let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
+      while seen(world) == looks, Clock.system.monotonicNanoseconds() < end { usleep(500) }
+    }
+    try world.send(2, in: "general", text: "changed", updatedAt: 99)
+    #expect(poll.answer().events == ["messages.updated 2"], "it is known that the client has it")
+  }
+
+  /// How often somebody was admitted.
+  private func seen(_ world: CollectionWorld) -> Int {
+    world.interest.calls.count { if case .seen = $0 { true } else { false } }
   }
 }
 

@@ -92,4 +92,41 @@ import Testing
     #expect(world.waitParked(0))
     #expect(world.interest.wait { if case .closed(id, _) = $0 { true } else { false } })
   }
+
+  @Test(
+    "B11: a channel collection opened while the first listing runs asks upstream first, at most three pages")
+  func channelList() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    try world.cache.write { _ = try $0.acknowledge(UserID("alice")) }
+    let pages = Guarded(0)
+    world.interest.tell {
+      $0.onFetchChannels = { [cache = world.cache] user in
+        let page = pages.withLock { pages in
+          pages += 1
+          return pages
+        }
+        do {
+          try cache.write {
+            let record = CollectionWorld.channel("page-\(page)", floor: 0, name: "", last: 1000 - Int64(page))
+            _ = try $0.store([record], of: user, .refresh(.channelChanged))
+          }
+          return .stored
+        } catch { return .failed(.failed(reason: "\(error)")) }
+      }
+    }
+    let open = world.post("/v1/channel-collections", #"{"query":{"limit":1}}"#)
+    #expect(open.status == 201 && open.body.contains("page-1") && open.body.contains(#""complete":false"#))
+    #expect(pages.withLock { $0 } == 1)
+    let path = "/v1/channel-collections/\(open.text("id"))"
+    let more = world.post("\(path)/more", #"{"after":"\#(open.text("next"))"}"#)
+    #expect(more.body.contains("page-2") && pages.withLock { $0 } == 2)
+    let wide = world.post("/v1/channel-collections", #"{"query":{"limit":100}}"#)
+    #expect(wide.status == 201 && pages.withLock { $0 } == 5, "no more than three pages for one request")
+    let cached = world.ask(
+      "/v1/channel-collections", method: "POST", body: "{}", extra: ["Cache-Control": "only-if-cached"])
+    #expect(cached.status == 201 && pages.withLock { $0 } == 5)
+    try world.cache.write { try $0.endListing(of: UserID("alice")) }
+    #expect(world.post("/v1/channel-collections", "{}").status == 201 && pages.withLock { $0 } == 5)
+  }
 }

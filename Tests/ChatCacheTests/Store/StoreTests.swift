@@ -167,9 +167,15 @@ import Testing
       change.stretch = Position(createdAt: 5, messageID: 1)...Position(createdAt: 9, messageID: 2)
       try writer.append(change)
       try writer.append(Change(.membership, .read, user: .init(4)))
+      try writer.append(Change(.membership, .read, channel: .init(7), user: .init(5)))
+      var answered = Change(.collectionAnswered, .apiResult, channel: .init(8))
+      answered.collection = "view"
+      try writer.append(answered)
     }
     let commit = seen.wait(until: Clock.system.monotonicNanoseconds() + 5_000_000_000) { $0.first }
-    #expect(commit?.channels == [ChannelKey(3)] && commit?.users == [UserKey(4)] && commit?.isForAll == false)
+    #expect(commit?.channels == [ChannelKey(3)] && commit?.isForAll == false)
+    #expect(commit?.users == [UserKey(4), UserKey(5)] && commit?.collections == ["view"])
+    #expect(commit?.members == [Member(channel: ChannelKey(7), user: UserKey(5))])
     let change = try cache.read { try $0.changes(in: .init(3), after: 0, limit: 10) }.first?.change
     #expect(change?.stretch?.upperBound == Position(createdAt: 9, messageID: 2))
   }

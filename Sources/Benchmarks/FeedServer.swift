@@ -1,0 +1,147 @@
+import ChatAPI
+import ChatCache
+import ChatCollections
+import ChatModel
+import Glibc
+import MicroHTTP
+import Platform
+import Synchronization
+
+/// The service itself over a cache without an upstream: every route, tokens, the access log, a live tail.
+/// `Benchmarks feed PORT USERS FILE`.
+///
+/// Each user has one view of the one channel open. FILE tells the load how to follow them: a line "@cursor",
+/// then for each user the poll's path and the header that lets it in. `POST /pub/x` stores one message, as if
+/// it had come from upstream.
+enum FeedServer {
+  private static let secret = "0123456789abcdef0123456789abcdef"
+  private static let stored = 1000
+
+  static func run(_ words: [String]) -> Int32 {
+    guard words.count == 3, let port = UInt16(words[0]), let users = Int(words[1]) else { return 2 }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGTERM)
+    sigaddset(&signals, SIGINT)
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    do {
+      let filled = try FilledCache(channels: 1)
+      defer { filled.remove() }
+      for first in stride(from: 0, to: stored, by: 100) { try filled.store(first, count: 100, in: 0) }
+      try filled.admit((0..<users).map { UserID("user-\($0)") })
+      var settings = Collections.Settings()
+      settings.parkedPerUser = settings.parked
+      let collections = Collections(cache: filled.cache, interest: LiveInterest(), settings: settings)
+      try collections.start()
+      let secrets = try SigningSecrets(secret)
+      try write(words[2], users, collections, secrets)
+      let server = try server(port, filled, collections, Gate(.tokens(Keyring(secrets))))
+      var signal: Int32 = 0
+      sigwait(&signals, &signal)
+      server.shutDown(withinSeconds: 5)
+      collections.stop()
+      return 0
+    } catch {
+      print("\(error)")
+      return 1
+    }
+  }
+
+  /// What lets a user in.
+  static func header(_ user: Int) throws -> String { header(user, try SigningSecrets(secret)) }
+
+  private static func header(_ user: Int, _ secrets: SigningSecrets) -> String {
+    let expires = Clock.system.wallMilliseconds() / 1000 + 3600
+    let token = BearerToken(user: "user-\(user)", scopes: .chat, expires: expires)
+    return "Authorization: Bearer \(token.signed(with: secrets))"
+  }
+
+  private static func server(
+    _ port: UInt16, _ filled: FilledCache, _ collections: Collections, _ gate: Gate
+  ) throws -> Server {
+    var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: port))
+    configuration.accessLog = open("/dev/null", O_WRONLY | O_CLOEXEC)
+    let server = try Server(configuration)
+    let parts = RouteParts(
+      status: ServiceStatus(), metrics: Metrics([]), cache: filled.cache, interest: collections.interest,
+      gate: gate, webhookSignature: nil, collections: collections)
+    let next = Atomic<Int>(stored)
+    let publish = Route(.post, "/pub/{name}", operation: "publish", body: .collected(limit: 65_536)) { _ in
+      let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
+      try filled.cache.write {
+        try $0.store(FilledCache.message(number), in: FilledCache.url(0), .messageReceived)
+      }
+      return .respond(.empty(204))
+    }
+    try server.start(Routes.all(parts) + [publish])
+    return server
+  }
+
+  private static func write(
+    _ path: String, _ users: Int, _ collections: Collections, _ secrets: SigningSecrets
+  ) throws {
+    var request = MessageViewRequest(channelURL: FilledCache.url(0).text)
+    request.previousSize = 30
+    let names = try (0..<users).map { user in
+      try collections.openMessages(request, of: UserID("user-\(user)"), named: Collections.name()).id
+    }
+    let cursor = collections.cache.cursor
+    var lines = "@\(cursor)\n"
+    for (user, name) in names.enumerated() {
+      // Its client has the view as it is now.
+      let view = try collections.messages(name, of: UserID("user-\(user)"))
+      let sight = collections.sight(FilledCache.url(0))
+      _ = try collections.cache.read {
+        try view.snapshot($0, sight, cursor: cursor.description, at: cursor.sequence).count
+      }
+      lines += "/v1/message-collections/\(name)/events?since={}&wait=30\t\(header(user, secrets))\n"
+    }
+    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    defer { close(file) }
+    guard Glibc.write(file, lines, lines.utf8.count) == lines.utf8.count else {
+      throw BenchFailure(description: "cannot write \(path)")
+    }
+  }
+}
+
+/// A link that is online, and a tail that is live: nothing is ever asked upstream.
+private struct LiveInterest: Interest {
+  var link: LinkStanding { LinkStanding(.online, generation: 1) }
+  func pollInterval(of channel: ChannelURL) -> Int64 { 3_600_000 }
+  func connection(of user: UserID) -> UserConnection { UserConnection(user, .online, isSynced: true) }
+  func seen(_ user: UserID) -> Admission { .admitted }
+  func admit(
+    _ user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+  ) { then(.success(connection(of: user))) }
+  func connect(
+    _ user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+  ) { then(.success(connection(of: user))) }
+  func disconnect(_ user: UserID, then: @escaping @Sendable (Result<Void, WishError>) -> Void) {
+    then(.success(()))
+  }
+  func forget(
+    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void
+  ) { then(.success(0)) }
+  func urge() {}
+  func fetch(
+    _ wish: MessageWish, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+  ) { then(.stored) }
+  func fetchChannels(
+    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+  ) { then(.stored) }
+  func find(
+    _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (Result<Bool, WishError>) -> Void
+  ) { then(.success(false)) }
+  func fill(gap: Int64, in channel: ChannelURL) {}
+  func stopFilling(gap: Int64, in channel: ChannelURL) {}
+  func opened(_ view: OpenView, isOwedAnswer: Bool) {}
+  func moved(_ view: OpenView) {}
+  func closed(view id: String, in channel: ChannelURL) {}
+  func healed() {}
+  func rang(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
+    then(.success(0))
+  }
+}

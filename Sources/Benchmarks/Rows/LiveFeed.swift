@@ -1,0 +1,108 @@
+import Glibc
+
+extension Row {
+  /// P3, P4 and P9 over the service itself: one new message to all parked polls of its views, memory of a
+  /// parked poll, pages while polls are parked.
+  static let feed = Row(
+    name: "feed", work: "polls of real views: one message to all, memory, pages beside them"
+  ) { bench in
+    guard let peers = bench.peers else {
+      throw BenchFailure(description: "feed needs the peers' load program; leave the row out with ROW=page")
+    }
+    let load = FeedLoad(bench, program: peers + "/parkbench")
+    let starts: [() throws -> TestedServer] = [
+      { try load.start(users: 1) }, { try load.start(users: 1000) },
+      { try TestedServer("mhd_park", [peers + "/mhd_park", "18191", "2", "8192", "inline"], port: 18_191) },
+      {
+        try TestedServer(
+          "nchan", ["nginx", "-p", peers + "/nchan/", "-c", "nchan.conf", "-g", "daemon off;"], port: 8091)
+      },
+    ]
+    var last = [[Double]](repeating: [], count: starts.count)
+    for _ in 0..<bench.pairs {
+      for (index, start) in starts.enumerated() { last[index].append(try load.lastMilliseconds(start())) }
+    }
+    var figures: [Figure] = []
+    for (index, users) in [(0, "one user"), (1, "1000 users")] {
+      let what = "one message to \(bench.parked) polls of \(users)"
+      figures += [
+        Figure(
+          what: what, unit: "ms to the last", ours: last[index].median, peer: last[3].median,
+          peerName: "nchan", goal: .atMost(1)),
+        Figure(
+          what: what, unit: "ms to the last", ours: last[index].median, peer: last[2].median,
+          peerName: "mhd_park", goal: .atMost(1.15)),
+      ]
+    }
+    for (start, users) in [(starts[0], "one user"), (starts[1], "1000 users")] {
+      figures.append(
+        Figure(
+          what: "\(bench.parked) parked polls of \(users)", unit: "KB each",
+          ours: try load.kilobytesPerPoll(start()), peer: nil, peerName: "", goal: .atMost(9)))
+    }
+    return figures + [try load.pagesBeside(starts[1])]
+  }
+}
+
+/// Loads on one server: parked polls, and pages.
+private struct FeedLoad {
+  private let bench: Bench
+  private let program: String
+  private let kinds = "/tmp/perch-bench-feed-\(getpid())"
+
+  init(_ bench: Bench, program: String) {
+    self.bench = bench
+    self.program = program
+  }
+
+  func start(users: Int) throws -> TestedServer {
+    unlink(kinds)
+    return try TestedServer("ours", ["/proc/self/exe", "feed", "18190", "\(users)", kinds], port: 18_190)
+  }
+
+  private func words(_ server: TestedServer, rounds: Int, settle: Int) -> [String] {
+    let family = server.child.family.map { "\($0)" }.joined(separator: ",")
+    let own = server.name == "ours" ? ["-f", kinds] : []
+    return [
+      program, "-p", "\(server.port)", "-n", "\(bench.parked)", "-r", "\(rounds)", "-S", "\(settle)", "-a",
+      "8", "-i", family,
+    ] + own
+  }
+
+  private func lines(_ server: TestedServer, rounds: Int) throws -> [String] {
+    try Child.output(words(server, rounds: rounds, settle: 1500)).split(separator: "\n").map(String.init)
+  }
+
+  func lastMilliseconds(_ server: TestedServer) throws -> Double {
+    let lines = try lines(server, rounds: 1)
+    guard let line = lines.first(where: { $0.contains("last_ms") }), let time = number("last_ms", in: line),
+      number("delivered", in: line) == Double(bench.parked)
+    else { throw BenchFailure(description: "\(server.name) lost polls: \(lines)") }
+    return time
+  }
+
+  func kilobytesPerPoll(_ server: TestedServer) throws -> Double {
+    try ParkedMemory(lines(server, rounds: 2)).kilobytesPerPoll(bench.parked)
+  }
+
+  /// Pages of the service while polls are parked, against the same without them, in turns.
+  func pagesBeside(_ start: () throws -> TestedServer) throws -> Figure {
+    let server = try start()
+    let path = "/v1/channels/\(FilledCache.url(0).text)/messages?limit=30"
+    let headers = [try FeedServer.header(0)]
+    _ = try server.load(path, headers: headers, seconds: 1)
+    var alone: [Double] = []
+    var beside: [Double] = []
+    for _ in 0..<bench.pairs {
+      alone.append(try server.load(path, headers: headers, seconds: bench.seconds).rate)
+      let parked = try Child(words(server, rounds: 0, settle: bench.seconds * 1000 + 2500))
+      for _ in 0..<500 where !parked.written.contains("connected") { usleep(20_000) }  // its only sign
+      usleep(500_000)  // the last of them are parked
+      beside.append(try server.load(path, headers: headers, seconds: bench.seconds).rate)
+      parked.wait()
+    }
+    return Figure(
+      what: "page beside \(bench.parked) parked polls", unit: "requests/s", ours: beside.median,
+      peer: alone.median, peerName: "itself", goal: .atLeast(0.95))
+  }
+}

@@ -1,0 +1,66 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import MicroHTTP
+import Platform
+
+/// One reading of a user's list of channels, which is asked for upstream first as long as it is not wholly
+/// listed and the cache alone does not fill the page (B11, B15).
+final class ChannelFetch {
+  private let viewing: Viewing
+  private let request: Request
+  private let caller: Caller
+  private let preferences: Preferences
+  private let endsAt: UInt64
+  private let asksFirst: Bool
+  private var pages = 0
+
+  /// `asksFirst`: upstream is asked once before the cache is looked at.
+  init(_ viewing: Viewing, _ request: Request, _ caller: Caller, asksFirst: Bool) {
+    self.viewing = viewing
+    self.request = request
+    self.caller = caller
+    self.asksFirst = asksFirst
+    preferences = Preferences(request)
+    endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000
+  }
+
+  /// Runs `body`, after asking upstream where that is needed. `isFull`: whether the cache has all that is
+  /// asked for, whatever upstream would add.
+  func answer(
+    isFull: @escaping (CacheReader) throws -> Bool, _ body: @escaping (Preferences) throws -> Outcome
+  ) throws -> Outcome {
+    let now = Clock.system.monotonicNanoseconds()
+    guard now < endsAt, try isNeeded(isFull) else { return try body(preferences) }
+    pages += 1
+    let left = Int((endsAt - now) / 1_000_000)
+    let came = Guarded<Fetched?>(nil)
+    let waiter = request.makeWaiter()
+    viewing.reading.interest.fetchChannels(of: caller.user, within: left) { fetched in
+      came.withLock { $0 = fetched }
+      waiter.wake()
+    }
+    return .park(
+      Parking(waiter, milliseconds: left + 500) { [self] _ in
+        // The right to be answered is looked at again when a wait ends.
+        _ = try viewing.reading.gate.caller(of: request)
+        guard came.withLock({ $0 }) == .stored else { return try body(preferences) }
+        return try answer(isFull: isFull, body)
+      })
+  }
+
+  private func isNeeded(_ isFull: (CacheReader) throws -> Bool) throws -> Bool {
+    switch preferences.mode {
+    case .never: return false
+    case .always where pages == 0: return true
+    case .always, .whereNeeded:
+      guard pages < ChatModel.Limits.upstreamPagesPerRequest else { return false }
+      return try viewing.run {
+        try viewing.reading.cache.read { reader in
+          guard let user = try reader.cachedUser(caller.user), !user.isSynced else { return false }
+          return try (asksFirst && pages == 0) || !isFull(reader)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import ChatCache
+import ChatModel
+
+/// What decides an answer beside the log itself. Views of one channel that are alike in all of it, whosever
+/// they are, are told the same: one of them reads it, the others take its bytes.
+///
+/// Nothing of it is taken on trust: whoever takes the bytes reads its own membership and floor at that
+/// moment, and is refused where the log names its user, or its view, between the two cursors.
+package struct Likeness: Sendable {
+  /// Where.
+  package let channel: ChannelKey
+  /// From where the log was told, and up to where.
+  package let since: Int64
+  /// Up to where.
+  package let until: Int64
+  private let request: MessageViewRequest
+  private let floorAt: Int64
+  private let before: LoadedRange
+  private let after: LoadedRange
+  /// What the client knew of each message that was looked at, and what it has of it afterwards.
+  private let knew: [Int64: Verdict.Knowledge]
+  private let has: [Int64: Int64]
+  /// To whom something else happened meanwhile.
+  private let users: Set<UserKey>
+  private let collections: Set<String>
+
+  init(
+    _ collection: MessageCollection, _ view: ChannelView, _ log: [LoggedChange], since: Int64, until: Int64,
+    from before: LoadedRange, _ telling: borrowing Telling
+  ) {
+    channel = collection.channel
+    self.since = since
+    self.until = until
+    request = collection.request
+    floorAt = view.floorAt
+    self.before = before
+    after = telling.range
+    knew = telling.knew
+    let after = telling.after.versions
+    has = telling.knew.reduce(into: [:]) { has, known in has[known.key] = after[known.key] }
+    users = Set(log.compactMap(\.change.user))
+    collections = Set(log.compactMap(\.change.collection))
+  }
+
+  /// Whether that view is to be told the same; then it remembers that it was.
+  package func holds(for view: MessageCollection, _ reader: CacheReader) throws -> Bool {
+    guard view.channel == channel, !users.contains(view.user), !collections.contains(view.id),
+      view.request == request, let own = try reader.view(of: view.url, for: view.user), own.isJoined,
+      own.channel == channel, own.floorAt == floorAt
+    else { return false }
+    return view.state.withLock { state in
+      guard state.range == before else { return false }
+      var shown = state.known.shown(at: since)
+      guard shown.isWhole, knew.allSatisfy({ shown.knowledge(of: $0.key) == $0.value }) else { return false }
+      for id in knew.keys { shown.versions[id] = has[id] }
+      state.range = after
+      state.known.answered(at: until, shown)
+      return true
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import Glibc
+import Platform
+import Testing
+
+@testable import ChatAPI
+
+/// One event's bytes for all who get the same, and for nobody else.
+@Suite struct SharingTests {
+  private func world(_ users: [String]) throws -> CollectionWorld {
+    let world = try CollectionWorld()
+    for user in users { try world.join(user, "general", name: "General") }
+    try world.list([1, 2, 3, 4, 5], in: "general")
+    return world
+  }
+
+  private func open(
+    _ world: CollectionWorld, as user: String, _ extra: String = ""
+  ) -> (path: String, cursor: String) {
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"\#(extra)}"#, as: user)
+    return ("/v1/message-collections/\(open.text("id"))", open.text("cursor"))
+  }
+
+  @Test("B49: views of different users that are alike are told the same bytes, and go on exactly from there")
+  func alike() throws {
+    let users = ["alice", "bob", "carol", "dave"]
+    let world = try world(users)
+    defer { world.stop() }
+    let views = users.map { open(world, as: $0) }
+    // All of them stand at one cursor now.
+    let fresh = zip(views, users).map { world.ask($0.path, as: $1).text("cursor") }
+    #expect(Set(fresh).count == 1)
+    let polls = zip(views, users).map { view, user in
+      world.held("\(view.path)/events?since=\(fresh[0])&wait=20", headers: ["Perch-User": user])
+    }
+    #expect(world.waitParked(4))
+    try world.send(6, in: "general")
+    let answers = polls.map { $0.answer() }
+    #expect(answers.allSatisfy { $0.events == ["messages.added 6"] && $0.body == answers[0].body })
+    try world.send(6, in: "general", text: "changed", updatedAt: 99)
+    for (view, user) in zip(views, users) {
+      let next = world.ask("\(view.path)/events?since=\(answers[0].text("cursor"))&wait=0", as: user)
+      #expect(next.events == ["messages.updated 6"], "whoever took the bytes knows what they told")
+      #expect(world.ask(view.path, as: user).messages == [1, 2, 3, 4, 5, 6])
+    }
+  }
+
+  @Test("B1: what differs by user is never shared: floors, filters, windows, membership, what was known")
+  func unlike() throws {
+    let world = try world(["alice", "bob", "carol", "dave", "erin"])
+    defer { world.stop() }
+    try world.join("bob", "general", floor: 55, name: "General")
+    let alice = open(world, as: "alice")
+    let bob = open(world, as: "bob")
+    let carol = open(world, as: "carol", #","sender_user_ids":["nobody"]"#)
+    let dave = open(world, as: "dave")
+    let erin = open(world, as: "erin", #","previous_size":2"#)
+    let views = [(alice, "alice"), (bob, "bob"), (carol, "carol"), (dave, "dave"), (erin, "erin")]
+    let cursors = views.map { world.ask($0.0.path, as: $0.1).text("cursor") }
+    #expect(Set(cursors).count == 1)
+    let row = CollectionWorld.message(2, at: 20, text: "below bob's floor", updatedAt: 99)
+    try world.cache.write {
+      try $0.store(row, in: ChannelURL("general"), .messageUpdated)
+      try $0.removeMembership(of: UserID("dave"), in: ChannelURL("general"), .memberBanned)
+    }
+    let asked = views.map {
+      world.ask("\($0.0.path)/events?since=\(cursors[0])&wait=0", as: $0.1)
+    }
+    #expect(asked[0].events.first == "messages.updated 2")
+    #expect(!asked[1].body.contains("below"))
+    #expect(!asked[2].body.contains("below"))
+    #expect(asked[3].events == ["channel.deleted general"] && !asked[3].body.contains("below"))
+    #expect(!asked[4].body.contains("below"), "it lies outside the window")
+  }
+}

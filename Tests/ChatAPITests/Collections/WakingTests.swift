@@ -1,0 +1,103 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import Glibc
+import JSON
+import Platform
+import Synchronization
+import Testing
+
+@testable import ChatAPI
+
+/// Who is woken by what.
+@Suite struct WakingTests {
+  private final class Woken: Sendable {
+    private let state = Watched<[String: Int]>([:])
+    func note(_ name: String) { state.update { $0[name, default: 0] += 1 } }
+    func wait(for name: String) -> Bool {
+      let end = Clock.system.monotonicNanoseconds() + 5_000_000_000
+      return state.wait(until: end) { $0[name, default: 0] > 0 ? true : nil } ?? false
+    }
+    func count(_ name: String) -> Int { state.read { $0[name, default: 0] } }
+  }
+
+  private func keys(_ world: CollectionWorld, _ user: String, _ channel: String) throws -> Member {
+    try world.cache.read { reader in
+      let user = try #require(try reader.userKey(of: UserID(user)))
+      let url = ChannelURL(channel)
+      // A channel's short name is told by any member of it.
+      for member in ["alice", "bob"] {
+        if let key = try reader.userKey(of: UserID(member)), let view = try reader.view(of: url, for: key) {
+          return Member(channel: view.channel, user: user)
+        }
+      }
+      throw ViewError.channelNotFound
+    }
+  }
+
+  @Test("B51: a change wakes exactly those it concerns: the channel's views, its members' feeds, one member")
+  func exactly() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    for (user, channel) in [("alice", "general"), ("bob", "general"), ("carol", "random"), ("bob", "random")]
+    {
+      try world.join(user, channel, name: channel)
+    }
+    let general = try keys(world, "alice", "general")
+    let random = try keys(world, "carol", "random")
+    let bob = try keys(world, "bob", "general").user
+    let feed = world.collections.feed
+    let woken = Woken()
+    func wait(_ name: String, _ owner: UserKey, _ change: (inout Feed.Topics) -> Void) {
+      var topics = Feed.Topics()
+      change(&topics)
+      _ = feed.subscribe(topics, of: owner) { woken.note(name) }
+    }
+    wait("alice's view", general.user) { $0.channels = [general.channel] }
+    wait("bob's view", bob) { $0.channels = [general.channel] }
+    wait("carol's view", random.user) { $0.channels = [random.channel] }
+    wait("alice's feed", general.user) { $0.user = general.user }
+    wait("bob's feed", bob) { $0.user = bob }
+    wait("carol's feed", random.user) { $0.user = random.user }
+    wait("a view", random.user) { $0.collections = ["one"] }
+    wait("another", general.user) { $0.collections = ["two"] }
+
+    try world.list([1], in: "general")
+    for name in ["alice's view", "bob's view", "alice's feed", "bob's feed"] {
+      #expect(woken.wait(for: name))
+    }
+    // Later changes come later: when this one is told, nothing of the first is under way any more.
+    try world.cache.write { try $0.append(Change(.membership, .read, channel: general.channel, user: bob)) }
+    try world.cache.write {
+      var change = Change(.collectionAnswered, .apiResult, channel: general.channel)
+      change.collection = "one"
+      try $0.append(change)
+    }
+    #expect(woken.wait(for: "a view"))
+    #expect(woken.count("alice's view") == 1 && woken.count("alice's feed") == 1)
+    #expect(woken.count("bob's view") == 2 && woken.count("bob's feed") == 2)
+    #expect(woken.count("carol's view") == 0 && woken.count("carol's feed") == 0)
+    #expect(woken.count("another") == 0)
+  }
+
+  @Test("B51: what a feed reads grows with what concerns its user, not with what others do")
+  func proportional() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    try world.join("alice", "general", name: "general")
+    try world.join("bob", "random", name: "random")
+    try world.list([1], in: "general")
+    let cursor = world.ask("/v1/events?since=now").text("cursor")
+    let random = try keys(world, "bob", "random")
+    try world.cache.write { writer in
+      for _ in 0..<5000 { try writer.append(Change(.channel, .channelChanged, channel: random.channel)) }
+    }
+    try world.send(2, in: "general")
+    let poll = world.ask("/v1/events?since=\(cursor)&wait=0")
+    #expect(poll.events == ["message.received 2"] && !poll.hasMore, "one look passes over all the others'")
+    let alice = try keys(world, "alice", "general").user
+    let since = try #require(EventCursor(cursor)).sequence
+    let found = try world.cache.read { try $0.changes(for: alice, after: since, limit: 1000) }
+    #expect(found.isWhole && found.changes.map(\.change.kind) == [.messages])
+  }
+}

@@ -1,0 +1,86 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import Testing
+
+@testable import ChatAPI
+
+/// Windows that grow too large.
+@Suite struct WindowBoundTests {
+  /// A client as the documentation describes one.
+  private struct Client {
+    let path: String
+    var cursor: String
+    var shown: Set<Int64>
+
+    mutating func poll(_ world: CollectionWorld) -> [String] {
+      let poll = world.ask("\(path)/events?since=\(cursor)&wait=0")
+      for event in poll.events {
+        let parts = event.split(separator: " ")
+        let ids = parts.dropFirst().compactMap { Int64($0) }
+        switch parts.first {
+        case "messages.added", "messages.updated": shown.formUnion(ids)
+        case "messages.deleted": shown.subtract(ids)
+        case "messages.replaced": shown = Set(ids)
+        default: break
+        }
+      }
+      cursor = poll.text("cursor")
+      return poll.events
+    }
+  }
+
+  private func world(_ count: Int64) throws -> (CollectionWorld, Client) {
+    let world = try CollectionWorld()
+    try world.join("alice", "general", name: "General")
+    try world.list(Array(1...count), in: "general")
+    let open = world.post(
+      "/v1/message-collections", #"{"channel_url":"general","previous_size":200,"next_size":200}"#)
+    let client = Client(
+      path: "/v1/message-collections/\(open.text("id"))", cursor: open.text("cursor"),
+      shown: Set(open.messages))
+    return (world, client)
+  }
+
+  @Test("B22: a window that grows at its newest end lets go of its oldest messages, and says so")
+  func newer() throws {
+    var (world, client) = try world(200)
+    defer { world.stop() }
+    for id in Int64(201)...2002 { try world.send(id, in: "general") }
+    var told: [String] = []
+    for _ in 0..<8 { told += client.poll(world) }
+    let trimmed = told.filter { $0.hasPrefix("messages.deleted") }
+    #expect(trimmed.count == 1 && trimmed[0].hasPrefix("messages.deleted 2 3 4"))
+    #expect(client.shown == Set(103...2002))
+    let view = world.ask(client.path)
+    #expect(view.messages == Array(103...2002) && view.body.contains(#""has_previous":true"#))
+    let page = world.post("\(client.path)/previous", #"{"from":"\#(view.text("previous"))"}"#)
+    #expect(page.messages.last == 102, "what was let go can be loaded again")
+  }
+
+  @Test("B22: a window that grows at its oldest end lets go of its newest messages; has_next says so")
+  func older() throws {
+    var (world, client) = try world(2500)
+    defer { world.stop() }
+    var token = world.ask(client.path).text("previous")
+    for _ in 0..<9 {
+      let page = world.post("\(client.path)/previous", #"{"from":"\#(token)"}"#)
+      client.shown.formUnion(page.messages)
+      token = page.text("previous")
+    }
+    #expect(client.shown.count == 2000)
+    #expect(client.poll(world) == [])
+    let page = world.post("\(client.path)/previous", #"{"from":"\#(token)"}"#)
+    client.shown.formUnion(page.messages)
+    let poll = world.ask("\(client.path)/events?since=\(client.cursor)&wait=0")
+    #expect(
+      poll.body.contains(#""source":"local.window_trimmed""#) && poll.body.contains(#""has_next":true"#))
+    _ = client.poll(world)
+    #expect(client.shown == Set(301...2200))
+    #expect(client.shown == Set(world.ask(client.path).messages))
+    try world.send(2501, in: "general")
+    #expect(client.poll(world) == ["channel.updated general"], "what comes beyond the window is a hint")
+    try world.restart()
+    #expect(world.ask(client.path).messages == Array(301...2200))
+  }
+}
