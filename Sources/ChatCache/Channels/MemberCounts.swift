@@ -5,102 +5,115 @@ import SQLite
 // mentions, hidden channels that come back, the place in their lists. Set by set, never member by member.
 
 extension CacheWriter {
-  /// Counts messages that were not there before: each is unread for whoever did not write it, has not read so
-  /// far, and whose count from upstream does not include it (B68). A hidden channel that may come back does
-  /// (B10).
+  /// Counts a batch's messages. Of those an earlier commit or the upstream counted, only what is different
+  /// now (B68). A hidden channel that may come back does (B10).
   func count(_ batch: MessageBatch) throws {
-    guard let newest = batch.added.map(\.createdAt).max(), let sequence = batch.sequence,
-      let counted = try reader.leastCounted(in: batch.channel), newest > counted
+    guard let sequence = batch.sequence, !batch.added.isEmpty || !batch.recounted.isEmpty,
+      let counted = try reader.leastCounted(in: batch.channel)
     else { return }
-    for message in batch.added where message.createdAt > counted && message.counts {
-      try db.run(
-        """
-        UPDATE membership
-        SET unread = unread + 1, version = ?4
-        WHERE channel = ?1
-          AND counted_at < ?2
-          AND last_read_at < ?2
-          AND floor_at <= ?2
-          AND user NOT IN (SELECT id FROM user WHERE user_id = ?3)
-        """
-      ) {
-        $0.bind(1, batch.channel.rawValue)
-        $0.bind(2, message.createdAt)
-        $0.bind(3, message.sender)
-        $0.bind(4, sequence)
-      }
-      try countMentions(message, in: batch.channel, sequence)
+    for message in batch.added where message.position > counted {
+      try add(1, message, in: batch.channel, sequence)
     }
-    try unhide(batch, newest)
+    for (old, new) in batch.recounted {
+      try add(1, new, in: batch.channel, sequence)
+      try add(-1, old, in: batch.channel, sequence)
+    }
+    if let newest = batch.added.map(\.position).max(), newest > counted { try unhide(batch, newest) }
   }
 
-  private func countMentions(
-    _ message: MessageBatch.Added, in channel: ChannelKey, _ sequence: Int64
+  /// A deleted message that was added to the counts is taken off them again; the upstream's own value stays
+  /// what it was at the last refresh (B68). What the batch has not counted yet, it will not.
+  func uncount(_ message: CountedMessage, _ batch: inout MessageBatch, _ sequence: Int64) throws {
+    let id = message.position.messageID
+    if let index = batch.added.firstIndex(where: { $0.position.messageID == id }) {
+      batch.added.remove(at: index)
+      batch.recounted.removeAll { $0.new.position.messageID == id }
+      return
+    }
+    let before = batch.recounted.first { $0.new.position.messageID == id }?.old
+    batch.recounted.removeAll { $0.new.position.messageID == id }
+    try add(-1, before ?? message, in: batch.channel, sequence)
+  }
+
+  /// One more or one less for whoever did not write it, has not read so far, may see it, and whose counts
+  /// from upstream do not go as far.
+  private func add(
+    _ one: Int64, _ message: CountedMessage, in channel: ChannelKey, _ sequence: Int64
   ) throws {
-    let names: [String?]
-    switch message.mentions {
-    case .nobody: return
-    case .everybody: names = [nil]
-    case .users(let users): names = users
+    guard message.counts else { return }
+    let bind: (Statement) -> Void = {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, message.position.createdAt)
+      $0.bind(3, message.position.messageID)
+      $0.bind(4, sequence)
+      $0.bind(5, one)
+      $0.bind(6, message.sender)
     }
-    for name in names where name != message.sender {
-      try db.run(
-        """
-        UPDATE membership
-        SET mentions = mentions + 1, version = ?4
-        WHERE channel = ?1
-          AND counted_at < ?2
-          AND last_read_at < ?2
-          AND floor_at <= ?2
-          AND user IN (SELECT id FROM user WHERE user_id <> ?3 AND user_id = coalesce(?5, user_id))
-        """
-      ) {
-        $0.bind(1, channel.rawValue)
-        $0.bind(2, message.createdAt)
-        $0.bind(3, message.sender)
-        $0.bind(4, sequence)
-        $0.bind(5, name)
-      }
+    try db.run(
+      """
+      UPDATE membership
+      SET unread = max(0, unread + ?5), version = ?4
+      WHERE channel = ?1
+        AND (counted_at, counted_id) < (?2, ?3)
+        AND last_read_at < ?2
+        AND floor_at <= ?2
+        AND user NOT IN (SELECT id FROM user WHERE user_id = ?6)
+      """, bind)
+    guard let mentions = message.mentions else { return }
+    try db.run(
+      """
+      UPDATE membership
+      SET mentions = max(0, mentions + ?5), version = ?4
+      WHERE channel = ?1
+        AND (counted_at, counted_id) < (?2, ?3)
+        AND last_read_at < ?2
+        AND floor_at <= ?2
+        AND user IN (
+          SELECT id
+          FROM user
+          WHERE user_id <> ?6
+            AND (?7 = '*' OR user_id IN (SELECT value FROM json_each(iif(?7 = '*', '[]', ?7))))
+        )
+      """
+    ) {
+      bind($0)
+      $0.bind(7, mentions)
     }
   }
 
-  private func unhide(_ batch: MessageBatch, _ newest: Int64) throws {
+  /// All members' counts go as far as the channel's last message: what is stored of it later was counted.
+  func countUpToLast(of channel: ChannelKey) throws {
+    try db.run(
+      """
+      UPDATE membership
+      SET counted_at = c.last_message_at, counted_id = c.last_message_id
+      FROM channel AS c
+      WHERE membership.channel = ?1
+        AND c.id = ?1
+        AND (counted_at, counted_id) < (c.last_message_at, c.last_message_id)
+      """
+    ) { $0.bind(1, channel.rawValue) }
+  }
+
+  private func unhide(_ batch: MessageBatch, _ newest: Position) throws {
     let users = try db.reading.all(
       """
       UPDATE membership
       SET hidden_state = 'unhidden'
       WHERE channel = ?1
         AND hidden_state = 'hidden_allow_auto_unhide'
-        AND counted_at < ?2
+        AND (counted_at, counted_id) < (?2, ?3)
       RETURNING user
       """
     ) {
       $0.bind(1, batch.channel.rawValue)
-      $0.bind(2, newest)
+      $0.bind(2, newest.createdAt)
+      $0.bind(3, newest.messageID)
     } _: {
       UserKey($0.int64(0))
     }
     for user in users {
       try append(Change(.membership, .channelUnhidden, channel: batch.channel, user: user))
-    }
-  }
-
-  /// A deleted message is not unread any more.
-  func uncount(_ message: DoomedMessage, in channel: ChannelKey) throws {
-    try db.run(
-      """
-      UPDATE membership
-      SET unread = unread - 1
-      WHERE channel = ?1
-        AND unread > 0
-        AND last_read_at < ?2
-        AND floor_at <= ?2
-        AND user NOT IN (SELECT id FROM user WHERE user_id = ?3)
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, message.position.createdAt)
-      $0.bind(3, message.sender)
     }
   }
 
@@ -170,12 +183,20 @@ extension CacheWriter {
 
 extension CacheReader {
   /// Up to where the upstream's counts of all members reach; nil without members.
-  fileprivate func leastCounted(in channel: ChannelKey) throws -> Int64? {
-    try db.first("SELECT min(counted_at) FROM membership WHERE channel = ?1") {
+  fileprivate func leastCounted(in channel: ChannelKey) throws -> Position? {
+    try db.first(
+      """
+      SELECT counted_at, counted_id
+      FROM membership INDEXED BY membership_by_channel
+      WHERE channel = ?1
+      ORDER BY counted_at, counted_id
+      LIMIT 1
+      """
+    ) {
       $0.bind(1, channel.rawValue)
     } _: {
-      $0.int64OrNil(0)
-    } ?? nil
+      Position(createdAt: $0.int64(0), messageID: $0.int64(1))
+    }
   }
 
   /// The place of the channel's last message.

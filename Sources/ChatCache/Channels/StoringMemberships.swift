@@ -12,7 +12,7 @@ private struct MembershipFacts: Equatable {
   var lastReadAt: Int64
   var unread: Int64
   var mentions: Int64
-  var countedAt: Int64
+  var counted: Position
   var joinedAt: Int64
   var invitedAt: Int64
   var inviter: [UInt8]?
@@ -20,7 +20,7 @@ private struct MembershipFacts: Equatable {
   /// Whether the user sees the same of both.
   func isShown(as other: MembershipFacts) -> Bool {
     var other = other
-    other.countedAt = countedAt
+    other.counted = counted
     return self == other
   }
 }
@@ -38,21 +38,22 @@ extension CacheWriter {
     let floorAt = record.floorAt ?? old?.floorAt ?? 0
     var facts = MembershipFacts(
       sortAt: ChannelFacts.sortAt(
-        lastMessageAt: place.lastMessageAt.flatMap { $0 >= floorAt ? $0 : nil }, createdAt: place.createdAt),
+        lastMessageAt: place.last.flatMap { $0.createdAt >= floorAt ? $0.createdAt : nil },
+        createdAt: place.createdAt),
       state: state,
       role: record.isOperator.map { $0 ? "operator" : "none" } ?? old?.role ?? "none",
       isMuted: record.isMuted ?? old?.isMuted ?? false,
       hiddenState: record.hiddenState.flatMap { CacheWriter.hiddenStates.contains($0) ? $0 : nil }
         ?? old?.hiddenState ?? "unhidden",
       floorAt: floorAt, lastReadAt: max(old?.lastReadAt ?? 0, record.lastReadAt ?? 0), unread: 0, mentions: 0,
-      countedAt: 0, joinedAt: record.joinedAt ?? old?.joinedAt ?? 0,
+      counted: CacheWriter.nothing, joinedAt: record.joinedAt ?? old?.joinedAt ?? 0,
       invitedAt: record.invitedAt ?? old?.invitedAt ?? 0, inviter: record.inviter ?? old?.inviter)
-    try count(&facts, since: old, record, lastMessage, place.lastMessageAt, of: name, in: channel)
+    try count(&facts, since: old, record, lastMessage, place.last, of: name, in: channel)
     if old == nil || old?.isShown(as: facts) == false {
       try write(facts, of: user, in: channel)
       try tell(facts, since: old, of: user, in: channel, origin.source)
     } else {
-      try setCounted(facts.countedAt, of: user, in: channel)
+      try setCounted(facts.counted, of: user, in: channel)
     }
     if case .listing(let sweep) = origin { try mark(sweep, of: user, in: channel) }
   }
@@ -61,36 +62,42 @@ extension CacheWriter {
     "unhidden", "hidden_allow_auto_unhide", "hidden_prevent_auto_unhide",
   ]
 
+  /// A place before every message.
+  private static let nothing = Position(createdAt: 0, messageID: 0)
+
   /// The user's counts: the upstream's where it said them, and what was stored since (B68); else those that
   /// were, without what was read meanwhile.
   private func count(
     _ facts: inout MembershipFacts, since old: MembershipFacts?, _ record: MembershipRecord,
-    _ lastMessage: ChannelRecord.LastMessage, _ last: Int64?, of user: UserID, in channel: ChannelKey
+    _ lastMessage: ChannelRecord.LastMessage, _ last: Position?, of user: UserID, in channel: ChannelKey
   ) throws {
     let isCounted = record.unread != nil || record.mentions != nil || old == nil
-    facts.countedAt = isCounted ? countedUpTo(lastMessage, last) : old?.countedAt ?? 0
-    let start = max(facts.lastReadAt, facts.floorAt - 1)
-    let later = try reader.unreadMessages(in: channel, after: max(facts.countedAt, start), exceptOf: user)
-    let hasRead = old.map { facts.lastReadAt > $0.lastReadAt } ?? false
-    let left = hasRead ? try reader.unreadMessages(in: channel, after: start, exceptOf: user) : 0
-    // An answer older than what was read meanwhile counts what is read.
-    let isOld = record.lastReadAt.map { facts.lastReadAt > $0 } ?? false
-    facts.unread =
-      if let unread = record.unread { (isOld ? 0 : unread) + later } else if hasRead {
-        min(old?.unread ?? 0, left)
-      } else { old?.unread ?? later }
-    facts.mentions =
-      if let mentions = record.mentions { isOld ? 0 : mentions } else if hasRead { 0 } else {
-        old?.mentions ?? 0
-      }
+    let counted = isCounted ? countedUpTo(lastMessage, last) : old?.counted ?? CacheWriter.nothing
+    facts.counted = counted
+    if isCounted {
+      // An answer older than what was read meanwhile counts what is read.
+      let isOld = record.lastReadAt.map { facts.lastReadAt > $0 } ?? false
+      let later = try reader.unread(after: counted, in: channel, facts.lastReadAt, facts.floorAt, user)
+      facts.unread = record.unread.map { (isOld ? 0 : $0) + later.messages } ?? old?.unread ?? later.messages
+      facts.mentions =
+        record.mentions.map { (isOld ? 0 : $0) + later.mentions } ?? old?.mentions ?? later.mentions
+    } else if let old, facts.lastReadAt > old.lastReadAt {
+      let left = try reader.unread(
+        after: CacheWriter.nothing, in: channel, facts.lastReadAt, facts.floorAt, user)
+      facts.unread = min(old.unread, left.messages)
+      facts.mentions = min(old.mentions, left.mentions)
+    } else if let old {
+      facts.unread = old.unread
+      facts.mentions = old.mentions
+    }
   }
 
   /// The newest message that the upstream's count can include (B68).
-  private func countedUpTo(_ lastMessage: ChannelRecord.LastMessage, _ last: Int64?) -> Int64 {
+  private func countedUpTo(_ lastMessage: ChannelRecord.LastMessage, _ last: Position?) -> Position {
     switch lastMessage {
-    case .message(let message): message.createdAt
-    case .none: 0
-    case .absent: last ?? 0
+    case .message(let message): message.position
+    case .none: CacheWriter.nothing
+    case .absent: last ?? CacheWriter.nothing
     }
   }
 
@@ -121,10 +128,11 @@ extension CacheWriter {
       """
       INSERT INTO membership (
         user, channel, channel_url, name_key, created_at, sort_at, state, role, is_muted, hidden_state,
-        floor_at, last_read_at, unread, mentions, counted_at, joined_at, invited_at, inviter
+        floor_at, last_read_at, unread, mentions, counted_at, counted_id, joined_at, invited_at, inviter
       )
       SELECT
-        ?1, id, channel_url, name_key, created_at, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
+        ?1, id, channel_url, name_key, created_at, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
+        ?16
       FROM channel
       WHERE id = ?2
       ON CONFLICT (user, channel) DO UPDATE
@@ -132,7 +140,8 @@ extension CacheWriter {
         state = excluded.state, role = excluded.role, is_muted = excluded.is_muted,
         hidden_state = excluded.hidden_state, floor_at = excluded.floor_at,
         last_read_at = excluded.last_read_at, unread = excluded.unread, mentions = excluded.mentions,
-        counted_at = excluded.counted_at, joined_at = excluded.joined_at, invited_at = excluded.invited_at,
+        counted_at = excluded.counted_at, counted_id = excluded.counted_id, joined_at = excluded.joined_at,
+        invited_at = excluded.invited_at,
         inviter = excluded.inviter
       """
     ) {
@@ -147,19 +156,26 @@ extension CacheWriter {
       $0.bind(9, facts.lastReadAt)
       $0.bind(10, facts.unread)
       $0.bind(11, facts.mentions)
-      $0.bind(12, facts.countedAt)
-      $0.bind(13, facts.joinedAt)
-      $0.bind(14, facts.invitedAt)
-      $0.bind(15, copyOf: facts.inviter)
+      $0.bind(12, facts.counted.createdAt)
+      $0.bind(13, facts.counted.messageID)
+      $0.bind(14, facts.joinedAt)
+      $0.bind(15, facts.invitedAt)
+      $0.bind(16, copyOf: facts.inviter)
     }
   }
 
-  private func setCounted(_ counted: Int64, of user: UserKey, in channel: ChannelKey) throws {
-    try db.run("UPDATE membership SET counted_at = ?3 WHERE user = ?1 AND channel = ?2 AND counted_at <> ?3")
-    {
+  private func setCounted(_ counted: Position, of user: UserKey, in channel: ChannelKey) throws {
+    try db.run(
+      """
+      UPDATE membership
+      SET counted_at = ?3, counted_id = ?4
+      WHERE user = ?1 AND channel = ?2 AND (counted_at, counted_id) IS NOT (?3, ?4)
+      """
+    ) {
       $0.bind(1, user.rawValue)
       $0.bind(2, channel.rawValue)
-      $0.bind(3, counted)
+      $0.bind(3, counted.createdAt)
+      $0.bind(4, counted.messageID)
     }
   }
 
@@ -176,7 +192,7 @@ extension CacheWriter {
       """
       SELECT
         sort_at, state, role, is_muted, hidden_state, floor_at, last_read_at, unread, mentions, counted_at,
-        joined_at, invited_at, inviter
+        counted_id, joined_at, invited_at, inviter
       FROM membership
       WHERE user = ?1 AND channel = ?2
       """
@@ -187,8 +203,9 @@ extension CacheWriter {
       MembershipFacts(
         sortAt: row.int64(0), state: row.string(1), role: row.string(2), isMuted: row.bool(3),
         hiddenState: row.string(4), floorAt: row.int64(5), lastReadAt: row.int64(6), unread: row.int64(7),
-        mentions: row.int64(8), countedAt: row.int64(9), joinedAt: row.int64(10), invitedAt: row.int64(11),
-        inviter: row.isNull(12) ? nil : Array(row.bytes(12)))
+        mentions: row.int64(8),
+        counted: Position(createdAt: row.int64(9), messageID: row.int64(10)), joinedAt: row.int64(11),
+        invitedAt: row.int64(12), inviter: row.isNull(13) ? nil : Array(row.bytes(13)))
     }
   }
 
@@ -209,34 +226,39 @@ extension CacheWriter {
 
 extension CacheReader {
   /// What decides where the channel stands in lists.
-  fileprivate func listPlace(of channel: ChannelKey) throws -> (createdAt: Int64, lastMessageAt: Int64?) {
-    try db.first("SELECT created_at, last_message_at FROM channel WHERE id = ?1") {
+  fileprivate func listPlace(of channel: ChannelKey) throws -> (createdAt: Int64, last: Position?) {
+    try db.first("SELECT created_at, last_message_at, last_message_id FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
-    } _: {
-      ($0.int64(0), $0.int64OrNil(1))
+    } _: { row in
+      (row.int64(0), row.int64OrNil(1).map { Position(createdAt: $0, messageID: row.int64(2)) })
     } ?? (0, nil)
   }
 
-  /// Stored messages after a moment that count as unread for a user (B68).
-  fileprivate func unreadMessages(
-    in channel: ChannelKey, after moment: Int64, exceptOf user: UserID
-  ) throws -> Int64 {
-    try db.first(
+  /// Stored messages after a place that count as unread for a user who has read and may read so far (B68).
+  fileprivate func unread(
+    after place: Position, in channel: ChannelKey, _ readAt: Int64, _ floorAt: Int64, _ user: UserID
+  ) throws -> (messages: Int64, mentions: Int64) {
+    let start = max(place, Position.last(at: max(readAt, floorAt - 1)))
+    return try db.first(
       """
-      SELECT count(*)
+      SELECT
+        count(*),
+        coalesce(sum(
+          mentions = '*' OR ?4 IN (SELECT value FROM json_each(iif(mentions = '*', '[]', mentions)))), 0)
       FROM message
       WHERE channel = ?1
-        AND created_at > ?2
-        AND sender <> ?3
+        AND (created_at, message_id) > (?2, ?3)
+        AND sender <> ?4
         AND flags & 1 = 0
         AND (parent_id IS NULL OR flags & 2)
       """
     ) {
       $0.bind(1, channel.rawValue)
-      $0.bind(2, moment)
-      $0.bind(3, user.text)
+      $0.bind(2, start.createdAt)
+      $0.bind(3, start.messageID)
+      $0.bind(4, user.text)
     } _: {
-      $0.int64(0)
-    } ?? 0
+      ($0.int64(0), $0.int64(1))
+    } ?? (0, 0)
   }
 }

@@ -50,13 +50,7 @@ extension CacheWriter {
       """
     ) { $0.bind(1, channel.rawValue) }
     // What comes back is not new: it was counted.
-    try db.run(
-      """
-      UPDATE membership
-      SET counted_at = max(counted_at, coalesce((SELECT last_message_at FROM channel WHERE id = ?1), 0))
-      WHERE channel = ?1
-      """
-    ) { $0.bind(1, channel.rawValue) }
+    try countUpToLast(of: channel)
     if hasWrongLast { try setLastMessage(nil, of: channel, version: 0) }
   }
 

@@ -15,20 +15,14 @@ struct MessageBatch {
   /// From the oldest to the newest changed message.
   var stretch: ClosedRange<Position>?
   /// Messages that were not there before.
-  var added: [Added] = []
+  var added: [CountedMessage] = []
+  /// Messages that count otherwise than before.
+  var recounted: [(old: CountedMessage, new: CountedMessage)] = []
   /// The newest changed message that may be the channel's last.
   var newest: MessageRecord?
   /// Rows and bytes that came (went: negative).
   var rows: Int64 = 0
   var bytes: Int64 = 0
-
-  /// What decides about unread counts (B68).
-  struct Added {
-    let createdAt: Int64
-    let sender: String
-    let counts: Bool
-    let mentions: MessageRecord.Mentions
-  }
 
   init(_ channel: ChannelKey, _ source: ChangeSource) {
     self.channel = channel
@@ -58,18 +52,19 @@ extension CacheWriter {
     let stored = try standing(of: record, in: batch.channel)
     switch stored {
     case .same: return
-    case .known(let updatedAt, let version, _, _)
-    where updatedAt > record.updatedAt || (updatedAt == record.updatedAt && version > askedAt):
+    case .known(let row)
+    where row.updatedAt > record.updatedAt || (row.updatedAt == record.updatedAt && row.version > askedAt):
       return
-    case .known(_, _, let bytes, let position):
-      if position != record.position { try deleteRow(at: position, in: batch.channel) }
-      batch.bytes -= bytes
+    case .known(let row):
+      if row.counted.position != record.position {
+        try deleteRow(at: row.counted.position, in: batch.channel)
+      }
+      batch.bytes -= row.bytes
+      let counted = CountedMessage(record)
+      if row.counted != counted { batch.recounted.append((row.counted, counted)) }
     case .unknown:
       batch.rows += 1
-      batch.added.append(
-        MessageBatch.Added(
-          createdAt: record.createdAt, sender: record.sender, counts: !record.isSilent && record.isInChannel,
-          mentions: record.mentions))
+      batch.added.append(CountedMessage(record))
     }
     batch.bytes += record.storedBytes
     let sequence = batch.sequence ?? takeSequence()
@@ -88,14 +83,23 @@ extension CacheWriter {
   private enum Standing {
     case unknown
     case same
-    case known(updatedAt: Int64, version: Int64, bytes: Int64, position: Position)
+    case known(Known)
+  }
+
+  /// What is stored of a message, as far as it decides.
+  private struct Known {
+    let updatedAt: Int64
+    let version: Int64
+    let bytes: Int64
+    let counted: CountedMessage
   }
 
   private func standing(of record: MessageRecord, in channel: ChannelKey) throws -> Standing {
     try db.reading.first(
       """
       SELECT
-        m.created_at, m.updated_at, m.version, m.body, m.reactions, m.metaarray, m.thread_info, m.parent
+        m.created_at, m.updated_at, m.version, m.body, m.reactions, m.metaarray, m.thread_info, m.parent,
+        m.sender, m.flags, m.parent_id, m.mentions
       FROM message AS m
       WHERE m.channel = ?1 AND m.message_id = ?2
       """
@@ -110,7 +114,11 @@ extension CacheWriter {
       if isSame { return .same }
       let bytes = (3...7).reduce(0) { $0 + row.bytes(Int32($1)).count }
       return .known(
-        updatedAt: row.int64(1), version: row.int64(2), bytes: Int64(bytes), position: position)
+        Known(
+          updatedAt: row.int64(1), version: row.int64(2), bytes: Int64(bytes),
+          counted: CountedMessage(
+            position: position, sender: row.string(8), flags: row.int64(9), isReply: !row.isNull(10),
+            mentions: row.stringOrNil(11))))
     } ?? .unknown
   }
 
@@ -120,9 +128,9 @@ extension CacheWriter {
       """
       INSERT OR REPLACE INTO message (
         channel, created_at, message_id, version, updated_at, type, flags, parent_id, parent_at, sender,
-        custom_type, body, reactions, metaarray, thread_info, parent
+        custom_type, body, reactions, metaarray, thread_info, parent, mentions
       )
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
       """
     ) {
       $0.bind(1, channel.rawValue)
@@ -141,6 +149,7 @@ extension CacheWriter {
       $0.bind(14, copyOf: record.metaarray)
       $0.bind(15, copyOf: record.threadInfo)
       $0.bind(16, copyOf: record.parent)
+      $0.bind(17, record.mentions.stored)
     }
   }
 
@@ -157,15 +166,17 @@ extension CacheWriter {
       $0.bind(3, now)
     }
     guard let row = try reader.doomed(id, in: batch.channel) else { return }
-    try deleteRow(at: row.position, in: batch.channel)
+    let position = row.counted.position
+    try deleteRow(at: position, in: batch.channel)
     batch.rows -= 1
     batch.bytes -= row.bytes
-    if row.counts { try uncount(row, in: batch.channel) }
     var change = Change(.messageDeleted, batch.source, channel: batch.channel)
-    change.stretch = row.position...row.position
+    change.stretch = position...position
     change.reference = String(id)
     change.detail = row.requestID.map { Array("\"request_id\":".utf8) + $0 }
-    batch.deletion = try append(change)
+    let sequence = try append(change)
+    batch.deletion = sequence
+    try uncount(row.counted, &batch, sequence)
   }
 
   private func deleteRow(at position: Position, in channel: ChannelKey) throws {

@@ -4,11 +4,9 @@ import SQLite
 
 /// What must be known of a message that is about to be deleted.
 struct DoomedMessage {
-  let position: Position
   let bytes: Int64
-  let sender: String
-  /// Whether it may have been counted as unread.
-  let counts: Bool
+  /// How it was counted.
+  let counted: CountedMessage
   /// The request it answers, as JSON text, where the upstream said so.
   let requestID: [UInt8]?
 }
@@ -90,7 +88,8 @@ extension CacheReader {
   func doomed(_ id: Int64, in channel: ChannelKey) throws -> DoomedMessage? {
     try db.first(
       """
-      SELECT created_at, sender, flags, parent_id, body, reactions, metaarray, thread_info, parent
+      SELECT
+        created_at, sender, flags, parent_id, body, reactions, metaarray, thread_info, parent, mentions
       FROM message
       WHERE channel = ?1 AND message_id = ?2
       """
@@ -99,9 +98,10 @@ extension CacheReader {
       $0.bind(2, id)
     } _: { row in
       DoomedMessage(
-        position: Position(createdAt: row.int64(0), messageID: id),
-        bytes: Int64((4...8).reduce(0) { $0 + row.bytes(Int32($1)).count }), sender: row.string(1),
-        counts: row.int64(2) & 1 == 0 && (row.isNull(3) || row.int64(2) & 2 != 0),
+        bytes: Int64((4...8).reduce(0) { $0 + row.bytes(Int32($1)).count }),
+        counted: CountedMessage(
+          position: Position(createdAt: row.int64(0), messageID: id), sender: row.string(1),
+          flags: row.int64(2), isReply: !row.isNull(3), mentions: row.stringOrNil(9)),
         requestID: try CacheReader.requestID(in: Array(row.bytes(4))))
     }
   }

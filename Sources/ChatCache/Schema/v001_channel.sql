@@ -79,8 +79,9 @@ CREATE TABLE membership (
   last_read_at INTEGER NOT NULL DEFAULT 0,
   unread INTEGER NOT NULL DEFAULT 0,
   mentions INTEGER NOT NULL DEFAULT 0,
-  -- The upstream's counts above include messages up to here; later ones are added one by one (B68).
+  -- The place up to which the upstream's own counts go; each later stored message was added to them (B68).
   counted_at INTEGER NOT NULL DEFAULT 0,
+  counted_id INTEGER NOT NULL DEFAULT 0,
   joined_at INTEGER NOT NULL DEFAULT 0,
   invited_at INTEGER NOT NULL DEFAULT 0,
   -- Who invited, as the API answers it, or NULL.

@@ -15,6 +15,8 @@ CREATE TABLE message (
   parent_at INTEGER,
   sender TEXT NOT NULL,
   custom_type TEXT NOT NULL,
+  -- Whom it mentions, for counts: '*' everybody, else ["user_id", …], or NULL for nobody.
+  mentions TEXT,
   -- The message as the API answers it, without braces and without the parts below.
   body BLOB NOT NULL,
   -- Optional parts, each one JSON value or NULL.

@@ -67,13 +67,7 @@ extension CacheWriter {
       """
     ) { $0.bind(1, channel.rawValue) }
     // What comes back is not new: it was counted.
-    try db.run(
-      """
-      UPDATE membership
-      SET counted_at = max(counted_at, coalesce((SELECT last_message_at FROM channel WHERE id = ?1), 0))
-      WHERE channel = ?1
-      """
-    ) { $0.bind(1, channel.rawValue) }
+    try countUpToLast(of: channel)
     try save(coverage, over: old, of: channel, .channelRefresh)
     try append(Change(.cacheCleared, .channelRefresh, channel: channel))
     noteCleared { $0.channels.insert(url) }

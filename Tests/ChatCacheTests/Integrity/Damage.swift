@@ -80,7 +80,7 @@ struct Damage: Sendable, CustomTestStringConvertible {
       INSERT INTO message
       SELECT
         channel, created_at + 1, message_id, version, updated_at, type, flags, parent_id, parent_at,
-        sender, custom_type, body, reactions, metaarray, thread_info, parent
+        sender, custom_type, mentions, body, reactions, metaarray, thread_info, parent
       FROM message
       WHERE channel = 1 AND message_id = 3
       """),
@@ -140,7 +140,10 @@ struct Damage: Sendable, CustomTestStringConvertible {
       "INSERT INTO segment (channel, lo_at, lo_id, hi_at, hi_id, kind) VALUES (99, 0, 0, 1, 1, 0)"),
     Damage(
       "messages of no channel", .orphans,
-      "INSERT INTO message VALUES (99, 1, 1, 1, 0, 0, 0, NULL, NULL, 'bob', '', x'00', NULL, NULL, NULL, NULL)"
+      """
+      INSERT INTO message
+      VALUES (99, 1, 1, 1, 0, 0, 0, NULL, NULL, 'bob', '', NULL, x'00', NULL, NULL, NULL, NULL)
+      """
     ),
     Damage(
       "memberships of no user", .orphans, "UPDATE membership SET user = 99 WHERE channel = 2 AND user = 2"),

@@ -1,0 +1,44 @@
+import ChatModel
+import JSON
+
+/// What decides for whom a message counts as unread, and as a mention (B68).
+struct CountedMessage: Equatable {
+  let position: Position
+  let sender: String
+  /// Whether it counts at all: it is not silent, and not only in a thread.
+  let counts: Bool
+  /// Whom it mentions, as the column `mentions` keeps it.
+  let mentions: String?
+
+  /// As a row has it.
+  init(position: Position, sender: String, flags: Int64, isReply: Bool, mentions: String?) {
+    self.position = position
+    self.sender = sender
+    counts = flags & 1 == 0 && (!isReply || flags & 2 != 0)
+    self.mentions = mentions
+  }
+
+  /// As it came.
+  init(_ record: MessageRecord) {
+    self.init(
+      position: record.position, sender: record.sender, flags: record.flags, isReply: record.parentID != nil,
+      mentions: record.mentions.stored)
+  }
+}
+
+extension MessageRecord.Mentions {
+  /// As the column `mentions` keeps it: `*`, or a JSON array of ids.
+  var stored: String? {
+    switch self {
+    case .nobody: return nil
+    case .everybody: return "*"
+    case .users(let users):
+      guard !users.isEmpty else { return nil }
+      var writer = JSONWriter()
+      writer.beginArray()
+      for user in users { writer.value(user) }
+      writer.endArray()
+      return String(decoding: writer.finish().array, as: UTF8.self)
+    }
+  }
+}

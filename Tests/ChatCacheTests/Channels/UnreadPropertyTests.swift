@@ -1,0 +1,94 @@
+import ChatModel
+import Testing
+
+@testable import ChatCache
+
+/// The kept counts against counting again, whatever comes in whatever order.
+@Suite struct UnreadPropertyTests {
+  /// One user's counts by the rule's own words.
+  private struct Naive {
+    var base: [Int64] = [0, 0]
+    var counted = Position(createdAt: 0, messageID: 0)
+    var readAt: Int64 = 0
+    var floor: Int64 = 0
+
+    func counts(_ stored: some Collection<MessageRecord>, of user: String) -> [Int64] {
+      let later = stored.filter {
+        $0.position > counted && $0.createdAt > readAt && $0.createdAt >= floor && $0.sender != user
+          && !$0.isSilent
+      }
+      let mentions = later.filter {
+        switch $0.mentions {
+        case .nobody: false
+        case .everybody: true
+        case .users(let users): users.contains(user)
+        }
+      }
+      return [base[0] + Int64(later.count), base[1] + Int64(mentions.count)]
+    }
+  }
+
+  private static func message(_ id: Int64, at: Int64, edit: Int64, _ random: inout SeededRandom)
+    -> MessageRecord
+  {
+    let mentions: MessageRecord.Mentions =
+      switch Int.random(in: 0..<5, using: &random) {
+      case 0: .everybody
+      case 1: .users(["alice"])
+      case 2: .users(["bob", "alice", "carol"])
+      default: .nobody
+      }
+    return ChannelWithMessages.message(
+      id, at: at, updatedAt: edit, sender: ["alice", "bob", "carol"][Int(id) % 3], text: "\(edit)",
+      silent: random.chance(20), mentions: mentions)
+  }
+
+  @Test(
+    "B68: over seeds, each user's counts are the last refresh's and the later unread ones that are stored",
+    arguments: 1...60)
+  func anyOrder(seed: Int) throws {
+    var random = SeededRandom(seed: UInt64(seed))
+    let world = try UnreadCountTests.World()
+    defer { world.cache.close() }
+    var naive = ["alice": Naive(), "bob": Naive()]
+    var stored: [Int64: MessageRecord] = [:]
+    var gone: Set<Int64> = []
+    for step in Int64(1)...80 {
+      let id = Int64.random(in: 1...25, using: &random)
+      let message = Self.message(id, at: 100 + id / 3 * 10, edit: step, &random)
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0..<5:
+        try world.arrive(message)
+        if !gone.contains(id) { stored[id] = message }
+      case 5:
+        try world.delete(id)
+        gone.insert(id)
+        stored[id] = nil
+      case 6:
+        let other = Int64.random(in: 1...25, using: &random)
+        try world.change([message], deleted: [other])
+        if !gone.contains(id) { stored[id] = message }
+        gone.insert(other)
+        stored[other] = nil
+      default:
+        let user = random.chance(50) ? "alice" : "bob"
+        var expected = try #require(naive[user])
+        let readAt = Int64.random(in: 90...170, using: &random)
+        expected.floor = max(expected.floor, random.chance(10) ? .random(in: 100...140, using: &random) : 0)
+        let told = (0..<2).map { _ in Int64.random(in: 0...9, using: &random) }
+        expected.base = readAt < expected.readAt ? [0, 0] : told
+        expected.readAt = max(expected.readAt, readAt)
+        expected.counted = message.position
+        try world.refresh(
+          unread: told[0], mentions: told[1], last: message, readAt: readAt, floor: expected.floor,
+          as: UserID(user))
+        naive[user] = expected
+      }
+      for (user, expected) in naive {
+        #expect(
+          try world.counts(of: UserID(user)) == expected.counts(stored.values, of: user),
+          "\(user), seed \(seed), step \(step)")
+      }
+    }
+  }
+}
