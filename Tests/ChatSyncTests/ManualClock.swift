@@ -11,6 +11,9 @@ final class ManualClock: Sendable {
 
   func advance(_ by: Int64) { milliseconds.withLock { $0 += by } }
 
+  /// Never back.
+  func move(to moment: Int64) { milliseconds.withLock { $0 = max($0, moment) } }
+
   var clock: Clock {
     Clock(
       wallMilliseconds: { self.now },

@@ -131,6 +131,9 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     wake { $0.pauseUntil = max($0.pauseUntil, until) }
   }
 
+  /// Looks at the clock again: somebody who owns it moved it.
+  func lookAgain() { wake { _ in } }
+
   /// Changes the inbox and wakes the thread, under the lock because a closed client's handle is gone.
   @discardableResult
   private func wake(_ change: (inout Inbox) -> Void) -> Bool {

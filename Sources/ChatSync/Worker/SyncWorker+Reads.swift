@@ -125,8 +125,7 @@ extension SyncWorker {
     let window = MessageWindow(stretch)
     do {
       let listing = try await list(url, window, importance)
-      guard let byMessage = window.byMessage(from: listing.rows.map(\.position)) else { return [listing] }
-      return [listing, try await list(url, byMessage, importance)]
+      return [listing] + (try await listedByID(url, listing, importance))
     } catch {
       guard case .message(let gone) = window.anchor, error.isNotFoundUpstream else { throw error }
       var all = [
@@ -143,6 +142,30 @@ extension SyncWorker {
         all.append(try await list(url, newer, importance))
       }
       return all
+    }
+  }
+
+  /// The same again, paged by message, where it proved nothing. Where nothing came from beyond the row from
+  /// which it is paged, only an empty answer proves that nothing is there.
+  private func listedByID(
+    _ url: ChannelURL, _ page: MessageListing, _ importance: Importance
+  ) async throws -> [MessageListing] {
+    guard let window = page.window.byMessage(from: page.rows.map(\.position)),
+      case .message(let from) = window.anchor
+    else { return [] }
+    do {
+      let listing = try await list(url, window, importance)
+      let rows = listing.rows.map(\.position)
+      var beyond: MessageWindow?
+      if window.newer == 1, rows.max() == from { beyond = MessageWindow(.message(from), older: 0, newer: 1) }
+      if window.older == 1, rows.min() == from { beyond = MessageWindow(.message(from), older: 1, newer: 0) }
+      guard var beyond else { return [listing] }
+      beyond.includesAnchor = false
+      return [listing, try await list(url, beyond, importance)]
+    } catch {
+      // Deleted meanwhile: the next look begins at another.
+      guard error.isNotFoundUpstream else { throw error }
+      return []
     }
   }
 

@@ -88,7 +88,19 @@ extension SyncWorker {
       of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, importance)
     let found = try await store.store(page.items, of: user, .top)
     for activity in found { try know(activity.url) }
+    if importance != .foreground, page.next == nil, page.unreadable == 0 {
+      try await confirmAbsent(user, besides: Set(page.items.map(\.url)))
+    }
     return .changed(found, hasMore: false)
+  }
+
+  /// The page was the user's whole list: what is not in it is asked for before it is removed, without waiting
+  /// for a sweep.
+  private func confirmAbsent(_ user: UserID, besides listed: Set<ChannelURL>) async throws {
+    for url in try store.unmet(by: .max, of: user) where !listed.contains(url) {
+      guard try await !upstream.isMember(user, of: url, .background) else { continue }
+      try await store.removeMembership(of: user, in: url, .channelRefresh)
+    }
   }
 
   /// Tells the plan how far a channel's messages are in the cache.

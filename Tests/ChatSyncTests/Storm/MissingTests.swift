@@ -88,6 +88,24 @@ struct MissingTests {
     await sides.end()
   }
 
+  @Test("B31: a doubt in a millisecond that holds more messages than a page is cleared all the same")
+  func doubtInOneMillisecond() async throws {
+    let sides = try Sides(messages: 30)
+    for number in 0..<350 { sides.there.send("c0", "at once \(number)", at: 1_700_000_009_000) }
+    for number in 0..<20 { sides.there.send("c0", "later \(number)", at: 1_700_000_009_500) }
+    try await sides.open()
+    let gap = try #require(sides.gaps.first)
+    sides.here.interest.fill(gap: gap.id, in: ChannelURL("c0"))
+    #expect(await World.wait { sides.gaps.isEmpty })
+    try sides.here.cache.write { try $0.doubt(ChannelURL("c0")) }
+    try await sides.here.restart()
+    _ = sides.here.interest.seen(UserID("alice"))
+    #expect(try await sides.isEqual() == nil)
+    let coverage = try #require(try sides.here.channel("c0", from: .start)).coverage
+    #expect(coverage.unverified.isEmpty)
+    await sides.end()
+  }
+
   @Test("B16: a view opened in the middle of a channel has its surroundings fetched before its answer")
   func openedInTheMiddle() async throws {
     let sides = try Sides(messages: 1_200)

@@ -257,7 +257,7 @@ final class OriginSide: Sendable {
     }
   }
 
-  private func set(_ weather: Weather, _ faults: [Value], seed: Int64) throws {
+  func set(_ weather: Weather, _ faults: [Value], seed: Int64) throws {
     try origin.desk.set(
       .object([
         "seed": .integer(seed), "faults": .array(faults),

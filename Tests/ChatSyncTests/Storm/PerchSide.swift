@@ -13,7 +13,7 @@ final class PerchSide {
   private(set) var cache: Cache
   private(set) var worker: SyncWorker
   private(set) var interest: SyncInterest
-  private var client: HTTPClient
+  private(set) var client: HTTPClient
 
   static var pace: Pace {
     var pace = Pace()
@@ -57,6 +57,7 @@ final class PerchSide {
     configuration.connectMilliseconds = firstByte
     configuration.firstByteMilliseconds = firstByte
     configuration.totalMilliseconds = 5 * firstByte
+    configuration.clock = clock
     let client = HTTPClient(configuration)
     let upstream = SendbirdUpstream(
       SendbirdUpstream.Configuration(base: base, token: "origin"), client: client)

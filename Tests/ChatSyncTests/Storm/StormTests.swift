@@ -13,7 +13,7 @@ import Testing
 /// `PERCH_TORTURE_STORM` names one.
 @Suite(.timeLimit(.minutes(60)), .serialized)
 struct StormTests {
-  private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+  static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 
   static var seeds: [Int] {
     if let one = number("PERCH_TORTURE_STORM") { return [one] }
