@@ -26,7 +26,7 @@ final class KeptConnection {
 
   deinit { close(socket) }
 
-  /// The body of the answer, which must be a 200, and the milliseconds until all of it was there.
+  /// The body of the answer, which must be a 200 or 201, and the milliseconds until all of it was there.
   func ask(_ method: String, _ path: String, _ body: String = "") throws -> (
     body: String, milliseconds: Double
   ) {
@@ -39,7 +39,7 @@ final class KeptConnection {
     }
     let (head, range) = try receive()
     let took = KeptConnection.now() - began
-    guard head.hasPrefix("HTTP/1.1 200") else {
+    guard head.hasPrefix("HTTP/1.1 20") else {
       throw BenchFailure(description: "\(method) \(path): \(head.prefix(200))")
     }
     return (String(decoding: bytes[range], as: UTF8.self), took)

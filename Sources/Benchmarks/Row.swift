@@ -4,7 +4,9 @@ struct Row: Sendable {
   let work: String
   let measure: @Sendable (Bench) throws -> [Figure]
 
-  static let all: [Row] = [.statement, .page, .notModified, .ingest, .depth, .fanOut, .feed, .origin]
+  static let all: [Row] = [
+    .statement, .page, .notModified, .ingest, .depth, .fanOut, .feed, .arrival, .origin,
+  ]
 }
 
 /// One measured comparison.

@@ -48,7 +48,10 @@ package final class Collections: Sendable {
     for stored in try cache.read({ try $0.collections() }) {
       guard let view = Collections.read(stored, cache.cursor.epoch) else { continue }
       views.withLock { $0[stored.id] = view }
-      if case .messages(let messages) = view { interest.opened(messages.openView, isOwedAnswer: false) }
+      // One that has seen nothing yet still waits for its first answer.
+      if case .messages(let messages) = view {
+        interest.opened(messages.openView, isOwedAnswer: !messages.range.hasSeenAnything)
+      }
     }
     feed.start { [weak self] in self?.disposeIdle() }
   }
@@ -127,7 +130,7 @@ package final class Collections: Sendable {
     let stored = stored(anew)
     try cache.accept { try $0.open(stored) }
     views.withLock { $0[view.id] = .messages(anew) }
-    interest.opened(anew.openView, isOwedAnswer: false)
+    interest.opened(anew.openView, isOwedAnswer: true)
     return anew
   }
 

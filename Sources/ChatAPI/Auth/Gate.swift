@@ -22,6 +22,9 @@ package final class Gate: Sendable {
   private let ownSecrets = Gate.makeSecrets()
   /// Tickets that were used in time, with their end (s): they may be used again (B51).
   private let used = Guarded<[String: Int64]>([:])
+  /// Checked tokens by their bytes' hash: connections that come with the same one remember one object.
+  private let checked = Guarded<[Int: Remembered]>([:])
+  private static let mostChecked = 4096
   private static let mostUsed = 100_000
 
   /// A gate.
@@ -34,7 +37,7 @@ package final class Gate: Sendable {
   var vary: StaticString { if case .tokens = mode { "Authorization" } else { "Perch-User" } }
 
   /// A token as it was on this connection's last request.
-  private final class Remembered {
+  private final class Remembered: Sendable {
     let header: [UInt8]
     let caller: Caller
     let generation: UInt64
@@ -142,13 +145,33 @@ package final class Gate: Sendable {
     do throws(BearerToken.Refusal) {
       let token = try BearerToken(checking: text, against: secrets, now: now)
       let caller = Caller(user: UserID(token.user), scopes: token.scopes, expires: token.expires)
-      request.attachment = Remembered(Array(header), caller, generation)
+      request.attachment = remembered(header, caller, generation)
       return caller
     } catch {
       switch error {
       case .expired: throw Gate.unauthorized("This one has expired: get a new one.", "invalid_token")
       case .invalid(let reason): throw Gate.unauthorized("This one is not good: \(reason).", "invalid_token")
       }
+    }
+  }
+
+  /// What connections with this token, which was checked, remember: one object for all of them.
+  private func remembered(
+    _ header: UnsafeRawBufferPointer, _ caller: Caller, _ generation: UInt64
+  ) -> Remembered {
+    var hasher = Hasher()
+    hasher.combine(bytes: header)
+    let hash = hasher.finalize()
+    return checked.withLock { checked in
+      if let known = checked[hash], known.generation == generation, known.caller == caller,
+        known.header.elementsEqual(header)
+      {
+        return known
+      }
+      if checked.count >= Gate.mostChecked { checked = [:] }
+      let made = Remembered(Array(header), caller, generation)
+      checked[hash] = made
+      return made
     }
   }
 

@@ -7,7 +7,7 @@ import Platform
 
 /// Live lists of channels (B9).
 enum ChannelCollectionRoutes {
-  private static let path = "/v1/channel-collections"
+  static let path = "/v1/channel-collections"
 
   static func routes(_ viewing: Viewing) -> [Route] { itself(viewing) + following(viewing) }
 
@@ -81,7 +81,7 @@ enum ChannelCollectionRoutes {
         try parameters.end()
         return try with(viewing, request, poll) { view, caller in
           let follower = try Follower(
-            viewing, request, caller, [.channels(view)], hasUserFeed: false, again: "\(path)/\(view.id)")
+            viewing, request, caller, [.channels(view)], hasUserFeed: false)
           return try Poll.answer(follower, request, poll)
         }
       },

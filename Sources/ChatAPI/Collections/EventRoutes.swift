@@ -24,7 +24,7 @@ enum EventRoutes {
           try viewing.expectLog(poll, names, of: caller, again: "/v1/connection")
           let targets = try names.map { try target($0, viewing, caller) }
           let follower = try Follower(
-            viewing, request, caller, targets, hasUserFeed: hasUserFeed, again: "/v1/connection")
+            viewing, request, caller, targets, hasUserFeed: hasUserFeed)
           return try Poll.answer(follower, request, poll)
         }
       },

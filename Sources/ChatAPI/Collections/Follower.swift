@@ -30,20 +30,24 @@ final class Follower {
   private let targets: [Target]
   private let hasUserFeed: Bool
   /// Where a client that came too late begins again.
-  private let again: String
+  private var again: String {
+    guard targets.count == 1, !hasUserFeed else { return "/v1/connection" }
+    switch targets[0] {
+    case .messages(let view): return "\(MessageCollectionRoutes.path)/\(view.id)"
+    case .channels(let view): return "\(ChannelCollectionRoutes.path)/\(view.id)"
+    }
+  }
   private let user: UserKey
   private var ticket: Feed.Ticket?
 
   init(
-    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ targets: [Target], hasUserFeed: Bool,
-    again: String
+    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ targets: [Target], hasUserFeed: Bool
   ) throws {
     self.viewing = viewing
     self.request = request
     self.caller = caller
     self.targets = targets
     self.hasUserFeed = hasUserFeed
-    self.again = again
     guard let user = try viewing.reading.read({ try $0.userKey(of: caller.user) }) else {
       throw Problem(ViewError.notFound)
     }
@@ -66,18 +70,31 @@ final class Follower {
   /// Waits for what concerns it, before it looks (B51); a 503 where too many wait (B54).
   func subscribe(_ waiter: Waiter) throws {
     guard ticket == nil else { return }
-    var topics = Feed.Topics()
+    ticket = viewing.collections.feed.subscribe(topics) { waiter.wake() }
+    guard ticket != nil else { throw Problem.tooManyParked }
+  }
+
+  /// A single view's own, or those of all put together.
+  private var topics: Feed.Topics {
+    if targets.count == 1, !hasUserFeed {
+      switch targets[0] {
+      case .messages(let view): return view.topics
+      case .channels(let view): return view.topics
+      }
+    }
+    var channels: [ChannelKey] = []
+    var names: [String] = []
+    var isOfUser = hasUserFeed
     for target in targets {
       switch target {
       case .messages(let view):
-        topics.channels.insert(view.channel)
-        topics.collections.insert(view.id)
-      case .channels: topics.user = user
+        channels.append(view.channel)
+        names.append(view.id)
+      case .channels: isOfUser = true
       }
     }
-    if hasUserFeed { topics.user = user }
-    ticket = viewing.collections.feed.subscribe(topics, of: user) { waiter.wake() }
-    guard ticket != nil else { throw Problem.tooManyParked }
+    return Feed.Topics(
+      of: user, channels: channels, collections: names, user: isOfUser ? user : nil)
   }
 
   /// Waits no more.

@@ -52,7 +52,7 @@ enum MessageCollectionRoutes {
         try parameters.end()
         return try with(viewing, request, poll) { view, caller in
           let follower = try Follower(
-            viewing, request, caller, [.messages(view)], hasUserFeed: false, again: "\(path)/\(view.id)")
+            viewing, request, caller, [.messages(view)], hasUserFeed: false)
           return try Poll.answer(follower, request, poll)
         }
       },

@@ -67,12 +67,10 @@ final class MessageOpening {
       return try reader.view(of: url, for: user).map { (user, $0.channel) }
     }
     guard let (user, channel) = keys else { throw Problem.channelNotFound }
-    var topics = Feed.Topics()
-    topics.collections = [name]
-    // A membership that is lost ends the wait.
-    topics.channels = [channel]
+    // The channel too: a membership that is lost ends the wait.
+    let topics = Feed.Topics(of: user, channels: [channel], collections: [name])
     let waiter = request.makeWaiter()
-    ticket = viewing.collections.feed.subscribe(topics, of: user) { waiter.wake() }
+    ticket = viewing.collections.feed.subscribe(topics) { waiter.wake() }
     guard ticket != nil else { throw Problem.tooManyParked }
   }
 

@@ -30,14 +30,12 @@ final class Poll {
   private let follower: Follower
   private let request: Request
   private let since: EventCursor
-  private let text: String
   private let endsAt: UInt64
 
   private init(_ follower: Follower, _ request: Request, since: EventCursor, milliseconds: Int) {
     self.follower = follower
     self.request = request
     self.since = since
-    text = since.description
     endsAt = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
   }
 
@@ -69,6 +67,7 @@ final class Poll {
     let shared = follower.viewing.shared
     let head = follower.viewing.reading.cache.cursor
     let name = follower.sharedName
+    let text = since.description
     if let name {
       let known = shared.find(name, since: text, head: head.sequence)
       if let known = try known ?? follower.alike(since, head) {

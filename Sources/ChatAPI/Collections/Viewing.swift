@@ -6,13 +6,18 @@ import MicroHTTP
 import Platform
 
 /// What the operations on collections and feeds work with.
-struct Viewing: Sendable {
+final class Viewing: Sendable {
   /// Reading, and who may.
   let reading: Reading
   /// The open views.
   let collections: Collections
   /// Answers that many wait for.
   let shared = SharedAnswers()
+
+  init(reading: Reading, collections: Collections) {
+    self.reading = reading
+    self.collections = collections
+  }
 
   /// Runs what works on views; its errors become problems.
   func run<Result: ~Copyable>(_ body: () throws -> Result) throws -> Result {

@@ -9,37 +9,47 @@ import Platform
 /// cache, of those who wait at all. The asking is done on a thread of its own, since commits are announced on
 /// the writer's, and after those were woken about whom nothing is to be asked.
 package final class Feed: Sendable {
-  /// What a parked request waits for.
-  package struct Topics: Sendable {
+  /// What parked requests wait for. One object for all that wait for the same: those of one view.
+  package final class Topics: Sendable {
     /// Changes of these channels.
-    package var channels: Set<ChannelKey> = []
+    let channels: [ChannelKey]
     /// Changes that concern this user, in whatever channel.
-    package var user: UserKey?
+    let user: UserKey?
     /// Answers to these views.
-    package var collections: Set<String> = []
+    let collections: [String]
+    /// Whose requests they are.
+    let owner: UserKey
 
-    /// Nothing.
-    package init() {}
+    /// Requests of `owner` that wait for these.
+    package init(
+      of owner: UserKey, channels: [ChannelKey] = [], collections: [String] = [], user: UserKey? = nil
+    ) {
+      self.owner = owner
+      self.channels = channels
+      self.collections = collections
+      self.user = user
+    }
   }
 
   /// A subscription, to be given back.
-  package struct Ticket: Hashable, Sendable {
+  package struct Ticket: Sendable {
+    let topics: Topics
     let number: Int
   }
 
-  private struct Waiting {
+  private struct Group {
     let topics: Topics
-    let owner: UserKey
-    let wake: @Sendable () -> Void
+    var wakes: [Int: @Sendable () -> Void] = [:]
   }
 
   private struct State {
     var next = 0
-    var waiting: [Int: Waiting] = [:]
-    var byChannel: [ChannelKey: Set<Int>] = [:]
-    var byMember: [Member: Set<Int>] = [:]
-    var byUser: [UserKey: Set<Int>] = [:]
-    var byCollection: [String: Set<Int>] = [:]
+    var count = 0
+    var groups: [ObjectIdentifier: Group] = [:]
+    var byChannel: [ChannelKey: Set<ObjectIdentifier>] = [:]
+    var byMember: [Member: Set<ObjectIdentifier>] = [:]
+    var byUser: [UserKey: Set<ObjectIdentifier>] = [:]
+    var byCollection: [String: Set<ObjectIdentifier>] = [:]
     var perOwner: [UserKey: Int] = [:]
     var commits: [Commit] = []
     var isStopping = false
@@ -100,65 +110,75 @@ package final class Feed: Sendable {
   }
 
   /// Subscribes; nil where too many are parked already (B54). Look for changes only after this (B51).
-  package func subscribe(
-    _ topics: Topics, of owner: UserKey, wake: @escaping @Sendable () -> Void
-  ) -> Ticket? {
+  package func subscribe(_ topics: Topics, wake: @escaping @Sendable () -> Void) -> Ticket? {
     state.read { state in
-      guard state.waiting.count < most, state.perOwner[owner, default: 0] < mostPerUser else { return nil }
+      guard state.count < most, state.perOwner[topics.owner, default: 0] < mostPerUser else { return nil }
       state.next += 1
-      let number = state.next
-      state.waiting[number] = Waiting(topics: topics, owner: owner, wake: wake)
-      state.perOwner[owner, default: 0] += 1
-      for channel in topics.channels {
-        state.byChannel[channel, default: []].insert(number)
-        state.byMember[Member(channel: channel, user: owner), default: []].insert(number)
+      state.count += 1
+      state.perOwner[topics.owner, default: 0] += 1
+      let group = ObjectIdentifier(topics)
+      if state.groups[group] == nil {
+        state.groups[group] = Group(topics: topics)
+        for channel in topics.channels {
+          state.byChannel[channel, default: []].insert(group)
+          state.byMember[Member(channel: channel, user: topics.owner), default: []].insert(group)
+        }
+        for collection in topics.collections { state.byCollection[collection, default: []].insert(group) }
+        if let user = topics.user { state.byUser[user, default: []].insert(group) }
       }
-      for collection in topics.collections { state.byCollection[collection, default: []].insert(number) }
-      if let user = topics.user { state.byUser[user, default: []].insert(number) }
-      return Ticket(number: number)
+      state.groups[group]?.wakes[state.next] = wake
+      return Ticket(topics: topics, number: state.next)
     }
   }
 
   /// Gives a subscription back.
   package func unsubscribe(_ ticket: Ticket) {
     state.read { state in
-      guard let waiting = state.waiting.removeValue(forKey: ticket.number) else { return }
-      let left = state.perOwner[waiting.owner, default: 1] - 1
-      state.perOwner[waiting.owner] = left > 0 ? left : nil
-      for channel in waiting.topics.channels {
-        Feed.remove(ticket.number, &state.byChannel, channel)
-        Feed.remove(ticket.number, &state.byMember, Member(channel: channel, user: waiting.owner))
+      let (topics, group) = (ticket.topics, ObjectIdentifier(ticket.topics))
+      guard state.groups[group]?.wakes.removeValue(forKey: ticket.number) != nil else { return }
+      state.count -= 1
+      let left = state.perOwner[topics.owner, default: 1] - 1
+      state.perOwner[topics.owner] = left > 0 ? left : nil
+      guard state.groups[group]?.wakes.isEmpty ?? false else { return }
+      state.groups[group] = nil
+      for channel in topics.channels {
+        Feed.remove(group, &state.byChannel, channel)
+        Feed.remove(group, &state.byMember, Member(channel: channel, user: topics.owner))
       }
-      for id in waiting.topics.collections { Feed.remove(ticket.number, &state.byCollection, id) }
-      if let user = waiting.topics.user { Feed.remove(ticket.number, &state.byUser, user) }
+      for id in topics.collections { Feed.remove(group, &state.byCollection, id) }
+      if let user = topics.user { Feed.remove(group, &state.byUser, user) }
     }
   }
 
-  private static func remove<Key: Hashable>(_ number: Int, _ index: inout [Key: Set<Int>], _ key: Key) {
-    index[key]?.remove(number)
+  private static func remove<Key: Hashable>(
+    _ group: ObjectIdentifier, _ index: inout [Key: Set<ObjectIdentifier>], _ key: Key
+  ) {
+    index[key]?.remove(group)
     if index[key]?.isEmpty ?? false { index[key] = nil }
   }
 
   /// How many wait.
-  package var count: Int { state.read { $0.waiting.count } }
+  package var count: Int { state.read { $0.count } }
 
   private func announce(_ commit: Commit) {
     let (direct, count) = state.read { state in
-      var numbers: Set<Int> = []
-      for channel in commit.channels { numbers.formUnion(state.byChannel[channel] ?? []) }
-      for member in commit.members { numbers.formUnion(state.byMember[member] ?? []) }
-      for collection in commit.collections { numbers.formUnion(state.byCollection[collection] ?? []) }
-      for user in commit.users { numbers.formUnion(state.byUser[user] ?? []) }
-      if commit.isForAll { for own in state.byUser.values { numbers.formUnion(own) } }
+      var groups: Set<ObjectIdentifier> = []
+      for channel in commit.channels { groups.formUnion(state.byChannel[channel] ?? []) }
+      for member in commit.members { groups.formUnion(state.byMember[member] ?? []) }
+      for collection in commit.collections { groups.formUnion(state.byCollection[collection] ?? []) }
+      for user in commit.users { groups.formUnion(state.byUser[user] ?? []) }
+      if commit.isForAll { for own in state.byUser.values { groups.formUnion(own) } }
       // A new log: every cursor has ended (B52).
-      if commit.cleared.isEverything { numbers.formUnion(state.waiting.keys) }
-      return (numbers.compactMap { state.waiting[$0]?.wake }, state.byUser.count)
+      if commit.cleared.isEverything { groups.formUnion(state.groups.keys) }
+      return (groups.flatMap { state.groups[$0]?.wakes.values.map { $0 } ?? [] }, state.byUser.count)
     }
     for wake in direct { wake() }
     guard !commit.isForAll, !commit.channels.isEmpty, count > 0 else { return }
     let concerned = concerned(commit.channels, waiting: count).subtracting(commit.users)
     let wakes = state.read { state in
-      concerned.flatMap { (state.byUser[$0] ?? []).compactMap { state.waiting[$0]?.wake } }
+      concerned.flatMap {
+        (state.byUser[$0] ?? []).flatMap { state.groups[$0]?.wakes.values.map { $0 } ?? [] }
+      }
     }
     for wake in wakes { wake() }
   }

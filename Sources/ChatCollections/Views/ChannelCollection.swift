@@ -14,6 +14,9 @@ package final class ChannelCollection: Sendable {
   /// What it shows.
   package let query: ChannelQuery
 
+  /// What requests that follow it wait for.
+  package let topics: Feed.Topics
+
   struct State: Sendable {
     var window: ChannelWindow
     /// Channels by name; what stands for a version is a hash of the object the client got.
@@ -32,6 +35,7 @@ package final class ChannelCollection: Sendable {
     self.user = user
     self.userID = userID
     self.query = query
+    topics = Feed.Topics(of: user, user: user)
     state = Guarded(State(window: window, accessedAt: accessedAt, epoch: epoch))
   }
 

@@ -57,6 +57,7 @@ extension MessageCollection {
       range: before.range, shown: before.shown, collection: collection)
     var end = until
     if log.count == Self.changesLookedAt { end = min(end, log[log.count - 1].sequence) }
+    for logged in log where logged.sequence <= end { telling.closeEnd(before: logged.change) }
     for logged in log where logged.sequence <= end {
       try telling.tell(logged)
       if telling.isFull, logged.sequence < end { end = logged.sequence }

@@ -26,6 +26,8 @@ package final class MessageCollection: Sendable {
     var accessedAt: Int64
   }
   let state: Guarded<State>
+  /// What requests that follow it wait for.
+  package let topics: Feed.Topics
   /// The identity of the log that `channel` belongs to.
   let epoch: UInt64
 
@@ -34,6 +36,7 @@ package final class MessageCollection: Sendable {
     range: LoadedRange, accessedAt: Int64, epoch: UInt64
   ) {
     self.epoch = epoch
+    topics = Feed.Topics(of: user, channels: [channel], collections: [id])
     self.id = id
     self.user = user
     self.userID = userID

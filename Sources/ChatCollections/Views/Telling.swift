@@ -179,14 +179,22 @@ struct Telling: ~Copyable {
       })
   }
 
+  /// Too much is missing at the newest end: the view ends before it (B28). What came behind it is not in the
+  /// view, so this is to be known before anything is told.
+  mutating func closeEnd(before change: Change) {
+    guard change.kind == .hugeGap, let loaded = range.loaded,
+      let gap = change.reference.flatMap({ Int64($0) }).flatMap({ coverage.gap($0) }),
+      gap.range.upperBound > loaded.upperBound
+    else { return }
+    range.letGo(newerThan: max(loaded.lowerBound, gap.range.lowerBound.previous))
+  }
+
   private mutating func coverageChanged(_ change: Change) throws {
     guard let stretch = change.stretch, let gapName = change.reference, let loaded = range.loaded,
       let reach = range.reach
     else { return }
     let gap = Int64(gapName).flatMap { coverage.gap($0) }
-    if change.kind == .hugeGap, let gap, gap.range.upperBound > loaded.upperBound {
-      range.letGo(newerThan: max(loaded.lowerBound, gap.range.lowerBound.previous))
-    } else if stretch.overlaps(reach) {
+    if change.kind == .coverage, stretch.overlaps(reach) {
       try consider(stretch.clamped(to: reach), version: nil, change.source)
     }
     let isBeside =

@@ -20,6 +20,9 @@ package struct LoadedRange: Hashable, Sendable {
     self.hasNext = hasNext
   }
 
+  /// Whether anything was ever loaded: in a channel of which nothing is known a view begins at its very end.
+  package var hasSeenAnything: Bool { loaded.map { $0.lowerBound < .end } ?? false }
+
   /// Everything that belongs to the view, its open ends included; nil: nothing does.
   package var reach: ClosedRange<Position>? {
     let lower = hasPrevious ? loaded?.lowerBound : .start

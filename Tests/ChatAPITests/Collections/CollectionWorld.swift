@@ -121,6 +121,21 @@ final class CollectionWorld {
     }
   }
 
+  /// The newest messages, behind a gap in which more are missing than is filled by itself.
+  func listAfterGap(_ ids: [Int64], missing: Int, in channel: String) throws {
+    let rows = ids.map { Self.message($0, at: $0 * 10) }
+    let asked = cache.cursor.sequence
+    try cache.write {
+      try $0.store(
+        [
+          MessageListing(
+            window: MessageWindow(.newest, older: rows.count, newer: 0), rows: rows, isWhole: true,
+            askedAt: asked)
+        ], in: ChannelURL(channel),
+        ListingContext(source: .messageFill, generation: 1, hugeMissing: missing))
+    }
+  }
+
   func send(_ id: Int64, in channel: String, text: String = "hello", updatedAt: Int64 = 0) throws {
     let row = Self.message(id, at: id * 10, text: text, updatedAt: updatedAt)
     try cache.write { try $0.store(row, in: ChannelURL(channel), .messageReceived) }

@@ -48,19 +48,17 @@ import Testing
     let bob = try keys(world, "bob", "general").user
     let feed = world.collections.feed
     let woken = Woken()
-    func wait(_ name: String, _ owner: UserKey, _ change: (inout Feed.Topics) -> Void) {
-      var topics = Feed.Topics()
-      change(&topics)
-      _ = feed.subscribe(topics, of: owner) { woken.note(name) }
+    func wait(_ name: String, _ topics: Feed.Topics) {
+      _ = feed.subscribe(topics) { woken.note(name) }
     }
-    wait("alice's view", general.user) { $0.channels = [general.channel] }
-    wait("bob's view", bob) { $0.channels = [general.channel] }
-    wait("carol's view", random.user) { $0.channels = [random.channel] }
-    wait("alice's feed", general.user) { $0.user = general.user }
-    wait("bob's feed", bob) { $0.user = bob }
-    wait("carol's feed", random.user) { $0.user = random.user }
-    wait("a view", random.user) { $0.collections = ["one"] }
-    wait("another", general.user) { $0.collections = ["two"] }
+    wait("alice's view", Feed.Topics(of: general.user, channels: [general.channel]))
+    wait("bob's view", Feed.Topics(of: bob, channels: [general.channel]))
+    wait("carol's view", Feed.Topics(of: random.user, channels: [random.channel]))
+    wait("alice's feed", Feed.Topics(of: general.user, user: general.user))
+    wait("bob's feed", Feed.Topics(of: bob, user: bob))
+    wait("carol's feed", Feed.Topics(of: random.user, user: random.user))
+    wait("a view", Feed.Topics(of: random.user, collections: ["one"]))
+    wait("another", Feed.Topics(of: general.user, collections: ["two"]))
 
     try world.list([1], in: "general")
     for name in ["alice's view", "bob's view", "alice's feed", "bob's feed"] {
