@@ -123,7 +123,7 @@ def follow(client: ApiClient) -> None:
         check(time.monotonic() < deadline, "what bob says is heard within 30 s")
         answer = collections.poll_message_collection(view.id, since=cursor, wait=5)
         cursor = answer.cursor
-        heard = any(m.get("message") == text for event in answer.events for m in event.messages or [])
+        heard = any(message.message == text for event in answer.events for message in event.messages or [])
     collections.dispose_message_collection(view.id)
     try:
         collections.get_message_collection(view.id)

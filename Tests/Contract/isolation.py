@@ -197,7 +197,8 @@ class Isolation(unittest.TestCase):
             for operation, edge in [("loadPreviousMessages", view.json["previous"]),
                                     ("loadNextMessages", view.json["next"]), ("loadPreviousMessages", old)]:
                 if edge:
-                    page = self.world.pair.ask(operation, "ana", {"collection_id": view.json["id"]}, body={"from": edge})
+                    page = self.world.pair.ask(
+                        operation, "ana", {"collection_id": view.json["id"]}, body={"from": edge})
                     self.search(operation, page)
             events = self.world.pair.ask(
                 "pollEvents", "ana", query={"since": view.json["cursor"], "wait": 0, "collections": view.json["id"]})

@@ -14,4 +14,5 @@ def after_call(context, case, response):
     if "problem" in "".join(response.headers.get("content-type", [])):
         code = response.json()["code"]
     is_asked = case.method.upper() == operation.method.upper()
-    note(operation.definition.raw["operationId"] if is_asked else "*", response.status_code, code)
+    note(operation.definition.raw["operationId"] if is_asked else "*", response.status_code, code,
+         response.headers)

@@ -1,7 +1,7 @@
 """What the checks of the contract share: the contract itself, services to ask, and a record of what they answered.
 
-Every answer is noted as a line `operationId status code` in the file that CONTRACT_SEEN names, for the table that
-coverage.py makes of them.
+Every answer is noted as a line `operationId status code headers` in the file that CONTRACT_SEEN names, for the table
+that coverage.py makes of them.
 """
 
 import base64
@@ -30,6 +30,9 @@ class Operation:
         self.id, self.path, self.method, self.document = document["operationId"], path, method.upper(), document
         self.statuses = {int(status) for status in document["responses"] if status != "default"}
         self.problems = problems(document)
+        # By status, the headers an answer may have.
+        self.headers = {int(status): {name.lower() for name in resolved(response).get("headers", {})}
+                        for status, response in document["responses"].items() if status != "default"}
         self.scope = "admin" if document.get("description", "").startswith("Scope admin") else "chat"
         # Whose callers are named by a bearer token.
         self.has_caller = document.get("security", [{"bearer": []}]) == [{"bearer": []}]
@@ -42,12 +45,40 @@ def problems(document):
     return {(int(status), code) for status, codes in document.get("x-problems", {}).items() for code in codes}
 
 
+with open(ROOT + "/Sources/ChatAPI/Contract/openapi.json") as file:
+    DOCUMENT = json.load(file)
+
+
+def resolved(value):
+    """What a reference within the contract points to."""
+    while "$ref" in value:
+        place = DOCUMENT
+        for part in value["$ref"].removeprefix("#/").split("/"):
+            place = place[part]
+        value = place
+    return value
+
+
+def undeclared(schema, value, path=""):
+    """The fields of a value that the contract does not name. Objects without any are anything."""
+    schema = resolved(schema)
+    if isinstance(value, list):
+        for item in value:
+            yield from undeclared(schema.get("items", {}), item, path + "[]")
+    elif isinstance(value, dict) and ("properties" in schema or "additionalProperties" in schema):
+        for name, content in value.items():
+            known = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+            if known is None:
+                yield f"{path}.{name}"
+            elif isinstance(known, dict):
+                yield from undeclared(known, content, f"{path}.{name}")
+
+
 class Contract:
     """openapi.yaml, as JSON."""
 
     def __init__(self):
-        with open(ROOT + "/Sources/ChatAPI/Contract/openapi.json") as file:
-            self.document = json.load(file)
+        self.document = DOCUMENT
         self.operations = {}
         for path, item in self.document["paths"].items():
             for method, document in item.items():
@@ -60,11 +91,17 @@ class Contract:
 CONTRACT = Contract()
 
 
-def note(operation, status, code):
+# The headers that mean something to a client beside what HTTP itself says of them.
+HEADERS = ("allow", "cache-status", "etag", "link", "location", "preference-applied", "retry-after", "vary",
+           "www-authenticate")
+
+
+def note(operation, status, code, headers):
     path = os.environ.get("CONTRACT_SEEN")
     if path:
+        names = ",".join(name for name in HEADERS if name in {given.lower() for given in headers})
         with open(path, "a") as file:
-            file.write(f"{operation} {status} {code or '-'}\n")
+            file.write(f"{operation} {status} {code or '-'} {names or '-'}\n")
 
 
 class Answer:
@@ -76,7 +113,7 @@ class Answer:
         if "json" in headers.get("Content-Type", "") and body:
             self.json = json.loads(body)
         is_problem = "problem" in headers.get("Content-Type", "")
-        self.code = self.json["code"] if is_problem else None
+        self.code = self.json["code"] if is_problem and self.json else None
 
     def __repr__(self):
         return f"{self.status} {self.code or ''} {self.body[:300]!r}"
@@ -113,8 +150,18 @@ class Service:
         if body is not None:
             headers.setdefault("Content-Type", "application/json")
         answer = self.send(document.method, path, headers, body, timeout)
-        note(operation, answer.status, answer.code)
+        note(operation, answer.status, answer.code, answer.headers)
+        fields = set(undeclared(self.schema(document, answer), answer.json))
+        assert not fields, f"{operation} {answer.status}: fields that the contract does not name: {fields}"
         return answer
+
+    @staticmethod
+    def schema(operation, answer):
+        """What an answer's JSON may be."""
+        response = resolved(operation.document["responses"].get(
+            str(answer.status), operation.document["responses"]["default"]))
+        media = answer.headers.get("Content-Type", "").split(";")[0]
+        return response.get("content", {}).get(media, {}).get("schema", {})
 
     def send(self, method, path, headers, body=None, timeout=40):
         """One request over a connection of its own."""
@@ -189,6 +236,11 @@ class Pair(Service):
             assert answer.status == 200, answer
             return answer.json["sync"]["phase"] in ("messages", "steady")
         until(f"{user} is synced", is_synced)
+
+    def log(self):
+        """What the service has logged so far."""
+        with open(self.place.name + "/serve.log") as file:
+            return file.read()
 
     def cut(self):
         """The upstream is gone."""

@@ -12,6 +12,7 @@ final class EdgeLoad {
   private let view: MessageCollection
   private let anchor: PageAnchor
   private let isOlder: Bool
+  private let preferences: Preferences
   private let endsAt: UInt64
   private var through: ReadThrough
 
@@ -21,7 +22,7 @@ final class EdgeLoad {
     self.view = view
     self.isOlder = isOlder
     anchor = isOlder ? .before(place, isInclusive: false) : .after(place, isInclusive: false)
-    let preferences = Preferences(request)
+    preferences = Preferences(request)
     through = ReadThrough(preferences.mode, rows: isOlder ? view.request.previousSize : view.request.nextSize)
     endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000
   }
@@ -44,7 +45,9 @@ final class EdgeLoad {
         try viewing.collections.moved(view)
         try viewing.collections.bound(view, growsNewer: !isOlder)
       }
-      return .respond(Viewing.answer(body))
+      let response = Viewing.answer(body)
+      preferences.apply(to: response)
+      return .respond(response)
     }
     return park(wish)
   }

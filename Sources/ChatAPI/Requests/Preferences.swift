@@ -28,7 +28,10 @@ struct Preferences {
 
   private static func wait(_ header: String) -> Int64? {
     for preference in header.split(separator: ",") {
-      let parts = preference.split(separator: ";")[0].split(separator: "=", maxSplits: 1)
+      guard let first = preference.split(separator: ";", omittingEmptySubsequences: false).first else {
+        continue
+      }
+      let parts = first.split(separator: "=", maxSplits: 1)
       guard parts.count == 2, parts[0].trimmed.lowercased() == "wait",
         let seconds = Parameters.number(parts[1].trimmed), seconds >= 0
       else { continue }

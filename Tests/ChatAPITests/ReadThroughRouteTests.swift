@@ -1,0 +1,202 @@
+import ChatCache
+import ChatModel
+import MicroHTTP
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatAPI
+
+/// Pages of messages that are fetched where they are missing, within a bounded wait (B15): over HTTP, with a
+/// scripted sync worker.
+@Suite(.timeLimit(.minutes(1))) struct ReadThroughRouteTests {
+  private static let url = ChannelURL("general")
+  private static let path = "/v1/channels/general/messages"
+
+  /// Messages 4 to 6 are covered up to the newest end. Message 3 is where the page was cut, so that its
+  /// millisecond is not claimed (B24); what is older was never listed.
+  private func world() throws -> CollectionWorld {
+    let world = try CollectionWorld()
+    try world.join("alice", "general")
+    try Self.store(MessageWindow(.newest, older: 4, newer: 0), [3, 4, 5, 6], in: world.cache)
+    return world
+  }
+
+  private static func store(_ window: MessageWindow, _ ids: [Int64], in cache: Cache) throws {
+    let rows = ids.map { CollectionWorld.message($0, at: $0 * 10) }
+    let listing = MessageListing(window: window, rows: rows, isWhole: true, askedAt: cache.cursor.sequence)
+    try cache.write {
+      try $0.store([listing], in: url, ListingContext(source: .apiResult, generation: 1))
+    }
+  }
+
+  /// The upstream has 1 to 3 as well, and nothing before.
+  private static func hasOlder(_ cache: Cache) -> @Sendable (MessageWish) -> Fetched {
+    { wish in
+      guard case .older(let place, let rows) = wish.stretch else { return .failed(.failed(reason: "odd")) }
+      let anchor: MessageWindow.Anchor =
+        place.messageID == .min ? .time(place.createdAt) : .message(place)
+      let window = MessageWindow(anchor, older: rows, newer: 0, includesAnchor: false)
+      let older = [1, 2, 3].filter { Position(createdAt: $0 * 10, messageID: $0) < place }
+      do { try store(window, older, in: cache) } catch { return .failed(.storage(reason: "\(error)")) }
+      return .stored
+    }
+  }
+
+  private func page(
+    _ world: CollectionWorld, _ query: String = "?limit=5", _ headers: [String: String] = [:]
+  ) -> Answer {
+    ask(
+      world.server, Self.path + query, headers: headers.merging(["Perch-User": "alice"]) { one, _ in one })
+  }
+
+  private func ids(_ answer: Answer) -> [String] {
+    answer.body.matches(of: #/"message_id":"([0-9]+)"/#).map { String($0.1) }
+  }
+
+  private func fetches(_ world: CollectionWorld) -> [MessageWish.Stretch] {
+    world.interest.calls.compactMap { if case .fetch(let wish, _) = $0 { wish.stretch } else { nil } }
+  }
+
+  @Test("B15: what is covered is answered from the cache, and nobody is asked")
+  func hit() throws {
+    let world = try world()
+    defer { world.stop() }
+    let answer = page(world, "?limit=2")
+    #expect(answer.status == 200 && ids(answer) == ["5", "6"] && answer["Cache-Status"] == "perch; hit")
+    #expect(answer.body.contains(#""complete":true"#) && fetches(world).isEmpty)
+  }
+
+  @Test("B14, B15: what is missing is fetched and stored first; has_previous is false only with proof")
+  func miss() throws {
+    let world = try world()
+    defer { world.stop() }
+    world.interest.tell { $0.onFetch = Self.hasOlder(world.cache) }
+    let answer = page(world, "?limit=50")
+    #expect(ids(answer) == ["1", "2", "3", "4", "5", "6"])
+    #expect(answer["Cache-Status"] == "perch; fwd=miss; stored")
+    #expect(answer.body.contains(#""has_previous":false,"has_next":false,"complete":true,"gaps":[]"#))
+    #expect(fetches(world).count == 2, "a short page proves nothing, an empty one that nothing is older")
+    #expect(page(world, "?limit=50")["Cache-Status"] == "perch; hit", "the second finds it")
+  }
+
+  @Test("B14, B15: where it cannot be fetched the page ends at the gap and says so, and how it came about")
+  func failing() throws {
+    let world = try world()
+    defer { world.stop() }
+    let cases: [(Fetched, String)] = [
+      (.failed(.unreachable(.unreachable, retryAfter: 1000)), "perch; hit; detail=offline"),
+      (.failed(.rejected(code: 400_201, message: "no")), "perch; fwd=partial"),
+      (.late, "perch; fwd=partial"),
+    ]
+    for (outcome, status) in cases {
+      world.interest.tell { $0.onFetch = { _ in outcome } }
+      let answer = page(world)
+      #expect(answer.status == 200 && ids(answer) == ["4", "5", "6"])
+      #expect(answer["Cache-Status"] == status, "\(outcome)")
+      #expect(answer.body.contains(#""has_previous":true"#) && answer.body.contains(#""complete":false"#))
+      #expect(answer.body.contains(#""reason":"never_loaded""#))
+    }
+  }
+
+  @Test("B15: the wait is bounded, by Prefer where it names one, and says that it was")
+  func bounded() throws {
+    let world = try world()
+    defer { world.stop() }
+    world.interest.tell { $0.isHolding = true }
+    let began = Clock.system.monotonicNanoseconds()
+    let answer = page(world, "?limit=5", ["Prefer": "respond-async, wait=1"])
+    let seconds = Double(Clock.system.monotonicNanoseconds() - began) / 1e9
+    #expect(answer.status == 200 && ids(answer) == ["4", "5", "6"] && (1..<5).contains(seconds))
+    #expect(answer["Preference-Applied"] == "wait=1" && answer["Cache-Status"] == "perch; fwd=partial")
+    guard case .fetch(_, let within)? = world.interest.calls.last else {
+      Issue.record("nothing was asked")
+      return
+    }
+    #expect((900...1000).contains(within))
+    world.interest.release()
+  }
+
+  @Test(
+    "a preference that says nothing is not heeded, however it is written",
+    arguments: [
+      "", ";", ",", "=", ";;,=;", "wait", "wait=", "wait=;1", "wait=-1", "wait=x", ";wait=1", " , ;",
+    ])
+  func oddPreferences(header: String) throws {
+    let world = try world()
+    defer { world.stop() }
+    let answer = page(world, "?limit=1", ["Prefer": header])
+    #expect(answer.status == 200 && answer["Preference-Applied"] == nil)
+  }
+
+  @Test("B15: only-if-cached never asks; no-cache asks although all is covered")
+  func cacheControl() throws {
+    let world = try world()
+    defer { world.stop() }
+    #expect(ids(page(world, "?limit=5", ["Cache-Control": "only-if-cached"])) == ["4", "5", "6"])
+    #expect(fetches(world).isEmpty)
+    let fresh = page(world, "?limit=2", ["Cache-Control": "no-cache"])
+    #expect(fresh["Cache-Status"] == "perch; fwd=miss; stored" && fetches(world).count == 1)
+  }
+
+  @Test("B15: at most three upstream pages are asked for one request")
+  func share() throws {
+    let world = try world()
+    defer { world.stop() }
+    #expect(page(world).status == 200)
+    #expect(fetches(world).count == ChatModel.Limits.upstreamPagesPerRequest)
+  }
+
+  @Test("B15: a known tag never stands in the way of fresh data: what may be missing is fetched first")
+  func tagOfTheStale() throws {
+    let world = try world()
+    defer { world.stop() }
+    let tag = try #require(page(world, "?limit=2")["ETag"])
+    #expect(page(world, "?limit=2", ["If-None-Match": tag]).status == 304 && fetches(world).isEmpty)
+    world.interest.tell { script in
+      script.link = LinkStanding(.online, generation: 2)
+      script.onFetch = { _ in .late }
+    }
+    let stale = page(world, "?limit=2", ["If-None-Match": tag])
+    #expect(stale.status == 200 && stale.body.contains(#""state":"stale""#) && fetches(world) == [.newest])
+    let same = page(world, "?limit=2", ["If-None-Match": try #require(stale["ETag"])])
+    #expect(same.status == 304 && fetches(world).count == 2, "asked again, and nothing came")
+  }
+
+  @Test("B15: one message that is not here is fetched; B23: below the floor there is none")
+  func one() throws {
+    let world = try world()
+    defer { world.stop() }
+    world.interest.tell { script in
+      script.onFetch = { [cache = world.cache] wish in
+        guard case .message(let id) = wish.stretch, id == 2 else { return .stored }
+        let row = CollectionWorld.message(2, at: 20)
+        do { _ = try cache.write { try $0.store(row, in: Self.url, .apiResult) } } catch { return .late }
+        return .stored
+      }
+    }
+    let found = page(world, "/2")
+    #expect(found.status == 200 && found["Cache-Status"] == "perch; fwd=miss; stored")
+    #expect(page(world, "/2")["Cache-Status"] == "perch; hit")
+    #expect(page(world, "/1").text("code") == "message_not_found")
+    #expect(page(world, "/9", ["Cache-Control": "only-if-cached"]).status == 404)
+    let asked = fetches(world)
+    try world.join("alice", "general", floor: 40)
+    #expect(page(world, "/2").status == 404 && fetches(world).count == asked.count + 1)
+  }
+
+  @Test("B11: while the first sync runs, a page of channels is read through and not complete")
+  func channels() throws {
+    let world = try world()
+    defer { world.stop() }
+    try world.cache.write { try $0.acknowledge(UserID("bob")) }
+    let first = ask(world.server, "/v1/channels", headers: ["Perch-User": "bob"])
+    #expect(first.status == 200 && first.body.contains(#""complete":false"#))
+    #expect(first["Cache-Status"] == "perch; fwd=miss; stored")
+    let wishes = world.interest.calls.filter { if case .fetchChannels = $0 { true } else { false } }
+    #expect(wishes == [.fetchChannels(UserID("bob"), within: Preferences.readThroughMilliseconds)])
+    try world.join("bob", "general")
+    let later = ask(world.server, "/v1/channels?include_empty=true", headers: ["Perch-User": "bob"])
+    #expect(later["Cache-Status"] == "perch; hit" && later.body.contains(#""complete":true"#))
+  }
+}
