@@ -134,6 +134,10 @@ final class FakeUpstream: Upstream {
 
   func probe() async throws { try await ask { _ in } }
 
+  func offersUploads(_ importance: Importance) async throws -> Bool {
+    try await ask { !$0.lacks.contains(.uploads) }
+  }
+
   func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord {
     let delay = state.withLock { state in
       state.userCalls += 1

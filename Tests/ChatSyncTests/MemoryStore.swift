@@ -124,6 +124,11 @@ final class MemoryStore: SyncStore {
   func connectedMembers(of url: ChannelURL) throws -> [UserID] {
     state.withLock { $0.users.filter { $0.value.channels[url] != nil }.map(\.key) }
   }
+  func attendedChannels() throws -> [ChannelURL] {
+    state.withLock { state in
+      Array(Set(state.users.values.filter { !$0.isStopped && !$0.isClosed }.flatMap { $0.channels.keys }))
+    }
+  }
   func overview() throws -> [ChannelOverview] {
     state.withLock { state in
       state.channels.map {

@@ -256,7 +256,9 @@ struct WorkerTests {
         ]
       })
     #expect(
-      world.store.state.withLock { $0.capabilities } == [.channelChangelog: false, .messageChangelog: false])
+      world.store.state.withLock { $0.capabilities } == [
+        .channelChangelog: false, .messageChangelog: false, .uploads: true,
+      ])
     await world.worker.stop()
   }
 }

@@ -58,6 +58,18 @@ extension CacheReader {
     }
   }
 
+  /// The channels that a connected user is in.
+  package func attendedChannels() throws -> [ChannelURL] {
+    try db.all(
+      """
+      SELECT DISTINCT m.channel_url
+      FROM user AS u
+      JOIN membership AS m ON m.user = u.id
+      WHERE u.standing = 'connected'
+      """
+    ) { ChannelURL($0.string(0)) }
+  }
+
   /// The connected users who are members.
   package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
     try db.all(

@@ -16,6 +16,8 @@ struct ChannelWork: Sendable {
   var fills: [Int64] = []
   var lastMessageAt: Int64 = 0
   var isBusy = false
+  /// Whether no connected user is in it: nothing is asked of it until one is again (B4).
+  var isOfNobody = false
   var retryAt: Int64?
   var wait: Backoff
 
@@ -33,8 +35,11 @@ struct ChannelWork: Sendable {
     }
   }
 
+  /// Whether an errand in it may begin.
+  func isFree(now: Int64) -> Bool { !isBusy && !isOfNobody && (retryAt ?? 0) <= now }
+
   func dueAt(_ plan: Plan) -> Int64? {
-    guard !isBusy else { return nil }
+    guard !isBusy, !isOfNobody else { return nil }
     var soonest = min(checkAt ?? .max, verifyAt ?? .max)
     if isRefreshDue || !messages.isEmpty { soonest = 0 }
     if !isPrefetched || !fills.isEmpty, !plan.isForegroundWaiting {
@@ -62,10 +67,21 @@ extension Plan {
   func view(_ id: String, in url: ChannelURL) -> OpenView? { channels[url]?.views[id] }
 
   /// The channels somebody looks at.
-  var openChannels: Set<ChannelURL> { Set(channels.lazy.filter { $0.value.isOpen }.map(\.key)) }
+  var openChannels: Set<ChannelURL> {
+    Set(channels.lazy.filter { $0.value.isOpen && !$0.value.isOfNobody }.map(\.key))
+  }
 
   /// Channels whose newest messages are still to be fetched.
-  var channelsBehind: Int { channels.values.count { !$0.isPrefetched } }
+  var channelsBehind: Int { channels.values.count { !$0.isPrefetched && !$0.isOfNobody } }
+
+  /// These channels have a connected user in them, others have not any more.
+  mutating func attend(only attended: Set<ChannelURL>, now: Int64) {
+    for (url, work) in channels where work.isOfNobody == attended.contains(url) {
+      channels[url]?.isOfNobody = !work.isOfNobody
+      // Whatever was known may have changed meanwhile.
+      if work.isOfNobody, work.isOpen { channels[url]?.checkAt = now }
+    }
+  }
 
   /// A client waits for a look at the channel.
   mutating func checkNow(_ url: ChannelURL, now: Int64) {
@@ -171,7 +187,7 @@ extension Plan {
 
   private func candidates(now: Int64) -> Candidates {
     var best = Candidates()
-    for (url, work) in channels where !work.isBusy && (work.retryAt ?? 0) <= now {
+    for (url, work) in channels where work.isFree(now: now) {
       if let id = work.messages.first { best.message = best.message ?? (url, id) }
       if work.isRefreshDue { best.refresh = best.refresh ?? url }
       if let at = work.checkAt, at <= now {
@@ -245,7 +261,8 @@ extension Plan {
   func openInterval(now: Int64) -> Int64 {
     let isAlive = webhooks.isGood(now: now, memory: pace.webhookMemory)
     return pace.openInterval(
-      count: channels.values.count { $0.isOpen }, requests: lacks(.messageChangelog) ? 1 : 2,
+      count: channels.values.count { $0.isOpen && !$0.isOfNobody },
+      requests: lacks(.messageChangelog) ? 1 : 2,
       hasWebhooks: isAlive)
   }
 }

@@ -22,6 +22,8 @@ struct UserWork: Sendable {
   /// Whether the user's data is being removed: nothing is asked until it is known how that ends (B4).
   var isHeld = false
   var hasUnsent = false
+  /// Whether the user comes back from where nothing was asked for it: its channels are taken up again.
+  var isReturning = false
   /// Channels met by the running or the last listing.
   var channelsListed = 0
   /// Whether the cache holds anything about the user: then one refusal is not enough (B5).
@@ -75,12 +77,21 @@ extension Plan {
   package mutating func connect(_ user: UserID, now: Int64) {
     if users[user] == nil { add(user, isSynced: false, isCached: false, now: now) }
     urge(now: now)
+    let wasAway = users[user].map { $0.state.phase == .stopped || $0.state.phase == .closed } ?? false
     guard var work = users[user], work.state.connect(now: now) else { return }
     work.phase = .connecting
+    work.isReturning = wasAway
     work.denial = nil
     work.pollAt = now
     users[user] = work
     changed(user)
+  }
+
+  /// Whether the user just came back, once.
+  mutating func takeReturn(of user: UserID) -> Bool {
+    guard let work = users[user], work.isReturning, work.state.phase == .connected else { return false }
+    users[user]?.isReturning = false
+    return true
   }
 
   /// A client waits for what changed among the user's channels. False: they are not known well enough.

@@ -23,6 +23,8 @@ struct Endpoint: Sendable, Equatable {
 
   static let probe = Endpoint(path: "/v3/users", query: [("limit", "1")])
 
+  static let upload = Endpoint(path: "/v3/storage/file")
+
   static func user(_ user: UserID) -> Endpoint { Endpoint(path: "/v3/users/\(encoded(user.text))") }
 
   static func channels(of user: UserID, order: ChannelOrder, limit: Int, after token: String?) -> Endpoint {

@@ -45,6 +45,22 @@ package final class SendbirdUpstream: Upstream {
     try await get(.probe, .foreground, totalMilliseconds: 5_000) { _ in }
   }
 
+  /// See `Upstream`. An upload without a file is refused either way: for the missing file where uploads are
+  /// offered.
+  package func offersUploads(_ importance: Importance) async throws -> Bool {
+    let request = HTTPRequest(
+      .post, configuration.base + Endpoint.upload.target,
+      headers: ["Api-Token: \(configuration.token)"],
+      body: .json(Array("{}".utf8)), importance: importance)
+    do {
+      try await ask(request) { _ in }
+      return true
+    } catch let error as UpstreamError {
+      guard case .rejection = error else { throw error }
+      return !error.deniesCapability
+    }
+  }
+
   /// See `Upstream`.
   package func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord {
     try await get(.user(user), importance) { root in
@@ -169,6 +185,12 @@ package final class SendbirdUpstream: Upstream {
     let request = HTTPRequest(
       .get, configuration.base + endpoint.target, headers: ["Api-Token: \(configuration.token)"],
       importance: importance, totalMilliseconds: totalMilliseconds)
+    return try await ask(request, read)
+  }
+
+  private func ask<Result>(_ request: HTTPRequest, _ read: (JSONValue) throws -> Result) async throws
+    -> Result
+  {
     let response = try await exchange(request)
     let lent = parsers.withLock { $0.popLast() } ?? Lent(parser: JSONParser())
     defer { parsers.withLock { $0.append(lent) } }

@@ -12,6 +12,9 @@ package struct NoUpstream: Upstream {
   package func probe() async throws { throw NoUpstream.absence }
 
   /// See `Upstream`.
+  package func offersUploads(_ importance: Importance) async throws -> Bool { throw NoUpstream.absence }
+
+  /// See `Upstream`.
   package func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord {
     throw NoUpstream.absence
   }

@@ -10,6 +10,9 @@ package protocol Upstream: Sendable {
   /// Asks something cheap that proves that server and key are good.
   func probe() async throws
 
+  /// Whether a file can be uploaded by itself (B32, B45), asked without uploading one.
+  func offersUploads(_ importance: Importance) async throws -> Bool
+
   /// The user itself; a rejection that denies the user is the upstream's word that there is none.
   func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord
 

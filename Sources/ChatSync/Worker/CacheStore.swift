@@ -105,6 +105,8 @@ extension CacheStore {
   package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
     try cache.read { try $0.connectedMembers(of: url) }
   }
+  /// The channels that a connected user is in.
+  package func attendedChannels() throws -> [ChannelURL] { try cache.read { try $0.attendedChannels() } }
   /// What decides about prefetch.
   package func overview() throws -> [ChannelOverview] { try cache.read { try $0.overview() } }
 }

@@ -69,7 +69,10 @@ extension SyncWorker {
   /// The upstream said twice that the user is gone.
   func closeIfGone(_ user: UserID) async {
     guard let standing = plan.standing(user), standing.phase == .closed, standing.isCached else { return }
-    do { try await store.close(user) } catch {
+    do {
+      try await store.close(user)
+      sortChannels()
+    } catch {
       Log.line(.error, "sync_store_failed", ["errand": "close", "reason": .text("\(error)")])
     }
   }
@@ -80,6 +83,19 @@ extension SyncWorker {
     turn()
     await endErrands(of: user)
     try await store.stop(user)
+    sortChannels()
+  }
+
+  /// Nothing is asked of channels that no connected user is in, and of those that have one again all is.
+  func sortChannels() {
+    do {
+      let attended = try store.attendedChannels()
+      for url in attended { try know(url) }
+      plan.attend(only: Set(attended), now: now)
+    } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "attend", "reason": .text("\(error)")])
+    }
+    turn()
   }
 
   /// Stops working for the user and removes what is the user's own, unless something is unsent and `isForced`
@@ -90,7 +106,7 @@ extension SyncWorker {
     do {
       let unsent = try await store.forget(user, isForced: isForced)
       if unsent > 0 { plan.letGo(user, now: now) } else { plan.remove(user) }
-      turn()
+      sortChannels()
       return unsent
     } catch {
       plan.letGo(user, now: now)

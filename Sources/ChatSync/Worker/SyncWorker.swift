@@ -23,6 +23,8 @@ package actor SyncWorker {
   /// When it is next looked for users who were closed long ago, and the look under way.
   private var expiresAt: Int64 = 0
   private var expiring: Task<Void, Never>?
+  /// The question whether files can be uploaded by themselves.
+  private var asking: Task<Void, Never>?
   private(set) var isStopped = false
   /// The moment and number of each running sweep; a sweep that a restart cuts off begins again.
   var sweeps: [UserID: Sweep] = [:]
@@ -92,6 +94,7 @@ package actor SyncWorker {
     isStopped = true
     timer?.cancel()
     let running = Array(tasks.values)
+    asking?.cancel()
     for task in running { task.cancel() }
     for task in reads.values { task.cancel() }
     for task in running { await task.value }
@@ -99,6 +102,7 @@ package actor SyncWorker {
     endWaiting(.stopping)
     await announcing?.value
     await expiring?.value
+    await asking?.value
     for waiting in handshakes.values.flatMap({ $0 }) { waiting.resume() }
     handshakes = [:]
   }
@@ -152,6 +156,7 @@ package actor SyncWorker {
     if let user = job.user {
       if !wasRefused { await noteRefusal(user) }
       await closeIfGone(user)
+      if plan.takeReturn(of: user) { sortChannels() }
     }
     turn()
   }
@@ -179,7 +184,9 @@ package actor SyncWorker {
   private func perform(_ job: Job) async -> Outcome {
     do {
       switch job {
-      case .probe: try await upstream.probe()
+      case .probe:
+        try await upstream.probe()
+        askForUploads()
       case .connect(let user): return try await askAbout(user)
       case .list(let user, let after): return try await list(user, after: after)
       case .endSweep(let user): return try await endSweep(user)
@@ -212,6 +219,17 @@ package actor SyncWorker {
       ["capability": .text(capability.rawValue), "offered": isOffered ? "yes" : "no"])
     do { try await store.learn(capability, isOffered: isOffered) } catch {
       Log.line(.error, "sync_store_failed", ["errand": "learn", "reason": .text("\(error)")])
+    }
+  }
+
+  /// Once a run, until it is known: what a server offers does not change (B32).
+  private func askForUploads() {
+    guard plan.capabilities[.uploads] == nil, asking == nil else { return }
+    asking = Task {
+      do { await learn(.uploads, isOffered: try await upstream.offersUploads(.background)) } catch {
+        Log.line(
+          .info, "upstream_capability_unknown", ["capability": "uploads", "reason": .text("\(error)")])
+      }
     }
   }
 

@@ -106,6 +106,48 @@ struct MissingTests {
     await sides.end()
   }
 
+  @Test("B4: nothing is asked for a disconnected user's channels; connected again, all of them are taken up")
+  func disconnected() async throws {
+    let alice = UserID("alice")
+    let sides = try Sides(messages: 400)
+    try sides.there.makeChannel("d", ["alice", "bob"])
+    try await sides.open()
+    #expect(try await sides.isEqual() == nil)
+    for isRestarted in [false, true] {
+      try await sides.here.worker.disconnect(alice)
+      if isRestarted { try await sides.here.restart() }
+      // A probe may be under way.
+      #expect(await World.wait { sides.here.interest.link.state == .online })
+      let requests = sides.here.requests
+      sides.there.send("c0", "while away")
+      sides.there.send("d", "while away")
+      try await Task.sleep(for: .milliseconds(500))
+      #expect(sides.here.requests == requests)
+      await sides.here.worker.connect(alice)
+      #expect(try await sides.isEqual() == nil)
+    }
+    await sides.end()
+  }
+
+  @Test(
+    "B32: whether files can be uploaded is asked once, without uploading one, and remembered",
+    arguments: [true, false])
+  func uploads(areOffered: Bool) async throws {
+    let sides = try Sides(messages: 5)
+    var weather = OriginSide.Weather()
+    weather.takesUploads = areOffered
+    try sides.there.calm(weather)
+    try await sides.open()
+    #expect(await World.wait { sides.here.interest.link.capabilities[.uploads] == areOffered })
+    #expect(try sides.there.uploads == 0)
+    weather.takesUploads = !areOffered
+    try sides.there.calm(weather)
+    try await sides.here.restart()
+    #expect(await World.wait { sides.here.interest.link.state == .online })
+    #expect(sides.here.interest.link.capabilities[.uploads] == areOffered, "nobody is asked twice")
+    await sides.end()
+  }
+
   @Test("B16: a view opened in the middle of a channel has its surroundings fetched before its answer")
   func openedInTheMiddle() async throws {
     let sides = try Sides(messages: 1_200)

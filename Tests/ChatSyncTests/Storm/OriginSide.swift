@@ -82,6 +82,13 @@ final class OriginSide: Sendable {
     try perform(.write(Users.create), [:], ["user_id": .string(person), "nickname": .string(person)])
   }
 
+  /// Files that were uploaded.
+  var uploads: Int {
+    get throws {
+      try origin.store.read { db, _ in try db.first("SELECT count(*) FROM upload") { $0.int(0) } ?? 0 }
+    }
+  }
+
   /// Whether the network between is gone.
   var isCutOff: Bool {
     get { origin.desk.isCutOff }
@@ -189,6 +196,7 @@ final class OriginSide: Sendable {
   struct Weather: Sendable {
     var hasChangelogs = true
     var listsReplies = true
+    var takesUploads = true
   }
 
   /// One kind of bad weather, for some of the requests, and some for webhooks.
@@ -263,6 +271,7 @@ final class OriginSide: Sendable {
         "seed": .integer(seed), "faults": .array(faults),
         "capabilities": .object([
           "changelogs": .bool(weather.hasChangelogs), "reply_listing": .bool(weather.listsReplies),
+          "uploads": .bool(weather.takesUploads),
         ]),
       ]))
   }
