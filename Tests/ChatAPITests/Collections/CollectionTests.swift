@@ -152,6 +152,29 @@ import Testing
     #expect(world.ask("/v1/channel-collections/\(list.text("id"))").status == 200)
   }
 
+  @Test("B29: what was missed comes as messages.added, source message_fill, each message once")
+  func filled() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world)
+    let path = "/v1/message-collections/\(open.text("id"))/events"
+    try world.fill(after: 5, through: 305, in: "general")
+    var (added, cursor, polls): ([String], String, Int) = ([], open.text("cursor"), 0)
+    repeat {
+      let poll = world.ask("\(path)?since=\(cursor)&wait=0")
+      #expect(poll.status == 200 && !poll.body.contains(#""source":"api_result""#))
+      for event in poll.events where event.hasPrefix("messages.") {
+        #expect(event.hasPrefix("messages.added ") && poll.body.contains(#""source":"message_fill""#))
+        added += event.split(separator: " ").dropFirst().map(String.init)
+      }
+      cursor = poll.text("cursor")
+      polls += 1
+      if !poll.body.contains(#""has_more":true"#) { break }
+    } while polls < 20
+    #expect(added == (6...305).map { "\($0)" })
+    #expect(world.ask("\(path)?since=\(cursor)&wait=0").events == [])
+  }
+
   @Test("B52: a cursor of another epoch or beyond the log is a 410 with the link to begin again")
   func expired() throws {
     let world = try world()

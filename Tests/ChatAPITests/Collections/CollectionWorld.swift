@@ -136,6 +136,22 @@ final class CollectionWorld {
     }
   }
 
+  /// The messages after one and up to another, in pages of 100, as what was missed is fetched.
+  func fill(after first: Int64, through last: Int64, in channel: String) throws {
+    let asked = cache.cursor.sequence
+    let listings = stride(from: first, through: last, by: 100).map { from in
+      MessageListing(
+        window: MessageWindow(
+          .message(Position(createdAt: from * 10, messageID: from)), older: 0, newer: 100),
+        rows: (from...min(from + 100, last)).map { Self.message($0, at: $0 * 10) }, isWhole: true,
+        askedAt: asked)
+    }
+    try cache.write {
+      try $0.store(
+        listings, in: ChannelURL(channel), ListingContext(source: .messageFill, generation: 1))
+    }
+  }
+
   func send(_ id: Int64, in channel: String, text: String = "hello", updatedAt: Int64 = 0) throws {
     let row = Self.message(id, at: id * 10, text: text, updatedAt: updatedAt)
     try cache.write { try $0.store(row, in: ChannelURL(channel), .messageReceived) }
