@@ -45,7 +45,7 @@ extension CacheWriter {
       isMuted: record.isMuted ?? old?.isMuted ?? false,
       hiddenState: record.hiddenState.flatMap { CacheWriter.hiddenStates.contains($0) ? $0 : nil }
         ?? old?.hiddenState ?? "unhidden",
-      floorAt: floorAt, lastReadAt: max(old?.lastReadAt ?? 0, record.lastReadAt ?? 0), unread: 0, mentions: 0,
+      floorAt: floorAt, lastReadAt: record.lastReadAt ?? old?.lastReadAt ?? 0, unread: 0, mentions: 0,
       counted: CacheWriter.nothing, joinedAt: record.joinedAt ?? old?.joinedAt ?? 0,
       invitedAt: record.invitedAt ?? old?.invitedAt ?? 0, inviter: record.inviter ?? old?.inviter)
     try count(&facts, since: old, record, lastMessage, place.last, of: name, in: channel)
@@ -74,9 +74,9 @@ extension CacheWriter {
     let isCounted = record.unread != nil || record.mentions != nil || old == nil
     let counted = isCounted ? countedUpTo(lastMessage, last) : old?.counted ?? CacheWriter.nothing
     facts.counted = counted
+    let isOld = try isOvertaken(record, lastMessage, by: old, in: channel)
+    if isOld { facts.lastReadAt = old?.lastReadAt ?? 0 }
     if isCounted {
-      // An answer older than what was read meanwhile counts what is read.
-      let isOld = record.lastReadAt.map { facts.lastReadAt > $0 } ?? false
       let later = try reader.unread(after: counted, in: channel, facts.lastReadAt, facts.floorAt, user)
       facts.unread = record.unread.map { (isOld ? 0 : $0) + later.messages } ?? old?.unread ?? later.messages
       facts.mentions =
@@ -90,6 +90,20 @@ extension CacheWriter {
       facts.unread = old.unread
       facts.mentions = old.mentions
     }
+  }
+
+  /// Whether an answer is from before something was read that is stored as read: it counts what is read.
+  ///
+  /// Who left and joined again has read less than before; such an answer is known by its later joining, or by
+  /// a message newer than those that the last answer counted.
+  private func isOvertaken(
+    _ record: MembershipRecord, _ lastMessage: ChannelRecord.LastMessage, by old: MembershipFacts?,
+    in channel: ChannelKey
+  ) throws -> Bool {
+    guard let old, let readAt = record.lastReadAt, readAt < old.lastReadAt else { return false }
+    if old.joinedAt > 0, let joinedAt = record.joinedAt, joinedAt > old.joinedAt { return false }
+    guard case .message(let last) = lastMessage, last.position > old.counted else { return true }
+    return try reader.isDeleted(last.messageID, in: channel)
   }
 
   /// The newest message that the upstream's count can include (B68).

@@ -15,12 +15,14 @@ import Testing
     /// The channel as the upstream shows it to that user.
     func refresh(
       unread: Int64, mentions: Int64 = 0, last: MessageRecord? = nil, readAt: Int64 = 0, floor: Int64 = 0,
+      joinedAt: Int64 = 1,
       as user: UserID? = nil
     ) throws {
       var record = ChannelWithMessages.channel(
         base.url, floor: floor, unread: unread, last: last.map { .message($0) } ?? .absent, lastReadAt: readAt
       )
       record.membership?.mentions = mentions
+      record.membership?.joinedAt = joinedAt
       let (told, user) = (record, user ?? base.alice)
       try cache.write { _ = try $0.store([told], of: user, .refresh(.channelRefresh)) }
     }
@@ -236,6 +238,20 @@ import Testing
       #expect(try world.counts() == [0, 0])
       try world.arrive(message(5, .everybody))
       #expect(try world.counts() == [1, 1])
+    }
+  }
+
+  @Test("B68: who left and joined again unseen has read less than before, and the upstream's value counts")
+  func joinedAgain() throws {
+    try with { world in
+      try world.refresh(unread: 0, last: message(4), readAt: 45)
+      try world.refresh(unread: 3, mentions: 1, last: message(7), readAt: 0)
+      #expect(try world.counts() == [3, 1], "a message newer than those of the last refresh")
+      try world.refresh(unread: 0, last: message(7), readAt: 75)
+      try world.refresh(unread: 2, mentions: 1, last: message(7), readAt: 0)
+      #expect(try world.counts() == [0, 0], "nothing tells it from an answer of before the reading")
+      try world.refresh(unread: 2, mentions: 1, last: message(7), readAt: 0, joinedAt: 9)
+      #expect(try world.counts() == [2, 1], "it joined later")
     }
   }
 }

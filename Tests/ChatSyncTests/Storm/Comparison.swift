@@ -37,7 +37,8 @@ final class Comparison {
       let expected = PerchSide.Membership(
         url: record.url.text, name: record.name ?? "", floor: record.membership?.floorAt ?? 0,
         isFrozen: record.isFrozen ?? false, members: record.joinedMemberCount ?? 0,
-        lastMessage: channel.lastMessage)
+        lastMessage: channel.lastMessage,
+        unread: record.membership?.unread ?? 0, mentions: record.membership?.mentions ?? 0)
       guard expected == channel else { return "\(channel) is not \(expected)" }
       if let difference = try await messages(here, record.url) { return difference }
     }

@@ -106,6 +106,9 @@ final class OriginSide: Sendable {
     ]
     if let at { body["created_at"] = .integer(at) }
     if let parent { body["parent_message_id"] = .integer(parent) }
+    // Some mention alice, some everybody: by their text, so that nothing else of an old seed's storm changes.
+    if text.hasSuffix("7") { body["mentioned_user_ids"] = .array([.string("alice")]) }
+    if text.hasSuffix("3") { body["mention_type"] = .string("channel") }
     attempt(.write(Messages.send), ["channel_url": url], body)
     let newest = newestID()
     made.withLock { $0[url, default: []].append(newest) }

@@ -103,6 +103,8 @@ final class PerchSide {
     let isFrozen: Bool
     let members: Int64
     let lastMessage: Int64
+    let unread: Int64
+    let mentions: Int64
   }
 
   /// The channels of the user.
@@ -111,7 +113,7 @@ final class PerchSide {
       try reader.db.all(
         """
         SELECT c.channel_url, c.name, m.floor_at, c.is_frozen, c.joined_member_count,
-          coalesce(c.last_message_id, 0)
+          coalesce(c.last_message_id, 0), m.unread, m.mentions
         FROM membership m
         JOIN channel c ON c.id = m.channel
         JOIN user u ON u.id = m.user
@@ -124,7 +126,7 @@ final class PerchSide {
         Membership(
           url: $0.string(0), name: $0.string(1), floor: $0.int64(2), isFrozen: $0.bool(3),
           members: $0.int64(4),
-          lastMessage: $0.int64(5))
+          lastMessage: $0.int64(5), unread: $0.int64(6), mentions: $0.int64(7))
       }
     }
   }
