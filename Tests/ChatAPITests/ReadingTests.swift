@@ -134,19 +134,20 @@ import Testing
       return SharedResponse(body: body)
     }
     let shared = SharedAnswers(mostAnswers: 3, mostBytes: 1000)
-    shared.keep(answer(400), "a", since: "0", head: 1)
-    shared.keep(answer(400), "b", since: "0", head: 2)
-    shared.keep(answer(300), "c", since: "0", head: 2)
-    #expect(shared.bytes == 700 && shared.find("a", since: "0", head: 1) == nil)
-    #expect(shared.find("b", since: "0", head: 2) != nil)
-    shared.keep(answer(500), "d", since: "0", head: 2)
-    #expect(shared.bytes == 500 && shared.find("b", since: "0", head: 2) == nil)
-    shared.keep(answer(1001), "e", since: "0", head: 3)
-    #expect(shared.find("e", since: "0", head: 3) == nil)
-    shared.keep(answer(100), "d", since: "0", head: 3)
+    let start = EventCursor(epoch: 1, run: 1, sequence: 0)
+    shared.keep(answer(400), "a", since: start, head: 1)
+    shared.keep(answer(400), "b", since: start, head: 2)
+    shared.keep(answer(300), "c", since: start, head: 2)
+    #expect(shared.bytes == 700 && shared.find("a", since: start, head: 1) == nil)
+    #expect(shared.find("b", since: start, head: 2) != nil)
+    shared.keep(answer(500), "d", since: start, head: 2)
+    #expect(shared.bytes == 500 && shared.find("b", since: start, head: 2) == nil)
+    shared.keep(answer(1001), "e", since: start, head: 3)
+    #expect(shared.find("e", since: start, head: 3) == nil)
+    shared.keep(answer(100), "d", since: start, head: 3)
     #expect(shared.bytes == 100, "an answer takes its forerunner's place")
-    for name in ["f", "g", "h"] { shared.keep(answer(1), name, since: "0", head: 3) }
-    #expect(shared.find("h", since: "0", head: 3) != nil && shared.bytes == 1)
+    for name in ["f", "g", "h"] { shared.keep(answer(1), name, since: start, head: 3) }
+    #expect(shared.find("h", since: start, head: 3) != nil && shared.bytes == 1)
   }
 
   @Test("B55, B56: the cache tells its limit and what goes first; a wish that cannot be granted is said")

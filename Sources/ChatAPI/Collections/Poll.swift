@@ -67,12 +67,11 @@ final class Poll {
     let shared = follower.viewing.shared
     let head = follower.viewing.reading.cache.cursor
     let name = follower.sharedName
-    let text = since.description
     if let name {
-      let known = shared.find(name, since: text, head: head.sequence)
+      let known = shared.find(name, since: since, head: head.sequence)
       if let known = try known ?? follower.alike(since, head) {
         follower.unsubscribe()
-        shared.keep(known, name, since: text, head: head.sequence)
+        shared.keep(known, name, since: since, head: head.sequence)
         return .respond(known.response)
       }
     }
@@ -85,7 +84,7 @@ final class Poll {
       let body = Poll.body(found.events, cursor: found.cursor.description, hasMore: found.hasMore)
       guard let name, isWorthSharing else { return .respond(Viewing.answer(body)) }
       let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
-      shared.keep(made, name, since: text, head: head.sequence)
+      shared.keep(made, name, since: since, head: head.sequence)
       if let likeness = found.likeness { shared.keep(made, likeness, since) }
       return .respond(made.response)
     }

@@ -12,7 +12,7 @@ import Platform
 /// used up; what does not fit then is simply made again.
 final class SharedAnswers: Sendable {
   private struct Kept {
-    let since: String
+    let since: EventCursor
     let head: Int64
     let response: SharedResponse
   }
@@ -56,7 +56,7 @@ final class SharedAnswers: Sendable {
   var bytes: Int { state.withLock { $0.bytes } }
 
   /// The answer that view gave for that cursor while the log stood so.
-  func find(_ view: String, since: String, head: Int64) -> SharedResponse? {
+  func find(_ view: String, since: EventCursor, head: Int64) -> SharedResponse? {
     state.withLock { state in
       guard let found = state.kept[view], found.since == since, found.head == head else { return nil }
       return found.response
@@ -64,7 +64,7 @@ final class SharedAnswers: Sendable {
   }
 
   /// Keeps an answer, if there is room.
-  func keep(_ response: SharedResponse, _ view: String, since: String, head: Int64) {
+  func keep(_ response: SharedResponse, _ view: String, since: EventCursor, head: Int64) {
     let count = response.byteCount
     guard count <= mostBytes else { return }
     state.withLock { state in
