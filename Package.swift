@@ -54,8 +54,14 @@ let package = Package(
     .testTarget(name: "MicroHTTPTests", dependencies: ["MicroHTTP", "Platform"]),
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),
     .target(name: "FaultyDisk", path: "Tests/FaultyDisk", linkerSettings: [.linkedLibrary("sqlite3")]),
-    .testTarget(name: "ChatCacheTests", dependencies: ["ChatCache", "SQLite", "CSQLite", "FaultyDisk"]),
-    .testTarget(name: "ChatCollectionsTests", dependencies: ["ChatCollections", "ChatCache", "TestSupport"]),
+    .executableTarget(
+      name: "KilledWriter", dependencies: ["ChatCache", "ChatModel", "JSON", "Platform"],
+      path: "Tests/KilledWriter"),
+    .testTarget(
+      name: "ChatCacheTests", dependencies: ["ChatCache", "SQLite", "CSQLite", "FaultyDisk", "KilledWriter"]),
+    .testTarget(
+      name: "ChatCollectionsTests",
+      dependencies: ["ChatCollections", "ChatCache", "ChatModel", "JSON", "Platform", "TestSupport"]),
     .testTarget(
       name: "ChatSyncTests",
       dependencies: [

@@ -1,0 +1,128 @@
+import ChatModel
+import JSON
+import Testing
+
+@testable import ChatCache
+
+/// What a listing takes away, and what it may not.
+@Suite struct StoringTests {
+  private static let url = ChannelURL("general")
+
+  private func message(_ id: Int64, edition: Int64 = 0, parent: Int64? = nil) -> MessageRecord {
+    ChannelWithMessages.message(
+      id, at: id * 10, updatedAt: edition, parent: parent, text: "edition \(edition)")
+  }
+
+  private func ids(_ world: ChannelWithMessages) throws -> [Int64] {
+    try world.cache.read { reader in
+      try reader.db.all("SELECT message_id FROM message ORDER BY created_at, message_id") { $0.int64(0) }
+    }
+  }
+
+  private func newest(_ ids: [Int64], askedAt: Int64, isWhole: Bool = true) -> MessageListing {
+    MessageListing(
+      window: MessageWindow(.newest, older: 100, newer: 0), rows: ids.map { message($0) }, isWhole: isWhole,
+      askedAt: askedAt)
+  }
+
+  @Test(
+    "B27: a listing deletes what it lacks, each with its event and tombstone, and nothing outside its range")
+  func deletes() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...8).map { message($0) }, limit: 100)
+    let mark = world.cache.cursor.sequence
+    let around = MessageListing(
+      window: MessageWindow(.time(40), older: 2, newer: 2), rows: [3, 4, 6].map { message($0) },
+      isWhole: true,
+      askedAt: mark)
+    try world.list(around)
+    #expect(
+      try ids(world) == [1, 2, 3, 4, 6, 7, 8], "5 stood between 4 and 6; 1, 2, 7 and 8 were not listed")
+    let told = try world.cache.read { try $0.changes(in: ChannelKey(1), after: mark, limit: 10) }
+    #expect(told.filter { $0.change.kind == .messageDeleted }.map(\.change.reference) == ["5"])
+    try world.list(newest([3, 4, 5, 6], askedAt: world.cache.cursor.sequence))
+    #expect(
+      try ids(world) == [1, 2, 3, 4, 6], "5 has a tombstone and stays away, 7 and 8 are gone at the end")
+  }
+
+  @Test(
+    "B27: spared is what changed here after the listing was asked for, and all where an item was unreadable")
+  func spares() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...4).map { message($0) }, limit: 100)
+    let asked = world.cache.cursor.sequence
+    let (edited, new, url) = (message(2, edition: 5), message(5), Self.url)
+    try world.cache.write { try $0.store(edited, in: url, .messageUpdated) }
+    try world.cache.write { try $0.store(new, in: url, .messageReceived) }
+    try world.list(newest([1], askedAt: asked, isWhole: false))
+    #expect(try ids(world) == [1, 2, 3, 4, 5], "absence proves nothing where an item was left out")
+    try world.list(newest([1], askedAt: asked))
+    #expect(try ids(world) == [1, 2, 5], "2 and 5 are newer than the question")
+    try world.list(newest([1], askedAt: world.cache.cursor.sequence))
+    #expect(try ids(world) == [1])
+  }
+
+  @Test("B27: replies are spared where the upstream is not known to list them")
+  func replies() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest([message(1), message(2, parent: 1), message(3)], limit: 100)
+    let (listing, url) = (newest([1], askedAt: world.cache.cursor.sequence), Self.url)
+    var context = ListingContext(source: .apiResult, generation: 1)
+    context.listsReplies = false
+    let blind = context
+    try world.cache.write { try $0.store([listing], in: url, blind) }
+    #expect(try ids(world) == [1, 2])
+    try world.list(listing)
+    #expect(try ids(world) == [1])
+  }
+
+  @Test("B47: a pending edit stands beside the message whatever rows come, until it is answered")
+  func pendingEdit() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...3).map { message($0) }, limit: 100)
+    var request = OutboxTableTests.request("e", .edit, #"{"message":"mine"}"#)
+    request.target = 2
+    let asked = request
+    _ = try world.cache.accept { try $0.accept(asked, in: OutboxTableTests.place) }
+    #expect(try pending(2, world) == #"{"pending_edit":{"request_id":"e","changes":{"message":"mine"}}}"#)
+    for edition in [0, 4, 2] as [Int64] {
+      let (row, url) = (message(2, edition: edition), Self.url)
+      try world.cache.write { try $0.store(row, in: url, .messageUpdated) }
+      try world.listNewest((1...3).map { message($0, edition: edition) }, limit: 100)
+      #expect(try pending(2, world).contains("mine"))
+    }
+    #expect(try text(2, world).contains("edition 4"), "the confirmed message is the newest the upstream told")
+    try world.cache.accept { writer in
+      let moment = try writer.outboxMoment()
+      try writer.changeLane(OutboxTableTests.place) { lane in
+        guard lane.dispatch(1, .send, now: moment) else { return [] }
+        return lane.finish(1, .send, .success(message: 2), now: moment, random: 1)
+      }
+    }
+    #expect(try pending(2, world) == "{}")
+  }
+
+  private func pending(_ id: Int64, _ world: ChannelWithMessages) throws -> String {
+    try world.cache.read { reader in
+      var json = JSONWriter()
+      json.beginObject()
+      try reader.writePending(of: id, in: OutboxTableTests.place, into: &json)
+      json.endObject()
+      return String(decoding: json.finish().array, as: UTF8.self)
+    }
+  }
+
+  private func text(_ id: Int64, _ world: ChannelWithMessages) throws -> String {
+    try world.cache.read { reader in
+      try reader.db.first("SELECT body FROM message WHERE message_id = ?1") {
+        $0.bind(1, id)
+      } _: {
+        $0.string(0)
+      } ?? ""
+    }
+  }
+}
