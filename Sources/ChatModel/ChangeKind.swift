@@ -36,6 +36,16 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   case unverified = 17
   /// A collection's window grew too large: its far side was let go (B22).
   case windowTrimmed = 18
+
+  /// Whether it happened in the chat, and not only to what of the chat is cached here.
+  package var isOfTheChat: Bool {
+    switch self {
+    case .coverage, .hugeGap, .unverified, .cacheCleared, .outbox, .collectionAnswered, .collectionFailed,
+      .windowTrimmed:
+      false
+    default: true
+    }
+  }
 }
 
 /// Where a change came from (B20). The numbers are stored, the texts are the contract's.

@@ -74,6 +74,9 @@ extension CacheWriter {
       var change = Change(isHuge && !wasHuge ? .hugeGap : .coverage, source, channel: channel)
       change.stretch = before[id].map { unite($0.range, segment.range) } ?? segment.range
       change.reference = String(id)
+      if before[id]?.gap?.reason == .evicted, before[id]?.range != after[id]?.range {
+        change.detail = Change.cachedAgain
+      }
       try append(change)
     }
   }

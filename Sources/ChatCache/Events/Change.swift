@@ -19,6 +19,10 @@ package struct Change: Sendable, Equatable {
   /// What cannot be read from the tables any more, as JSON fields without braces.
   package var detail: [UInt8]?
 
+  /// The detail of a change of coverage by which what was let go of is cached again: a client may have kept
+  /// messages that are gone since (B58).
+  package static let cachedAgain = Array("\"is_cached_again\":true".utf8)
+
   /// A change of `kind`, with nothing else said yet.
   package init(_ kind: ChangeKind, _ source: ChangeSource, channel: ChannelKey? = nil, user: UserKey? = nil) {
     self.kind = kind

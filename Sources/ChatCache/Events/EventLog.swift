@@ -45,10 +45,17 @@ extension CacheWriter {
     guard change.collection == nil else { return }
     switch (change.channel, change.user) {
     case (let channel?, nil):
-      try db.run("UPDATE channel SET version = max(version, ?2), updated_at = ?3 WHERE id = ?1") {
+      try db.run(
+        """
+        UPDATE channel
+        SET version = max(version, ?2), updated_at = CASE WHEN ?4 THEN ?3 ELSE updated_at END
+        WHERE id = ?1
+        """
+      ) {
         $0.bind(1, channel.rawValue)
         $0.bind(2, sequence)
         $0.bind(3, now)
+        $0.bind(4, change.kind.isOfTheChat)
       }
     case (let channel?, let user?):
       try db.run("UPDATE membership SET version = max(version, ?3) WHERE user = ?1 AND channel = ?2") {

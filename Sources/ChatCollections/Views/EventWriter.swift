@@ -51,9 +51,9 @@ struct EventWriter: ~Copyable {
     leading.append(event)
   }
 
-  /// Forgets the entries, since something else tells of all of them.
-  mutating func forgetEntries() {
-    groups = []
+  /// Forgets what was told of confirmed messages, since something else tells of all of them.
+  mutating func forgetConfirmed() {
+    groups.removeAll { $0.status == "succeeded" }
     leading = []
   }
 

@@ -95,8 +95,6 @@ struct Telling: ~Copyable {
       knew[id] = then
       // What nobody remembers and lies outside cannot have been in the view.
       if then == .unknown, !row.isIn, !range.contains(row.position) { continue }
-      // A gap's end tells of what became visible, not of what is not.
-      if version == nil, !row.isIn { continue }
       switch Verdict(since: then, now: row.isIn ? row.version : nil) {
       case .nothing: continue
       case .added: events.add(.added, source, status: "succeeded", row.object)
@@ -195,6 +193,8 @@ struct Telling: ~Copyable {
     else { return }
     let gap = Int64(gapName).flatMap { coverage.gap($0) }
     if change.kind == .coverage, stretch.overlaps(reach) {
+      // Nobody told of what was deleted while it was not cached.
+      if change.detail == Change.cachedAgain { replaced = replaced ?? .channelRefresh }
       try consider(stretch.clamped(to: reach), version: nil, change.source)
     }
     let isBeside =
@@ -224,7 +224,8 @@ struct Telling: ~Copyable {
     if let message = unsent.first(where: { $0.requestID == name }) {
       let kind: EventWriter.Kind = change.source == .localPendingCreated ? .added : .updated
       events.add(kind, change.source, status: message.status.rawValue, message.object)
-    } else if change.detail == nil {
+    } else if try !showsAnswer(change) {
+      // Sent or not, it is unsent no more, and nothing that this view shows says so.
       var json = JSONWriter()
       json.beginObject()
       json.field("request_id", name)
@@ -233,12 +234,29 @@ struct Telling: ~Copyable {
     }
   }
 
+  /// Whether the view shows the message that an unsent one became.
+  private func showsAnswer(_ change: Change) throws -> Bool {
+    guard let detail = change.detail else { return false }
+    let object = [UInt8(ascii: "{")] + detail + [UInt8(ascii: "}")]
+    let id = try object.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { $0["message_id"]?.string.flatMap { Int64($0) } }
+    }
+    guard let id, let place = try reader.position(of: id, in: view.channel) else { return false }
+    var shows = false
+    let (collection, coverage, view, range) = (collection, coverage, view, range)
+    try reader.eachRow(of: place...place, filter: collection.request.filter, in: view) { row in
+      shows = row.isShown && collection.contains(row.position, in: range, coverage, view)
+      return false
+    }
+    return shows
+  }
+
   /// What the whole answer says beside its entries.
   mutating func finish() throws {
     if let source = replaced {
       if source == .apiResult { range = try collection.withFirstPage(range, reader, view, sight) }
       let all = try collection.replaced(reader, view, coverage, range, sight, source, collection: name)
-      events.forgetEntries()
+      events.forgetConfirmed()
       events.add(event: all.event)
       after = Known.Shown(all: all.versions)
     }

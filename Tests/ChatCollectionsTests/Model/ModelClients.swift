@@ -1,0 +1,132 @@
+import ChatCache
+import ChatModel
+import JSON
+import Platform
+
+@testable import ChatCollections
+
+/// Objects by name, each as its JSON text.
+typealias Objects = [String: String]
+
+extension JSONValue {
+  /// The value as text.
+  var text: String {
+    var json = JSONWriter()
+    json.value(self)
+    return String(decoding: json.finish().array, as: UTF8.self)
+  }
+
+  func objects(_ list: String, by name: String) -> Objects {
+    var found: Objects = [:]
+    for item in field(named: list)?.items ?? JSONValue.Items() {
+      found[item.field(named: name)?.string ?? "?"] = item.text
+    }
+    return found
+  }
+}
+
+/// What one client of a chat shows: it knows nothing but answers.
+struct ChatClient {
+  let id: String
+  let user: UserID
+  let index: Int
+  var cursor: Int64
+  /// Confirmed messages by id, and unsent ones by request.
+  var shown: Objects
+  var unsent: Objects
+  var isOver = false
+  /// Before the last answer, for answers that are lost.
+  var earlier: (cursor: Int64, shown: Objects, unsent: Objects)?
+
+  /// What a whole view says.
+  static func read(_ body: borrowing ByteBuffer) throws -> (shown: Objects, unsent: Objects) {
+    try JSONParser().parse(body.bytes) { json in
+      (
+        json.objects("messages", by: "message_id"),
+        json.objects("pending", by: "request_id").merging(json.objects("failed", by: "request_id")) { $1 }
+      )
+    }
+  }
+
+  mutating func take(page: borrowing ByteBuffer) throws {
+    let rows = try JSONParser().parse(page.bytes) { $0.objects("messages", by: "message_id") }
+    shown.merge(rows) { $1 }
+    earlier = nil
+  }
+
+  mutating func take(_ events: borrowing ByteBuffer) throws {
+    let text = [UInt8(ascii: "[")] + events.array + [UInt8(ascii: "]")]
+    var client = self
+    try text.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { json in for event in json.items { client.take(event: event) }
+      }
+    }
+    self = client
+  }
+
+  private mutating func take(event: JSONValue) {
+    let isConfirmed = event["sending_status"]?.string ?? "succeeded" == "succeeded"
+    switch event["type"]?.string ?? "" {
+    case "messages.added", "messages.updated":
+      if isConfirmed {
+        confirm(event)
+      } else {
+        unsent.merge(event.objects("messages", by: "request_id")) { $1 }
+      }
+    case "messages.deleted":
+      for item in event["message_refs"]?.items ?? JSONValue.Items() {
+        if let message = item["message_id"]?.string { shown[message] = nil }
+        if let request = item["request_id"]?.string { unsent[request] = nil }
+      }
+    case "messages.replaced":
+      shown = [:]
+      confirm(event)
+    case "channel.deleted": isOver = true
+    default: break
+    }
+  }
+}
+
+extension ChatClient {
+  /// Confirmed messages: each takes the place of the unsent one it answers.
+  private mutating func confirm(_ event: JSONValue) {
+    for item in event["messages"]?.items ?? JSONValue.Items() {
+      shown[item["message_id"]?.string ?? "?"] = item.text
+      if let request = item["request_id"]?.string, !request.isEmpty { unsent[request] = nil }
+    }
+  }
+}
+
+/// What one client of a list of channels shows.
+struct ListClient {
+  let id: String
+  let user: UserID
+  var cursor: Int64
+  var shown: Objects
+  var earlier: (cursor: Int64, shown: Objects)?
+
+  static func read(_ body: borrowing ByteBuffer) throws -> Objects {
+    try JSONParser().parse(body.bytes) { $0.objects("channels", by: "channel_url") }
+  }
+
+  mutating func take(_ events: borrowing ByteBuffer) throws {
+    let text = [UInt8(ascii: "[")] + events.array + [UInt8(ascii: "]")]
+    var shown = shown
+    try text.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { json in
+        for event in json.items {
+          switch event["type"]?.string ?? "" {
+          case "channels.added", "channels.updated":
+            shown.merge(event.objects("channels", by: "channel_url")) { $1 }
+          case "channels.deleted":
+            for url in event["channel_urls"]?.items ?? JSONValue.Items() {
+              shown[url.string ?? "?"] = nil
+            }
+          default: break
+          }
+        }
+      }
+    }
+    self.shown = shown
+  }
+}

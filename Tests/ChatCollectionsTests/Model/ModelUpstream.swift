@@ -1,0 +1,153 @@
+import ChatCache
+import ChatModel
+import JSON
+
+/// A chat server as the views' model sees it: what is true, and ways in which the truth comes into a cache,
+/// or an older truth comes late.
+struct ModelUpstream {
+  /// A message as it is upstream.
+  struct Message {
+    let id: Int64
+    let createdAt: Int64
+    let sender: String
+    let kind: MessageQuery.Kind
+    let customType: String
+    let parent: Int64?
+    let parentAt: Int64?
+    let isInChannel: Bool
+    var request = ""
+    var edition: Int64 = 0
+    var hasReaction = false
+
+    var record: MessageRecord {
+      var json = JSONWriter()
+      json.name("message_id")
+      json.value(quoting: id)
+      json.field("request_id", request)
+      json.field("message", "edition \(edition)")
+      json.field("created_at", createdAt)
+      return MessageRecord(
+        messageID: id, createdAt: createdAt, updatedAt: edition, kind: kind, isSilent: id % 9 == 0,
+        isReplyToChannel: isInChannel, parentID: parent, parentAt: parentAt, sender: sender,
+        customType: customType, requestID: request, mentions: id % 8 == 0 ? .everybody : .nobody,
+        body: json.finish().array,
+        reactions: hasReaction ? Array("[{\"key\":\"smile\"}]".utf8) : nil,
+        parent: parent.map { Array("{\"message_id\":\"\($0)\"}".utf8) })
+    }
+  }
+
+  let url: ChannelURL
+  private(set) var messages: [Int64: Message] = [:]
+  /// Where each message ever sent stands.
+  private(set) var places: [Int64: Position] = [:]
+  private var nextID: Int64 = 1
+  private var changed: Set<Int64> = []
+  private var deleted: Set<Int64> = []
+  /// Pages that were asked for and have not come yet.
+  var late: [MessageListing] = []
+  /// Messages sent before the cache let go of this channel's: clients may still have them, until what is
+  /// cached again says otherwise (B58).
+  private(set) var letGo: Set<Int64> = []
+
+  init(_ url: ChannelURL) { self.url = url }
+
+  var inOrder: [Message] {
+    messages.values.sorted { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }
+  }
+
+  // MARK: What happens there
+
+  mutating func send(_ random: inout SeededRandom, sender: String? = nil, request: String = "")
+    -> Message
+  {
+    let id = nextID
+    nextID += 1
+    // Moments are shared by some: ties are real.
+    let parent = random.chance(25) ? messages.values.randomElement(using: &random) : nil
+    let plain = sender != nil
+    let message = Message(
+      id: id, createdAt: 1_000 + id / 3 * 10,
+      sender: sender ?? ["alice", "bob", "carol"].pick(&random),
+      kind: plain ? .user : [.user, .user, .file, .admin].pick(&random),
+      customType: plain ? "" : ["", "", "x", "y"].pick(&random), parent: plain ? nil : parent?.id,
+      parentAt: plain ? nil : parent?.createdAt, isInChannel: random.chance(50), request: request)
+    messages[id] = message
+    places[id] = message.record.position
+    return message
+  }
+
+  mutating func edit(_ random: inout SeededRandom) -> Message? {
+    guard let id = messages.keys.sorted().randomElement(using: &random) else { return nil }
+    if random.chance(30) {
+      messages[id]?.hasReaction.toggle()
+    } else {
+      messages[id]?.edition += 1
+    }
+    changed.insert(id)
+    return messages[id]
+  }
+
+  mutating func delete(_ random: inout SeededRandom) -> Int64? {
+    guard let id = messages.keys.sorted().randomElement(using: &random) else { return nil }
+    messages[id] = nil
+    changed.remove(id)
+    deleted.insert(id)
+    return id
+  }
+
+  /// What the changelog tells since it was last asked.
+  mutating func changes() -> UpstreamChanges<MessageRecord, Int64> {
+    defer { (changed, deleted) = ([], []) }
+    return UpstreamChanges(
+      updated: changed.sorted().compactMap { messages[$0]?.record }, deleted: deleted.sorted(),
+      hasMore: false,
+      next: SyncToken("t\(nextID)"), unreadable: 0)
+  }
+
+  /// The cache lets go of all messages.
+  mutating func clear() { letGo = Set(places.keys) }
+
+  // MARK: Listings
+
+  func newest(_ limit: Int, askedAt: Int64) -> MessageListing {
+    listing(MessageWindow(.newest, older: limit, newer: 0), askedAt)
+  }
+
+  func around(_ place: Position, older: Int, newer: Int, askedAt: Int64) -> MessageListing {
+    listing(MessageWindow(.time(place.createdAt), older: older, newer: newer), askedAt)
+  }
+
+  func before(_ place: Position, _ limit: Int, askedAt: Int64) -> MessageListing {
+    listing(MessageWindow(.time(place.createdAt), older: limit, newer: 0), askedAt)
+  }
+
+  /// What the upstream answers: rows of the anchor's own moment count for whichever side is asked.
+  private func listing(_ window: MessageWindow, _ askedAt: Int64) -> MessageListing {
+    let all = inOrder
+    var rows: [Message] = []
+    switch window.anchor {
+    case .newest: rows = Array(all.suffix(window.older))
+    case .message: break
+    case .time(let time):
+      let at = all.filter { $0.createdAt == time }
+      let older = all.filter { $0.createdAt < time }
+      let newer = all.filter { $0.createdAt > time }
+      if window.newer == 0 {
+        rows = Array((older + at).suffix(window.older))
+      } else {
+        rows = Array(older.suffix(window.older)) + at + Array(newer.prefix(window.newer))
+      }
+    }
+    return MessageListing(window: window, rows: rows.map(\.record), isWhole: true, askedAt: askedAt)
+  }
+}
+
+extension Array {
+  func pick(_ random: inout SeededRandom) -> Element {
+    self[Int.random(in: 0..<count, using: &random)]
+  }
+}
+
+extension SeededRandom {
+  mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+}

@@ -1,0 +1,262 @@
+import ChatModel
+import Glibc
+import JSON
+import Platform
+import TestSupport
+
+@testable import ChatCache
+@testable import ChatCollections
+
+/// A cache and its views, restarted at will, and what random upstreams tell it.
+final class ModelWorld {
+  let directory: String
+  let interest = ScriptedInterest()
+  private(set) var cache: Cache
+  private(set) var collections: Collections
+  var upstreams = ["c0", "c1"].map { ModelUpstream(ChannelURL($0)) }
+  private var floors: [String: Int64] = [:]
+  private var generation: Int64 = 1
+  private var requests = 0
+
+  init() throws {
+    var template = Array("/tmp/perch-model-XXXXXX".utf8CString)
+    mkdtemp(&template)
+    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    (cache, collections) = try Self.open(directory, interest)
+  }
+
+  private static func open(_ directory: String, _ interest: ScriptedInterest) throws -> (
+    Cache, Collections
+  ) {
+    let cache = try Cache(Cache.Configuration(directory: directory))
+    let collections = Collections(cache: cache, interest: interest)
+    try collections.start()
+    return (cache, collections)
+  }
+
+  func restart() throws {
+    collections.stop()
+    cache.close()
+    (cache, collections) = try Self.open(directory, interest)
+  }
+
+  func end() {
+    collections.stop()
+    cache.close()
+    for name in ["perch.db", "perch.db-wal", "perch.db-shm", "perch.lock"] {
+      unlink("\(directory)/\(name)")
+    }
+    rmdir(directory)
+  }
+
+  private func write(_ body: @escaping @Sendable (CacheWriter) throws -> Void) throws {
+    try cache.write(body)
+  }
+
+  // MARK: Channels
+
+  func join(_ user: String, _ index: Int, _ random: inout SeededRandom) throws {
+    let (user, record) = (UserID(user), record(user, index, &random))
+    try write { writer in
+      try writer.acknowledge(user)
+      _ = try writer.store([record], of: user, .refresh(.channelChanged))
+      try writer.endListing(of: user)
+    }
+  }
+
+  func leave(_ user: String, _ index: Int) throws {
+    let url = upstreams[index].url
+    try write { try $0.removeMembership(of: UserID(user), in: url, .memberLeft) }
+  }
+
+  private func record(_ user: String, _ index: Int, _ random: inout SeededRandom) -> ChannelRecord {
+    let upstream = upstreams[index]
+    let name = ["Ant", "bee", "Cat", ""].pick(&random)
+    let floorName = "\(user) \(index)"
+    if random.chance(20), let place = upstream.inOrder.randomElement(using: &random)?.createdAt {
+      floors[floorName] = max(floors[floorName] ?? 0, place)
+    }
+    var json = JSONWriter()
+    json.field("channel_url", upstream.url.text)
+    json.field("name", name)
+    let last = upstream.inOrder.last { $0.record.parentID == nil || $0.isInChannel }
+    var record = ChannelRecord(
+      url: upstream.url, name: name, customType: ["", "x"].pick(&random),
+      createdAt: Int64(index + 1),
+      isDistinct: false, isPublic: random.chance(50), isSuper: false, isFrozen: random.chance(20),
+      memberCount: 2, joinedMemberCount: 2, body: json.finish().array,
+      lastMessage: random.chance(50) ? .absent : last.map { .message($0.record) } ?? .none,
+      membership: MembershipRecord(
+        state: .joined, isOperator: random.chance(20), isMuted: false,
+        hiddenState: [
+          "unhidden", "unhidden", "hidden_allow_auto_unhide", "hidden_prevent_auto_unhide",
+        ].pick(
+          &random),
+        floorAt: floors[floorName] ?? 0, lastReadAt: 0,
+        unread: Int64.random(in: 0...2, using: &random),
+        mentions: 0, joinedAt: 1, invitedAt: 0))
+    record.metadata = random.chance(50) ? ["colour": ["red", "green"].pick(&random)] : nil
+    record.readReceipts = ["bob": Int64.random(in: 0...3, using: &random)]
+    return record
+  }
+
+  // MARK: Messages
+
+  private func store(
+    _ listing: MessageListing, _ index: Int, _ source: ChangeSource, fills: Int64? = nil
+  )
+    throws
+  {
+    let url = upstreams[index].url
+    var context = ListingContext(source: source, generation: generation)
+    context.fillsGap = fills
+    let asked = context
+    try write { try $0.store([listing], in: url, asked) }
+  }
+
+  /// One thing that happens upstream or between it and the cache.
+  func happen(_ random: inout SeededRandom) throws {
+    let index = Int.random(in: 0..<upstreams.count, using: &random)
+    let url = upstreams[index].url
+    let now = cache.cursor.sequence
+    switch Int.random(in: 0..<20, using: &random) {
+    case 0...4:
+      let message = upstreams[index].send(&random).record
+      if random.chance(40) { try write { try $0.store(message, in: url, .messageReceived) } }
+    case 5:
+      if let edited = upstreams[index].edit(&random)?.record, random.chance(50) {
+        try write { try $0.store(edited, in: url, .messageUpdated) }
+      }
+    case 6:
+      if let gone = upstreams[index].delete(&random), random.chance(50) {
+        try write { try $0.delete(message: gone, in: url, .messageDeleted) }
+      }
+    case 7...9:
+      try store(
+        upstreams[index].newest(Int.random(in: 1...8, using: &random), askedAt: now), index,
+        .apiResult)
+    case 10: try listSomewhere(index, &random)
+    case 11: try fill(index, &random)
+    case 12:
+      let changes = upstreams[index].changes()
+      try write { try $0.store(changes, in: url, .messageChangelog) }
+    case 13:
+      let page = upstreams[index].newest(6, askedAt: now)
+      upstreams[index].late.append(page)
+    case 14:
+      guard !upstreams[index].late.isEmpty else { return }
+      try store(upstreams[index].late.removeFirst(), index, .apiResult)
+    case 15: generation += 1
+    case 16: try rare(index, &random)
+    case 17: try membership(index, &random)
+    case 18: try accept(index, &random)
+    default: try drain(index, &random)
+    }
+  }
+
+  private func listSomewhere(_ index: Int, _ random: inout SeededRandom) throws {
+    guard let place = upstreams[index].places.values.sorted().randomElement(using: &random) else {
+      return
+    }
+    let page = upstreams[index].around(
+      place, older: Int.random(in: 1...5, using: &random),
+      newer: Int.random(in: 1...5, using: &random),
+      askedAt: cache.cursor.sequence)
+    try store(page, index, .apiResult)
+  }
+
+  private func fill(_ index: Int, _ random: inout SeededRandom) throws {
+    let url = upstreams[index].url
+    let gaps = try cache.read { try $0.line(of: url)?.gaps ?? [:] }
+    guard let name = gaps.keys.sorted().randomElement(using: &random), let gap = gaps[name] else {
+      return
+    }
+    if random.chance(30) { try write { try $0.endFill(name, in: url) } }
+    try write { _ = try $0.beginFill(name, in: url) }
+    guard gap.upperBound < .end else { return }
+    let page = upstreams[index].before(
+      gap.upperBound, Int.random(in: 2...8, using: &random), askedAt: cache.cursor.sequence)
+    try store(page, index, .messageFill, fills: name)
+  }
+
+  private func rare(_ index: Int, _ random: inout SeededRandom) throws {
+    let url = upstreams[index].url
+    switch Int.random(in: 0..<7, using: &random) {
+    case 0, 1:
+      upstreams[index].clear()
+      try write { try $0.clear(url) }
+    case 2, 3: try write { try $0.doubt(url) }
+    case 4:
+      // A channel whose counts are wrong is reset by the self-check (B64).
+      upstreams[index].clear()
+      try write {
+        try $0.db.execute("UPDATE channel SET cached_bytes = -1 WHERE channel_url = '\(url.text)'")
+      }
+      _ = try cache.check()
+    default: try restart()
+    }
+  }
+
+  private func membership(_ index: Int, _ random: inout SeededRandom) throws {
+    let user = ["alice", "alice", "bob"].pick(&random)
+    if random.chance(12) { try leave(user, index) } else { try join(user, index, &random) }
+  }
+
+  // MARK: The outbox
+
+  private func accept(_ index: Int, _ random: inout SeededRandom) throws {
+    guard let place = try place("alice", index) else { return }
+    requests += 1
+    let body = Array("\"request_id\":\"r\(requests)\",\"message\":\"mine\"".utf8)
+    guard let name = RequestID("r\(requests)") else { return }
+    let request = UnsentRequest(
+      requestID: name, kind: .message, content: OutboxContent(params: Array("{}".utf8), body: body),
+      contentHash: body)
+    _ = try cache.accept { try $0.accept(request, in: place) }
+  }
+
+  private func place(_ user: String, _ index: Int) throws -> OutboxPlace? {
+    try cache.read { try $0.userKey(of: UserID(user)) }
+      .map { OutboxPlace(user: $0, channel: upstreams[index].url) }
+  }
+
+  /// Something becomes of an unsent message.
+  private func drain(_ index: Int, _ random: inout SeededRandom) throws {
+    guard let place = try place("alice", index) else { return }
+    let lane = try cache.read { try $0.lane(place) }
+    guard let row = lane.rows.randomElement(using: &random) else { return }
+    let url = place.channel
+    switch Int.random(in: 0..<6, using: &random) {
+    case 0, 1:
+      guard row.state == .waiting else { return }
+      let sent = upstreams[index].send(&random, sender: "alice", request: row.requestID.text).record
+      try cache.accept { writer in
+        let moment = try writer.outboxMoment()
+        try writer.store(sent, in: url, .messageSent)
+        try writer.changeLane(place) { lane in
+          guard lane.dispatch(row.id, .send, now: moment) else { return [] }
+          return lane.finish(
+            row.id, .send, .success(message: sent.messageID), now: moment, random: 1)
+        }
+      }
+    case 2, 3:
+      try cache.accept { writer in
+        let moment = try writer.outboxMoment()
+        try writer.changeLane(place) { lane in
+          guard lane.dispatch(row.id, .send, now: moment) else { return [] }
+          return lane.finish(row.id, .send, .rejection(code: "900060"), now: moment, random: 1)
+        }
+      }
+    case 4:
+      try cache.accept { writer in
+        let moment = try writer.outboxMoment()
+        try writer.changeLane(place) { $0.resend(row.id, now: moment).notices }
+      }
+    default:
+      try cache.accept { writer in
+        let moment = try writer.outboxMoment()
+        try writer.changeLane(place) { $0.remove(row.id, now: moment).notices }
+      }
+    }
+  }
+}
