@@ -3,21 +3,29 @@
 
 import hashlib
 import hmac
+import http.server
 import json
 import os
 import random
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 import urllib.error
 import urllib.request
 
 PERCH = os.environ["TARGET_BINARY"]
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
+# What a machine may say of certificates and proxies is for each test to say.
+ENVIRONMENT = {
+    k: v for k, v in os.environ.items()
+    if not k.startswith("PERCH_") and not k.lower().endswith("_proxy")
+    and k not in ("CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
+}
 TOKEN = "key-of-the-test"
 
 
@@ -56,6 +64,57 @@ class Program:
         return code
 
 
+class Between:
+    """Stands between the service and the upstream: a proxy, or with a certificate a server of its own."""
+
+    def __init__(self, upstream, certificate=None):
+        self.asked, self.breaks = [], set()
+        between = self
+
+        class Passing(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                between.asked.append(self.path)
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if len(between.asked) in between.breaks:
+                    return self.answer(502, b"<html>Bad gateway</html>")
+                path = self.path.removeprefix(upstream)
+                headers = {name: self.headers[name] for name in ("Api-Token", "Content-Type") if name in self.headers}
+                request = urllib.request.Request(upstream + path, body or None, headers, method=self.command)
+                try:
+                    # Past the proxy that the environment may name: this is it.
+                    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
+                        self.answer(answer.status, answer.read())
+                except urllib.error.HTTPError as error:
+                    self.answer(error.code, error.read())
+
+            do_POST = do_GET
+
+            def answer(self, status, body):
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *words):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Passing)
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *words: None
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
 class Syncing(unittest.TestCase):
     def setUp(self):
         self.place = tempfile.TemporaryDirectory()
@@ -78,9 +137,9 @@ class Syncing(unittest.TestCase):
                 server.stop()
         self.place.cleanup()
 
-    def sync(self, user="alice"):
+    def sync(self, *words, user="alice"):
         return subprocess.run(
-            [PERCH, "sync", "--once", "--user", user, "--data", self.data, *self.upstream],
+            [PERCH, "sync", "--once", "--user", user, "--data", self.data, *self.upstream, *words],
             env=ENVIRONMENT, capture_output=True, text=True, timeout=60,
         )
 
@@ -132,8 +191,41 @@ class Syncing(unittest.TestCase):
             self.assertGreaterEqual(len(self.cached(url)), 200)
         self.assertEqual(self.sync().returncode, 0, "again")
 
+    def test_a_proxy_of_the_environment_is_used_and_the_key_is_in_no_line_of_the_log(self):
+        proxy = Between(self.origin.url)
+        self.addCleanup(proxy.stop)
+        ENVIRONMENT["http_proxy"] = f"http://127.0.0.1:{proxy.port}"
+        self.addCleanup(ENVIRONMENT.pop, "http_proxy")
+        proxy.breaks = {5, 9, 13}
+        result = self.sync("--log-level", "debug")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(all(line.startswith("http://") for line in proxy.asked), proxy.asked[:3])
+        self.assertGreater(len(proxy.asked), 10)
+        self.assertIn("sync_errand_failed", result.stderr, "there was something to log")
+        self.assertNotIn(TOKEN, result.stderr + result.stdout)
+
+    def test_a_certificate_is_trusted_that_the_environment_names_and_no_other(self):
+        certificate, key = self.place.name + "/certificate.pem", self.place.name + "/key.pem"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+             "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+            check=True, capture_output=True,
+        )
+        gate = Between(self.origin.url, (certificate, key))
+        self.addCleanup(gate.stop)
+        self.upstream[1] = f"https://localhost:{gate.port}"
+        refused = self.sync()
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("cannot be reached", refused.stderr)
+        self.assertEqual(gate.asked, [], "no request and no key went to whoever it is")
+        ENVIRONMENT["SSL_CERT_FILE"] = certificate
+        self.addCleanup(ENVIRONMENT.pop, "SSL_CERT_FILE")
+        trusted = self.sync()
+        self.assertEqual(trusted.returncode, 0, trusted.stderr)
+        self.assertGreater(len(gate.asked), 10)
+
     def test_perch_sync_says_why_it_cannot(self):
-        unknown = self.sync("nobody")
+        unknown = self.sync(user="nobody")
         self.assertEqual(unknown.returncode, 1)
         self.assertIn("knows no user nobody", unknown.stderr)
         self.origin.stop()
@@ -181,7 +273,7 @@ class Syncing(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"^synced by the running service: 6/6 channels, \d+\.\d s\n$")
         self.assertGreaterEqual(len(self.cached("general")), 200)
-        unknown = self.sync("nobody")
+        unknown = self.sync(user="nobody")
         self.assertEqual(unknown.returncode, 1)
         self.assertIn("answers 403", unknown.stderr)
         self.assertEqual(server.stop(), 0)

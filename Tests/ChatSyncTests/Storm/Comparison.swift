@@ -1,7 +1,7 @@
-import ChatCache
 import ChatModel
 import Platform
 
+@testable import ChatCache
 @testable import ChatSync
 
 /// Holds a cache against the upstream: the user's channels, and of each the newest 100 messages.
@@ -41,8 +41,64 @@ final class Comparison {
         unread: record.membership?.unread ?? 0, mentions: record.membership?.mentions ?? 0)
       guard expected == channel else { return "\(channel) is not \(expected)" }
       if let difference = try await messages(here, record.url) { return difference }
+      let isOpen = await here.worker.plan.openChannels.contains(record.url)
+      if let difference = try standing(here, record, isOpen: isOpen) { return difference }
     }
-    return nil
+    return try order(here, listed.items)
+  }
+
+  /// What the user is told of the channel: how much is unread, how much is cached, and, where somebody keeps
+  /// its end live, that the newest page is all there is.
+  private func standing(_ here: PerchSide, _ record: ChannelRecord, isOpen: Bool) throws -> String? {
+    let link = here.interest.link
+    let interval = here.interest.pollInterval(of: record.url)
+    return try here.cache.read { reader in
+      guard let user = try reader.cachedUser(UserID("alice")),
+        let view = try reader.view(of: record.url, for: user.key)
+      else { return "\(record.url) cannot be seen" }
+      let unread = try reader.db.first("SELECT unread FROM membership WHERE user = ?1 AND channel = ?2") {
+        $0.bind(1, user.key.rawValue)
+        $0.bind(2, view.channel.rawValue)
+      } _: {
+        $0.int64(0)
+      }
+      guard unread == record.membership?.unread else {
+        return "\(record.url): \(unread ?? -1) unread are not \(record.membership?.unread ?? -1)"
+      }
+      guard try reader.line(of: record.url)?.isPrefetched(here.paceInUse.prefetchMessages) == true else {
+        return "\(record.url) is not prefetched"
+      }
+      guard isOpen else { return nil }
+      let query = MessagePageQuery()
+      let ground = try reader.ground(
+        query.anchor, in: view, link: link, interval: interval, now: here.clock.wallMilliseconds())
+      let page = try reader.page(query, in: view, on: ground)
+      return page.isComplete ? nil : "\(record.url)'s newest page is not complete"
+    }
+  }
+
+  /// The list by last message. Channels of one moment may stand either way.
+  private func order(_ here: PerchSide, _ listed: [ChannelRecord]) throws -> String? {
+    func time(_ record: ChannelRecord) -> Int64 {
+      let floor = record.membership?.floorAt ?? 0
+      guard case .message(let last) = record.lastMessage, last.createdAt >= floor else {
+        return (record.createdAt ?? 0) - 1 << 52
+      }
+      return last.createdAt
+    }
+    let times = Dictionary(uniqueKeysWithValues: listed.map { ($0.url.text, time($0)) })
+    let cached = try here.cache.read { reader in
+      try reader.db.all(
+        """
+        SELECT channel_url
+        FROM membership
+        WHERE user = (SELECT id FROM user WHERE user_id = 'alice')
+        ORDER BY sort_at DESC, channel_url
+        """
+      ) { $0.string(0) }
+    }
+    let places = cached.map { times[$0] ?? 0 }
+    return places == places.sorted(by: >) ? nil : "the list's order is \(cached): \(places)"
   }
 
   private func messages(_ here: PerchSide, _ url: ChannelURL) async throws -> String? {

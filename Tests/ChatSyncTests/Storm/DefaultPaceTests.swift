@@ -8,7 +8,7 @@ import Testing
 
 extension SyncWorker {
   /// Whether nothing is under way.
-  fileprivate var isQuiet: Bool { tasks.isEmpty && reads.isEmpty }
+  var isQuiet: Bool { tasks.isEmpty && reads.isEmpty }
 
   /// When time alone makes something due.
   fileprivate var wakeAt: Int64 { plan.wakeAt(now: now) ?? .max }
@@ -112,6 +112,35 @@ struct DefaultPaceTests {
     }
     try await heal(desk, nemesis)
     #expect(try desk.here.damage() == nil)
+    await desk.end()
+  }
+
+  @Test("B34: an hour of one user with 100 channels, nothing open and no webhook, costs at most 300 requests")
+  func quietHour() async throws {
+    var random = Seeded(34)
+    let desk = try Desk(.slow, &random)
+    for number in 0..<95 {
+      try desk.there.makeChannel("q\(number)", ["alice", "bob"])
+      desk.there.send("q\(number)", "first")
+    }
+    try await desk.here.worker.start()
+    await desk.attend()
+    #expect(
+      try await desk.pass(until: desk.time.now + 300_000, patience: 5) {
+        desk.here.interest.connection(of: Self.alice).progress.phase == .steady
+      })
+    let before = desk.here.requests
+    let end = desk.time.now + 3_600_000
+    while desk.time.now < end {
+      _ = try await desk.pass(until: min(end, desk.time.now + 600_000), patience: 5)
+      // A request of the user now and then, or the user would be idle.
+      await desk.here.worker.seen(Self.alice)
+    }
+    #expect((100...300).contains(desk.here.requests - before), "\(desk.here.requests - before)")
+    // Elsewhere a change is seen within 60 s.
+    desk.there.send("q42", "news")
+    let newest = { try desk.here.channel("q42", from: .start)?.rows.count == 2 }
+    #expect(try await desk.pass(until: desk.time.now + 60_000, patience: 5, newest))
     await desk.end()
   }
 

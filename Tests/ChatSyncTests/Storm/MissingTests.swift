@@ -116,8 +116,9 @@ struct MissingTests {
     for isRestarted in [false, true] {
       try await sides.here.worker.disconnect(alice)
       if isRestarted { try await sides.here.restart() }
-      // A probe may be under way.
       #expect(await World.wait { sides.here.interest.link.state == .online })
+      // What is under way in a channel ends.
+      #expect(await World.wait { await sides.here.worker.isQuiet })
       let requests = sides.here.requests
       sides.there.send("c0", "while away")
       sides.there.send("d", "while away")

@@ -30,9 +30,9 @@ final class PerchSide {
     return pace
   }
 
-  private let paceInUse: Pace
+  let paceInUse: Pace
   private let firstByte: Int
-  private let clock: Clock
+  let clock: Clock
 
   /// `firstByte`: how long the upstream may be silent (ms); short where it is silent on purpose.
   init(
