@@ -144,11 +144,13 @@ class Provocations(unittest.TestCase):
             if "Prefer" in names:
                 with self.subTest(operation=operation.id):
                     view = self.fresh(FRIENDS)
-                    answer = self.ask(operation.id, view.but(edge=None), headers={"Prefer": "wait=1"})
+                    if operation.id == "listChannels":
+                        view = view.but(edge=None)
+                    answer = self.ask(operation.id, view, headers={"Prefer": "wait=1"})
                     self.assertEqual(answer.headers["Preference-Applied"], "wait=1")
                     if 304 in operation.statuses:
                         headers = {"Prefer": "wait=1", "If-None-Match": answer.headers["ETag"]}
-                        self.assertEqual(self.ask(operation.id, view.but(edge=None), headers=headers).status, 304)
+                        self.assertEqual(self.ask(operation.id, view, headers=headers).status, 304)
         for operation in ("listChannels", "listMembers", "listUsers"):
             with self.subTest(operation=operation):
                 answer = self.ask(operation, self.names.but(edge=None), query={"limit": "1"})
