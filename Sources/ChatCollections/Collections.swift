@@ -98,6 +98,11 @@ package final class Collections: Sendable {
     guard case .messages(let view)? = views.withLock({ $0[id] }), view.userID == user else {
       throw ViewError.notFound
     }
+    guard try isKept(view.user, of: user) else {
+      views.withLock { $0[id] = nil }
+      interest.closed(view: id, in: view.url)
+      throw ViewError.notFound
+    }
     guard view.epoch == cache.cursor.epoch else { return try begunAnew(view) }
     let now = cache.clock.wallMilliseconds()
     view.state.withLock { $0.accessedAt = now }
@@ -107,6 +112,10 @@ package final class Collections: Sendable {
   /// The user's channel collection of that name; being asked for keeps it alive.
   package func channels(_ id: String, of user: UserID) throws -> ChannelCollection {
     guard case .channels(let view)? = views.withLock({ $0[id] }), view.userID == user else {
+      throw ViewError.notFound
+    }
+    guard try isKept(view.user, of: user) else {
+      views.withLock { $0[id] = nil }
       throw ViewError.notFound
     }
     let now = cache.clock.wallMilliseconds()
@@ -121,6 +130,11 @@ package final class Collections: Sendable {
       view.state.withLock { $0.epoch = epoch }
     }
     return view
+  }
+
+  /// Whether the user's data is still what it was when a view was opened: with it go its views (B4).
+  private func isKept(_ key: UserKey, of user: UserID) throws -> Bool {
+    try cache.read { try $0.userKey(of: user) } == key
   }
 
   /// Everything was cleared since the view was opened (B58): under the same name it begins anew, in the

@@ -81,6 +81,37 @@ import Testing
     #expect(world.ask("/v1/connection?force=yes", method: "DELETE").text("code") == "invalid_request")
   }
 
+  @Test("B4: with a user's data the user's views go, also when the user comes back and all is cleared")
+  func viewsOfTheForgotten() throws {
+    let world = try world()
+    defer { world.stop() }
+    let message = world.post("/v1/message-collections", #"{"channel_url":"general"}"#).text("id")
+    let list = world.post("/v1/channel-collections", "{}").text("id")
+    try world.cache.accept { try $0.remove(Self.alice) }
+    try world.join("alice", "general")
+    let other = world.post("/v1/channel-collections", "{}").text("id")
+    try world.cache.accept { try $0.clearAll(withUnsent: true) }
+    try world.join("alice", "general")
+    for path in ["/v1/message-collections/\(message)", "/v1/channel-collections/\(list)"] {
+      for (method, tail) in [("GET", ""), ("GET", "/events?since=now"), ("DELETE", "")] {
+        let answer = world.ask(path + tail, method: method)
+        #expect(answer.text("code") == "collection_not_found", "\(method) \(path)")
+      }
+    }
+    #expect([200, 404].contains(world.ask("/v1/channel-collections/\(other)").status))
+  }
+
+  @Test("a field that is null is of a wrong type")
+  func nullFields() throws {
+    let world = try world()
+    defer { world.stop() }
+    for field in ["previous_size", "include_reactions", "custom_types", "starting_point", "message_type"] {
+      let body = #"{"channel_url":"general","\#(field)":null}"#
+      let answer = world.post("/v1/message-collections", body)
+      #expect(answer.status == 400 && answer.body.contains(#""field":"\#(field)""#))
+    }
+  }
+
   @Test("B1: an unknown channel is asked for upstream; what is not found is not there, as if it never were")
   func unknownChannel() throws {
     let world = try world()

@@ -1,6 +1,7 @@
 import ChatCache
 import ChatModel
 import MicroHTTP
+import Platform
 
 extension Problem {
   /// What a client is told when the upstream's part cannot be had; the one place that turns the port's errors
@@ -49,6 +50,7 @@ extension Problem {
 
   /// What a client is told when the cache itself fails (B60).
   init(_ error: CacheError) {
+    if !error.isTransient { Log.line(.error, "cache_failed", ["error": .text("\(error)")]) }
     self = error.isTransient ? Problem(.storage(reason: "")) : Problem.internalError
   }
 

@@ -38,7 +38,7 @@ package struct BodyFields {
     case .string: return .text(json.string ?? "")
     case .integer: return json.int64.map { .number($0) } ?? .other
     case .bool: return .flag(json.bool ?? false)
-    case .null: return .none
+    case .null: return .other
     case .array:
       var texts: [String] = []
       for item in json.items {
