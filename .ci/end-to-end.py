@@ -46,6 +46,15 @@ class Server:
         self.first_line = self.process.stdout.readline()
         self.url = self.first_line.split()[-1]
 
+    def is_ready(self):
+        """Waits until its database is open, at most 10 s."""
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            if get("/readyz", self.url)[0] == 200:
+                return True
+            time.sleep(0.05)
+        return False
+
     def stop(self, with_signal):
         began = time.monotonic()
         self.process.send_signal(with_signal)
@@ -134,6 +143,27 @@ class CommandLine(unittest.TestCase):
             result = call("serve", "--listen", URL.removeprefix("http://"), "--data", place)
         self.assertEqual(result.returncode, 1)
         self.assertIn("cannot listen on", result.stderr)
+
+    def test_B64_check_tells_a_sound_cache_from_a_broken_one_beside_a_running_service(self):
+        server = Server()
+        try:
+            self.assertTrue(server.is_ready())
+            data = server.place.name + "/data"
+            sound = call("check", "--data", data)
+            self.assertEqual(sound.returncode, 0, sound.stdout + sound.stderr)
+            self.assertRegex(sound.stdout, "^0 channels looked at in [0-9]+ ms: sound\n$")
+            database = sqlite3.connect(data + "/perch.db")
+            with database:
+                database.execute("INSERT INTO tombstone VALUES (99, 1, 1)")
+            broken = call("check", "--data", data)
+            self.assertEqual(broken.returncode, 1, broken.stdout)
+            self.assertIn("rows_orphaned the cache: 1 rows of tombstone belong to no channel", broken.stdout)
+            rows = database.execute("SELECT count(*) FROM tombstone").fetchone()
+            database.close()
+            self.assertEqual(rows, (1,), "it only looks")
+        finally:
+            server.stop(signal.SIGTERM)
+        self.assertEqual(call("check", "--data", "/nowhere").returncode, 1)
 
     def test_health_tells_well_from_not_well(self):
         self.assertEqual(call("health", "--url", URL + "/healthz").returncode, 0)

@@ -105,7 +105,8 @@ private struct ChannelCheck {
   mutating func lookAtMessages() throws {
     var rows = try reader.db.rows(
       """
-      SELECT created_at, message_id, version, type, body, reactions, metaarray, thread_info, parent
+      SELECT
+        created_at, message_id, version, type, body, reactions, metaarray, thread_info, parent, mentions
       FROM message
       WHERE channel = ?1
       """
@@ -126,6 +127,9 @@ private struct ChannelCheck {
       }
       for column in 5...8 where !row.isNull(Int32(column)) {
         if !json.reads(row.bytes(Int32(column))) { fault("has a part that is not JSON", id) }
+      }
+      if !row.isNull(9), !row.holds(Array("*".utf8), 9), !json.reads(row.bytes(9), .array) {
+        fault("mentions nobody knows whom", id)
       }
       if id == facts.lastMessageID, row.int64(0) != facts.lastMessageAt {
         fault("is the last one, at another time", id)

@@ -75,6 +75,9 @@ struct Damage: Sendable, CustomTestStringConvertible {
       "UPDATE message SET created_at = -5 WHERE channel = 1 AND message_id = 3"),
     Damage("a message both stored and deleted", .message, "INSERT INTO tombstone VALUES (1, 3, 5)"),
     Damage(
+      "mentions that are no list", .message,
+      "UPDATE message SET mentions = '[\"bob' WHERE channel = 1 AND message_id = 3"),
+    Damage(
       "a message at two times", .message,
       """
       INSERT INTO message
