@@ -30,6 +30,16 @@ final class Child {
     unlink(output)
   }
 
+  /// The program of that name that was built together with this one.
+  static func besides(_ name: String) throws -> String {
+    var room = [CChar](repeating: 0, count: 4096)
+    let count = readlink("/proc/self/exe", &room, room.count)
+    let own = String(decoding: room.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let path = "/" + (own.split(separator: "/").dropLast() + [Substring(name)]).joined(separator: "/")
+    guard access(path, X_OK) == 0 else { throw BenchFailure(description: "there is no \(path)") }
+    return path
+  }
+
   /// Asks it to end, and waits for that.
   func stop() {
     guard !isOver else { return }

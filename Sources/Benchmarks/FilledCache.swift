@@ -27,6 +27,15 @@ final class FilledCache: Sendable {
     }
   }
 
+  /// Channels whose messages came interleaved, a hundred at a time; opened again.
+  static func interleaved(channels: Int, messages: Int) throws -> FilledCache {
+    let filled = try FilledCache(channels: channels)
+    for first in stride(from: 0, to: messages, by: 100) {
+      for channel in 0..<channels { try filled.store(first, count: 100, in: channel) }
+    }
+    return try filled.reopened()
+  }
+
   private init(reopening directory: String) throws {
     self.directory = directory
     cache = try Cache(Cache.Configuration(directory: directory))
@@ -41,7 +50,7 @@ final class FilledCache: Sendable {
   /// Ends the cache and removes its files.
   func remove() {
     cache.close()
-    for name in ["perch.db", "perch.db-wal", "perch.db-shm", "perch.lock"] { unlink("\(directory)/\(name)") }
+    for name in ProcFile.names(directory) { unlink("\(directory)/\(name)") }
     rmdir(directory)
   }
 

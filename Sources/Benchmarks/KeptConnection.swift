@@ -26,9 +26,9 @@ final class KeptConnection {
 
   deinit { close(socket) }
 
-  /// The body of the answer, which must be a 200 or 201, and the milliseconds until all of it was there.
+  /// The head and body of the answer, which must be a 200 or 201, and the milliseconds until all was there.
   func ask(_ method: String, _ path: String, _ body: String = "") throws -> (
-    body: String, milliseconds: Double
+    head: String, body: String, milliseconds: Double
   ) {
     let request =
       "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(headers)"
@@ -42,7 +42,7 @@ final class KeptConnection {
     guard head.hasPrefix("HTTP/1.1 20") else {
       throw BenchFailure(description: "\(method) \(path): \(head.prefix(200))")
     }
-    return (String(decoding: bytes[range], as: UTF8.self), took)
+    return (head, String(decoding: bytes[range], as: UTF8.self), took)
   }
 
   private func receive() throws -> (head: String, body: Range<Int>) {

@@ -24,16 +24,11 @@ enum PageRoutes {
 /// 100 channels of 1000 messages, which came interleaved.
 private final class Pages: Sendable {
   private static let channels = 100
-  private static let messages = 1000
   private let filled: FilledCache
   private let turn = Atomic<UInt64>(1)
 
   init() throws {
-    let filled = try FilledCache(channels: Pages.channels)
-    for first in stride(from: 0, to: Pages.messages, by: 100) {
-      for channel in 0..<Pages.channels { try filled.store(first, count: 100, in: channel) }
-    }
-    self.filled = try filled.reopened()
+    filled = try FilledCache.interleaved(channels: Pages.channels, messages: 1000)
     let sample = MessagePageQuery(.after(FilledCache.place(555), isInclusive: false), limit: 30)
     guard try self.filled.page(sample, in: FilledCache.url(7)).count > 30 * 400 else {
       throw BenchFailure(description: "the cache was not filled as meant")

@@ -30,12 +30,31 @@ final class TestedServer {
     }
   }
 
+  /// What wrk asks for.
+  struct Load {
+    let path: String
+    let headers: [String]
+    /// Requests that are asked one after the other instead of `path`.
+    var turns: RequestTurns?
+
+    init(_ path: String, headers: [String] = []) {
+      self.path = path
+      self.headers = headers
+    }
+
+    init(_ turns: RequestTurns) {
+      self.init("/")
+      self.turns = turns
+    }
+  }
+
   /// One run of wrk: requests per second, and the server's µs for each.
-  func load(_ path: String, headers: [String] = [], seconds: Int) throws -> (rate: Double, cost: Double) {
+  func run(_ load: Load, seconds: Int) throws -> (rate: Double, cost: Double) {
     let before = child.processorMicroseconds
+    let script = load.turns.map { ["-s", $0.script] } ?? []
     let words =
-      ["wrk", "-t1", "-c32", "-d\(seconds)s"] + headers.flatMap { ["-H", $0] }
-      + ["http://127.0.0.1:\(port)\(path)"]
+      ["wrk", "-t1", "-c32", "-d\(seconds)s"] + load.headers.flatMap { ["-H", $0] } + script
+      + ["http://127.0.0.1:\(port)\(load.path)"]
     let text = try Child.output(words)
     let used = child.processorMicroseconds - before
     var rate: Double?
@@ -45,7 +64,7 @@ final class TestedServer {
       if line.contains("Requests/sec:") { rate = parts.last.flatMap { Double($0) } }
       if line.contains(" requests in ") { count = parts.first.flatMap { Double($0) } }
       if line.contains("Non-2xx") || line.contains("Socket errors") {
-        throw BenchFailure(description: "\(name)\(path): \(line)")
+        throw BenchFailure(description: "\(name)\(load.path): \(line)")
       }
     }
     guard let rate, let count, count > 0 else { throw BenchFailure(description: "wrk said: \(text)") }
@@ -60,6 +79,28 @@ final class TestedServer {
     ])
     return text.split(separator: "\n").map(String.init)
   }
+}
+
+/// Requests for wrk to ask in turns: a script of its own language, made before, so that asking costs it little.
+final class RequestTurns {
+  let script: String
+
+  /// Each request is a path with its headers.
+  init(_ requests: [(path: String, headers: [(name: String, value: String)])]) throws {
+    script = "/tmp/perch-bench-turns-\(getpid())-\(Int.random(in: 0..<1_000_000)).lua"
+    var text = "local made, turn = {}, 0\ninit = function()\n"
+    for request in requests {
+      let headers = request.headers.map { "[ [[\($0.name)]] ] = [[\($0.value)]]" }.joined(separator: ", ")
+      text +=
+        "  made[#made + 1] = wrk.format(\"GET\", [[\(request.path)]], { Host = \"perch\", \(headers) })\n"
+    }
+    text += "end\nrequest = function() turn = turn % #made + 1; return made[turn] end\n"
+    guard let file = fopen(script, "we") else { throw BenchFailure(description: "cannot write \(script)") }
+    fputs(text, file)
+    fclose(file)
+  }
+
+  deinit { unlink(script) }
 }
 
 /// Reads one number out of a line of flat JSON.

@@ -4,6 +4,7 @@ import Synchronization
 /// A thread of its own with a name, for the few loops that live as long as the process.
 package final class Thread: @unchecked Sendable {  // because `handle` is written before the thread is shared
   private var handle = pthread_t()
+  private let isJoined = Atomic<Bool>(false)
 
   private final class Start {
     let body: @Sendable () -> Void
@@ -51,7 +52,13 @@ package final class Thread: @unchecked Sendable {  // because `handle` is writte
   }()
 
   /// Waits for the thread's end. At most once.
-  package func join() { pthread_join(handle, nil) }
+  package func join() {
+    isJoined.store(true, ordering: .relaxed)
+    pthread_join(handle, nil)
+  }
+
+  /// What nobody waited for is given back by the thread itself, at its end.
+  deinit { if !isJoined.load(ordering: .relaxed) { pthread_detach(handle) } }
 }
 
 private let threadEntry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = {

@@ -51,12 +51,9 @@ private final class SeededOrigin {
 
   init() throws {
     directory = "/tmp/perch-bench-origin-\(getpid())"
-    var room = [CChar](repeating: 0, count: 4096)
-    let count = readlink("/proc/self/exe", &room, room.count)
-    let own = String(decoding: room.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let folder = own.split(separator: "/").dropLast().joined(separator: "/")
     child = try Child([
-      "/\(folder)/perch", "origin", "--listen", "127.0.0.1:\(SeededOrigin.port)", "--seed", "10000", "--data",
+      Child.besides("perch"), "origin", "--listen", "127.0.0.1:\(SeededOrigin.port)", "--seed", "10000",
+      "--data",
       directory,
     ])
     for _ in 0..<6000 where !child.written.contains("listening") {

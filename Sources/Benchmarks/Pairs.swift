@@ -1,0 +1,47 @@
+/// Load on ours and on `mhd_hello` in turns.
+enum Pairs {
+  /// Ours and the twin as processes on these ports, asked for one path each.
+  static func load(
+    _ bench: Bench, what: String, path: String, peerPath: String? = nil, headers: [String],
+    rate: Figure.Goal, cost: Figure.Goal?
+  ) throws -> [Figure] {
+    let ours = try TestedServer("ours", bench.ours(port: 18_180), port: 18_180)
+    return try load(
+      bench, what: what, ours, TestedServer.Load(path, headers: headers),
+      peer: TestedServer.Load(peerPath ?? path, headers: headers), rate: rate, cost: cost)
+  }
+
+  /// A server of ours and the twin, each under a load of its own.
+  static func load(
+    _ bench: Bench, what: String, _ ours: TestedServer, _ ourLoad: TestedServer.Load,
+    peer peerLoad: TestedServer.Load, rate: Figure.Goal, cost: Figure.Goal?
+  ) throws -> [Figure] {
+    let peer = try bench.peer("mhd_hello", "18181", "2").map {
+      try TestedServer("mhd_hello", $0, port: 18_181)
+    }
+    // One turn for each that does not count: caches fill, pages are mapped.
+    _ = try ours.run(ourLoad, seconds: 1)
+    _ = try peer?.run(peerLoad, seconds: 1)
+    var ourRates: [Double] = []
+    var ourCosts: [Double] = []
+    var peerRates: [Double] = []
+    var peerCosts: [Double] = []
+    for _ in 0..<bench.pairs {
+      let mine = try ours.run(ourLoad, seconds: bench.seconds)
+      ourRates.append(mine.rate)
+      ourCosts.append(mine.cost)
+      guard let peer else { continue }
+      let theirs = try peer.run(peerLoad, seconds: bench.seconds)
+      peerRates.append(theirs.rate)
+      peerCosts.append(theirs.cost)
+    }
+    return [
+      Figure(
+        what: what, unit: "requests/s", ours: ourRates.median, peer: peer.map { _ in peerRates.median },
+        peerName: "mhd_hello", goal: rate),
+      Figure(
+        what: what, unit: "µs CPU/request", ours: ourCosts.median, peer: peer.map { _ in peerCosts.median },
+        peerName: "mhd_hello", goal: cost),
+    ]
+  }
+}

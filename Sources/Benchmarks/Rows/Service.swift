@@ -1,0 +1,75 @@
+import ChatCache
+import Glibc
+
+extension Row {
+  /// P1 and P2: the service itself, with a token, the contract's headers and the access log.
+  static let service = Row(
+    name: "service", work: "perch serve out of its cache, with a token, against plain C"
+  ) { bench in
+    let service = try ServiceUnderLoad()
+    let places = (0..<400).map { $0 * 7919 }
+    let paths = places.map { service.path($0 % 100, after: $0 % 960) }
+    let headers = [(name: "Authorization", value: "Bearer \(service.token)")]
+    let tags = try paths.map { try service.tag($0) }
+    let pages = try RequestTurns(paths.map { ($0, headers) })
+    let known = try RequestTurns(
+      zip(paths, tags).map { path, tag in (path, headers + [(name: "If-None-Match", value: tag)]) })
+    let rows = try RequestTurns(places.map { ("/rows?limit=30&after=\($0)", headers) })
+    let same = try RequestTurns(
+      places.map { ("/e304?limit=30&after=\($0)", headers + [(name: "If-None-Match", value: "\"v1\"")]) })
+    return try Pairs.load(
+      bench, what: "GET …/messages", service.server, .init(pages), peer: .init(rows), rate: .atLeast(0.85),
+      cost: .atMost(1.2))
+      + Pairs.load(
+        bench, what: "GET …/messages, 304", service.server, .init(known), peer: .init(same),
+        rate: .atLeast(0.8), cost: nil)
+  }
+}
+
+/// `perch serve` over a cache that was filled before, without an upstream.
+private final class ServiceUnderLoad {
+  private static let port = 18_240
+  private let filled: FilledCache
+  let server: TestedServer
+  let token: String
+  private let line: KeptConnection
+
+  init() throws {
+    filled = try FilledCache.interleaved(channels: 100, messages: 1000)
+    filled.cache.close()
+    let perch = try Child.besides("perch")
+    let serve =
+      "exec '\(perch)' serve --data '\(filled.directory)' --listen 127.0.0.1:\(ServiceUnderLoad.port)"
+    // The access log is written, and read by nobody.
+    server = try TestedServer(
+      "perch serve", ["sh", "-c", serve + " 2>/dev/null"], port: ServiceUnderLoad.port)
+    token = try Child.output([
+      perch, "token", "--data", filled.directory, "--user", FilledCache.user.text,
+    ]).filter { !$0.isWhitespace }
+    line = try KeptConnection(
+      port: ServiceUnderLoad.port, headers: "Authorization: Bearer \(token)\r\n")
+    let answer = try line.ask("GET", path(7, after: 555))
+    guard answer.body.utf8.count > 30 * 400 else {
+      throw BenchFailure(description: "the service does not give its page: \(answer.body.prefix(200))")
+    }
+  }
+
+  deinit {
+    server.child.stop()
+    filled.remove()
+  }
+
+  /// Where 30 messages of a channel are, after the one of that number.
+  func path(_ channel: Int, after number: Int) -> String {
+    "/v1/channels/\(FilledCache.url(channel).text)/messages?limit=30&after=\(FilledCache.place(number))"
+  }
+
+  /// The tag that the answer bears.
+  func tag(_ path: String) throws -> String {
+    let head = try line.ask("GET", path).head
+    guard let line = head.split(separator: "\r\n").first(where: { $0.lowercased().hasPrefix("etag:") }) else {
+      throw BenchFailure(description: "\(path) has no tag: \(head)")
+    }
+    return String(line.dropFirst(5).drop { $0 == " " })
+  }
+}
