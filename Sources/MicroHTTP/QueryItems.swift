@@ -46,6 +46,27 @@ package struct QueryItem {
       && (wanted.isEmpty || memcmp(encodedName.baseAddress!, wanted.baseAddress!, wanted.count) == 0)
   }
 
+  /// Whether the name, decoded, is `literal`.
+  package func isCalled(_ literal: StaticString) -> Bool {
+    isNamed(literal) || QueryItem.isEscaped(encodedName) && name.utf8.elementsEqual(literal.bytes)
+  }
+
+  /// Whether both names are one once they are decoded.
+  package func isNamed(as other: QueryItem) -> Bool {
+    encodedName.elementsEqual(other.encodedName)
+      || (QueryItem.isEscaped(encodedName) || QueryItem.isEscaped(other.encodedName)) && name == other.name
+  }
+
+  /// Whether the value, decoded, is `literal`.
+  package func hasValue(_ literal: StaticString) -> Bool {
+    encodedValue.elementsEqual(literal.bytes)
+      || QueryItem.isEscaped(encodedValue) && value.utf8.elementsEqual(literal.bytes)
+  }
+
+  private static func isEscaped(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.contains { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }
+  }
+
   /// The value as a number written in plain digits with an optional minus; nil for anything else.
   package var integer: Int64? {
     let isNegative = encodedValue.first == UInt8(ascii: "-")

@@ -90,15 +90,15 @@ private struct FeedLoad {
     let server = try start()
     let path = "/v1/channels/\(FilledCache.url(0).text)/messages?limit=30"
     let headers = [try FeedServer.header(0)]
-    _ = try server.load(path, headers: headers, seconds: 1)
+    _ = try server.run(.init(path, headers: headers), seconds: 1)
     var alone: [Double] = []
     var beside: [Double] = []
     for _ in 0..<bench.pairs {
-      alone.append(try server.load(path, headers: headers, seconds: bench.seconds).rate)
+      alone.append(try server.run(.init(path, headers: headers), seconds: bench.seconds).rate)
       let parked = try Child(words(server, rounds: 0, settle: bench.seconds * 1000 + 2500))
       for _ in 0..<500 where !parked.written.contains("connected") { usleep(20_000) }  // its only sign
       usleep(500_000)  // the last of them are parked
-      beside.append(try server.load(path, headers: headers, seconds: bench.seconds).rate)
+      beside.append(try server.run(.init(path, headers: headers), seconds: bench.seconds).rate)
       parked.wait()
     }
     return Figure(

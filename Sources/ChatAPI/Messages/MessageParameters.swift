@@ -7,11 +7,11 @@ struct MessageParameters {
   /// From where, how many, which.
   let query: MessagePageQuery
   /// Two places that exclude one another, if both were given.
-  private let clash: (first: String, second: String)?
+  private let clash: (first: StaticString, second: StaticString)?
 
   init(_ request: Request) throws {
     var parameters = Parameters(request)
-    let places = ["before", "after", "around"].filter { parameters.isGiven($0) }
+    let places = (["before", "after", "around"] as [StaticString]).filter { parameters.isGiven($0) }
     clash = places.count > 1 ? (places[0], places[1]) : nil
     let isInclusive = parameters.flag("inclusive", default: parameters.isGiven("around"))
     let before = MessageParameters.place(&parameters, "before")
@@ -37,11 +37,11 @@ struct MessageParameters {
   /// Refuses options that exclude one another: a matter of values, looked at when the user is known.
   func check() throws {
     guard let clash else { return }
-    throw Problem.invalid(clash.second, "It does not go together with \(clash.first): give one of them.")
+    throw Problem.invalid("\(clash.second)", "It does not go together with \(clash.first): give one of them.")
   }
 
   /// The places a moment or a position means.
-  private static func place(_ parameters: inout Parameters, _ name: String) -> ClosedRange<Position>? {
+  private static func place(_ parameters: inout Parameters, _ name: StaticString) -> ClosedRange<Position>? {
     guard let text = parameters.text(name) else { return nil }
     if let position = Position(text) { return position...position }
     if let time = Parameters.number(text), time >= 0, text.utf8.count <= 16 {
@@ -72,7 +72,7 @@ struct MessageParameters {
     return filter
   }
 
-  private static func list(_ parameters: inout Parameters, _ name: String) -> [String] {
+  private static func list(_ parameters: inout Parameters, _ name: StaticString) -> [String] {
     let values = parameters.list(name)
     if values.count > ChatModel.Limits.listValues {
       parameters.fault(name, "Give at most \(ChatModel.Limits.listValues) values.")

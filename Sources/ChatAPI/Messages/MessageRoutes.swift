@@ -11,9 +11,8 @@ enum MessageRoutes {
       Route(.get, "/v1/channels/{channel_url}/messages", operation: "listMessages") { request in
         let parameters = try MessageParameters(request)
         return try reading.admitted(request) { caller in
-          try reading.inChannel(request, caller, needsJoined: true) { url, caller in
-            try parameters.check()
-            return try MessagePageRequest(reading, request, url, caller, parameters.query).answer()
+          try reading.findingChannel(request, caller) { url, caller in
+            try MessagePageRequest(reading, request, url, caller, parameters).answer()
           }
         }
       },
@@ -38,22 +37,24 @@ private final class MessagePageRequest {
   private let request: Request
   private let url: ChannelURL
   private let caller: Caller
-  private let query: MessagePageQuery
+  private let parameters: MessageParameters
+  private var query: MessagePageQuery { parameters.query }
   private let preferences: Preferences
   private let endsAt: UInt64
   private var through: ReadThrough
   private var status = CacheStatus.hit
 
   init(
-    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller, _ query: MessagePageQuery
+    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller,
+    _ parameters: MessageParameters
   ) {
     self.reading = reading
     self.request = request
     self.url = url
     self.caller = caller
-    self.query = query
+    self.parameters = parameters
     preferences = Preferences(request)
-    through = ReadThrough(preferences.mode, rows: query.limit)
+    through = ReadThrough(preferences.mode, rows: parameters.query.limit)
     endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000
   }
 
@@ -84,6 +85,7 @@ private final class MessagePageRequest {
         throw Problem.channelNotFound
       }
       guard view.isJoined else { throw Problem.notJoined }
+      try parameters.check()
       let ground = try reader.ground(
         query.anchor, in: view, link: reading.interest.link, interval: reading.interest.pollInterval(of: url),
         now: reading.cache.clock.wallMilliseconds())
@@ -91,25 +93,26 @@ private final class MessagePageRequest {
       tag.add(view.channelVersion)
       tag.add(view.membershipVersion)
       tag.add(ground)
-      let isKnown = tag.isKnown(to: request)
+      let text = tag.text
+      let isKnown = EntityTag.isKnown(text, to: request)
       if isKnown, !mayFetch || !ground.mayBeMissing || preferences.mode == .never,
         preferences.mode != .always || !mayFetch
       {
-        return .answer(headers(.empty(304), tag))
+        return .answer(headers(.empty(304), text))
       }
       let page = try reader.page(query, in: view, on: ground, head: MessagePageAnswer.head)
       if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
-      if isKnown { return .answer(headers(.empty(304), tag)) }
+      if isKnown { return .answer(headers(.empty(304), text)) }
       let answer = MessagePageAnswer(page, query)
       let body = answer.write(page, cursor: reading.cursor(at: view.version))
-      let response = headers(.json(body), tag)
+      let response = headers(.json(body), text)
       addLinks(answer, to: response)
       return .answer(response)
     }
   }
 
-  private func headers(_ response: consuming Response, _ tag: EntityTag) -> Response {
-    response.add("ETag", tag.text)
+  private func headers(_ response: consuming Response, _ tag: String) -> Response {
+    response.add("ETag", tag)
     response.add("Cache-Control", "no-cache")
     response.add("Vary", reading.gate.vary)
     response.add("Cache-Status", status.text)
@@ -118,11 +121,15 @@ private final class MessagePageRequest {
   }
 
   private func addLinks(_ answer: MessagePageAnswer, to response: borrowing Response) {
-    let links = [
-      answer.previous.map { PageLink.text(request, "before", $0.description, "prev") },
-      answer.next.map { PageLink.text(request, "after", $0.description, "next") },
-    ].compactMap { $0 }
-    if !links.isEmpty { response.add("Link", links.joined(separator: ", ")) }
+    var links = ByteBuffer(capacity: 256)
+    if let place = answer.previous {
+      PageLink.write(request, "before", place.description, "prev", into: &links)
+    }
+    if let place = answer.next {
+      if links.count > 0 { links.append(", ") }
+      PageLink.write(request, "after", place.description, "next", into: &links)
+    }
+    if links.count > 0 { response.add("Link", links.bytes) }
   }
 
   private func park(_ stretch: MessageWish.Stretch) -> Outcome {

@@ -43,8 +43,12 @@ struct EntityTag {
 
   /// Whether the request has this answer already.
   func isKnown(to request: Request) -> Bool {
+    request.header("If-None-Match") != nil && EntityTag.isKnown(text, to: request)
+  }
+
+  /// Whether the request has the answer with that tag already.
+  static func isKnown(_ text: String, to request: Request) -> Bool {
     guard let known = request.header("If-None-Match") else { return false }
-    let text = text
     if known.elementsEqual(text.utf8) { return true }
     guard known.contains(UInt8(ascii: ",")) || known.first != UInt8(ascii: "\"") else { return false }
     return String(decoding: known, as: UTF8.self).split(separator: ",").contains { part in

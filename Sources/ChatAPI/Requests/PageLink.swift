@@ -1,48 +1,61 @@
 import MicroHTTP
+import Platform
 
 /// A link to a neighbouring page: this request's target with another edge, as a reference that names the
 /// query alone (RFC 8288, RFC 3986).
 enum PageLink {
   /// What places a page; all else of the query goes with it. A ticket goes nowhere.
-  private static let places: Set<String> = ["before", "after", "around", "inclusive", "ticket"]
+  private static let places: [StaticString] = ["before", "after", "around", "inclusive", "ticket"]
 
   /// The header's value for one neighbour. Names are compared as they decode: `%61fter` is `after`.
-  static func text(_ request: Request, _ edge: String, _ token: String, _ relation: String) -> String {
-    var query = ""
-    for item in request.query where !places.contains(item.name) {
-      query += "\(text(item.encodedName))=\(text(item.encodedValue))&"
+  static func text(
+    _ request: Request, _ edge: StaticString, _ token: String, _ relation: StaticString
+  ) -> String {
+    var value = ByteBuffer(capacity: 256)
+    write(request, edge, token, relation, into: &value)
+    return String(decoding: value.bytes, as: UTF8.self)
+  }
+
+  /// Appends the header's value for one neighbour.
+  static func write(
+    _ request: Request, _ edge: StaticString, _ token: String, _ relation: StaticString,
+    into value: inout ByteBuffer
+  ) {
+    value.append("<?")
+    for item in request.query where !places.contains(where: { item.isCalled($0) }) {
+      append(item.encodedName, to: &value)
+      value.append("=")
+      append(item.encodedValue, to: &value)
+      value.append("&")
     }
-    return "<?\(query)\(edge)=\(encoded(token))>; rel=\"\(relation)\""
+    value.append(edge)
+    value.append("=")
+    for byte in token.utf8 {
+      if isUnreserved(byte) { value.append(byte) } else { append(escaping: byte, to: &value) }
+    }
+    value.append(">; rel=\"")
+    value.append(relation)
+    value.append("\"")
   }
 
   /// Bytes as they came, but for those that would end the reference or the header early.
-  private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
-    var text = ""
+  private static func append(_ bytes: UnsafeRawBufferPointer, to value: inout ByteBuffer) {
     for byte in bytes {
-      if byte > 0x20, byte < 0x7F, byte != UInt8(ascii: "<"), byte != UInt8(ascii: ">") {
-        text.unicodeScalars.append(Unicode.Scalar(byte))
-      } else {
-        text += escape(byte)
-      }
+      let isSafe = byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "<") && byte != UInt8(ascii: ">")
+      if isSafe { value.append(byte) } else { append(escaping: byte, to: &value) }
     }
-    return text
   }
 
-  /// A text as a query's value: what RFC 3986 does not reserve stands for itself.
-  private static func encoded(_ token: String) -> String {
-    var text = ""
-    for byte in token.utf8 {
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
-        text.unicodeScalars.append(Unicode.Scalar(byte))
-      default: text += escape(byte)
-      }
+  /// What stands for itself in a query's value (RFC 3986).
+  private static func isUnreserved(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: true
+    default: false
     }
-    return text
   }
 
-  private static func escape(_ byte: UInt8) -> String {
-    let digits = Array("0123456789ABCDEF")
-    return "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+  private static func append(escaping byte: UInt8, to value: inout ByteBuffer) {
+    value.append("%")
+    for nibble in [byte >> 4, byte & 15] { value.append(nibble < 10 ? 0x30 + nibble : 0x37 + nibble) }
   }
 }

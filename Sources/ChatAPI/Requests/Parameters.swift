@@ -3,32 +3,46 @@ import MicroHTTP
 
 /// The query's parameters, read strictly: one that nobody knows, one that comes twice and one of a wrong type
 /// are a 400 that names it.
+///
+/// Views into the request: read before anything parks.
 struct Parameters {
-  private var values: [String: String] = [:]
-  private var asked: Set<String> = []
+  private struct Given {
+    let item: QueryItem
+    var isAsked = false
+  }
+
+  private var given: [Given] = []
+  private var isAsked = false
   private var faults: [Problem.FieldError] = []
 
   /// Takes the query apart. `ticket` and its like are parameters like others.
   init(_ request: Request) {
     for item in request.query {
-      let name = item.name
-      if values.updateValue(item.value, forKey: name) != nil {
-        faults.append(Problem.FieldError(name, "It is given more than once."))
+      if given.contains(where: { $0.item.isNamed(as: item) }) {
+        faults.append(Problem.FieldError(item.name, "It is given more than once."))
+      } else {
+        given.append(Given(item: item))
       }
     }
   }
 
   /// Notes what is wrong with a parameter.
-  mutating func fault(_ name: String, _ detail: String) { faults.append(Problem.FieldError(name, detail)) }
-
-  /// The text of a parameter, nil where it was not given.
-  mutating func text(_ name: String) -> String? {
-    asked.insert(name)
-    return values[name]
+  mutating func fault(_ name: StaticString, _ detail: String) {
+    faults.append(Problem.FieldError("\(name)", detail))
   }
 
+  private mutating func item(_ name: StaticString) -> QueryItem? {
+    isAsked = true
+    guard let place = given.firstIndex(where: { $0.item.isCalled(name) }) else { return nil }
+    given[place].isAsked = true
+    return given[place].item
+  }
+
+  /// The text of a parameter, nil where it was not given.
+  mutating func text(_ name: StaticString) -> String? { item(name)?.value }
+
   /// The text of a parameter that is not empty and not too long.
-  mutating func name(_ name: String, atMost characters: Int = 200) -> String? {
+  mutating func name(_ name: StaticString, atMost characters: Int = 200) -> String? {
     guard let text = text(name) else { return nil }
     guard !text.isEmpty, text.count <= characters else {
       fault(name, "Give 1 to \(characters) characters.")
@@ -38,9 +52,9 @@ struct Parameters {
   }
 
   /// A number within a range.
-  mutating func number(_ name: String, _ range: ClosedRange<Int64>) -> Int64? {
-    guard let text = text(name) else { return nil }
-    guard let number = Parameters.number(text), range.contains(number) else {
+  mutating func number(_ name: StaticString, _ range: ClosedRange<Int64>) -> Int64? {
+    guard let item = item(name) else { return nil }
+    guard let number = item.integer ?? Parameters.number(item.value), range.contains(number) else {
       let bounds =
         range.upperBound == .max
         ? "\(range.lowerBound) or more" : "\(range.lowerBound) to \(range.upperBound)"
@@ -51,19 +65,16 @@ struct Parameters {
   }
 
   /// `true` or `false`.
-  mutating func flag(_ name: String, default fallback: Bool = false) -> Bool {
-    switch text(name) {
-    case nil: return fallback
-    case "true": return true
-    case "false": return false
-    default:
-      fault(name, "Give true or false.")
-      return fallback
-    }
+  mutating func flag(_ name: StaticString, default fallback: Bool = false) -> Bool {
+    guard let item = item(name) else { return fallback }
+    if item.hasValue("true") { return true }
+    if item.hasValue("false") { return false }
+    fault(name, "Give true or false.")
+    return fallback
   }
 
   /// One of a closed list of words.
-  mutating func word<Word: RawRepresentable & CaseIterable>(_ name: String, _: Word.Type) -> Word?
+  mutating func word<Word: RawRepresentable & CaseIterable>(_ name: StaticString, _: Word.Type) -> Word?
   where Word.RawValue == String {
     guard let text = text(name) else { return nil }
     if let word = Word(rawValue: text) { return word }
@@ -72,22 +83,22 @@ struct Parameters {
   }
 
   /// Values with commas between them; given and empty is one empty value.
-  mutating func list(_ name: String) -> [String] {
+  mutating func list(_ name: StaticString) -> [String] {
     guard let text = text(name) else { return [] }
     return text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
   }
 
   /// Whether a parameter was given.
-  func isGiven(_ name: String) -> Bool { values[name] != nil }
+  func isGiven(_ name: StaticString) -> Bool { given.contains { $0.item.isCalled(name) } }
 
   /// Ends the reading: what was never asked for is nothing this operation knows.
   func end() throws {
-    let unknown = values.keys.filter { !asked.contains($0) }.sorted().map {
-      Problem.FieldError(
-        $0, asked.isEmpty ? "This operation takes no parameters." : "There is no such parameter.")
+    let isKnown = given.allSatisfy { $0.isAsked }
+    if isKnown, faults.isEmpty { return }
+    let unknown = given.filter { !$0.isAsked }.map(\.item.name).sorted().map {
+      Problem.FieldError($0, isAsked ? "There is no such parameter." : "This operation takes no parameters.")
     }
-    let all = faults + unknown
-    guard all.isEmpty else { throw Problem.invalid(all) }
+    throw Problem.invalid(faults + unknown)
   }
 
   /// Digits with an optional minus.
