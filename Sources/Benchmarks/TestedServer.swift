@@ -81,7 +81,7 @@ final class TestedServer {
   }
 }
 
-/// Requests for wrk to ask in turns: a script of its own language, made before, so that asking costs it little.
+/// Requests for wrk to ask in turns: a script in its language, made before, so that asking costs it little.
 final class RequestTurns {
   let script: String
 

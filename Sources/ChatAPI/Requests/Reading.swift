@@ -49,7 +49,7 @@ package struct Reading: Sendable {
     }
   }
 
-  /// Runs `body`, which looks at the channel of the path itself. Where it finds none, the channel is asked for
+  /// Runs `body`, which looks at the path's channel itself. Where it finds none, the channel is asked for
   /// upstream, while the user's channels are not all listed, and `body` runs again (B1).
   func findingChannel(
     _ request: Request, _ caller: Caller, _ body: @escaping (ChannelURL, Caller) throws -> Outcome
