@@ -72,7 +72,11 @@ private final class UpstreamPair {
   /// Opens a view, and writes down how it is followed and what is sent.
   private func follow(_ header: String) throws {
     let line = try KeptConnection(port: UpstreamPair.service, headers: header + "\r\nPrefer: wait=10\r\n")
-    _ = try line.ask("PUT", "/v1/connection")
+    for _ in 0..<500 {
+      // A service that has just begun to listen refuses until its database is open.
+      if (try? line.ask("PUT", "/v1/connection")) != nil { break }
+      usleep(20_000)  // nothing else tells that it is open
+    }
     for _ in 0..<500 where try !line.ask("GET", "/v1/connection").body.contains("steady") {
       usleep(20_000)  // the first listing of a small seed
     }

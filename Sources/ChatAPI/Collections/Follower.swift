@@ -147,6 +147,7 @@ final class Follower {
     let found = try viewing.run {
       try viewing.reading.read { reader in try known.first { try $0.likeness.holds(for: view, reader) } }
     }
+    if found != nil { try viewing.run { try viewing.collections.bound(view, growsNewer: true) } }
     return found?.response
   }
 

@@ -74,4 +74,30 @@ import Testing
     #expect(asked[3].events == ["channel.deleted general"] && !asked[3].body.contains("below"))
     #expect(!asked[4].body.contains("below"), "it lies outside the window")
   }
+
+  @Test("B1, B49: only a view that is alike takes an answer: not with another floor, nor one the log names")
+  func likeness() throws {
+    let users = ["alice", "bob", "carol", "dave"]
+    let world = try world(users)
+    defer { world.stop() }
+    try world.join("carol", "general", floor: 25, name: "General")
+    let paths = users.map { open(world, as: $0).path }
+    let cursors = zip(paths, users).map { world.ask($0, as: $1).text("cursor") }
+    let since = try #require(EventCursor(cursors[3])).sequence
+    let views = try zip(paths, users).map { path, user in
+      try world.collections.messages(String(path.split(separator: "/").last ?? ""), of: UserID(user))
+    }
+    try world.send(6, in: "general")
+    try world.cache.write {
+      try $0.append(Change(.outbox, .localFailed, channel: views[3].channel, user: views[3].user))
+    }
+    let until = world.cache.cursor.sequence
+    let sight = world.collections.sight(ChannelURL("general"))
+    let found = try world.cache.read { try views[0].changes($0, since: since, until: until, sight).likeness }
+    let likeness = try #require(found)
+    let holds = try world.cache.read { reader in try views.map { try likeness.holds(for: $0, reader) } }
+    #expect(holds == [true, true, false, false])
+    let again = try world.cache.read { try likeness.holds(for: views[1], $0) }
+    #expect(!again, "it has moved on")
+  }
 }
