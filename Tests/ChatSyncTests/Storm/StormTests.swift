@@ -24,8 +24,8 @@ struct StormTests {
   /// 35: a page cut inside its anchor's millisecond claimed all of it, and an answer that newer messages had
   /// overtaken covered the gap below them. 32: without a changelog, a message deleted in the millisecond in
   /// which a page was cut was listed by no page. 131: a channel was joined while a look at it found nothing
-  /// of it, and was left alone.
-  private static let failed = [20, 28, 32, 35, 131]
+  /// of it, and was left alone. 25, 81: who left a channel and came back unseen had nothing unread.
+  private static let failed = [20, 25, 28, 32, 35, 81, 131]
 
   private static let urls = (0..<6).map { "c\($0)" }
 
