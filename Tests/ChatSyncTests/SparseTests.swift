@@ -165,7 +165,7 @@ struct SparseTests {
   }
 
   @Test(
-    "B11: over seeds, whatever an entry leaves out stays as it was", arguments: 1...40 as ClosedRange<UInt64>)
+    "B11: over seeds, whatever an entry leaves out stays as it was", arguments: 1...12 as ClosedRange<UInt64>)
   func anySubset(seed: UInt64) async throws {
     var random = Seeded(seed)
     let world = try await World()

@@ -16,7 +16,7 @@ import Testing
 
   @Test(
     "B52 B53: whatever happens, a cursor gets exactly what came after it or is refused for what is gone",
-    arguments: 1...40)
+    arguments: 1...20)
   func anyCursor(seed: Int) throws {
     var random = SeededRandom(seed: UInt64(seed))
     var retention = Retention()
