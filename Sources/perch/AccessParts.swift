@@ -9,13 +9,6 @@ struct AccessParts {
 
   init(_ values: SettingValues) throws {
     if values.text("auth") == "off" {
-      let address = values.address("listen")
-      guard ["127.0.0.1", "::1", "[::1]", "localhost"].contains(address.host) else {
-        throw SettingError(
-          description:
-            "--auth off: only on a loopback address, not on \(address.host); anybody could ask there"
-        )
-      }
       keyring = nil
       gate = Gate(.named)
       return
@@ -26,6 +19,15 @@ struct AccessParts {
       gate = Gate(.tokens(made))
     } catch let failure as SecretFile.Failure {
       throw CommandFailure(description: failure.description)
+    }
+  }
+
+  /// Refuses settings that would let anybody in.
+  static func check(_ values: SettingValues) throws {
+    let host = values.address("listen").host
+    guard values.text("auth") != "off" || ["127.0.0.1", "::1", "[::1]", "localhost"].contains(host) else {
+      throw SettingError(
+        description: "--auth off: only on a loopback address, not on \(host); anybody could ask there")
     }
   }
 

@@ -21,6 +21,7 @@ struct Service {
     guard hasCertificate == !values.text("tls-key").isEmpty else {
       throw SettingError(description: "--tls-certificate and --tls-key come together")
     }
+    try AccessParts.check(values)
   }
 
   /// Serves until a signal says to stop; the exit code.

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import subprocess
+import tempfile
 import unittest
 
 from service import ENVIRONMENT, PERCH, Pair, until
@@ -131,10 +132,12 @@ class Tokens(unittest.TestCase):
 
 class Off(unittest.TestCase):
     def test_without_tokens_it_listens_on_loopback_alone(self):
-        for address in ("0.0.0.0:0", "[::]:0"):
-            refused = perch("serve", "--auth", "off", "--listen", address, "--data", "/nonexistent")
-            self.assertEqual(refused.returncode, 2, refused)
-            self.assertIn("loopback", refused.stderr)
+        with tempfile.TemporaryDirectory() as place:
+            for address in ("0.0.0.0:0", "[::]:0"):
+                refused = perch("serve", "--auth", "off", "--listen", address, "--data", place + "/data")
+                self.assertEqual(refused.returncode, 2, refused)
+                self.assertIn("loopback", refused.stderr)
+            self.assertEqual(os.listdir(place), [], "what is refused makes nothing")
 
     def test_without_tokens_a_header_names_the_user(self):
         pair = Pair("--auth", "off")

@@ -163,7 +163,7 @@ import Testing
       #expect(error.kind == .other && error.sql == "SELECT nonsense FROM nowhere")
     }
     #expect(throws: SQLiteError.self) { try connection.execute("CREATE TABLE") }
-    #expect(throws: SQLiteError.self) { try Connection(path: "/nonexistent/x.db") }
+    #expect(throws: SQLiteError.self) { try Connection(path: Self.path() + "/x.db") }
   }
 
   @Test("a lock that another holds is busy after the bounded wait, and free again after it")
