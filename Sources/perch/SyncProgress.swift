@@ -49,6 +49,8 @@ struct SyncProgress {
     switch error {
     case .userUnknown: "the chat server knows no user \(user)"
     case .unreachable(.auth, _): "the chat server refuses the key: see --upstream-token"
+    case .unreachable(.untrusted, _):
+      "the chat server's certificate is not trusted: SSL_CERT_FILE names whose are"
     case .unreachable(.none, _): "there is no chat server: see --upstream"
     case .unreachable(.unreachable, _): "the chat server cannot be reached"
     case .rejected(let code, let message): "the chat server refuses with \(code): \(message)"

@@ -44,6 +44,21 @@ struct LinkTests {
     check(link.succeeded() == [])
   }
 
+  @Test("B3: whose certificate is not trusted is told as that, and one success forgets it")
+  mutating func untrusted() {
+    var link = Link()
+    check(link.tick(now: 0) == [.probe])
+    check(
+      link.probeFailed(.untrusted, now: 0, using: &random) == [.announce(.offline(.untrusted))])
+    check(link.probeSucceeded() == [.announce(.online)])
+    check(link.failed(.untrusted, now: 1, using: &random) == [])
+    check(link.failed(.untrusted, now: 2, using: &random) == [.announce(.offline(.untrusted))])
+    var plan = Plan(seed: 1)
+    check(plan.next(now: 0) == [.probe])
+    plan.ended(.probe, .failed(.untrusted(reason: "")), now: 1)
+    check(plan.link.state == .offline(.untrusted))
+  }
+
   @Test("B3: one transport failure is forgiven, the second in a row means offline")
   mutating func twoFailures() {
     var link = Link()

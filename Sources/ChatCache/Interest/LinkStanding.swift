@@ -4,6 +4,15 @@ package enum LinkState: Sendable, Equatable {
   case unknown
   case online
   case offline(LinkLoss)
+
+  /// The word of events and logs.
+  package var word: String {
+    switch self {
+    case .unknown: "unknown"
+    case .online: "online"
+    case .offline(let loss): loss.rawValue
+    }
+  }
 }
 
 /// Why the upstream cannot be had.
@@ -11,6 +20,8 @@ package enum LinkLoss: String, Sendable, CaseIterable {
   case unreachable = "upstream_unreachable"
   /// The upstream refuses Perch's own key.
   case auth = "upstream_auth"
+  /// Whoever answers there shows a certificate that is not trusted here: nothing was sent.
+  case untrusted = "upstream_untrusted"
   /// None was configured.
   case none = "no_upstream"
 }

@@ -60,14 +60,15 @@ package struct Link: Sendable, Equatable {
 
   /// A request got no usable answer for the transport's reasons.
   package mutating func failed(
-    now: Int64, retryAfter: Int64? = nil, using generator: inout some RandomNumberGenerator
+    _ reason: Reason = .unreachable, now: Int64, retryAfter: Int64? = nil,
+    using generator: inout some RandomNumberGenerator
   ) -> [Action] {
     failures += 1
     guard state != .offline(.none), failures >= 2 || !isOnline else { return [] }
     if isOnline || nextProbeAt == nil && !isProbing {
       nextProbeAt = now + backoff.next(retryAfter: retryAfter, using: &generator)
     }
-    return change(to: .offline(.unreachable))
+    return change(to: .offline(reason))
   }
 
   /// The upstream refused Perch's own key.

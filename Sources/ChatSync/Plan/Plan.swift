@@ -88,6 +88,7 @@ package struct Plan: Sendable {
       if !wasOnline { cameOnline(now: now) }
     case .rateLimited, .canceled: break
     case .unauthorized: act(link.refused(now: now, using: &random))
+    case .untrusted: act(link.failed(.untrusted, now: now, using: &random))
     case .unreachable, .unusable: act(link.failed(now: now, using: &random))
     }
   }
@@ -177,6 +178,7 @@ package struct Plan: Sendable {
     }
     switch outcome {
     case .failed(.unauthorized): act(link.probeFailed(.auth, now: now, using: &random))
+    case .failed(.untrusted): act(link.probeFailed(.untrusted, now: now, using: &random))
     case .failed(.rateLimited(let wait)):
       act(link.probeFailed(.unreachable, now: now, retryAfter: wait, using: &random))
     case .failed(.rejection), .done:

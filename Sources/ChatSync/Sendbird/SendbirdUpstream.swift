@@ -212,6 +212,7 @@ package final class SendbirdUpstream: Upstream {
       case .canceled, .closed: throw UpstreamError.canceled
       case .crowded: throw UpstreamError.rateLimited(milliseconds: 1_000)
       case .tooLarge: throw UpstreamError.unusable(reason: error.reason)
+      case .untrusted: throw UpstreamError.untrusted(reason: error.reason)
       default: throw UpstreamError.unreachable(reason: error.reason, mayHaveArrived: error.mayHaveArrived)
       }
     }

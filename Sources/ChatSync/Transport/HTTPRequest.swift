@@ -112,6 +112,8 @@ package struct TransportFailure: Error, Equatable, CustomStringConvertible {
   package enum Kind: String, Sendable {
     /// No connection: name, route, refusal, TLS.
     case connect
+    /// Whoever answered showed a certificate that is not trusted, or what to trust cannot be read.
+    case untrusted
     /// A connection, but no first byte in time.
     case silent
     /// More time than allowed altogether.

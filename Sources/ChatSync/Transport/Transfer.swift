@@ -15,8 +15,11 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   private var limit = 0
   private(set) var hasFirstByte = false
   private var isTooLarge = false
-  /// When the first byte must be there (monotonic ms).
-  private(set) var firstByteDeadline: Int64 = .max
+  private var firstByteDeadline: Int64 = .max
+  private var lastByteDeadline: Int64 = .max
+
+  /// When the next thing must have happened: the first byte, then the last (monotonic ms).
+  var deadline: Int64 { hasFirstByte ? lastByteDeadline : min(firstByteDeadline, lastByteDeadline) }
 
   init(
     id: UInt64, request: HTTPRequest,
@@ -27,20 +30,23 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     self.finish = finish
   }
 
-  /// Makes curl's handle; nil where curl has no memory for it.
-  func prepare(_ configuration: HTTPClient.Configuration, now: Int64) -> UnsafeMutableRawPointer? {
+  /// Makes curl's handle; nil where curl has no memory for it. `isApart`: over a connection of its own.
+  func prepare(
+    _ configuration: HTTPClient.Configuration, isApart: Bool, now: Int64
+  ) -> UnsafeMutableRawPointer? {
     guard let easy = curl_easy_init() else { return nil }
     self.easy = easy
     limit = configuration.responseBytes
     let total = request.totalMilliseconds ?? configuration.totalMilliseconds
     firstByteDeadline = now + Int64(max(configuration.firstByteMilliseconds, request.totalMilliseconds ?? 0))
+    lastByteDeadline = now + Int64(total)
     _ = perch_curl_string(easy, CURLOPT_URL, request.url)
     _ = perch_curl_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
     _ = perch_curl_string(easy, CURLOPT_ACCEPT_ENCODING, "")
     _ = perch_curl_string(easy, CURLOPT_USERAGENT, "perch")
     _ = perch_curl_long(easy, CURLOPT_NOSIGNAL, 1)
     _ = perch_curl_long(easy, CURLOPT_CONNECTTIMEOUT_MS, configuration.connectMilliseconds)
-    _ = perch_curl_long(easy, CURLOPT_TIMEOUT_MS, total)
+    _ = perch_curl_long(easy, CURLOPT_FRESH_CONNECT, isApart ? 1 : 0)
     _ = perch_curl_long(easy, CURLOPT_TCP_KEEPALIVE, 1)
     _ = perch_curl_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
     let owner = Unmanaged.passUnretained(self).toOpaque()
@@ -143,14 +149,14 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     let kind: TransportFailure.Kind =
       switch code {
       case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
-        CURLE_SSL_CONNECT_ERROR,
-        CURLE_PEER_FAILED_VERIFICATION, CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:
+        CURLE_SSL_CONNECT_ERROR, CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:
         .connect
+      case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR: .untrusted
       case CURLE_OPERATION_TIMEDOUT: mayHaveArrived ? .timeout : .connect
       default: isTooLarge ? .tooLarge : .broken
       }
     return TransportFailure(
-      kind: kind, mayHaveArrived: kind != .connect && mayHaveArrived,
+      kind: kind, mayHaveArrived: kind != .connect && kind != .untrusted && mayHaveArrived,
       reason: isTooLarge
         ? "the answer is larger than \(limit) bytes" : String(cString: curl_easy_strerror(code)))
   }
@@ -161,6 +167,15 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     var size = 0
     _ = perch_curl_number(easy, CURLINFO_REQUEST_SIZE, &size)
     return size > 0
+  }
+
+  /// The failure of one whose deadline passed. Its connection is closed with it: one of HTTP/2 would be kept,
+  /// and where it is alive in name only, the next requests would go into it, too.
+  func overdue() -> TransportFailure {
+    if let easy { _ = perch_curl_long(easy, CURLOPT_FORBID_REUSE, 1) }
+    return TransportFailure(
+      kind: hasFirstByte ? .timeout : .silent, mayHaveArrived: mayHaveArrived,
+      reason: hasFirstByte ? "the answer did not end in time" : "no answer in time")
   }
 
   /// Gives the result away and lets go of curl's handle, which is in no multi handle any more.

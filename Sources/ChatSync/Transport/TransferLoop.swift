@@ -18,6 +18,9 @@ final class TransferLoop {
   private let inbox: Guarded<HTTPClient.Inbox>
   private var queue: RequestQueue<Transfer>
   private var running: [UInt64: Transfer] = [:]
+  /// Until then (monotonic ms) requests get connections of their own: one was silent, and others may still
+  /// ride on the same connection. By then their time is up, too, and the last of them closes it.
+  private var apartUntil: Int64 = 0
 
   init(_ handover: Handover) {
     multi = handover.multi
@@ -38,7 +41,7 @@ final class TransferLoop {
       var stillRunning: Int32 = 0
       curl_multi_perform(multi, &stillRunning)
       endCompleted()
-      let nextDeadline = endSilent()
+      let nextDeadline = endOverdue()
       if startCouldGoOn { continue }
       let wait = min(nextStart, nextDeadline) - now
       curl_multi_poll(multi, nil, 0, Int32(max(0, min(wait, 60_000))), nil)
@@ -84,7 +87,7 @@ final class TransferLoop {
       case .wait(let until): return until
       case .start(let transfer):
         started += 1
-        guard let easy = transfer.prepare(configuration, now: now),
+        guard let easy = transfer.prepare(configuration, isApart: now < apartUntil, now: now),
           curl_multi_add_handle(multi, easy) == CURLM_OK
         else {
           queue.finished(transfer.request.importance)
@@ -121,17 +124,17 @@ final class TransferLoop {
     }
   }
 
-  /// Ends transfers whose first byte is overdue; answers when the next one would be.
-  private func endSilent() -> Int64 {
+  /// Ends transfers whose next byte is overdue; answers when the next one would be.
+  private func endOverdue() -> Int64 {
     let now = now
     var next = Int64.max
-    for transfer in running.values where !transfer.hasFirstByte {
-      guard transfer.firstByteDeadline <= now else {
-        next = min(next, transfer.firstByteDeadline)
+    for transfer in running.values {
+      guard transfer.deadline <= now else {
+        next = min(next, transfer.deadline)
         continue
       }
-      let failure = TransportFailure(
-        kind: .silent, mayHaveArrived: transfer.mayHaveArrived, reason: "no answer in time")
+      let failure = transfer.overdue()
+      apartUntil = now + Int64(configuration.firstByteMilliseconds)
       detach(transfer)
       transfer.end(.failure(failure))
     }

@@ -8,6 +8,8 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
   case rateLimited(milliseconds: Int64)
   /// It refuses Perch's own key: the link's fault, nobody's request.
   case unauthorized
+  /// Whoever answers there shows a certificate that is not trusted: nothing was sent.
+  case untrusted(reason: String)
   /// No answer. `mayHaveArrived` makes a write uncertain (B39).
   case unreachable(reason: String, mayHaveArrived: Bool)
   /// An answer that is none: 5xx, HTML, cut or undecodable text. A write is uncertain then.
@@ -43,7 +45,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
   package var isTransient: Bool {
     switch self {
     case .rejection, .canceled: false
-    case .rateLimited, .unauthorized, .unreachable, .unusable: true
+    case .rateLimited, .unauthorized, .untrusted, .unreachable, .unusable: true
     }
   }
 
@@ -53,6 +55,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     case .rejection: "upstream_rejected"
     case .rateLimited: "upstream_busy"
     case .unauthorized: LinkLoss.auth.rawValue
+    case .untrusted: LinkLoss.untrusted.rawValue
     case .unreachable(let reason, _): LinkLoss(rawValue: reason)?.rawValue ?? LinkLoss.unreachable.rawValue
     case .unusable: "upstream_unusable"
     case .canceled: "canceled"
@@ -65,6 +68,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     case .rejection(let code, let message): "rejected with \(code): \(message)"
     case .rateLimited(let milliseconds): "rate limited for \(milliseconds) ms"
     case .unauthorized: "the key is refused"
+    case .untrusted(let reason): "not trusted, \(reason)"
     case .unreachable(let reason, _): "unreachable, \(reason)"
     case .unusable(let reason): "an unusable answer, \(reason)"
     case .canceled: "canceled"

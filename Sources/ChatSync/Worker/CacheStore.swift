@@ -67,13 +67,7 @@ extension CacheStore {
   package func close(_ user: UserID) async throws { try await write { try $0.close(user) } }
   /// One event for everybody.
   package func announce(_ state: Link.State, generation: Int64) async throws {
-    let word =
-      switch state {
-      case .unknown: "unknown"
-      case .online: "online"
-      case .offline(let loss): loss.rawValue
-      }
-    try await write { try $0.announce(link: word) }
+    try await write { try $0.announce(link: state.word) }
   }
 }
 

@@ -95,6 +95,7 @@ extension SyncWorker {
     case .rejection(let code, let message): .rejected(code: code, message: message)
     case .rateLimited(let milliseconds): .busy(retryAfter: milliseconds)
     case .unauthorized: .unreachable(.auth, retryAfter: retryAfter)
+    case .untrusted: .unreachable(.untrusted, retryAfter: retryAfter)
     case .unreachable: .unreachable(.unreachable, retryAfter: retryAfter)
     case .unusable(let reason): .failed(reason: reason)
     case .canceled: .stopping

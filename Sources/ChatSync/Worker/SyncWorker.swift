@@ -236,6 +236,7 @@ package actor SyncWorker {
   private func announce() {
     let states = plan.takeAnnouncements()
     guard !states.isEmpty else { return }
+    for state in states { Log.line(.info, "link_changed", ["link": .text(state.word)]) }
     if let failure = linkFailure { endWaiting(failure) }
     for url in Array(unanswered.keys) { tellOffline(url) }
     onlineSince = plan.link.isOnline ? clock.wallMilliseconds() : .max
