@@ -6,7 +6,9 @@ import hmac
 import http.server
 import json
 import os
+import pty
 import random
+import re
 import signal
 import socket
 import sqlite3
@@ -201,6 +203,50 @@ class Syncing(Beside):
             self.assertGreaterEqual(len(self.cached(url)), 200)
         self.assertEqual(self.sync().returncode, 0, "again")
 
+    LINE = re.compile(
+        r"(connecting|online): (\d+)(?:/(\d+))? channels, (\d+) messages, (\d+) requests,"
+        r" (time left unknown|nothing left|about (\d+) (s|min) left)")
+
+    def test_perch_sync_tells_channels_messages_requests_and_the_time_left(self):
+        self.upstream[-1] = "2"
+        result = self.sync()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = [self.LINE.fullmatch(line) for line in result.stderr.splitlines()]
+        self.assertGreater(len(lines), 2, "one a second")
+        self.assertTrue(all(lines), result.stderr)
+        self.assertTrue(any(line[7] for line in lines), "it learned how fast it goes: " + result.stderr)
+        for number in (4, 5):
+            told = [int(line[number]) for line in lines]
+            self.assertEqual(told, sorted(told))
+        summary = re.fullmatch(
+            r"synced: 6/6 channels, (\d+) messages, (\d+) requests, (\d+)\.\d s\n", result.stdout)
+        self.assertEqual(int(summary[1]), self.rows("SELECT count(*) FROM message")[0][0])
+        self.assertGreaterEqual(int(summary[2]), int(lines[-1][5]))
+        self.assertGreaterEqual(int(summary[3]), len(lines) - 1)
+
+    def test_on_a_terminal_the_line_is_written_over_and_gone_at_the_end(self):
+        self.upstream[-1] = "2"
+        master, terminal = pty.openpty()
+        process = subprocess.Popen(
+            [PERCH, "sync", "--once", "--user", "alice", "--data", self.data, *self.upstream],
+            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=terminal, text=True,
+        )
+        os.close(terminal)
+        written = b""
+        try:
+            while more := os.read(master, 65536):
+                written += more
+        except OSError:
+            pass  # Linux says so at the end of a terminal that nobody holds any more.
+        os.close(master)
+        self.assertRegex(process.communicate(timeout=20)[0], r"^synced: 6/6 channels, ")
+        parts = written.decode().split("\r\x1b[K")
+        self.assertEqual((parts[0], parts[-1]), ("", ""))
+        self.assertGreater(len(parts), 4)
+        for part in parts[1:-1]:
+            self.assertRegex(part, self.LINE)
+        self.assertNotIn("\n", written.decode())
+
     def test_a_proxy_of_the_environment_is_used_and_the_key_is_in_no_line_of_the_log(self):
         proxy = Between(self.origin.url)
         self.addCleanup(proxy.stop)
@@ -238,10 +284,16 @@ class Syncing(Beside):
         unknown = self.sync(user="nobody")
         self.assertEqual(unknown.returncode, 1)
         self.assertIn("knows no user nobody", unknown.stderr)
+        self.assertEqual(self.sync().returncode, 0)
         self.origin.stop()
         dark = self.sync()
-        self.assertEqual(dark.returncode, 1)
+        self.assertEqual(dark.returncode, 1, "also where the user is known from before")
         self.assertIn("cannot be reached", dark.stderr)
+        server = self.serve()
+        served = self.sync()
+        self.assertEqual(served.returncode, 1)
+        self.assertIn("the running service is offline", served.stderr)
+        self.assertEqual(server.stop(), 0)
 
     def test_a_directory_belongs_to_one_upstream(self):
         self.assertEqual(self.sync().returncode, 0)
@@ -281,7 +333,7 @@ class Syncing(Beside):
         self.assertTrue(self.until(lambda: ask("GET", server.url + "/readyz")[1]["upstream"] == "online"))
         result = self.sync()
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, r"^synced by the running service: 6/6 channels, \d+\.\d s\n$")
+        self.assertRegex(result.stdout, r"^synced by the running service: 6/6 channels, \d+ messages, \d+ requests, \d+\.\d s\n$")
         self.assertGreaterEqual(len(self.cached("general")), 200)
         unknown = self.sync(user="nobody")
         self.assertEqual(unknown.returncode, 1)

@@ -33,35 +33,63 @@ struct RunningService {
     let client = HTTPClient()
     defer { client.close() }
     var progress = SyncProgress()
+    let asked = try requests(client)
     var method = HTTPRequest.Method.put
     while true {
-      let request = HTTPRequest(
-        method, base + "/v1/connection", headers: ["Authorization: Bearer \(token)", "Prefer: wait=10"])
-      let response = try Waiting.on { try await client.send(request) }
-      let state = try RunningService.read(response)
+      let headers = ["Authorization: Bearer \(token)", "Prefer: wait=10"]
+      let state = try RunningService.read(
+        ask(HTTPRequest(method, base + "/v1/connection", headers: headers), client))
+      if method == .put && isOnce && state.connection.state == .offline {
+        throw CommandFailure(description: "the running service is offline: \(state.reason)")
+      }
       method = .get
-      progress.show(state, messages: nil, requests: nil)
-      if state.progress.phase == .steady && state.state == .online { break }
-      if Signals.arrives(withinMilliseconds: 500) { return 1 }
+      let cache = HTTPRequest(.get, base + "/v1/cache", headers: ["Authorization: Bearer \(token)"])
+      progress.show(
+        state.connection, messages: try RunningService.messages(ask(cache, client)),
+        requests: try requests(client) - asked)
+      if state.connection.progress.phase == .steady && state.connection.state == .online { break }
+      if Signals.arrives(withinMilliseconds: 500) {
+        progress.end("stopped")
+        return 1
+      }
     }
     progress.end("synced by the running service")
     return 0
   }
 
-  private static func read(_ response: HTTPResponse) throws -> UserConnection {
+  private func ask(_ request: HTTPRequest, _ client: HTTPClient) throws -> HTTPResponse {
+    try Waiting.on { try await client.send(request) }
+  }
+
+  /// Requests that the service sent to the chat server since it began; 0 where it does not say.
+  private func requests(_ client: HTTPClient) throws -> Int {
+    let response = try ask(HTTPRequest(.get, base + "/metrics"), client)
+    let line = String(decoding: response.body.bytes, as: UTF8.self).split(separator: "\n").first {
+      $0.hasPrefix("perch_upstream_requests_total ")
+    }
+    return line?.split(separator: " ").last.flatMap { Int($0) } ?? 0
+  }
+
+  private static func messages(_ response: HTTPResponse) throws -> Int64? {
+    try JSONParser().parse(response.body.bytes) { $0["messages"]?.int64 }
+  }
+
+  private static func read(_ response: HTTPResponse) throws -> (connection: UserConnection, reason: String) {
     try JSONParser().parse(response.body.bytes) { root in
       guard (200..<300).contains(response.status) else {
         throw CommandFailure(
           description: "the running service answers \(response.status): \(root["detail"]?.string ?? "")")
       }
+      let reason = root["error"]?["detail"]?.string ?? root["error"]?["code"]?.string ?? ""
       let sync = root["sync"]
       let phase = sync?["phase"]?.string.flatMap { UserConnection.Progress.Phase(rawValue: $0) }
-      return UserConnection(
+      let connection = UserConnection(
         UserID(root["user"]?.string ?? ""),
         root["state"]?.string.flatMap { UserConnection.State(rawValue: $0) } ?? .connecting,
         progress: UserConnection.Progress(
           phase ?? .waiting, channelsDone: Int(sync?["channels_done"]?.int64 ?? 0),
           channelsTotal: (sync?["channels_total"]?.int64).map { Int($0) }))
+      return (connection, reason)
     }
   }
 }

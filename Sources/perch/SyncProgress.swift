@@ -5,42 +5,50 @@ import Platform
 
 /// The line of progress of `perch sync`, on stderr: rewritten in place on a terminal, else once a second.
 struct SyncProgress {
-  private let startedAt = Clock.system.monotonicNanoseconds()
-  private let isTerminal = isatty(STDERR_FILENO) == 1
-  private var shownAt: UInt64 = 0
-  private var last = ""
-  /// When the messages began, to tell how long the rest takes.
-  private var messagesBegan: (at: UInt64, done: Int)?
+  /// What is told of one moment.
+  struct Line: Equatable {
+    private let state: UserConnection.State
+    /// Channels, messages and requests so far; without what is not known.
+    let summary: String
 
-  private var seconds: Double { Double(Clock.system.monotonicNanoseconds() - startedAt) / 1e9 }
+    init(_ connection: UserConnection, messages: Int64?, requests: Int?) {
+      state = connection.state
+      let progress = connection.progress
+      let total = progress.channelsTotal.map { "/\($0)" } ?? ""
+      var parts = ["\(progress.channelsDone)\(total) channels"]
+      if let messages { parts.append("\(messages) messages") }
+      if let requests { parts.append("\(requests) requests") }
+      summary = parts.joined(separator: ", ")
+    }
+
+    /// The whole line.
+    func text(_ left: TimeLeft.Estimate) -> String { "\(state.rawValue): \(summary), \(left)" }
+  }
+
+  private let startedAt = SyncProgress.now
+  private let isTerminal = isatty(STDERR_FILENO) == 1
+  private var shownAt: Int64?
+  private var last = ""
+  private var left = TimeLeft()
+
+  private static var now: Int64 { Int64(Clock.system.monotonicNanoseconds() / 1_000_000) }
 
   /// How far it got.
   mutating func show(_ connection: UserConnection, messages: Int64?, requests: Int?) {
-    let progress = connection.progress
-    let now = Clock.system.monotonicNanoseconds()
-    if progress.phase == .messages, messagesBegan == nil { messagesBegan = (now, progress.channelsDone) }
-    let total = progress.channelsTotal.map { "/\($0)" } ?? ""
-    last = "\(progress.channelsDone)\(total) channels"
-    if let messages { last += ", \(messages) messages" }
-    if let requests { last += ", \(requests) requests" }
-    guard now - shownAt >= (isTerminal ? 200_000_000 : 1_000_000_000) else { return }
+    let now = SyncProgress.now
+    let line = Line(connection, messages: messages, requests: requests)
+    last = line.summary
+    left.note(done: connection.progress.channelsDone, of: connection.progress.channelsTotal, at: now)
+    if let shownAt, now - shownAt < (isTerminal ? 200 : 1_000) { return }
     shownAt = now
-    let line = "\(connection.state.rawValue): \(last)\(timeLeft(progress, now))"
-    CommandLineCall.write(isTerminal ? "\r\u{1B}[K\(line)" : line + "\n", to: STDERR_FILENO)
-  }
-
-  private func timeLeft(_ progress: UserConnection.Progress, _ now: UInt64) -> String {
-    guard let began = messagesBegan, let total = progress.channelsTotal, progress.channelsDone > began.done
-    else { return "" }
-    let perChannel = Double(now - began.at) / 1e9 / Double(progress.channelsDone - began.done)
-    let left = Int((Double(total - progress.channelsDone) * perChannel).rounded(.up))
-    return left > 0 ? ", about \(left) s left" : ""
+    let text = line.text(left.estimate(at: now))
+    CommandLineCall.write(isTerminal ? "\r\u{1B}[K\(text)" : text + "\n", to: STDERR_FILENO)
   }
 
   /// The summary, on stdout.
   func end(_ word: String) {
     if isTerminal { CommandLineCall.write("\r\u{1B}[K", to: STDERR_FILENO) }
-    let tenths = Int((seconds * 10).rounded())
+    let tenths = (SyncProgress.now - startedAt + 50) / 100
     CommandLineCall.write("\(word): \(last), \(tenths / 10).\(tenths % 10) s\n", to: STDOUT_FILENO)
   }
 

@@ -52,6 +52,8 @@ private struct OwnSync {
     parts = try SyncParts(values, over: cache)
   }
 
+  private var isOnce: Bool { values.text("once") == "on" }
+
   func run() throws -> Int32 {
     defer {
       parts.stop()
@@ -60,12 +62,17 @@ private struct OwnSync {
     try parts.start()
     let outcome = Watched<Result<UserConnection, WishError>?>(nil)
     parts.interest.connect(user, within: 30_000) { result in outcome.update { $0 = result } }
-    if case .failure(let error)? = outcome.wait({ $0 }) {
-      throw CommandFailure(description: SyncProgress.words(error, user))
+    switch outcome.wait({ $0 }) {
+    case .failure(let error)?: throw CommandFailure(description: SyncProgress.words(error, user))
+    case .success(let connection)? where isOnce && connection.state == .offline:
+      // Known from before, but whoever asks for it once is not kept waiting for a network.
+      if let error = connection.error { throw CommandFailure(description: SyncProgress.words(error, user)) }
+    default: break
     }
     var progress = SyncProgress()
     while true {
       let connection = parts.interest.connection(of: user)
+      let messages = try cache.read { try $0.storedMessages() }
       progress.show(connection, messages: messages, requests: parts.client?.requestsStarted ?? 0)
       if case .userUnknown? = connection.error {
         throw CommandFailure(description: SyncProgress.words(.userUnknown, user))
@@ -77,12 +84,8 @@ private struct OwnSync {
       }
     }
     progress.end("synced")
-    if values.text("once") == "on" { return 0 }
+    if isOnce { return 0 }
     _ = Signals.wait()
     return 0
-  }
-
-  private var messages: Int64 {
-    do { return try cache.read { try $0.storedMessages() } } catch { return 0 }
   }
 }
