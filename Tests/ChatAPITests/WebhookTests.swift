@@ -87,8 +87,14 @@ struct WebhookTests {
     interest.tell { $0.onRang = { _ in .failure(.storage(reason: "disk full")) } }
     let full = post(WebhookTests.body, signature: signature(WebhookTests.body))
     #expect(full.status == 503 && full.text.contains("Retry-After: 1"))
-    interest.tell { $0.onRang = { _ in .failure(.unreadable) } }
-    #expect(post("[]", signature: signature("[]")).status == 400)
+    interest.tell { $0.onRang = { _ in .failure(.unreadable(field: nil)) } }
+    let list = post("[]", signature: signature("[]"))
+    #expect(list.status == 400 && list.text.contains(#""code":"unreadable_body""#))
+    #expect(list.text.contains("JSON object") && list.text.contains("`category`"), "it names what to give")
+    interest.tell { $0.onRang = { _ in .failure(.unreadable(field: "category")) } }
+    let empty = post("{}", signature: signature("{}"))
+    #expect(empty.status == 400 && empty.text.contains(#""code":"invalid_request""#))
+    #expect(empty.text.contains(#""errors":[{"field":"category""#))
     server.shutDown(withinSeconds: 1)
   }
 }

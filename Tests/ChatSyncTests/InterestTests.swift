@@ -256,7 +256,9 @@ struct InterestTests {
         desk.interest.rang(Array(text.utf8)) { done.resume(returning: $0) }
       }
     }
-    #expect(await rang("<html>") == .failure(.unreadable))
+    #expect(await rang("<html>") == .failure(.unreadable(field: nil)))
+    #expect(await rang("[]") == .failure(.unreadable(field: nil)))
+    #expect(await rang("{}") == .failure(.unreadable(field: "category")))
     #expect(await rang(#"{"category":"open_channel:enter","channel":{"channel_url":"x"}}"#) == .success(0))
     #expect(
       await rang(#"{"category":"group_channel:message_send","channel":{"channel_url":"x"}}"#) == .success(0))

@@ -177,6 +177,11 @@ struct SendbirdTests {
     #expect(joined.map(\.kind) == [.channel] && joined[0].users == [UserID("bob")])
     #expect(try ring(#"{"category":"open_channel:enter","channel":{"channel_url":"a"}}"#).isEmpty)
     #expect(try ring(#"{"category":"group_channel:message_send"}"#).isEmpty)
-    #expect(throws: (any Error).self) { try ring("nonsense") }
+    for text in ["nonsense", "", "[]", #"["category"]"#, #""group_channel:message_send""#, "7", "null", "{"] {
+      #expect(throws: Webhook.Fault(field: nil), "\(text)") { try ring(text) }
+    }
+    for text in ["{}", #"{"category":7}"#, #"{"category":null}"#, #"{"Category":"group_channel:create"}"#] {
+      #expect(throws: Webhook.Fault(field: "category"), "\(text)") { try ring(text) }
+    }
   }
 }

@@ -164,7 +164,15 @@ class Provocations(unittest.TestCase):
             return self.pair.ask("receiveSendbirdWebhook", body=body, headers={"x-sendbird-signature": code})
 
         self.assertEqual(ring(b'{"category":"group_channel:message_send"}').status, 200)
-        self.assertEqual(ring(b"{").code, "unreadable_body")
+        self.assertEqual(ring(b'{"category":"open_channel:enter"}').status, 200)
+        for body in (b"{", b"[]", b'["category"]', b'"group_channel:message_send"', b"7", b"null"):
+            answer = ring(body)
+            self.assertEqual((answer.status, answer.code), (400, "unreadable_body"), body)
+            self.assertIn("`category`", answer.json["detail"])
+        for body in (b"{}", b'{"category":7}'):
+            answer = ring(body)
+            self.assertEqual((answer.status, answer.code), (400, "invalid_request"), body)
+            self.assertEqual([error["field"] for error in answer.json["errors"]], ["category"])
         self.assertEqual(ring(b"{}", b"another").code, "bad_signature")
 
     def test_the_demo_has_its_own_two(self):

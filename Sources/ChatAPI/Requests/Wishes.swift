@@ -36,8 +36,12 @@ extension Problem {
       self.init(
         503, "storage_unavailable", detail: "The cache cannot be written at the moment: try again later.",
         headers: [("Retry-After", "5")])
-    case .unreadable:
-      self.init(400, "unreadable_body", detail: "The body is no JSON object.")
+    case .unreadable(let field?):
+      self = .invalid(field, "is missing or no text, such as group_channel:message_send")
+    case .unreadable(nil):
+      self.init(
+        400, "unreadable_body",
+        detail: "The body is signed but is no JSON object: give one with `category` and `channel`.")
     case .stopping:
       self.init(
         503, "stopping", detail: "The service is ending: try again.", headers: [("Retry-After", "1")])

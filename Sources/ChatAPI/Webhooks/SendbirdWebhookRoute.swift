@@ -42,12 +42,11 @@ enum SendbirdWebhookRoute {
     ]
   }
 
+  /// What became of the note. Nothing of a body that is none is noted.
   private static func answer(_ noted: Result<Int, WishError>?) throws -> Response {
     switch noted {
     case .success: return .empty(200)
-    case .failure(.unreadable):
-      throw Problem(
-        400, "unreadable_body", detail: "The body is signed but is no JSON object; nothing was noted.")
+    case .failure(.unreadable(let field)): throw Problem(.unreadable(field: field))
     case .failure, nil:
       throw Problem(
         503, "storage_unavailable", detail: "The webhook could not be noted: send it again.",

@@ -55,8 +55,8 @@ package enum WishError: Error, Sendable, Equatable {
   case failed(reason: String)
   /// 503 `storage_unavailable`: the cache could not store it (B60).
   case storage(reason: String)
-  /// 400: a webhook's body that cannot be read.
-  case unreadable
+  /// 400: a webhook's body that is no JSON object, or one that lacks that field.
+  case unreadable(field: String?)
   /// The service is ending.
   case stopping
 }

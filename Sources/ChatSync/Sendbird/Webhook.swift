@@ -13,16 +13,31 @@ package enum Webhook {
   /// One thing to ask about.
   package typealias Doorbell = ChatCache.Doorbell
 
+  /// A signed body that is no webhook: no JSON object, or one that lacks that field.
+  package struct Fault: Error, Equatable {
+    /// Nil where the whole body is at fault.
+    package let field: String?
+  }
+
   /// The body's doorbells: none for categories of no interest, which are answered like others.
-  package static func doorbells(_ body: UnsafeRawBufferPointer) throws -> [Doorbell] {
-    try JSONParser().parse(body) { root in
-      let category = root.text("category")
-      guard category.hasPrefix("group_channel:"), let channel = root.object("channel"),
-        let url = channel["channel_url"]?.string, !url.isEmpty
-      else { return [] }
-      return doorbell(String(category.dropFirst("group_channel:".count)), root, ChannelURL(url)).map { [$0] }
-        ?? []
+  package static func doorbells(_ body: UnsafeRawBufferPointer) throws(Fault) -> [Doorbell] {
+    do {
+      return try JSONParser().parse(body) { try doorbells($0) }
+    } catch let fault as Fault {
+      throw fault
+    } catch {
+      throw Fault(field: nil)
     }
+  }
+
+  private static func doorbells(_ root: JSONValue) throws(Fault) -> [Doorbell] {
+    guard root.kind == .object else { throw Fault(field: nil) }
+    guard let category = root["category"]?.string else { throw Fault(field: "category") }
+    guard category.hasPrefix("group_channel:"), let channel = root.object("channel"),
+      let url = channel["channel_url"]?.string, !url.isEmpty
+    else { return [] }
+    return doorbell(String(category.dropFirst("group_channel:".count)), root, ChannelURL(url)).map { [$0] }
+      ?? []
   }
 
   private static func doorbell(_ category: String, _ root: JSONValue, _ url: ChannelURL) -> Doorbell? {

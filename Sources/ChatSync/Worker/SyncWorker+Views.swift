@@ -86,7 +86,7 @@ extension SyncWorker {
   package func rang(_ webhook: [UInt8]) async -> Result<Int, WishError> {
     let bells: [Webhook.Doorbell]
     do { bells = try webhook.withUnsafeBytes { try Webhook.doorbells($0) } } catch {
-      return .failure(.unreadable)
+      return .failure(.unreadable(field: (error as? Webhook.Fault)?.field))
     }
     plan.heardWebhook(now: now)
     do {
