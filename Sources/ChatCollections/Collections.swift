@@ -16,6 +16,8 @@ package final class Collections: Sendable {
     package var parked = 20_000
     /// Parked requests of one user.
     package var parkedPerUser = 12_000
+    /// How many rows a view holds.
+    package var bound = WindowBound()
 
     /// The defaults.
     package init() {}
@@ -46,7 +48,7 @@ package final class Collections: Sendable {
   /// Takes up the views that were stored, and begins to wake those who wait.
   package func start() throws {
     for stored in try cache.read({ try $0.collections() }) {
-      guard let view = Collections.read(stored, cache.cursor.epoch) else { continue }
+      guard let view = read(stored, cache.cursor.epoch) else { continue }
       views.withLock { $0[stored.id] = view }
       // One that has seen nothing yet still waits for its first answer.
       if case .messages(let messages) = view {
@@ -59,7 +61,7 @@ package final class Collections: Sendable {
   /// Ends the waking.
   package func stop() { feed.stop() }
 
-  private static func read(_ stored: StoredCollection, _ epoch: UInt64) -> View? {
+  private func read(_ stored: StoredCollection, _ epoch: UInt64) -> View? {
     do {
       switch stored.kind {
       case .messages:
@@ -68,13 +70,15 @@ package final class Collections: Sendable {
         return .messages(
           MessageCollection(
             id: stored.id, user: stored.user, userID: stored.userID, channel: channel.key, request: request,
-            range: try LoadedRange(stored: stored.loaded), accessedAt: stored.accessedAt, epoch: epoch))
+            range: try LoadedRange(stored: stored.loaded), accessedAt: stored.accessedAt, epoch: epoch,
+            bound: settings.bound))
       case .channels:
         let query = try stored.query.withUnsafeBytes { try JSONParser().parse($0) { try ChannelQuery($0) } }
         return .channels(
           ChannelCollection(
             id: stored.id, user: stored.user, userID: stored.userID, query: query,
-            window: try ChannelWindow(stored: stored.loaded), accessedAt: stored.accessedAt, epoch: epoch))
+            window: try ChannelWindow(stored: stored.loaded), accessedAt: stored.accessedAt, epoch: epoch,
+            bound: settings.bound))
       }
     } catch {
       Log.line(.warning, "collection_unreadable", ["id": .text(stored.id)])
@@ -129,6 +133,7 @@ package final class Collections: Sendable {
       try cache.accept { try $0.open(stored) }
       view.state.withLock { $0.epoch = epoch }
     }
+    if view.isPerhapsTooLarge { try bound(view) }
     return view
   }
 
@@ -210,7 +215,7 @@ package final class Collections: Sendable {
       guard channel.isJoined else { throw ViewError.notJoined }
       let view = MessageCollection(
         id: name, user: user, userID: userID, channel: channel.channel, request: request,
-        range: LoadedRange(), accessedAt: now, epoch: epoch)
+        range: LoadedRange(), accessedAt: now, epoch: epoch, bound: settings.bound)
       view.settle(from: view.range, to: try view.withFirstPage(view.range, reader, channel, sight))
       return view
     }
@@ -230,45 +235,14 @@ package final class Collections: Sendable {
     guard let user = try cache.read({ try $0.userKey(of: userID) }) else { throw ViewError.notFound }
     let view = ChannelCollection(
       id: Collections.name(), user: user, userID: userID, query: query, window: .closed, accessedAt: now,
-      epoch: cache.cursor.epoch)
+      epoch: cache.cursor.epoch, bound: settings.bound)
     let stored = view.stored
     try cache.accept { try $0.open(stored) }
     views.withLock { $0[view.id] = .channels(view) }
     return view
   }
 
-  // MARK: Moving and ending
-
-  /// Remembers what a view has loaded, and tells the sync worker.
-  package func moved(_ view: MessageCollection) throws {
-    let (id, loaded) = (view.id, view.range.stored)
-    try cache.accept { try $0.setLoaded(loaded, of: id) }
-    interest.moved(view.openView)
-  }
-
-  /// Lets go of a window's far side where it grew too large (B22). The client is told with its next answer.
-  package func bound(_ view: MessageCollection, growsNewer: Bool) throws {
-    guard view.isPerhapsTooLarge else { return }
-    let before = view.range
-    guard let cut = try cache.read({ try view.cut(before, $0, growsNewer: growsNewer) }),
-      view.move(from: before, to: cut.range)
-    else { return }
-    var change = Change(.windowTrimmed, .localWindowTrimmed, channel: view.channel, user: view.user)
-    change.collection = view.id
-    change.stretch = cut.gone
-    let (told, id, loaded) = (change, view.id, cut.range.stored)
-    try cache.accept {
-      try $0.append(told)
-      try $0.setLoaded(loaded, of: id)
-    }
-    interest.moved(view.openView)
-  }
-
-  /// Remembers what a view has loaded.
-  package func moved(_ view: ChannelCollection) throws {
-    let (id, loaded) = (view.id, view.window.stored)
-    try cache.accept { try $0.setLoaded(loaded, of: id) }
-  }
+  // MARK: Ending
 
   /// Forgets a view.
   package func dispose(_ view: MessageCollection) throws {
@@ -283,24 +257,6 @@ package final class Collections: Sendable {
     let id = view.id
     _ = try cache.accept { try $0.dispose(collection: id, channel: nil) }
     views.withLock { $0[id] = nil }
-  }
-
-  /// Removes the view's failed and canceled messages, or the one of that name; answers their names (B44).
-  package func removeFailed(of view: MessageCollection, named name: String?) throws -> [String] {
-    let place = OutboxPlace(user: view.user, channel: view.url)
-    return try cache.accept { writer in
-      var removed: [String] = []
-      try writer.changeLane(place) { lane in
-        var notices: [OutboxLane.Notice] = []
-        for row in lane.rows where row.kind.isMessage && (name.map { $0 == row.requestID.text } ?? true) {
-          let outcome = lane.remove(row.id, now: writer.now)
-          notices += outcome.notices
-          if outcome.isRemoved { removed.append(row.requestID.text) }
-        }
-        return notices
-      }
-      return removed
-    }
   }
 
   /// Forgets the views nobody asked for (B22).

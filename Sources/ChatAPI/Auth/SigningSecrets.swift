@@ -1,5 +1,6 @@
 import CSodium
 import Glibc
+import Platform
 
 /// The secrets that sign and check tokens: the first one signs, each of them is accepted.
 ///

@@ -1,6 +1,7 @@
 import ChatCache
 import ChatModel
 import MicroHTTP
+import Platform
 
 /// The token of a place in a list of channels: the place, and the order it was made for. Opaque to clients,
 /// who only give it back.

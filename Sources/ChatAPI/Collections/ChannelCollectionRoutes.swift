@@ -35,7 +35,8 @@ enum ChannelCollectionRoutes {
       Route(.get, "/v1/channel-collections/{collection_id}", operation: "getChannelCollection") { request in
         try Parameters(request).end()
         return try with(viewing, request) { view, _ in
-          .respond(Viewing.answer(try snapshot(viewing, view, isOpening: false)))
+          try viewing.run { try viewing.collections.bound(view) }
+          return .respond(Viewing.answer(try snapshot(viewing, view, isOpening: false)))
         }
       },
     ]
@@ -56,14 +57,12 @@ enum ChannelCollectionRoutes {
           return token ?? ""
         }
         return try with(viewing, request) { view, caller in
-          let after = try ChannelEdge.key(token, view.query)
+          let after = try viewing.run { try view.place(ofEdge: token) }
           return try ChannelFetch(viewing, request, caller, asksFirst: false).answer(
             isFull: { try ChannelCollection.isFull(view.query, of: caller.user, after: after, $0) }
           ) { preferences in
             let body = try viewing.run {
-              try viewing.reading.cache.read { reader in
-                try view.more(reader, after: after) { ChannelEdge.token($0, view.query) }
-              }
+              try viewing.reading.cache.read { try view.more($0, after: after) }
             }
             try viewing.run { try viewing.collections.moved(view) }
             let response = Viewing.answer(body)
@@ -128,8 +127,7 @@ enum ChannelCollectionRoutes {
     return try viewing.run {
       try viewing.reading.cache.read { reader in
         try view.snapshot(
-          reader, cursor: cursor.description, at: cursor.sequence,
-          edge: { ChannelEdge.token($0, view.query) }, isOpening: isOpening)
+          reader, cursor: cursor.description, at: cursor.sequence, isOpening: isOpening)
       }
     }
   }

@@ -51,13 +51,15 @@ extension CacheReader {
       isComplete: try user.isSynced && !isUndecided(query, user), version: version)
   }
 
-  static func key(_ row: Row, _ order: ChannelQuery.Order) -> ChannelListKey {
-    let url = row.string(19)
+  /// The place of a row's channel. Its url, times and texts stand in the columns from `first` on, as they do
+  /// at the end of `channelColumns`.
+  static func key(_ row: Row, _ order: ChannelQuery.Order, from first: Int32 = 19) -> ChannelListKey {
+    let url = row.string(first)
     switch order {
-    case .latestLastMessage: return ChannelListKey(time: row.int64(20), text: "", channelURL: url)
-    case .chronological: return ChannelListKey(time: row.int64(21), text: "", channelURL: url)
-    case .name: return ChannelListKey(time: 0, text: row.string(22), channelURL: url)
-    case .metadataValue: return ChannelListKey(time: 0, text: row.string(23), channelURL: url)
+    case .latestLastMessage: return ChannelListKey(time: row.int64(first + 1), text: "", channelURL: url)
+    case .chronological: return ChannelListKey(time: row.int64(first + 2), text: "", channelURL: url)
+    case .name: return ChannelListKey(time: 0, text: row.string(first + 3), channelURL: url)
+    case .metadataValue: return ChannelListKey(time: 0, text: row.string(first + 4), channelURL: url)
     }
   }
 

@@ -14,12 +14,11 @@ package struct ListedChannel: ~Copyable {
 }
 
 extension CacheReader {
-  /// The channels of `query` after a place, in order, one by one, at most `limit`: the same filters
-  /// and order as
-  /// pages (B8).
+  /// The channels of `query` after a place, in order, as long as `body` says to go on: the same filters and
+  /// order as pages (B8).
   package func eachListed(
-    _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil, limit: Int,
-    _ body: (borrowing ListedChannel) throws -> Void
+    _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil, limit: Int = .max,
+    _ body: (borrowing ListedChannel) throws -> Bool
   ) throws {
     let columns = CacheReader.channelColumns + (query.order == .metadataValue ? ", v.value_key" : "")
     let sql = ChannelListSQL(
@@ -31,9 +30,23 @@ extension CacheReader {
     while let row = try rows.next() {
       var writer = JSONWriter(capacity: 1024)
       try write(row, parts, into: &writer)
-      try body(
+      let goesOn = try body(
         ListedChannel(
           url: row.string(19), place: CacheReader.key(row, query.order), object: writer.finish()))
+      guard goesOn else { return }
+    }
+  }
+
+  /// The places of the channels of `query` in order, as long as `body` says to go on.
+  package func eachPlace(
+    _ query: ChannelQuery, of user: CachedUser, _ body: (ChannelListKey) throws -> Bool
+  ) throws {
+    var columns = "m.channel_url, m.sort_at, m.created_at, m.name_key"
+    if query.order == .metadataValue { columns += ", v.value_key" }
+    let sql = ChannelListSQL(query, user: user.key, named: user.id, limit: .max, columns: columns)
+    var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
+    while let row = try rows.next() {
+      guard try body(CacheReader.key(row, query.order, from: 0)) else { return }
     }
   }
 }

@@ -4,24 +4,24 @@ import SQLite
 // The log as one user may read it: what concerns the user alone, the user's channels, or everybody.
 
 extension CacheReader {
-  /// The changes after `sequence` that concern that user, oldest first, at most `limit`. `end`: everything up
-  /// to there was looked at.
+  /// The changes after `sequence` that concern that user, oldest first, at most `limit`; of those of views
+  /// only that view's. `end`: everything up to there was looked at.
   ///
   /// Where the log is mostly the user's own it is walked as it lies. Where it is mostly others', the user's
   /// channels are asked one by one: how much others do costs nothing.
   package func changes(
-    for user: UserKey, after sequence: Int64, limit: Int
+    for user: UserKey, view: String? = nil, after sequence: Int64, limit: Int
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
-    let walked = try walk(user, sequence, limit)
+    let walked = try walk(user, view, sequence, limit)
     if walked.isWhole || walked.changes.count * 4 >= limit { return walked }
-    let own = try gather(user, sequence, limit)
+    let own = try gather(user, view, sequence, limit)
     let isWhole = own.count < limit
     return (own, isWhole ? try lastChange() : own[own.count - 1].sequence, isWhole)
   }
 
   /// The log as it lies, `limit` rows of it.
   private func walk(
-    _ user: UserKey, _ sequence: Int64, _ limit: Int
+    _ user: UserKey, _ view: String?, _ sequence: Int64, _ limit: Int
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
     var end = sequence
     var count = 0
@@ -31,8 +31,11 @@ extension CacheReader {
       SELECT
         e.seq, e.at, e.kind, e.source, e.channel, e.user, e.collection, e.from_at, e.from_id, e.to_at,
         e.to_id, e.reference, e.detail,
-        e.collection IS NULL
-          AND (e.user = ?1 OR (e.user IS NULL AND (e.channel IS NULL OR m.user IS NOT NULL)))
+        CASE
+          WHEN e.collection IS NULL
+            THEN e.user = ?1 OR (e.user IS NULL AND (e.channel IS NULL OR m.user IS NOT NULL))
+          ELSE e.user = ?1 AND e.collection IS ?4
+        END
       FROM event AS e
       LEFT JOIN membership AS m ON m.user = ?1 AND m.channel = e.channel
       WHERE e.seq > ?2
@@ -43,6 +46,7 @@ extension CacheReader {
       $0.bind(1, user.rawValue)
       $0.bind(2, sequence)
       $0.bind(3, limit)
+      $0.bind(4, view)
     }
     while let row = try rows.next() {
       count += 1
@@ -54,7 +58,9 @@ extension CacheReader {
 
   /// The user's own events, those for everybody, and those of the user's channels in which something
   /// happened.
-  private func gather(_ user: UserKey, _ sequence: Int64, _ limit: Int) throws -> [LoggedChange] {
+  private func gather(
+    _ user: UserKey, _ view: String?, _ sequence: Int64, _ limit: Int
+  ) throws -> [LoggedChange] {
     try db.all(
       """
       SELECT
@@ -64,7 +70,7 @@ extension CacheReader {
       WHERE seq IN (
         SELECT seq
         FROM event INDEXED BY event_by_user
-        WHERE user = ?1 AND seq > ?2 AND collection IS NULL
+        WHERE user = ?1 AND seq > ?2 AND (collection IS NULL OR collection = ?4)
         UNION ALL
         SELECT seq
         FROM event INDEXED BY event_for_all
@@ -84,6 +90,7 @@ extension CacheReader {
       $0.bind(1, user.rawValue)
       $0.bind(2, sequence)
       $0.bind(3, limit)
+      $0.bind(4, view)
     } _: {
       try CacheReader.change($0)
     }

@@ -3,9 +3,9 @@ import ChatModel
 import JSON
 import Platform
 
-// What a channel list's client is told: of each channel in which something happened since its cursor,
-// whether the
-// list showed it then and shows it now (B9, B10).
+// What a channel list's client is told: of each channel in which something happened since its cursor, whether
+// the list showed it then and shows it now (B9, B10). That a channel was let go of by a bound (B22) is one of
+// the things that happen to it.
 
 extension ChannelCollection {
   /// Changes looked at for one answer.
@@ -17,12 +17,19 @@ extension ChannelCollection {
   ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     let until = max(until, since)
-    let log = try reader.changes(for: user.key, after: since, limit: Self.changesLookedAt)
+    let log = try reader.changes(for: user.key, view: id, after: since, limit: Self.changesLookedAt)
     var end = log.isWhole ? until : min(log.end, until)
     var events = EventWriter()
     var touched: [Touched] = []
+    var trimmedAt: Int64?
     for logged in log.changes where logged.sequence <= end {
       let change = logged.change
+      if change.kind == .windowTrimmed {
+        trimmedAt = trimmedAt ?? logged.sequence
+        touched += try Self.names(trimmedBy: change).map {
+          Touched(url: $0, source: change.source, sequence: logged.sequence)
+        }
+      }
       guard let key = change.channel, let url = try reader.url(of: key) else { continue }
       if change.kind == .cacheCleared {
         events.add(
@@ -35,7 +42,11 @@ extension ChannelCollection {
     }
     let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
     var after = shown
-    if let cut = try tell(Self.lastOfEach(touched), &after, window, reader, user, &events) { end = cut }
+    var letGo: [String] = []
+    if let cut = try tell(Self.lastOfEach(touched), &after, &letGo, window, reader, user, &events) {
+      end = cut
+    }
+    if let trimmedAt, trimmedAt <= end { events.add(first: trimmed(letGo, window, collection)) }
     if end == until, !after.isWhole {
       after = Known.Shown(all: try shownNow(reader, user, window))
     }
@@ -46,7 +57,15 @@ extension ChannelCollection {
         references: "channel_urls", collection: collection),
       cursor: end, hasMore: end < until, isEmpty: isEmpty
     ) { [self] cursor in
-      state.withLock { $0.known.answered(at: cursor, known) }
+      answered(at: cursor, known)
+    }
+  }
+
+  /// The event that says what was let go of, and where the list ends now.
+  private func trimmed(_ gone: [String], _ window: ChannelWindow, _ collection: String?) -> [UInt8] {
+    EventWriter.event("channels.deleted", .localWindowTrimmed, collection: collection) { json in
+      MessageViewRequest.write("channel_urls", gone, into: &json)
+      writeEnd(window, hasRoom: true, into: &json)
     }
   }
 
@@ -71,11 +90,11 @@ extension ChannelCollection {
     }
   }
 
-  /// Tells of the channels in which something happened. Where not all of it fits: the place in the log up to
-  /// which it does.
+  /// Tells of the channels in which something happened; `letGo` are those of which a bound is all that is
+  /// told. Where not all of it fits: the place in the log up to which it does.
   private func tell(
-    _ touched: [Touched], _ after: inout Known<String>.Shown, _ window: ChannelWindow,
-    _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter
+    _ touched: [Touched], _ after: inout Known<String>.Shown, _ letGo: inout [String],
+    _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter
   ) throws -> Int64? {
     let shown = after
     let now = try present(touched.map(\.url), window, reader, user)
@@ -86,12 +105,16 @@ extension ChannelCollection {
       case .nothing: continue
       case .added: events.add(.added, channel.source, present?.object ?? [])
       case .updated: events.add(.updated, channel.source, present?.object ?? [])
+      case .deleted where channel.source == .localWindowTrimmed: letGo.append(channel.url)
       case .deleted:
         var json = JSONWriter()
         json.value(channel.url)
         events.add(.deleted, channel.source, json.finish().array)
       }
-      if events.isFull, index + 1 < touched.count { return channel.sequence }
+      // What happened at one place in the log is told together.
+      if events.isFull, index + 1 < touched.count, touched[index + 1].sequence > channel.sequence {
+        return channel.sequence
+      }
     }
     return nil
   }
@@ -110,8 +133,9 @@ extension ChannelCollection {
       some.channelURLs = Array(rest.prefix(Self.urlsAtOnce))
       rest = rest.dropFirst(Self.urlsAtOnce)
       try reader.eachListed(some, of: user, limit: Self.urlsAtOnce) { channel in
-        guard window.contains(channel.place) else { return }
+        guard window.contains(channel.place) else { return false }
         now[channel.url] = (ChannelCollection.hash(channel.object.bytes), channel.object.array)
+        return true
       }
     }
     return now
@@ -121,10 +145,10 @@ extension ChannelCollection {
     _ reader: CacheReader, _ user: CachedUser, _ window: ChannelWindow
   ) throws -> [String: Int64] {
     var shown: [String: Int64] = [:]
-    try reader.eachListed(query, of: user, limit: Limits.windowRows) { channel in
-      if window.contains(channel.place) {
-        shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
-      }
+    try reader.eachListed(query, of: user) { channel in
+      guard window.contains(channel.place) else { return false }
+      shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
+      return true
     }
     return shown
   }

@@ -16,6 +16,8 @@ package final class ChannelCollection: Sendable {
 
   /// What requests that follow it wait for.
   package let topics: Feed.Topics
+  /// How many channels it holds at most.
+  let bound: WindowBound
 
   struct State: Sendable {
     var window: ChannelWindow
@@ -24,18 +26,21 @@ package final class ChannelCollection: Sendable {
     var accessedAt: Int64
     /// The identity of the log under which it was stored last.
     var epoch: UInt64
+    /// Whether nothing happened to it since it was last known to hold no more than it may.
+    var isBounded = false
   }
   let state: Guarded<State>
 
   init(
     id: String, user: UserKey, userID: UserID, query: ChannelQuery, window: ChannelWindow, accessedAt: Int64,
-    epoch: UInt64
+    epoch: UInt64, bound: WindowBound = WindowBound()
   ) {
     self.id = id
     self.user = user
     self.userID = userID
     self.query = query
-    topics = Feed.Topics(of: user, user: user)
+    self.bound = bound
+    topics = Feed.Topics(of: user, collections: [id], user: user)
     state = Guarded(State(window: window, accessedAt: accessedAt, epoch: epoch))
   }
 
@@ -50,58 +55,72 @@ package final class ChannelCollection: Sendable {
   /// How far it was loaded.
   package var window: ChannelWindow { state.withLock { $0.window } }
 
-  /// A page that was loaded.
-  struct Loaded: ~Copyable {
-    let items: ByteBuffer
-    let isComplete: Bool
-    let next: ChannelListKey?
+  /// The client was answered with `cursor`, at which it has this.
+  func answered(at cursor: Int64, _ shown: Known<String>.Shown) {
+    state.withLock { state in
+      state.known.answered(at: cursor, shown)
+      if shown.versions.count > bound.rows { state.isBounded = false }
+    }
   }
 
-  /// The next page after a place, or the first one: its channels, with commas between them.
-  func load(
+  /// A page that was loaded.
+  private struct Loaded: ~Copyable {
+    let items: ByteBuffer
+    /// The edge after it; nil where nothing follows, or nothing more fits into the view.
+    let next: String?
+  }
+
+  /// The next page after a place, or the first one: its channels, with commas between them. No more than fit
+  /// into the view (B22).
+  private func load(
     _ reader: CacheReader, _ user: CachedUser, after: ChannelListKey?
   ) throws -> Loaded {
+    let room = try room(reader, user, after: after)
+    let limit = min(query.limit, room)
     var json = JSONWriter(capacity: 8192)
     var shown: [String: Int64] = [:]
     var last: ChannelListKey?
     var hasMore = false
-    try reader.eachListed(query, of: user, after: after, limit: query.limit + 1) { channel in
-      guard shown.count < query.limit else {
+    try reader.eachListed(query, of: user, after: after, limit: limit + 1) { channel in
+      guard shown.count < limit else {
         hasMore = true
-        return
+        return false
       }
       json.splice(channel.object.bytes)
       shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
       last = channel.place
+      return true
     }
-    let isComplete = try reader.isComplete(query, of: user)
     // The end is proven only where all of the user's channels are known.
     let more = hasMore || !user.isSynced
     let (place, rows) = (last, shown)
-    state.withLock {
-      $0.window.take(last: place ?? after, hasMore: more)
-      $0.known.loaded(rows)
+    let isWithin = state.withLock { state in
+      // What was let go of meanwhile is not taken in again with a hole before it.
+      if let after, !state.window.contains(after) { return false }
+      state.window.take(last: place ?? after, hasMore: more)
+      state.known.loaded(rows)
+      return true
     }
-    return Loaded(items: json.finish(), isComplete: isComplete, next: more ? last ?? after : nil)
+    guard isWithin else { throw ViewError.foreignEdge("after") }
+    return Loaded(items: json.finish(), next: more && rows.count < room ? edge(last ?? after) : nil)
   }
 
   /// The view now: everything inside the window (as the opening answers it).
   package func snapshot(
-    _ reader: CacheReader, cursor: String, at sequence: Int64, edge: (ChannelListKey) -> String,
-    isOpening: Bool
+    _ reader: CacheReader, cursor: String, at sequence: Int64, isOpening: Bool
   ) throws -> ByteBuffer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     if isOpening { _ = try load(reader, user, after: nil) }
     var items = JSONWriter(capacity: 8192)
     var shown: [String: Int64] = [:]
     let window = window
-    try reader.eachListed(query, of: user, limit: Limits.windowRows) { channel in
-      guard window.contains(channel.place) else { return }
+    try reader.eachListed(query, of: user) { channel in
+      guard window.contains(channel.place) else { return false }
       items.splice(channel.object.bytes)
       shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
+      return true
     }
-    let rows = shown
-    state.withLock { $0.known.answered(at: sequence, showing: rows) }
+    answered(at: sequence, Known.Shown(all: shown))
     var json = JSONWriter(capacity: items.buffer.count + 1024)
     json.beginObject()
     json.field("id", id)
@@ -112,19 +131,22 @@ package final class ChannelCollection: Sendable {
     json.beginArray()
     json.splice(fields: text.bytes)
     json.endArray()
-    json.field("has_more", window.hasMore)
-    json.name("next")
-    if window.hasMore, let place = window.boundary { json.value(edge(place)) } else { json.null() }
+    writeEnd(window, hasRoom: shown.count < bound.rows, into: &json)
     json.field("complete", try reader.isComplete(query, of: user))
     json.field("cursor", cursor)
     json.endObject()
     return json.finish()
   }
 
+  /// Whether more may follow, and the token that leads to it.
+  func writeEnd(_ window: ChannelWindow, hasRoom: Bool, into json: inout JSONWriter) {
+    json.field("has_more", window.hasMore)
+    json.name("next")
+    if window.hasMore, hasRoom { json.value(edge(window.boundary)) } else { json.null() }
+  }
+
   /// The page after an edge (B17).
-  package func more(
-    _ reader: CacheReader, after: ChannelListKey, edge: (ChannelListKey) -> String
-  ) throws -> ByteBuffer {
+  package func more(_ reader: CacheReader, after: ChannelListKey?) throws -> ByteBuffer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     let page = try load(reader, user, after: after)
     var json = JSONWriter(capacity: page.items.count + 256)
@@ -135,8 +157,8 @@ package final class ChannelCollection: Sendable {
     json.endArray()
     json.field("has_more", window.hasMore)
     json.name("next")
-    if let place = page.next { json.value(edge(place)) } else { json.null() }
-    json.field("complete", page.isComplete)
+    if let next = page.next { json.value(next) } else { json.null() }
+    json.field("complete", try reader.isComplete(query, of: user))
     json.endObject()
     return json.finish()
   }
@@ -147,7 +169,10 @@ package final class ChannelCollection: Sendable {
   ) throws -> Bool {
     guard let user = try reader.cachedUser(user) else { return false }
     var count = 0
-    try reader.eachListed(query, of: user, after: after, limit: query.limit) { _ in count += 1 }
+    try reader.eachListed(query, of: user, after: after, limit: query.limit) { _ in
+      count += 1
+      return true
+    }
     return count >= query.limit
   }
 

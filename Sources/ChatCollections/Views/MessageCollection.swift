@@ -30,12 +30,15 @@ package final class MessageCollection: Sendable {
   package let topics: Feed.Topics
   /// The identity of the log that `channel` belongs to.
   let epoch: UInt64
+  /// How many messages it holds at most.
+  let bound: WindowBound
 
   init(
     id: String, user: UserKey, userID: UserID, channel: ChannelKey, request: MessageViewRequest,
-    range: LoadedRange, accessedAt: Int64, epoch: UInt64
+    range: LoadedRange, accessedAt: Int64, epoch: UInt64, bound: WindowBound = WindowBound()
   ) {
     self.epoch = epoch
+    self.bound = bound
     topics = Feed.Topics(of: user, channels: [channel], collections: [id])
     self.id = id
     self.user = user
@@ -126,7 +129,7 @@ package final class MessageCollection: Sendable {
 
   /// Whether the view may hold more rows than a window has. Nothing being remembered of the client: it may.
   var isPerhapsTooLarge: Bool {
-    state.withLock { $0.known.count == 0 || $0.known.count > Limits.windowRows }
+    state.withLock { $0.known.count == 0 || $0.known.count > bound.rows }
   }
 
   /// The window without its far side where it holds too many rows (B22), and the stretch that was let go. The
@@ -134,22 +137,24 @@ package final class MessageCollection: Sendable {
   func cut(
     _ range: LoadedRange, _ reader: CacheReader, growsNewer: Bool
   ) throws -> (range: LoadedRange, gone: ClosedRange<Position>)? {
-    let view = try view(reader)
+    // Of a channel that is the user's no more nothing is shown.
+    guard let view = try reader.view(of: url, for: user), view.isJoined, let reach = range.reach else {
+      return nil
+    }
     let coverage = try reader.coverage(of: channel)
-    guard let reach = range.reach else { return nil }
     var places: [Position] = []
     try reader.eachRow(of: reach, filter: request.filter, in: view) { row in
       if row.isShown, contains(row.position, in: range, coverage, view) { places.append(row.position) }
       return true
     }
-    guard places.count > Limits.windowRows else { return nil }
+    guard places.count > bound.rows else { return nil }
     var left = range
     if growsNewer {
-      let first = places[places.count - Limits.windowRowsLeft]
+      let first = places[places.count - bound.rowsLeft]
       left.letGo(olderThan: first)
       return (left, min(places[0], reach.lowerBound)...first.previous)
     }
-    let last = places[Limits.windowRowsLeft - 1]
+    let last = places[bound.rowsLeft - 1]
     left.letGo(newerThan: last)
     return (left, last.next...max(places[places.count - 1], reach.upperBound))
   }

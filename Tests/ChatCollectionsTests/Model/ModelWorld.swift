@@ -18,18 +18,24 @@ final class ModelWorld {
   private var generation: Int64 = 1
   private var requests = 0
 
-  init() throws {
+  /// How much views hold.
+  private let bound: WindowBound
+
+  init(bound: WindowBound) throws {
+    self.bound = bound
     var template = Array("/tmp/perch-model-XXXXXX".utf8CString)
     mkdtemp(&template)
     directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    (cache, collections) = try Self.open(directory, interest)
+    (cache, collections) = try Self.open(directory, interest, bound)
   }
 
-  private static func open(_ directory: String, _ interest: ScriptedInterest) throws -> (
-    Cache, Collections
-  ) {
+  private static func open(
+    _ directory: String, _ interest: ScriptedInterest, _ bound: WindowBound
+  ) throws -> (Cache, Collections) {
     let cache = try Cache(Cache.Configuration(directory: directory))
-    let collections = Collections(cache: cache, interest: interest)
+    var settings = Collections.Settings()
+    settings.bound = bound
+    let collections = Collections(cache: cache, interest: interest, settings: settings)
     try collections.start()
     return (cache, collections)
   }
@@ -37,7 +43,7 @@ final class ModelWorld {
   func restart() throws {
     collections.stop()
     cache.close()
-    (cache, collections) = try Self.open(directory, interest)
+    (cache, collections) = try Self.open(directory, interest, bound)
   }
 
   func end() {

@@ -42,7 +42,8 @@ final class ModelRun {
 
   init(seed: Int) throws {
     random = SeededRandom(seed: UInt64(seed))
-    world = try ModelWorld()
+    // Every other seed has views that hold little.
+    world = try ModelWorld(bound: seed % 2 == 0 ? WindowBound() : WindowBound(rows: 12, rowsLeft: 9))
     for user in ["alice", "bob"] {
       for index in world.upstreams.indices { try world.join(user, index, &random) }
     }
@@ -133,6 +134,7 @@ final class ModelRun {
           try view.page(anchor, isOlder: isOlder, reader, sight), isOlder: isOlder, reader, sight)
       }
       try world.collections.moved(view)
+      try world.collections.bound(view, growsNewer: !isOlder)
       try chats[index].take(page: body)
     } catch ViewError.channelNotFound { return }
   }
@@ -152,8 +154,10 @@ final class ModelRun {
       answer.settle(answer.cursor)
       try client.take(answer.events)
       client.cursor = answer.cursor
-      hasMore = answer.hasMore
       if view.range != before { try world.collections.moved(view) }
+      let after = view.range
+      try world.collections.bound(view, growsNewer: true)
+      hasMore = answer.hasMore || view.range != after
     }
     if !client.isOver { try compare(client, view) }
   }
@@ -213,7 +217,7 @@ final class ModelRun {
     let view = try world.collections.openChannels(query(), of: user)
     let cursor = world.cache.cursor.sequence
     let body = try world.cache.read {
-      try view.snapshot($0, cursor: "", at: cursor, edge: { _ in "" }, isOpening: true)
+      try view.snapshot($0, cursor: "", at: cursor, isOpening: true)
     }
     try world.collections.moved(view)
     lists.append(
@@ -240,7 +244,7 @@ final class ModelRun {
       id: "fresh", user: view.user, userID: view.userID, query: view.query, window: view.window,
       accessedAt: 0, epoch: 0)
     let body = try world.cache.read {
-      try fresh.snapshot($0, cursor: "", at: 0, edge: { _ in "" }, isOpening: false)
+      try fresh.snapshot($0, cursor: "", at: 0, isOpening: false)
     }
     let shown = try ListClient.read(body)
     difference = Self.difference("channels", client.shown, shown)

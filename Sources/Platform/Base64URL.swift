@@ -1,6 +1,3 @@
-import Glibc
-import Platform
-
 /// Base64 with the alphabet of URLs and without padding (RFC 4648 §5), as tokens are written.
 ///
 /// Decoding is strict: one text for one value. Padding, other characters, a length no value has and leftover

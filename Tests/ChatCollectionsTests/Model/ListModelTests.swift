@@ -1,0 +1,319 @@
+import ChatCache
+import ChatModel
+import Glibc
+import JSON
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatCollections
+
+/// Random lists of channels that may hold few of them: whatever comes, moves, goes, is loaded, lost and let
+/// go of, what a client made of its snapshot and its events is what a fresh snapshot says.
+@Suite struct ListModelTests {
+  @Test(
+    "B9 B17 B22 B49: a bounded list converges from whatever cursor, by allowed events, and tells its end",
+    arguments: 0..<20)
+  func bounded(block: Int) throws {
+    for seed in block * 10..<block * 10 + 10 {
+      let run = try ListRun(seed: seed)
+      defer { run.end() }
+      for step in 0..<40 {
+        try run.step()
+        try #require(run.fault == nil, "seed \(seed), step \(step): \(run.fault ?? "")")
+      }
+    }
+  }
+
+  @Test("B22: the model lets go of channels, loads them again, and meets edges that were let go of")
+  func meetsAll() throws {
+    var met: Set<String> = []
+    for seed in 0..<20 {
+      let run = try ListRun(seed: seed)
+      defer { run.end() }
+      for _ in 0..<40 { try run.step() }
+      met.formUnion(run.met)
+    }
+    #expect(met == ["trimmed", "loaded", "full", "foreign edge", "old cursor", "restart", "proven end"])
+  }
+}
+
+/// What one client of a list shows and knows of its end.
+private struct Pane {
+  struct Moment {
+    var cursor: Int64
+    var shown: Objects
+    var hasMore: Bool
+  }
+
+  let id: String
+  var now: Moment
+  /// The edge it was given last.
+  var next: String? { didSet { if let next { edges = (edges + [next]).suffix(4) } } }
+  /// Those it was given, for one that comes late.
+  private(set) var edges: [String] = []
+  /// Before the last answers, for answers that are lost.
+  var earlier: [Moment] = []
+  /// The last two cursors its view answered since the last start: of these it is told exactly.
+  var answered: [Int64] = []
+
+  mutating func note(_ cursor: Int64) {
+    answered.removeAll { $0 == cursor }
+    answered = Array((answered + [cursor]).suffix(2))
+  }
+
+  /// Takes in events; answers what was told against the rules.
+  mutating func take(_ events: borrowing ByteBuffer, isExact: Bool) throws -> (
+    fault: String?, isTrimmed: Bool
+  ) {
+    let text = [UInt8(ascii: "[")] + events.array + [UInt8(ascii: "]")]
+    var (pane, fault, isTrimmed) = (self, nil as String?, false)
+    try text.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { json in
+        for event in json.items {
+          fault = fault ?? pane.take(event: event, isExact)
+          if event["source"]?.string == "local.window_trimmed" { isTrimmed = true }
+        }
+      }
+    }
+    self = pane
+    return (fault, isTrimmed)
+  }
+
+  private mutating func take(event: JSONValue, _ isExact: Bool) -> String? {
+    var fault: String?
+    let objects = event.objects("channels", by: "channel_url")
+    switch event["type"]?.string ?? "" {
+    case "channels.added":
+      if isExact, let twice = objects.keys.first(where: { now.shown[$0] != nil }) {
+        fault = "\(twice) added twice"
+      }
+      now.shown.merge(objects) { $1 }
+    case "channels.updated":
+      for (url, object) in objects {
+        if now.shown[url] == nil || (isExact && now.shown[url] == object) {
+          fault = "\(url) updated for nothing"
+        }
+      }
+      now.shown.merge(objects) { $1 }
+    case "channels.deleted":
+      for item in event["channel_urls"]?.items ?? JSONValue.Items() {
+        let url = item.string ?? "?"
+        if isExact, now.shown[url] == nil { fault = "\(url) deleted and not there" }
+        now.shown[url] = nil
+      }
+      if let hasMore = event["has_more"]?.bool { now.hasMore = hasMore }
+      if let edge = event["next"]?.string { next = edge }
+    default: fault = "no event of a list"
+    }
+    return fault
+  }
+}
+
+/// One seed.
+private final class ListRun {
+  private static let bound = WindowBound(rows: 8, rowsLeft: 6)
+  private let directory: String
+  private let interest = ScriptedInterest()
+  private var cache: Cache
+  private var collections: Collections
+  private var random: SeededRandom
+  private var panes: [Pane] = []
+  private var messages: Int64 = 0
+  private(set) var met: Set<String> = []
+  private(set) var fault: String?
+
+  init(seed: Int) throws {
+    random = SeededRandom(seed: UInt64(seed))
+    var template = Array("/tmp/perch-lists-XXXXXX".utf8CString)
+    mkdtemp(&template)
+    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    (cache, collections) = try Self.open(directory, interest)
+    try join(0)
+    for _ in 0..<12 { try happen() }
+  }
+
+  private static func open(_ directory: String, _ interest: ScriptedInterest) throws -> (Cache, Collections) {
+    let cache = try Cache(Cache.Configuration(directory: directory))
+    var settings = Collections.Settings()
+    settings.bound = bound
+    let collections = Collections(cache: cache, interest: interest, settings: settings)
+    try collections.start()
+    return (cache, collections)
+  }
+
+  func end() {
+    collections.stop()
+    cache.close()
+    for name in ["perch.db", "perch.db-wal", "perch.db-shm", "perch.lock"] { unlink("\(directory)/\(name)") }
+    rmdir(directory)
+  }
+
+  func step() throws {
+    let isBurst = random.chance(10)
+    for _ in 0..<Int.random(in: 0...(isBurst ? 14 : 3), using: &random) { try happen() }
+    if panes.isEmpty || random.chance(8) { try openList() }
+    guard let index = panes.indices.randomElement(using: &random) else { return }
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0...3: try load(&panes[index])
+    case 4: try readAgain(&panes[index])
+    default: break
+    }
+    try poll(&panes[index])
+    if panes.count > 3 { panes.removeFirst() }
+  }
+
+  // MARK: What happens
+
+  private func happen() throws {
+    let index = Int.random(in: 0..<16, using: &random)
+    switch Int.random(in: 0..<12, using: &random) {
+    case 0...5: try join(index)
+    case 6:
+      let url = ChannelURL("c\(index)")
+      try cache.write { try $0.removeMembership(of: UserID("alice"), in: url, .memberLeft) }
+    case 7...10: try send(index)
+    default:
+      guard random.chance(20) else { return }
+      collections.stop()
+      cache.close()
+      (cache, collections) = try Self.open(directory, interest)
+      for index in panes.indices { panes[index].answered = [] }
+      met.insert("restart")
+    }
+  }
+
+  private func join(_ index: Int) throws {
+    var json = JSONWriter()
+    let name = ["Ant", "bee", "Cat", ""].pick(&random)
+    json.field("channel_url", "c\(index)")
+    json.field("name", name)
+    let record = ChannelRecord(
+      url: ChannelURL("c\(index)"), name: name, customType: ["", "", "x"].pick(&random),
+      createdAt: Int64(index % 5 + 1), isDistinct: false, isPublic: false, isSuper: false, isFrozen: false,
+      memberCount: 2, joinedMemberCount: 2, body: json.finish().array, lastMessage: .absent,
+      membership: MembershipRecord(
+        state: .joined, isOperator: false, isMuted: false,
+        hiddenState: ["unhidden", "unhidden", "hidden_allow_auto_unhide"].pick(&random), floorAt: 0,
+        lastReadAt: 0, unread: 0, mentions: 0, joinedAt: 1, invitedAt: 0))
+    try cache.write { writer in
+      try writer.acknowledge(UserID("alice"))
+      _ = try writer.store([record], of: UserID("alice"), .refresh(.channelChanged))
+      try writer.endListing(of: UserID("alice"))
+    }
+  }
+
+  private func send(_ index: Int) throws {
+    messages += 1
+    let url = ChannelURL("c\(index)")
+    var json = JSONWriter()
+    json.name("message_id")
+    json.value(quoting: messages)
+    json.field("created_at", 1000 + messages)
+    let row = MessageRecord(
+      messageID: messages, createdAt: 1000 + messages, updatedAt: 0, kind: .user, isSilent: false,
+      isReplyToChannel: false, parentID: nil, parentAt: nil, sender: "bob", customType: "", requestID: "",
+      mentions: .nobody, body: json.finish().array, parent: nil)
+    let isKnown = try cache.read { reader in
+      try reader.userKey(of: UserID("alice")).flatMap { try reader.view(of: url, for: $0) } != nil
+    }
+    if isKnown { try cache.write { try $0.store(row, in: url, .messageReceived) } }
+  }
+
+  // MARK: What clients do
+
+  private func openList() throws {
+    var query = ChannelQuery()
+    query.order = [.latestLastMessage, .latestLastMessage, .chronological, .name].pick(&random)
+    query.limit = Int.random(in: 1...4, using: &random)
+    query.includesEmpty = random.chance(80)
+    query.hidden = [.unhidden, .all].pick(&random)
+    if random.chance(20) { query.customTypes = ["x"] }
+    let view = try collections.openChannels(query, of: UserID("alice"))
+    var pane = Pane(id: view.id, now: Pane.Moment(cursor: 0, shown: [:], hasMore: true))
+    try read(view, &pane, isOpening: true)
+    try collections.moved(view)
+    panes.append(pane)
+  }
+
+  private func read(_ view: ChannelCollection, _ pane: inout Pane, isOpening: Bool) throws {
+    let cursor = cache.cursor.sequence
+    let body = try cache.read { try view.snapshot($0, cursor: "", at: cursor, isOpening: isOpening) }
+    (pane.now.shown, pane.now.hasMore, pane.next) = try JSONParser().parse(body.bytes) { json in
+      (
+        json.objects("channels", by: "channel_url"), json["has_more"]?.bool ?? true, json["next"]?.string
+      )
+    }
+    pane.now.cursor = cursor
+    pane.note(cursor)
+    if pane.now.shown.count > Self.bound.rows { fault = "\(pane.now.shown.count) channels at once" }
+  }
+
+  private func readAgain(_ pane: inout Pane) throws {
+    let view = try collections.channels(pane.id, of: UserID("alice"))
+    try collections.bound(view)
+    try read(view, &pane, isOpening: false)
+  }
+
+  private func load(_ pane: inout Pane) throws {
+    guard let next = random.chance(70) ? pane.next : pane.edges.randomElement(using: &random) else { return }
+    let view = try collections.channels(pane.id, of: UserID("alice"))
+    do {
+      let place = try view.place(ofEdge: next)
+      let body = try cache.read { try view.more($0, after: place) }
+      try collections.moved(view)
+      let (page, edge, hasMore) = try JSONParser().parse(body.bytes) { json in
+        (json.objects("channels", by: "channel_url"), json["next"]?.string, json["has_more"]?.bool ?? true)
+      }
+      // What was answered counts as shown at every cursor (B17).
+      pane.now.shown.merge(page) { $1 }
+      for index in pane.earlier.indices { pane.earlier[index].shown.merge(page) { $1 } }
+      pane.now.hasMore = hasMore
+      pane.next = edge
+      met.insert(hasMore ? edge == nil ? "full" : "loaded" : "proven end")
+    } catch ViewError.foreignEdge { met.insert("foreign edge") }
+  }
+
+  private func poll(_ pane: inout Pane) throws {
+    if random.chance(25), let index = pane.earlier.indices.randomElement(using: &random) {
+      pane.now = pane.earlier[index]
+      pane.earlier.removeSubrange(index...)
+      if !pane.answered.contains(pane.now.cursor) { met.insert("old cursor") }
+    }
+    pane.earlier = (pane.earlier + [pane.now]).suffix(4)
+    var (hasMore, answers) = (true, 0)
+    while hasMore {
+      answers += 1
+      guard answers < 20 else { return fault = fault ?? "there is no end of answers" }
+      let view = try collections.channels(pane.id, of: UserID("alice"))
+      let since = pane.now.cursor
+      let answer = try cache.read { try view.changes($0, since: since, until: try $0.lastChange()) }
+      answer.settle(answer.cursor)
+      let told = try pane.take(answer.events, isExact: pane.answered.contains(since))
+      if told.isTrimmed { met.insert("trimmed") }
+      fault = fault ?? told.fault
+      pane.now.cursor = answer.cursor
+      pane.note(answer.cursor)
+      hasMore = answer.hasMore || view.isPerhapsTooLarge
+    }
+    try compare(pane)
+  }
+
+  private func compare(_ pane: Pane) throws {
+    let view = try collections.channels(pane.id, of: UserID("alice"))
+    let fresh = ChannelCollection(
+      id: "fresh", user: view.user, userID: view.userID, query: view.query, window: view.window,
+      accessedAt: 0, epoch: 0)
+    let body = try cache.read { try fresh.snapshot($0, cursor: "", at: 0, isOpening: false) }
+    let shown = try ListClient.read(body)
+    if view.window.hasMore, !pane.now.hasMore { fault = fault ?? "it was not told that the list goes on" }
+    guard pane.now.shown != shown else { return }
+    let (missing, extra) = (
+      shown.filter { pane.now.shown[$0.key] != $0.value }.keys.sorted(),
+      pane.now.shown.filter { shown[$0.key] == nil }.keys.sorted()
+    )
+    fault =
+      fault ?? "missing or stale \(missing), too many \(extra), \(view.window), "
+      + String(decoding: view.query.json, as: UTF8.self)
+  }
+}
