@@ -1,0 +1,218 @@
+import Glibc
+import Platform
+
+extension Row {
+  /// A first sync of 1 000 channels of 100 messages from the stand-in upstream on the same machine: how long
+  /// `perch sync` takes and how much memory, and what a service has left for its clients meanwhile.
+  static let firstSync = Row(
+    name: "sync", work: "1 000 channels of 100 messages into an empty cache, and pages meanwhile"
+  ) { bench in
+    let upstream = try SeededUpstream()
+    let rounds = max(1, bench.pairs)
+    var syncs: [SeededUpstream.Sync] = []
+    for _ in 0..<rounds { syncs.append(try upstream.sync()) }
+    var busy: [Double] = []
+    var idle: [Double] = []
+    var memory = 0.0
+    for _ in 0..<rounds {
+      let service = try SyncingService(upstream)
+      busy.append(try service.pagesWhileSyncing(seconds: bench.seconds))
+      memory = max(memory, try service.untilSteady())
+      idle.append(try service.pages(seconds: bench.seconds))
+    }
+    let what = "first sync of \(SeededUpstream.channels) channels"
+    return [
+      Figure(
+        what: what, unit: "s", ours: syncs.map(\.seconds).median, peer: nil, peerName: "", goal: .atMost(60)),
+      Figure(
+        what: what, unit: "requests", ours: syncs.map(\.requests).median, peer: nil, peerName: "", goal: nil),
+      Figure(
+        what: what, unit: "MB anonymous, most", ours: syncs.map(\.megabytes).max() ?? .nan, peer: nil,
+        peerName: "", goal: .atMost(64)),
+      Figure(
+        what: "the same in a service under load", unit: "MB anonymous, most", ours: memory, peer: nil,
+        peerName: "", goal: .atMost(64)),
+      Figure(
+        what: "pages while it syncs", unit: "requests/s", ours: busy.median, peer: idle.median,
+        peerName: "itself idle", goal: .atLeast(0.6)),
+    ]
+  }
+}
+
+/// What a process holds that is no file's.
+private enum AnonymousMemory {
+  /// In MB; nil where the process is over.
+  static func megabytes(of pid: pid_t) -> Double? {
+    let line = ProcFile.text("/proc/\(pid)/status").split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+    return line.flatMap { $0.split(separator: " ").dropFirst().first }.flatMap { Double($0) }.map {
+      $0 / 1024
+    }
+  }
+}
+
+/// `perch origin` with its seed in memory.
+private final class SeededUpstream {
+  static let channels = 1_000
+  static let messages = 100_000
+  private static let port = 18_250
+  let perch: String
+  private let child: Child
+
+  init() throws {
+    perch = try Child.besides("perch")
+    child = try Child([
+      "sh", "-c",
+      "exec '\(perch)' origin --listen 127.0.0.1:\(SeededUpstream.port) --data :memory:"
+        + " --seed \(SeededUpstream.channels) 2>/dev/null",
+    ])
+    for _ in 0..<6_000 where !child.written.contains("listening") {
+      usleep(20_000)  // it says when it is up, after its seed
+    }
+    guard child.written.contains("listening") else {
+      throw BenchFailure(description: "the stand-in upstream did not begin to listen")
+    }
+  }
+
+  deinit { child.stop() }
+
+  /// How every program here is told of it.
+  var flags: String {
+    "--upstream http://127.0.0.1:\(SeededUpstream.port) --upstream-token origin --prefetch-rate 0"
+  }
+
+  /// What one `perch sync` took.
+  struct Sync { let seconds: Double, requests: Double, megabytes: Double }
+
+  /// One `perch sync --once` into an empty directory; it must have brought everything.
+  func sync() throws -> Sync {
+    let directory = "/tmp/perch-bench-sync-\(getpid())"
+    defer { SyncingService.remove(directory) }
+    let began = Clock.system.monotonicNanoseconds()
+    let child = try Child([
+      "sh", "-c", "exec '\(perch)' sync --user alice --once --data '\(directory)' \(flags) 2>/dev/null",
+    ])
+    var most = 0.0
+    while let now = AnonymousMemory.megabytes(of: child.pid) {
+      most = max(most, now)
+      usleep(5_000)  // a sample, not a wait: the loop ends with the process
+    }
+    child.wait()
+    let seconds = Double(Clock.system.monotonicNanoseconds() - began) / 1e9
+    let words = child.written.split(separator: " ")
+    guard words.count > 5, words[1] == "\(SeededUpstream.channels)/\(SeededUpstream.channels)",
+      Int(words[3]) == SeededUpstream.messages, let requests = Double(words[5])
+    else { throw BenchFailure(description: "it did not bring everything: \(child.written)") }
+    return Sync(seconds: seconds, requests: requests, megabytes: most)
+  }
+}
+
+/// `perch serve` with an empty cache that syncs, asked for newest pages of channels that it has already.
+private final class SyncingService {
+  private static let port = 18_251
+  private let directory: String
+  private let server: TestedServer
+  private let line: KeptConnection
+  private var load = TestedServer.Load("/")
+  private var most = 0.0
+
+  init(_ upstream: SeededUpstream) throws {
+    directory = "/tmp/perch-bench-syncing-\(getpid())"
+    SyncingService.remove(directory)
+    server = try TestedServer(
+      "perch serve",
+      [
+        "sh", "-c",
+        "exec '\(upstream.perch)' serve --listen 127.0.0.1:\(SyncingService.port) --data '\(directory)'"
+          + " \(upstream.flags) 2>/dev/null",
+      ], port: SyncingService.port)
+    let token = try Child.output([upstream.perch, "token", "--data", directory, "--user", "alice"])
+      .filter { !$0.isWhitespace }
+    line = try KeptConnection(port: SyncingService.port, headers: "Authorization: Bearer \(token)\r\n")
+    for _ in 0..<500 {
+      // A service that has just begun to listen refuses until its database is open.
+      if (try? line.ask("PUT", "/v1/connection")) != nil { break }
+      usleep(20_000)  // nothing else tells that it is open
+    }
+    try look(5, "its first channels") { $0 >= SyncingService.ready }
+    load = TestedServer.Load(
+      try RequestTurns(cachedPages().map { ($0, [(name: "Authorization", value: "Bearer \(token)")]) }))
+  }
+
+  deinit {
+    server.child.stop()
+    SyncingService.remove(directory)
+  }
+
+  /// How many channels must have their messages before pages are asked for.
+  private static let ready = 60
+
+  static func remove(_ directory: String) {
+    _ = try? Child.output(["rm", "-rf", directory])  // a directory left in /tmp is all that can go wrong
+  }
+
+  /// Looks every so many ms how many channels are done, until that is enough.
+  private func look(_ interval: UInt32, _ what: String, _ isEnough: (Int) -> Bool) throws {
+    for _ in 0..<(120_000 / interval) {
+      let (phase, done) = try progress()
+      if phase == "steady" || phase == "messages" && isEnough(done) { return }
+      usleep(interval * 1_000)  // the service tells nobody of each channel
+    }
+    throw BenchFailure(description: "\(what) took more than two minutes")
+  }
+
+  private func progress() throws -> (phase: String, done: Int) {
+    most = max(most, AnonymousMemory.megabytes(of: server.child.pid) ?? 0)
+    let body = try line.ask("GET", "/v1/connection").body
+    let phase = body.split(separator: "\"phase\":\"").dropFirst().first?.split(separator: "\"").first ?? ""
+    return (String(phase), number("channels_done", in: body).map { Int($0) } ?? 0)
+  }
+
+  /// The newest pages of the channels it has, as far as they are complete.
+  private func cachedPages() throws -> [String] {
+    let list = try line.ask("GET", "/v1/channels?limit=40").body
+    let names = Set(
+      list.split(separator: "\"channel_url\":\"").dropFirst().compactMap { $0.split(separator: "\"").first })
+    let paths = names.sorted().map { "/v1/channels/\($0)/messages?limit=30" }
+    let complete = try paths.filter { path in
+      let page = try line.ask("GET", path).body
+      return page.contains("\"complete\":true") && page.split(separator: "\"position\"").count == 31
+    }
+    guard complete.count >= 20 else {
+      throw BenchFailure(description: "only \(complete.count) channels of \(paths.count) are there")
+    }
+    return complete
+  }
+
+  /// Waits until it works no more: what was committed last is still moved into the database.
+  private func settle() throws {
+    for _ in 0..<200 {
+      let before = server.child.processorMicroseconds
+      usleep(300_000)  // the span that is looked at
+      if server.child.processorMicroseconds - before < 6_000 { return }
+    }
+    throw BenchFailure(description: "it did not come to rest within a minute")
+  }
+
+  /// Requests a second, all of them while it syncs.
+  func pagesWhileSyncing(seconds: Int) throws -> Double {
+    let rate = try pages(seconds: seconds)
+    guard try progress().phase == "messages" else {
+      throw BenchFailure(description: "the sync was over before the load: set BENCH_SECONDS lower")
+    }
+    return rate
+  }
+
+  /// Requests a second.
+  func pages(seconds: Int) throws -> Double { try server.run(load, seconds: seconds).rate }
+
+  /// Waits until everything is there, and answers the most memory it had (MB).
+  func untilSteady() throws -> Double {
+    try look(20, "the sync") { _ in false }
+    let messages = try number("messages", in: line.ask("GET", "/v1/cache").body)
+    guard messages == Double(SeededUpstream.messages) else {
+      throw BenchFailure(description: "it has \(messages ?? 0) messages")
+    }
+    try settle()
+    return most
+  }
+}
