@@ -225,6 +225,26 @@ struct PlanTests {
     check(Set(plan.next(now: 120_000)) == [.channelChanges(alice), .check(url)])
   }
 
+  @Test("B3: a server that says when to come back is asked then and not before")
+  func comeBackLater() {
+    let busy = UpstreamError.unusable(reason: "status 503", retryAfter: 90_000)
+    var plan = settled(1)
+    let url = ChannelURL("c0")
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
+    check(plan.next(now: 0).contains(.check(url)))
+    plan.ended(.check(url), .failed(busy), now: 0)
+    check(plan.link.isOnline, "one failure is forgiven")
+    check(!plan.next(now: 89_000).contains(.check(url)))
+    check(plan.next(now: 90_000).contains(.check(url)))
+    plan.ended(.check(url), .failed(busy), now: 90_000)
+    for job in plan.running { plan.ended(job, .failed(busy), now: 90_000) }
+    check(plan.link.state == .offline(.unreachable))
+    check(plan.link.nextProbeAt == 180_000)
+    check(plan.next(now: 180_000) == [.probe])
+    plan.ended(.probe, .failed(busy), now: 180_000)
+    check(plan.link.nextProbeAt == 270_000)
+  }
+
   @Test("B58: after a clear an errand that began before it means nothing, and all is asked for again")
   func cleared() {
     var plan = online()

@@ -138,6 +138,29 @@ struct SendbirdTests {
     #expect(request.contains("/messages/changelogs?token=S&"))
   }
 
+  @Test("B35: how long the upstream wants silence is read as seconds, as a moment, and never for ever")
+  func retryAfter() {
+    let now: Int64 = 784_111_770_000
+    func wait(_ retryAfter: String?, rateReset: String? = nil) -> Int64 {
+      var headers = HTTPResponse.Headers()
+      headers.retryAfter = retryAfter
+      headers.rateReset = rateReset
+      return Envelope.wait(headers, now: now)
+    }
+    #expect(wait("7") == 7_000 && wait("0") == 0 && wait("1.5") == 1_500)
+    #expect(wait("Sun, 06 Nov 1994 08:49:37 GMT") == 7_000)
+    #expect(wait("Sun, 06 Nov 1994 08:49:00 GMT") == 0, "a moment that has passed")
+    #expect(wait("Mon, 07 Nov 1994 08:49:37 GMT") == Envelope.longestWait)
+    #expect(wait("99999999999999999999") == Envelope.longestWait && wait("inf") == Envelope.longestWait)
+    for text in ["soon", "", "-3", "nan", "Sun, 99 Nov 1994 08:49:37 GMT"] {
+      #expect(wait(text) == 1_000, "\(text)")
+    }
+    #expect(wait(nil) == 1_000)
+    #expect(wait(nil, rateReset: "784111777") == 7_000 && wait(nil, rateReset: "784111777000") == 7_000)
+    #expect(wait(nil, rateReset: "4") == 4_000 && wait("soon", rateReset: "4") == 4_000)
+    #expect(wait(nil, rateReset: "1e300") == Envelope.longestWait)
+  }
+
   @Test("B40: a rejection is an envelope; waits, refused keys and noise are something else")
   func envelopes() async {
     #expect(
@@ -149,10 +172,22 @@ struct SendbirdTests {
         == .rateLimited(milliseconds: 7_000))
     #expect(await failure(status: "400 Bad", #"{"error":true,"code":400401,"message":""}"#) == .unauthorized)
     #expect(await failure(status: "403 Forbidden", "<html>no</html>") == .unauthorized)
+    #expect(await failure(status: "401 Unauthorized", #"{"message":"who?"}"#) == .unauthorized)
+    #expect(
+      await failure(status: "429 Too Many", headers: "Retry-After: 3\r\n", "{}")
+        == .rateLimited(milliseconds: 3_000))
+    #expect(await failure(status: "202 Accepted", "{}") == .unusable(reason: "status 202"))
     #expect(await failure(status: "502 Bad Gateway", "<html>") == .unusable(reason: "status 502"))
     #expect(
       await failure(status: "500 E", #"{"error":true,"code":500901,"message":""}"#)
         == .unusable(reason: "code 500901"))
+    #expect(
+      await failure(status: "503 Unavailable", headers: "Retry-After: 90\r\n", "<html>")
+        == .unusable(reason: "status 503", retryAfter: 90_000))
+    #expect(
+      await failure(
+        status: "500 E", headers: "Retry-After: 5\r\n", #"{"error":true,"code":500901,"message":""}"#)
+        == .unusable(reason: "code 500901", retryAfter: 5_000))
     let cut = await failure(#"{"channel_url":"#)
     guard case .unusable = cut else {
       Issue.record("\(String(describing: cut))")

@@ -89,7 +89,8 @@ package struct Plan: Sendable {
     case .rateLimited, .canceled: break
     case .unauthorized: act(link.refused(now: now, using: &random))
     case .untrusted: act(link.failed(.untrusted, now: now, using: &random))
-    case .unreachable, .unusable: act(link.failed(now: now, using: &random))
+    case .unreachable: act(link.failed(now: now, using: &random))
+    case .unusable(_, let wait): act(link.failed(now: now, retryAfter: wait, using: &random))
     }
   }
 
@@ -179,21 +180,21 @@ package struct Plan: Sendable {
     switch outcome {
     case .failed(.unauthorized): act(link.probeFailed(.auth, now: now, using: &random))
     case .failed(.untrusted): act(link.probeFailed(.untrusted, now: now, using: &random))
-    case .failed(.rateLimited(let wait)):
-      act(link.probeFailed(.unreachable, now: now, retryAfter: wait, using: &random))
     case .failed(.rejection), .done:
       let wasOnline = link.isOnline
       act(link.probeSucceeded())
       if case .done = outcome { keyWorked() }
       if !wasOnline { cameOnline(now: now) }
+    case .failed(let error):
+      act(link.probeFailed(.unreachable, now: now, retryAfter: error.retryAfter, using: &random))
     default: act(link.probeFailed(.unreachable, now: now, using: &random))
     }
   }
 
   /// How long the errand that failed waits.
   mutating func wait(_ backoff: inout Backoff, _ outcome: Outcome) -> Int64 {
-    if case .failed(.rateLimited(let milliseconds)) = outcome {
-      return backoff.next(retryAfter: milliseconds, using: &random)
+    if case .failed(let error) = outcome {
+      return backoff.next(retryAfter: error.retryAfter, using: &random)
     }
     return backoff.next(using: &random)
   }

@@ -1,3 +1,4 @@
+import CCurl
 import JSON
 import Platform
 
@@ -18,7 +19,7 @@ enum Envelope {
       return try parser.parse(response.body.bytes) { root in
         if let refusal = refusal(root, response, now: now) { throw refusal }
         guard response.status == 200 || response.status == 201 else {
-          throw UpstreamError.unusable(reason: "status \(response.status)")
+          throw bare(response, now: now, reason: "status \(response.status)")
         }
         return try body(root)
       }
@@ -36,7 +37,8 @@ enum Envelope {
     switch Int(code) {
     case 500910: return .rateLimited(milliseconds: wait(response.headers, now: now))
     case 400401: return .unauthorized
-    case 500_000..<600_000: return .unusable(reason: "code \(code)")
+    case 500_000..<600_000:
+      return .unusable(reason: "code \(code)", retryAfter: asked(response.headers, now: now))
     case let code where response.status == 429 && code != 400:
       return .rateLimited(milliseconds: wait(response.headers, now: now))
     case let code: return .rejection(code: code, message: root.text("message"))
@@ -49,23 +51,38 @@ enum Envelope {
     case 401, 403: .unauthorized
     case 429: .rateLimited(milliseconds: wait(response.headers, now: now))
     case 200..<300: .unusable(reason: reason)
-    default: .unusable(reason: "status \(response.status)")
+    default:
+      .unusable(reason: "status \(response.status)", retryAfter: asked(response.headers, now: now))
     }
   }
 
   /// How long the upstream wants silence, in ms; 1 s where it does not say.
   static func wait(_ headers: HTTPResponse.Headers, now: Int64) -> Int64 {
+    if let asked = asked(headers, now: now) { return asked }
+    guard let reset = headers.rateReset.flatMap({ Double($0) }), reset > 0 else { return 1000 }
+    // A moment in ms, one in seconds, or a number of seconds: nobody agrees.
+    let milliseconds =
+      reset > 1e11 ? reset - Double(now) : reset > 1e8 ? reset * 1000 - Double(now) : reset * 1000
+    return milliseconds > 0 ? bounded(milliseconds) : 1000
+  }
+
+  /// What `Retry-After` and its kin say, in ms.
+  private static func asked(_ headers: HTTPResponse.Headers, now: Int64) -> Int64? {
     for text in [headers.retryAfter, headers.rateRetryAfter] {
-      if let seconds = text.flatMap({ Double($0) }), seconds >= 0 {
-        return min(longestWait, Int64(seconds * 1000))
-      }
+      guard let text else { continue }
+      if let seconds = Double(text), seconds >= 0 { return bounded(seconds * 1000) }
+      if let moment = moment(text) { return bounded(Double(moment - now)) }
     }
-    if let reset = headers.rateReset.flatMap({ Double($0) }) {
-      // A moment or a number of seconds: nobody agrees.
-      let milliseconds =
-        reset > 1e11 ? Int64(reset) - now : reset > 1e9 ? Int64(reset * 1000) - now : Int64(reset * 1000)
-      if milliseconds > 0 { return min(longestWait, milliseconds) }
-    }
-    return 1000
+    return nil
+  }
+
+  private static func bounded(_ milliseconds: Double) -> Int64 {
+    Int64(max(0, min(milliseconds, Double(longestWait))))
+  }
+
+  /// The moment (ms) of a date as HTTP writes it.
+  private static func moment(_ text: String) -> Int64? {
+    let seconds = curl_getdate(text, nil)
+    return seconds < 0 ? nil : Int64(seconds) * 1000
   }
 }

@@ -12,8 +12,9 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
   case untrusted(reason: String)
   /// No answer. `mayHaveArrived` makes a write uncertain (B39).
   case unreachable(reason: String, mayHaveArrived: Bool)
-  /// An answer that is none: 5xx, HTML, cut or undecodable text. A write is uncertain then.
-  case unusable(reason: String)
+  /// An answer that is none: 5xx, HTML, cut or undecodable text. A write is uncertain then. It may say when
+  /// to come back (ms from now).
+  case unusable(reason: String, retryAfter: Int64? = nil)
   /// Given up from this side.
   case canceled
 
@@ -49,6 +50,15 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     }
   }
 
+  /// How long it wants not to be asked (ms), where it says so.
+  package var retryAfter: Int64? {
+    switch self {
+    case .rateLimited(let milliseconds): milliseconds
+    case .unusable(_, let milliseconds): milliseconds
+    default: nil
+    }
+  }
+
   /// The contract's word for it, as a view is told that its first answer could not be had (B16).
   package var word: String {
     switch self {
@@ -70,7 +80,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     case .unauthorized: "the key is refused"
     case .untrusted(let reason): "not trusted, \(reason)"
     case .unreachable(let reason, _): "unreachable, \(reason)"
-    case .unusable(let reason): "an unusable answer, \(reason)"
+    case .unusable(let reason, _): "an unusable answer, \(reason)"
     case .canceled: "canceled"
     }
   }
