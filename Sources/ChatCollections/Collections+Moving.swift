@@ -24,13 +24,13 @@ extension Collections {
     guard view.isPerhapsTooLarge else { return }
     let before = view.range
     guard let cut = try cache.read({ try view.cut(before, $0, growsNewer: growsNewer) }),
-      view.move(from: before, to: cut.range)
+      view.move(from: before, to: cut.range, isCut: true)
     else { return }
     var change = Change(.windowTrimmed, .localWindowTrimmed, channel: view.channel, user: view.user)
     change.collection = view.id
     change.stretch = cut.gone
     guard keep(cut.range.stored, of: view.id, because: change) else {
-      _ = view.move(from: cut.range, to: before)
+      _ = view.move(from: cut.range, to: before, isCut: false)
       return
     }
     interest.moved(view.openView)
@@ -38,6 +38,7 @@ extension Collections {
 
   /// Lets go of a list's end where it grew too large.
   package func bound(_ view: ChannelCollection) throws {
+    guard view.isPerhapsTooLarge else { return }
     let before = view.window
     guard let cut = try cache.read({ try view.cut($0, before) }),
       view.move(from: before, to: cut.window, isCut: true)

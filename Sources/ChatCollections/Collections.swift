@@ -110,6 +110,8 @@ package final class Collections: Sendable {
     guard view.epoch == cache.cursor.epoch else { return try begunAnew(view) }
     let now = cache.clock.wallMilliseconds()
     view.state.withLock { $0.accessedAt = now }
+    // Nothing is told of a view before it is within its bound: however it grew, and whoever read for it.
+    try bound(view, growsNewer: true)
     return view
   }
 
@@ -133,7 +135,7 @@ package final class Collections: Sendable {
       try cache.accept { try $0.open(stored) }
       view.state.withLock { $0.epoch = epoch }
     }
-    if view.isPerhapsTooLarge { try bound(view) }
+    try bound(view)
     return view
   }
 
@@ -215,7 +217,8 @@ package final class Collections: Sendable {
       guard channel.isJoined else { throw ViewError.notJoined }
       let view = MessageCollection(
         id: name, user: user, userID: userID, channel: channel.channel, request: request,
-        range: LoadedRange(), accessedAt: now, epoch: epoch, bound: settings.bound)
+        range: LoadedRange(), accessedAt: now, epoch: epoch, bound: settings.bound,
+        isBounded: true)
       view.settle(from: view.range, to: try view.withFirstPage(view.range, reader, channel, sight))
       return view
     }
@@ -235,7 +238,7 @@ package final class Collections: Sendable {
     guard let user = try cache.read({ try $0.userKey(of: userID) }) else { throw ViewError.notFound }
     let view = ChannelCollection(
       id: Collections.name(), user: user, userID: userID, query: query, window: .closed, accessedAt: now,
-      epoch: cache.cursor.epoch, bound: settings.bound)
+      epoch: cache.cursor.epoch, bound: settings.bound, isBounded: true)
     let stored = view.stored
     try cache.accept { try $0.open(stored) }
     views.withLock { $0[view.id] = .channels(view) }

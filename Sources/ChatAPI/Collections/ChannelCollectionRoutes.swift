@@ -35,6 +35,8 @@ enum ChannelCollectionRoutes {
       Route(.get, "/v1/channel-collections/{collection_id}", operation: "getChannelCollection") { request in
         try Parameters(request).end()
         return try with(viewing, request) { view, _ in
+          let body = try snapshot(viewing, view, isOpening: false)
+          guard view.isPerhapsTooLarge else { return .respond(Viewing.answer(body)) }
           try viewing.run { try viewing.collections.bound(view) }
           return .respond(Viewing.answer(try snapshot(viewing, view, isOpening: false)))
         }

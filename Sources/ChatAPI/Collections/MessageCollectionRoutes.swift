@@ -27,7 +27,10 @@ enum MessageCollectionRoutes {
       Route(.get, "/v1/message-collections/{collection_id}", operation: "getMessageCollection") { request in
         try Parameters(request).end()
         return try with(viewing, request) { view, _ in
-          .respond(Viewing.answer(try snapshot(viewing, view)))
+          let body = try snapshot(viewing, view)
+          guard view.isPerhapsTooLarge else { return .respond(Viewing.answer(body)) }
+          try viewing.run { try viewing.collections.bound(view, growsNewer: true) }
+          return .respond(Viewing.answer(try snapshot(viewing, view)))
         }
       },
       Route(

@@ -54,7 +54,7 @@ package struct Likeness: Sendable {
       guard shown.isWhole, knew.allSatisfy({ shown.knowledge(of: $0.key) == $0.value }) else { return false }
       for id in knew.keys { shown.versions[id] = has[id] }
       state.range = after
-      state.known.answered(at: until, shown)
+      state.answered(at: until, shown, view.bound)
       return true
     }
   }

@@ -12,7 +12,7 @@ import Platform
 
 extension ChannelCollection {
   /// Whether the list has to be looked at: it may hold more than it may.
-  var isPerhapsTooLarge: Bool { state.withLock { !$0.isBounded } }
+  package var isPerhapsTooLarge: Bool { state.withLock { !$0.isBounded } }
 
   /// The window without its end where it holds too many channels, and the names of those in what was let go.
   func cut(_ reader: CacheReader, _ window: ChannelWindow) throws -> (window: ChannelWindow, gone: [String])?

@@ -27,13 +27,13 @@ package final class ChannelCollection: Sendable {
     /// The identity of the log under which it was stored last.
     var epoch: UInt64
     /// Whether nothing happened to it since it was last known to hold no more than it may.
-    var isBounded = false
+    var isBounded: Bool
   }
   let state: Guarded<State>
 
   init(
     id: String, user: UserKey, userID: UserID, query: ChannelQuery, window: ChannelWindow, accessedAt: Int64,
-    epoch: UInt64, bound: WindowBound = WindowBound()
+    epoch: UInt64, bound: WindowBound = WindowBound(), isBounded: Bool = false
   ) {
     self.id = id
     self.user = user
@@ -41,7 +41,7 @@ package final class ChannelCollection: Sendable {
     self.query = query
     self.bound = bound
     topics = Feed.Topics(of: user, collections: [id], user: user)
-    state = Guarded(State(window: window, accessedAt: accessedAt, epoch: epoch))
+    state = Guarded(State(window: window, accessedAt: accessedAt, epoch: epoch, isBounded: isBounded))
   }
 
   /// As it is stored.

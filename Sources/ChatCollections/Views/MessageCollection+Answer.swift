@@ -41,8 +41,8 @@ extension MessageCollection {
       apiResult.withUnsafeBytes { json.splice($0) }
     }
     json.endObject()
-    let versions = rows.versions
-    state.withLock { $0.known.answered(at: sequence, showing: versions) }
+    let shown = Known.Shown(all: rows.versions)
+    state.withLock { $0.answered(at: sequence, shown, bound) }
     return json.finish()
   }
 
@@ -149,6 +149,8 @@ extension MessageCollection {
         state.range.take(span, hasPrevious: nil, hasNext: newer)
       }
       state.known.loaded(versions)
+      // Where nothing is remembered of the client, nobody knows how much it has.
+      if state.known.count == 0 || state.known.count > bound.rows { state.isBounded = false }
     }
     var json = JSONWriter(capacity: page.items.count + 512)
     json.beginObject()

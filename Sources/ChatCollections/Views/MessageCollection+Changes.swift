@@ -79,7 +79,7 @@ extension MessageCollection {
       cursor: end, hasMore: end < until, isEmpty: isEmpty, likeness: likeness
     ) { [self] cursor in
       settle(from: before.range, to: range)
-      state.withLock { $0.known.answered(at: cursor, known) }
+      state.withLock { $0.answered(at: cursor, known, bound) }
     }
   }
 

@@ -24,6 +24,14 @@ package final class MessageCollection: Sendable {
     var range: LoadedRange
     var known = Known<Int64>()
     var accessedAt: Int64
+    /// Whether nothing happened to it since it was last known to hold no more than it may (B22).
+    var isBounded: Bool
+
+    /// The client was answered with `cursor`, at which it has this.
+    mutating func answered(at cursor: Int64, _ shown: Known<Int64>.Shown, _ bound: WindowBound) {
+      known.answered(at: cursor, shown)
+      if shown.versions.count > bound.rows { isBounded = false }
+    }
   }
   let state: Guarded<State>
   /// What requests that follow it wait for.
@@ -35,7 +43,8 @@ package final class MessageCollection: Sendable {
 
   init(
     id: String, user: UserKey, userID: UserID, channel: ChannelKey, request: MessageViewRequest,
-    range: LoadedRange, accessedAt: Int64, epoch: UInt64, bound: WindowBound = WindowBound()
+    range: LoadedRange, accessedAt: Int64, epoch: UInt64, bound: WindowBound = WindowBound(),
+    isBounded: Bool = false
   ) {
     self.epoch = epoch
     self.bound = bound
@@ -46,7 +55,7 @@ package final class MessageCollection: Sendable {
     self.channel = channel
     url = ChannelURL(request.channelURL)
     self.request = request
-    state = Guarded(State(range: range, accessedAt: accessedAt))
+    state = Guarded(State(range: range, accessedAt: accessedAt, isBounded: isBounded))
   }
 
   /// What was loaded.
@@ -127,16 +136,16 @@ package final class MessageCollection: Sendable {
     return list
   }
 
-  /// Whether the view may hold more rows than a window has. Nothing being remembered of the client: it may.
-  var isPerhapsTooLarge: Bool {
-    state.withLock { $0.known.count == 0 || $0.known.count > bound.rows }
-  }
+  /// Whether the view has to be looked at: it may hold more rows than a window has.
+  package var isPerhapsTooLarge: Bool { state.withLock { !$0.isBounded } }
 
   /// The window without its far side where it holds too many rows (B22), and the stretch that was let go. The
   /// far side is the older one while the newer one grows.
   func cut(
     _ range: LoadedRange, _ reader: CacheReader, growsNewer: Bool
   ) throws -> (range: LoadedRange, gone: ClosedRange<Position>)? {
+    // What is answered while this counts has to be looked at again.
+    state.withLock { $0.isBounded = true }
     // Of a channel that is the user's no more nothing is shown.
     guard let view = try reader.view(of: url, for: user), view.isJoined, let reach = range.reach else {
       return nil
@@ -159,12 +168,14 @@ package final class MessageCollection: Sendable {
     return (left, last.next...max(places[places.count - 1], reach.upperBound))
   }
 
-  /// Moves the window unless somebody else did meanwhile.
-  func move(from before: LoadedRange, to after: LoadedRange) -> Bool {
+  /// Moves the window unless somebody else did meanwhile; it has to be looked at again where that happened,
+  /// and where `isCut` is false.
+  func move(from before: LoadedRange, to after: LoadedRange, isCut: Bool) -> Bool {
     state.withLock { state in
-      guard state.range == before else { return false }
-      state.range = after
-      return true
+      let isStill = state.range == before
+      if isStill { state.range = after }
+      if !isStill || !isCut { state.isBounded = false }
+      return isStill
     }
   }
 

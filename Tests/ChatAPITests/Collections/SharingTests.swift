@@ -75,6 +75,33 @@ import Testing
     #expect(!asked[4].body.contains("below"), "it lies outside the window")
   }
 
+  @Test("B22, B49: a view that took another's bytes is kept within its bound like the one that read them")
+  func alikeAndBounded() throws {
+    let users = ["alice", "bob"]
+    var settings = Collections.Settings()
+    settings.bound = WindowBound(rows: 5, rowsLeft: 3)
+    let world = try CollectionWorld(settings: settings)
+    defer { world.stop() }
+    for user in users { try world.join(user, "general", name: "General") }
+    try world.list([1, 2, 3, 5, 6], in: "general")
+    let paths = users.map { open(world, as: $0).path }
+    let cursors = zip(paths, users).map { world.ask($0, as: $1).text("cursor") }
+    let polls = zip(zip(paths, cursors), users).map { view, user in
+      world.held("\(view.0)/events?since=\(view.1)&wait=20", headers: ["Perch-User": user])
+    }
+    #expect(world.waitParked(2))
+    // It comes late, between others: no window moves by it.
+    try world.send(4, in: "general")
+    let answers = polls.map { $0.answer() }
+    #expect(answers.allSatisfy { $0.events == ["messages.added 4"] && $0.body == answers[0].body })
+    for (path, user) in zip(paths, users) {
+      let next = world.ask("\(path)/events?since=\(answers[0].text("cursor"))&wait=0", as: user)
+      #expect(next.events == ["messages.deleted 1 2 3"], "\(user)")
+      #expect(next.body.contains(#""source":"local.window_trimmed""#))
+      #expect(world.ask(path, as: user).messages == [4, 5, 6])
+    }
+  }
+
   @Test("B1, B49: only a view that is alike takes an answer: not with another floor, nor one the log names")
   func likeness() throws {
     let users = ["alice", "bob", "carol", "dave"]

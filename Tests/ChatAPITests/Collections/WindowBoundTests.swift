@@ -58,6 +58,29 @@ import Testing
     #expect(page.messages.last == 102, "what was let go can be loaded again")
   }
 
+  @Test("B22: a window that grows inside, by messages that come late, lets go of its oldest ones too")
+  func inside() throws {
+    var settings = Collections.Settings()
+    settings.bound = WindowBound(rows: 5, rowsLeft: 3)
+    let world = try CollectionWorld(settings: settings)
+    defer { world.stop() }
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 3, 5, 7, 9], in: "general")
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    var client = Client(path: path, cursor: open.text("cursor"), shown: Set(open.messages))
+    try world.send(4, in: "general")
+    #expect(client.poll(world) == ["messages.added 4"])
+    #expect(client.poll(world) == ["messages.deleted 1 3 4"])
+    #expect(client.shown == Set(world.ask(path).messages))
+    // Nobody polls while much comes: the view is within its bound whoever asks for it.
+    for id in Int64(10)...30 { try world.send(id, in: "general") }
+    let view = world.ask(path)
+    #expect(view.messages == [28, 29, 30] && view.body.contains(#""has_previous":true"#))
+    for _ in 0..<2 { _ = client.poll(world) }
+    #expect(client.shown == [28, 29, 30])
+  }
+
   @Test("B22: a window that grows at its oldest end lets go of its newest messages; has_next says so")
   func older() throws {
     var (world, client) = try world(2500)

@@ -156,7 +156,7 @@ final class ModelRun {
       client.cursor = answer.cursor
       if view.range != before { try world.collections.moved(view) }
       let after = view.range
-      try world.collections.bound(view, growsNewer: true)
+      _ = try world.collections.messages(client.id, of: client.user)
       hasMore = answer.hasMore || view.range != after
     }
     if !client.isOver { try compare(client, view) }
