@@ -55,10 +55,11 @@ let package = Package(
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),
     .target(name: "FaultyDisk", path: "Tests/FaultyDisk", linkerSettings: [.linkedLibrary("sqlite3")]),
     .executableTarget(
-      name: "KilledWriter", dependencies: ["ChatCache", "ChatModel", "JSON", "Platform"],
+      name: "KilledWriter", dependencies: ["ChatCache", "ChatModel", "JSON", "Platform", "TestSupport"],
       path: "Tests/KilledWriter"),
     .testTarget(
-      name: "ChatCacheTests", dependencies: ["ChatCache", "SQLite", "CSQLite", "FaultyDisk", "KilledWriter"]),
+      name: "ChatCacheTests",
+      dependencies: ["ChatCache", "SQLite", "CSQLite", "FaultyDisk", "KilledWriter", "TestSupport"]),
     .testTarget(
       name: "ChatCollectionsTests",
       dependencies: ["ChatCollections", "ChatCache", "ChatModel", "JSON", "Platform", "TestSupport"]),
@@ -73,7 +74,8 @@ let package = Package(
         "ChatAPI", "ChatCache", "ChatCollections", "ChatModel", "JSON", "MicroHTTP", "Platform",
         "TestSupport",
       ]),
-    .testTarget(name: "OriginTests", dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite"]),
+    .testTarget(
+      name: "OriginTests", dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite", "TestSupport"]),
     .testTarget(name: "PerchTests", dependencies: ["perch"]),
     .testTarget(name: "ArchitectureTests"),
   ],

@@ -31,10 +31,7 @@ final class DeepCache {
   /// The cache over the filled tables.
   var cache: Cache { reopened }
 
-  func remove() {
-    reopened.close()
-    filled.remove()
-  }
+  deinit { reopened.close() }
 
   private static func messages(_ count: Int, in url: String) -> String {
     let last = FilledCache.place(count - 1)

@@ -8,34 +8,34 @@ import Platform
 import Synchronization
 
 /// The service itself over a cache without an upstream: every route, tokens, the access log, a live tail.
-/// `Benchmarks feed PORT USERS FILE`.
+/// `Benchmarks feed PORT USERS FILE [CHANNELS]`.
 ///
-/// Each user has one view of the one channel open. FILE tells the load how to follow them: a line "@cursor",
-/// then for each user the poll's path and the header that lets it in. `POST /pub/x` stores one message, as if
-/// it had come from upstream.
+/// So many channels hold 1000 messages each. Each user has one view of the first open. FILE tells the load
+/// how to follow them: a line "@cursor", then for each user the poll's path and the header that lets it in.
+/// `POST /pub/x` stores one message, as if it had come from upstream.
 enum FeedServer {
   private static let secret = "0123456789abcdef0123456789abcdef"
   private static let stored = 1000
 
   static func run(_ words: [String]) -> Int32 {
-    guard words.count == 3, let port = UInt16(words[0]), let users = Int(words[1]) else { return 2 }
+    guard 3...4 ~= words.count, let port = UInt16(words[0]), let users = Int(words[1]),
+      let channels = words.count == 4 ? Int(words[3]) : 1
+    else { return 2 }
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGTERM)
     sigaddset(&signals, SIGINT)
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     do {
-      let filled = try FilledCache(channels: 1)
-      defer { filled.remove() }
-      for first in stride(from: 0, to: stored, by: 100) { try filled.store(first, count: 100, in: 0) }
-      try filled.admit((0..<users).map { UserID("user-\($0)") })
+      let filled = try FilledCache.interleaved(channels: channels, messages: stored)
+      try filled.admit((0..<users).map(user))
       var settings = Collections.Settings()
       settings.parkedPerUser = settings.parked
       let collections = Collections(cache: filled.cache, interest: LiveInterest(), settings: settings)
       try collections.start()
-      let secrets = try SigningSecrets(secret)
-      try write(words[2], users, collections, secrets)
-      let server = try server(port, filled, collections, Gate(.tokens(Keyring(secrets))))
+      try write(words[2], users, collections)
+      let gate = Gate(.tokens(Keyring(try SigningSecrets(secret))))
+      let server = try server(port, filled, collections, gate)
       var signal: Int32 = 0
       sigwait(&signals, &signal)
       server.shutDown(withinSeconds: 5)
@@ -47,13 +47,13 @@ enum FeedServer {
     }
   }
 
-  /// What lets a user in.
-  static func header(_ user: Int) throws -> String { header(user, try SigningSecrets(secret)) }
+  private static func user(_ number: Int) -> UserID { UserID("user-\(number)") }
 
-  private static func header(_ user: Int, _ secrets: SigningSecrets) -> String {
+  /// The value of the header `Authorization` that lets a user in.
+  static func authorization(_ user: UserID) throws -> String {
     let expires = Clock.system.wallMilliseconds() / 1000 + 3600
-    let token = BearerToken(user: "user-\(user)", scopes: .chat, expires: expires)
-    return "Authorization: Bearer \(token.signed(with: secrets))"
+    let token = BearerToken(user: user.text, scopes: .chat, expires: expires)
+    return "Bearer \(token.signed(with: try SigningSecrets(secret)))"
   }
 
   private static func server(
@@ -77,24 +77,23 @@ enum FeedServer {
     return server
   }
 
-  private static func write(
-    _ path: String, _ users: Int, _ collections: Collections, _ secrets: SigningSecrets
-  ) throws {
+  private static func write(_ path: String, _ users: Int, _ collections: Collections) throws {
     var request = MessageViewRequest(channelURL: FilledCache.url(0).text)
     request.previousSize = 30
-    let names = try (0..<users).map { user in
-      try collections.openMessages(request, of: UserID("user-\(user)"), named: Collections.name()).id
+    let names = try (0..<users).map { number in
+      try collections.openMessages(request, of: user(number), named: Collections.name()).id
     }
     let cursor = collections.cache.cursor
     var lines = "@\(cursor)\n"
-    for (user, name) in names.enumerated() {
+    for (number, name) in names.enumerated() {
       // Its client has the view as it is now.
-      let view = try collections.messages(name, of: UserID("user-\(user)"))
+      let view = try collections.messages(name, of: user(number))
       let sight = collections.sight(FilledCache.url(0))
       _ = try collections.cache.read {
         try view.snapshot($0, sight, cursor: cursor.description, at: cursor.sequence).count
       }
-      lines += "/v1/message-collections/\(name)/events?since={}&wait=30\t\(header(user, secrets))\n"
+      lines += "/v1/message-collections/\(name)/events?since={}&wait=30\t"
+      lines += "Authorization: \(try authorization(user(number)))\n"
     }
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     defer { close(file) }

@@ -10,15 +10,15 @@ final class FilledCache: Sendable {
   /// The moment of the first message, ms; each next one comes 10 ms later.
   static let firstAt: Int64 = 1_700_000_000_000
 
-  let directory: String
+  private let folder: ScratchFolder
   let cache: Cache
+
+  var directory: String { folder.path }
 
   /// An empty cache with one user who is in `channels` channels. `disk`: on the disk, not in memory.
   init(channels: Int, disk: Bool = false) throws {
-    var template = Array("\(disk ? "/tmp" : "/dev/shm")/perch-bench-cache-XXXXXX".utf8CString)
-    guard let made = mkdtemp(&template) else { throw BenchFailure(description: "no directory for a cache") }
-    directory = String(cString: made)
-    cache = try Cache(Cache.Configuration(directory: directory))
+    folder = try ScratchFolder("cache", onDisk: disk)
+    cache = try Cache(Cache.Configuration(directory: folder.path))
     let records = (0..<channels).map { FilledCache.channel($0) }
     try cache.write { writer in
       try writer.acknowledge(FilledCache.user)
@@ -36,22 +36,17 @@ final class FilledCache: Sendable {
     return try filled.reopened()
   }
 
-  private init(reopening directory: String) throws {
-    self.directory = directory
-    cache = try Cache(Cache.Configuration(directory: directory))
+  private init(reopening folder: ScratchFolder) throws {
+    self.folder = folder
+    cache = try Cache(Cache.Configuration(directory: folder.path))
   }
+
+  deinit { cache.close() }
 
   /// The same cache after a restart: all of it in the file, none in the log before it, as the twin begins.
   func reopened() throws -> FilledCache {
     cache.close()
-    return try FilledCache(reopening: directory)
-  }
-
-  /// Ends the cache and removes its files.
-  func remove() {
-    cache.close()
-    for name in ProcFile.names(directory) { unlink("\(directory)/\(name)") }
-    rmdir(directory)
+    return try FilledCache(reopening: folder)
   }
 
   /// Lets users into the first channel.

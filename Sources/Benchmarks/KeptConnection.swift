@@ -30,6 +30,21 @@ final class KeptConnection {
   func ask(_ method: String, _ path: String, _ body: String = "") throws -> (
     head: String, body: String, milliseconds: Double
   ) {
+    let (head, body, took) = try exchange(method, path, body)
+    guard head.hasPrefix("HTTP/1.1 20") else {
+      throw BenchFailure(description: "\(method) \(path): \(head.prefix(200))")
+    }
+    return (head, body, took)
+  }
+
+  /// The status of the answer, whatever it is.
+  func status(_ method: String, _ path: String) throws -> Int? {
+    Int(try exchange(method, path, "").head.dropFirst("HTTP/1.1 ".count).prefix(3))
+  }
+
+  private func exchange(_ method: String, _ path: String, _ body: String) throws -> (
+    head: String, body: String, milliseconds: Double
+  ) {
     let request =
       "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(headers)"
       + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
@@ -39,9 +54,6 @@ final class KeptConnection {
     }
     let (head, range) = try receive()
     let took = KeptConnection.now() - began
-    guard head.hasPrefix("HTTP/1.1 20") else {
-      throw BenchFailure(description: "\(method) \(path): \(head.prefix(200))")
-    }
     return (head, String(decoding: bytes[range], as: UTF8.self), took)
   }
 

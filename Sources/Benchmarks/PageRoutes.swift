@@ -35,8 +35,6 @@ private final class Pages: Sendable {
     }
   }
 
-  deinit { filled.remove() }
-
   func page() throws -> Response {
     let number = turn.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9_7F4A_7C15
     let place = FilledCache.place(Int((number >> 40) % 960))

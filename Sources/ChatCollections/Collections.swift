@@ -141,7 +141,7 @@ package final class Collections: Sendable {
 
   /// Whether the user's data is still what it was when a view was opened: with it go its views (B4).
   private func isKept(_ key: UserKey, of user: UserID) throws -> Bool {
-    try cache.read { try $0.userKey(of: user) } == key
+    try cache.userKey(of: user) == key
   }
 
   /// Everything was cleared since the view was opened (B58): under the same name it begins anew, in the
@@ -235,7 +235,7 @@ package final class Collections: Sendable {
   package func openChannels(_ query: ChannelQuery, of userID: UserID) throws -> ChannelCollection {
     try checkLimit(userID)
     let now = cache.clock.wallMilliseconds()
-    guard let user = try cache.read({ try $0.userKey(of: userID) }) else { throw ViewError.notFound }
+    guard let user = try cache.userKey(of: userID) else { throw ViewError.notFound }
     let view = ChannelCollection(
       id: Collections.name(), user: user, userID: userID, query: query, window: .closed, accessedAt: now,
       epoch: cache.cursor.epoch, bound: settings.bound, isBounded: true)

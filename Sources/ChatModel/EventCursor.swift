@@ -28,7 +28,15 @@ package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
 
   /// The text clients give back.
   package var description: String {
-    let digits = String(epoch, radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits + ".\(run).\(sequence)"
+    String(unsafeUninitializedCapacity: 64) { room in
+      let bytes = UnsafeMutableRawBufferPointer(room)
+      Digits.writeHex(epoch, into: bytes, at: 0)
+      var end = Digits.hexDigits
+      for number in [run, sequence] {
+        bytes[end] = UInt8(ascii: ".")
+        end = Digits.writeDecimal(number, into: bytes, at: end + 1)
+      }
+      return end
+    }
   }
 }

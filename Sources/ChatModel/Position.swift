@@ -10,31 +10,31 @@
 // positive ones.
 
 /// The upstream's name of a confirmed message.
-package struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The id as the upstream counts.
-  package let rawValue: Int64
+  public let rawValue: Int64
   /// Names the message `rawValue`.
   @inlinable
-  package init(_ rawValue: Int64) { self.rawValue = rawValue }
+  public init(_ rawValue: Int64) { self.rawValue = rawValue }
 
   /// The smaller number is the earlier of two messages of one millisecond.
   @inlinable
-  package static func < (left: MessageID, right: MessageID) -> Bool { left.rawValue < right.rawValue }
+  public static func < (left: MessageID, right: MessageID) -> Bool { left.rawValue < right.rawValue }
 
   /// The decimal number, as the API spells ids.
-  package var description: String { String(rawValue) }
+  public var description: String { String(rawValue) }
 }
 
 /// The place of a confirmed message in its channel.
-package struct Position: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct Position: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// Milliseconds since 1970, never negative.
-  package let createdAt: Int64
+  public let createdAt: Int64
   /// What tells messages of one millisecond apart.
-  package let messageID: Int64
+  public let messageID: Int64
 
   /// The place of message `messageID`, sent at `createdAt`; a time before 1970 counts as 1970.
   @inlinable
-  package init(createdAt: Int64, messageID: Int64) {
+  public init(createdAt: Int64, messageID: Int64) {
     self.createdAt = max(createdAt, 0)
     self.messageID = messageID
   }
@@ -46,33 +46,33 @@ package struct Position: Hashable, Comparable, Sendable, CustomStringConvertible
 
   /// The first place of a millisecond.
   @inlinable
-  package static func first(at createdAt: Int64) -> Position {
+  public static func first(at createdAt: Int64) -> Position {
     Position(createdAt: createdAt, messageID: .min)
   }
 
   /// The last place of a millisecond.
   @inlinable
-  package static func last(at createdAt: Int64) -> Position {
+  public static func last(at createdAt: Int64) -> Position {
     Position(createdAt: createdAt, messageID: .max)
   }
 
   /// The place right after this one; `end` has none and stays.
   @inlinable
-  package var next: Position {
+  public var next: Position {
     if messageID < .max { return Position(createdAt: createdAt, messageID: messageID + 1) }
     return createdAt < .max ? Position(createdAt: createdAt + 1, messageID: .min) : self
   }
 
   /// The place right before this one; `start` has none and stays.
   @inlinable
-  package var previous: Position {
+  public var previous: Position {
     if messageID > .min { return Position(createdAt: createdAt, messageID: messageID - 1) }
     return createdAt > 0 ? Position(createdAt: createdAt - 1, messageID: .max) : self
   }
 
   /// Time first, then the id.
   @inlinable
-  package static func < (left: Position, right: Position) -> Bool {
+  public static func < (left: Position, right: Position) -> Bool {
     left.createdAt == right.createdAt ? left.messageID < right.messageID : left.createdAt < right.createdAt
   }
 
@@ -81,7 +81,13 @@ package struct Position: Hashable, Comparable, Sendable, CustomStringConvertible
 
   /// Reads the client's text, strictly: 33 bytes, lower case, a time that is not negative.
   package init?(_ text: some StringProtocol) {
-    let bytes = Array(text.utf8)
+    var text = String(text)
+    guard let position = text.withUTF8({ Position(utf8: UnsafeRawBufferPointer($0)) }) else { return nil }
+    self = position
+  }
+
+  /// Reads the client's text where it lies.
+  package init?(utf8 bytes: UnsafeRawBufferPointer) {
     guard bytes.count == Position.textBytes, bytes[16] == UInt8(ascii: "-"),
       let time = Position.number(bytes[0..<16]), time <= UInt64(Int64.max),
       let id = Position.number(bytes[17..<33])
@@ -90,7 +96,7 @@ package struct Position: Hashable, Comparable, Sendable, CustomStringConvertible
   }
 
   /// The client's text.
-  package var description: String {
+  public var description: String {
     String(unsafeUninitializedCapacity: Position.textBytes) { bytes in
       write(into: UnsafeMutableRawBufferPointer(bytes))
       return Position.textBytes
@@ -99,21 +105,12 @@ package struct Position: Hashable, Comparable, Sendable, CustomStringConvertible
 
   /// Writes the client's text, for pages built without Strings; `bytes` holds at least `textBytes`.
   package func write(into bytes: UnsafeMutableRawBufferPointer) {
-    Position.write(UInt64(createdAt), into: bytes, at: 0)
+    Digits.writeHex(UInt64(createdAt), into: bytes, at: 0)
     bytes[16] = UInt8(ascii: "-")
-    Position.write(UInt64(bitPattern: messageID) ^ (1 << 63), into: bytes, at: 17)
+    Digits.writeHex(UInt64(bitPattern: messageID) ^ (1 << 63), into: bytes, at: 17)
   }
 
-  private static func write(_ number: UInt64, into bytes: UnsafeMutableRawBufferPointer, at place: Int) {
-    var rest = number
-    for index in stride(from: place + 15, through: place, by: -1) {
-      let digit = UInt8(truncatingIfNeeded: rest & 15)
-      bytes[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
-      rest >>= 4
-    }
-  }
-
-  private static func number(_ digits: ArraySlice<UInt8>) -> UInt64? {
+  private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
     var number: UInt64 = 0
     for byte in digits {
       switch byte {

@@ -33,6 +33,11 @@ package final class JSONParser {
     return try body(JSONValue(raw: root))
   }
 
+  /// What `body` makes of the root value; nil where the bytes are no JSON, for whom it is the same why not.
+  package func read<Result>(_ bytes: UnsafeRawBufferPointer, _ body: (JSONValue) -> Result) -> Result? {
+    do { return try parse(bytes, body) } catch { return nil }
+  }
+
   /// Parses a copy of `text`, for tests and configuration.
   package func parse<Result>(_ text: String, _ body: (JSONValue) throws -> Result) throws -> Result {
     try Array(text.utf8).withUnsafeBytes { try parse($0, body) }

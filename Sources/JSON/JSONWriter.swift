@@ -4,10 +4,10 @@ import Platform
 /// JSON written front to back into one buffer; commas are its business, nesting is the caller's.
 ///
 /// Two ways to add a value: write it, or splice bytes that were checked when they were stored.
-package struct JSONWriter: ~Copyable {
+public struct JSONWriter: ~Copyable {
   /// What was written so far.
-  package var buffer: ByteBuffer
-  private var needsComma = false
+  public var buffer: ByteBuffer
+  @usableFromInline var needsComma = false
 
   /// An empty text with room for `capacity` bytes.
   package init(capacity: Int = 256) { buffer = ByteBuffer(capacity: capacity) }
@@ -18,44 +18,44 @@ package struct JSONWriter: ~Copyable {
   /// The finished text.
   package consuming func finish() -> ByteBuffer { buffer }
 
-  @inline(__always)
-  private mutating func separate() {
+  @inlinable @inline(__always)
+  mutating func separate() {
     if needsComma { buffer.append(UInt8(ascii: ",")) }
   }
 
   /// `{`
-  @inline(__always)
-  package mutating func beginObject() {
+  @inlinable
+  public mutating func beginObject() {
     separate()
     buffer.append(UInt8(ascii: "{"))
     needsComma = false
   }
 
   /// `}`
-  @inline(__always)
-  package mutating func endObject() {
+  @inlinable
+  public mutating func endObject() {
     buffer.append(UInt8(ascii: "}"))
     needsComma = true
   }
 
   /// `[`
-  @inline(__always)
-  package mutating func beginArray() {
+  @inlinable
+  public mutating func beginArray() {
     separate()
     buffer.append(UInt8(ascii: "["))
     needsComma = false
   }
 
   /// `]`
-  @inline(__always)
-  package mutating func endArray() {
+  @inlinable
+  public mutating func endArray() {
     buffer.append(UInt8(ascii: "]"))
     needsComma = true
   }
 
   /// A field's name; the next value is its value. `name` must need no escaping.
-  @inline(__always)
-  package mutating func name(_ name: StaticString) {
+  @inlinable
+  public mutating func name(_ name: StaticString) {
     separate()
     buffer.append(UInt8(ascii: "\""))
     buffer.append(name)
@@ -73,16 +73,16 @@ package struct JSONWriter: ~Copyable {
   }
 
   /// A number.
-  @inline(__always)
-  package mutating func value(_ number: Int64) {
+  @inlinable
+  public mutating func value(_ number: Int64) {
     separate()
     buffer.append(decimal: number)
     needsComma = true
   }
 
   /// A number.
-  @inline(__always)
-  package mutating func value(_ number: Int) { value(Int64(number)) }
+  @inlinable
+  public mutating func value(_ number: Int) { value(Int64(number)) }
 
   /// A number as the shortest text that reads back as itself.
   package mutating func value(_ number: Double) {
@@ -92,19 +92,29 @@ package struct JSONWriter: ~Copyable {
   }
 
   /// `true` or `false`.
-  @inline(__always)
-  package mutating func value(_ flag: Bool) {
+  @inlinable
+  public mutating func value(_ flag: Bool) {
     separate()
     buffer.append(flag ? "true" : "false" as StaticString)
     needsComma = true
   }
 
   /// A text that needs no escaping.
-  @inline(__always)
-  package mutating func value(plain text: StaticString) {
+  @inlinable
+  public mutating func value(plain text: StaticString) {
     separate()
     buffer.append(UInt8(ascii: "\""))
     buffer.append(text)
+    buffer.append(UInt8(ascii: "\""))
+    needsComma = true
+  }
+
+  /// A text of `count` bytes that need no escaping, which `write` fills in.
+  @inlinable
+  public mutating func value(plain count: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void) {
+    separate()
+    buffer.append(UInt8(ascii: "\""))
+    buffer.append(count, write)
     buffer.append(UInt8(ascii: "\""))
     needsComma = true
   }
@@ -117,16 +127,16 @@ package struct JSONWriter: ~Copyable {
   }
 
   /// A text given as UTF-8.
-  @inline(__always)
-  package mutating func value(utf8: UnsafeRawBufferPointer) {
+  @inlinable
+  public mutating func value(utf8: UnsafeRawBufferPointer) {
     separate()
     buffer.append(quoted: utf8)
     needsComma = true
   }
 
   /// A number as a text, as every id is given.
-  @inline(__always)
-  package mutating func value(quoting number: Int64) {
+  @inlinable
+  public mutating func value(quoting number: Int64) {
     separate()
     buffer.append(UInt8(ascii: "\""))
     buffer.append(decimal: number)
@@ -142,16 +152,16 @@ package struct JSONWriter: ~Copyable {
   }
 
   /// One whole JSON value, spliced as it was stored.
-  @inline(__always)
-  package mutating func splice(_ json: UnsafeRawBufferPointer) {
+  @inlinable
+  public mutating func splice(_ json: UnsafeRawBufferPointer) {
     separate()
     buffer.append(json)
     needsComma = true
   }
 
   /// The inside of a stored object (`"a":1,"b":2`), spliced between this object's fields. May be empty.
-  @inline(__always)
-  package mutating func splice(fields: UnsafeRawBufferPointer) {
+  @inlinable
+  public mutating func splice(fields: UnsafeRawBufferPointer) {
     guard fields.count > 0 else { return }
     separate()
     buffer.append(fields)

@@ -26,9 +26,16 @@ package struct QueryItem {
   package let encodedName: UnsafeRawBufferPointer
   /// The value as it came; empty when there is none.
   package let encodedValue: UnsafeRawBufferPointer
+  private let isNameEscaped: Bool
 
   init(_ item: UnsafeRawBufferPointer) {
-    let stop = item.firstIndex(of: UInt8(ascii: "=")) ?? item.count
+    var stop = 0
+    var isEscaped = false
+    while stop < item.count, item[stop] != UInt8(ascii: "=") {
+      isEscaped = isEscaped || QueryItem.isEscape(item[stop])
+      stop += 1
+    }
+    isNameEscaped = isEscaped
     encodedName = UnsafeRawBufferPointer(rebasing: item[..<stop])
     encodedValue = UnsafeRawBufferPointer(rebasing: item[Swift.min(stop + 1, item.count)...])
   }
@@ -48,23 +55,32 @@ package struct QueryItem {
 
   /// Whether the name, decoded, is `literal`.
   package func isCalled(_ literal: StaticString) -> Bool {
-    isNamed(literal) || QueryItem.isEscaped(encodedName) && name.utf8.elementsEqual(literal.bytes)
+    isNamed(literal) || isNameEscaped && name.utf8.elementsEqual(literal.bytes)
   }
 
   /// Whether both names are one once they are decoded.
   package func isNamed(as other: QueryItem) -> Bool {
     encodedName.elementsEqual(other.encodedName)
-      || (QueryItem.isEscaped(encodedName) || QueryItem.isEscaped(other.encodedName)) && name == other.name
+      || (isNameEscaped || other.isNameEscaped) && name == other.name
   }
 
   /// Whether the value, decoded, is `literal`.
   package func hasValue(_ literal: StaticString) -> Bool {
     encodedValue.elementsEqual(literal.bytes)
-      || QueryItem.isEscaped(encodedValue) && value.utf8.elementsEqual(literal.bytes)
+      || isValueEscaped && value.utf8.elementsEqual(literal.bytes)
   }
 
-  private static func isEscaped(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    bytes.contains { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }
+  /// Lends the decoded value, where it lies if nothing in it is escaped.
+  package func withValue<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    if !isValueEscaped { return body(encodedValue) }
+    var decoded = value
+    return decoded.withUTF8 { body(UnsafeRawBufferPointer($0)) }
+  }
+
+  private var isValueEscaped: Bool { encodedValue.contains(where: QueryItem.isEscape) }
+
+  private static func isEscape(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "%") || byte == UInt8(ascii: "+")
   }
 
   /// The value as a number written in plain digits with an optional minus; nil for anything else.

@@ -4,7 +4,7 @@ import Glibc
 ///
 /// An answer built this way costs what C costs; `[UInt8]`, `Data` and `String` cost a third to three times
 /// more.
-package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns its memory alone
+public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns its memory alone
   @usableFromInline var start: UnsafeMutableRawPointer
   @usableFromInline var filled = 0
   @usableFromInline var capacity: Int
@@ -18,17 +18,17 @@ package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns 
   deinit { free(start) }
 
   /// The first byte; moves when the buffer grows.
-  @inlinable package var base: UnsafeMutableRawPointer { start }
+  @inlinable public var base: UnsafeMutableRawPointer { start }
 
   /// How many bytes are filled.
-  @inlinable package var count: Int { filled }
+  @inlinable public var count: Int { filled }
 
   /// The filled bytes, valid until the next change.
-  @inlinable package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: filled) }
+  @inlinable public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: filled) }
 
   /// Makes room for `more` bytes beyond those filled.
   @inlinable
-  package mutating func reserve(_ more: Int) {
+  public mutating func reserve(_ more: Int) {
     if filled + more > capacity { grow(more) }
   }
 
@@ -40,7 +40,7 @@ package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns 
 
   /// Appends a copy of `bytes`.
   @inlinable @inline(__always)
-  package mutating func append(_ bytes: UnsafeRawBufferPointer) {
+  public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard let first = bytes.baseAddress else { return }
     reserve(bytes.count)
     memcpy(start + filled, first, bytes.count)
@@ -49,16 +49,24 @@ package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns 
 
   /// Appends literal text without making a String.
   @inlinable @inline(__always)
-  package mutating func append(_ text: StaticString) {
+  public mutating func append(_ text: StaticString) {
     append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
   /// Appends one byte.
   @inlinable @inline(__always)
-  package mutating func append(_ byte: UInt8) {
+  public mutating func append(_ byte: UInt8) {
     reserve(1)
     start.storeBytes(of: byte, toByteOffset: filled, as: UInt8.self)
     filled += 1
+  }
+
+  /// Appends `count` bytes, which `write` fills in.
+  @inlinable @inline(__always)
+  public mutating func append(_ count: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void) {
+    reserve(count)
+    write(UnsafeMutableRawBufferPointer(start: start + filled, count: count))
+    filled += count
   }
 
   /// Appends text, for everything that is not on a hot path. Disfavoured, so that a literal is no String.
@@ -69,7 +77,7 @@ package struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns 
   }
 
   /// Appends a number in decimal digits.
-  package mutating func append(decimal number: Int64) {
+  public mutating func append(decimal number: Int64) {
     reserve(20)
     var magnitude = number.magnitude
     var digits = 1

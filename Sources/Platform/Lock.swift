@@ -3,8 +3,8 @@ import Glibc
 /// A pthread mutex at a stable address.
 ///
 /// `Synchronization.Mutex` would be smaller, but the thread sanitizer of this toolchain misreports it.
-package final class Lock: @unchecked Sendable {  // because a pthread mutex is thread safe and never moves
-  fileprivate let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+public final class Lock: @unchecked Sendable {  // because a pthread mutex is thread safe and never moves
+  @usableFromInline let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
   /// An unlocked mutex.
   package init() {
@@ -19,7 +19,8 @@ package final class Lock: @unchecked Sendable {  // because a pthread mutex is t
   }
 
   /// Runs `body` while no other thread holds the lock. Not reentrant.
-  package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
+  @inlinable
+  public func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
     -> Result
   {
     pthread_mutex_lock(mutex)
@@ -29,15 +30,16 @@ package final class Lock: @unchecked Sendable {  // because a pthread mutex is t
 }
 
 /// A value that can only be reached under its lock.
-package final class Guarded<Value>: @unchecked Sendable {  // because `value` is only touched under `lock`
-  private let lock = Lock()
-  private var value: Value
+public final class Guarded<Value>: @unchecked Sendable {  // because `value` is only touched under `lock`
+  @usableFromInline let lock = Lock()
+  @usableFromInline var value: Value
 
   /// Guards `value` from now on.
   package init(_ value: sending Value) { self.value = value }
 
   /// Lends the value for the length of `body`.
-  package func withLock<Result, Failure: Error>(
+  @inlinable
+  public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try lock.withLock { () throws(Failure) -> Result in try body(&value) }

@@ -62,7 +62,7 @@ extension ByteBuffer {
   }
 
   /// Appends UTF-8 as a JSON string with its quotes, escaping only what JSON demands.
-  package mutating func append(quoted utf8: UnsafeRawBufferPointer) {
+  public mutating func append(quoted utf8: UnsafeRawBufferPointer) {
     reserve(utf8.count + 2)
     append(UInt8(ascii: "\""))
     var start = 0

@@ -61,6 +61,31 @@ package final class Thread: @unchecked Sendable {  // because `handle` is writte
   deinit { if !isJoined.load(ordering: .relaxed) { pthread_detach(handle) } }
 }
 
+/// The place of one thread in an object that starts it and ends it.
+package final class ThreadPlace: Sendable {
+  private let running = Guarded<Thread?>(nil)
+
+  /// An empty place.
+  package init() {}
+
+  /// Starts a thread here; one that was here before must have ended, or be about to.
+  package func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
+    running.withLock { running in
+      running?.join()
+      running = Thread(name, body)
+    }
+  }
+
+  /// Waits for the end of the thread that is here, if there is one.
+  package func join() {
+    let ending = running.withLock { running in
+      defer { running = nil }
+      return running
+    }
+    ending?.join()
+  }
+}
+
 private let threadEntry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = {
   Thread.run($0!)
   return nil

@@ -8,7 +8,8 @@ import Glibc
 package final class Connection {
   let handle: OpaquePointer
   private var statements: [UnsafePointer<UInt8>: Statement] = [:]
-  private var savepointDepth = 0
+  /// Which state the snapshot is of that was left open.
+  private var keptState: UInt64?
 
   /// How a file is opened.
   package enum Mode: Sendable {
@@ -81,6 +82,28 @@ package final class Connection {
     // Ending a read transaction cannot fail in a way that matters: nothing was written.
     defer { try? run("COMMIT") }
     return try body(ReadAccess(connection: self))
+  }
+
+  /// Lends reading inside one snapshot, which stays open for the next who reads the same state.
+  func read<Result: ~Copyable>(
+    _ state: UInt64?, isStill: (UInt64) -> Bool, _ body: (ReadAccess) throws -> Result
+  ) throws -> Result {
+    if state == nil || state != keptState {
+      endSnapshot()
+      try run("BEGIN DEFERRED")
+    }
+    keptState = nil
+    defer {
+      if let state, isInTransaction, isStill(state) { keptState = state } else { endSnapshot() }
+    }
+    return try body(ReadAccess(connection: self))
+  }
+
+  /// Ends the snapshot that was kept, if there is one.
+  func endSnapshot() {
+    keptState = nil
+    // Ending a read transaction cannot fail in a way that matters: nothing was written.
+    if isInTransaction { try? run("COMMIT") }
   }
 
   /// Lends writing inside one transaction: all of `body` happens, or nothing.

@@ -3,15 +3,21 @@ import Platform
 /// Connections for reading, as many as threads ever read at once, each with its prepared statements.
 ///
 /// A thread finds the connection again that it used last: what a connection keeps in memory stays near the
-/// processor that knows it.
+/// processor that knows it. The snapshot stays open, too, for the next who reads the same state, since
+/// SQLite's threads wait for each other when they begin and end one.
 package final class ConnectionPool: Sendable {
   /// A connection on its way between threads.
   private struct Lent: @unchecked Sendable {  // because only the thread that took it from the pool uses it
     let connection: Connection
   }
 
+  private struct Shelf {
+    var idle: [Lent] = []
+    var keepsSnapshots = true
+  }
+
   private let open: @Sendable () throws -> Connection
-  private let shelves = (0..<16).map { _ in Guarded<[Lent]>([]) }
+  private let shelves = (0..<16).map { _ in Guarded(Shelf()) }
 
   /// A pool that makes what it lacks by `open`.
   package init(_ open: @escaping @Sendable () throws -> Connection) { self.open = open }
@@ -19,13 +25,41 @@ package final class ConnectionPool: Sendable {
   /// Lends a connection for the length of `body`.
   package func lend<Result: ~Copyable>(_ body: (Connection) throws -> Result) throws -> Result {
     let shelf = shelves[Thread.currentNumber % shelves.count]
-    let lent = try shelf.withLock { $0.popLast() } ?? Lent(connection: open())
-    defer { shelf.withLock { $0.append(lent) } }
+    let lent = try shelf.withLock { $0.idle.popLast() } ?? Lent(connection: open())
+    defer {
+      shelf.withLock { shelf in
+        if !shelf.keepsSnapshots { lent.connection.endSnapshot() }
+        shelf.idle.append(lent)
+      }
+    }
     return try body(lent.connection)
+  }
+
+  /// Lends reading inside one snapshot, of the newest state: of the kept one, if that is `state` still.
+  ///
+  /// `state`: a number that was read before and names what the database holds, nil while it changes.
+  /// `isStill` says whether it holds that yet.
+  package func read<Result: ~Copyable>(
+    _ state: UInt64?, isStill: (UInt64) -> Bool, _ body: (ReadAccess) throws -> Result
+  ) throws -> Result {
+    try lend { try $0.read(state, isStill: isStill, body) }
+  }
+
+  /// Runs `body` while no snapshot is kept longer than it is read: what moves the WAL into the file waits for
+  /// them.
+  package func withoutKeptSnapshots<Result>(_ body: () throws -> Result) rethrows -> Result {
+    for shelf in shelves {
+      shelf.withLock { shelf in
+        shelf.keepsSnapshots = false
+        for lent in shelf.idle { lent.connection.endSnapshot() }
+      }
+    }
+    defer { for shelf in shelves { shelf.withLock { $0.keepsSnapshots = true } } }
+    return try body()
   }
 
   /// Lets go of every connection that is not lent.
   package func close() {
-    for shelf in shelves { shelf.withLock { $0 = [] } }
+    for shelf in shelves { shelf.withLock { $0.idle = [] } }
   }
 }

@@ -4,7 +4,7 @@ import CSQLite
 ///
 /// Bytes are bound without a copy: they must outlive the step, which `rows`, `first` and `run` see to when
 /// the bytes outlive the call.
-package final class Statement {
+public final class Statement {
   @usableFromInline let handle: OpaquePointer
   private let connection: OpaquePointer
   fileprivate(set) var isRunning = false
@@ -52,13 +52,13 @@ package final class Statement {
 
   /// Binds a number.
   @inlinable
-  package func bind(_ place: Int32, _ number: Int64) {
+  public func bind(_ place: Int32, _ number: Int64) {
     sqlite3_bind_int64(handle, place, number)
   }
 
   /// Binds a number.
   @inlinable
-  package func bind(_ place: Int32, _ number: Int) {
+  public func bind(_ place: Int32, _ number: Int) {
     sqlite3_bind_int64(handle, place, Int64(number))
   }
 
@@ -138,39 +138,39 @@ private var emptyText: UnsafePointer<CChar> {
 }
 
 /// The present row of a result. Columns count from 0; bytes are valid until the next row.
-package struct Row {
+public struct Row {
   @usableFromInline let handle: OpaquePointer
 
   @inlinable init(handle: OpaquePointer) { self.handle = handle }
 
   /// The column as a number (0 where it is NULL).
   @inlinable
-  package func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+  public func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
   /// The column as a number (0 where it is NULL).
   @inlinable
-  package func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
+  public func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
 
   /// The column as a number, or nil where it is NULL.
   package func int64OrNil(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
 
   /// Whether the column is a number other than 0.
   @inlinable
-  package func bool(_ column: Int32) -> Bool { sqlite3_column_int64(handle, column) != 0 }
+  public func bool(_ column: Int32) -> Bool { sqlite3_column_int64(handle, column) != 0 }
 
   /// The column as a floating point number.
   @inlinable
-  package func double(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
+  public func double(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
 
   /// Whether the column is NULL.
   @inlinable
-  package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+  public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
   /// The column's bytes, text or blob, where they lie.
   ///
   /// The value is looked up once for both answers. SQLite allows that since connections have no mutexes here.
   @inlinable @inline(__always)
-  package func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
+  public func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
     let value = sqlite3_column_value(handle, column)
     let start = sqlite3_value_blob(value)
     return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
@@ -184,7 +184,7 @@ package struct Row {
 }
 
 /// The rows of a query, read one after the other; letting go of them makes the statement free again.
-package struct Rows: ~Copyable {
+public struct Rows: ~Copyable {
   @usableFromInline let statement: Statement
 
   init(_ statement: Statement) { self.statement = statement }
@@ -193,7 +193,7 @@ package struct Rows: ~Copyable {
 
   /// The next row, or nil at the end.
   @inlinable @inline(__always)
-  package mutating func next() throws -> Row? {
+  public mutating func next() throws -> Row? {
     try statement.step() ? Row(handle: statement.handle) : nil
   }
 }

@@ -99,6 +99,23 @@ import Testing
     }
   }
 
+  @Test("B15: a page that the client has is confirmed at once while the link is down, and says so")
+  func knownWhileOffline() throws {
+    let world = try world()
+    defer { world.stop() }
+    let gone = Fetched.failed(.unreachable(.unreachable, retryAfter: 1000))
+    world.interest.tell { $0.onFetch = { _ in gone } }
+    world.interest.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
+    let tag = try #require(page(world)["ETag"])
+    let asked = fetches(world).count
+    let answer = page(world, "?limit=5", ["If-None-Match": tag])
+    #expect(answer.status == 304 && answer["Cache-Status"] == "perch; hit; detail=offline")
+    #expect(fetches(world).count == asked, "nobody is asked who cannot be reached")
+    let insisted = page(world, "?limit=5", ["If-None-Match": tag, "Cache-Control": "no-cache"])
+    #expect(insisted.status == 304 && fetches(world).count == asked + 1)
+    #expect(page(world, "?limit=5", ["If-None-Match": "\"other\""]).status == 200)
+  }
+
   @Test("B15: the wait is bounded, by Prefer where it names one, and says that it was")
   func bounded() throws {
     let world = try world()

@@ -1,5 +1,6 @@
 import ChatCache
 import ChatModel
+import TestSupport
 import Testing
 
 @testable import ChatCollections

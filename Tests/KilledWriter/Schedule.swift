@@ -1,6 +1,7 @@
 import ChatCache
 import ChatModel
 import JSON
+import TestSupport
 
 // A known schedule of writes: what the n-th write does depends on the seed and on what the cache holds, on
 // nothing else. So a cache that was killed anywhere and one that never was hold the same after n writes.
@@ -32,8 +33,8 @@ struct Schedule: Sendable {
   func write(_ number: Int, _ writer: CacheWriter) throws {
     guard number > 1 else { return try Schedule.begin(writer) }
     var random = words(number)
-    let url = random.pick(Schedule.channels)
-    let user = random.pick(Schedule.users)
+    let url = random.one(of: Schedule.channels)
+    let user = random.one(of: Schedule.users)
     switch random.below(16) {
     case 0...2: try list(&random, url, writer)
     case 3: try changelog(&random, url, writer)
@@ -51,7 +52,9 @@ struct Schedule: Sendable {
     try writer.setLoaded(Array("\(number)".utf8), of: Schedule.mark)
   }
 
-  private func words(_ number: Int) -> Words { Words(seed: seed &* 1_000_003 &+ UInt64(number)) }
+  private func words(_ number: Int) -> SeededRandom {
+    SeededRandom(seed: seed &* 1_000_003 &+ UInt64(number))
+  }
 
   private static func begin(_ writer: CacheWriter) throws {
     for user in users {
@@ -68,7 +71,7 @@ struct Schedule: Sendable {
 
   // MARK: From upstream
 
-  private func list(_ random: inout Words, _ url: ChannelURL, _ writer: CacheWriter) throws {
+  private func list(_ random: inout SeededRandom, _ url: ChannelURL, _ writer: CacheWriter) throws {
     let first = random.below(50)
     let ids = (first...(first + random.below(12))).filter { _ in random.below(5) > 0 }
     let listing = MessageListing(
@@ -78,7 +81,7 @@ struct Schedule: Sendable {
       [listing], in: url, ListingContext(source: .messageFill, generation: 1 + random.below(3)))
   }
 
-  private func changelog(_ random: inout Words, _ url: ChannelURL, _ writer: CacheWriter) throws {
+  private func changelog(_ random: inout SeededRandom, _ url: ChannelURL, _ writer: CacheWriter) throws {
     let updated = (0..<random.below(4)).map { _ in message(&random) }
     let deleted = (0..<random.below(3)).map { _ in random.below(60) }
     try writer.store(
@@ -87,7 +90,7 @@ struct Schedule: Sendable {
         unreadable: 0), in: url, .messageChangelog)
   }
 
-  private func channels(_ random: inout Words, _ user: UserID, _ writer: CacheWriter) throws {
+  private func channels(_ random: inout SeededRandom, _ user: UserID, _ writer: CacheWriter) throws {
     let records = Schedule.channels.filter { _ in random.isLucky }.map {
       Schedule.record($0, "name \(random.below(9))", floor: random.below(4) * 100)
     }
@@ -95,9 +98,9 @@ struct Schedule: Sendable {
       records, of: user, .changelog(deleted: [], next: SyncToken("c\(random.below(99))")))
   }
 
-  private func message(_ random: inout Words) -> MessageRecord { message(random.below(60), &random) }
+  private func message(_ random: inout SeededRandom) -> MessageRecord { message(random.below(60), &random) }
 
-  private func message(_ id: Int64, _ random: inout Words) -> MessageRecord {
+  private func message(_ id: Int64, _ random: inout SeededRandom) -> MessageRecord {
     let edition = random.below(5)
     var json = JSONWriter()
     json.name("message_id")
@@ -128,7 +131,7 @@ struct Schedule: Sendable {
   // MARK: The outbox
 
   private func accept(
-    _ random: inout Words, _ number: Int, _ user: UserID, _ url: ChannelURL, _ writer: CacheWriter
+    _ random: inout SeededRandom, _ number: Int, _ user: UserID, _ url: ChannelURL, _ writer: CacheWriter
   ) throws {
     guard let key = try writer.reader.userKey(of: user), let name = RequestID("r\(number)") else { return }
     let body = Array("\"message\":\"\(number)\"".utf8)
@@ -139,7 +142,7 @@ struct Schedule: Sendable {
   }
 
   private func send(
-    _ random: inout Words, _ user: UserID, _ url: ChannelURL, _ writer: CacheWriter
+    _ random: inout SeededRandom, _ user: UserID, _ url: ChannelURL, _ writer: CacheWriter
   ) throws {
     guard let key = try writer.reader.userKey(of: user) else { return }
     let moment = try writer.outboxMoment()
@@ -147,7 +150,7 @@ struct Schedule: Sendable {
       .success(message: random.below(60)), .rejection(code: "900020"), .uncertain,
       .linkFault(code: "offline"),
     ]
-    let outcome = random.pick(outcomes)
+    let outcome = random.one(of: outcomes)
     let spread = random.next()
     try writer.changeLane(OutboxPlace(user: key, channel: url)) { lane in
       guard let due = lane.errands(now: moment + 1_000_000, deduplicates: true).first,
@@ -159,15 +162,15 @@ struct Schedule: Sendable {
 
   // MARK: The rest
 
-  private func gaps(_ random: inout Words, _ url: ChannelURL, _ writer: CacheWriter) throws {
+  private func gaps(_ random: inout SeededRandom, _ url: ChannelURL, _ writer: CacheWriter) throws {
     let names = try writer.reader.line(of: url)?.gaps.keys.sorted() ?? []
     guard !names.isEmpty else { return }
-    let name = random.pick(names)
+    let name = random.one(of: names)
     if random.isLucky { _ = try writer.beginFill(name, in: url) } else { try writer.endFill(name, in: url) }
   }
 
   private func views(
-    _ random: inout Words, _ number: Int, _ user: UserID, _ url: ChannelURL, _ writer: CacheWriter
+    _ random: inout SeededRandom, _ number: Int, _ user: UserID, _ url: ChannelURL, _ writer: CacheWriter
   ) throws {
     let open = try writer.reader.collections().map(\.id).filter { $0 != Schedule.mark }.sorted()
     guard open.count > 3 || !open.isEmpty && random.isLucky else {
@@ -177,7 +180,7 @@ struct Schedule: Sendable {
           id: "v\(number)", user: key, userID: user, kind: .channels, query: Array("{}".utf8),
           loaded: Array("{}".utf8), accessedAt: 0))
     }
-    let view = random.pick(open)
+    let view = random.one(of: open)
     switch random.below(3) {
     case 0: _ = try writer.dispose(collection: view, channel: nil)
     case 1: try writer.setAccessed([view: random.below(1000)])
@@ -187,10 +190,10 @@ struct Schedule: Sendable {
     }
   }
 
-  private func doors(_ random: inout Words, _ url: ChannelURL, _ writer: CacheWriter) throws {
+  private func doors(_ random: inout SeededRandom, _ url: ChannelURL, _ writer: CacheWriter) throws {
     let bell = Doorbell(
       kind: random.isLucky ? .newest : .channel, channel: url, source: .messageReceived,
-      users: [random.pick(Schedule.users)])
+      users: [random.one(of: Schedule.users)])
     if random.isLucky {
       try writer.note([bell])
     } else {
@@ -199,7 +202,7 @@ struct Schedule: Sendable {
   }
 
   private func users(
-    _ random: inout Words, _ user: UserID, _ url: ChannelURL, _ writer: CacheWriter
+    _ random: inout SeededRandom, _ user: UserID, _ url: ChannelURL, _ writer: CacheWriter
   ) throws {
     switch random.below(5) {
     case 0: try writer.stop(user)
@@ -211,21 +214,7 @@ struct Schedule: Sendable {
   }
 }
 
-/// Random words that come again with the same seed (SplitMix64).
-struct Words: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 0x1234_5678 }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
-
+extension SeededRandom {
   mutating func below(_ bound: Int64) -> Int64 { Int64.random(in: 0..<bound, using: &self) }
   var isLucky: Bool { mutating get { next() % 2 == 0 } }
-  mutating func pick<Item>(_ items: [Item]) -> Item { items[Int(below(Int64(items.count)))] }
 }

@@ -259,4 +259,56 @@ import Testing
       #expect(first == 0)
     }
   }
+
+  private static func pool(_ path: String) -> ConnectionPool {
+    ConnectionPool { try Connection(path: path, mode: .readWrite, busyTimeoutMilliseconds: 50) }
+  }
+
+  private static func count(_ pool: ConnectionPool, _ state: UInt64?, isStill: Bool = true) throws -> Int {
+    try pool.read(state, isStill: { _ in isStill }) { db in
+      try db.first("SELECT count(*) FROM item") { $0.int(0) } ?? -1
+    }
+  }
+
+  @Test("a snapshot is kept for who reads the same state, and for nobody else")
+  func keptSnapshots() throws {
+    let path = Self.path()
+    let writer = try Self.open(path)
+    let pool = Self.pool(path)
+    #expect(try Self.count(pool, 2) == 0)
+    try writer.write { try Self.insert(1, $0) }
+    #expect(try Self.count(pool, 2) == 0, "the state is said to be the same")
+    #expect(try Self.count(pool, 4) == 1)
+    try writer.write { try Self.insert(2, $0) }
+    #expect(try Self.count(pool, nil) == 2, "a state that has no name is read anew")
+    try writer.write { try Self.insert(3, $0) }
+    #expect(try Self.count(pool, 4) == 3)
+    #expect(try Self.count(pool, 4, isStill: false) == 3)
+    try writer.write { try Self.insert(4, $0) }
+    #expect(try Self.count(pool, 4) == 4, "what changed while it was read was not kept")
+    #expect(throws: Broken.self) { try pool.read(4, isStill: { _ in true }) { _ in throw Broken() } }
+    #expect(try Self.count(pool, 6) == 4)
+  }
+
+  private struct Broken: Error {}
+
+  @Test("a snapshot that was kept does not keep the WAL from being moved into the file")
+  func checkpoints() throws {
+    let path = Self.path()
+    let writer = try Self.open(path)
+    let pool = Self.pool(path)
+    try writer.write { try Self.insert(1, $0) }
+    #expect(try Self.count(pool, 2) == 1)
+    try writer.write { try Self.insert(2, $0) }
+    let held = try writer.checkpoint(.truncate)
+    #expect(held.done < held.frames, "the kept snapshot is in the way")
+    let moved = try pool.withoutKeptSnapshots {
+      #expect(try Self.count(pool, 2) == 2, "who reads meanwhile keeps nothing")
+      return try writer.checkpoint(.truncate)
+    }
+    #expect(moved.frames == 0 && moved.done == 0)
+    #expect(try Self.count(pool, 2) == 2)
+    try writer.write { try Self.insert(3, $0) }
+    #expect(try Self.count(pool, 2) == 2, "afterwards it is kept again")
+  }
 }

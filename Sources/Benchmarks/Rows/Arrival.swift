@@ -31,14 +31,16 @@ extension Row {
 /// `perch origin` and `perch serve` beside it, wired by webhook, and one view of alice's.
 private final class UpstreamPair {
   private static let (origin, service) = (18_210, 18_211)
-  private let directory = "/tmp/perch-bench-arrival-\(getpid())"
+  private let folder: ScratchFolder
+  private let kinds: String
+  private let sent: String
   private let upstream: Child
   private let server: TestedServer
 
   init() throws {
-    let perch = UpstreamPair.program()
+    let perch = try Child.besides("perch")
     let hook = "http://127.0.0.1:\(UpstreamPair.service)/v1/webhooks/sendbird"
-    mkdir(directory, 0o700)
+    folder = try ScratchFolder("arrival")
     upstream = try Child([
       perch, "origin", "--listen", "127.0.0.1:\(UpstreamPair.origin)", "--data", ":memory:", "--seed",
       "small", "--webhook", hook,
@@ -49,49 +51,39 @@ private final class UpstreamPair {
     server = try TestedServer(
       "ours",
       [
-        perch, "serve", "--listen", "127.0.0.1:\(UpstreamPair.service)", "--data", directory + "/data",
+        perch, "serve", "--listen", "127.0.0.1:\(UpstreamPair.service)", "--data", folder.path + "/data",
         "--upstream", "http://127.0.0.1:\(UpstreamPair.origin)", "--upstream-token", "origin",
       ], port: UpstreamPair.service)
-    let token = try Child.output([perch, "token", "--data", directory + "/data", "--user", "alice"])
-    try follow("Authorization: Bearer \(token.split(separator: "\n").first ?? "")")
+    let token = try Child.output([perch, "token", "--data", folder.path + "/data", "--user", "alice"])
+    let header = "Authorization: Bearer \(token.split(separator: "\n").first ?? "")"
+    kinds = try folder.file("kinds", try UpstreamPair.follow(header))
+    let body = #"{"message_type":"MESG","user_id":"bob","message":"news"}"#
+    sent = try folder.file(
+      "sent",
+      "POST /v3/group_channels/general/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nApi-Token: origin\r\n"
+        + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
   }
 
   deinit {
     server.child.stop()
     upstream.stop()
-    _ = try? Child.output(["rm", "-r", directory])  // a directory left in /tmp is all that can go wrong
   }
 
-  private static func program() -> String {
-    var room = [CChar](repeating: 0, count: 4096)
-    let count = readlink("/proc/self/exe", &room, room.count)
-    let own = String(decoding: room.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    return "/" + own.split(separator: "/").dropLast().joined(separator: "/") + "/perch"
-  }
-
-  /// Opens a view, and writes down how it is followed and what is sent.
-  private func follow(_ header: String) throws {
+  /// Opens a view; how it is followed.
+  private static func follow(_ header: String) throws -> String {
     let line = try KeptConnection(port: UpstreamPair.service, headers: header + "\r\nPrefer: wait=10\r\n")
-    for _ in 0..<500 {
-      // A service that has just begun to listen refuses until its database is open.
-      if (try? line.ask("PUT", "/v1/connection")) != nil { break }
-      usleep(20_000)  // nothing else tells that it is open
+    for _ in 0..<500 where try line.status("GET", "/readyz") != 200 {
+      usleep(20_000)  // nothing else tells that its database is open
     }
+    _ = try line.ask("PUT", "/v1/connection")
     for _ in 0..<500 where try !line.ask("GET", "/v1/connection").body.contains("steady") {
       usleep(20_000)  // the first listing of a small seed
     }
     let view = try line.ask("POST", "/v1/message-collections", #"{"channel_url":"general"}"#).body
-    guard let id = UpstreamPair.text("id", view), let cursor = UpstreamPair.text("cursor", view, isLast: true)
-    else {
+    guard let id = text("id", view), let cursor = text("cursor", view, isLast: true) else {
       throw BenchFailure(description: "no view: \(view.prefix(200))")
     }
-    let path = "/v1/message-collections/\(id)/events?since={}&wait=30"
-    try UpstreamPair.write(directory + "/kinds", "@\(cursor)\n\(path)\t\(header)\n")
-    let body = #"{"message_type":"MESG","user_id":"bob","message":"news"}"#
-    try UpstreamPair.write(
-      directory + "/sent",
-      "POST /v3/group_channels/general/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nApi-Token: origin\r\n"
-        + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    return "@\(cursor)\n/v1/message-collections/\(id)/events?since={}&wait=30\t\(header)\n"
   }
 
   /// The text of a field: of the first so called, or of the last.
@@ -100,19 +92,10 @@ private final class UpstreamPair {
     return (isLast ? parts.last : parts.first)?.split(separator: "\"").first.map(String.init)
   }
 
-  private static func write(_ path: String, _ text: String) throws {
-    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    defer { close(file) }
-    guard Glibc.write(file, text, text.utf8.count) == text.utf8.count else {
-      throw BenchFailure(description: "cannot write \(path)")
-    }
-  }
-
   func park(_ count: Int, rounds: Int, with program: String) throws -> [String] {
     let text = try Child.output([
       program, "-p", "\(UpstreamPair.service)", "-q", "\(UpstreamPair.origin)", "-n", "\(count)", "-r",
-      "\(rounds)", "-S", "700", "-a", "4", "-f", directory + "/kinds", "-B", directory + "/sent", "-i",
-      "\(server.child.pid)",
+      "\(rounds)", "-S", "700", "-a", "4", "-f", kinds, "-B", sent, "-i", "\(server.child.pid)",
     ])
     return text.split(separator: "\n").map(String.init)
   }

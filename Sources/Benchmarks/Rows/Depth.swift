@@ -10,7 +10,6 @@ extension Row {
   ) { bench in
     let count = getenv("BENCH_DEEP").flatMap { Int(String(cString: $0)) } ?? DeepCache.deep
     let world = try DeepCache(deep: count)
-    defer { world.remove() }
     let cache = world.cache
     let sizes = (large: count, small: DeepCache.shallow)
     let lists = (large: DeepCache.manyChannels, small: DeepCache.fewChannels)

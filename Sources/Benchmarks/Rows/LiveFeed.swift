@@ -1,3 +1,4 @@
+import ChatModel
 import Glibc
 
 extension Row {
@@ -89,7 +90,7 @@ private struct FeedLoad {
   func pagesBeside(_ start: () throws -> TestedServer) throws -> Figure {
     let server = try start()
     let path = "/v1/channels/\(FilledCache.url(0).text)/messages?limit=30"
-    let headers = [try FeedServer.header(0)]
+    let headers = ["Authorization: \(try FeedServer.authorization(UserID("user-0")))"]
     _ = try server.run(.init(path, headers: headers), seconds: 1)
     var alone: [Double] = []
     var beside: [Double] = []

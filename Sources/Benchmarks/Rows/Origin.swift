@@ -9,7 +9,6 @@ extension Row {
     let origin = try SeededOrigin()
     let edited = try origin.editChannels(20)
     let writer = origin.startWriting()
-    defer { writer.stop() }
     let short = try origin.measure(4000) { turn in
       origin.window(turn, rows: 30)
     }
@@ -22,6 +21,7 @@ extension Row {
     let channels = try origin.measure(1000) { turn in
       "/v3/users/alice/my_group_channels/changelogs?show_member=true&token=\(tokens[turn % tokens.count])"
     }
+    try writer.stop()
     return [
       Figure.times(short, of: "origin: window of 30", atMost: 5),
       Figure.times(long, of: "origin: window of 100", atMost: 5),
@@ -47,14 +47,13 @@ private final class SeededOrigin {
   private static let port = 18_200
   private let child: Child
   private let line: KeptConnection
-  private let directory: String
+  private let folder: ScratchFolder
 
   init() throws {
-    directory = "/tmp/perch-bench-origin-\(getpid())"
+    folder = try ScratchFolder("origin")
     child = try Child([
       Child.besides("perch"), "origin", "--listen", "127.0.0.1:\(SeededOrigin.port)", "--seed", "10000",
-      "--data",
-      directory,
+      "--data", folder.path,
     ])
     for _ in 0..<6000 where !child.written.contains("listening") {
       usleep(20_000)  // it says when it is up, after its seed
@@ -62,10 +61,7 @@ private final class SeededOrigin {
     line = try SeededOrigin.connect()
   }
 
-  deinit {
-    child.stop()
-    _ = try? Child.output(["rm", "-r", directory])  // a directory left in /tmp is all that can go wrong
-  }
+  deinit { child.stop() }
 
   private static func connect() throws -> KeptConnection {
     try KeptConnection(port: port, headers: "Api-Token: origin\r\n")
@@ -88,30 +84,38 @@ private final class SeededOrigin {
   func startWriting() -> Writer { Writer() }
 
   final class Writer {
-    private let state: Watched<Bool>
-    private let thread: Thread
+    private struct State {
+      var isOver = false
+      var failure: (any Error)?
+    }
+
+    private let state = Watched(State())
+    private let thread = ThreadPlace()
 
     init() {
-      let state = Watched(false)
-      self.state = state
-      thread = Thread("writer") {
-        guard let line = try? SeededOrigin.connect() else { return }  // the measuring line tells of it
-        var turn = 0
-        var next = Clock.system.monotonicNanoseconds()
-        while true {
-          next += 50_000_000
-          if state.wait(until: next, { $0 ? true : nil }) != nil { return }
-          turn += 1
-          let path = "/v3/group_channels/channel-\(turn * 37 % 10_000)/messages"
-          let body = #"{"message_type":"MESG","user_id":"bob","message":"beside"}"#
-          guard (try? line.ask("POST", path, body)) != nil else { return }  // the measuring line tells of it
-        }
+      thread.start("writer") { [state] in
+        do { try Writer.send(until: state) } catch { state.update { $0.failure = error } }
       }
     }
 
-    func stop() {
-      state.update { $0 = true }
+    private static func send(until state: Watched<State>) throws {
+      let line = try SeededOrigin.connect()
+      var turn = 0
+      var next = Clock.system.monotonicNanoseconds()
+      while true {
+        next += 50_000_000
+        if state.wait(until: next, { $0.isOver ? true : nil }) != nil { return }
+        turn += 1
+        let path = "/v3/group_channels/channel-\(turn * 37 % 10_000)/messages"
+        _ = try line.ask("POST", path, #"{"message_type":"MESG","user_id":"bob","message":"beside"}"#)
+      }
+    }
+
+    /// Ends the sending; what was measured counts only if all was sent.
+    func stop() throws {
+      state.update { $0.isOver = true }
       thread.join()
+      if let failure = state.read({ $0.failure }) { throw failure }
     }
   }
 

@@ -4,12 +4,12 @@ import Glibc
 extension Row {
   /// P1 and P2: the service itself, with a token, the contract's headers and the access log.
   static let service = Row(
-    name: "service", work: "perch serve out of its cache, with a token, against plain C"
+    name: "service", work: "the service out of its cache, with a token, against plain C"
   ) { bench in
     let service = try ServiceUnderLoad()
     let places = (0..<400).map { $0 * 7919 }
     let paths = places.map { service.path($0 % 100, after: $0 % 960) }
-    let headers = [(name: "Authorization", value: "Bearer \(service.token)")]
+    let headers = [(name: "Authorization", value: service.authorization)]
     let tags = try paths.map { try service.tag($0) }
     let pages = try RequestTurns(paths.map { ($0, headers) })
     let known = try RequestTurns(
@@ -26,38 +26,29 @@ extension Row {
   }
 }
 
-/// `perch serve` over a cache that was filled before, without an upstream.
+/// The service over 100 channels of 1000 messages, with a live tail.
 private final class ServiceUnderLoad {
   private static let port = 18_240
-  private let filled: FilledCache
+  private let folder: ScratchFolder
   let server: TestedServer
-  let token: String
+  let authorization: String
   private let line: KeptConnection
 
   init() throws {
-    filled = try FilledCache.interleaved(channels: 100, messages: 1000)
-    filled.cache.close()
-    let perch = try Child.besides("perch")
-    let serve =
-      "exec '\(perch)' serve --data '\(filled.directory)' --listen 127.0.0.1:\(ServiceUnderLoad.port)"
-    // The access log is written, and read by nobody.
+    folder = try ScratchFolder("service")
     server = try TestedServer(
-      "perch serve", ["sh", "-c", serve + " 2>/dev/null"], port: ServiceUnderLoad.port)
-    token = try Child.output([
-      perch, "token", "--data", filled.directory, "--user", FilledCache.user.text,
-    ]).filter { !$0.isWhitespace }
+      "ours", ["/proc/self/exe", "feed", "\(ServiceUnderLoad.port)", "0", folder.path + "/views", "100"],
+      port: ServiceUnderLoad.port)
+    authorization = try FeedServer.authorization(FilledCache.user)
     line = try KeptConnection(
-      port: ServiceUnderLoad.port, headers: "Authorization: Bearer \(token)\r\n")
+      port: ServiceUnderLoad.port, headers: "Authorization: \(authorization)\r\n")
     let answer = try line.ask("GET", path(7, after: 555))
     guard answer.body.utf8.count > 30 * 400 else {
       throw BenchFailure(description: "the service does not give its page: \(answer.body.prefix(200))")
     }
   }
 
-  deinit {
-    server.child.stop()
-    filled.remove()
-  }
+  deinit { server.child.stop() }
 
   /// Where 30 messages of a channel are, after the one of that number.
   func path(_ channel: Int, after number: Int) -> String {

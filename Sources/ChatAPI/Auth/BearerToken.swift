@@ -125,7 +125,6 @@ package struct BearerToken: Sendable, Equatable {
 
   /// What `body` makes of the JSON in `bytes`, nil where they are none.
   private static func parsed<Found>(_ bytes: [UInt8], _ body: (JSONValue) -> Found) -> Found? {
-    // A token that is not JSON is refused by its caller in words of its own; simdjson's reason adds nothing.
-    try? bytes.withUnsafeBytes { bytes in try JSONParser().parse(bytes) { body($0) } }
+    bytes.withUnsafeBytes { JSONParser().read($0, body) }
   }
 }

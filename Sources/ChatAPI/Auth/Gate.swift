@@ -19,7 +19,7 @@ package final class Gate: Sendable {
   private let mode: Mode
   private let clock: Clock
   /// What signs tickets where there are no tokens.
-  private let ownSecrets = Gate.makeSecrets()
+  private let ownSecrets = SigningSecrets.fresh()
   /// Tickets that were used in time, with their end (s): they may be used again (B51).
   private let used = Guarded<[String: Int64]>([:])
   /// Checked tokens by their bytes' hash: connections that come with the same one remember one object.
@@ -72,15 +72,7 @@ package final class Gate: Sendable {
     }
   }
 
-  private static func makeSecrets() -> SigningSecrets? {
-    var words = SystemRandomNumberGenerator()
-    let text = (0..<4).map { _ in String(words.next(), radix: 16) + "0000000000000000" }
-      .map { $0.prefix(16) }.joined()
-    // 64 hex digits are a secret: this cannot fail, and without one tickets are refused.
-    return try? SigningSecrets(text)
-  }
-
-  private var secrets: SigningSecrets? {
+  private var secrets: SigningSecrets {
     if case .tokens(let keyring) = mode { keyring.now.secrets } else { ownSecrets }
   }
 
@@ -90,21 +82,30 @@ package final class Gate: Sendable {
     // Names without tokens have no end of their own: a day.
     let expires = min(caller.expires, now / 1000 + 86_400)
     let ticket = StreamTicket(user: caller.user.text, issued: now, expires: expires)
-    return (secrets.map { ticket.signed(for: path, with: $0) } ?? "", expires)
+    return (ticket.signed(for: path, with: secrets), expires)
   }
 
   /// The ticket of a poll that came without a header.
   private static func ticket(in request: Request) -> String? {
-    guard request.method == .get, !request.encodedQuery.isEmpty else { return nil }
+    guard request.method == .get, mayHoldTicket(request.encodedQuery) else { return nil }
     for item in request.query where item.isNamed("ticket") {
       return EventRoutes.isFollowed(request.path) ? item.value : nil
     }
     return nil
   }
 
+  /// Names are compared as they came, so a query without the word has no ticket.
+  private static func mayHoldTicket(_ query: UnsafeRawBufferPointer) -> Bool {
+    let word: StaticString = "ticket"
+    guard let start = query.baseAddress, query.count >= word.utf8CodeUnitCount else { return false }
+    return (0...(query.count - word.utf8CodeUnitCount)).contains { place in
+      query[place] == word.utf8Start[0] && memcmp(start + place, word.utf8Start, word.utf8CodeUnitCount) == 0
+    }
+  }
+
   private func follower(_ text: String, _ request: Request) throws -> Caller {
     let now = clock.wallMilliseconds()
-    guard let secrets,
+    guard
       let ticket = StreamTicket(checking: text, for: request.path, against: secrets, now: now / 1000)
     else { throw Gate.notForThisPath }
     // Somebody who says who they are does not become another by a ticket found somewhere.

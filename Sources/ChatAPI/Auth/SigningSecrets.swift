@@ -41,11 +41,18 @@ package struct SigningSecrets: Sendable, Equatable {
     self.keys = keys
   }
 
+  private init(keys: [[UInt8]]) { self.keys = keys }
+
+  /// A fresh secret that no file knows.
+  package static func fresh() -> SigningSecrets { SigningSecrets(keys: [Array(makeLine().utf8)]) }
+
   /// A fresh secret of 256 random bits, as the text of a secret file.
-  package static func makeText() -> String {
+  package static func makeText() -> String { makeLine() + "\n" }
+
+  private static func makeLine() -> String {
     var random = [UInt8](repeating: 0, count: 32)
     randombytes_buf(&random, random.count)
-    return Base64URL.encode(random) + "\n"
+    return Base64URL.encode(random)
   }
 
   /// The code of `message` under the first secret.

@@ -74,7 +74,7 @@ private final class CheckDesk: Sendable {
 
   private let reading: Reading
   private let state = Guarded(State())
-  private let thread = Guarded<Thread?>(nil)
+  private let thread = ThreadPlace()
 
   init(_ reading: Reading) { self.reading = reading }
 
@@ -98,12 +98,7 @@ private final class CheckDesk: Sendable {
   }
 
   /// The thread of the check before has ended, or is about to.
-  private func start() {
-    thread.withLock { thread in
-      thread?.join()
-      thread = Thread("perch-check") { [self] in run() }
-    }
-  }
+  private func start() { thread.start("perch-check") { [self] in run() } }
 
   /// The findings for that ticket; nil: they are not there, and the ticket is given up.
   func take(_ ticket: Int) -> Outcome? {

@@ -48,7 +48,7 @@ final class Follower {
     self.caller = caller
     self.targets = targets
     self.hasUserFeed = hasUserFeed
-    guard let user = try viewing.reading.read({ try $0.userKey(of: caller.user) }) else {
+    guard let user = try viewing.run({ try viewing.reading.cache.userKey(of: caller.user) }) else {
       throw Problem(ViewError.notFound)
     }
     self.user = user
@@ -144,11 +144,13 @@ final class Follower {
     guard let view = alone, since.epoch == head.epoch else { return nil }
     let known = viewing.shared.alike(view.channel, since: since, head: head.sequence)
     guard !known.isEmpty else { return nil }
-    let found = try viewing.run {
-      try viewing.reading.read { reader in try known.first { try $0.likeness.holds(for: view, reader) } }
+    return try viewing.run {
+      guard let own = try viewing.reading.cache.view(of: view.url, for: view.userID), own.user == view.user,
+        let found = known.first(where: { $0.likeness.holds(for: view, own) })
+      else { return nil }
+      try viewing.collections.bound(view, growsNewer: true)
+      return found.response
     }
-    if found != nil { try viewing.run { try viewing.collections.bound(view, growsNewer: true) } }
-    return found?.response
   }
 
   /// What happened since then, for one who was admitted. It changes nothing until it is settled.

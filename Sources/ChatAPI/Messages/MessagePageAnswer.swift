@@ -70,6 +70,6 @@ struct MessagePageAnswer {
 
   private static func write(_ name: StaticString, _ place: Position?, into json: inout JSONWriter) {
     json.name(name)
-    if let place { json.value(place.description) } else { json.null() }
+    if let place { json.value(place) } else { json.null() }
   }
 }

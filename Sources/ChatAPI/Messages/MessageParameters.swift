@@ -11,13 +11,22 @@ struct MessageParameters {
 
   init(_ request: Request) throws {
     var parameters = Parameters(request)
-    let places = (["before", "after", "around"] as [StaticString]).filter { parameters.isGiven($0) }
-    clash = places.count > 1 ? (places[0], places[1]) : nil
-    let isInclusive = parameters.flag("inclusive", default: parameters.isGiven("around"))
-    let before = MessageParameters.place(&parameters, "before")
-    let after = MessageParameters.place(&parameters, "after")
-    let around = MessageParameters.place(&parameters, "around")
+    let isAround = parameters.isGiven("around")
+    clash =
+      switch (parameters.isGiven("before"), parameters.isGiven("after"), isAround) {
+      case (true, true, _): ("before", "after")
+      case (true, false, true): ("before", "around")
+      case (false, true, true): ("after", "around")
+      default: nil
+      }
     var page = MessagePageQuery()
+    page.limit =
+      parameters.number("limit", 1...Int64(ChatModel.Limits.messagePageRows)).map(Int.init)
+      ?? ChatModel.Limits.messagePageDefaultRows
+    let before = MessageParameters.places(&parameters, "before")
+    let after = MessageParameters.places(&parameters, "after")
+    let around = MessageParameters.places(&parameters, "around")
+    let isInclusive = parameters.flag("inclusive", default: isAround)
     if let before {
       page.anchor = .before(isInclusive ? before.upperBound : before.lowerBound, isInclusive: isInclusive)
     } else if let after {
@@ -25,9 +34,6 @@ struct MessageParameters {
     } else if let around {
       page.anchor = .around(around.lowerBound, isInclusive: isInclusive)
     }
-    page.limit =
-      parameters.number("limit", 1...Int64(ChatModel.Limits.messagePageRows)).map(Int.init)
-      ?? ChatModel.Limits.messagePageDefaultRows
     page.isReversed = parameters.flag("reverse")
     page.filter = MessageParameters.filter(&parameters)
     try parameters.end()
@@ -41,12 +47,15 @@ struct MessageParameters {
   }
 
   /// The places a moment or a position means.
-  private static func place(_ parameters: inout Parameters, _ name: StaticString) -> ClosedRange<Position>? {
-    guard let text = parameters.text(name) else { return nil }
-    if let position = Position(text) { return position...position }
-    if let time = Parameters.number(text), time >= 0, text.utf8.count <= 16 {
+  private static func places(_ parameters: inout Parameters, _ name: StaticString) -> ClosedRange<Position>? {
+    let places = parameters.value(name) { text -> ClosedRange<Position>? in
+      if let position = Position(utf8: text) { return position...position }
+      guard text.count <= 16, let time = Parameters.number(String(decoding: text, as: UTF8.self)), time >= 0
+      else { return nil }
       return Position.first(at: time)...Position.last(at: time)
     }
+    guard let places else { return nil }
+    if let places { return places }
     parameters.fault(name, "Give a time in ms since 1970 or a position as an answer gave it.")
     return nil
   }
@@ -82,7 +91,7 @@ struct MessageParameters {
 
   /// The switches for a message's optional parts.
   static func parts(_ parameters: inout Parameters) -> MessageQuery.Parts {
-    var parts: MessageQuery.Parts = []
+    var parts = MessageQuery.Parts(rawValue: 0)
     if parameters.flag("include_reactions") { parts.insert(.reactions) }
     if parameters.flag("include_metaarray") { parts.insert(.metaarray) }
     if parameters.flag("include_thread_info") { parts.insert(.threadInfo) }

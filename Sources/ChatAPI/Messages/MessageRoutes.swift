@@ -78,36 +78,60 @@ private final class MessagePageRequest {
   }
 
   private func look(mayFetch: Bool) throws -> Look {
-    let cursor = reading.cache.cursor
-    return try reading.read { reader in
-      guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
-      else {
-        throw Problem.channelNotFound
+    if let standing = reading.cache.rememberedStanding(of: caller.user, in: url),
+      let look = try decide(
+        standing, mayFetch, { page in try reading.mapped { try reading.cache.read(on: standing, page) } })
+    {
+      return look
+    }
+    return try reading.mapped {
+      try reading.cache.read(caller.user, in: url) { reader, standing in
+        guard let standing else { throw Problem.channelNotFound }
+        return try decide(standing, mayFetch, { page in try page(reader) })!
       }
-      guard view.isJoined else { throw Problem.notJoined }
-      try parameters.check()
-      let ground = try reader.ground(
-        query.anchor, in: view, link: reading.interest.link, interval: reading.interest.pollInterval(of: url),
-        now: reading.cache.clock.wallMilliseconds())
-      var tag = EntityTag(cursor, key)
-      tag.add(view.channelVersion)
-      tag.add(view.membershipVersion)
-      tag.add(ground)
-      let text = tag.text
-      let isKnown = EntityTag.isKnown(text, to: request)
-      if isKnown, !mayFetch || !ground.mayBeMissing || preferences.mode == .never,
-        preferences.mode != .always || !mayFetch
-      {
-        return .answer(headers(.empty(304), text))
-      }
-      let page = try reader.page(query, in: view, on: ground, head: MessagePageAnswer.head)
-      if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
-      if isKnown { return .answer(headers(.empty(304), text)) }
-      let answer = MessagePageAnswer(page, query)
-      let body = answer.write(page, cursor: reading.cursor(at: view.version))
-      let response = headers(.json(body), text)
-      addLinks(answer, to: response)
-      return .answer(response)
+    }
+  }
+
+  /// Decides by how the user stands in the channel. `read` reads the rows, if they are of the same moment;
+  /// nil: they are not.
+  private func decide(
+    _ standing: Standing, _ mayFetch: Bool,
+    _ read: ((CacheReader) throws -> MessagePage) throws -> MessagePage?
+  ) throws -> Look? {
+    let view = standing.view
+    guard view.isJoined else { throw Problem.notJoined }
+    try parameters.check()
+    let link = reading.interest.link
+    let ground = MessagePageGround(
+      query.anchor, standing.coverage, floor: view.floorAt, link: link,
+      interval: reading.interest.pollInterval(of: url), now: reading.cache.clock.wallMilliseconds())
+    var tag = EntityTag(reading.cache.cursor, view.user)
+    tag.add(view.channelVersion)
+    tag.add(view.membershipVersion)
+    tag.add(ground)
+    let text = tag.text
+    let isKnown = EntityTag.isKnown(text, to: request)
+    if isKnown, !mayFetch || isWhole(ground, link) {
+      if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
+      return .answer(headers(.empty(304), text))
+    }
+    guard let page = try read({ try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head) })
+    else { return nil }
+    if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
+    if isKnown { return .answer(headers(.empty(304), text)) }
+    let answer = MessagePageAnswer(page, query)
+    let body = answer.write(page, cursor: reading.cursor(at: view.version))
+    let response = headers(.json(body), text)
+    addLinks(answer, to: response)
+    return .answer(response)
+  }
+
+  /// Whether nothing would be fetched for the page, as far as that is known before its rows are read.
+  private func isWhole(_ ground: MessagePageGround, _ link: LinkStanding) -> Bool {
+    switch preferences.mode {
+    case .never: true
+    case .always: false
+    case .whereNeeded: !ground.mayBeMissing || link.isOffline
     }
   }
 

@@ -1,5 +1,6 @@
 import ChatCache
 import ChatModel
+import Glibc
 import MicroHTTP
 
 /// The strong tag of an answer: a number over all that decides about its bytes, made before any row is read.
@@ -36,10 +37,30 @@ struct EntityTag {
   }
 
   /// The header's value, with its quotes.
-  var text: String { "\"\(digits)\"" }
+  var text: String {
+    String(unsafeUninitializedCapacity: EntityTag.digits + 2) { room in
+      let bytes = UnsafeMutableRawBufferPointer(room)
+      bytes[0] = UInt8(ascii: "\"")
+      write(into: bytes, at: 1)
+      bytes[EntityTag.digits + 1] = UInt8(ascii: "\"")
+      return EntityTag.digits + 2
+    }
+  }
 
   /// The tag without its quotes.
-  var digits: String { String(hash, radix: 36) + "-" + String(other, radix: 36) }
+  var digits: String {
+    String(unsafeUninitializedCapacity: EntityTag.digits) { room in
+      write(into: UnsafeMutableRawBufferPointer(room), at: 0)
+      return EntityTag.digits
+    }
+  }
+
+  private static let digits = 2 * Digits.hexDigits
+
+  private func write(into bytes: UnsafeMutableRawBufferPointer, at place: Int) {
+    Digits.writeHex(hash, into: bytes, at: place)
+    Digits.writeHex(other, into: bytes, at: place + Digits.hexDigits)
+  }
 
   /// Whether the request has this answer already.
   func isKnown(to request: Request) -> Bool {
@@ -49,7 +70,12 @@ struct EntityTag {
   /// Whether the request has the answer with that tag already.
   static func isKnown(_ text: String, to request: Request) -> Bool {
     guard let known = request.header("If-None-Match") else { return false }
-    if known.elementsEqual(text.utf8) { return true }
+    var text = text
+    let isSame = text.withUTF8 { text in
+      known.count == text.count && !known.isEmpty
+        && memcmp(known.baseAddress!, text.baseAddress!, text.count) == 0
+    }
+    if isSame { return true }
     guard known.contains(UInt8(ascii: ",")) || known.first != UInt8(ascii: "\"") else { return false }
     return String(decoding: known, as: UTF8.self).split(separator: ",").contains { part in
       var part = part.drop { $0 == " " }

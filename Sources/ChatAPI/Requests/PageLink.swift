@@ -4,8 +4,11 @@ import Platform
 /// A link to a neighbouring page: this request's target with another edge, as a reference that names the
 /// query alone (RFC 8288, RFC 3986).
 enum PageLink {
-  /// What places a page; all else of the query goes with it. A ticket goes nowhere.
-  private static let places: [StaticString] = ["before", "after", "around", "inclusive", "ticket"]
+  /// Whether it places a page: all else of the query goes with it. A ticket goes nowhere.
+  private static func isPlace(_ item: QueryItem) -> Bool {
+    item.isCalled("before") || item.isCalled("after") || item.isCalled("around")
+      || item.isCalled("inclusive") || item.isCalled("ticket")
+  }
 
   /// The header's value for one neighbour. Names are compared as they decode: `%61fter` is `after`.
   static func text(
@@ -22,28 +25,36 @@ enum PageLink {
     into value: inout ByteBuffer
   ) {
     value.append("<?")
-    for item in request.query where !places.contains(where: { item.isCalled($0) }) {
-      append(item.encodedName, to: &value)
+    for item in request.query where !isPlace(item) {
+      append(item.encodedName, to: &value, isSafe: isOfReference)
       value.append("=")
-      append(item.encodedValue, to: &value)
+      append(item.encodedValue, to: &value, isSafe: isOfReference)
       value.append("&")
     }
     value.append(edge)
     value.append("=")
-    for byte in token.utf8 {
-      if isUnreserved(byte) { value.append(byte) } else { append(escaping: byte, to: &value) }
-    }
+    var token = token
+    token.withUTF8 { append(UnsafeRawBufferPointer($0), to: &value, isSafe: isUnreserved) }
     value.append(">; rel=\"")
     value.append(relation)
     value.append("\"")
   }
 
-  /// Bytes as they came, but for those that would end the reference or the header early.
-  private static func append(_ bytes: UnsafeRawBufferPointer, to value: inout ByteBuffer) {
-    for byte in bytes {
-      let isSafe = byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "<") && byte != UInt8(ascii: ">")
-      if isSafe { value.append(byte) } else { append(escaping: byte, to: &value) }
+  /// Bytes as they are, but for those that are not safe.
+  @inline(__always)
+  private static func append(
+    _ bytes: UnsafeRawBufferPointer, to value: inout ByteBuffer, isSafe: (UInt8) -> Bool
+  ) {
+    if bytes.allSatisfy(isSafe) {
+      value.append(bytes)
+    } else {
+      for byte in bytes { if isSafe(byte) { value.append(byte) } else { append(escaping: byte, to: &value) } }
     }
+  }
+
+  /// What neither ends the reference nor the header early.
+  private static func isOfReference(_ byte: UInt8) -> Bool {
+    byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "<") && byte != UInt8(ascii: ">")
   }
 
   /// What stands for itself in a query's value (RFC 3986).

@@ -4,7 +4,8 @@ import MicroHTTP
 /// The query's parameters, read strictly: one that nobody knows, one that comes twice and one of a wrong type
 /// are a 400 that names it.
 ///
-/// Views into the request: read before anything parks.
+/// Views into the request: read before anything parks. Each is asked for once, those that are given most
+/// often first: when all that were given have been asked for, the others are not looked for.
 struct Parameters {
   private struct Given {
     let item: QueryItem
@@ -12,11 +13,14 @@ struct Parameters {
   }
 
   private var given: [Given] = []
+  private var unasked = 0
   private var isAsked = false
   private var faults: [Problem.FieldError] = []
 
   /// Takes the query apart. `ticket` and its like are parameters like others.
   init(_ request: Request) {
+    if request.encodedQuery.isEmpty { return }
+    given.reserveCapacity(8)
     for item in request.query {
       if given.contains(where: { $0.item.isNamed(as: item) }) {
         faults.append(Problem.FieldError(item.name, "It is given more than once."))
@@ -24,6 +28,7 @@ struct Parameters {
         given.append(Given(item: item))
       }
     }
+    unasked = given.count
   }
 
   /// Notes what is wrong with a parameter.
@@ -33,13 +38,21 @@ struct Parameters {
 
   private mutating func item(_ name: StaticString) -> QueryItem? {
     isAsked = true
-    guard let place = given.firstIndex(where: { $0.item.isCalled(name) }) else { return nil }
+    guard unasked > 0,
+      let place = given.firstIndex(where: { !$0.isAsked && $0.item.isCalled(name) })
+    else { return nil }
     given[place].isAsked = true
+    unasked -= 1
     return given[place].item
   }
 
   /// The text of a parameter, nil where it was not given.
   mutating func text(_ name: StaticString) -> String? { item(name)?.value }
+
+  /// A parameter's value where it lies, nil where it was not given.
+  mutating func value<Result>(_ name: StaticString, _ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
+    item(name)?.withValue(body)
+  }
 
   /// The text of a parameter that is not empty and not too long.
   mutating func name(_ name: StaticString, atMost characters: Int = 200) -> String? {
@@ -93,8 +106,7 @@ struct Parameters {
 
   /// Ends the reading: what was never asked for is nothing this operation knows.
   func end() throws {
-    let isKnown = given.allSatisfy { $0.isAsked }
-    if isKnown, faults.isEmpty { return }
+    if unasked == 0, faults.isEmpty { return }
     let unknown = given.filter { !$0.isAsked }.map(\.item.name).sorted().map {
       Problem.FieldError($0, isAsked ? "There is no such parameter." : "This operation takes no parameters.")
     }

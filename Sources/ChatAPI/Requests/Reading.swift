@@ -4,7 +4,7 @@ import MicroHTTP
 import Platform
 
 /// What every operation for users works with.
-package struct Reading: Sendable {
+package final class Reading: Sendable {
   /// The data.
   let cache: Cache
   /// Whoever keeps it in step.
@@ -80,7 +80,7 @@ package struct Reading: Sendable {
       waiter.wake()
     }
     return .park(
-      Parking(waiter, milliseconds: Reading.firstWordMilliseconds + 500) { _ in
+      Parking(waiter, milliseconds: Reading.firstWordMilliseconds + 500) { [self] _ in
         switch found.withLock({ $0 }) {
         case .success(true):
           guard let view = try view(of: url, for: caller.user) else { throw Problem.channelNotFound }
@@ -110,7 +110,12 @@ package struct Reading: Sendable {
 
   /// Reads the cache; its failures become problems.
   func read<Result: ~Copyable>(_ body: (CacheReader) throws -> Result) throws -> Result {
-    do { return try cache.read(body) } catch let error as CacheError { throw Problem(error) }
+    try mapped { try cache.read(body) }
+  }
+
+  /// Runs what reads the cache; its failures become problems.
+  func mapped<Result: ~Copyable>(_ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch let error as CacheError { throw Problem(error) }
   }
 
   /// A place in the event log as clients give it back.

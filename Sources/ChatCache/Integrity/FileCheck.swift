@@ -119,8 +119,7 @@ extension CacheReader {
       func note(_ what: String) {
         found.append(Finding(.unsent, channel: ChannelURL(row.string(21)), "\(name) \(what)"))
       }
-      // A row that cannot be read is what is looked for.
-      if (try? CacheReader.outboxRow(row)) == nil { note("cannot be read") }
+      do { _ = try CacheReader.outboxRow(row) } catch { note("cannot be read: \(error)") }
       if !json.reads(row.bytes(19), .object) { note("has params that are not a JSON object") }
       if !json.reads(fieldsOf: row.bytes(20)) { note("has a body that is not JSON") }
       if !row.bool(22) { note("is of no user") }

@@ -6,8 +6,7 @@ import SQLite
 extension JSONParser {
   /// Whether the bytes are JSON, of that kind.
   func reads(_ bytes: UnsafeRawBufferPointer, _ kind: JSONValue.Kind? = nil) -> Bool {
-    // What cannot be parsed is what is looked for.
-    (try? parse(bytes) { kind == nil || $0.kind == kind }) ?? false
+    read(bytes) { kind == nil || $0.kind == kind } ?? false
   }
 
   /// Whether the bytes are the fields of a JSON object, without braces.
@@ -21,18 +20,15 @@ extension JSONParser {
   }
 
   private func isMessage(_ object: UnsafeRawBufferPointer, _ id: Int64, _ time: Int64) -> Bool {
-    // What cannot be parsed is what is looked for.
-    let isOwn = try? parse(object) { message in
+    read(object) { message in
       (message["message_id"]?.string ?? "\(id)") == "\(id)"
         && (message["created_at"]?.int64 ?? time) == time
-    }
-    return isOwn ?? false
+    } ?? false
   }
 
   /// An object whose values are texts; nil: it is none.
   func texts(_ bytes: UnsafeRawBufferPointer) -> [String: String]? {
-    // What cannot be parsed is what is looked for.
-    let read = try? parse(bytes) { json -> [String: String]? in
+    read(bytes) { json -> [String: String]? in
       guard json.kind == .object else { return nil }
       var texts: [String: String] = [:]
       for (name, value) in json.fields {
@@ -40,8 +36,7 @@ extension JSONParser {
         texts[String(decoding: name, as: UTF8.self)] = text
       }
       return texts
-    }
-    return read ?? nil
+    } ?? nil
   }
 
   /// What is wrong with the channel's last message, of a row of `ChannelCheck`.

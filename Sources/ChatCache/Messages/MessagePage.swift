@@ -48,6 +48,15 @@ package struct MessagePageGround: Sendable {
   package let plan: PagePlan
   /// How far the tail can be trusted.
   package let tail: Tail.State
+
+  /// What a page at `anchor` stands on, for a user whose history begins at `floor`.
+  package init(
+    _ anchor: PageAnchor, _ coverage: Coverage, floor: Int64, link: LinkStanding, interval: Int64, now: Int64
+  ) {
+    self.coverage = coverage
+    plan = coverage.plan(anchor, floor: floor)
+    tail = link.judge(coverage.tail, now: now, interval: interval)
+  }
 }
 
 /// A page that was read.
@@ -104,10 +113,8 @@ extension CacheReader {
   package func ground(
     _ anchor: PageAnchor, in view: ChannelView, link: LinkStanding, interval: Int64, now: Int64
   ) throws -> MessagePageGround {
-    let coverage = try coverage(of: view.channel)
-    return MessagePageGround(
-      coverage: coverage, plan: coverage.plan(anchor, floor: view.floorAt),
-      tail: link.judge(coverage.tail, now: now, interval: interval))
+    MessagePageGround(
+      anchor, try coverage(of: view.channel), floor: view.floorAt, link: link, interval: interval, now: now)
   }
 
   /// Reads the page. Its items begin with `head`.
@@ -173,17 +180,27 @@ extension CacheReader {
     return true
   }
 
+  /// Rows of the first millisecond that are passed over before they are asked for exactly.
+  private static let mostPassed = 8
+
   private func walkPlain(
     _ way: Way, _ range: ClosedRange<Position>, _ limit: Int, _ looks: Int, _ channel: ChannelKey,
-    _ rows: inout MessageRows
+    _ rows: inout MessageRows, isExact: Bool = false
   ) throws -> Bool {
     let isBackwards = way == .back
+    let first = isBackwards ? range.upperBound : range.lowerBound
     let most = rows.count + limit
-    var looked = 0
-    var found = try plainRows(
-      isBackwards, from: isBackwards ? range.upperBound : range.lowerBound, channel)
+    var (looked, passed) = (0, 0)
+    var found =
+      try isExact
+      ? plainRows(isBackwards, from: first, channel) : plainRows(isBackwards, fromTimeOf: first, channel)
     while let row = try found.next() {
       let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      if isBackwards ? position > first : position < first {
+        passed += 1
+        if passed < CacheReader.mostPassed { continue }
+        return try walkPlain(way, range, limit, looks, channel, &rows, isExact: true)
+      }
       if isBackwards ? position < range.lowerBound : position > range.upperBound { return true }
       if rows.count == most { return false }
       looked += 1

@@ -34,9 +34,35 @@ extension CacheReader {
       """, bind)
   }
 
-  /// The rows from one place on, where nothing but replies is filtered and no optional part is answered. The
-  /// walk itself ends at the range's end: what nobody looks at, and a comparison that is made anyway, cost
-  /// time in every row.
+  /// The rows from the millisecond of one place on, where nothing but replies is filtered and no optional
+  /// part is answered. The walk itself begins at the place and ends at the range's end: what nobody looks at,
+  /// and a comparison that is made anyway, cost time in every row.
+  func plainRows(_ isBackwards: Bool, fromTimeOf place: Position, _ channel: ChannelKey) throws -> Rows {
+    let bind: (Statement) -> Void = {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, place.createdAt)
+    }
+    if isBackwards {
+      return try db.rows(
+        """
+        SELECT created_at, message_id, body, parent_id, flags
+        FROM message
+        WHERE channel = ?1
+          AND created_at <= ?2
+        ORDER BY created_at DESC, message_id DESC
+        """, bind)
+    }
+    return try db.rows(
+      """
+      SELECT created_at, message_id, body, parent_id, flags
+      FROM message
+      WHERE channel = ?1
+        AND created_at >= ?2
+      ORDER BY created_at, message_id
+      """, bind)
+  }
+
+  /// The same from the place itself on, for milliseconds of many messages.
   func plainRows(_ isBackwards: Bool, from place: Position, _ channel: ChannelKey) throws -> Rows {
     let bind: (Statement) -> Void = {
       $0.bind(1, channel.rawValue)
@@ -144,7 +170,9 @@ struct MessageRows: ~Copyable {
   private var buffer: ByteBuffer
   /// What the answer begins with, before the rows.
   private let head: StaticString
-  /// Where each row's text ends in the buffer, in the order they were met.
+  /// How many rows were taken.
+  private(set) var count = 0
+  /// Where each row's text ends in the buffer, in the order they were met, where that is not the answer's.
   private var ends: [Int] = []
   /// How many rows of the first walk there are, where it went backwards.
   private var backwards = 0
@@ -162,10 +190,8 @@ struct MessageRows: ~Copyable {
     self.head = head
     buffer = ByteBuffer(capacity: capacity)
     if isDirect { buffer.append(head) }
-    ends.reserveCapacity(capacity > 4096 ? 64 : 1)
+    if !isDirect { ends.reserveCapacity(capacity > 4096 ? 64 : 1) }
   }
-
-  var count: Int { ends.count }
 
   mutating func begin(isBackwards: Bool) { self.isBackwards = isBackwards }
 
@@ -204,13 +230,16 @@ struct MessageRows: ~Copyable {
   }
 
   private mutating func begin(_ body: UnsafeRawBufferPointer) {
-    if isDirect, !ends.isEmpty { buffer.append(UInt8(ascii: ",")) }
+    buffer.reserve(body.count + 3)
+    if isDirect, count > 0 { buffer.append(UInt8(ascii: ",")) }
     buffer.append(UInt8(ascii: "{"))
     buffer.append(body)
   }
 
   private mutating func end() {
     buffer.append(UInt8(ascii: "}"))
+    count += 1
+    if isDirect { return }
     ends.append(buffer.count)
     if isBackwards { backwards += 1 }
   }

@@ -3,22 +3,24 @@ CREATE TABLE message (
   channel INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   message_id INTEGER NOT NULL,
+  -- What every page reads comes first: a row is taken apart from its front, as far as it is asked for.
+  -- The message this one replies to.
+  parent_id INTEGER,
+  -- 1 silent, 2 a reply that is shown in the channel too
+  flags INTEGER NOT NULL,
+  -- The message as the API answers it, without braces and without the parts below.
+  body BLOB NOT NULL,
   -- The sequence of the event that last changed this row; that event knows why.
   version INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   -- 0 user, 1 file, 2 admin
   type INTEGER NOT NULL,
-  -- 1 silent, 2 a reply that is shown in the channel too
-  flags INTEGER NOT NULL,
-  -- The message this one replies to, and that one's time, for floors.
-  parent_id INTEGER,
+  -- The time of the message this one replies to, for floors.
   parent_at INTEGER,
   sender TEXT NOT NULL,
   custom_type TEXT NOT NULL,
   -- Whom it mentions, for counts: '*' everybody, else ["user_id", …], or NULL for nobody.
   mentions TEXT,
-  -- The message as the API answers it, without braces and without the parts below.
-  body BLOB NOT NULL,
   -- Optional parts, each one JSON value or NULL.
   reactions BLOB,
   metaarray BLOB,

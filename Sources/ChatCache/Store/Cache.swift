@@ -50,7 +50,9 @@ package final class Cache: Sendable {
   package var clock: Clock { configuration.clock }
   private let lock: DirectoryLock
   private let queue: CommitQueue
-  private let readers: ReaderPool
+  let readers: ReaderPool
+  /// What requests are decided by, between two commits.
+  let memory = StandingMemory()
   private let checkpointer: Checkpointer
   private let upkeep: Upkeep
 
@@ -69,8 +71,8 @@ package final class Cache: Sendable {
       try Pragmas.prepareWriter(connection)
       try Migration.run(connection, progress: progress)
       log = try Identity.begin(connection, configuration)
-      checkpointer = try Checkpointer(path: path)
       readers = ReaderPool(path: path, mappedBytes: configuration.mappedBytes)
+      checkpointer = try Checkpointer(path: path, readers: readers)
       queue = CommitQueue(clock: configuration.clock)
       queue.start(connection, log)
       upkeep = Upkeep(configuration, readers, queue, log)
@@ -100,6 +102,11 @@ package final class Cache: Sendable {
   /// Lends one snapshot to `body` on this thread.
   package func read<Result: ~Copyable>(_ body: (CacheReader) throws -> Result) throws -> Result {
     try readers.read(log, body)
+  }
+
+  /// The same past every snapshot that was kept: what the file holds, whoever wrote it.
+  func readAnew<Result: ~Copyable>(_ body: (CacheReader) throws -> Result) throws -> Result {
+    try readers.readAnew(log, body)
   }
 
   /// Stores what somebody is promised: goes first. Waits for the fsync.

@@ -20,32 +20,27 @@ final class Checkpointer: Sendable {
 
   private let path: String
   private let state = Watched(State())
-  private let thread = Guarded<Thread?>(nil)
+  private let thread = ThreadPlace()
   private let connection: Connected
+  private let readers: ReaderPool
 
   private struct Connected: @unchecked Sendable {  // because one thread uses it
     let connection: Connection
   }
 
-  init(path: String) throws {
+  init(path: String, readers: ReaderPool) throws {
     self.path = path
+    self.readers = readers
     let opened = try Connection(path: path, mode: .readWrite, busyTimeoutMilliseconds: 1000)
     try opened.execute("PRAGMA wal_autocheckpoint = 0")
     connection = Connected(connection: opened)
   }
 
-  func start() {
-    let started = Thread("perch-checkpoint") { [self] in run() }
-    thread.withLock { $0 = started }
-  }
+  func start() { thread.start("perch-checkpoint") { [self] in run() } }
 
   func stop() {
     state.update { $0.isStopping = true }
-    let running = thread.withLock { thread in
-      defer { thread = nil }
-      return thread
-    }
-    running?.join()
+    thread.join()
   }
 
   func committed() {
@@ -74,7 +69,9 @@ final class Checkpointer: Sendable {
     let bytes = walBytes
     guard bytes > Checkpointer.wantedBytes else { return }
     do {
-      try connection.connection.checkpoint(bytes > Checkpointer.boundBytes ? .truncate : .passive)
+      _ = try readers.withoutKeptSnapshots {
+        try connection.connection.checkpoint(bytes > Checkpointer.boundBytes ? .truncate : .passive)
+      }
     } catch {
       Log.line(.warning, "checkpoint_failed", ["reason": .text("\(error)")])
     }

@@ -53,6 +53,8 @@ package struct Cleared: Sendable, Equatable {
 final class CommitLog: Sendable {
   let epoch: Atomic<UInt64>
   let run: Atomic<Int64>
+  /// Which state readers see.
+  let revision = Revision()
   private let next: Guarded<Int64>
   private let committed: Atomic<Int64>
   private let observers = Guarded<[@Sendable (Commit) -> Void]>([])

@@ -36,18 +36,17 @@ final class CommitQueue: Sendable {
 
   private let waiting = Watched(Waiting())
   private let clock: Clock
-  private let thread = Guarded<Thread?>(nil)
+  private let thread = ThreadPlace()
 
   init(clock: Clock) { self.clock = clock }
 
   /// Starts the writer's thread; `connection` is its own from now on.
   func start(_ connection: sending Connection, _ log: CommitLog) {
     let box = Handover(connection)
-    let started = Thread("perch-writer") { [self] in
+    thread.start("perch-writer") { [self] in
       let writer = Writer(connection: box.take(), log: log, clock: clock)
       while let batch = next() { writer.commit(batch, more: moreDerived) }
     }
-    thread.withLock { $0 = started }
   }
 
   /// Queues a job; its `finish` is called on the writer's thread after the fsync.
@@ -63,11 +62,7 @@ final class CommitQueue: Sendable {
   /// Lets what waits be written, then ends the thread. Later jobs fail with `stopping`.
   func stop() {
     waiting.update { $0.isStopping = true }
-    let running = thread.withLock { thread in
-      defer { thread = nil }
-      return thread
-    }
-    running?.join()
+    thread.join()
   }
 
   private func next() -> [Job]? {
@@ -144,7 +139,7 @@ private final class Writer {
     var batch = batch
     do {
       if needsMarker {
-        try connection.write { try CommitLog.mark($0) }
+        try write { try CommitLog.mark($0) }
         needsMarker = false
       }
     } catch {
@@ -166,7 +161,7 @@ private final class Writer {
     var retry: [CommitQueue.Job] = []
     let writer = log.begin(now: clock.wallMilliseconds())
     do {
-      try connection.write { db in
+      try write { db in
         writer.open(db)
         var index = 0
         while let job = index < batch.count ? batch[index] : more() {
@@ -191,6 +186,15 @@ private final class Writer {
     }
     for (job, result) in done { job.finish(result) }
     return retry
+  }
+
+  /// One transaction, which readers learn of as their state's revision.
+  private func write(_ body: (WriteAccess) throws -> Void) throws {
+    defer { log.revision.settle() }
+    try connection.write { db in
+      try body(db)
+      log.revision.unsettle()
+    }
   }
 
   private struct TransactionLost: Error {}

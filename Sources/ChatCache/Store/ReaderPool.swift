@@ -14,13 +14,31 @@ final class ReaderPool: Sendable {
 
   /// Lends one snapshot to `body` on this thread.
   func read<Result: ~Copyable>(_ log: CommitLog, _ body: (CacheReader) throws -> Result) throws -> Result {
+    try read(log, of: log.revision.settled, body)
+  }
+
+  /// Lends a new snapshot, whatever is known of the state.
+  func readAnew<Result: ~Copyable>(
+    _ log: CommitLog, _ body: (CacheReader) throws -> Result
+  ) throws -> Result {
+    try read(log, of: nil, body)
+  }
+
+  private func read<Result: ~Copyable>(
+    _ log: CommitLog, of state: UInt64?, _ body: (CacheReader) throws -> Result
+  ) throws -> Result {
     do {
-      return try connections.lend { connection in
-        try connection.read { try body(CacheReader(db: $0, log: log)) }
+      return try connections.read(state, isStill: { log.revision.isStill($0) }) {
+        try body(CacheReader(db: $0, log: log))
       }
     } catch let error as SQLiteError {
       throw CacheError(error)
     }
+  }
+
+  /// Runs `body` while no snapshot outlives its reader.
+  func withoutKeptSnapshots<Result>(_ body: () throws -> Result) rethrows -> Result {
+    try connections.withoutKeptSnapshots(body)
   }
 
   func close() { connections.close() }

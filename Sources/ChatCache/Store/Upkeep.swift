@@ -32,7 +32,7 @@ final class Upkeep: Sendable {
   private let state: Watched<State>
   private let count = Guarded<Count?>(nil)
   private let trimming = Lock()
-  private let thread = Guarded<Thread?>(nil)
+  private let thread = ThreadPlace()
 
   init(_ configuration: Cache.Configuration, _ readers: ReaderPool, _ queue: CommitQueue, _ log: CommitLog) {
     retention = configuration.retention
@@ -43,18 +43,11 @@ final class Upkeep: Sendable {
     state = Watched(State(last: log.head, lookedAt: log.head))
   }
 
-  func start() {
-    let started = Thread("perch-upkeep") { [self] in run() }
-    thread.withLock { $0 = started }
-  }
+  func start() { thread.start("perch-upkeep") { [self] in run() } }
 
   func stop() {
     state.update { $0.isStopping = true }
-    let running = thread.withLock { thread in
-      defer { thread = nil }
-      return thread
-    }
-    running?.join()
+    thread.join()
   }
 
   /// Events up to there are durable. On the writer's thread: wakes the upkeep only where there is enough.

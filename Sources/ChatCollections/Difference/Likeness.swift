@@ -4,7 +4,7 @@ import ChatModel
 /// What decides an answer beside the log itself. Views of one channel that are alike in all of it, whosever
 /// they are, are told the same: one of them reads it, the others take its bytes.
 ///
-/// Nothing of it is taken on trust: whoever takes the bytes reads its own membership and floor at that
+/// Nothing of it is taken on trust: whoever takes the bytes brings its own membership and floor of that
 /// moment, and is refused where the log names its user, or its view, between the two cursors.
 package struct Likeness: Sendable {
   /// Where.
@@ -42,11 +42,10 @@ package struct Likeness: Sendable {
     collections = Set(log.compactMap(\.change.collection))
   }
 
-  /// Whether that view is to be told the same; then it remembers that it was.
-  package func holds(for view: MessageCollection, _ reader: CacheReader) throws -> Bool {
+  /// Whether that view is to be told the same, whose user sees the channel so; then it remembers that it was.
+  package func holds(for view: MessageCollection, _ own: ChannelView) -> Bool {
     guard view.channel == channel, !users.contains(view.user), !collections.contains(view.id),
-      view.request == request, let own = try reader.view(of: view.url, for: view.user), own.isJoined,
-      own.channel == channel, own.floorAt == floorAt
+      view.request == request, own.isJoined, own.channel == channel, own.floorAt == floorAt
     else { return false }
     return view.state.withLock { state in
       guard state.range == before else { return false }

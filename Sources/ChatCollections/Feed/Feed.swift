@@ -57,7 +57,7 @@ package final class Feed: Sendable {
 
   private let cache: Cache
   private let state = Watched(State())
-  private let thread = Guarded<Thread?>(nil)
+  private let thread = ThreadPlace()
   private let most: Int
   private let mostPerUser: Int
 
@@ -71,7 +71,7 @@ package final class Feed: Sendable {
 
   /// Begins to wake. `eachMinute` is run about so often.
   package func start(eachMinute: @escaping @Sendable () -> Void) {
-    let started = Thread("perch-feed") { [self] in
+    thread.start("perch-feed") { [self] in
       var sweptAt = Clock.system.monotonicNanoseconds()
       while let commits = next() {
         if Clock.system.monotonicNanoseconds() - sweptAt > 60_000_000_000 {
@@ -81,17 +81,12 @@ package final class Feed: Sendable {
         for commit in commits { announce(commit) }
       }
     }
-    thread.withLock { $0 = started }
   }
 
   /// Ends the thread.
   package func stop() {
     state.update { $0.isStopping = true }
-    let running = thread.withLock { thread in
-      defer { thread = nil }
-      return thread
-    }
-    running?.join()
+    thread.join()
   }
 
   private func next() -> [Commit]? {

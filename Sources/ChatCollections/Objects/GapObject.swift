@@ -9,8 +9,8 @@ package enum GapObject {
     guard let gap = segment.gap else { return }
     json.beginObject()
     json.field("id", String(gap.id))
-    json.field("from", segment.range.lowerBound.description)
-    json.field("to", segment.range.upperBound.description)
+    json.field("from", segment.range.lowerBound)
+    json.field("to", segment.range.upperBound)
     json.name("state")
     json.value(plain: gap.state.text)
     json.name("reason")
@@ -25,8 +25,8 @@ package enum GapObject {
   {
     json.beginObject()
     json.field("id", id)
-    json.field("from", stretch.lowerBound.description)
-    json.field("to", stretch.upperBound.description)
+    json.field("from", stretch.lowerBound)
+    json.field("to", stretch.upperBound)
     json.field("state", "closed")
     json.endObject()
   }

@@ -12,8 +12,8 @@ extension LoadedRange {
     json.field("has_previous", hasPrevious)
     json.field("has_next", hasNext)
     if let loaded {
-      json.field("from", loaded.lowerBound.description)
-      json.field("to", loaded.upperBound.description)
+      json.field("from", loaded.lowerBound)
+      json.field("to", loaded.upperBound)
     }
     json.endObject()
     return json.finish().array

@@ -24,8 +24,7 @@ struct Reply<Value: Sendable>: Sendable {
   ) {
     let reply = Reply(then)
     let deadline = Task {
-      // Canceled means that the work came first.
-      do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch { return }
+      do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch { return }  // the work came first
       reply.give(late())
     }
     Task {

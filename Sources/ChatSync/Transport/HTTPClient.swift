@@ -56,7 +56,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
   let configuration: Configuration
   let inbox = Guarded(Inbox())
   private let multi: OpaquePointerBox
-  private let thread = Guarded<Thread?>(nil)
+  private let thread = ThreadPlace()
 
   /// curl's handle, which other threads may only wake.
   struct OpaquePointerBox: @unchecked Sendable {  // because curl_multi_wakeup may be called from any thread
@@ -69,8 +69,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     self.configuration = configuration
     multi = OpaquePointerBox(handle: curl_multi_init()!)
     let loop = TransferLoop.Handover(multi: multi.handle, configuration: configuration, inbox: inbox)
-    let started = Thread("perch-curl") { TransferLoop(loop).run() }
-    thread.withLock { $0 = started }
+    thread.start("perch-curl") { TransferLoop(loop).run() }
   }
 
   deinit { close() }
@@ -147,13 +146,8 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
 
   /// Ends every request with `closed` and the thread with them. Repeating it is harmless.
   package func close() {
-    let running = thread.withLock { thread in
-      defer { thread = nil }
-      return thread
-    }
-    guard let running else { return }
-    wake { $0.isClosing = true }
-    running.join()
+    guard wake({ $0.isClosing = true }) else { return }
+    thread.join()
     curl_multi_cleanup(multi.handle)
   }
 }

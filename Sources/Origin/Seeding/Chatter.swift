@@ -5,13 +5,13 @@ import SQLite
 /// uses the same operations as clients do, so that webhooks tell of it.
 final class Chatter: Sendable {
   private let state = Watched(false)
-  private let thread = Guarded<Thread?>(nil)
+  private let thread = ThreadPlace()
 
   /// Starts talking, `perSecond` things a second.
   init(_ origin: OriginServer, perSecond: Int) {
     let state = state
     let pause = 1_000_000_000 / UInt64(max(1, perSecond))
-    let started = Thread("chatter") {
+    thread.start("chatter") {
       var next = Clock.system.monotonicNanoseconds()
       var turn = 0
       while true {
@@ -28,12 +28,11 @@ final class Chatter: Sendable {
         }
       }
     }
-    thread.withLock { $0 = started }
   }
 
   func stop() {
     state.update { $0 = true }
-    thread.withLock { $0 }?.join()
+    thread.join()
   }
 
   private struct Place {

@@ -29,11 +29,11 @@ final class Webhooks: Sendable {
   }
 
   private let state = Watched(State())
-  private let thread: Guarded<Thread?> = Guarded(nil)
+  private let thread = ThreadPlace()
 
   init(url: String, secret: String) {
     let state = state
-    let started = Thread("webhooks") {
+    thread.start("webhooks") {
       while true {
         switch Webhooks.next(state) {
         case .send(let body):
@@ -43,7 +43,6 @@ final class Webhooks: Sendable {
         }
       }
     }
-    thread.withLock { $0 = started }
   }
 
   private static func next(_ state: Watched<State>) -> Step {
@@ -88,7 +87,7 @@ final class Webhooks: Sendable {
 
   func stop() {
     state.update { $0.isStopping = true }
-    thread.withLock { $0 }?.join()
+    thread.join()
   }
 
   /// Lower-case hex HMAC-SHA256 of the body.

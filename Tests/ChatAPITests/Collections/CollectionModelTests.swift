@@ -1,6 +1,7 @@
 import ChatCache
 import ChatModel
 import JSON
+import TestSupport
 import Testing
 
 @testable import ChatAPI

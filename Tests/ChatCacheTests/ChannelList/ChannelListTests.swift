@@ -1,6 +1,7 @@
 import ChatModel
 import Glibc
 import SQLite
+import TestSupport
 import Testing
 
 @testable import ChatCache

@@ -1,6 +1,7 @@
 import ChatModel
 import Glibc
 import SQLite
+import TestSupport
 
 @testable import ChatCache
 

@@ -1,5 +1,6 @@
 import ChatModel
 import Platform
+import TestSupport
 import Testing
 
 @testable import ChatCache

@@ -82,8 +82,8 @@ struct Damage: Sendable, CustomTestStringConvertible {
       """
       INSERT INTO message
       SELECT
-        channel, created_at + 1, message_id, version, updated_at, type, flags, parent_id, parent_at,
-        sender, custom_type, mentions, body, reactions, metaarray, thread_info, parent
+        channel, created_at + 1, message_id, parent_id, flags, body, version, updated_at, type, parent_at,
+        sender, custom_type, mentions, reactions, metaarray, thread_info, parent
       FROM message
       WHERE channel = 1 AND message_id = 3
       """),
@@ -144,8 +144,9 @@ struct Damage: Sendable, CustomTestStringConvertible {
     Damage(
       "messages of no channel", .orphans,
       """
-      INSERT INTO message
-      VALUES (99, 1, 1, 1, 0, 0, 0, NULL, NULL, 'bob', '', NULL, x'00', NULL, NULL, NULL, NULL)
+      INSERT INTO message (
+        channel, created_at, message_id, version, updated_at, type, flags, sender, custom_type, body)
+      VALUES (99, 1, 1, 1, 0, 0, 0, 'bob', '', x'00')
       """
     ),
     Damage(

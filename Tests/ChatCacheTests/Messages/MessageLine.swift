@@ -1,4 +1,5 @@
 import ChatModel
+import TestSupport
 
 @testable import ChatCache
 

@@ -87,7 +87,7 @@ import Testing
         let isPlain = sql.contains("SELECT created_at, message_id, body, parent_id, flags")
         let bounds =
           isPlain
-          ? ["(created_at,message_id)>(?,?))", "(created_at,message_id)<(?,?))"]
+          ? ["created_at>?)", "created_at<?)"]
           : ["(created_at,message_id)>(?,?) AND (created_at,message_id)<(?,?))"]
         #expect(bounds.contains { step.contains($0) }, "\(plan)")
       }

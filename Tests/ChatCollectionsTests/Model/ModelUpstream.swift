@@ -1,6 +1,7 @@
 import ChatCache
 import ChatModel
 import JSON
+import TestSupport
 
 /// A chat server as the views' model sees it: what is true, and ways in which the truth comes into a cache,
 /// or an older truth comes late.
@@ -146,8 +147,4 @@ extension Array {
   func pick(_ random: inout SeededRandom) -> Element {
     self[Int.random(in: 0..<count, using: &random)]
   }
-}
-
-extension SeededRandom {
-  mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
 }

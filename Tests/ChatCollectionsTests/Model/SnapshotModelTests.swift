@@ -3,6 +3,7 @@ import ChatModel
 import Glibc
 import JSON
 import Platform
+import TestSupport
 import Testing
 
 @testable import ChatCollections

@@ -1,0 +1,34 @@
+import Glibc
+
+/// A folder that is gone, with all that is in it, when nobody needs it any more.
+final class ScratchFolder: Sendable {
+  let path: String
+
+  /// Makes a folder: on the disk, or in memory.
+  init(_ name: String, onDisk: Bool = true) throws {
+    var template = Array("\(onDisk ? "/tmp" : "/dev/shm")/perch-bench-\(name)-XXXXXX".utf8CString)
+    guard let made = mkdtemp(&template) else { throw BenchFailure(description: "no folder for \(name)") }
+    path = String(cString: made)
+  }
+
+  deinit { ScratchFolder.remove(path) }
+
+  /// A file in it with that text.
+  func file(_ name: String, _ text: String) throws -> String {
+    let place = path + "/" + name
+    let file = open(place, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    defer { close(file) }
+    guard write(file, text, text.utf8.count) == text.utf8.count else {
+      throw BenchFailure(description: "cannot write \(place)")
+    }
+    return place
+  }
+
+  private static func remove(_ path: String) {
+    for name in ProcFile.names(path) {
+      let place = path + "/" + name
+      if unlink(place) != 0 { remove(place) }
+    }
+    rmdir(path)
+  }
+}

@@ -1,0 +1,135 @@
+import ChatModel
+import Platform
+
+// Before any row is read for a request it is decided who asks, how that user sees the channel and what of the
+// channel is covered. Each changes with a commit alone, so it is read once after a commit and remembered
+// until the next one. Nothing of it is ever older than the last commit: the revision is compared at each use.
+
+/// How a user stands in a channel, in one state of the cache.
+package struct Standing: Sendable {
+  /// The channel as the user sees it.
+  package let view: ChannelView
+  /// What of the channel is in the cache.
+  package let coverage: Coverage
+  /// The state, where it was the same before and after reading.
+  fileprivate let revision: UInt64?
+}
+
+extension Cache {
+  /// How the user stands in the channel, if that is remembered of the present state: rows are read by
+  /// `read(on:)`.
+  package func rememberedStanding(of user: UserID, in url: ChannelURL) -> Standing? {
+    guard let revision = log.revision.settled else { return nil }
+    return memory.shelf(revision) { shelf in
+      guard let view = shelf.views[StandingMemory.Place(user: user, url: url)],
+        let coverage = shelf.coverages[view.channel]
+      else { return nil }
+      return Standing(view: view, coverage: coverage, revision: revision)
+    }
+  }
+
+  /// Reads what belongs to a remembered standing; nil where a commit came between: begin again.
+  package func read<Result: ~Copyable>(
+    on standing: Standing, _ body: (CacheReader) throws -> Result
+  ) throws -> Result? {
+    guard let revision = standing.revision else { return nil }
+    let result = try read(body)
+    guard log.revision.isStill(revision) else { return nil }
+    return result
+  }
+
+  /// Lends one snapshot with the standing in it; without one where the user is not in the channel, or it does
+  /// not exist (B1).
+  package func read<Result: ~Copyable>(
+    _ user: UserID, in url: ChannelURL, _ body: (CacheReader, Standing?) throws -> Result
+  ) throws -> Result {
+    let revision = log.revision.settled
+    return try read { reader in
+      guard let key = try reader.userKey(of: user), let view = try reader.view(of: url, for: key) else {
+        return try body(reader, nil)
+      }
+      let coverage = try reader.coverage(of: view.channel)
+      remember(revision) { shelf in
+        shelf.users[user] = key
+        shelf.views[StandingMemory.Place(user: user, url: url)] = view
+        shelf.coverages[view.channel] = coverage
+      }
+      return try body(reader, Standing(view: view, coverage: coverage, revision: revision))
+    }
+  }
+
+  /// The short name of a user who ever connected here.
+  package func userKey(of user: UserID) throws -> UserKey? {
+    let revision = log.revision.settled
+    if let revision, let known = memory.shelf(revision, { $0.users[user] }) { return known }
+    guard let key = try read({ try $0.userKey(of: user) }) else { return nil }
+    remember(revision) { $0.users[user] = key }
+    return key
+  }
+
+  /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
+  package func view(of url: ChannelURL, for user: UserID) throws -> ChannelView? {
+    let (revision, place) = (log.revision.settled, StandingMemory.Place(user: user, url: url))
+    if let revision, let known = memory.shelf(revision, { $0.views[place] }) { return known }
+    let view = try read { reader in
+      try reader.userKey(of: user).flatMap { try reader.view(of: url, for: $0) }
+    }
+    guard let view else { return nil }
+    remember(revision) { $0.views[place] = view }
+    return view
+  }
+
+  /// Keeps what was read since that state was found, unless a commit came meanwhile.
+  private func remember(_ revision: UInt64?, _ keep: (inout StandingMemory.Shelf) -> Void) {
+    guard let revision, log.revision.isStill(revision) else { return }
+    memory.shelf(revision) { shelf in
+      shelf.makeRoom()
+      keep(&shelf)
+    }
+  }
+}
+
+/// What was read since the last commit. A thread has a shelf that it seldom shares, so nobody waits.
+final class StandingMemory: Sendable {
+  /// A user in a channel.
+  struct Place: Hashable {
+    let user: UserID
+    let url: ChannelURL
+  }
+
+  /// What is remembered of one state.
+  struct Shelf {
+    fileprivate var revision: UInt64 = 0
+    var users: [UserID: UserKey] = [:]
+    var views: [Place: ChannelView] = [:]
+    var coverages: [ChannelKey: Coverage] = [:]
+
+    /// How much of each is kept.
+    private static let most = 1024
+
+    /// Forgets all rather than choose.
+    mutating func makeRoom() {
+      if users.count >= Shelf.most { users.removeAll(keepingCapacity: true) }
+      if views.count >= Shelf.most { views.removeAll(keepingCapacity: true) }
+      if coverages.count >= Shelf.most { coverages.removeAll(keepingCapacity: true) }
+    }
+
+    fileprivate mutating func turn(to revision: UInt64) {
+      guard revision != self.revision else { return }
+      self.revision = revision
+      users.removeAll(keepingCapacity: true)
+      views.removeAll(keepingCapacity: true)
+      coverages.removeAll(keepingCapacity: true)
+    }
+  }
+
+  private let shelves = (0..<16).map { _ in Guarded(Shelf()) }
+
+  /// Lends this thread's shelf with what it has of the state of that number.
+  func shelf<Result>(_ revision: UInt64, _ body: (inout Shelf) -> Result) -> Result {
+    shelves[Thread.currentNumber % shelves.count].withLock { shelf in
+      shelf.turn(to: revision)
+      return body(&shelf)
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import ChatModel
+import Glibc
+import Platform
+import Synchronization
+import Testing
+
+@testable import ChatCache
+
+/// What requests are decided by is remembered between two commits, and never across one.
+@Suite(.timeLimit(.minutes(1))) struct StandingTests {
+  private static func standing(_ world: ChannelWithMessages) throws -> Standing? {
+    try world.cache.read(world.alice, in: world.url) { _, standing in standing }
+  }
+
+  @Test("what was read once is remembered, for that user and that channel alone")
+  func remembered() throws {
+    let world = try ChannelWithMessages()
+    #expect(world.cache.rememberedStanding(of: world.alice, in: world.url) == nil)
+    let read = try #require(try Self.standing(world))
+    let known = try #require(world.cache.rememberedStanding(of: world.alice, in: world.url))
+    #expect(known.view == read.view)
+    #expect(known.coverage == read.coverage)
+    #expect(world.cache.rememberedStanding(of: world.bob, in: world.url) == nil)
+    #expect(world.cache.rememberedStanding(of: world.alice, in: ChannelURL("other")) == nil)
+    let key = try world.cache.userKey(of: world.alice)
+    #expect(key == read.view.user)
+    #expect(try world.cache.userKey(of: UserID("nobody")) == nil)
+  }
+
+  @Test("B1: who left the channel has no standing in it from that commit on")
+  func leaving() throws {
+    let world = try ChannelWithMessages()
+    let (alice, url) = (world.alice, world.url)
+    let before = try #require(try Self.standing(world))
+    #expect(try world.cache.view(of: url, for: alice) == before.view)
+    try world.cache.write { try $0.removeMembership(of: alice, in: url, .memberLeft) }
+    #expect(world.cache.rememberedStanding(of: alice, in: url) == nil)
+    #expect(try world.cache.view(of: url, for: alice) == nil)
+    #expect(try Self.standing(world) == nil)
+    #expect(try world.cache.read(on: before) { _ in 1 } == nil)
+  }
+
+  @Test("nothing is remembered of a state that is just changing")
+  func changing() throws {
+    let revision = Revision()
+    let first = try #require(revision.settled)
+    #expect(revision.isStill(first))
+    revision.unsettle()
+    revision.unsettle()
+    #expect(revision.settled == nil)
+    #expect(!revision.isStill(first))
+    revision.settle()
+    revision.settle()
+    let second = try #require(revision.settled)
+    #expect(second != first)
+    #expect(!revision.isStill(first))
+  }
+
+  @Test("rows that are read on a standing are of its moment, while another thread commits")
+  func ofOneMoment() throws {
+    let world = try ChannelWithMessages()
+    try world.listNewest([ChannelWithMessages.message(1, at: 1)], limit: 5)
+    let url = world.url
+    let isDone = Atomic<Bool>(false)
+    let writer = Thread("writer") {
+      for number in Int64(2)...300 {
+        do {
+          try world.cache.write {
+            try $0.store(ChannelWithMessages.message(number, at: number), in: url, .messageReceived)
+          }
+        } catch { Issue.record(error) }
+      }
+      isDone.store(true, ordering: .releasing)
+    }
+    var newest: [Int64: Int64] = [:]
+    var (turn, reads, refused) = (0, 0, 0)
+    while !isDone.load(ordering: .acquiring) {
+      guard let standing = world.cache.rememberedStanding(of: world.alice, in: url) else {
+        _ = try Self.standing(world)
+        continue
+      }
+      let head = world.cache.cursor
+      let found = try world.cache.read(on: standing) { reader in
+        // Every other time the rows are read a commit later, so that they must be refused.
+        turn += 1
+        while turn % 2 == 0, world.cache.cursor == head, !isDone.load(ordering: .acquiring) { sched_yield() }
+        return try reader.newestMessage(of: standing.view.channel)
+      }
+      guard let found else {
+        refused += 1
+        continue
+      }
+      reads += 1
+      let known = newest.updateValue(found, forKey: standing.view.channelVersion)
+      #expect(known == nil || known == found, "two newest messages at one version of the channel")
+    }
+    writer.join()
+    #expect(reads > 20 && newest.count > 10 && refused > 10, "\(reads) reads of \(newest.count) states")
+  }
+}
+
+extension CacheReader {
+  fileprivate func newestMessage(of channel: ChannelKey) throws -> Int64 {
+    try db.first("SELECT max(message_id) FROM message WHERE channel = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      $0.int64(0)
+    } ?? 0
+  }
+}
