@@ -197,7 +197,10 @@ package final class Collections: Sendable {
       if let oldName { views[oldName] = nil }
       views[view.id] = .messages(view)
     }
-    if let old { interest.closed(view: old.id, in: old.url) }
+    if let old {
+      interest.closed(view: old.id, in: old.url)
+      feed.end(old.id)
+    }
     return view
   }
 
@@ -253,6 +256,7 @@ package final class Collections: Sendable {
     _ = try cache.accept { try $0.dispose(collection: id, channel: channel) }
     views.withLock { $0[id] = nil }
     interest.closed(view: id, in: view.url)
+    feed.end(id)
   }
 
   /// Forgets a view.
@@ -260,6 +264,7 @@ package final class Collections: Sendable {
     let id = view.id
     _ = try cache.accept { try $0.dispose(collection: id, channel: nil) }
     views.withLock { $0[id] = nil }
+    feed.end(id)
   }
 
   /// Forgets the views nobody asked for (B22).

@@ -9,9 +9,14 @@ import Platform
 enum ChannelCollectionRoutes {
   static let path = "/v1/channel-collections"
 
-  static func routes(_ viewing: Viewing) -> [Route] { itself(viewing) + following(viewing) }
+  static func routes(_ viewing: Viewing) -> [Route] {
+    let views = OpenViews(
+      viewing: viewing, path: path, find: { try $0.channels($1, of: $2) }, target: { .channels($0) },
+      forget: { try $0.dispose($1) })
+    return itself(viewing, views) + following(viewing, views)
+  }
 
-  private static func itself(_ viewing: Viewing) -> [Route] {
+  private static func itself(_ viewing: Viewing, _ views: OpenViews<ChannelCollection>) -> [Route] {
     [
       Route(
         .post, "/v1/channel-collections", operation: "openChannelCollection", body: Viewing.body
@@ -34,7 +39,7 @@ enum ChannelCollectionRoutes {
       },
       Route(.get, "/v1/channel-collections/{collection_id}", operation: "getChannelCollection") { request in
         try Parameters(request).end()
-        return try with(viewing, request) { view, _ in
+        return try views.with(request) { view, _ in
           let body = try snapshot(viewing, view, isOpening: false)
           guard view.isPerhapsTooLarge else { return .respond(Viewing.answer(body)) }
           try viewing.run { try viewing.collections.bound(view) }
@@ -44,21 +49,15 @@ enum ChannelCollectionRoutes {
     ]
   }
 
-  private static func following(_ viewing: Viewing) -> [Route] {
+  private static func following(_ viewing: Viewing, _ views: OpenViews<ChannelCollection>) -> [Route] {
     [
       Route(
         .post, "/v1/channel-collections/{collection_id}/more", operation: "loadMoreChannels",
         body: Viewing.body
       ) { request in
-        try Parameters(request).end()
-        let token = try Viewing.parse(request) { json in
-          var fields = BodyFields(json)
-          let token = fields.text("after")
-          if token == nil { fields.fault("after", "Give the token that the last page called next.") }
-          try fields.end()
-          return token ?? ""
-        }
-        return try with(viewing, request) { view, caller in
+        let token = try Viewing.edge(
+          request, "after", hint: "Give the token that the last page called next.")
+        return try views.with(request) { view, caller in
           let after = try viewing.run { try view.place(ofEdge: token) }
           return try ChannelFetch(viewing, request, caller, asksFirst: false).answer(
             isFull: { try ChannelCollection.isFull(view.query, of: caller.user, after: after, $0) }
@@ -75,24 +74,9 @@ enum ChannelCollectionRoutes {
       },
       Route(
         .get, "/v1/channel-collections/{collection_id}/events", operation: "pollChannelCollection"
-      ) { request in
-        var parameters = Parameters(request)
-        let poll = PollParameters(request, &parameters)
-        _ = parameters.text("ticket")
-        try parameters.end()
-        return try with(viewing, request, poll) { view, caller in
-          let follower = try Follower(
-            viewing, request, caller, [.channels(view)], hasUserFeed: false)
-          return try Poll.answer(follower, request, poll)
-        }
-      },
+      ) { try views.follow($0) },
       Route(.delete, "/v1/channel-collections/{collection_id}", operation: "disposeChannelCollection") {
-        request in
-        try Parameters(request).end()
-        return try with(viewing, request) { view, _ in
-          try viewing.run { try viewing.collections.dispose(view) }
-          return .respond(.empty(204))
-        }
+        try views.dispose($0)
       },
     ]
   }
@@ -105,20 +89,6 @@ enum ChannelCollectionRoutes {
       guard json.kind == .object else { throw Problem.invalid("body", "Give a JSON object.") }
       guard let query = json["query"] else { return ChannelQuery() }
       return try ChannelQuery(query)
-    }
-  }
-
-  private static func with(
-    _ viewing: Viewing, _ request: Request, _ poll: PollParameters? = nil,
-    _ body: @escaping (ChannelCollection, Caller) throws -> Outcome
-  ) throws -> Outcome {
-    try viewing.reading.admitted(request) { caller in
-      let name = request.parameter(0)
-      if let poll { try viewing.expectLog(poll, [name], of: caller, again: "\(path)/\(name)") }
-      let view = try viewing.run {
-        try viewing.collections.channels(name, of: caller.user)
-      }
-      return try body(view, caller)
     }
   }
 

@@ -15,13 +15,17 @@ enum EventRoutes {
       Route(.get, "/v1/events", operation: "pollEvents") { request in
         var parameters = Parameters(request)
         let poll = PollParameters(request, &parameters)
-        let names = parameters.list("collections").filter { !$0.isEmpty }
+        // A view that is named twice is followed once.
+        var seen: Set<String> = []
+        let names = parameters.list("collections").filter { !$0.isEmpty && seen.insert($0).inserted }
         if names.count > mostFollowed { parameters.fault("collections", "Give at most \(mostFollowed).") }
         let hasUserFeed = parameters.flag("user_feed", default: names.isEmpty)
         _ = parameters.text("ticket")
         try parameters.end()
         return try viewing.reading.admitted(request) { caller in
-          try viewing.expectLog(poll, names, of: caller, again: "/v1/connection")
+          if let ended = try viewing.ended(poll, names, request, caller, again: "/v1/connection") {
+            return ended
+          }
           let targets = try names.map { try target($0, viewing, caller) }
           let follower = try Follower(
             viewing, request, caller, targets, hasUserFeed: hasUserFeed)

@@ -9,9 +9,14 @@ import Platform
 enum MessageCollectionRoutes {
   static let path = "/v1/message-collections"
 
-  static func routes(_ viewing: Viewing) -> [Route] { itself(viewing) + following(viewing) }
+  static func routes(_ viewing: Viewing) -> [Route] {
+    let views = OpenViews(
+      viewing: viewing, path: path, find: { try $0.messages($1, of: $2) }, target: { .messages($0) },
+      forget: { try $0.dispose($1) })
+    return itself(viewing, views) + following(viewing, views)
+  }
 
-  private static func itself(_ viewing: Viewing) -> [Route] {
+  private static func itself(_ viewing: Viewing, _ views: OpenViews<MessageCollection>) -> [Route] {
     [
       Route(
         .post, "/v1/message-collections", operation: "openMessageCollection", body: Viewing.body
@@ -26,7 +31,7 @@ enum MessageCollectionRoutes {
       },
       Route(.get, "/v1/message-collections/{collection_id}", operation: "getMessageCollection") { request in
         try Parameters(request).end()
-        return try with(viewing, request) { view, _ in
+        return try views.with(request) { view, _ in
           let body = try snapshot(viewing, view)
           guard view.isPerhapsTooLarge else { return .respond(Viewing.answer(body)) }
           try viewing.run { try viewing.collections.bound(view, growsNewer: true) }
@@ -36,36 +41,26 @@ enum MessageCollectionRoutes {
       Route(
         .post, "/v1/message-collections/{collection_id}/previous", operation: "loadPreviousMessages",
         body: Viewing.body
-      ) { request in try load(viewing, request, isOlder: true) },
+      ) { request in try load(views, request, isOlder: true) },
       Route(
         .post, "/v1/message-collections/{collection_id}/next", operation: "loadNextMessages",
         body: Viewing.body
-      ) { request in try load(viewing, request, isOlder: false) },
+      ) { request in try load(views, request, isOlder: false) },
     ]
   }
 
-  private static func following(_ viewing: Viewing) -> [Route] {
+  private static func following(_ viewing: Viewing, _ views: OpenViews<MessageCollection>) -> [Route] {
     [
       Route(
         .get, "/v1/message-collections/{collection_id}/events", operation: "pollMessageCollection"
-      ) { request in
-        var parameters = Parameters(request)
-        let poll = PollParameters(request, &parameters)
-        _ = parameters.text("ticket")
-        try parameters.end()
-        return try with(viewing, request, poll) { view, caller in
-          let follower = try Follower(
-            viewing, request, caller, [.messages(view)], hasUserFeed: false)
-          return try Poll.answer(follower, request, poll)
-        }
-      },
+      ) { try views.follow($0) },
       Route(
         .post, "/v1/message-collections/{collection_id}/reset", operation: "resetMessageCollection",
         body: Viewing.body
       ) { request in
         try Parameters(request).end()
         let start = try start(request)
-        return try with(viewing, request) { view, caller in
+        return try views.with(request) { view, caller in
           var asked = view.request
           asked.start = start
           return try MessageOpening(viewing, request, caller, asked, replacing: view).answer()
@@ -77,7 +72,7 @@ enum MessageCollectionRoutes {
         var parameters = Parameters(request)
         let name = parameters.text("request_id")
         try parameters.end()
-        return try with(viewing, request) { view, _ in
+        return try views.with(request) { view, _ in
           let removed = try viewing.run { try viewing.collections.removeFailed(of: view, named: name) }
           var json = JSONWriter()
           json.beginObject()
@@ -90,12 +85,7 @@ enum MessageCollectionRoutes {
         }
       },
       Route(.delete, "/v1/message-collections/{collection_id}", operation: "disposeMessageCollection") {
-        request in
-        try Parameters(request).end()
-        return try with(viewing, request) { view, _ in
-          try viewing.run { try viewing.collections.dispose(view) }
-          return .respond(.empty(204))
-        }
+        try views.dispose($0)
       },
     ]
   }
@@ -112,20 +102,6 @@ enum MessageCollectionRoutes {
     }
   }
 
-  static func with(
-    _ viewing: Viewing, _ request: Request, _ poll: PollParameters? = nil,
-    _ body: @escaping (MessageCollection, Caller) throws -> Outcome
-  ) throws -> Outcome {
-    try viewing.reading.admitted(request) { caller in
-      let name = request.parameter(0)
-      if let poll { try viewing.expectLog(poll, [name], of: caller, again: "\(path)/\(name)") }
-      let view = try viewing.run {
-        try viewing.collections.messages(name, of: caller.user)
-      }
-      return try body(view, caller)
-    }
-  }
-
   static func snapshot(
     _ viewing: Viewing, _ view: MessageCollection, apiResult: [UInt8]? = nil, at cursor: EventCursor? = nil
   ) throws -> ByteBuffer {
@@ -139,18 +115,13 @@ enum MessageCollectionRoutes {
     }
   }
 
-  private static func load(_ viewing: Viewing, _ request: Request, isOlder: Bool) throws -> Outcome {
-    try Parameters(request).end()
-    let token = try Viewing.parse(request) { json in
-      var fields = BodyFields(json)
-      let token = fields.text("from")
-      if token == nil { fields.fault("from", "Give the edge token of the last page.") }
-      try fields.end()
-      return token ?? ""
-    }
-    return try with(viewing, request) { view, _ in
-      let place = try viewing.run { try view.place(ofEdge: token) }
-      return try EdgeLoad(viewing, request, view, place, isOlder: isOlder).answer()
+  private static func load(
+    _ views: OpenViews<MessageCollection>, _ request: Request, isOlder: Bool
+  ) throws -> Outcome {
+    let token = try Viewing.edge(request, "from", hint: "Give the edge token of the last page.")
+    return try views.with(request) { view, _ in
+      let place = try views.viewing.run { try view.place(ofEdge: token) }
+      return try EdgeLoad(views.viewing, request, view, place, isOlder: isOlder).answer()
     }
   }
 }

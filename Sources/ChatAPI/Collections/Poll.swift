@@ -148,18 +148,23 @@ enum EventsOverTime {
           try write(found.events, id: cursor.description, into: &buffer)
           return .more
         } catch let problem as Problem {
-          let name: StaticString =
-            problem.status == 410 ? "reset" : problem.status == 401 ? "unauthorized" : "gone"
-          var json = JSONWriter()
-          json.beginObject()
-          json.field("code", problem.code)
-          json.endObject()
-          let data = json.finish()
-          buffer.append(event: name, id: nil, data: data.bytes)
+          end(problem, into: &buffer)
           return .end
         }
       }, ended: { follower.unsubscribe() })
     return .respond(.events(stream))
+  }
+
+  /// The last event of a stream: why it is over.
+  static func end(_ problem: Problem, into buffer: inout ByteBuffer) {
+    let name: StaticString =
+      problem.status == 410 ? "reset" : problem.status == 401 ? "unauthorized" : "gone"
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("code", problem.code)
+    json.endObject()
+    let data = json.finish()
+    buffer.append(event: name, id: nil, data: data.bytes)
   }
 
   private static func write(_ events: borrowing ByteBuffer, id: String, into buffer: inout ByteBuffer) throws

@@ -28,13 +28,26 @@ final class Viewing: Sendable {
     } catch let error as CacheError { throw Problem(error) }
   }
 
-  /// A poll's cursor is of this log, else a 410 (B52): told of views that are there, before what went with
-  /// the old log is looked for in them.
-  func expectLog(_ poll: PollParameters, _ names: [String], of caller: Caller, again: String) throws {
+  /// The end of a poll whose cursor is of another log (B52): a 410, or a stream that says the same, since a
+  /// browser tells its page nothing of a 410. Told of views that are there, before what went with the old log
+  /// is looked for in them. Nil where the cursor is of this log.
+  func ended(
+    _ poll: PollParameters, _ names: [String], _ request: Request, _ caller: Caller, again: String
+  ) throws -> Outcome? {
     guard let cursor = poll.since.flatMap({ EventCursor($0) }), cursor.epoch != reading.cache.cursor.epoch,
       names.allSatisfy({ collections.isOpen($0, of: caller.user) })
-    else { return }
-    throw Problem.cursorExpired(again)
+    else { return nil }
+    let problem = Problem.cursorExpired(again)
+    guard poll.isStream else { throw problem }
+    return .respond(
+      .events(
+        EventStream(
+          request.makeWaiter(),
+          produce: { buffer in
+            buffer.append("retry: 2000\n\n")
+            EventsOverTime.end(problem, into: &buffer)
+            return .end
+          })))
   }
 
   /// A body's fields, read by `body`.
@@ -43,6 +56,18 @@ final class Viewing: Sendable {
       throw Problem.invalid("body", "Give a JSON object.")
     } catch let error as InvalidFields {
       throw Problem.invalid(error.faults.map { Problem.FieldError($0.field, $0.detail) })
+    }
+  }
+
+  /// The edge token of a load call, from the body's field of that name; `hint`: what to give.
+  static func edge(_ request: Request, _ field: String, hint: String) throws -> String {
+    try Parameters(request).end()
+    return try parse(request) { json in
+      var fields = BodyFields(json)
+      let token = fields.text(field)
+      if token == nil { fields.fault(field, hint) }
+      try fields.end()
+      return token ?? ""
     }
   }
 

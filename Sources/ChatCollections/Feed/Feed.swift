@@ -152,6 +152,14 @@ package final class Feed: Sendable {
     if index[key]?.isEmpty ?? false { index[key] = nil }
   }
 
+  /// Wakes those who wait for that view, which is no more.
+  package func end(_ collection: String) {
+    let wakes = state.read { state in
+      (state.byCollection[collection] ?? []).flatMap { state.groups[$0]?.wakes.values.map { $0 } ?? [] }
+    }
+    for wake in wakes { wake() }
+  }
+
   /// How many wait.
   package var count: Int { state.read { $0.count } }
 

@@ -190,6 +190,36 @@ import Testing
     #expect(world.ask("\(path)/events?since=nonsense").status == 400)
   }
 
+  @Test("B52: a stream whose cursor is of another epoch says reset and ends, for a view, a list and the user")
+  func expiredStreams() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world)
+    let list = world.post("/v1/channel-collections", "{}")
+    let paths = [
+      "/v1/message-collections/\(open.text("id"))/events",
+      "/v1/channel-collections/\(list.text("id"))/events", "/v1/events",
+      "/v1/events?collections=\(open.text("id"))",
+    ]
+    for path in paths {
+      let stream = world.ask(
+        path, extra: ["Accept": "text/event-stream", "Last-Event-ID": "0123456789abcdef.1.1"])
+      #expect(
+        stream.status == 200 && stream.body.contains("event: reset\ndata: {\"code\":\"cursor_expired\"}"))
+    }
+  }
+
+  @Test("B50: a view that is named twice is followed once")
+  func namedTwice() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world)
+    try world.send(6, in: "general")
+    let names = "\(open.text("id")),\(open.text("id"))"
+    let poll = world.ask("/v1/events?since=\(open.text("cursor"))&wait=0&collections=\(names)")
+    #expect(poll.events == ["messages.added 6"])
+  }
+
   @Test("B52 B53: a cursor older than the kept log is a 410; whoever begins again or kept up goes on")
   func forgotten() throws {
     var retention = Retention()

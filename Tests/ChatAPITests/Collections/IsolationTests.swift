@@ -94,6 +94,32 @@ import Testing
     for poll in polls { #expect(poll.answer().text("code") == "collection_not_found") }
   }
 
+  @Test("B22: dispose and reset end the polls and streams of a view at once, though nothing happens in it")
+  func disposedInSilence() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    let list = world.post("/v1/channel-collections", "{}")
+    let (mine, anew) = (open(world), open(world))
+    let listPath = "/v1/channel-collections/\(list.text("id"))"
+    let stream = ["Perch-User": "alice", "Accept": "text/event-stream"]
+    let polls = [
+      world.held("\(mine.path)?since=\(mine.cursor)&wait=20"),
+      world.held("\(anew.path)?since=\(anew.cursor)&wait=20"),
+      world.held("\(listPath)/events?since=\(list.text("cursor"))&wait=20"),
+    ]
+    let streams = [
+      world.held("\(mine.path)?since=\(mine.cursor)", headers: stream),
+      world.held("\(listPath)/events?since=\(list.text("cursor"))", headers: stream),
+    ]
+    #expect(world.waitParked(5))
+    #expect(world.ask(String(mine.path.dropLast(7)), method: "DELETE").status == 204)
+    #expect(world.post("\(anew.path.dropLast(7))/reset", "{}").status == 201)
+    #expect(world.ask(listPath, method: "DELETE").status == 204)
+    for poll in polls { #expect(poll.answer().text("code") == "collection_not_found") }
+    for stream in streams { #expect(stream.answer().body.contains("event: gone")) }
+    #expect(world.waitParked(0))
+  }
+
   @Test("B69: membership lost while a poll is parked ends it with channel.deleted alone; others go on")
   func lostWhileParked() throws {
     let world = try world(CollectionWorld())
