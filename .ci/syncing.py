@@ -70,13 +70,28 @@ class Between:
     """Stands between the service and the upstream: a proxy, or with a certificate a server of its own."""
 
     def __init__(self, upstream, certificate=None):
-        self.asked, self.breaks = [], set()
+        self.asked, self.breaks, self.moments = [], set(), []
+        # How many requests are here at once, and how long each is kept.
+        self.here, self.most, self.keeps = 0, 0, 0
+        lock = threading.Lock()
         between = self
 
         class Passing(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):
+                with lock:
+                    between.here += 1
+                    between.most = max(between.most, between.here)
+                between.moments.append(time.monotonic())
+                try:
+                    time.sleep(between.keeps)
+                    self.carry()
+                finally:
+                    with lock:
+                        between.here -= 1
+
+            def carry(self):
                 between.asked.append(self.path)
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 if len(between.asked) in between.breaks:
@@ -259,6 +274,29 @@ class Syncing(Beside):
         self.assertGreater(len(proxy.asked), 10)
         self.assertIn("sync_errand_failed", result.stderr, "there was something to log")
         self.assertNotIn(TOKEN, result.stderr + result.stdout)
+
+    def between(self):
+        gate = Between(self.origin.url)
+        self.addCleanup(gate.stop)
+        self.upstream[1] = f"http://127.0.0.1:{gate.port}"
+        return gate
+
+    def test_B35_no_more_requests_are_in_flight_than_are_allowed(self):
+        gate = self.between()
+        gate.keeps = 0.02
+        self.assertEqual(self.sync("--upstream-in-flight", "1").returncode, 0)
+        self.assertEqual(gate.most, 1)
+        self.data += "-again"
+        self.assertEqual(self.sync().returncode, 0)
+        self.assertTrue(2 <= gate.most <= 4, gate.most)
+
+    def test_B35_requests_come_no_faster_than_is_allowed(self):
+        gate = self.between()
+        self.assertEqual(self.sync("--upstream-rate", "10").returncode, 0)
+        self.assertGreater(len(gate.moments), 15)
+        for first, last in zip(gate.moments, gate.moments[15:]):
+            # Ten that were saved up, and ten a second.
+            self.assertGreater(last - first, 0.4)
 
     def test_a_certificate_is_trusted_that_the_environment_names_and_no_other(self):
         certificate, key = self.place.name + "/certificate.pem", self.place.name + "/key.pem"

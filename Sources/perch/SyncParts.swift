@@ -19,7 +19,7 @@ struct SyncParts {
   init(_ values: SettingValues, over cache: Cache) throws {
     let base = values.text("upstream")
     var upstream: any Upstream = NoUpstream()
-    client = base.isEmpty ? nil : HTTPClient(HTTPClient.Configuration())
+    client = base.isEmpty ? nil : HTTPClient(SyncParts.limits(values))
     if let client {
       guard base.hasPrefix("http://") || base.hasPrefix("https://") else {
         throw SettingError(description: "--upstream: \(base) does not begin with http:// or https://")
@@ -39,6 +39,11 @@ struct SyncParts {
       "upstream", .text, default: "", "the chat server, such as https://api-APP.sendbird.com; none when empty"
     ),
     Setting("upstream-token", .secret, default: "", "the key that opens the chat server"),
+    Setting("upstream-in-flight", .number(1...64), default: "4", "requests to the chat server at once"),
+    Setting(
+      "upstream-rate", .number(0...10_000), default: "0",
+      "requests per second to the chat server, polling takes at most half of them; 0: no limit, and polling 5"
+    ),
     Setting("poll-interval", .duration, default: "2s", "between two looks at a channel somebody has open"),
     Setting(
       "idle-poll-interval", .duration, default: "0",
@@ -49,6 +54,15 @@ struct SyncParts {
     Setting("prefetch-rate", .number(0...10_000), default: "5", "requests per second for those; 0: no limit"),
   ]
 
+  private static func limits(_ values: SettingValues) -> HTTPClient.Configuration {
+    var limits = HTTPClient.Configuration()
+    limits.inFlight = values.number("upstream-in-flight")
+    limits.rate = Double(values.number("upstream-rate"))
+    // What is not used of one second may be used in the next.
+    limits.burst = max(1, limits.rate)
+    return limits
+  }
+
   private static func pace(_ values: SettingValues) -> Pace {
     var pace = Pace()
     let poll = Int64(max(values.number("poll-interval"), 100))
@@ -57,6 +71,9 @@ struct SyncParts {
     pace.userPoll = idle > 0 ? max(idle, 100) : poll < 2_000 ? 4 * poll : 30_000
     pace.openPollWithWebhooks = max(poll, pace.userPoll)
     pace.maximumBackoff = Int64(max(values.number("backoff-max"), 100))
+    pace.errands = values.number("upstream-in-flight")
+    let rate = values.number("upstream-rate")
+    if rate > 0 { pace.requestsPerSecond = Double(rate) }
     pace.prefetchMessages = values.number("prefetch-messages")
     pace.prefetchRate = Double(values.number("prefetch-rate"))
     return pace

@@ -33,6 +33,8 @@ final class FakeUpstream: Upstream {
     var clock: Int64 = 1_700_000_000_000
     var nextID: Int64 = 1
     var calls = 0
+    /// How often messages were listed, by channel.
+    var listings: [ChannelURL: Int] = [:]
     /// Asked for users, how many of these calls ended, and how long each takes (ms), canceled or not.
     var userCalls = 0
     var usersAnswered = 0
@@ -240,6 +242,7 @@ final class FakeUpstream: Upstream {
   ) async throws -> UpstreamPage<MessageRecord> {
     try await ask { state in
       precondition(window.older <= 200 && window.newer <= 200, "a page is too large")
+      state.listings[url, default: 0] += 1
       guard let all = state.channels[url]?.messages else { throw FakeUpstream.gone }
       let rows = all.sorted { $0.position < $1.position }
       let (low, high): (Position, Position)

@@ -244,6 +244,53 @@ struct InterestTests {
     await desk.world.worker.stop()
   }
 
+  @Test("B4: what an idle user left open is not polled, and is looked at with the next request")
+  func idleViews() async throws {
+    let (upstream, time, bob) = (FakeUpstream(), ManualClock(), UserID("bob"))
+    let (hers, his) = (ChannelURL("hers"), ChannelURL("his"))
+    upstream.join(World().alice, hers)
+    upstream.join(bob, his)
+    for url in [hers, his] { upstream.send(url, "one") }
+    let worker = SyncWorker(
+      upstream: upstream, store: MemoryStore(), pace: World.pace, clock: time.clock, seed: 1)
+    let interest = SyncInterest(worker)
+    try await worker.start()
+    for user in [World().alice, bob] {
+      _ = interest.seen(user)
+      #expect(await World.wait { interest.connection(of: user).progress.phase == .steady })
+    }
+    func listings(_ url: ChannelURL) -> Int { upstream.state.withLock { $0.listings[url] ?? 0 } }
+    /// Lets time go by until his channel was looked at so many times more.
+    func pass(_ looks: Int) async -> Bool {
+      let wanted = listings(his) + looks
+      return await World.wait {
+        time.advance(World.pace.openPoll)
+        _ = interest.seen(bob)
+        await worker.urge()
+        return listings(his) >= wanted
+      }
+    }
+    for url in [hers, his] {
+      interest.opened(OpenView(id: url.text, channel: url, isAtNewest: true), isOwedAnswer: true)
+    }
+    let before = listings(hers)
+    #expect(await pass(10))
+    #expect(listings(hers) > before + 3, "both are polled")
+    time.advance(31 * 60_000)
+    #expect(await pass(3))
+    #expect(interest.connection(of: World().alice).state == .idle)
+    let left = listings(hers)
+    #expect(await pass(20))
+    #expect(listings(hers) <= left + 1, "at most what was under way")
+    let rested = listings(hers)
+    _ = interest.seen(World().alice)
+    #expect(await World.wait { listings(hers) > rested }, "she is back")
+    let back = listings(hers)
+    #expect(await pass(10))
+    #expect(listings(hers) > back + 3)
+    await worker.stop()
+  }
+
   private func world(_ desk: Desk) -> FakeUpstream { desk.world.upstream }
 
   @Test("B34: a webhook that cannot be read says so, one of no interest or of nobody's channel names nothing")

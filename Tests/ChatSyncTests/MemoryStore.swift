@@ -124,9 +124,10 @@ final class MemoryStore: SyncStore {
   func connectedMembers(of url: ChannelURL) throws -> [UserID] {
     state.withLock { $0.users.filter { $0.value.channels[url] != nil }.map(\.key) }
   }
-  func attendedChannels() throws -> [ChannelURL] {
+  func attendedChannels(besides away: [UserID]) throws -> [ChannelURL] {
     state.withLock { state in
-      Array(Set(state.users.values.filter { !$0.isStopped && !$0.isClosed }.flatMap { $0.channels.keys }))
+      let there = state.users.filter { !$0.value.isStopped && !$0.value.isClosed && !away.contains($0.key) }
+      return Array(Set(there.values.flatMap { $0.channels.keys }))
     }
   }
   func overview() throws -> [ChannelOverview] {

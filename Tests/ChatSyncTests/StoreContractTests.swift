@@ -52,6 +52,26 @@ import Testing
     }
   }
 
+  @Test("B4: both stores know the channels of those who are there, besides whom nobody asks for")
+  func attended() async throws {
+    let (cache, store) = try Self.open()
+    defer { cache.close() }
+    let odd = UserID(#"b"o\b, 'x' [1]"#)
+    for store in [store, MemoryStore()] as [any SyncStore] {
+      for user in [Self.alice, odd] {
+        try await store.acknowledge(user)
+        _ = try await store.store([Self.channel()], of: user, .listing(sweep: 1))
+      }
+      #expect(try store.attendedChannels(besides: []) == [Self.url])
+      #expect(try store.attendedChannels(besides: [Self.alice]) == [Self.url])
+      #expect(try store.attendedChannels(besides: [odd]) == [Self.url])
+      #expect(try store.attendedChannels(besides: [odd, Self.alice]).isEmpty)
+      try await store.stop(odd)
+      #expect(try store.attendedChannels(besides: []) == [Self.url])
+      #expect(try store.attendedChannels(besides: [Self.alice]).isEmpty)
+    }
+  }
+
   static func channel() -> ChannelRecord {
     ChannelRecord(
       url: url, name: "General", customType: "", createdAt: 1, isDistinct: false, isPublic: false,

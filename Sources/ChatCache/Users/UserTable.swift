@@ -1,4 +1,5 @@
 import ChatModel
+import JSON
 import SQLite
 
 // Who connected here, and how far each one's channels are listed.
@@ -59,15 +60,25 @@ extension CacheReader {
   }
 
   /// The channels that a connected user is in.
-  package func attendedChannels() throws -> [ChannelURL] {
-    try db.all(
+  package func attendedChannels(besides away: [UserID] = []) throws -> [ChannelURL] {
+    var names = JSONWriter()
+    names.beginArray()
+    for user in away { names.value(user.text) }
+    names.endArray()
+    let list = String(decoding: names.finish().array, as: UTF8.self)
+    return try db.all(
       """
       SELECT DISTINCT m.channel_url
       FROM user AS u
       JOIN membership AS m ON m.user = u.id
       WHERE u.standing = 'connected'
+      AND u.user_id NOT IN (SELECT value FROM json_each(?1))
       """
-    ) { ChannelURL($0.string(0)) }
+    ) {
+      $0.bind(1, list)
+    } _: {
+      ChannelURL($0.string(0))
+    }
   }
 
   /// The connected users who are members.

@@ -18,6 +18,8 @@ struct ChannelWork: Sendable {
   var isBusy = false
   /// Whether no connected user is in it: nothing is asked of it until one is again (B4).
   var isOfNobody = false
+  /// Whether all who are in it are idle: it is not polled until one of them asks for something (B4).
+  var isResting = false
   var retryAt: Int64?
   var wait: Backoff
 
@@ -74,12 +76,18 @@ extension Plan {
   /// Channels whose newest messages are still to be fetched.
   var channelsBehind: Int { channels.values.count { !$0.isPrefetched && !$0.isOfNobody } }
 
-  /// These channels have a connected user in them, others have not any more.
-  mutating func attend(only attended: Set<ChannelURL>, now: Int64) {
-    for (url, work) in channels where work.isOfNobody == attended.contains(url) {
-      channels[url]?.isOfNobody = !work.isOfNobody
+  /// These channels have a connected user in them, and of those these one who is awake; others have not any
+  /// more.
+  mutating func attend(only attended: Set<ChannelURL>, awake: Set<ChannelURL>, now: Int64) {
+    for (url, work) in channels {
+      let (isOfNobody, isResting) = (!attended.contains(url), !awake.contains(url))
+      guard work.isOfNobody != isOfNobody || work.isResting != isResting else { continue }
+      channels[url]?.isOfNobody = isOfNobody
+      channels[url]?.isResting = isResting
       // Whatever was known may have changed meanwhile.
-      if work.isOfNobody, work.isOpen { channels[url]?.checkAt = now }
+      if work.isOpen, work.isOfNobody && !isOfNobody || work.isResting && !isResting {
+        channels[url]?.checkAt = now
+      }
     }
   }
 
@@ -229,7 +237,7 @@ extension Plan {
       if case .progressed(let isComplete) = outcome { progressed(&work, job, isComplete, now: now) }
       if case .tokenLost = outcome { work.verifyAt = now }
     }
-    if case .check = job, work.isOpen {
+    if case .check = job, work.isOpen, !work.isResting {
       work.checkAt = work.checkAt ?? now + openInterval(now: now)
       if lacks(.messageChangelog) { work.verifyAt = work.verifyAt ?? now + pace.verify }
     }
@@ -261,7 +269,7 @@ extension Plan {
   func openInterval(now: Int64) -> Int64 {
     let isAlive = webhooks.isGood(now: now, memory: pace.webhookMemory)
     return pace.openInterval(
-      count: channels.values.count { $0.isOpen && !$0.isOfNobody },
+      count: channels.values.count { $0.isOpen && !$0.isOfNobody && !$0.isResting },
       requests: lacks(.messageChangelog) ? 1 : 2,
       hasWebhooks: isAlive)
   }

@@ -22,6 +22,8 @@ package struct Plan: Sendable {
   /// Running errands that began before what they work on was cleared (B58): how they end means nothing.
   var overtaken: Set<Job> = []
   var isProbeWanted = false
+  /// Whether somebody went idle or woke since `takeRest`.
+  var hasRested = false
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0
   var webhooks = WebhookTrust()
@@ -130,7 +132,10 @@ package struct Plan: Sendable {
       isProbeWanted = false
       if running.insert(.probe).inserted { jobs.append(.probe) }
     }
-    for id in Array(users.keys) where users[id]?.rest(now: now) == true { changed(id) }
+    for id in Array(users.keys) where users[id]?.rest(now: now) == true {
+      changed(id)
+      hasRested = true
+    }
     guard link.isOnline else { return jobs }
     var free = pace.errands - running.count { $0 != .probe }
     while free > 0, let job = pick(now: now) {

@@ -66,6 +66,7 @@ extension Plan {
   package mutating func seen(_ user: UserID, now: Int64) {
     guard var work = users[user] else { return }
     if work.state.seen(now: now) {
+      hasRested = true
       work.phase = .connecting
       work.pollAt = now
     }
@@ -77,8 +78,10 @@ extension Plan {
   package mutating func connect(_ user: UserID, now: Int64) {
     if users[user] == nil { add(user, isSynced: false, isCached: false, now: now) }
     urge(now: now)
-    let wasAway = users[user].map { $0.state.phase == .stopped || $0.state.phase == .closed } ?? false
+    let before = users[user]?.state.phase
+    let wasAway = before == .stopped || before == .closed
     guard var work = users[user], work.state.connect(now: now) else { return }
+    if before == .idle { hasRested = true }
     work.phase = .connecting
     work.isReturning = wasAway
     work.denial = nil
@@ -86,6 +89,15 @@ extension Plan {
     users[user] = work
     changed(user)
   }
+
+  /// Whether somebody went idle or woke since the last call: then channels are polled no more, or again.
+  mutating func takeRest() -> Bool {
+    defer { hasRested = false }
+    return hasRested
+  }
+
+  /// Those who asked for nothing for so long that nothing is polled for them (B4).
+  var idleUsers: [UserID] { users.lazy.filter { $0.value.state.phase == .idle }.map(\.key) }
 
   /// Whether the user just came back, once.
   mutating func takeReturn(of user: UserID) -> Bool {

@@ -100,7 +100,9 @@ extension CacheStore {
     try cache.read { try $0.connectedMembers(of: url) }
   }
   /// The channels that a connected user is in.
-  package func attendedChannels() throws -> [ChannelURL] { try cache.read { try $0.attendedChannels() } }
+  package func attendedChannels(besides away: [UserID]) throws -> [ChannelURL] {
+    try cache.read { try $0.attendedChannels(besides: away) }
+  }
   /// What decides about prefetch.
   package func overview() throws -> [ChannelOverview] { try cache.read { try $0.overview() } }
 }

@@ -59,8 +59,8 @@ package protocol SyncStore: Sendable {
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws
   /// The connected users who are members.
   func connectedMembers(of url: ChannelURL) throws -> [UserID]
-  /// The channels that a connected user is in.
-  func attendedChannels() throws -> [ChannelURL]
+  /// The channels that a connected user is in who is not one of those.
+  func attendedChannels(besides away: [UserID]) throws -> [ChannelURL]
   /// The channels of all connected users with what decides about their prefetch.
   func overview() throws -> [ChannelOverview]
 

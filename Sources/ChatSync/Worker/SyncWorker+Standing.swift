@@ -87,11 +87,14 @@ extension SyncWorker {
   }
 
   /// Nothing is asked of channels that no connected user is in, and of those that have one again all is.
+  /// Where all who are in it are idle, it is not polled.
   func sortChannels() {
     do {
-      let attended = try store.attendedChannels()
+      let attended = try store.attendedChannels(besides: [])
       for url in attended { try know(url) }
-      plan.attend(only: Set(attended), now: now)
+      let idle = plan.idleUsers
+      let awake = idle.isEmpty ? attended : try store.attendedChannels(besides: idle)
+      plan.attend(only: Set(attended), awake: Set(awake), now: now)
     } catch {
       Log.line(.error, "sync_store_failed", ["errand": "attend", "reason": .text("\(error)")])
     }

@@ -114,6 +114,7 @@ package actor SyncWorker {
       begins(job)
       tasks[job] = Task { await self.run(job) }
     }
+    if plan.takeRest() { return sortChannels() }
     announce()
     publish()
     if expiresAt <= now { expire() }

@@ -71,6 +71,8 @@ private struct OwnSync {
     }
     var progress = SyncProgress()
     while true {
+      // The command asks for the user as long as it runs, or nothing would be done any more (B4).
+      _ = parts.interest.seen(user)
       let connection = parts.interest.connection(of: user)
       let messages = try cache.read { try $0.storedMessages() }
       progress.show(connection, messages: messages, requests: parts.client?.requestsStarted ?? 0)
@@ -85,7 +87,7 @@ private struct OwnSync {
     }
     progress.end("synced")
     if isOnce { return 0 }
-    _ = Signals.wait()
+    while !Signals.arrives(withinMilliseconds: 60_000) { _ = parts.interest.seen(user) }
     return 0
   }
 }
