@@ -23,6 +23,8 @@ class Names:
     member: str = ""
     # A place in a channel's line.
     position: str = "0000018000000000-0000000000000001"
+    # The edge token of a list's last page.
+    more: str = None
     # The edge tokens of a view's pages.
     previous: str = "0000018000000000-0000000000000001"
     next: str = "0000018000000000-0000000000000001"
@@ -87,7 +89,7 @@ PLACES = {
     "openChannelCollection": lambda names: {"body": {"query": {"channel_urls": [names.channel]}}},
     "getChannelCollection": in_list,
     "disposeChannelCollection": in_list,
-    "loadMoreChannels": lambda names: in_list(names, {"after": names.edge or "x"}),
+    "loadMoreChannels": lambda names: in_list(names, {"after": names.more or "x"}),
     "pollChannelCollection": lambda names: in_list(names, since=names.cursor, wait=0),
     "openMessageCollection": lambda names: {
         "body": {"channel_url": names.channel, "starting_point": names.position, "include_parent_message": True}},

@@ -69,7 +69,7 @@ class Provocations(unittest.TestCase):
         edge = view.json["previous"] or f'{view.json["messages"][0]["position"]}.{view.json["id"]}'
         return Names(
             channel=url, message=page.json["items"][0]["message_id"], list=shown.json["id"], view=view.json["id"],
-            edge=shown.json["next"], position=page.json["items"][0]["position"],
+            more=shown.json["next"], position=page.json["items"][0]["position"],
             previous=edge, next=view.json["next"] or edge, cursor=view.json["cursor"])
 
     def ask(self, operation, names=None, user="ana", **more):
