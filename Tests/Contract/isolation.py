@@ -70,7 +70,7 @@ class World:
         view = ask("openMessageCollection", user, body={"channel_url": url, "previous_size": 1, "next_size": 1,
                                                         "starting_point": page.json["items"][1]["position"]})
         assert view.status == 201, view
-        shown = ask("openChannelCollection", user, body={"query": {"limit": 1}})
+        shown = ask("openChannelCollection", user, body={"query": {"limit": 1, "include_empty": True}})
         gaps = ask("listGaps", user, {"channel_url": url}).json["items"]
         ticket = ask("createEventTicket", user, body={"path": f"/v1/message-collections/{view.json['id']}/events"})
         return Names(
@@ -174,6 +174,7 @@ class Isolation(unittest.TestCase):
                             self.assertEqual(answer.status, 200)
                         if field == "more":
                             self.assertEqual(answer.status, 400)
+        self.assertEqual(self.ask("loadMoreChannels", self.world.anas).status, 200)
 
     def test_B23_nothing_below_the_floor_comes_whatever_way_it_is_asked_for(self):
         old, old_id = self.world.bens_of_ours.position, str(self.world.old["message_id"])
