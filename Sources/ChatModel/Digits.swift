@@ -15,6 +15,34 @@ package enum Digits {
     }
   }
 
+  /// Reads what `writeHex` wrote, and nothing else.
+  package static func readHex(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
+    guard digits.count == hexDigits else { return nil }
+    var number: UInt64 = 0
+    for byte in digits {
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(byte - UInt8(ascii: "0"))
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): number = number << 4 | UInt64(byte - UInt8(ascii: "a") + 10)
+      default: return nil
+      }
+    }
+    return number
+  }
+
+  /// Reads what `writeDecimal` wrote, and nothing else: no sign, no zero before other digits.
+  package static func readDecimal(_ digits: Slice<UnsafeRawBufferPointer>) -> Int64? {
+    guard let first = digits.first, first != UInt8(ascii: "0") || digits.count == 1 else { return nil }
+    var number: Int64 = 0
+    for byte in digits {
+      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+      let (tens, isTooBig) = number.multipliedReportingOverflow(by: 10)
+      let (sum, isStillTooBig) = tens.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
+      if isTooBig || isStillTooBig { return nil }
+      number = sum
+    }
+    return number
+  }
+
   /// Writes a number that is not negative in decimal digits; answers the place behind them.
   package static func writeDecimal(
     _ number: Int64, into bytes: UnsafeMutableRawBufferPointer, at place: Int

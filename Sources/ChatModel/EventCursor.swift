@@ -16,14 +16,21 @@ package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
 
   /// Reads what `description` wrote, strictly: nothing else is a cursor.
   package init?(_ text: some StringProtocol) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 3, parts[0].utf8.count == 16,
-      let epoch = UInt64(parts[0], radix: 16),
-      let run = Int64(parts[1]), run >= 1,
-      let sequence = Int64(parts[2]), sequence >= 0
+    var text = String(text)
+    guard let cursor = text.withUTF8({ EventCursor(utf8: UnsafeRawBufferPointer($0)) }) else { return nil }
+    self = cursor
+  }
+
+  private init?(utf8 bytes: UnsafeRawBufferPointer) {
+    guard bytes.count > Digits.hexDigits, bytes[Digits.hexDigits] == UInt8(ascii: "."),
+      let epoch = Digits.readHex(bytes[..<Digits.hexDigits])
+    else { return nil }
+    let rest = bytes[(Digits.hexDigits + 1)...]
+    guard let point = rest.firstIndex(of: UInt8(ascii: ".")),
+      let run = Digits.readDecimal(rest[..<point]), run >= 1,
+      let sequence = Digits.readDecimal(rest[(point + 1)...])
     else { return nil }
     self.init(epoch: epoch, run: run, sequence: sequence)
-    guard description == String(text) else { return nil }
   }
 
   /// The text clients give back.

@@ -89,8 +89,8 @@ public struct Position: Hashable, Comparable, Sendable, CustomStringConvertible 
   /// Reads the client's text where it lies.
   package init?(utf8 bytes: UnsafeRawBufferPointer) {
     guard bytes.count == Position.textBytes, bytes[16] == UInt8(ascii: "-"),
-      let time = Position.number(bytes[0..<16]), time <= UInt64(Int64.max),
-      let id = Position.number(bytes[17..<33])
+      let time = Digits.readHex(bytes[0..<16]), time <= UInt64(Int64.max),
+      let id = Digits.readHex(bytes[17..<33])
     else { return nil }
     self.init(createdAt: Int64(time), messageID: Int64(bitPattern: id ^ (1 << 63)))
   }
@@ -108,17 +108,5 @@ public struct Position: Hashable, Comparable, Sendable, CustomStringConvertible 
     Digits.writeHex(UInt64(createdAt), into: bytes, at: 0)
     bytes[16] = UInt8(ascii: "-")
     Digits.writeHex(UInt64(bitPattern: messageID) ^ (1 << 63), into: bytes, at: 17)
-  }
-
-  private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
-    var number: UInt64 = 0
-    for byte in digits {
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(byte - UInt8(ascii: "0"))
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): number = number << 4 | UInt64(byte - UInt8(ascii: "a") + 10)
-      default: return nil
-      }
-    }
-    return number
   }
 }

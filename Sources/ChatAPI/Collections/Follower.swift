@@ -25,8 +25,8 @@ final class Follower {
   }
 
   let viewing: Viewing
-  private let request: Request
-  private let caller: Caller
+  let request: Request
+  private let userID: UserID
   private let targets: [Target]
   private let hasUserFeed: Bool
   /// Where a client that came too late begins again.
@@ -45,7 +45,7 @@ final class Follower {
   ) throws {
     self.viewing = viewing
     self.request = request
-    self.caller = caller
+    userID = caller.user
     self.targets = targets
     self.hasUserFeed = hasUserFeed
     guard let user = try viewing.run({ try viewing.reading.cache.userKey(of: caller.user) }) else {
@@ -120,14 +120,14 @@ final class Follower {
   /// A cursor of another log is told first: what it followed may be gone with that log (B52, B58).
   func admit(_ since: EventCursor) throws {
     let now = try viewing.reading.gate.caller(of: request)
-    guard now.user == caller.user else { throw Problem(ViewError.notFound) }
-    if case .refused(let error) = viewing.reading.interest.seen(caller.user) { throw Problem(error) }
+    guard now.user == userID else { throw Problem(ViewError.notFound) }
+    if case .refused(let error) = viewing.reading.interest.seen(userID) { throw Problem(error) }
     guard since.epoch == viewing.reading.cache.cursor.epoch else { throw Problem.cursorExpired(again) }
     try viewing.run {
       for target in targets {
         switch target {
-        case .messages(let view): _ = try viewing.collections.messages(view.id, of: caller.user)
-        case .channels(let view): _ = try viewing.collections.channels(view.id, of: caller.user)
+        case .messages(let view): _ = try viewing.collections.messages(view.id, of: userID)
+        case .channels(let view): _ = try viewing.collections.channels(view.id, of: userID)
         }
       }
     }
@@ -153,6 +153,20 @@ final class Follower {
     }
   }
 
+  /// Whether nothing can have happened since: the log stands where the client does, and everything that is
+  /// followed is the user's still.
+  func isUpToDate(_ since: EventCursor) throws -> Bool {
+    let cache = viewing.reading.cache
+    guard since == cache.cursor else { return false }
+    return try viewing.run {
+      for case .messages(let view) in targets {
+        guard let own = try cache.view(of: view.url, for: view.userID), own.isJoined, own.user == view.user
+        else { return false }
+      }
+      return try !hasUserFeed || cache.userKey(of: userID) == user
+    }
+  }
+
   /// What happened since then, for one who was admitted. It changes nothing until it is settled.
   func look(_ since: EventCursor) throws -> Found { try viewing.run { try read(since) } }
 
@@ -173,7 +187,7 @@ final class Follower {
 
   private func read(_ since: EventCursor) throws -> Found {
     let head = viewing.reading.cache.cursor
-    let standing = viewing.reading.interest.connection(of: caller.user)
+    let standing = viewing.reading.interest.connection(of: userID)
     let sights = targets.map { target in
       if case .messages(let view) = target { viewing.collections.sight(view.url) } else { nil as Sight? }
     }
@@ -213,7 +227,7 @@ final class Follower {
     }
     if hasUserFeed {
       told.take(
-        try UserFeed(caller.user).changes(reader, since: since, until: until, standing: standing))
+        try UserFeed(userID).changes(reader, since: since, until: until, standing: standing))
     }
     return told
   }

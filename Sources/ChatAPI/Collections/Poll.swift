@@ -26,15 +26,13 @@ struct PollParameters {
 }
 
 /// One poll: answered at once if there is something to tell, else parked until there is or the time is over.
-final class Poll {
+struct Poll {
   private let follower: Follower
-  private let request: Request
   private let since: EventCursor
   private let endsAt: UInt64
 
-  private init(_ follower: Follower, _ request: Request, since: EventCursor, milliseconds: Int) {
+  private init(_ follower: Follower, since: EventCursor, milliseconds: Int) {
     self.follower = follower
-    self.request = request
     self.since = since
     endsAt = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
   }
@@ -49,7 +47,7 @@ final class Poll {
       return .respond(Viewing.answer(body(ByteBuffer(), cursor: follower.cursorNow, hasMore: false)))
     }
     let poll = Poll(
-      follower, request, since: try follower.cursor(since), milliseconds: parameters.milliseconds)
+      follower, since: try follower.cursor(since), milliseconds: parameters.milliseconds)
     if parameters.milliseconds > 0 { try follower.subscribe(request.makeWaiter()) }
     return try poll.end { try poll.look(isLast: parameters.milliseconds == 0) }
   }
@@ -64,20 +62,18 @@ final class Poll {
 
   private func look(isLast: Bool) throws -> Outcome {
     try follower.admit(since)
+    let now = Clock.system.monotonicNanoseconds()
+    let mayWait = !isLast && now < endsAt
+    if mayWait, try follower.isUpToDate(since) { return park(now) }
     let shared = follower.viewing.shared
     let head = follower.viewing.reading.cache.cursor
     let name = follower.sharedName
-    if let name {
-      let known = shared.find(name, since: since, head: head.sequence)
-      if let known = try known ?? follower.alike(since, head) {
-        follower.unsubscribe()
-        shared.keep(known, name, since: since, head: head.sequence)
-        return .respond(known.response)
-      }
+    if let name, let known = try shared.known(name, since, head, or: { try follower.alike(since, head) }) {
+      follower.unsubscribe()
+      return .respond(known.response)
     }
     let found = try follower.look(since)
-    let now = Clock.system.monotonicNanoseconds()
-    guard found.isEmpty, !found.hasMore, !isLast, now < endsAt else {
+    guard found.isEmpty, !found.hasMore, mayWait else {
       follower.unsubscribe()
       try follower.settle(found)
       let isWorthSharing = !found.isEmpty
@@ -88,9 +84,13 @@ final class Poll {
       if let likeness = found.likeness { shared.keep(made, likeness, since) }
       return .respond(made.response)
     }
+    return park(now)
+  }
+
+  private func park(_ now: UInt64) -> Outcome {
     let left = Int((endsAt - now) / 1_000_000) + 1
     return .park(
-      Parking(request.makeWaiter(), milliseconds: left) { [self] wake in
+      Parking(follower.request.makeWaiter(), milliseconds: left) { wake in
         try end {
           switch wake {
           case .woken: return try look(isLast: false)

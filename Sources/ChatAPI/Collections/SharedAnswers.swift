@@ -63,6 +63,17 @@ final class SharedAnswers: Sendable {
     }
   }
 
+  /// The answer that view gave for that cursor while the log stood so, or the one `other` finds, which is
+  /// kept then.
+  func known(
+    _ view: String, _ since: EventCursor, _ head: EventCursor, or other: () throws -> SharedResponse?
+  ) rethrows -> SharedResponse? {
+    if let found = find(view, since: since, head: head.sequence) { return found }
+    guard let found = try other() else { return nil }
+    keep(found, view, since: since, head: head.sequence)
+    return found
+  }
+
   /// Keeps an answer, if there is room.
   func keep(_ response: SharedResponse, _ view: String, since: EventCursor, head: Int64) {
     let count = response.byteCount
