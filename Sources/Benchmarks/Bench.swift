@@ -4,7 +4,7 @@ import Glibc
 ///
 /// A figure counts only as a ratio against a peer measured in the same run: ours and the peer take turns, A B
 /// A B, and the medians are compared. Servers are processes of their own, so that their processor time can be
-/// told from the load's. `Benchmarks serve PORT` is our side; the peers are plain C on the same libraries,
+/// told from the load's. `Benchmarks serve PORT` and `serve-feed` are our sides; the peers are plain C on the same libraries,
 /// and nginx with nchan.
 struct Bench {
   /// Where the peers' programs lie; nil measures without them.
@@ -20,7 +20,7 @@ struct Bench {
     if words.first == "serve" {
       return OurServer.run(port: words.dropFirst().first.flatMap { UInt16($0) } ?? 0)
     }
-    if words.first == "feed", words.count > 1 { return FeedServer.run(Array(words.dropFirst())) }
+    if words.first == "serve-feed" { return FeedServer.run(Array(words.dropFirst())) }
     let chosen = Row.all.filter { words.isEmpty || words.contains($0.name) }
     guard !chosen.isEmpty else {
       print("no such row; there are: \(Row.all.map(\.name).joined(separator: " "))")

@@ -8,7 +8,7 @@ import Platform
 import Synchronization
 
 /// The service itself over a cache without an upstream: every route, tokens, the access log, a live tail.
-/// `Benchmarks feed PORT USERS FILE [CHANNELS]`.
+/// `Benchmarks serve-feed PORT USERS FILE [CHANNELS]`.
 ///
 /// So many channels hold 1000 messages each. Each user has one view of the first open. FILE tells the load
 /// how to follow them: a line "@cursor", then for each user the poll's path and the header that lets it in.

@@ -22,7 +22,7 @@ package struct Response: ~Copyable {
 
   enum Content {
     case whole
-    case shared(SharedResponse)
+    case shared(SharedResponse, String?)
     case stream(EventStream.Reader)
   }
 
@@ -119,7 +119,9 @@ package struct Response: ~Copyable {
     value.withCString { add(name.cString, $0) }
   }
 
-  /// Adds a header of text with a name that is text too, for cold paths.
+  /// Adds a header of text with a name that is text too, for cold paths. Disfavoured, so that a literal name is
+  /// no String.
+  @_disfavoredOverload
   package func add(_ name: String, _ value: String) {
     name.withCString { name in value.withCString { add(name, $0) } }
   }

@@ -166,11 +166,11 @@ extension Server {
   private func queue(_ response: consuming Response, _ request: Request, closes: Bool = false) -> Bool {
     guard let connection = request.connection else { return false }
     let isPlain = !request.seen.hasOrigin && !request.seen.hasRequestID && !closes && !isStopping
-    if case .shared(let shared) = response.content {
-      if isPlain, let handle = shared.stamped(id: request.number, decorate: decorate) {
+    if case .shared(let shared, let value) = response.content {
+      if isPlain, let handle = shared.stamped(id: request.number, value, decorate: decorate) {
         return queue(handle, response.status, response.byteCount, request, connection)
       }
-      return queue(shared.makeResponse(), request, closes: closes)
+      return queue(shared.makeResponse(value), request, closes: closes)
     }
     decorate(response)
     request.withRequestID {

@@ -8,16 +8,29 @@ import Synchronization
 /// The body is in memory once and libmicrohttpd's object is made once per worker thread, so that answering
 /// costs nothing but the sending. Each answer still carries its own `X-Request-Id`: the worker writes it over
 /// the last one right before it queues, and the library copies the head out before that worker does anything
-/// else. Requests that need other headers (an id of the client's, an allowed origin) get an object of their
-/// own over the same body.
+/// else. One more header may vary so, if its value is always as long. Requests that need other headers (an id
+/// of the client's, an allowed origin) get an object of their own over the same body.
 package final class SharedResponse: @unchecked Sendable {  // because each worker touches its own slot only
   /// The HTTP status.
   package let status: Int
-  private let type: StaticString
+  private let type: StaticString?
   private let headers: [(name: StaticString, value: String)]
+  private let varying: Varying?
   private let body: Body
   private let perWorker: UnsafeMutablePointer<OpaquePointer?>
   private static let mostWorkers = 64
+
+  /// A header that is written anew for each answer, always as long.
+  package struct Varying: Sendable {
+    let name: StaticString
+    let width: Int
+
+    /// A header of that name whose values have so many bytes.
+    package init(_ name: StaticString, width: Int) {
+      self.name = name
+      self.width = width
+    }
+  }
 
   /// The bytes, which live until the last answer over them is sent.
   private final class Body: @unchecked Sendable {  // because it never changes
@@ -27,14 +40,14 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     deinit { free(start) }
   }
 
-  /// Takes the buffer's memory.
+  /// Takes the buffer's memory. An answer without a body has no `type`.
   package init(
-    status: Int = 200, type: StaticString = "application/json",
-    headers: [(name: StaticString, value: String)] = [],
-    body: consuming ByteBuffer
+    status: Int = 200, type: StaticString? = "application/json",
+    headers: [(name: StaticString, value: String)] = [], varying: Varying? = nil, body: consuming ByteBuffer
   ) {
     self.status = status
     self.type = type
+    self.varying = varying
     self.headers = headers
     self.body = Body(body)
     perWorker = .allocate(capacity: SharedResponse.mostWorkers)
@@ -53,26 +66,34 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
 
   /// The answer for one request; hand it to `.respond`.
   package var response: Response {
-    Response(status: status, handle: nil, byteCount: body.count, content: .shared(self))
+    Response(status: status, handle: nil, byteCount: body.count, content: .shared(self, nil))
+  }
+
+  /// The answer for one request, with that value of the header that varies.
+  package func response(_ value: String) -> Response {
+    precondition(value.utf8.count == varying?.width, "the header that varies is always as long")
+    return Response(status: status, handle: nil, byteCount: body.count, content: .shared(self, value))
   }
 
   /// An object over the shared body with the shared headers, owned by the caller.
-  func makeResponse() -> Response {
+  func makeResponse(_ value: String?) -> Response {
     let handle = MHD_create_response_from_buffer_with_free_callback_cls(
       body.count, body.start, releaseSharedBody, Unmanaged.passRetained(body).toOpaque())
     guard let handle else { preconditionFailure("out of memory") }
     let response = Response(status: status, handle: handle, byteCount: body.count)
-    response.add("Content-Type", type)
+    if let type { response.add("Content-Type", type) }
     for (name, value) in headers { response.add(name, value) }
+    if let varying, let value { response.add(varying.name, value) }
     return response
   }
 
-  /// The running worker's object with `id` in its place. Nil when the worker has no number.
-  func stamped(id: UInt64, decorate: (borrowing Response) -> Void) -> OpaquePointer? {
+  /// The running worker's object with `id` and the header that varies in their places. Nil when the worker has
+  /// no number.
+  func stamped(id: UInt64, _ value: String?, decorate: (borrowing Response) -> Void) -> OpaquePointer? {
     let worker = WorkerNumber.current
     guard worker < SharedResponse.mostWorkers else { return nil }
     if perWorker[worker] == nil {
-      var response = makeResponse()
+      var response = makeResponse(value)
       decorate(response)
       response.add("X-Request-Id", "0000000000000000")
       perWorker[worker] = response.disown()
@@ -81,6 +102,9 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     guard let handle, let place = MHD_get_response_header(handle, ("X-Request-Id" as StaticString).cString)
     else { return nil }
     RequestID.write(id, to: UnsafeMutablePointer(mutating: place))
+    if let varying, var value, let place = MHD_get_response_header(handle, varying.name.cString) {
+      value.withUTF8 { _ = memcpy(UnsafeMutablePointer(mutating: place), $0.baseAddress!, varying.width) }
+    }
     return handle
   }
 

@@ -58,7 +58,8 @@ private struct FeedLoad {
 
   func start(users: Int) throws -> TestedServer {
     unlink(kinds)
-    return try TestedServer("ours", ["/proc/self/exe", "feed", "18190", "\(users)", kinds], port: 18_190)
+    return try TestedServer(
+      "ours", ["/proc/self/exe", "serve-feed", "18190", "\(users)", kinds], port: 18_190)
   }
 
   private func words(_ server: TestedServer, rounds: Int, settle: Int) -> [String] {

@@ -37,7 +37,8 @@ private final class ServiceUnderLoad {
   init() throws {
     folder = try ScratchFolder("service")
     server = try TestedServer(
-      "ours", ["/proc/self/exe", "feed", "\(ServiceUnderLoad.port)", "0", folder.path + "/views", "100"],
+      "ours",
+      ["/proc/self/exe", "serve-feed", "\(ServiceUnderLoad.port)", "0", folder.path + "/views", "100"],
       port: ServiceUnderLoad.port)
     authorization = try FeedServer.authorization(FilledCache.user)
     line = try KeptConnection(

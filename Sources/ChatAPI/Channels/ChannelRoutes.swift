@@ -127,11 +127,7 @@ enum ChannelRoutes {
       var tag = EntityTag(cursor, view.user)
       tag.add(view.channelVersion)
       tag.add(view.membershipVersion)
-      if tag.isKnown(to: request) {
-        let response = Response.empty(304)
-        decorate(response, tag.text, .hit, reading)
-        return response
-      }
+      if tag.isKnown(to: request) { return reading.notModified.answer(tag.text, .hit) }
       guard let object = try reader.channel(view, parts: parts) else { throw Problem.channelNotFound }
       let response = Response.json(object)
       decorate(response, tag.text, .hit, reading)
@@ -149,11 +145,7 @@ enum ChannelRoutes {
       tag.add(view.channelVersion)
       tag.add(view.membershipVersion)
       tag.add(bytes: request.encodedQuery)
-      if tag.isKnown(to: request) {
-        let response = Response.empty(304)
-        decorate(response, tag.text, .hit, reading)
-        return response
-      }
+      if tag.isKnown(to: request) { return reading.notModified.answer(tag.text, .hit) }
       let page = try reader.members(of: view, after: after ?? "", limit: limit)
       var json = JSONWriter(capacity: page.items.count + 256)
       json.beginObject()

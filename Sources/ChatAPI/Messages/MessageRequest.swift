@@ -63,7 +63,7 @@ final class MessageRequest {
         unsent.object.withUnsafeBytes { tag.add(bytes: $0) }
         var body = ByteBuffer(capacity: unsent.object.count)
         unsent.object.withUnsafeBytes { body.append($0) }
-        return decorated(tag.isKnown(to: request) ? .empty(304) : .json(body), tag)
+        return tag.isKnown(to: request) ? notModified(tag) : decorated(.json(body), tag)
       }
       sent = try reader.standing(of: name, of: view.user)?.message
       return nil
@@ -111,8 +111,12 @@ final class MessageRequest {
       var tag = EntityTag(cursor, view.user)
       tag.add(view.channelVersion)
       tag.add(view.membershipVersion)
-      return decorated(tag.isKnown(to: request) ? .empty(304) : .json(object), tag)
+      return tag.isKnown(to: request) ? notModified(tag) : decorated(.json(object), tag)
     }
+  }
+
+  private func notModified(_ tag: EntityTag) -> Response {
+    preferences.wait == nil ? reading.notModified.answer(tag.text, status) : decorated(.empty(304), tag)
   }
 
   private func decorated(_ response: consuming Response, _ tag: EntityTag) -> Response {

@@ -113,12 +113,12 @@ private final class MessagePageRequest {
     let isKnown = EntityTag.isKnown(text, to: request)
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
-      return .answer(headers(.empty(304), text))
+      return .answer(notModified(text))
     }
     guard let page = try read({ try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head) })
     else { return nil }
     if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
-    if isKnown { return .answer(headers(.empty(304), text)) }
+    if isKnown { return .answer(notModified(text)) }
     let answer = MessagePageAnswer(page, query)
     let body = answer.write(page, cursor: reading.cursor(at: view.version))
     let response = headers(.json(body), text)
@@ -133,6 +133,11 @@ private final class MessagePageRequest {
     case .always: false
     case .whereNeeded: !ground.mayBeMissing || link.isOffline
     }
+  }
+
+  private func notModified(_ tag: String) -> Response {
+    // What a client prefers is confirmed in a header of its own.
+    preferences.wait == nil ? reading.notModified.answer(tag, status) : headers(.empty(304), tag)
   }
 
   private func headers(_ response: consuming Response, _ tag: String) -> Response {

@@ -1,7 +1,7 @@
 import MicroHTTP
 
 /// How an answer came about, as `Cache-Status` says it (RFC 9211, B15).
-enum CacheStatus {
+enum CacheStatus: Int, CaseIterable {
   case hit, stored, partial, offline
 
   var text: StaticString {

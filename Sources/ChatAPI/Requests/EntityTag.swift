@@ -57,6 +57,9 @@ struct EntityTag {
 
   private static let digits = 2 * Digits.hexDigits
 
+  /// How long the header's value always is.
+  static let width = digits + 2
+
   private func write(into bytes: UnsafeMutableRawBufferPointer, at place: Int) {
     Digits.writeHex(hash, into: bytes, at: place)
     Digits.writeHex(other, into: bytes, at: place + Digits.hexDigits)

@@ -11,12 +11,15 @@ package final class Reading: Sendable {
   let interest: any Interest
   /// Who may ask.
   let gate: Gate
+  /// What is answered to who has it already.
+  let notModified: NotModified
 
   /// The parts of all reading.
   package init(cache: Cache, interest: any Interest, gate: Gate) {
     self.cache = cache
     self.interest = interest
     self.gate = gate
+    notModified = NotModified(vary: gate.vary)
   }
 
   /// How long the upstream's word on an unknown user or channel is waited for (ms).
