@@ -4,8 +4,8 @@ import Glibc
 ///
 /// A figure counts only as a ratio against a peer measured in the same run: ours and the peer take turns, A B
 /// A B, and the medians are compared. Servers are processes of their own, so that their processor time can be
-/// told from the load's. `Benchmarks serve PORT` and `serve-feed` are our sides; the peers are plain C on the same libraries,
-/// and nginx with nchan.
+/// told from the load's. `Benchmarks serve PORT` and `serve-feed` are our sides; the peers are plain C on the
+/// same libraries, and nginx with nchan.
 struct Bench {
   /// Where the peers' programs lie; nil measures without them.
   let peers: String?

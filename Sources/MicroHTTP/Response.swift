@@ -119,8 +119,8 @@ package struct Response: ~Copyable {
     value.withCString { add(name.cString, $0) }
   }
 
-  /// Adds a header of text with a name that is text too, for cold paths. Disfavoured, so that a literal name is
-  /// no String.
+  /// Adds a header of text with a name that is text too, for cold paths. Disfavoured, so that a literal name
+  /// is no String.
   @_disfavoredOverload
   package func add(_ name: String, _ value: String) {
     name.withCString { name in value.withCString { add(name, $0) } }

@@ -87,8 +87,8 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     return response
   }
 
-  /// The running worker's object with `id` and the header that varies in their places. Nil when the worker has
-  /// no number.
+  /// The running worker's object with `id` and the header that varies in their places. Nil when the worker
+  /// has no number.
   func stamped(id: UInt64, _ value: String?, decorate: (borrowing Response) -> Void) -> OpaquePointer? {
     let worker = WorkerNumber.current
     guard worker < SharedResponse.mostWorkers else { return nil }

@@ -52,6 +52,34 @@ import Testing
     #expect(try test.client().get("/shared", headers: ["X-Request-Id: own"])?.header("X-Request-Id") == "own")
   }
 
+  @Test("each answer without a body has its own tag and request id, from all workers at once")
+  func stampsTags() throws {
+    let test = try TestServer()
+    let wrong = Guarded<[String]>([])
+    let threads = (0..<4).map { number in
+      Thread("reader") {
+        do {
+          let client = try test.client(source: 2 + number)
+          for turn in 0..<500 {
+            let tag = "\(100 + (number * 217 + turn) % 900)"
+            let answer = client.get("/known/\(tag)")
+            guard answer?.status == 304, answer?.header("ETag") == "\"\(tag)\"", answer?.text == "",
+              answer?.header("Vary") == "Accept", answer?.header("Content-Type") == nil,
+              answer?.header("X-Request-Id")?.count == 16
+            else {
+              wrong.withLock { $0.append("\(tag): \(answer.map { "\($0)" } ?? "nothing")") }
+              return
+            }
+          }
+        } catch { wrong.withLock { $0.append("\(error)") } }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(wrong.withLock { $0 } == [])
+    let own = try test.client().get("/known/abc", headers: ["X-Request-Id: own"])
+    #expect(own?.header("X-Request-Id") == "own" && own?.header("ETag") == "\"abc\"")
+  }
+
   @Test("the access log has a line per request with the route's template and without the query")
   func logsAccess() throws {
     var ends: [Int32] = [0, 0]

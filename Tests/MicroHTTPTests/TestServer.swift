@@ -116,7 +116,7 @@ final class TestServer: Sendable {
         return .park(Parking(waiter, milliseconds: nil) { .respond(.text("\($0)")) })
       },
       Route(.get, "/events", operation: "events") { request in .respond(stream(board, request)) },
-    ] + [shared(), slow(), flood(board)]
+    ] + [shared(), known(), slow(), flood(board)]
   }
 
   private static func shared() -> Route {
@@ -124,6 +124,15 @@ final class TestServer: Sendable {
     body.append("{\"shared\":true}")
     let shared = SharedResponse(headers: [("ETag", "\"s\"")], body: body)
     return Route(.get, "/shared", operation: "shared") { _ in .respond(shared.response) }
+  }
+
+  private static func known() -> Route {
+    let shared = SharedResponse(
+      status: 304, type: nil, headers: [("Vary", "Accept")], varying: .init("ETag", width: 5),
+      body: ByteBuffer())
+    return Route(.get, "/known/{tag}", operation: "known") { request in
+      .respond(shared.response("\"\(request.parameter(0))\""))
+    }
   }
 
   private static func slow() -> Route {

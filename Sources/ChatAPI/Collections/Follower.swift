@@ -67,10 +67,11 @@ final class Follower {
     }
   }
 
-  /// Waits for what concerns it, before it looks (B51); a 503 where too many wait (B54).
-  func subscribe(_ waiter: Waiter) throws {
+  /// Waits for what concerns it, before it looks (B51); a 503 where too many wait (B54). `isOnce`: until it
+  /// is woken, and then says so by `woken`.
+  func subscribe(_ waiter: Waiter, isOnce: Bool = false) throws {
     guard ticket == nil else { return }
-    ticket = viewing.collections.feed.subscribe(topics) { waiter.wake() }
+    ticket = viewing.collections.feed.subscribe(topics, isOnce: isOnce) { waiter.wake() }
     guard ticket != nil else { throw Problem.tooManyParked }
   }
 
@@ -96,6 +97,12 @@ final class Follower {
     return Feed.Topics(
       of: user, channels: channels, collections: names, user: isOfUser ? user : nil)
   }
+
+  /// Whether it waits.
+  var isSubscribed: Bool { ticket != nil }
+
+  /// It was woken for the one time it waited for.
+  func woken() { ticket = nil }
 
   /// Waits no more.
   func unsubscribe() {

@@ -48,7 +48,7 @@ struct Poll {
     }
     let poll = Poll(
       follower, since: try follower.cursor(since), milliseconds: parameters.milliseconds)
-    if parameters.milliseconds > 0 { try follower.subscribe(request.makeWaiter()) }
+    if parameters.milliseconds > 0 { try follower.subscribe(request.makeWaiter(), isOnce: true) }
     return try poll.end { try poll.look(isLast: parameters.milliseconds == 0) }
   }
 
@@ -64,7 +64,7 @@ struct Poll {
     try follower.admit(since)
     let now = Clock.system.monotonicNanoseconds()
     let mayWait = !isLast && now < endsAt
-    if mayWait, try follower.isUpToDate(since) { return park(now) }
+    if mayWait, try follower.isUpToDate(since) { return try park(now) }
     let shared = follower.viewing.shared
     let head = follower.viewing.reading.cache.cursor
     let name = follower.sharedName
@@ -84,16 +84,24 @@ struct Poll {
       if let likeness = found.likeness { shared.keep(made, likeness, since) }
       return .respond(made.response)
     }
-    return park(now)
+    return try park(now)
   }
 
-  private func park(_ now: UInt64) -> Outcome {
+  private func park(_ now: UInt64) throws -> Outcome {
+    let waiter = follower.request.makeWaiter()
+    guard follower.isSubscribed else {
+      // It was woken for nothing: what comes now wakes it again, what came meanwhile is looked for.
+      try follower.subscribe(waiter, isOnce: true)
+      return try look(isLast: false)
+    }
     let left = Int((endsAt - now) / 1_000_000) + 1
     return .park(
-      Parking(follower.request.makeWaiter(), milliseconds: left) { wake in
+      Parking(waiter, milliseconds: left) { wake in
         try end {
           switch wake {
-          case .woken: return try look(isLast: false)
+          case .woken:
+            follower.woken()
+            return try look(isLast: false)
           case .deadline, .shutdown: return try look(isLast: true)
           case .hungUp:
             follower.unsubscribe()

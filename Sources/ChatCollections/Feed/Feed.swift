@@ -39,7 +39,12 @@ package final class Feed: Sendable {
 
   private struct Group {
     let topics: Topics
-    var wakes: [Int: @Sendable () -> Void] = [:]
+    /// Those who are woken each time.
+    var lasting: [Int: @Sendable () -> Void] = [:]
+    /// Those who are woken once, and are no subscribers any more then.
+    var once: [Int: @Sendable () -> Void] = [:]
+
+    var isEmpty: Bool { lasting.isEmpty && once.isEmpty }
   }
 
   private struct State {
@@ -105,7 +110,10 @@ package final class Feed: Sendable {
   }
 
   /// Subscribes; nil where too many are parked already (B54). Look for changes only after this (B51).
-  package func subscribe(_ topics: Topics, wake: @escaping @Sendable () -> Void) -> Ticket? {
+  /// `isOnce`: whoever is woken has no subscription any more.
+  package func subscribe(
+    _ topics: Topics, isOnce: Bool = false, wake: @escaping @Sendable () -> Void
+  ) -> Ticket? {
     state.read { state in
       guard state.count < most, state.perOwner[topics.owner, default: 0] < mostPerUser else { return nil }
       state.next += 1
@@ -121,28 +129,57 @@ package final class Feed: Sendable {
         for collection in topics.collections { state.byCollection[collection, default: []].insert(group) }
         if let user = topics.user { state.byUser[user, default: []].insert(group) }
       }
-      state.groups[group]?.wakes[state.next] = wake
+      if isOnce {
+        state.groups[group]?.once[state.next] = wake
+      } else {
+        state.groups[group]?.lasting[state.next] = wake
+      }
       return Ticket(topics: topics, number: state.next)
     }
   }
 
-  /// Gives a subscription back.
+  /// Gives a subscription back; one that has ended already is none.
   package func unsubscribe(_ ticket: Ticket) {
     state.read { state in
-      let (topics, group) = (ticket.topics, ObjectIdentifier(ticket.topics))
-      guard state.groups[group]?.wakes.removeValue(forKey: ticket.number) != nil else { return }
-      state.count -= 1
-      let left = state.perOwner[topics.owner, default: 1] - 1
-      state.perOwner[topics.owner] = left > 0 ? left : nil
-      guard state.groups[group]?.wakes.isEmpty ?? false else { return }
-      state.groups[group] = nil
-      for channel in topics.channels {
-        Feed.remove(group, &state.byChannel, channel)
-        Feed.remove(group, &state.byMember, Member(channel: channel, user: topics.owner))
-      }
-      for id in topics.collections { Feed.remove(group, &state.byCollection, id) }
-      if let user = topics.user { Feed.remove(group, &state.byUser, user) }
+      let group = ObjectIdentifier(ticket.topics)
+      guard
+        state.groups[group]?.once.removeValue(forKey: ticket.number) != nil
+          || state.groups[group]?.lasting.removeValue(forKey: ticket.number) != nil
+      else { return }
+      Feed.left(1, of: ticket.topics, &state)
     }
+  }
+
+  /// Counts those who left a group, and forgets one that is empty.
+  private static func left(_ count: Int, of topics: Topics, _ state: inout State) {
+    let group = ObjectIdentifier(topics)
+    state.count -= count
+    let left = state.perOwner[topics.owner, default: count] - count
+    state.perOwner[topics.owner] = left > 0 ? left : nil
+    guard state.groups[group]?.isEmpty ?? false else { return }
+    state.groups[group] = nil
+    for channel in topics.channels {
+      remove(group, &state.byChannel, channel)
+      remove(group, &state.byMember, Member(channel: channel, user: topics.owner))
+    }
+    for id in topics.collections { remove(group, &state.byCollection, id) }
+    if let user = topics.user { remove(group, &state.byUser, user) }
+  }
+
+  /// Whom to wake in these groups. Those who are woken once leave with it.
+  private static func wakes(
+    of groups: some Sequence<ObjectIdentifier>, _ state: inout State
+  ) -> [@Sendable () -> Void] {
+    var wakes: [@Sendable () -> Void] = []
+    for name in groups {
+      guard let group = state.groups[name] else { continue }
+      wakes.append(contentsOf: group.lasting.values)
+      guard !group.once.isEmpty else { continue }
+      wakes.append(contentsOf: group.once.values)
+      state.groups[name]?.once = [:]
+      left(group.once.count, of: group.topics, &state)
+    }
+    return wakes
   }
 
   private static func remove<Key: Hashable>(
@@ -155,7 +192,7 @@ package final class Feed: Sendable {
   /// Wakes those who wait for that view, which is no more.
   package func end(_ collection: String) {
     let wakes = state.read { state in
-      (state.byCollection[collection] ?? []).flatMap { state.groups[$0]?.wakes.values.map { $0 } ?? [] }
+      Feed.wakes(of: state.byCollection[collection] ?? [], &state)
     }
     for wake in wakes { wake() }
   }
@@ -173,15 +210,14 @@ package final class Feed: Sendable {
       if commit.isForAll { for own in state.byUser.values { groups.formUnion(own) } }
       // A new log: every cursor has ended (B52).
       if commit.cleared.isEverything { groups.formUnion(state.groups.keys) }
-      return (groups.flatMap { state.groups[$0]?.wakes.values.map { $0 } ?? [] }, state.byUser.count)
+      let count = state.byUser.count
+      return (Feed.wakes(of: groups, &state), count)
     }
     for wake in direct { wake() }
     guard !commit.isForAll, !commit.channels.isEmpty, count > 0 else { return }
     let concerned = concerned(commit.channels, waiting: count).subtracting(commit.users)
     let wakes = state.read { state in
-      concerned.flatMap {
-        (state.byUser[$0] ?? []).flatMap { state.groups[$0]?.wakes.values.map { $0 } ?? [] }
-      }
+      Feed.wakes(of: concerned.flatMap { state.byUser[$0] ?? [] }, &state)
     }
     for wake in wakes { wake() }
   }
