@@ -91,10 +91,10 @@ struct EntityTag {
 extension EntityTag {
   /// What of a channel's coverage a page shows.
   mutating func add(_ ground: MessagePageGround) {
-    for segment in ground.coverage.segments {
-      add(segment.range.lowerBound.createdAt)
-      add(segment.range.lowerBound.messageID)
-      switch segment.content {
+    ground.coverage.eachStart { start, content in
+      add(start.createdAt)
+      add(start.messageID)
+      switch content {
       case .covered(let isUnverified): add(isUnverified ? 1 : 2)
       case .gap(let gap):
         add(gap.id)

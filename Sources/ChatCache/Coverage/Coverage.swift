@@ -49,6 +49,11 @@ package struct Coverage: Hashable, Sendable {
   /// All segments in order; they tile the line.
   package var segments: [Segment] { stretches.indices.map(segment) }
 
+  /// Where each segment begins and what it is, in order: all that tells two coverages apart.
+  package func eachStart(_ body: (Position, Segment.Content) -> Void) {
+    for stretch in stretches { body(stretch.start, stretch.content) }
+  }
+
   /// The gaps, oldest first.
   package var gaps: [Segment] { segments.filter { $0.gap != nil } }
 
