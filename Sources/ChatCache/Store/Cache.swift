@@ -152,11 +152,13 @@ package final class Cache: Sendable {
   package func onCommit(_ observer: @escaping @Sendable (Commit) -> Void) { log.observe(observer) }
 }
 
-/// How the file is used.
+/// How the file is used. Its pages are large because messages lie in the order they are read: thirty of them
+/// are in one page or two, and a long one still fits beside others.
 enum Pragmas {
   static func prepareWriter(_ connection: Connection) throws {
     try connection.execute(
       """
+      PRAGMA page_size = 16384;
       PRAGMA auto_vacuum = INCREMENTAL;
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;

@@ -188,7 +188,7 @@ import Testing
       let bob = try cache.read { try $0.userKey(of: Self.bob) }
       let (own, all) = try cache.read { (try $0.info(of: bob), try $0.info(of: nil)) }
       #expect(own.channels == 1 && own.messages == 1 && all.channels == 3 && all.messages == 1)
-      #expect(own.sizeBytes > 0 && own.sizeBytes % 4096 == 0)
+      #expect(own.sizeBytes > 0 && own.sizeBytes % 16_384 == 0)
       let listed = try cache.read {
         try $0.cachedChannels(of: nil, by: .messages, isDescending: true, limit: 10).map(\.url.text)
       }

@@ -95,13 +95,16 @@ import Testing
   @Test("B64: a damaged file is named as such, reading what is sound goes on, and nothing is written into it")
   func damagedFile() throws {
     let world = try DamagedWorld()
-    let page = try world.cache.read { reader in
-      try reader.db.first("SELECT rootpage FROM sqlite_master WHERE name = 'message'") { $0.int(0) }
+    let (page, bytes) = try world.cache.read { reader in
+      (
+        try reader.db.first("SELECT rootpage FROM sqlite_master WHERE name = 'message'") { $0.int(0) } ?? 2,
+        try reader.db.first("PRAGMA page_size") { $0.int(0) } ?? 0
+      )
     }
     world.close()
     let file = open(world.directory + "/perch.db", O_RDWR)
-    let noise = (0..<4096).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ 13) }
-    #expect(pwrite(file, noise, noise.count, ((page ?? 2) - 1) * 4096) == noise.count)
+    let noise = (0..<bytes).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ 13) }
+    #expect(pwrite(file, noise, noise.count, (page - 1) * bytes) == noise.count)
     close(file)
     let outside = try Cache.inspect(directory: world.directory)
     #expect(outside.findings.contains { $0.fault == .file && !$0.isHealed }, "\(outside.findings)")
