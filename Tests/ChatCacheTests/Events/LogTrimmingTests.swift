@@ -39,11 +39,15 @@ import Testing
 
     /// Writes one event for each of these channels, in one commit; answers their numbers.
     @discardableResult
-    func tell(_ channels: [Int64]) throws -> [Int64] {
+    func tell(_ channels: [Int64]) throws -> [Int64] { try tellTimed(channels).sequences }
+
+    /// The same with the moment they bear, that of their transaction: it may have begun before them.
+    func tellTimed(_ channels: [Int64]) throws -> (sequences: [Int64], at: Int64) {
       try cache.write { writer in
-        try channels.map {
+        let sequences = try channels.map {
           try writer.append(Change(.channel, .channelRefresh, channel: ChannelKey($0)))
         }
+        return (sequences, writer.now)
       }
     }
 
