@@ -352,6 +352,8 @@ class Anywhere(unittest.TestCase):
         other.execute("INSERT INTO event (seq, at, kind, source, is_realtime) VALUES"
                       " ((SELECT max(seq) FROM event) + 1, 0, 999, 1, 0)")
         other.close()
+        # Readers see what others wrote with the service's own next commit.
+        self.assertEqual(pair.ask("openChannelCollection", "alice", body={}).status, 201)
         answer = pair.ask("pollEvents", "alice", query={"since": cursor, "wait": 0})
         self.assertEqual((answer.status, answer.code), (500, "internal_error"))
 
