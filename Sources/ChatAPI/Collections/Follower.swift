@@ -91,7 +91,9 @@ final class Follower {
       case .messages(let view):
         channels.append(view.channel)
         names.append(view.id)
-      case .channels: isOfUser = true
+      case .channels(let view):
+        isOfUser = true
+        names.append(view.id)
       }
     }
     return Feed.Topics(

@@ -139,13 +139,13 @@ enum EventsOverTime {
     let stream = EventStream(
       waiter,
       produce: { buffer in
-        if isFirst {
-          isFirst = false
-          buffer.append("retry: 2000\nid: \(cursor.description)\n\n")
-        }
         do {
+          if isFirst { buffer.append(retry) }
           try follower.admit(cursor)
           let found = try follower.look(cursor)
+          // Only a cursor that the log could be read from is one to come back with.
+          if isFirst { buffer.append("id: \(cursor.description)\n\n") }
+          isFirst = false
           // The client keeps the cursor it was told last; what it is not told is looked at again, unless that
           // becomes much.
           let isFar = found.cursor.sequence - cursor.sequence > mostLookedAtAgain
@@ -156,15 +156,19 @@ enum EventsOverTime {
           try write(found.events, id: cursor.description, into: &buffer)
           return .more
         } catch let problem as Problem {
-          end(problem, into: &buffer)
+          end(problem, now: follower.cursorNow, into: &buffer)
           return .end
         }
       }, ended: { follower.unsubscribe() })
     return .respond(.events(stream))
   }
 
-  /// The last event of a stream: why it is over.
-  static func end(_ problem: Problem, into buffer: inout ByteBuffer) {
+  /// What a stream begins with: how long its client waits before it comes back.
+  static let retry: StaticString = "retry: 2000\n\n"
+
+  /// The last event of a stream: why it is over. One that is to begin again comes with the cursor at this
+  /// moment as its id, so that a browser does not come back with the one that was refused.
+  static func end(_ problem: Problem, now: String, into buffer: inout ByteBuffer) {
     let name: StaticString =
       problem.status == 410 ? "reset" : problem.status == 401 ? "unauthorized" : "gone"
     var json = JSONWriter()
@@ -172,6 +176,7 @@ enum EventsOverTime {
     json.field("code", problem.code)
     json.endObject()
     let data = json.finish()
+    if problem.status == 410 { buffer.append("id: \(now)\n") }
     buffer.append(event: name, id: nil, data: data.bytes)
   }
 

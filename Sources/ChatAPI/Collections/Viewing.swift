@@ -43,9 +43,9 @@ final class Viewing: Sendable {
       .events(
         EventStream(
           request.makeWaiter(),
-          produce: { buffer in
-            buffer.append("retry: 2000\n\n")
-            EventsOverTime.end(problem, into: &buffer)
+          produce: { [reading] buffer in
+            buffer.append(EventsOverTime.retry)
+            EventsOverTime.end(problem, now: reading.cache.cursor.description, into: &buffer)
             return .end
           })))
   }

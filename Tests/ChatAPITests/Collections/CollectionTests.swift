@@ -209,6 +209,24 @@ import Testing
     }
   }
 
+  @Test("B51, B52: a stream that was refused leaves its client with the id of a cursor that can be resumed")
+  func resumedAfterReset() throws {
+    let world = try world()
+    defer { world.stop() }
+    let open = opened(world)
+    let epoch = open.text("cursor").prefix(16)
+    for path in ["/v1/message-collections/\(open.text("id"))/events", "/v1/events"] {
+      for cursor in ["0123456789abcdef.1.1", "\(epoch).1.999999", "\(epoch).9.1"] {
+        let stream = world.ask(path, extra: ["Accept": "text/event-stream", "Last-Event-ID": cursor])
+        let lines = stream.body.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(stream.status == 200 && lines.contains("event: reset"), "\(cursor)")
+        let ids = lines.filter { $0.hasPrefix("id: ") }.map { $0.dropFirst(4) }
+        #expect(ids.count == 1 && ids != [Substring(cursor)], "\(path) \(cursor)")
+        for id in ids { #expect(world.ask("\(path)?since=\(id)&wait=0").status == 200, "\(path) \(id)") }
+      }
+    }
+  }
+
   @Test("B50: a view that is named twice is followed once")
   func namedTwice() throws {
     let world = try world()

@@ -120,6 +120,36 @@ import Testing
     #expect(world.waitParked(0))
   }
 
+  @Test("B22, B50: a poll or stream of several views ends at once when one of them is disposed of or reset")
+  func disposedAmongSeveral() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    let (chat, list) = ("/v1/message-collections", "/v1/channel-collections")
+    func open(_ kind: String) -> String {
+      world.post(kind, kind == chat ? #"{"channel_url":"general"}"# : "{}").text("id")
+    }
+    let endings: [(kind: String, end: (String) -> Answer)] = [
+      (chat, { world.ask("\(chat)/\($0)", method: "DELETE") }),
+      (chat, { world.post("\(chat)/\($0)/reset", "{}") }),
+      (list, { world.ask("\(list)/\($0)", method: "DELETE") }),
+    ]
+    for (kind, end) in endings {
+      for others in [
+        "user_feed=true&collections=", "collections=\(open(chat)),", "collections=\(open(list)),",
+      ] {
+        let view = open(kind)
+        let path = "/v1/events?\(others)\(view)&wait=20&since=\(world.cache.cursor)"
+        let poll = world.held(path)
+        let stream = world.held(path, headers: ["Perch-User": "alice", "Accept": "text/event-stream"])
+        #expect(world.waitParked(2))
+        #expect([201, 204].contains(end(view).status))
+        #expect(poll.answer().text("code") == "collection_not_found", "\(kind) beside \(others)")
+        #expect(stream.answer().body.contains("event: gone"), "\(kind) beside \(others)")
+        #expect(world.waitParked(0))
+      }
+    }
+  }
+
   @Test("B69: membership lost while a poll is parked ends it with channel.deleted alone; others go on")
   func lostWhileParked() throws {
     let world = try world(CollectionWorld())
