@@ -22,6 +22,8 @@ package enum Limits {
   package static let missingMessagesFilled = 300
   /// Changes in one message changelog that are still applied one by one (B31).
   package static let changelogChanges = 250
+  /// Messages of one channel that webhooks named and that are still asked for one by one (B34).
+  package static let namedMessages = 100
   /// Rows of a message collection's window (B22).
   package static let windowRows = 2000
   /// Rows a window that grew too large is cut to, so that not each message that comes cuts it again.

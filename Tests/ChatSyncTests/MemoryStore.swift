@@ -122,7 +122,10 @@ final class MemoryStore: SyncStore {
     state.withLock { $0.users[user]?.channels[url] = nil }
   }
   func connectedMembers(of url: ChannelURL) throws -> [UserID] {
-    state.withLock { $0.users.filter { $0.value.channels[url] != nil }.map(\.key) }
+    state.withLock { state in
+      state.users.filter { $0.value.channels[url] != nil && !$0.value.isStopped && !$0.value.isClosed }
+        .map(\.key)
+    }
   }
   func attendedChannels(besides away: [UserID]) throws -> [ChannelURL] {
     state.withLock { state in
@@ -287,12 +290,16 @@ final class MemoryStore: SyncStore {
   }
   func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)] { state.withLock { $0.fills } }
 
-  func note(_ doorbells: [Webhook.Doorbell]) async throws {
+  func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell] {
     state.withLock { state in
       for bell in doorbells where !state.doorbells.contains(bell) { state.doorbells.append(bell) }
     }
+    return doorbells
   }
   func dueDoorbells() throws -> [Webhook.Doorbell] { state.withLock { $0.doorbells } }
+  func dueDoorbells(in url: ChannelURL) throws -> [Webhook.Doorbell] {
+    try dueDoorbells().filter { $0.channel == url }
+  }
   func settled(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64) async throws {
     state.withLock {
       $0.doorbells.removeAll { $0.kind == kind && $0.channel == url && $0.messageID == message }

@@ -7,6 +7,9 @@ package struct Doorbell: Sendable, Equatable {
   package enum Kind: String, Sendable {
     /// List from the newest end.
     case newest
+    /// Ask what happened to messages since the channel was last looked at: too many rang to be named, or
+    /// nobody was there to ask for.
+    case missed
     /// Fetch that message.
     case message
     /// Refresh the channel.
@@ -39,38 +42,80 @@ package struct Doorbell: Sendable, Equatable {
 extension CacheReader {
   /// What rang and was not answered yet, oldest first.
   package func dueDoorbells() throws -> [Doorbell] {
-    try db.all("SELECT kind, channel_url, message_id, source, users FROM due ORDER BY id") { row in
-      guard let kind = Doorbell.Kind(rawValue: row.string(0)),
-        let source = ChangeSource(rawValue: row.int64(3))
-      else { throw CacheError.unreadable("a doorbell of kind \(row.string(0))") }
-      let users = row.string(4).split(separator: "\n").map { UserID(String($0)) }
-      return Doorbell(
-        kind: kind, channel: ChannelURL(row.string(1)), messageID: row.int64(2), source: source, users: users)
+    try db.all("SELECT kind, channel_url, message_id, source, users FROM due ORDER BY id") {
+      try Doorbell($0)
+    }
+  }
+
+  /// What rang in that channel and was not answered yet, oldest first.
+  package func dueDoorbells(in url: ChannelURL) throws -> [Doorbell] {
+    try db.all(
+      "SELECT kind, channel_url, message_id, source, users FROM due WHERE channel_url = ?1 ORDER BY id"
+    ) {
+      $0.bind(1, url.text)
+    } _: {
+      try Doorbell($0)
     }
   }
 }
 
-extension CacheWriter {
-  /// Notes doorbells until they are settled; the same one twice is one, with the users of both.
-  package func note(_ bells: [Doorbell]) throws {
-    for bell in bells {
-      let users = Set(try noted(bell) + bell.users.map(\.text)).sorted().joined(separator: "\n")
-      try db.run(
-        """
-        INSERT INTO due (at, channel_url, kind, message_id, source, users)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-        ON CONFLICT (channel_url, kind, message_id) DO UPDATE
-        SET source = excluded.source, users = excluded.users
-        """
-      ) {
-        $0.bind(1, now)
-        $0.bind(2, bell.channel.text)
-        $0.bind(3, bell.kind.rawValue)
-        $0.bind(4, bell.messageID)
-        $0.bind(5, bell.source.rawValue)
-        $0.bind(6, users)
-      }
+extension Doorbell {
+  fileprivate init(_ row: Row) throws {
+    guard let kind = Kind(rawValue: row.string(0)), let source = ChangeSource(rawValue: row.int64(3)) else {
+      throw CacheError.unreadable("a doorbell of kind \(row.string(0))")
     }
+    self.init(
+      kind: kind, channel: ChannelURL(row.string(1)), messageID: row.int64(2), source: source,
+      users: row.string(4).split(separator: "\n").map { UserID(String($0)) })
+  }
+}
+
+extension CacheWriter {
+  /// Notes doorbells until they are settled, and says as what; the same one twice is one, with the users of
+  /// both. Where more messages of a channel rang than are named, one note stands for all of them.
+  @discardableResult
+  package func note(_ bells: [Doorbell]) throws -> [Doorbell] {
+    try bells.map { bell in
+      try insert(bell)
+      guard bell.kind == .message, try namedMessages(in: bell.channel) > Limits.namedMessages else {
+        return bell
+      }
+      try db.run("DELETE FROM due WHERE channel_url = ?1 AND kind = ?2") {
+        $0.bind(1, bell.channel.text)
+        $0.bind(2, Doorbell.Kind.message.rawValue)
+      }
+      let all = Doorbell(kind: .missed, channel: bell.channel, source: .messageChangelog)
+      try insert(all)
+      return all
+    }
+  }
+
+  private func insert(_ bell: Doorbell) throws {
+    let users = Set(try noted(bell) + bell.users.map(\.text)).sorted().joined(separator: "\n")
+    try db.run(
+      """
+      INSERT INTO due (at, channel_url, kind, message_id, source, users)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+      ON CONFLICT (channel_url, kind, message_id) DO UPDATE
+      SET source = excluded.source, users = excluded.users
+      """
+    ) {
+      $0.bind(1, now)
+      $0.bind(2, bell.channel.text)
+      $0.bind(3, bell.kind.rawValue)
+      $0.bind(4, bell.messageID)
+      $0.bind(5, bell.source.rawValue)
+      $0.bind(6, users)
+    }
+  }
+
+  private func namedMessages(in url: ChannelURL) throws -> Int {
+    try db.reading.first("SELECT count(*) FROM due WHERE channel_url = ?1 AND kind = ?2") {
+      $0.bind(1, url.text)
+      $0.bind(2, Doorbell.Kind.message.rawValue)
+    } _: {
+      $0.int(0)
+    } ?? 0
   }
 
   /// The users of the doorbell where it is noted already.

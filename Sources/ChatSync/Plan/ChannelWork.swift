@@ -97,6 +97,13 @@ extension Plan {
     channels[url]?.retryAt = nil
   }
 
+  /// A connected user is in the channel of nobody.
+  mutating func attend(_ url: ChannelURL, now: Int64) {
+    guard channels[url]?.isOfNobody == true else { return }
+    channels[url]?.isOfNobody = false
+    if isOpen(url) { channels[url]?.checkAt = now }
+  }
+
   /// A webhook came: they work.
   mutating func heardWebhook(now: Int64) { webhooks.hear(now: now) }
 
@@ -118,6 +125,9 @@ extension Plan {
     change(url) {
       switch kind {
       case .newest: $0.checkAt = min($0.checkAt ?? .max, now + delay)
+      case .missed:
+        $0.messages = []
+        $0.checkAt = min($0.checkAt ?? .max, now + delay)
       case .message: if !$0.messages.contains(message) { $0.messages.append(message) }
       case .channel: $0.isRefreshDue = true
       }

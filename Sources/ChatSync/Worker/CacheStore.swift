@@ -157,11 +157,15 @@ extension CacheStore {
     try cache.read { try $0.fillsBegun() }
   }
   /// Notes what rang.
-  package func note(_ doorbells: [Webhook.Doorbell]) async throws {
+  package func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell] {
     try await accept { try $0.note(doorbells) }
   }
   /// What rang and was not answered yet.
   package func dueDoorbells() throws -> [Webhook.Doorbell] { try cache.read { try $0.dueDoorbells() } }
+  /// What rang in that channel and was not answered yet.
+  package func dueDoorbells(in url: ChannelURL) throws -> [Webhook.Doorbell] {
+    try cache.read { try $0.dueDoorbells(in: url) }
+  }
   /// What a doorbell named is in the cache.
   package func settled(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64) async throws {
     try await write { try $0.settled(kind, in: url, message: message) }

@@ -99,11 +99,13 @@ package protocol SyncStore: Sendable {
 
   // MARK: Doorbells
 
-  /// Notes what rang, in one durable commit, before the webhook is answered; what is noted already stays
-  /// once, with the users of both (B34).
-  func note(_ doorbells: [Webhook.Doorbell]) async throws
+  /// Notes what rang, in one durable commit, before the webhook is answered, and says as what; what is noted
+  /// already stays once, with the users of both, and one note stands for too many messages (B34).
+  func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell]
   /// What rang and was not answered yet.
   func dueDoorbells() throws -> [Webhook.Doorbell]
+  /// The same of one channel.
+  func dueDoorbells(in url: ChannelURL) throws -> [Webhook.Doorbell]
   /// What a doorbell named is in the cache.
   func settled(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64) async throws
 }

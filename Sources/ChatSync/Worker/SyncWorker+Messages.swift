@@ -6,25 +6,38 @@ extension SyncWorker {
   /// Pages of a message changelog followed in one errand.
   static let changelogPages = 3
 
-  /// Edits and deletes first, then the newest end (B30).
+  /// Edits and deletes first, then the newest end (B30). What rang for it is settled, or rings on.
   func check(_ url: ChannelURL) async throws -> Outcome {
-    let isRealtime = rung[url]?.isRealtime ?? false
+    let (isRealtime, isMissed) = (rung[url]?.isRealtime ?? false, rung[url]?.isMissed ?? false)
     rung[url]?.isRealtime = false
+    rung[url]?.isMissed = false
+    var isSettled = false
+    defer {
+      if !isSettled, isRealtime { rung[url, default: Rung()].isRealtime = true }
+      if !isSettled, isMissed { rung[url, default: Rung()].isMissed = true }
+    }
+    let outcome = try await look(at: url, isRealtime: isRealtime, isMissed: isMissed)
+    if case .lacks = outcome { return outcome }
+    if isRealtime { try await store.settled(.newest, in: url, message: 0) }
+    if isMissed { try await store.settled(.missed, in: url, message: 0) }
+    isSettled = true
+    return outcome
+  }
+
+  private func look(at url: ChannelURL, isRealtime: Bool, isMissed: Bool) async throws -> Outcome {
     let views = Array((unanswered[url] ?? [:]).keys)
     do {
-      guard let line = try store.line(of: url) else {
-        try await store.settled(.newest, in: url, message: 0)
-        return .channelGone
-      }
+      guard let line = try store.line(of: url) else { return .channelGone }
       let changes = try await messageChanges(url, line)
       if case .lacks = changes { return changes }
+      // Where no changelog tells them, changes that were missed are found by listing all again.
+      if isMissed, plan.lacks(.messageChangelog) { try await store.doubt(url) }
       let source: ChangeSource =
         isRealtime ? .messageReceived : line.newest == nil ? .apiResult : .messageFill
       try await closeNewestEnd(
         url, line, counts: plan.countsMissing(url), source: source, importance(url))
       try await listStarts(of: views, in: url)
       try await answer(views, in: url, nil)
-      if isRealtime { try await store.settled(.newest, in: url, message: 0) }
       if case .tokenLost = changes { return changes }
       let after = try store.line(of: url)
       if !isRealtime { judgeWebhooks(before: line.newest, after: after?.newest) }
@@ -125,7 +138,6 @@ extension SyncWorker {
     guard try store.connectedMembers(of: url).isEmpty else {
       throw UpstreamError.rejection(code: 400201, message: "the channel's messages cannot be listed")
     }
-    try await store.settled(.newest, in: url, message: 0)
     return .channelGone
   }
 

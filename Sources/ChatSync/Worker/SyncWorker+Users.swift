@@ -103,12 +103,17 @@ extension SyncWorker {
     }
   }
 
-  /// Tells the plan how far a channel's messages are in the cache.
+  /// Tells the plan how far a channel's messages are in the cache, where that is anybody's business, and takes
+  /// up what rang there while it was nobody's.
   func know(_ url: ChannelURL) throws {
-    guard plan.channels[url] == nil, let line = try store.line(of: url) else { return }
+    guard plan.channels[url]?.isOfNobody ?? true, let line = try store.line(of: url),
+      try !store.connectedMembers(of: url).isEmpty
+    else { return }
     plan.know(
       url, isPrefetched: line.isPrefetched(plan.pace.prefetchMessages), isUnverified: line.unverified != nil,
       lastMessageAt: 0, now: now)
+    plan.attend(url, now: now)
+    try take(try store.dueDoorbells(in: url))
   }
 
   /// The channel as each of its connected members sees it (B10).

@@ -91,10 +91,9 @@ extension SyncWorker {
     plan.heardWebhook(now: now)
     do {
       // Webhooks ring for the whole application: channels of nobody here are nobody's business here.
-      let bells = try bells.filter(concernsSomebody)
+      let bells = try bells.filter(concernsSomebody).map(abridged)
       guard !bells.isEmpty else { return .success(0) }
-      try await store.note(bells)
-      take(bells)
+      try take(try await store.note(bells))
       turn()
       return .success(bells.count)
     } catch {
@@ -107,8 +106,27 @@ extension SyncWorker {
     return bell.kind == .channel && bell.users.contains { plan.standing($0)?.phase == .connected }
   }
 
+  /// Where nobody is to ask for, one note a channel is enough to find all that happened there once somebody
+  /// is. Of the users only those are of interest who were ever here.
+  private func abridged(_ bell: Webhook.Doorbell) throws -> Webhook.Doorbell {
+    let users = bell.users.filter { plan.standing($0) != nil }
+    guard bell.kind != .channel, try isOfNobody(bell) else {
+      return Webhook.Doorbell(
+        kind: bell.kind, channel: bell.channel, messageID: bell.messageID, source: bell.source, users: users)
+    }
+    return Webhook.Doorbell(kind: .missed, channel: bell.channel, source: .messageChangelog)
+  }
+
+  /// Whether neither a member nor whom it names is to be served now (B4).
+  private func isOfNobody(_ bell: Webhook.Doorbell) throws -> Bool {
+    guard try store.connectedMembers(of: bell.channel).isEmpty else { return false }
+    return !bell.users.contains { user in
+      plan.standing(user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
+    }
+  }
+
   /// Takes up what rang before a stop or a crash and was not answered.
-  func takeDoorbells() throws { take(try store.dueDoorbells()) }
+  func takeDoorbells() throws { try take(try store.dueDoorbells()) }
 
   /// Doorbells were noted by somebody else.
   package func lookIntoDoorbells() {
@@ -118,10 +136,14 @@ extension SyncWorker {
     turn()
   }
 
-  private func take(_ bells: [Webhook.Doorbell]) {
-    for bell in bells {
+  /// Has the plan ask for what rang; what rang where nobody is stays noted until somebody is there.
+  func take(_ bells: [Webhook.Doorbell]) throws {
+    for bell in try bells.filter({ try !isOfNobody($0) }) {
       switch bell.kind {
       case .newest: rung[bell.channel, default: Rung()].isRealtime = true
+      case .missed:
+        rung[bell.channel, default: Rung()].isMissed = true
+        rung[bell.channel]?.sources = [:]
       case .message: rung[bell.channel, default: Rung()].sources[bell.messageID] = bell.source
       case .channel:
         rung[bell.channel, default: Rung()].refresh = bell.source

@@ -45,6 +45,8 @@ package actor SyncWorker {
 
   struct Rung {
     var isRealtime = false
+    /// Whether changes are to be looked for beyond the newest end.
+    var isMissed = false
     var users: Set<UserID> = []
     var sources: [Int64: ChangeSource] = [:]
     var refresh: ChangeSource?
@@ -151,7 +153,10 @@ package actor SyncWorker {
     }
     let wasRefused = job.user.flatMap { plan.users[$0]?.state.refusedAt } != nil
     plan.ended(job, outcome, now: now)
-    if case .channelGone = outcome, let url = job.channel { knowAgain(url) }
+    if case .channelGone = outcome, let url = job.channel {
+      rung[url] = nil
+      knowAgain(url)
+    }
     publish()
     ends(job, outcome)
     if let user = job.user {
@@ -175,9 +180,7 @@ package actor SyncWorker {
 
   /// The channel may have come back while an errand found it gone.
   private func knowAgain(_ url: ChannelURL) {
-    do {
-      if try !store.connectedMembers(of: url).isEmpty { try know(url) }
-    } catch {
+    do { try know(url) } catch {
       Log.line(.error, "sync_store_failed", ["errand": "know", "reason": .text("\(error)")])
     }
   }

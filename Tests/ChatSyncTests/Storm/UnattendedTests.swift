@@ -1,0 +1,85 @@
+import ChatCache
+import ChatModel
+import Platform
+import Testing
+
+@testable import ChatSync
+
+/// What rings while nobody can be asked for it, or nobody is there to ask for.
+@Suite(.timeLimit(.minutes(2)))
+struct UnattendedTests {
+  private let alice = UserID("alice")
+  private let url = ChannelURL("c0")
+
+  /// One channel of 200 messages, wholly cached, nobody looking at it.
+  private func sides(hasChangelogs: Bool = true) async throws -> Sides {
+    let sides = try Sides(messages: 200)
+    var weather = OriginSide.Weather()
+    weather.hasChangelogs = hasChangelogs
+    try sides.there.calm(weather)
+    try await sides.open()
+    sides.here.interest.closed(view: "view", in: url)
+    #expect(try await sides.isEqual() == nil)
+    return sides
+  }
+
+  /// Edits the oldest cached messages, each with its webhook.
+  private func edit(_ count: Int, _ sides: Sides) async throws {
+    for row in try #require(try sides.here.channel("c0", from: .start)).rows.prefix(count) {
+      let id = row.position.messageID
+      sides.there.edit("c0", id, "edited \(id)")
+      let webhook = """
+        {"category":"group_channel:message_update","channel":{"channel_url":"c0"},\
+        "payload":{"message_id":\(id)}}
+        """
+      #expect(await sides.here.worker.rang(Array(webhook.utf8)) == .success(1))
+    }
+  }
+
+  @Test(
+    "B4, B34: what rings in a channel of stopped users is one note, asks nothing, and is found after a connect",
+    arguments: [true, false])
+  func stopped(hasChangelogs: Bool) async throws {
+    let sides = try await sides(hasChangelogs: hasChangelogs)
+    try await sides.here.worker.disconnect(alice)
+    try await edit(120, sides)
+    #expect(try sides.due == 1)
+    try await sides.here.restart()
+    try await edit(10, sides)
+    #expect(try sides.due == 1)
+    #expect(await sides.here.worker.plan.channels.isEmpty, "nothing is to be asked there")
+    sides.here.interest.connect(alice, within: 0) { _ in }
+    #expect(try await sides.isEqual() == nil)
+    #expect(await World.wait { (try? sides.due) == 0 })
+    await sides.end()
+  }
+
+  @Test("B34: however much rings while the link is down, the notes stay few, and all of it is found")
+  func offline() async throws {
+    let sides = try await sides()
+    await sides.lose()
+    try await edit(190, sides)
+    #expect(try sides.due <= 101)
+    try await sides.here.restart()
+    #expect(try sides.due <= 101)
+    try await edit(190, sides)
+    #expect(try sides.due <= 101)
+    sides.heal()
+    #expect(try await sides.isEqual() == nil)
+    #expect(await World.wait { (try? sides.due) == 0 })
+    await sides.end()
+  }
+
+  @Test("B4: a channel that was nobody's is asked for again when a new user lists it")
+  func takenUp() async throws {
+    let sides = try await sides()
+    try await sides.here.worker.disconnect(alice)
+    let id = sides.there.send("c0", "news")
+    _ = sides.here.interest.seen(UserID("bob"))
+    #expect(
+      await World.wait {
+        (try? sides.here.channel("c0", from: .start)?.rows.contains { $0.position.messageID == id }) ?? false
+      })
+    await sides.end()
+  }
+}
