@@ -103,8 +103,8 @@ extension SyncWorker {
     }
   }
 
-  /// Tells the plan how far a channel's messages are in the cache, where that is anybody's business, and takes
-  /// up what rang there while it was nobody's.
+  /// Tells the plan how far a channel's messages are in the cache, where that is anybody's business, and
+  /// takes up what rang there while it was nobody's.
   func know(_ url: ChannelURL) throws {
     guard plan.channels[url]?.isOfNobody ?? true, let line = try store.line(of: url),
       try !store.connectedMembers(of: url).isEmpty
