@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChatSync
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HTTPClientTests {
   private func client(_ change: (inout HTTPClient.Configuration) -> Void = { _ in }) -> HTTPClient {
     var configuration = HTTPClient.Configuration()

@@ -6,7 +6,7 @@ import Testing
 @testable import ChatSync
 
 /// The port as those who serve clients use it, over a worker between a fake server and a store in memory.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct InterestTests {
   private struct Desk {
     let world = World()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatSync
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SendbirdTests {
   private let general = ChannelURL("general/1")
 

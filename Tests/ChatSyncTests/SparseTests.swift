@@ -7,7 +7,7 @@ import Testing
 @testable import ChatSync
 
 /// Answers that carry only some fields, from the wire's JSON to the object a client gets.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SparseTests {
   private static let url = ChannelURL("general")
   private static let alice = UserID("alice")

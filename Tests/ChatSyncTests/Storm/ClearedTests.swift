@@ -6,7 +6,7 @@ import Testing
 @testable import ChatSync
 
 /// What was let go of by wish comes back by itself, over a real cache file and real sockets.
-@Suite(.timeLimit(.minutes(2)), .serialized)
+@Suite(.timeLimit(.minutes(5)), .serialized)
 struct ClearedTests {
   private let alice = UserID("alice")
 

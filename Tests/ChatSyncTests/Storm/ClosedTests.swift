@@ -8,7 +8,7 @@ import Testing
 
 /// A user whom the upstream does not know any more, over a real cache file, real sockets and the stand-in, in
 /// a time that the test owns.
-@Suite(.timeLimit(.minutes(2)), .serialized)
+@Suite(.timeLimit(.minutes(5)), .serialized)
 struct ClosedTests {
   private let alice = UserID("alice")
   private static let day: Int64 = 86_400_000

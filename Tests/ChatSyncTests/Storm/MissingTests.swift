@@ -7,7 +7,7 @@ import Testing
 @testable import ChatSync
 
 /// What was missed while the upstream could not be heard, over a real cache file and real sockets.
-@Suite(.timeLimit(.minutes(2)), .serialized)
+@Suite(.timeLimit(.minutes(5)), .serialized)
 struct MissingTests {
   @Test(
     "B28, B29: 299 and 300 messages missed are filled, 301 are a huge gap, ties and deletions inside or not",

@@ -6,7 +6,7 @@ import Testing
 @testable import ChatSync
 
 /// What rings while nobody can be asked for it, or nobody is there to ask for.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct UnattendedTests {
   private let alice = UserID("alice")
   private let url = ChannelURL("c0")
