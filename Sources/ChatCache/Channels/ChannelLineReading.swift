@@ -4,9 +4,18 @@ import SQLite
 // What the sync worker decides by: how far each channel's line is in the cache, and for whom.
 
 extension CacheReader {
-  /// What is known of the channel's line; nil where the channel is unknown.
+  /// What is known of the channel's line; nil where the channel is unknown, or nobody here is in it.
   package func line(of url: ChannelURL) throws -> ChannelLine? {
-    try db.first("SELECT id, message_token FROM channel WHERE channel_url = ?1") {
+    try db.first(
+      """
+      SELECT c.id, c.message_token
+      FROM channel AS c
+      WHERE c.channel_url = ?1
+        AND EXISTS (
+          SELECT 1 FROM membership AS m INDEXED BY membership_by_channel WHERE m.channel = c.id
+        )
+      """
+    ) {
       $0.bind(1, url.text)
     } _: {
       (ChannelKey($0.int64(0)), $0.stringOrNil(1))

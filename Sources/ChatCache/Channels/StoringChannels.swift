@@ -25,6 +25,8 @@ extension CacheWriter {
     _ record: ChannelRecord, of user: UserID, _ key: UserKey, _ origin: ChannelOrigin
   ) throws -> ChannelActivity {
     let channel = try storeShared(record, origin.source)
+    // What is stored of it may be of use to nobody.
+    if record.membership?.state != .joined { noteLeaving() }
     if let membership = record.membership {
       if membership.state == .outside {
         try removeMembership(of: user, in: record.url, origin.source)

@@ -232,6 +232,7 @@ extension CacheWriter {
       $0.bind(2, channel.rawValue)
     }
     guard removed > 0 else { return }
+    noteLeaving()
     try removeMember(user.text, of: channel)
     try failOutbox(in: OutboxPlace(user: key, channel: url))
     try append(Change(.membershipLost, source, channel: channel, user: key))

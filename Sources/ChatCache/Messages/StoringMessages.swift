@@ -3,12 +3,13 @@ import SQLite
 
 // What came from upstream about one channel's messages, in one transaction each: rows, tombstones, coverage,
 // the changelog's place, the list place and counts of its members, and the events that tell of all this.
-// Storing the same again changes nothing and tells nothing.
+// Storing the same again changes nothing and tells nothing. Where nobody here is in the channel nothing is
+// stored.
 
 extension CacheWriter {
   /// Stores listings in order, with the coverage they claim, and deletes what they prove gone (B24, B27).
   package func store(_ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext) throws {
-    guard let channel = try reader.channelKey(of: url) else { return }
+    guard let channel = try reader.attendedChannel(url) else { return }
     let old = try reader.coverage(of: channel)
     var coverage = old
     var batch = MessageBatch(channel, context.source)
@@ -44,7 +45,7 @@ extension CacheWriter {
   package func store(
     _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource
   ) throws {
-    guard let channel = try reader.channelKey(of: url) else { return }
+    guard let channel = try reader.attendedChannel(url) else { return }
     var batch = MessageBatch(channel, source)
     for row in changes.updated { try put(row, &batch) }
     for id in changes.deleted { try removeMessage(id, &batch) }
@@ -56,7 +57,7 @@ extension CacheWriter {
   package func store(
     _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64 = .max
   ) throws {
-    guard let channel = try reader.channelKey(of: url), try !reader.wasCleared(channel, since: askedAt)
+    guard let channel = try reader.attendedChannel(url), try !reader.wasCleared(channel, since: askedAt)
     else { return }
     let old = try reader.coverage(of: channel)
     var coverage = old
@@ -69,7 +70,7 @@ extension CacheWriter {
 
   /// The upstream has no such message any more.
   package func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) throws {
-    guard let channel = try reader.channelKey(of: url) else { return }
+    guard let channel = try reader.attendedChannel(url) else { return }
     var batch = MessageBatch(channel, source)
     try removeMessage(id, &batch)
     try finish(batch)
@@ -78,7 +79,7 @@ extension CacheWriter {
   /// Changes may have been missed: all that is covered is to be listed again, and the changelog begins anew
   /// with the next listing (B31).
   package func doubt(_ url: ChannelURL) throws {
-    guard let channel = try reader.channelKey(of: url) else { return }
+    guard let channel = try reader.attendedChannel(url) else { return }
     let old = try reader.coverage(of: channel)
     var coverage = old
     coverage.markUnverified(.start ... .end)
@@ -103,7 +104,7 @@ extension CacheWriter {
   private func changeCoverage(
     of url: ChannelURL, _ source: ChangeSource, _ body: (inout Coverage) -> Bool
   ) throws -> Bool {
-    guard let channel = try reader.channelKey(of: url) else { return false }
+    guard let channel = try reader.attendedChannel(url) else { return false }
     let old = try reader.coverage(of: channel)
     var coverage = old
     guard body(&coverage) else { return false }

@@ -84,7 +84,7 @@ package final class Cache: Sendable {
     let (checkpointer, upkeep) = (checkpointer, upkeep)
     log.observe { commit in
       checkpointer.committed()
-      upkeep.committed(commit.sequence)
+      upkeep.committed(commit)
     }
   }
 
@@ -139,8 +139,12 @@ package final class Cache: Sendable {
     queue.submit(.derived, body, finish: finish)
   }
 
-  /// Forgets what is older than is kept, now and on this thread (B53); else it happens by itself.
-  package func trim() throws { try upkeep.trim() }
+  /// Forgets what is older than is kept, and channels that nobody here is in, now and on this thread (B53);
+  /// else it happens by itself.
+  package func trim() throws {
+    try upkeep.trim()
+    try upkeep.removeLeft()
+  }
 
   /// The last durable place in the log.
   package var cursor: EventCursor {

@@ -18,6 +18,7 @@ package final class CacheWriter {
     var collections: Set<String> = []
     var isForAll = false
     var cleared = Cleared()
+    var isLeaving = false
     /// The log's new identity, where everything was cleared.
     var epoch: UInt64?
   }
@@ -32,6 +33,9 @@ package final class CacheWriter {
 
   /// Remembers what was let go of by wish, so that it is fetched again.
   func noteCleared(_ body: (inout Cleared) -> Void) { body(&touched.cleared) }
+
+  /// Remembers that a channel may be nobody's since.
+  func noteLeaving() { touched.isLeaving = true }
 
   /// The identity the log has after this transaction, where it changes.
   var newEpoch: UInt64? { touched.epoch }
@@ -63,7 +67,8 @@ package final class CacheWriter {
     touched.last.map {
       Commit(
         sequence: $0, channels: touched.channels, users: touched.users, members: touched.members,
-        collections: touched.collections, isForAll: touched.isForAll, cleared: touched.cleared)
+        collections: touched.collections, isForAll: touched.isForAll, cleared: touched.cleared,
+        isLeaving: touched.isLeaving)
     }
   }
 

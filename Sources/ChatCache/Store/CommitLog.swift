@@ -33,6 +33,8 @@ package struct Commit: Sendable {
   package let isForAll: Bool
   /// What was let go of by wish, and is to be fetched again.
   package let cleared: Cleared
+  /// Whether somebody left a channel, or was removed: nobody may be in it any more.
+  let isLeaving: Bool
 }
 
 /// What one commit let go of by wish (B58).

@@ -2,11 +2,12 @@ import ChatModel
 import Platform
 import SQLite
 
-/// Forgets what is older than is kept, on a thread of its own (B53).
+/// Forgets what is older than is kept (B53), and channels that nobody here is in any more, on a thread of its
+/// own.
 ///
-/// It looks when enough events were written, and every few seconds for what only grew old. What has to go
-/// goes by slices through the writer's queue, as derived work: whoever was promised something goes between
-/// them.
+/// It looks when enough events were written, and every few seconds for what only grew old or was left. What
+/// has to go goes by slices through the writer's queue, as derived work: whoever was promised something goes
+/// between them.
 final class Upkeep: Sendable {
   private static let lookNanoseconds: UInt64 = 10_000_000_000
 
@@ -14,6 +15,8 @@ final class Upkeep: Sendable {
     /// The last event, and the last at the time of the look before.
     var last: Int64
     var lookedAt: Int64
+    /// Whether nobody may be in a channel any more, or no event name one that was left; at first unknown.
+    var mayBeLeft = true
     var isStopping = false
   }
 
@@ -50,11 +53,12 @@ final class Upkeep: Sendable {
     thread.join()
   }
 
-  /// Events up to there are durable. On the writer's thread: wakes the upkeep only where there is enough.
-  func committed(_ sequence: Int64) {
+  /// A commit is durable. On the writer's thread: wakes the upkeep only where there are events enough.
+  func committed(_ commit: Commit) {
     let isTime = state.read { state in
-      state.last = sequence
-      return sequence - state.lookedAt >= retention.slack
+      state.last = commit.sequence
+      state.mayBeLeft = state.mayBeLeft || commit.isLeaving
+      return commit.sequence - state.lookedAt >= retention.slack
     }
     if isTime { state.update { _ in } }
   }
@@ -72,6 +76,35 @@ final class Upkeep: Sendable {
       do { try trim() } catch {
         Log.line(.warning, "trimming_failed", ["reason": .text("\(error)")])
       }
+      do { try removeLeft() } catch {
+        state.read { $0.mayBeLeft = true }
+        Log.line(.warning, "left_channels_not_removed", ["reason": .text("\(error)")])
+      }
+    }
+  }
+
+  /// Channels looked for at once.
+  private static let channels = 100
+
+  /// Removes what is kept of channels that nobody here is in, slice by slice.
+  func removeLeft() throws {
+    let mayBeLeft = state.read { state in
+      defer { state.mayBeLeft = false }
+      return state.mayBeLeft
+    }
+    guard mayBeLeft else { return }
+    var place = ChannelKey(0)
+    while true {
+      let found = try readers.read(log) { [place] in
+        try $0.leftChannels(after: place, atMost: Upkeep.channels)
+      }
+      for channel in found {
+        repeat {
+          if state.read({ $0.isStopping }) { return }
+        } while try queue.wait(.derived, { try $0.removeSlice(ofLeft: channel) })
+        place = channel
+      }
+      if found.count < Upkeep.channels { return }
     }
   }
 
@@ -98,6 +131,7 @@ final class Upkeep: Sendable {
     let (retention, surplus) = (retention, try surplus())
     let trimmed = try queue.wait(.derived) { try $0.trim(retention, surplus: surplus) }
     count.withLock { $0?.rows -= Int64(trimmed.events) }
+    if trimmed.events > 0 { state.read { $0.mayBeLeft = true } }
     return !trimmed.isFull
   }
 

@@ -180,6 +180,7 @@ extension CacheWriter {
       try db.execute("DELETE FROM \(table) WHERE user = \(key.rawValue)")
     }
     try db.run("DELETE FROM user WHERE id = ?1") { $0.bind(1, key.rawValue) }
+    noteLeaving()
     try append(Change(.connection, .channelRefresh, user: key))
   }
 

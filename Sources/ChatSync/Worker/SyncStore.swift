@@ -66,7 +66,7 @@ package protocol SyncStore: Sendable {
 
   // MARK: Messages
 
-  /// What is known of the channel's line; nil where the channel is unknown.
+  /// What is known of the channel's line; nil where the channel is unknown, or nobody here is in it.
   func line(of url: ChannelURL) throws -> ChannelLine?
   /// Stores listings in order, with the coverage they claim, and deletes what they prove gone (B24, B27). A
   /// listing that was asked for before the channel was cleared is left out (B58).

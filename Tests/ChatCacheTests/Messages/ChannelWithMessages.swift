@@ -12,8 +12,8 @@ struct ChannelWithMessages {
   let alice = UserID("alice")
   let bob = UserID("bob")
 
-  init(floorOfBob: Int64 = 0) throws {
-    cache = try Cache(Cache.Configuration(directory: Disk.folder()))
+  init(floorOfBob: Int64 = 0, clock: Clock = .system) throws {
+    cache = try Cache(Cache.Configuration(directory: Disk.folder(), clock: clock))
     let url = url
     for (user, floor) in [(alice, Int64(0)), (bob, floorOfBob)] {
       try cache.write { writer in

@@ -82,4 +82,19 @@ struct UnattendedTests {
       })
     await sides.end()
   }
+
+  @Test("B1, B4: a channel goes with the last user here who was in it, and comes back with the next, whole")
+  func left() async throws {
+    let sides = try await sides()
+    #expect(try await sides.here.worker.forget(alice, isForced: true) == 0)
+    try sides.here.cache.trim()
+    #expect(try sides.here.channel("c0", from: .start)?.rows.isEmpty == true)
+    let asked = sides.here.requests
+    let webhook = #"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#
+    #expect(await sides.here.worker.rang(Array(webhook.utf8)) == .success(0), "nobody's business")
+    #expect(sides.here.requests == asked)
+    _ = sides.here.interest.seen(alice)
+    #expect(try await sides.isEqual() == nil)
+    await sides.end()
+  }
 }

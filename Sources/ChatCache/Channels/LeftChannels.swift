@@ -1,0 +1,174 @@
+import ChatModel
+import SQLite
+
+// Channels that nobody here is in any more: the last member who ever connected left, or was removed. What is
+// kept of them serves nobody and is nobody's to see, so it goes in the background, a slice a commit. Whoever
+// joins meanwhile ends that, and finds a channel of which nothing is covered.
+//
+// First the line becomes one gap and the log says that the channel was cleared, so that what was asked for
+// before proves nothing (B58). Then go messages, tombstones, members and metadata. What is left is the url
+// under its number: events still name the channel by that number, to users who are told that they left it,
+// and views may. When none does any more the row goes, too.
+
+extension CacheReader {
+  /// Whether nobody here is in the channel.
+  fileprivate func isLeft(_ channel: ChannelKey) throws -> Bool {
+    try db.first("SELECT 1 FROM membership INDEXED BY membership_by_channel WHERE channel = ?1 LIMIT 1") {
+      $0.bind(1, channel.rawValue)
+    } _: { _ in
+      false
+    } ?? true
+  }
+
+  /// The channel of that url, where somebody here is in it: of no other is anything kept.
+  func attendedChannel(_ url: ChannelURL) throws -> ChannelKey? {
+    try channelKey(of: url).flatMap { try isLeft($0) ? nil : $0 }
+  }
+
+  /// Channels that nobody here is in and of which something is to go now, beyond that one, at most so many.
+  func leftChannels(after channel: ChannelKey, atMost most: Int) throws -> [ChannelKey] {
+    try db.all(
+      """
+      SELECT c.id
+      FROM channel AS c
+      WHERE c.id > ?1
+        AND NOT EXISTS (
+          SELECT 1 FROM membership AS m INDEXED BY membership_by_channel WHERE m.channel = c.id
+        )
+        AND (
+          c.body <> ?2
+          OR NOT EXISTS (SELECT 1 FROM event AS e INDEXED BY event_by_channel WHERE e.channel = c.id)
+            AND NOT EXISTS (SELECT 1 FROM collection AS o WHERE o.channel = c.id)
+        )
+      ORDER BY c.id
+      LIMIT ?3
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, copyOf: Fields.ofChannel)
+      $0.bind(3, most)
+    } _: {
+      ChannelKey($0.int64(0))
+    }
+  }
+
+  fileprivate func isNamed(_ channel: ChannelKey) throws -> Bool {
+    try db.first(
+      """
+      SELECT 1 FROM event INDEXED BY event_by_channel WHERE channel = ?1
+      UNION ALL
+      SELECT 1 FROM collection WHERE channel = ?1
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+    } _: { _ in
+      true
+    } ?? false
+  }
+}
+
+extension CacheWriter {
+  /// Removes a slice of what is kept of a channel that nobody here is in. Whether more is to go.
+  func removeSlice(ofLeft channel: ChannelKey) throws -> Bool {
+    guard try reader.isLeft(channel), let url = try reader.url(of: channel) else { return false }
+    try forgetLine(of: channel)
+    try db.run("DELETE FROM due WHERE channel_url = ?1 AND kind <> 'channel'") { $0.bind(1, url.text) }
+    var room = Limits.trimmedRows - (try removeMessages(of: channel, atMost: Limits.trimmedRows))
+    for rest in CacheWriter.rests where room > 0 {
+      room -= try db.run(rest) {
+        $0.bind(1, channel.rawValue)
+        $0.bind(2, room)
+      }
+    }
+    guard room > 0 else { return true }
+    try empty(channel)
+    if try !reader.isNamed(channel) { try removeRow(channel, url) }
+    return false
+  }
+
+  /// Nothing is covered from now on.
+  private func forgetLine(of channel: ChannelKey) throws {
+    let old = try reader.coverage(of: channel)
+    guard old.newestCovered != nil || old.tail.confirmedAt != nil else { return }
+    var coverage = old
+    coverage.clear()
+    try save(coverage, over: old, of: channel, .channelRefresh)
+    try append(Change(.cacheCleared, .channelRefresh, channel: channel))
+  }
+
+  private func removeMessages(of channel: ChannelKey, atMost most: Int) throws -> Int {
+    try db.run(
+      """
+      UPDATE channel
+      SET (cached_messages, cached_bytes) = (
+        SELECT
+          channel.cached_messages - count(*),
+          channel.cached_bytes - coalesce(sum(
+            length(body) + coalesce(length(reactions), 0) + coalesce(length(metaarray), 0)
+              + coalesce(length(thread_info), 0) + coalesce(length(parent), 0)), 0)
+        FROM (SELECT * FROM message WHERE channel = ?1 ORDER BY created_at, message_id LIMIT ?2)
+      )
+      WHERE id = ?1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, most)
+    }
+    return try db.run(
+      """
+      DELETE FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) IN (
+          SELECT created_at, message_id
+          FROM message
+          WHERE channel = ?1
+          ORDER BY created_at, message_id
+          LIMIT ?2
+        )
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, most)
+    }
+  }
+
+  /// What else belongs to a channel, each so many rows of it.
+  private static let rests: [StaticString] = [
+    """
+    DELETE FROM tombstone
+    WHERE channel = ?1 AND message_id IN (SELECT message_id FROM tombstone WHERE channel = ?1 LIMIT ?2)
+    """,
+    """
+    DELETE FROM member
+    WHERE channel = ?1 AND user_id IN (SELECT user_id FROM member WHERE channel = ?1 LIMIT ?2)
+    """,
+    """
+    DELETE FROM channel_metadata
+    WHERE channel = ?1 AND key IN (SELECT key FROM channel_metadata WHERE channel = ?1 LIMIT ?2)
+    """,
+  ]
+
+  /// Leaves of the row what is known of a channel of which nothing was said yet.
+  private func empty(_ channel: ChannelKey) throws {
+    try db.run(
+      """
+      UPDATE channel
+      SET name = '', name_key = '', custom_type = '', created_at = 0, is_distinct = 0, is_public = 0,
+        is_super = 0, is_frozen = 0, member_count = 0, joined_member_count = 0, last_message_at = NULL,
+        last_message_id = NULL, last_message = NULL, body = ?2, read_receipts = CAST('{}' AS BLOB),
+        metadata = NULL, message_token = NULL
+      WHERE id = ?1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, copyOf: Fields.ofChannel)
+    }
+  }
+
+  private func removeRow(_ channel: ChannelKey, _ url: ChannelURL) throws {
+    try db.run("DELETE FROM due WHERE channel_url = ?1") { $0.bind(1, url.text) }
+    try db.run("DELETE FROM segment WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    try db.run("DELETE FROM channel WHERE id = ?1") { $0.bind(1, channel.rawValue) }
+  }
+}
