@@ -6,17 +6,17 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
-import time
 import unittest
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../Tests/Contract")
+from service import ENVIRONMENT, PERCH, free_port, until  # noqa: E402
+
 URL = os.environ["TARGET_URL"]
-PERCH = os.environ["TARGET_BINARY"]
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
 
 
 def ask(url, method="GET", body=None, **headers):
@@ -30,17 +30,6 @@ def ask(url, method="GET", body=None, **headers):
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
-
-
-def until(what, condition, seconds=30):
-    """Waits, within a bound, until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"not within {seconds} s: {what}")
 
 
 class Demo:
@@ -198,11 +187,8 @@ class Demos(unittest.TestCase):
             self.assertRegex(done.stderr, r"perch \w+: cannot listen on \S+: Address already in use\n$")
 
     def test_killed_and_started_again_it_has_what_it_had(self):
-        def free():
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                return f"127.0.0.1:{probe.getsockname()[1]}"
-        place, listen, origin_listen = self.place.name + "/again", free(), free()
+        place = self.place.name + "/again"
+        listen, origin_listen = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         first = Demo(place, listen, origin_listen)
         token = ask(first.url + "/demo")[1]["users"][0]["token"]
         body = {"message_type": "MESG", "user_id": "bob", "message": "kept"}

@@ -21,11 +21,7 @@ enum FeedServer {
     guard 3...4 ~= words.count, let port = UInt16(words[0]), let users = Int(words[1]),
       let channels = words.count == 4 ? Int(words[3]) : 1
     else { return 2 }
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    sigaddset(&signals, SIGTERM)
-    sigaddset(&signals, SIGINT)
-    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    let end = EndSignal()
     do {
       let filled = try FilledCache.interleaved(channels: channels, messages: stored)
       try filled.admit((0..<users).map(user))
@@ -36,8 +32,7 @@ enum FeedServer {
       try write(words[2], users, collections)
       let gate = Gate(.tokens(Keyring(try SigningSecrets(secret))))
       let server = try server(port, filled, collections, gate)
-      var signal: Int32 = 0
-      sigwait(&signals, &signal)
+      end.wait()
       server.shutDown(withinSeconds: 5)
       collections.stop()
       return 0

@@ -5,18 +5,13 @@ import Platform
 /// Our side of the pairs, on MicroHTTP and SQLite, with the access log on.
 enum OurServer {
   static func run(port: UInt16) -> Int32 {
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    sigaddset(&signals, SIGTERM)
-    sigaddset(&signals, SIGINT)
-    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    let end = EndSignal()
     do {
       var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: port))
       configuration.accessLog = open("/dev/null", O_WRONLY | O_CLOEXEC)
       let server = try Server(configuration)
       try server.start(try PageRoutes.routes() + StatementRoutes.routes() + FanOutRoutes.routes())
-      var signal: Int32 = 0
-      sigwait(&signals, &signal)
+      end.wait()
       server.shutDown(withinSeconds: 5)
       return 0
     } catch {

@@ -99,20 +99,13 @@ enum ChannelRoutes {
       let page = try reader.page(query, of: user, after: after)
       let next = page.next.map { ChannelEdge.token($0, query) }
       var json = JSONWriter(capacity: page.items.count + 256)
-      json.beginObject()
-      json.name("items")
-      json.beginArray()
-      json.splice(fields: page.items.bytes)
-      json.endArray()
-      json.name("next")
-      if let next { json.value(next) } else { json.null() }
-      json.field("has_next", next != nil)
+      json.beginPage(next: next) { $0.splice(fields: page.items.bytes) }
       json.field("complete", page.isComplete)
       json.field("cursor", reading.cursor(at: page.version))
       json.endObject()
       let response = Response.json(json.finish())
       decorate(response, tag.text, status, reading)
-      if let next { response.add("Link", PageLink.text(request, "after", next, "next")) }
+      response.link(next: next, request)
       preferences.apply(to: response)
       return response
     }
@@ -148,20 +141,13 @@ enum ChannelRoutes {
       if tag.isKnown(to: request) { return reading.notModified.answer(tag.text, .hit) }
       let page = try reader.members(of: view, after: after ?? "", limit: limit)
       var json = JSONWriter(capacity: page.items.count + 256)
-      json.beginObject()
-      json.name("items")
-      json.beginArray()
-      json.splice(fields: page.items.bytes)
-      json.endArray()
-      json.name("next")
-      if let next = page.next { json.value(next) } else { json.null() }
-      json.field("has_next", page.next != nil)
+      json.beginPage(next: page.next) { $0.splice(fields: page.items.bytes) }
       json.field("complete", page.isComplete)
       json.field("cursor", reading.cursor(at: view.version))
       json.endObject()
       let response = Response.json(json.finish())
       decorate(response, tag.text, .hit, reading)
-      if let next = page.next { response.add("Link", PageLink.text(request, "after", next, "next")) }
+      response.link(next: page.next, request)
       return response
     }
   }

@@ -23,34 +23,29 @@ enum UserRoutes {
   ) throws -> Response {
     let users = try reading.read { try $0.users(after: after, limit: limit + 1) }
     let shown = users.prefix(limit)
-    var json = JSONWriter()
-    json.beginObject()
-    json.name("items")
-    json.beginArray()
-    for user in shown {
-      json.beginObject()
-      json.field("user_id", user.id.text)
-      json.field("state", reading.interest.connection(of: user.id).state.rawValue)
-      json.field("synced", user.isSynced)
-      json.field("channels", user.channels)
-      json.name("unsent")
-      json.beginObject()
-      json.field("pending", user.unsent.pending)
-      json.field("failed", user.unsent.failed)
-      json.name("oldest_accepted_at")
-      if let moment = user.oldestUnsentAt { json.value(moment) } else { json.null() }
-      json.endObject()
-      json.endObject()
-    }
-    json.endArray()
     let next = users.count > limit ? shown.last?.id.text : nil
-    json.name("next")
-    if let next { json.value(next) } else { json.null() }
-    json.field("has_next", next != nil)
+    var json = JSONWriter()
+    json.beginPage(next: next) { json in
+      for user in shown {
+        json.beginObject()
+        json.field("user_id", user.id.text)
+        json.field("state", reading.interest.connection(of: user.id).state.rawValue)
+        json.field("synced", user.isSynced)
+        json.field("channels", user.channels)
+        json.name("unsent")
+        json.beginObject()
+        json.field("pending", user.unsent.pending)
+        json.field("failed", user.unsent.failed)
+        json.name("oldest_accepted_at")
+        if let moment = user.oldestUnsentAt { json.value(moment) } else { json.null() }
+        json.endObject()
+        json.endObject()
+      }
+    }
     json.endObject()
     let response = Response.json(json.finish())
     response.add("Cache-Control", "no-store")
-    if let next { response.add("Link", PageLink.text(request, "after", next, "next")) }
+    response.link(next: next, request)
     return response
   }
 }

@@ -41,43 +41,31 @@ extension CacheWriter {
     _ one: Int64, _ message: CountedMessage, in channel: ChannelKey, _ sequence: Int64
   ) throws {
     guard message.counts else { return }
-    let bind: (Statement) -> Void = {
+    try db.run(
+      """
+      UPDATE membership
+      SET version = ?4,
+        unread = max(0, unread + ?5),
+        mentions = CASE
+          WHEN ?7 = '*'
+            OR user IN (SELECT id FROM user WHERE user_id IN (SELECT value FROM json_each(nullif(?7, '*'))))
+          THEN max(0, mentions + ?5)
+          ELSE mentions
+        END
+      WHERE channel = ?1
+        AND (counted_at, counted_id) < (?2, ?3)
+        AND last_read_at < ?2
+        AND floor_at <= ?2
+        AND user NOT IN (SELECT id FROM user WHERE user_id = ?6)
+      """
+    ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, message.position.createdAt)
       $0.bind(3, message.position.messageID)
       $0.bind(4, sequence)
       $0.bind(5, one)
       $0.bind(6, message.sender)
-    }
-    try db.run(
-      """
-      UPDATE membership
-      SET unread = max(0, unread + ?5), version = ?4
-      WHERE channel = ?1
-        AND (counted_at, counted_id) < (?2, ?3)
-        AND last_read_at < ?2
-        AND floor_at <= ?2
-        AND user NOT IN (SELECT id FROM user WHERE user_id = ?6)
-      """, bind)
-    guard let mentions = message.mentions else { return }
-    try db.run(
-      """
-      UPDATE membership
-      SET mentions = max(0, mentions + ?5), version = ?4
-      WHERE channel = ?1
-        AND (counted_at, counted_id) < (?2, ?3)
-        AND last_read_at < ?2
-        AND floor_at <= ?2
-        AND user IN (
-          SELECT id
-          FROM user
-          WHERE user_id <> ?6
-            AND (?7 = '*' OR user_id IN (SELECT value FROM json_each(iif(?7 = '*', '[]', ?7))))
-        )
-      """
-    ) {
-      bind($0)
-      $0.bind(7, mentions)
+      $0.bind(7, message.mentions)
     }
   }
 
@@ -123,7 +111,6 @@ extension CacheWriter {
     if let newest = batch.newest, last.map({ $0 <= newest.position }) ?? true {
       try setLastMessage(newest, of: batch.channel, version: version)
     } else if let last, try reader.isDeleted(last.messageID, in: batch.channel) {
-      try setLastMessage(nil, of: batch.channel, version: version)
       try takeLastMessageFromTable(batch.channel)
       try placeInLists(batch.channel, version: version)
     }

@@ -41,16 +41,7 @@ extension CacheWriter {
       WHERE channel = ?1 AND message_id IN (SELECT message_id FROM message WHERE channel = ?1)
       """
     ) { $0.bind(1, channel.rawValue) }
-    try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
-    try db.run(
-      """
-      UPDATE channel
-      SET cached_messages = 0, cached_bytes = 0, message_token = NULL
-      WHERE id = ?1
-      """
-    ) { $0.bind(1, channel.rawValue) }
-    // What comes back is not new: it was counted.
-    try countUpToLast(of: channel)
+    try dropMessages(of: channel)
     if hasWrongLast { try setLastMessage(nil, of: channel, version: 0) }
   }
 

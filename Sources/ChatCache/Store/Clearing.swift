@@ -58,6 +58,14 @@ extension CacheWriter {
     let old = try reader.coverage(of: channel)
     var coverage = old
     coverage.clear()
+    try dropMessages(of: channel)
+    try save(coverage, over: old, of: channel, .channelRefresh)
+    try append(Change(.cacheCleared, .channelRefresh, channel: channel))
+    noteCleared { $0.channels.insert(url) }
+  }
+
+  /// Drops a channel's messages. Nothing is told; what comes back of them is not new, since it was counted.
+  func dropMessages(of channel: ChannelKey) throws {
     try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try db.run(
       """
@@ -66,11 +74,7 @@ extension CacheWriter {
       WHERE id = ?1
       """
     ) { $0.bind(1, channel.rawValue) }
-    // What comes back is not new: it was counted.
     try countUpToLast(of: channel)
-    try save(coverage, over: old, of: channel, .channelRefresh)
-    try append(Change(.cacheCleared, .channelRefresh, channel: channel))
-    noteCleared { $0.channels.insert(url) }
   }
 
   /// Clears all cached data: a new epoch, so that every cursor ends (B52). What is unsent stays unless

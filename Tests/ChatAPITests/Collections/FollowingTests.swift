@@ -187,7 +187,7 @@ import Testing
       })
     for _ in 0..<5 {
       let looks = seen(world)
-      try world.cache.write { try $0.append(Change(.unverified, .channelRefresh, channel: channel)) }
+      _ = try world.cache.write { try $0.append(Change(.unverified, .channelRefresh, channel: channel)) }
       let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
       while seen(world) == looks, Clock.system.monotonicNanoseconds() < end { usleep(500) }
     }

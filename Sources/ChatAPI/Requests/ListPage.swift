@@ -1,0 +1,26 @@
+import JSON
+import MicroHTTP
+
+// A page of a list: its items, and the token of the next page in the body and as a link.
+
+extension JSONWriter {
+  /// Begins the answer, and ends it but for what the list has beside its items. `next`: what the next page is
+  /// asked for with.
+  mutating func beginPage(next: String?, _ items: (inout JSONWriter) -> Void) {
+    beginObject()
+    name("items")
+    beginArray()
+    items(&self)
+    endArray()
+    name("next")
+    if let next { value(next) } else { null() }
+    field("has_next", next != nil)
+  }
+}
+
+extension Response {
+  /// Links to the page that the token names.
+  func link(next: String?, _ request: Request) {
+    if let next { add("Link", PageLink.text(request, "after", next, "next")) }
+  }
+}

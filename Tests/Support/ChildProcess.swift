@@ -1,0 +1,81 @@
+import Glibc
+
+/// A program that was built beside the tests, as a process of its own; what it says is read here. Killed with
+/// this value at the latest.
+package final class ChildProcess {
+  /// It could not be started.
+  package struct NotStarted: Error {
+    /// Which program.
+    package let path: String
+    /// `errno`.
+    package let code: Int32
+  }
+
+  /// Where its standard output is read.
+  package let output: Int32
+  private let pid: pid_t
+  private var isOver = false
+
+  /// Starts the program; `log`: the file that gets its standard error. The tests' own variables are none that
+  /// the program knows.
+  package init(_ name: String, _ words: [String], log: String? = nil) throws {
+    let path = ChildProcess.folder + "/" + name
+    var ends: [Int32] = [0, 0]
+    guard pipe(&ends) == 0 else { throw NotStarted(path: path, code: errno) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
+    if let log {
+      posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    }
+    var arguments = ([path] + words).map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var variables = ChildProcess.environment.filter { !$0.hasPrefix("PERCH_") }.map { strdup($0) } + [nil]
+    defer { for variable in variables { free(variable) } }
+    var started: pid_t = 0
+    let code = posix_spawn(&started, path, &actions, nil, &arguments, &variables)
+    close(ends[1])
+    guard code == 0 else {
+      close(ends[0])
+      throw NotStarted(path: path, code: code)
+    }
+    output = ends[0]
+    pid = started
+  }
+
+  deinit {
+    end(SIGKILL)
+    close(output)
+  }
+
+  /// Sends a signal and waits for the end. How it ended, as `waitpid` says it; nil where it was over before.
+  @discardableResult
+  package func end(_ signal: Int32) -> Int32? {
+    guard !isOver else { return nil }
+    isOver = true
+    kill(pid, signal)
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+    return status
+  }
+
+  /// Where this program lies, and those that were built with it.
+  private static var folder: String {
+    var room = [CChar](repeating: 0, count: 4096)
+    let count = readlink("/proc/self/exe", &room, room.count)
+    let own = String(decoding: room.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return "/" + own.split(separator: "/").dropLast().joined(separator: "/")
+  }
+
+  private static var environment: [String] {
+    var entries: [String] = []
+    var place = environ
+    while let entry = place.pointee {
+      entries.append(String(cString: entry))
+      place += 1
+    }
+    return entries
+  }
+}
