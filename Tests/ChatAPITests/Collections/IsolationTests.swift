@@ -169,6 +169,30 @@ import Testing
     #expect(kept.answer().events.first == "messages.added 6")
   }
 
+  @Test("B69: the last one here who was in a channel is told that it was left also when its data is gone")
+  func lostByTheLast() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    try world.join("alice", "random", name: "Random")
+    try world.list([1, 2], in: "random")
+    let chat = world.post("/v1/message-collections", #"{"channel_url":"random"}"#)
+    let list = world.post("/v1/channel-collections", "{}")
+    try world.leave("alice", "random")
+    try world.cache.trim()
+    for _ in 0..<2 {
+      let asked = "/events?wait=0&since=\(list.text("cursor"))"
+      let poll = world.ask("/v1/message-collections/\(chat.text("id"))\(asked)")
+      #expect(poll.events == ["channel.deleted random"])
+      #expect(
+        world.ask("/v1/channel-collections/\(list.text("id"))\(asked)").events == ["channels.deleted random"])
+      #expect(world.ask("/v1\(asked)").events == ["channel.left random"])
+    }
+    #expect(world.ask("/v1/channels/random").text("code") == "channel_not_found")
+    try world.join("alice", "random", name: "Random")
+    try world.list([1, 2, 3], in: "random")
+    #expect(world.ask("/v1/message-collections/\(chat.text("id"))").messages == [1, 2, 3])
+  }
+
   @Test("B1: membership gained again while a poll is parked gives the window of the new floor, not the old")
   func gainedWhileParked() throws {
     let world = try world(CollectionWorld())
