@@ -77,7 +77,6 @@ final class Upkeep: Sendable {
         Log.line(.warning, "trimming_failed", ["reason": .text("\(error)")])
       }
       do { try removeLeft() } catch {
-        state.read { $0.mayBeLeft = true }
         Log.line(.warning, "left_channels_not_removed", ["reason": .text("\(error)")])
       }
     }
@@ -88,11 +87,20 @@ final class Upkeep: Sendable {
 
   /// Removes what is kept of channels that nobody here is in, slice by slice.
   func removeLeft() throws {
-    let mayBeLeft = state.read { state in
-      defer { state.mayBeLeft = false }
-      return state.mayBeLeft
+    try trimming.withLock {
+      let mayBeLeft = state.read { state in
+        defer { state.mayBeLeft = false }
+        return state.mayBeLeft
+      }
+      guard mayBeLeft else { return }
+      do { try removeAllLeft() } catch {
+        state.read { $0.mayBeLeft = true }
+        throw error
+      }
     }
-    guard mayBeLeft else { return }
+  }
+
+  private func removeAllLeft() throws {
     var place = ChannelKey(0)
     while true {
       let found = try readers.read(log) { [place] in
