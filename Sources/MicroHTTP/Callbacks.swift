@@ -4,20 +4,18 @@ import Glibc
 
 // What libmicrohttpd calls, on its worker threads. Each finds its object and hands over.
 
-let admitConnection: MHD_AcceptPolicyCallback = { server, _, _ in
-  guard let server else { return .NO }
-  return Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().isStopping ? .NO : .YES
-}
-
-let noticeConnection: MHD_NotifyConnectionCallback = { server, connection, context, event in
-  guard let server, let connection, let context else { return }
-  let me = Unmanaged<Server>.fromOpaque(server).takeUnretainedValue()
+let noticeConnection: MHD_NotifyConnectionCallback = { pointer, connection, context, event in
+  guard let pointer, let connection, let context else { return }
+  let worker = Unmanaged<Worker>.fromOpaque(pointer).takeUnretainedValue()
+  let me = worker.server
   if event == .CONNECTION_NOTIFY_STARTED {
     let seconds = me.configuration.limits.headSeconds
     context.pointee = me.lot.open(socket: mhd_fd(connection), server: me, headSeconds: seconds).toOpaque()
   } else if let link = context.pointee {
     context.pointee = nil
     me.lot.close(Unmanaged.fromOpaque(link))
+    worker.noteClosed()
+    me.acceptor?.noteClosed()
   }
 }
 

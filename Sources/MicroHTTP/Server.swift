@@ -4,7 +4,7 @@ import Glibc
 import Platform
 import Synchronization
 
-/// An HTTP/1.1 server over libmicrohttpd's pool of epoll threads.
+/// An HTTP/1.1 server over libmicrohttpd's epoll threads, each with its share of the connections.
 package final class Server: @unchecked Sendable {  // because the rest is set before any request
   /// What it was made of.
   package let configuration: Configuration
@@ -15,7 +15,10 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   /// Every table there was, so that requests read the present one without a lock and without counting.
   private let tables = Guarded<[RouteTable]>([])
   private let table: Atomic<Unmanaged<RouteTable>>
-  private(set) var daemon: OpaquePointer?
+  /// The threads that read requests and answer; empty before the start and after the end.
+  private(set) var workers: [Worker] = []
+  private(set) var acceptor: Acceptor?
+  private let accepting = ThreadPlace()
   private var threads: [Thread] = []
   private let stopFlag = Atomic<Bool>(false)
   private let flusher = Watched(false)
@@ -35,7 +38,7 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   /// Listens and serves `routes`; what no route takes is answered with `otherwise`, by default a 404. Signals
   /// to be waited for must be blocked before, so that the threads inherit that.
   package func start(_ routes: [Route], otherwise: Problem? = nil) throws(ServerError) {
-    precondition(daemon == nil, "a server starts once")
+    precondition(acceptor == nil, "a server starts once")
     serve(routes, otherwise: otherwise)
     let texts = try certificateTexts()
     defer { for text in texts { free(text) } }
@@ -43,10 +46,16 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     self.port = port
     signal(SIGPIPE, SIG_IGN)
     mhd_set_refusal_maker(makeRefusal)
-    daemon = startDaemon(socket, texts)
-    guard daemon != nil else {
+    do throws(ServerError) {
+      try startWorkers(texts)
+      let acceptor = try Acceptor(
+        socket: socket, workers: workers, most: configuration.limits.connections)
+      self.acceptor = acceptor
+      accepting.start("http-accept") { acceptor.run() }
+    } catch {
       close(socket)
-      throw ServerError(detail: "libmicrohttpd did not start; are certificate and key a pair?")
+      stopWorkers()
+      throw error
     }
     startThreads()
   }
@@ -71,24 +80,44 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   private static let notFound = Problem(
     404, "route_not_found", detail: "look at /openapi.yaml for the paths there are")
 
-  private func startDaemon(_ socket: Int32, _ certificate: [UnsafeMutablePointer<CChar>]) -> OpaquePointer? {
+  private func startWorkers(_ certificate: [UnsafeMutablePointer<CChar>]) throws(ServerError) {
+    for _ in 0..<configuration.workers {
+      let worker = Worker(self)
+      worker.daemon = startDaemon(worker, certificate)
+      guard worker.daemon != nil else {
+        throw ServerError(detail: "libmicrohttpd did not start; are certificate and key a pair?")
+      }
+      workers.append(worker)
+    }
+  }
+
+  private func stopWorkers() {
+    for worker in workers { MHD_stop_daemon(worker.daemon) }
+    workers = []
+  }
+
+  private func startDaemon(
+    _ worker: Worker, _ certificate: [UnsafeMutablePointer<CChar>]
+  ) -> OpaquePointer? {
     let me = Unmanaged.passUnretained(self).toOpaque()
     let limits = configuration.limits
     var options: [MHD_OptionItem] = []
     func set(_ option: MHD_OPTION, _ value: Int, _ pointer: UnsafeMutableRawPointer? = nil) {
       options.append(MHD_OptionItem(option: option, value: value, ptr_value: pointer))
     }
-    set(.LISTEN_SOCKET, Int(socket))
-    if configuration.workers > 1 { set(.THREAD_POOL_SIZE, configuration.workers) }
-    set(.CONNECTION_LIMIT, limits.connections)
+    // The acceptor keeps the limit; the library never comes near its own.
+    set(.CONNECTION_LIMIT, 2 * limits.connections)
     set(.CONNECTION_MEMORY_LIMIT, limits.connectionMemoryBytes)
     set(.CONNECTION_TIMEOUT, limits.idleSeconds)
-    set(.NOTIFY_CONNECTION, unsafeBitCast(noticeConnection, to: Int.self), me)
+    set(
+      .NOTIFY_CONNECTION, unsafeBitCast(noticeConnection, to: Int.self),
+      Unmanaged.passUnretained(worker).toOpaque())
     set(.NOTIFY_COMPLETED, unsafeBitCast(noticeCompleted, to: Int.self), me)
     set(.URI_LOG_CALLBACK, unsafeBitCast(beginRequest, to: Int.self), me)
     set(.UNESCAPE_CALLBACK, unsafeBitCast(leaveEscaped, to: Int.self), nil)
     var flags =
       MHD_USE_EPOLL_INTERNAL_THREAD.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ITC.rawValue
+      | MHD_USE_NO_LISTEN_SOCKET.rawValue
     if certificate.count == 2 {
       flags |= MHD_USE_TLS.rawValue
       set(.HTTPS_MEM_CERT, 0, certificate[0])
@@ -100,7 +129,7 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
       let list: [CVarArg] = [
         Int32(bitPattern: MHD_OPTION.ARRAY.rawValue), array, Int32(bitPattern: MHD_OPTION.END.rawValue),
       ]
-      return withVaList(list) { MHD_start_daemon_va(flags, port, admitConnection, me, handleAccess, me, $0) }
+      return withVaList(list) { MHD_start_daemon_va(flags, 0, nil, nil, handleAccess, me, $0) }
     }
   }
 
@@ -146,20 +175,17 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
 
   /// Stops: takes no more connections, answers everything parked with `.shutdown`, lets running requests end
   /// for at most `seconds`, and does not wait for idle connections. Afterwards nothing of it runs any more.
-  ///
-  /// `MHD_quiesce_daemon` is not used: its thread and the workers race to take the listening socket out of
-  /// epoll, and whoever comes second aborts the process. New connections are turned away by `admitConnection`
-  /// instead.
   package func shutDown(withinSeconds seconds: Double) {
-    guard let daemon, !stopFlag.exchange(true, ordering: .sequentiallyConsistent) else { return }
+    guard let acceptor, !stopFlag.exchange(true, ordering: .sequentiallyConsistent) else { return }
     let deadline = Clock.system.monotonicNanoseconds() + UInt64(max(0, seconds) * 1e9)
+    acceptor.end()
+    accepting.join()
     lot.stopParking()
     if !counters.waitUntilIdle(until: deadline) {
       Log.line(.warning, "requests_cut", ["count": .number(Int64(counters.running))])
       lot.shutSockets()
     }
-    MHD_stop_daemon(daemon)
-    self.daemon = nil
+    stopWorkers()
     lot.close()
     flusher.update { $0 = true }
     for thread in threads { thread.join() }

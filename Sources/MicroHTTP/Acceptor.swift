@@ -1,0 +1,132 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+import Synchronization
+
+/// Takes connections and gives each to the worker that has the fewest.
+///
+/// libmicrohttpd's workers would each take what comes to a socket they share, and by chance one of them would
+/// have nearly all: half the server would stand idle. So every worker is a daemon of its own without a
+/// socket, and one thread gives them their connections. It also keeps their number: 0.9.75 leaves a lock
+/// behind when it meets its own limit while it takes up a connection that was given to it.
+final class Acceptor: Sendable {
+  private let socket: Int32
+  private let workers: [Worker]
+  private let most: Int
+  /// Rung when a connection was closed that is waited for, and at the end.
+  private let bell: Int32
+  private let awaitsRoom = Atomic<Bool>(false)
+  private let isEnding = Atomic<Bool>(false)
+
+  /// The longest wait for room; a descriptor may also be given back by somebody else.
+  private static let roomMilliseconds: Int32 = 200
+
+  /// Over a listening socket, which it closes at its end. At most so many connections are open at once.
+  init(socket: Int32, workers: [Worker], most: Int) throws(ServerError) {
+    bell = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
+    guard bell >= 0 else { throw ServerError(detail: "no descriptors left for accepting connections") }
+    self.socket = socket
+    self.workers = workers
+    self.most = most
+  }
+
+  deinit { close(bell) }
+
+  /// Accepts until `end`.
+  func run() {
+    var hasRoom = true
+    while !isEnding.load(ordering: .sequentiallyConsistent) {
+      wait(forConnection: hasRoom)
+      hasRoom = takeAll()
+    }
+    close(socket)
+  }
+
+  /// Nothing is accepted from now on.
+  func end() {
+    isEnding.store(true, ordering: .sequentiallyConsistent)
+    ring()
+  }
+
+  /// A worker has closed a connection.
+  func noteClosed() { if awaitsRoom.load(ordering: .sequentiallyConsistent) { ring() } }
+
+  private func ring() {
+    var one: UInt64 = 1
+    write(bell, &one, 8)
+  }
+
+  private func wait(forConnection hasRoom: Bool) {
+    let socket = pollfd(fd: hasRoom ? socket : -1, events: Int16(POLLIN), revents: 0)
+    var both = (socket, pollfd(fd: bell, events: Int16(POLLIN), revents: 0))
+    withUnsafeMutableBytes(of: &both) {
+      let descriptors = $0.assumingMemoryBound(to: pollfd.self)
+      poll(descriptors.baseAddress, 2, hasRoom ? -1 : Acceptor.roomMilliseconds)
+    }
+    var rings: UInt64 = 0
+    read(bell, &rings, 8)
+  }
+
+  /// Takes what waits. False when there is room for no more and some may still wait.
+  private func takeAll() -> Bool {
+    awaitsRoom.store(false, ordering: .sequentiallyConsistent)
+    while true {
+      let total = workers.reduce(0) { $0 + $1.connections }
+      if total >= most {
+        // Whoever closes one from now on rings; whoever did before is seen by the second look.
+        if awaitsRoom.exchange(true, ordering: .sequentiallyConsistent) { return false }
+        continue
+      }
+      var address = sockaddr_storage()
+      var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+      let taken = withUnsafeMutableBytes(of: &address) {
+        let address = $0.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+        let flags = Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let taken = accept4(socket, address, &length, flags)
+        if taken >= 0 { workers.min { $0.connections < $1.connections }?.give(taken, address, length) }
+        return taken
+      }
+      if taken < 0 {
+        switch errno {
+        case EINTR, ECONNABORTED, EPROTO: continue
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+          tellFault(errno)
+          awaitsRoom.store(true, ordering: .sequentiallyConsistent)
+          return false
+        default: return true
+        }
+      }
+    }
+  }
+
+  private let toldAt = Atomic<UInt64>(0)
+
+  /// Says what keeps connections waiting, once in ten seconds.
+  private func tellFault(_ fault: Int32) {
+    let now = Clock.system.monotonicNanoseconds()
+    guard now &- toldAt.load(ordering: .relaxed) > 10_000_000_000 else { return }
+    toldAt.store(now, ordering: .relaxed)
+    Log.line(.warning, "connections_wait", ["reason": .text(String(cString: strerror(fault)))])
+  }
+}
+
+/// One thread of libmicrohttpd's that reads requests and answers, and the connections it has.
+final class Worker: @unchecked Sendable {  // because `daemon` is set before the first connection is given
+  unowned(unsafe) let server: Server  // it stops its workers before it ends
+  var daemon: OpaquePointer?
+  private let count = Atomic<Int>(0)
+
+  init(_ server: Server) { self.server = server }
+
+  /// Connections given and not closed yet.
+  var connections: Int { count.load(ordering: .sequentiallyConsistent) }
+
+  /// Hands the connection over; the daemon closes it if it does not take it.
+  fileprivate func give(_ socket: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) {
+    count.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    if MHD_add_connection(daemon, socket, address, length) != .YES { noteClosed() }
+  }
+
+  /// A connection was closed.
+  func noteClosed() { count.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
+}
