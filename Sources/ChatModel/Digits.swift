@@ -7,26 +7,44 @@ package enum Digits {
   package static func writeHex(
     _ number: UInt64, into bytes: UnsafeMutableRawBufferPointer, at place: Int
   ) {
-    var rest = number
-    for index in stride(from: place + hexDigits - 1, through: place, by: -1) {
-      let digit = UInt8(truncatingIfNeeded: rest & 15)
-      bytes[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
-      rest >>= 4
-    }
+    let (first, second) = (hex(UInt32(number >> 32)), hex(UInt32(truncatingIfNeeded: number)))
+    bytes.storeBytes(of: first.bigEndian, toByteOffset: place, as: UInt64.self)
+    bytes.storeBytes(of: second.bigEndian, toByteOffset: place + 8, as: UInt64.self)
   }
+
+  /// The eight digits of a number, the first in the highest byte: all at once, each in a byte of its own.
+  private static func hex(_ number: UInt32) -> UInt64 {
+    var digits = UInt64(number)
+    digits = (digits << 16 | digits) & 0x0000_FFFF_0000_FFFF
+    digits = (digits << 8 | digits) & 0x00FF_00FF_00FF_00FF
+    digits = (digits << 4 | digits) & 0x0F0F_0F0F_0F0F_0F0F
+    // Six more carry what is above nine into the byte's upper half.
+    let areLetters = (digits &+ ones &* 6) >> 4 & ones
+    return digits &+ ones &* 0x30 &+ areLetters &* (0x61 - 0x30 - 10)
+  }
+
+  private static let ones: UInt64 = 0x0101_0101_0101_0101
 
   /// Reads what `writeHex` wrote, and nothing else.
   package static func readHex(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
     guard digits.count == hexDigits else { return nil }
-    var number: UInt64 = 0
-    for byte in digits {
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(byte - UInt8(ascii: "0"))
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): number = number << 4 | UInt64(byte - UInt8(ascii: "a") + 10)
-      default: return nil
-      }
-    }
-    return number
+    let bytes = UnsafeRawBufferPointer(rebasing: digits)
+    guard let first = number(hex: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))),
+      let second = number(hex: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+    else { return nil }
+    return UInt64(first) << 32 | UInt64(second)
+  }
+
+  /// The number of eight digits, the first in the highest byte; nil where `hex` would write others.
+  private static func number(hex text: UInt64) -> UInt32? {
+    // Bit 6 tells letters from digits; what else has it, or not, does not come out the same again.
+    let areLetters = text >> 6 & ones
+    var digits = (text & (ones &* 0x0F)) &+ areLetters &* 9
+    digits = (digits >> 4 | digits) & 0x00FF_00FF_00FF_00FF
+    digits = (digits >> 8 | digits) & 0x0000_FFFF_0000_FFFF
+    digits = digits >> 16 | digits
+    let number = UInt32(truncatingIfNeeded: digits)
+    return hex(number) == text ? number : nil
   }
 
   /// Reads what `writeDecimal` wrote, and nothing else: no sign, no zero before other digits.

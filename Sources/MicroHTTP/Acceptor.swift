@@ -78,23 +78,19 @@ final class Acceptor: Sendable {
         continue
       }
       var address = sockaddr_storage()
-      var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-      let taken = withUnsafeMutableBytes(of: &address) {
-        let address = $0.baseAddress!.assumingMemoryBound(to: sockaddr.self)
-        let flags = Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-        let taken = accept4(socket, address, &length, flags)
-        if taken >= 0 { workers.min { $0.connections < $1.connections }?.give(taken, address, length) }
-        return taken
+      var length: socklen_t = 0
+      let taken = mhd_accept(socket, &address, &length)
+      if taken >= 0 {
+        workers.min { $0.connections < $1.connections }?.give(taken, &address, length)
+        continue
       }
-      if taken < 0 {
-        switch errno {
-        case EINTR, ECONNABORTED, EPROTO: continue
-        case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-          tellFault(errno)
-          awaitsRoom.store(true, ordering: .sequentiallyConsistent)
-          return false
-        default: return true
-        }
+      switch errno {
+      case EINTR, ECONNABORTED, EPROTO: continue
+      case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+        tellFault(errno)
+        awaitsRoom.store(true, ordering: .sequentiallyConsistent)
+        return false
+      default: return true
       }
     }
   }
@@ -122,8 +118,9 @@ final class Worker: @unchecked Sendable {  // because `daemon` is set before the
   var connections: Int { count.load(ordering: .sequentiallyConsistent) }
 
   /// Hands the connection over; the daemon closes it if it does not take it.
-  fileprivate func give(_ socket: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) {
+  fileprivate func give(_ socket: Int32, _ address: UnsafeRawPointer, _ length: socklen_t) {
     count.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    let address = address.assumingMemoryBound(to: sockaddr.self)
     if MHD_add_connection(daemon, socket, address, length) != .YES { noteClosed() }
   }
 

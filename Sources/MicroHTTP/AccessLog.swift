@@ -61,7 +61,7 @@ final class AccessLog: @unchecked Sendable {  // because the buffer is guarded
       lines.append(",\"user\":")
       lines.append(quoted: user)
     }
-    if request.seen.hasTraceparent, let trace = request.header("traceparent"), RequestID.isWellFormed(trace) {
+    if let trace = request.header("traceparent"), RequestID.isWellFormed(trace) {
       lines.append(",\"traceparent\":\"")
       lines.append(trace)
       lines.append("\"")

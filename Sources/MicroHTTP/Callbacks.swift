@@ -38,19 +38,21 @@ let leaveEscaped:
 
 let handleAccess: MHD_AccessHandlerCallback = { _, connection, _, method, version, bytes, count, context in
   guard let connection, let method, let version, let count, let context = context?.pointee else { return .NO }
-  let request = Unmanaged<Request>.fromOpaque(context).takeUnretainedValue()
-  let server = request.server
-  switch request.phase {
-  case .head: return server.accept(request, connection, method: method, version: version) ? .YES : .NO
-  case .body:
-    guard count.pointee > 0, let bytes else { return server.run(request) ? .YES : .NO }
-    let overrun = server.configuration.limits.overrunBytes
-    let piece = UnsafeRawBufferPointer(start: bytes, count: count.pointee)
-    guard request.intake?.take(piece, overrun: overrun) ?? true else { return .NO }
-    count.pointee = 0
-    return .YES
-  case .parked: return server.goOn(request) ? .YES : .NO
-  case .running, .answered: return .YES
+  // The library's context owns the request until it is completed.
+  return Unmanaged<Request>.fromOpaque(context)._withUnsafeGuaranteedRef { request in
+    let server = request.server
+    switch request.phase {
+    case .head: return server.accept(request, connection, method: method, version: version) ? .YES : .NO
+    case .body:
+      guard count.pointee > 0, let bytes else { return server.run(request) ? .YES : .NO }
+      let overrun = server.configuration.limits.overrunBytes
+      let piece = UnsafeRawBufferPointer(start: bytes, count: count.pointee)
+      guard request.intake?.take(piece, overrun: overrun) ?? true else { return .NO }
+      count.pointee = 0
+      return .YES
+    case .parked: return server.goOn(request) ? .YES : .NO
+    case .running, .answered: return .YES
+    }
   }
 }
 

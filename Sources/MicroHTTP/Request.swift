@@ -22,7 +22,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   /// The method.
   package internal(set) var method = Method.get
   var seen = HeaderNotes()
-  var endpoint: Endpoint?
+  unowned(unsafe) var endpoint: Endpoint?  // the server keeps every table of routes there was
   /// What will be answered instead of running the handler; boxed, because it is rare and large.
   var refusal: Refusal?
   var allow: String?
@@ -73,7 +73,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
 
   /// The value of the first header called `name`, in any case of its letters.
   package func header(_ name: StaticString) -> UnsafeRawBufferPointer? {
-    guard let connection else { return nil }
+    guard seen.names.mayHold(name.bytes), let connection else { return nil }
     var value: UnsafePointer<CChar>?
     var count = 0
     let found = MHD_lookup_connection_value_n(
@@ -92,7 +92,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
 
   /// Lends the request's name as C text.
   func withRequestID<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
-    if seen.hasRequestID, let given = header("X-Request-Id"), RequestID.isWellFormed(given) {
+    if let given = header("X-Request-Id"), RequestID.isWellFormed(given) {
       return body(given.baseAddress!.assumingMemoryBound(to: CChar.self))
     }
     return withUnsafeTemporaryAllocation(of: CChar.self, capacity: RequestID.length + 1) { room in

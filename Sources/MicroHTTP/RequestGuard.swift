@@ -3,13 +3,27 @@ import Glibc
 
 /// What the head of a request showed on its one pass.
 struct HeaderNotes {
-  var hasRequestID = false
-  var hasOrigin = false
-  var hasTraceparent = false
   var isChunked = false
   var contentLength: Int?
+  var names = NameSet()
 
   var hasBody: Bool { isChunked || (contentLength ?? 0) > 0 }
+}
+
+/// Which names the headers may have, so that most of those that are not there need not be looked for: one bit
+/// for each first letter with a length.
+struct NameSet {
+  private var bits: UInt64 = 0
+
+  mutating func insert(_ name: UnsafeRawBufferPointer) { bits |= NameSet.bit(name) }
+
+  /// False means that no header is called so.
+  func mayHold(_ name: UnsafeRawBufferPointer) -> Bool { bits & NameSet.bit(name) != 0 }
+
+  private static func bit(_ name: UnsafeRawBufferPointer) -> UInt64 {
+    guard let first = name.first else { return 0 }
+    return 1 << UInt64((Int(first | 0x20) + 7 * name.count) & 63)
+  }
 }
 
 /// Refuses what libmicrohttpd lets through and other servers may read differently (request smuggling).
@@ -75,14 +89,12 @@ struct RequestGuard {
     if UnsafeRawPointer(name) - previousEnd != 2 { fault = "header lines end with CRLF and are not folded" }
     previousEnd = UnsafeRawPointer(value) + valueCount
     let nameBytes = UnsafeRawBufferPointer(start: name, count: nameCount)
+    notes.names.insert(nameBytes)
     if !isToken(nameBytes) { fault = "a header name holds a character that names cannot have" }
     let valueBytes = UnsafeRawBufferPointer(start: value, count: valueCount)
     if holdsControl(valueBytes) { fault = "a header holds a control character" }
     switch nameCount {
     case 4 where matches(name, "host"): hosts += 1
-    case 6 where matches(name, "origin"): notes.hasOrigin = true
-    case 11 where matches(name, "traceparent"): notes.hasTraceparent = true
-    case 12 where matches(name, "x-request-id"): notes.hasRequestID = true
     case 14 where matches(name, "content-length"):
       lengths += 1
       notes.contentLength = readLength(valueBytes)
@@ -109,24 +121,13 @@ struct RequestGuard {
   }
 }
 
-/// Whether a control character other than a tab is among the bytes. Eight are looked at together: none of
-/// them is below 0x20 or 0x7F if no high bit is set by the arithmetic, else each is looked at.
+/// Whether a control character other than a tab is among the bytes.
 func holdsControl(_ bytes: UnsafeRawBufferPointer) -> Bool {
-  let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
-  var place = 0
-  while place + 8 <= bytes.count {
-    let word = bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)
-    let below = (word &- ones &* 0x20) & ~word
-    let delete = word ^ (ones &* 0x7F)
-    let isDelete = (delete &- ones) & ~delete
-    if (below | isDelete) & highs != 0, isControl(among: bytes[place..<(place + 8)]) { return true }
-    place += 8
+  ByteSearch.finds(in: bytes) {
+    ByteSearch.holds($0, below: 0x20) || ByteSearch.holds($0, 0x7F)
+  } one: {
+    $0 < 0x20 && $0 != 0x09 || $0 == 0x7F
   }
-  return isControl(among: bytes[place...])
-}
-
-private func isControl(among bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
-  bytes.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
 }
 
 /// Whether the bytes are a token of RFC 9110, 5.6.2.

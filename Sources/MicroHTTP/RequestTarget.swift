@@ -44,12 +44,17 @@ struct RequestTarget {
 
   /// Finds path and query, and checks what can be checked before decoding.
   mutating func split() throws(Problem) {
-    for index in 0..<end {
-      let byte = base[index]
-      if byte <= 0x20 || byte == 0x7F || byte == UInt8(ascii: "#") {
-        throw Problem.malformed("the request target holds a character that must be percent-encoded")
-      }
-      if byte == UInt8(ascii: "?"), pathEnd == end { pathEndOffset = UInt32(index) }
+    let hash = UInt8(ascii: "#")
+    let isForbidden = ByteSearch.finds(in: slice(0, end)) {
+      ByteSearch.holds($0, below: 0x21) || ByteSearch.holds($0, 0x7F) || ByteSearch.holds($0, hash)
+    } one: {
+      $0 <= 0x20 || $0 == 0x7F || $0 == hash
+    }
+    if isForbidden {
+      throw Problem.malformed("the request target holds a character that must be percent-encoded")
+    }
+    if let mark = memchr(base, Int32(UInt8(ascii: "?")), end) {
+      pathEndOffset = UInt32(UnsafeRawPointer(mark) - UnsafeRawPointer(base))
     }
     try skipAuthority()
     if pathEnd < end { try checkQuery() }
@@ -76,7 +81,13 @@ struct RequestTarget {
   var isAsterisk: Bool { end == 1 && base[0] == UInt8(ascii: "*") }
 
   private func checkQuery() throws(Problem) {
-    guard query.contains(where: { $0 == UInt8(ascii: "%") || $0 >= 0x80 }) else { return }
+    let percent = UInt8(ascii: "%")
+    let isEscaped = ByteSearch.finds(in: query) {
+      ByteSearch.holds($0, percent) || ByteSearch.holdsBeyondASCII($0)
+    } one: {
+      $0 == percent || $0 >= 0x80
+    }
+    guard isEscaped else { return }
     for item in QueryItems(query) {
       guard Percent.isText(item.encodedName), Percent.isText(item.encodedValue) else {
         throw Problem.malformed("the query holds a bad escape or is not UTF-8")

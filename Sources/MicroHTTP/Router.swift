@@ -4,43 +4,80 @@ import Platform
 /// The routes as a trie over decoded path segments.
 ///
 /// A literal segment wins over a parameter; there is no going back, so two templates may not differ in the
-/// name of a parameter at one place only.
-final class Router: Sendable {
+/// name of a parameter at one place only. The trie is laid out as plain numbers: every request walks it, and
+/// counts no references on its way.
+final class Router: @unchecked Sendable {  // because nothing changes after it is made
   /// A place in the tree.
-  final class Node: Sendable {
-    fileprivate let literals: [(segment: [UInt8], node: Node)]
-    fileprivate let parameter: Node?
-    fileprivate let endpoints: [Endpoint]
-    let allow: String
-
-    fileprivate init(_ draft: Draft) {
-      literals = draft.literals.map { ($0.segment, Node($0.draft)) }
-      parameter = draft.parameter.map { Node($0) }
-      endpoints = draft.endpoints
-      allow = Router.allow(draft.endpoints.map(\.route.method))
-    }
-
-    /// The endpoint of `method`; HEAD finds that of GET.
-    func endpoint(_ method: Method) -> Endpoint? {
-      let wanted = method == .head ? Method.get : method
-      for endpoint in endpoints where endpoint.route.method == wanted { return endpoint }
-      return nil
-    }
+  struct Place {
+    fileprivate let literals: Range<Int>
+    /// Where any other segment leads; 0, which is the root, where nothing is.
+    fileprivate let parameter: Int
+    fileprivate let choices: Range<Int>
   }
 
-  /// A place in the tree while routes are being added.
-  fileprivate final class Draft {
+  private struct Literal {
+    let letters: Range<Int>
+    let place: Int
+  }
+
+  private struct Choice {
+    let method: Method
+    let endpoint: Unmanaged<Endpoint>
+  }
+
+  /// A place while routes are being added.
+  private final class Draft {
     var literals: [(segment: [UInt8], draft: Draft)] = []
     var parameter: Draft?
     var endpoints: [Endpoint] = []
   }
 
-  private let root: Node
+  private let places: UnsafeBufferPointer<Place>
+  private let literals: UnsafeBufferPointer<Literal>
+  private let letters: UnsafeBufferPointer<UInt8>
+  private let choices: UnsafeBufferPointer<Choice>
 
   init(_ routes: [Route]) {
-    let draft = Draft()
-    for route in routes { Router.add(route, to: draft) }
-    root = Node(draft)
+    let root = Draft()
+    for route in routes { Router.add(route, to: root) }
+    var (places, literals, letters, choices) = ([Place](), [Literal](), [UInt8](), [Choice]())
+    // Breadth first, so that the literals of one place lie together.
+    var queue = [root]
+    while places.count < queue.count {
+      let draft = queue[places.count]
+      let firstLiteral = literals.count
+      for (segment, next) in draft.literals {
+        literals.append(
+          Literal(letters: letters.count..<(letters.count + segment.count), place: queue.count))
+        letters += segment
+        queue.append(next)
+      }
+      let firstChoice = choices.count
+      choices += draft.endpoints.map { Choice(method: $0.route.method, endpoint: .passRetained($0)) }
+      places.append(
+        Place(
+          literals: firstLiteral..<literals.count, parameter: draft.parameter == nil ? 0 : queue.count,
+          choices: firstChoice..<choices.count))
+      if let next = draft.parameter { queue.append(next) }
+    }
+    self.places = Router.laid(places)
+    self.literals = Router.laid(literals)
+    self.letters = Router.laid(letters)
+    self.choices = Router.laid(choices)
+  }
+
+  deinit {
+    for choice in choices { choice.endpoint.release() }
+    places.deallocate()
+    literals.deallocate()
+    letters.deallocate()
+    choices.deallocate()
+  }
+
+  private static func laid<Element>(_ elements: [Element]) -> UnsafeBufferPointer<Element> {
+    let room = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+    _ = room.initialize(from: elements)
+    return UnsafeBufferPointer(room)
   }
 
   private static func add(_ route: Route, to root: Draft) {
@@ -67,31 +104,54 @@ final class Router: Sendable {
     draft.endpoints.append(Endpoint(route, parameterNames: names))
   }
 
-  private static func allow(_ methods: [Method]) -> String {
-    var all = Set(methods)
-    if all.contains(.get) { all.insert(.head) }
-    all.insert(.options)
-    return Method.allCases.filter(all.contains).map { "\($0.name)" }.joined(separator: ", ")
-  }
-
   /// Walks the target's segments, decoding each in place and noting the parameters' ranges. Nil when nothing
   /// is there.
-  func find(_ target: inout RequestTarget) throws(Problem) -> Node? {
-    var node = root
+  func find(_ target: inout RequestTarget) throws(Problem) -> Place? {
+    var place = places[0]
     var walk = target.startWalk()
     while let segment = try target.nextSegment(&walk) {
-      if let next = node.literals.first(where: { matches($0.segment, segment.bytes) })?.node {
-        node = next
-      } else if let next = node.parameter, !segment.bytes.isEmpty {
+      if let next = literal(segment.bytes, at: place) {
+        place = places[next]
+      } else if place.parameter != 0, !segment.bytes.isEmpty {
         target.note(segment)
-        node = next
+        place = places[place.parameter]
       } else {
         // The rest is still checked, so that a bad escape is a 400 wherever it stands.
         while try target.nextSegment(&walk) != nil {}
         return nil
       }
     }
-    return node.endpoints.isEmpty ? nil : node
+    return place.choices.isEmpty ? nil : place
+  }
+
+  @inline(__always)
+  private func literal(_ segment: UnsafeRawBufferPointer, at place: Place) -> Int? {
+    for index in place.literals {
+      let literal = literals[index]
+      if literal.letters.count == segment.count,
+        segment.isEmpty
+          || memcmp(letters.baseAddress! + literal.letters.lowerBound, segment.baseAddress!, segment.count)
+            == 0
+      {
+        return literal.place
+      }
+    }
+    return nil
+  }
+
+  /// The endpoint of `method` at that place; HEAD finds that of GET.
+  func endpoint(_ method: Method, at place: Place) -> Unmanaged<Endpoint>? {
+    let wanted = method == .head ? Method.get : method
+    for choice in choices[place.choices] where choice.method == wanted { return choice.endpoint }
+    return nil
+  }
+
+  /// What the header `Allow` says of that place.
+  func allow(at place: Place) -> String {
+    var all = Set(choices[place.choices].map(\.method))
+    if all.contains(.get) { all.insert(.head) }
+    all.insert(.options)
+    return Method.allCases.filter(all.contains).map { "\($0.name)" }.joined(separator: ", ")
   }
 }
 
@@ -104,13 +164,6 @@ final class RouteTable: Sendable {
     router = Router(routes)
     self.otherwise = otherwise
   }
-}
-
-@inline(__always)
-private func matches(_ literal: [UInt8], _ bytes: UnsafeRawBufferPointer) -> Bool {
-  literal.count == bytes.count
-    && (bytes.isEmpty
-      || literal.withUnsafeBytes { memcmp($0.baseAddress!, bytes.baseAddress!, bytes.count) == 0 })
 }
 
 /// A route as the server keeps it.

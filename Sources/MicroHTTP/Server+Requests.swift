@@ -63,18 +63,20 @@ extension Server {
       return
     }
     try withRoutes { routes throws(Problem) in
-      guard let node = try routes.router.find(&request.target) else {
+      guard let place = try routes.router.find(&request.target) else {
         request.refusal = .init(routes.otherwise)
         return
       }
-      if let known, let endpoint = node.endpoint(known) {
-        request.endpoint = endpoint
-      } else if known == .options {
-        request.allow = node.allow
+      if let known, let endpoint = routes.router.endpoint(known, at: place) {
+        request.endpoint = endpoint.takeUnretainedValue()
+        return
+      }
+      let allow = routes.router.allow(at: place)
+      if known == .options {
+        request.allow = allow
       } else {
         request.refusal = .init(
-          Problem(
-            405, "method_not_allowed", detail: "use one of \(node.allow)", headers: [("Allow", node.allow)]))
+          Problem(405, "method_not_allowed", detail: "use one of \(allow)", headers: [("Allow", allow)]))
       }
     }
   }
@@ -140,7 +142,7 @@ extension Server {
   }
 
   private func options(_ request: Request, allow: String) -> Response {
-    if request.seen.hasOrigin, let origin = request.header("Origin"),
+    if let origin = request.header("Origin"),
       configuration.crossOrigin.allows(origin),
       request.header("Access-Control-Request-Method") != nil
     {
@@ -165,7 +167,8 @@ extension Server {
 
   private func queue(_ response: consuming Response, _ request: Request, closes: Bool = false) -> Bool {
     guard let connection = request.connection else { return false }
-    let isPlain = !request.seen.hasOrigin && !request.seen.hasRequestID && !closes && !isStopping
+    let isPlain =
+      !closes && !isStopping && request.header("Origin") == nil && request.header("X-Request-Id") == nil
     if case .shared(let shared, let value) = response.content {
       if isPlain, let handle = shared.stamped(id: request.number, value, decorate: decorate) {
         return queue(handle, response.status, response.byteCount, request, connection)
@@ -176,8 +179,7 @@ extension Server {
     request.withRequestID {
       response.add("X-Request-Id", UnsafeRawBufferPointer(start: $0, count: strlen($0)))
     }
-    if request.seen.hasOrigin, let origin = request.header("Origin"), configuration.crossOrigin.allows(origin)
-    {
+    if let origin = request.header("Origin"), configuration.crossOrigin.allows(origin) {
       configuration.crossOrigin.mark(response, origin: origin)
     }
     if closes || isStopping { response.add("Connection", "close") }

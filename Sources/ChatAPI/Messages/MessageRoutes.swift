@@ -9,12 +9,8 @@ enum MessageRoutes {
   static func routes(_ reading: Reading) -> [Route] {
     [
       Route(.get, "/v1/channels/{channel_url}/messages", operation: "listMessages") { request in
-        let parameters = try MessageParameters(request)
-        return try reading.admitted(request) { caller in
-          try reading.findingChannel(request, caller) { url, caller in
-            try MessagePageRequest(reading, request, url, caller, parameters).answer()
-          }
-        }
+        let page = try MessagePageRequest(reading, request)
+        return try reading.admitted(request) { caller in try page.answer(to: caller) }
       },
       Route(.get, "/v1/channels/{channel_url}/messages/{message_ref}", operation: "getMessage") { request in
         var parameters = Parameters(request)
@@ -36,26 +32,22 @@ private final class MessagePageRequest {
   private let reading: Reading
   private let request: Request
   private let url: ChannelURL
-  private let caller: Caller
   private let parameters: MessageParameters
-  private var query: MessagePageQuery { parameters.query }
   private let preferences: Preferences
-  private let endsAt: UInt64
   private var through: ReadThrough
   private var status = CacheStatus.hit
+  /// When the wait for fresh data ends (monotonic ns); set by the first.
+  private var endsAt: UInt64?
+  /// Whether the upstream was asked for the channel.
+  private var isSought = false
 
-  init(
-    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller,
-    _ parameters: MessageParameters
-  ) {
+  init(_ reading: Reading, _ request: Request) throws {
     self.reading = reading
     self.request = request
-    self.url = url
-    self.caller = caller
-    self.parameters = parameters
+    parameters = try MessageParameters(request)
+    url = ChannelURL(request.parameter(0))
     preferences = Preferences(request)
     through = ReadThrough(preferences.mode, rows: parameters.query.limit)
-    endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000
   }
 
   private enum Look: ~Copyable {
@@ -63,21 +55,30 @@ private final class MessagePageRequest {
     case fetch(MessageWish.Stretch)
   }
 
-  func answer() throws -> Outcome {
-    switch try look(mayFetch: true) {
-    case .answer(let response): return .respond(response)
-    case .fetch(let stretch): return park(stretch)
+  /// Answers, or asks for what is missing and then answers. Where no channel is found it is asked for
+  /// upstream, while the user's channels are not all listed (B1).
+  func answer(to caller: Caller) throws -> Outcome {
+    do {
+      switch try look(caller, mayFetch: true) {
+      case .answer(let response): return .respond(response)
+      case .fetch(let stretch): return park(caller, stretch)
+      }
+    } catch let problem as Problem where problem.code == Problem.channelNotFound.code && !isSought {
+      isSought = true
+      return try reading.inChannel(request, caller) { [self] _, caller in
+        try answer(to: caller)
+      }
     }
   }
 
-  private func finish() throws -> Outcome {
-    switch try look(mayFetch: false) {
+  private func finish(_ caller: Caller) throws -> Outcome {
+    switch try look(caller, mayFetch: false) {
     case .answer(let response): return .respond(response)
     case .fetch: throw Problem(WishError.stopping)
     }
   }
 
-  private func look(mayFetch: Bool) throws -> Look {
+  private func look(_ caller: Caller, mayFetch: Bool) throws -> Look {
     if let standing = reading.cache.rememberedStanding(of: caller.user, in: url),
       let look = try decide(
         standing, mayFetch, { page in try reading.mapped { try reading.cache.read(on: standing, page) } })
@@ -101,6 +102,7 @@ private final class MessagePageRequest {
     let view = standing.view
     guard view.isJoined else { throw Problem.notJoined }
     try parameters.check()
+    let query = parameters.query
     let link = reading.interest.link
     let ground = MessagePageGround(
       query.anchor, standing.coverage, floor: view.floorAt, link: link,
@@ -161,8 +163,10 @@ private final class MessagePageRequest {
     if links.count > 0 { response.add("Link", links.bytes) }
   }
 
-  private func park(_ stretch: MessageWish.Stretch) -> Outcome {
+  private func park(_ caller: Caller, _ stretch: MessageWish.Stretch) -> Outcome {
     let now = Clock.system.monotonicNanoseconds()
+    let endsAt = endsAt ?? now + UInt64(preferences.milliseconds) * 1_000_000
+    self.endsAt = endsAt
     let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
     let came = Guarded<Fetched?>(nil)
     let waiter = request.makeWaiter()
@@ -175,11 +179,11 @@ private final class MessagePageRequest {
         switch came.withLock({ $0 }) {
         case .stored:
           status = .stored
-          return try answer()
+          return try answer(to: caller)
         case .failed(.unreachable): status = .offline
         case .failed, .late, nil: status = .partial
         }
-        return try finish()
+        return try finish(caller)
       })
   }
 }

@@ -52,19 +52,6 @@ package final class Reading: Sendable {
     }
   }
 
-  /// Runs `body`, which looks at the path's channel itself. Where it finds none, the channel is asked for
-  /// upstream, while the user's channels are not all listed, and `body` runs again (B1).
-  func findingChannel(
-    _ request: Request, _ caller: Caller, _ body: @escaping (ChannelURL, Caller) throws -> Outcome
-  ) throws -> Outcome {
-    let url = try Reading.channelURL(request)
-    do {
-      return try body(url, caller)
-    } catch let problem as Problem where problem.code == Problem.channelNotFound.code {
-      return try inChannel(request, caller, named: url, body)
-    }
-  }
-
   /// Runs `body` with the channel as the caller sees it: that of the path, or `named`. A channel that
   /// is not known is asked for upstream while the user's channels are not all listed (B1).
   func inChannel(

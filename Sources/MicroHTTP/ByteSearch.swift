@@ -1,0 +1,36 @@
+/// Looks for bytes of a kind, eight at a time: most requests hold none of those that are looked for.
+enum ByteSearch {
+  private static let ones: UInt64 = 0x0101_0101_0101_0101
+  private static let highs: UInt64 = 0x8080_8080_8080_8080
+
+  /// Whether one of the bytes is sought. `eight` may say so of eight that hold none, never the other way.
+  @inline(__always)
+  static func finds(
+    in bytes: UnsafeRawBufferPointer, eight mayHold: (UInt64) -> Bool, one isSought: (UInt8) -> Bool
+  ) -> Bool {
+    var place = 0
+    while place + 8 <= bytes.count {
+      let word = bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+      if mayHold(word), bytes[place..<(place + 8)].contains(where: isSought) { return true }
+      place += 8
+    }
+    return bytes[place...].contains(where: isSought)
+  }
+
+  /// Whether one of eight bytes is less than `limit`, which is at most 0x80.
+  @inline(__always)
+  static func holds(_ word: UInt64, below limit: UInt8) -> Bool {
+    (word &- ones &* UInt64(limit)) & ~word & highs != 0
+  }
+
+  /// Whether one of eight bytes is that one.
+  @inline(__always)
+  static func holds(_ word: UInt64, _ byte: UInt8) -> Bool {
+    let others = word ^ (ones &* UInt64(byte))
+    return (others &- ones) & ~others & highs != 0
+  }
+
+  /// Whether one of eight bytes is not ASCII.
+  @inline(__always)
+  static func holdsBeyondASCII(_ word: UInt64) -> Bool { word & highs != 0 }
+}
