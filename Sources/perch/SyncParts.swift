@@ -124,7 +124,7 @@ struct SyncParts {
 enum Waiting {
   static func on<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) throws -> Result {
     let outcome = Watched<Swift.Result<Result, any Error>?>(nil)
-    Task {
+    Task(priority: .medium) {
       do {
         let value = try await body()
         outcome.update { $0 = .success(value) }

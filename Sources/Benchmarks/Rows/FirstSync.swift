@@ -50,7 +50,8 @@ private enum AnonymousMemory {
   }
 }
 
-/// `perch origin` with its seed in memory.
+/// `perch origin` with its seed in memory. Elsewhere the upstream is another machine's work: here it gives way
+/// to what is measured.
 private final class SeededUpstream {
   static let channels = 1_000
   static let messages = 100_000
@@ -62,7 +63,7 @@ private final class SeededUpstream {
     perch = try Child.besides("perch")
     child = try Child([
       "sh", "-c",
-      "exec '\(perch)' origin --listen 127.0.0.1:\(SeededUpstream.port) --data :memory:"
+      "exec nice -n 10 '\(perch)' origin --listen 127.0.0.1:\(SeededUpstream.port) --data :memory:"
         + " --seed \(SeededUpstream.channels) 2>/dev/null",
     ])
     for _ in 0..<6_000 where !child.written.contains("listening") {

@@ -29,6 +29,11 @@ final class CommitQueue: Sendable {
     var intents: [Job] = []
     var derived: [Job] = []
     var isStopping = false
+
+    mutating func takeIntents() -> [Job] {
+      defer { intents = [] }
+      return intents
+    }
   }
 
   /// Derived work stops joining a batch after this long, so that a send never waits behind ingest.
@@ -45,7 +50,12 @@ final class CommitQueue: Sendable {
     let box = Handover(connection)
     thread.start("perch-writer") { [self] in
       let writer = Writer(connection: box.take(), log: log, clock: clock)
-      while let batch = next() { writer.commit(batch, more: moreDerived) }
+      var restsUntil: UInt64 = 0
+      while let batch = next(derivedFrom: restsUntil) {
+        let began = Clock.system.monotonicNanoseconds()
+        writer.commit(batch, more: moreDerived)
+        restsUntil = log.revision.wasRead() ? CommitQueue.rest(after: began) : 0
+      }
     }
   }
 
@@ -65,12 +75,23 @@ final class CommitQueue: Sendable {
     thread.join()
   }
 
-  private func next() -> [Job]? {
-    waiting.wait { waiting -> [Job]?? in
-      if !waiting.intents.isEmpty {
-        defer { waiting.intents = [] }
-        return waiting.intents
-      }
+  /// While clients read, derived work waits after a batch for twice what that took: more of it shares the next
+  /// commit, and what readers remember of a state lasts longer.
+  private static func rest(after began: UInt64) -> UInt64 {
+    let now = Clock.system.monotonicNanoseconds()
+    return now + min(2 * (now - began), longestRestNanoseconds)
+  }
+
+  private static let longestRestNanoseconds: UInt64 = 20_000_000
+
+  /// The next batch's beginning: what is promised at once, other work from that moment (monotonic ns) on.
+  private func next(derivedFrom moment: UInt64) -> [Job]? {
+    let promised = waiting.wait(until: moment) { waiting in
+      waiting.isStopping ? [] : waiting.intents.isEmpty ? nil : waiting.takeIntents()
+    }
+    if let promised, !promised.isEmpty { return promised }
+    return waiting.wait { waiting -> [Job]?? in
+      if !waiting.intents.isEmpty { return waiting.takeIntents() }
       if !waiting.derived.isEmpty { return [waiting.derived.removeFirst()] }
       return waiting.isStopping ? .some(nil) : nil
     } ?? nil

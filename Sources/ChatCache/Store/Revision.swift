@@ -6,6 +6,7 @@ import Synchronization
 /// Whoever finds the same even number before and after reading saw that one state, in however many snapshots.
 final class Revision: Sendable {
   private let number = Atomic<UInt64>(0)
+  private let isRead = Atomic<Bool>(false)
 
   /// The number of the state that everybody sees; nil while it changes.
   var settled: UInt64? {
@@ -18,6 +19,12 @@ final class Revision: Sendable {
     atomicMemoryFence(ordering: .acquiring)
     return number.load(ordering: .sequentiallyConsistent) == settled
   }
+
+  /// Somebody reads the state.
+  func noteRead() { if !isRead.load(ordering: .relaxed) { isRead.store(true, ordering: .relaxed) } }
+
+  /// Whether anybody has read since this was asked last.
+  func wasRead() -> Bool { isRead.exchange(false, ordering: .relaxed) }
 
   /// What readers see is about to change. Only the writer's thread says so.
   func unsettle() { if settled != nil { number.wrappingAdd(1, ordering: .sequentiallyConsistent) } }

@@ -38,6 +38,14 @@ package enum Job: Hashable, Sendable {
     }
   }
 
+  /// Who computes first where both would: what nobody waits for leaves the processor to clients' requests.
+  var priority: TaskPriority {
+    switch self {
+    case .prefetch, .verify, .fill: .background
+    default: .medium
+    }
+  }
+
   /// The user it works for; one errand per user at a time.
   var user: UserID? {
     switch self {

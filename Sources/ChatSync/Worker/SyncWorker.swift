@@ -114,7 +114,7 @@ package actor SyncWorker {
     guard !isStopped else { return }
     for job in plan.next(now: now) {
       begins(job)
-      tasks[job] = Task { await self.run(job) }
+      tasks[job] = Task(priority: job.priority) { await self.run(job) }
     }
     if plan.takeRest() { return sortChannels() }
     announce()
