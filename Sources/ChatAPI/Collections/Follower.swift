@@ -13,6 +13,20 @@ final class Follower {
     case channels(ChannelCollection)
   }
 
+  /// The views that are followed: mostly one, for which no array is kept while it is waited.
+  private struct Targets: RandomAccessCollection {
+    private let first: Target?
+    private let others: [Target]
+    let startIndex = 0
+    var endIndex: Int { (first == nil ? 0 : 1) + others.count }
+    subscript(place: Int) -> Target { place == 0 ? first! : others[place - 1] }
+
+    init(_ targets: [Target]) {
+      first = targets.first
+      others = Array(targets.dropFirst())
+    }
+  }
+
   /// What one look found.
   struct Found: ~Copyable {
     let events: ByteBuffer
@@ -27,7 +41,7 @@ final class Follower {
   let viewing: Viewing
   let request: Request
   private let userID: UserID
-  private let targets: [Target]
+  private let targets: Targets
   private let hasUserFeed: Bool
   /// Where a client that came too late begins again.
   private var again: String {
@@ -46,7 +60,7 @@ final class Follower {
     self.viewing = viewing
     self.request = request
     userID = caller.user
-    self.targets = targets
+    self.targets = Targets(targets)
     self.hasUserFeed = hasUserFeed
     guard let user = try viewing.run({ try viewing.reading.cache.userKey(of: caller.user) }) else {
       throw Problem(ViewError.notFound)
