@@ -50,8 +50,8 @@ private enum AnonymousMemory {
   }
 }
 
-/// `perch origin` with its seed in memory. Elsewhere the upstream is another machine's work: here it gives way
-/// to what is measured.
+/// `perch origin` with its seed in memory. Elsewhere the upstream is another machine's work: here it gives
+/// way to what is measured.
 private final class SeededUpstream {
   static let channels = 1_000
   static let messages = 100_000

@@ -75,8 +75,8 @@ final class CommitQueue: Sendable {
     thread.join()
   }
 
-  /// While clients read, derived work waits after a batch for twice what that took: more of it shares the next
-  /// commit, and what readers remember of a state lasts longer.
+  /// While clients read, derived work waits after a batch for twice what that took: more of it shares the
+  /// next commit, and what readers remember of a state lasts longer.
   private static func rest(after began: UInt64) -> UInt64 {
     let now = Clock.system.monotonicNanoseconds()
     return now + min(2 * (now - began), longestRestNanoseconds)
