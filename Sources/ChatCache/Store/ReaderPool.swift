@@ -27,7 +27,6 @@ final class ReaderPool: Sendable {
   private func read<Result: ~Copyable>(
     _ log: CommitLog, of state: UInt64?, _ body: (CacheReader) throws -> Result
   ) throws -> Result {
-    log.revision.noteRead()
     do {
       return try connections.read(state, isStill: { log.revision.isStill($0) }) {
         try body(CacheReader(db: $0, log: log))

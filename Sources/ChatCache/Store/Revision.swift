@@ -20,10 +20,10 @@ final class Revision: Sendable {
     return number.load(ordering: .sequentiallyConsistent) == settled
   }
 
-  /// Somebody reads the state.
+  /// A client reads the state.
   func noteRead() { if !isRead.load(ordering: .relaxed) { isRead.store(true, ordering: .relaxed) } }
 
-  /// Whether anybody has read since this was asked last.
+  /// Whether a client has read since this was asked last.
   func wasRead() -> Bool { isRead.exchange(false, ordering: .relaxed) }
 
   /// What readers see is about to change. Only the writer's thread says so.

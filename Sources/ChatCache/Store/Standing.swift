@@ -19,6 +19,7 @@ extension Cache {
   /// How the user stands in the channel, if that is remembered of the present state: rows are read by
   /// `read(on:)`.
   package func rememberedStanding(of user: UserID, in url: ChannelURL) -> Standing? {
+    log.revision.noteRead()
     guard let revision = log.revision.settled else { return nil }
     return memory.shelf(revision) { shelf in
       guard let view = shelf.views[StandingMemory.Place(user: user, url: url)],
