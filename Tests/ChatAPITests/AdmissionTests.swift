@@ -61,6 +61,7 @@ import Testing
     let offline = world.ask("/v1/connection", method: "PUT")
     #expect(offline.status == 200 && offline.text("state") == "offline")
     #expect(offline.text("error", "code") == "upstream_unreachable")
+    #expect(offline.text("error", "detail").contains("answers come from the cache"))
     _ = world.ask("/v1/connection", as: "nobody-yet", method: "PUT")
     #expect(world.interest.calls.last == .connect(UserID("nobody-yet"), within: 5000), "nothing is cached")
   }

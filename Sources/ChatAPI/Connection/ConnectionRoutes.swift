@@ -82,6 +82,12 @@ enum ConnectionRoutes {
       })
   }
 
+  /// What an upstream that cannot be had means for a user whose channels are here.
+  private static func detail(of error: WishError) -> String? {
+    guard case .unreachable(let loss, _) = error else { return nil }
+    return "The upstream cannot be asked (\(loss.rawValue)): answers come from the cache until it can."
+  }
+
   private static func connection(_ reading: Reading, _ user: UserID) throws -> Response {
     let link = reading.interest.link
     let connection = reading.interest.connection(of: user)
@@ -97,7 +103,7 @@ enum ConnectionRoutes {
         json.name("error")
         json.beginObject()
         json.field("code", problem.code)
-        json.field("detail", problem.detail)
+        json.field("detail", detail(of: error) ?? problem.detail)
         json.endObject()
       }
       write(connection.progress, into: &json)
