@@ -51,6 +51,17 @@ import Testing
     func wait(_ name: String, _ topics: Feed.Topics) {
       _ = feed.subscribe(topics) { woken.note(name) }
     }
+    func answer(_ view: String) throws {
+      try world.cache.write {
+        var change = Change(.collectionAnswered, .apiResult, channel: general.channel)
+        change.collection = view
+        try $0.append(change)
+      }
+    }
+    // Later changes come later: when this one is told, nobody is told any more that somebody joined.
+    wait("the first view", Feed.Topics(of: random.user, collections: ["zero"]))
+    try answer("zero")
+    #expect(woken.wait(for: "the first view"))
     wait("alice's view", Feed.Topics(of: general.user, channels: [general.channel]))
     wait("bob's view", Feed.Topics(of: bob, channels: [general.channel]))
     wait("carol's view", Feed.Topics(of: random.user, channels: [random.channel]))
@@ -64,13 +75,9 @@ import Testing
     for name in ["alice's view", "bob's view", "alice's feed", "bob's feed"] {
       #expect(woken.wait(for: name))
     }
-    // Later changes come later: when this one is told, nothing of the first is under way any more.
+    // Again: when the last is told, nothing of the first is under way any more.
     try world.cache.write { try $0.append(Change(.membership, .read, channel: general.channel, user: bob)) }
-    try world.cache.write {
-      var change = Change(.collectionAnswered, .apiResult, channel: general.channel)
-      change.collection = "one"
-      try $0.append(change)
-    }
+    try answer("one")
     #expect(woken.wait(for: "a view"))
     #expect(woken.count("alice's view") == 1 && woken.count("alice's feed") == 1)
     #expect(woken.count("bob's view") == 2 && woken.count("bob's feed") == 2)
