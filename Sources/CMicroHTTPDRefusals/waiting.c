@@ -18,15 +18,15 @@
 #include <unistd.h>
 
 enum {
-  several = 2,              /* events of one batch: more than one client at work */
-  late_nanoseconds = 1000000,      /* nobody who only answers or asks runs for so long */
-  usual_nanoseconds = 50000000,    /* for so long nothing is let go after that */
+  several = 2,                  /* events of one batch: more than one client at work */
+  late_nanoseconds = 1000000,   /* nobody who only answers or asks runs for so long */
+  usual_nanoseconds = 50000000, /* for so long nothing is let go after that */
 };
 
 static _Thread_local struct {
-  int queue;               /* whose batch was the last */
-  int count;               /* its events */
-  int64_t usual_until;
+  int queue;           /* whose batch was the last */
+  int count;           /* its events */
+  int64_t usual_until; /* no others are let run before */
 } last = {-1, 0, 0};
 
 static int64_t now(void) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Faults of libmicrohttpd 0.9.75 mended from outside. full_batch.c has the other one.
+/* Faults of libmicrohttpd 0.9.75 mended from outside. waiting.c has the other one.
  *
  * It answers what it refuses by itself (400, 413, 414, 431, 505) with pages of HTML and has no option
  * for other bodies. It queues them by calling MHD_queue_response through the dynamic linker, as anybody would. This

@@ -124,7 +124,8 @@ package actor SyncWorker {
     timer = nil
     let wake = min(plan.wakeAt(now: now) ?? .max, expiresAt)
     let wait = max(1, wake - now)
-    timer = Task {
+    // Whatever errand set it: what becomes due may be somebody's.
+    timer = Task(priority: .medium) {
       // A sleep ends early only when it is canceled, and then there is nothing to do.
       guard (try? await Task.sleep(for: .milliseconds(wait))) != nil else { return }
       self.turn()
@@ -247,7 +248,7 @@ package actor SyncWorker {
     let generation = plan.link.generation
     let earlier = announcing
     // One after the other: what is told last must be what is true.
-    announcing = Task {
+    announcing = Task(priority: .medium) {
       await earlier?.value
       for state in states {
         do { try await store.announce(state, generation: generation) } catch {
