@@ -6,8 +6,8 @@ import Testing
 
 /// How the writer makes room for clients that read.
 @Suite(.timeLimit(.minutes(5))) struct RestingTests {
-  /// In how many of 20 rounds a promise that came 3 ms after derived work was written before it, where a batch
-  /// of 15 ms had just ended.
+  /// In how many of 20 rounds a promise that came 3 ms after derived work was written before it, where a
+  /// batch of 15 ms had just ended.
   private static func promisesFirst(isRead: Bool) throws -> Int {
     let world = try ChannelWithMessages()
     let (cache, alice, url) = (world.cache, world.alice, world.url)
