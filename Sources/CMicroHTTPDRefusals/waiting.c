@@ -5,11 +5,13 @@
  * they lie there until something does. So the wait that follows a full batch returns at once. Ending a wait early is
  * always allowed; every caller has to ask again anyway.
  *
- * Between two batches of several events each a thread lets others run before it sleeps: the next requests often come
- * just then, and falling asleep and being woken costs more than answering one. Where somebody else computes, what is let
- * go comes back late; then the thread sleeps as usual for a while. */
+ * Before it sleeps a thread lets others run once: the next requests often come just then, and falling asleep and being
+ * woken costs more than answering one. If it comes back late, whoever ran instead may have been a client that another
+ * thread kept busy: then all is well. If nobody was answered meanwhile, somebody else computes; then the thread sleeps
+ * as usual for a while, so that its clients wait no longer than they have to. */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -18,10 +20,13 @@
 #include <unistd.h>
 
 enum {
-  several = 2,                  /* events of one batch: more than one client at work */
-  late_nanoseconds = 1000000,   /* nobody who only answers or asks runs for so long */
-  usual_nanoseconds = 50000000, /* for so long nothing is let go after that */
+  late_nanoseconds = 1000000,   /* nobody who only answers or asks runs for so long at a stretch */
+  busy_nanoseconds = 50000,     /* a thread at work has an event in so long */
+  usual_nanoseconds = 50000000, /* for so long nobody is let run after one who computed */
 };
+
+/* Events of all threads. */
+static _Atomic int64_t events_fetched;
 
 static _Thread_local struct {
   int queue;           /* whose batch was the last */
@@ -43,9 +48,13 @@ static int fetch(int queue, struct epoll_event *events, int most, int timeout) {
 static int fetch_after_others(int queue, struct epoll_event *events, int most) {
   int64_t began = now();
   if (began < last.usual_until) return 0;
+  int64_t fetched = atomic_load_explicit(&events_fetched, memory_order_relaxed);
   sched_yield();
-  int64_t ended = now();
-  if (ended - began > late_nanoseconds) last.usual_until = ended + usual_nanoseconds;
+  int64_t took = now() - began;
+  if (took > late_nanoseconds) {
+    fetched = atomic_load_explicit(&events_fetched, memory_order_relaxed) - fetched;
+    if (fetched < took / busy_nanoseconds) last.usual_until = began + took + usual_nanoseconds;
+  }
   return fetch(queue, events, most, 0);
 }
 
@@ -53,9 +62,10 @@ int epoll_wait(int queue, struct epoll_event *events, int most, int timeout) {
   int before = last.queue == queue ? last.count : 0;
   int count = 0;
   if (before == most) timeout = 0;
-  else if (before >= several && timeout != 0) count = fetch_after_others(queue, events, most);
+  else if (before > 0 && timeout != 0) count = fetch_after_others(queue, events, most);
   if (count == 0) count = fetch(queue, events, most, timeout);
   last.queue = queue;
   last.count = count;
+  if (count > 0) atomic_fetch_add_explicit(&events_fetched, count, memory_order_relaxed);
   return count;
 }

@@ -110,6 +110,7 @@ final class Acceptor: Sendable {
 final class Worker: @unchecked Sendable {  // because `daemon` is set before the first connection is given
   unowned(unsafe) let server: Server  // it stops its workers before it ends
   var daemon: OpaquePointer?
+  let recent = RecentQuestions()
   private let count = Atomic<Int>(0)
 
   init(_ server: Server) { self.server = server }

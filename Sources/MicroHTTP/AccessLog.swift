@@ -3,21 +3,30 @@ import Glibc
 import Platform
 import Synchronization
 
-/// One line of JSON per answered request, gathered in memory and written at least each second.
+/// One line of JSON per answered request, gathered in memory and written at least each second, by a thread of
+/// its own.
 ///
 /// The route's template stands for the path and the query is never written: both may hold what is nobody's
 /// business. When the reader of the log stalls, lines beyond the buffer are dropped and counted, and requests
 /// go on.
-final class AccessLog: @unchecked Sendable {  // because the buffer is guarded
+final class AccessLog: @unchecked Sendable {  // because the lines are guarded, and one thread writes
   private static let flushBytes = 65_536
   private static let mostBytes = 1_048_576
+  /// What a pipe takes as a whole where it takes anything.
+  private static let pieceBytes = Int(PIPE_BUF)
+  /// How often a writer that waits for its reader looks whether it is to end, and how long it waits then.
+  private static let patienceMilliseconds: Int32 = 500
+
+  private enum Bell { case silent, full, end }
 
   private let file: Int32
   private let clock: Clock
   private let lock = Lock()
-  private let writing = Lock()
+  private let bell = Watched(Bell.silent)
   private var lines = ByteBuffer(capacity: AccessLog.flushBytes + 1024)
   private var dropped = 0
+  /// What is being written; the writing thread's own.
+  private var full = ByteBuffer(capacity: AccessLog.flushBytes + 1024)
 
   init(file: Int32, clock: Clock) {
     self.file = file
@@ -31,10 +40,11 @@ final class AccessLog: @unchecked Sendable {  // because the buffer is guarded
         dropped += 1
         return false
       }
+      let before = lines.count
       write(request, microseconds, to: &lines)
-      return lines.count >= AccessLog.flushBytes
+      return before < AccessLog.flushBytes && lines.count >= AccessLog.flushBytes
     }
-    if isFull { flush() }
+    if isFull { bell.update { if $0 == .silent { $0 = .full } } }
   }
 
   private func write(_ request: Request, _ microseconds: UInt64, to lines: inout ByteBuffer) {
@@ -69,25 +79,54 @@ final class AccessLog: @unchecked Sendable {  // because the buffer is guarded
     lines.append("}\n")
   }
 
-  /// Writes what has gathered.
-  func flush() {
-    writing.withLock {
-      var full = ByteBuffer(capacity: AccessLog.flushBytes + 1024)
-      var lost = 0
-      lock.withLock {
-        swap(&full, &lines)
-        swap(&lost, &dropped)
+  /// Writes what gathers, until `end`.
+  func run() {
+    var isLast = false
+    while !isLast {
+      let second = Clock.system.monotonicNanoseconds() + 1_000_000_000
+      bell.wait(until: second) { $0 == .silent ? nil : () }
+      isLast = bell.read { bell in
+        defer { if bell == .full { bell = .silent } }
+        return bell == .end
       }
-      var done = 0
-      while done < full.count {
-        let wrote = Glibc.write(file, full.base + done, full.count - done)
-        if wrote < 0, errno == EINTR { continue }
-        guard wrote > 0 else { break }
-        done += wrote
-      }
-      if lost > 0 { Log.line(.warning, "access_log_dropped", ["lines": .number(Int64(lost))]) }
+      flush()
     }
   }
 
-  var isEmpty: Bool { lock.withLock { lines.count == 0 } }
+  /// Ends the writing; what has gathered is written if somebody reads it.
+  func end() { bell.update { $0 = .end } }
+
+  private func flush() {
+    var lost = 0
+    lock.withLock {
+      swap(&full, &lines)
+      swap(&lost, &dropped)
+    }
+    writeAll()
+    full.clear()
+    if lost > 0 { Log.line(.warning, "access_log_dropped", ["lines": .number(Int64(lost))]) }
+  }
+
+  /// Writes line by line as far as the file takes them: a reader that stalls must not hold up the end.
+  private func writeAll() {
+    var rest = full.bytes
+    while !rest.isEmpty {
+      var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
+      let ready = poll(&waiting, 1, AccessLog.patienceMilliseconds)
+      if ready < 0, errno != EINTR { return }
+      if ready == 0, bell.read({ $0 == .end }) { return }
+      guard ready > 0 else { continue }
+      let wrote = Glibc.write(file, rest.baseAddress!, AccessLog.piece(of: rest))
+      if wrote < 0, errno == EINTR || errno == EAGAIN { continue }
+      guard wrote > 0 else { return }
+      rest = UnsafeRawBufferPointer(rebasing: rest[wrote...])
+    }
+  }
+
+  /// How many bytes are whole lines, and no more than are taken at once.
+  private static func piece(of bytes: UnsafeRawBufferPointer) -> Int {
+    guard bytes.count > pieceBytes else { return bytes.count }
+    let newline = bytes[..<pieceBytes].lastIndex(of: UInt8(ascii: "\n"))
+    return newline.map { $0 + 1 } ?? pieceBytes
+  }
 }

@@ -10,7 +10,7 @@ let noticeConnection: MHD_NotifyConnectionCallback = { pointer, connection, cont
   let me = worker.server
   if event == .CONNECTION_NOTIFY_STARTED {
     let seconds = me.configuration.limits.headSeconds
-    context.pointee = me.lot.open(socket: mhd_fd(connection), server: me, headSeconds: seconds).toOpaque()
+    context.pointee = me.lot.open(socket: mhd_fd(connection), worker: worker, headSeconds: seconds).toOpaque()
   } else if let link = context.pointee {
     context.pointee = nil
     me.lot.close(Unmanaged.fromOpaque(link))
@@ -36,15 +36,19 @@ let leaveEscaped:
     text.map { strlen($0) } ?? 0
   }
 
-let handleAccess: MHD_AccessHandlerCallback = { _, connection, _, method, version, bytes, count, context in
-  guard let connection, let method, let version, let count, let context = context?.pointee else { return .NO }
+let handleAccess: MHD_AccessHandlerCallback = { _, connection, url, method, version, bytes, count, context in
+  guard let connection, let url, let method, let version, let count, let context = context?.pointee else {
+    return .NO
+  }
   // The library's context owns the request until it is completed.
   return Unmanaged<Request>.fromOpaque(context)._withUnsafeGuaranteedRef { request in
     let server = request.server
     switch request.phase {
-    case .head: return server.accept(request, connection, method: method, version: version) ? .YES : .NO
+    case .head:
+      let line = RequestGuard.Line(method: method, target: url, version: version)
+      return server.accept(request, connection, line) ? .YES : .NO
     case .body:
-      guard count.pointee > 0, let bytes else { return server.run(request) ? .YES : .NO }
+      guard count.pointee > 0, let bytes else { return server.run(request, head: method) ? .YES : .NO }
       let overrun = server.configuration.limits.overrunBytes
       let piece = UnsafeRawBufferPointer(start: bytes, count: count.pointee)
       guard request.intake?.take(piece, overrun: overrun) ?? true else { return .NO }
@@ -67,6 +71,6 @@ let noticeCompleted: MHD_RequestCompletedCallback = { server, _, context, _ in
 let makeRefusal: mhd_refusal_maker = { connection, status in
   guard let connection else { return nil }
   guard let context = mhd_socket_context(OpaquePointer(connection)) else { return nil }
-  let server = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue().server
+  let server = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue().worker.server
   return server.refusal(OpaquePointer(connection), status: Int(status)).map { UnsafeMutableRawPointer($0) }
 }

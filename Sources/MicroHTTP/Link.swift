@@ -6,7 +6,7 @@ import Synchronization
 final class Link: @unchecked Sendable {  // because the wheel's fields are only touched under the lot's lock
   let socket: Int32
   let generation: UInt32
-  unowned(unsafe) let server: Server  // it lives until its last connection was closed
+  unowned(unsafe) let worker: Worker  // it lives until its last connection was closed
   /// What handlers remembered; touched by the connection's worker thread alone.
   var attachment: AnyObject?
 
@@ -29,9 +29,9 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   var parked: Waiter?
   var isWatched = false
 
-  init(socket: Int32, generation: UInt32, server: Server) {
+  init(socket: Int32, generation: UInt32, worker: Worker) {
     self.socket = socket
     self.generation = generation
-    self.server = server
+    self.worker = worker
   }
 }

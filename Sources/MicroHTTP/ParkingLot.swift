@@ -54,11 +54,11 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   // MARK: - Connections
 
   /// A new connection; the wheel starts with the first.
-  func open(socket: Int32, server: Server, headSeconds: Int) -> Unmanaged<Link> {
+  func open(socket: Int32, worker: Worker, headSeconds: Int) -> Unmanaged<Link> {
     let deadline = tick(at: now(), plusSeconds: headSeconds)
     return state.update { state in
       state.generation &+= 1
-      let link = Link(socket: socket, generation: state.generation, server: server)
+      let link = Link(socket: socket, generation: state.generation, worker: worker)
       let unmanaged = Unmanaged.passRetained(link)
       while state.bySocket.count <= Int(socket) { state.bySocket.append(nil) }
       state.bySocket[Int(socket)] = unmanaged

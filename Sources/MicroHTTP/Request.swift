@@ -26,6 +26,8 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   /// What will be answered instead of running the handler; boxed, because it is rare and large.
   var refusal: Refusal?
   var allow: String?
+  /// The question of the request before, which this one asks again.
+  var repeated: Repetition?
   var intake: BodyIntake?
   /// The name that the access log gives the caller; set by whoever authenticates.
   package var user: String?

@@ -41,20 +41,30 @@ struct RequestGuard {
   private var fault: String?
   private var previousEnd: UnsafeRawPointer
 
+  /// Where the parts of a request's first line begin in the library's buffer.
+  struct Line {
+    let method: UnsafePointer<CChar>
+    let target: UnsafePointer<CChar>
+    let version: UnsafePointer<CChar>
+  }
+
   /// Looks at the whole head; the problem closes the connection.
   static func inspect(
-    _ connection: OpaquePointer, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>, limit: Int
+    _ connection: OpaquePointer, _ line: Line, targetLength: Int, limit: Int
   ) throws(Problem) -> HeaderNotes {
-    var pass = RequestGuard(version: version)
+    if line.target + targetLength + 1 != line.version {
+      throw Problem.malformed("one space ends the target, and no zero byte is in it")
+    }
+    var pass = RequestGuard(version: line.version)
     withUnsafeMutablePointer(to: &pass) { pass in
       _ = MHD_get_connection_values_n(connection, .HEADER_KIND, visitHeader, pass)
     }
     let size = mhd_head_size(connection)
     // After the last value there are its line end and the empty line's.
-    if pass.hosts > 0, pass.fault == nil, pass.previousEnd + 4 != UnsafeRawPointer(method) + size {
+    if pass.hosts > 0, pass.fault == nil, pass.previousEnd + 4 != UnsafeRawPointer(line.method) + size {
       pass.fault = "the head holds a zero byte or ends with a bare line feed"
     }
-    return try pass.verdict(isHTTP11: strcmp(version, "HTTP/1.1") == 0, limit: limit)
+    return try pass.verdict(isHTTP11: strcmp(line.version, "HTTP/1.1") == 0, limit: limit)
   }
 
   private init(version: UnsafePointer<CChar>) {

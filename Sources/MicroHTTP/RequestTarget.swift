@@ -30,6 +30,16 @@ struct RequestTarget {
   private var pathEnd: Int { Int(pathEndOffset) }
   private var end: Int { Int(endOffset) }
 
+  /// How many bytes came.
+  var length: Int { end }
+
+  /// Whether the last bytes that came are these; for as long as nothing is decoded.
+  func ends(with bytes: [UInt8]) -> Bool {
+    bytes.isEmpty
+      || bytes.count <= end
+        && bytes.withUnsafeBytes { memcmp(base + end - $0.count, $0.baseAddress!, $0.count) == 0 }
+  }
+
   func free() { base.deallocate() }
 
   /// The path as it came, in its encoded form until the router has walked it.

@@ -22,7 +22,7 @@ package struct Response: ~Copyable {
 
   enum Content {
     case whole
-    case shared(SharedResponse, String?)
+    case shared(SharedResponse, String?, again: (() -> Bool)? = nil)
     case stream(EventStream.Reader)
   }
 

@@ -22,16 +22,14 @@ extension Server {
   }
 
   /// The head is whole.
-  func accept(
-    _ request: Request, _ connection: OpaquePointer, method: UnsafePointer<CChar>,
-    version: UnsafePointer<CChar>
-  ) -> Bool {
+  func accept(_ request: Request, _ connection: OpaquePointer, _ line: RequestGuard.Line) -> Bool {
     do throws(Problem) {
+      if repeats(request, head: line.method) { return true }
       let limits = configuration.limits
       request.seen = try RequestGuard.inspect(
-        connection, method: method, version: version, limit: limits.headerBytes)
+        connection, line, targetLength: request.target.length, limit: limits.headerBytes)
       try request.target.split()
-      try route(request, method)
+      try route(request, line.method)
       request.phase = .body
       if request.seen.hasBody, let refusal = request.refusal { throw refusal.problem }
       try checkExpectation(request)
@@ -49,6 +47,16 @@ extension Server {
       }
       return queue(render(error, request), request, closes: true)
     }
+  }
+
+  /// Whether the question was answered before and the answer still holds; then nothing more is to be read.
+  private func repeats(_ request: Request, head: UnsafePointer<CChar>) -> Bool {
+    guard let before = request.link.worker.recent.find(request, head: head), !isStopping, before.isCurrent
+    else { return false }
+    before.note(in: request)
+    request.repeated = before
+    request.phase = .body
+    return true
   }
 
   private func route(_ request: Request, _ method: UnsafePointer<CChar>) throws(Problem) {
@@ -93,16 +101,17 @@ extension Server {
   }
 
   /// The request is whole.
-  func run(_ request: Request) -> Bool {
+  func run(_ request: Request, head: UnsafePointer<CChar>) -> Bool {
     request.phase = .running
     request.link.isReading.store(false, ordering: .sequentiallyConsistent)
+    if let repeated = request.repeated { return queue(repeated.answer, request) }
     lot.setDeadline(request.link, Link.noDeadline)
     if let fault = request.refusal?.problem ?? request.intake?.fault {
       return queue(render(fault, request), request)
     }
     if let allow = request.allow { return queue(options(request, allow: allow), request) }
     do {
-      return settle(try request.endpoint!.route.handler(request), request)
+      return settle(try request.endpoint!.route.handler(request), request, head: head)
     } catch {
       return queue(render(error, request), request)
     }
@@ -122,12 +131,19 @@ extension Server {
     }
   }
 
-  private func settle(_ outcome: consuming Outcome, _ request: Request) -> Bool {
+  /// `head`: the request's, where the outcome is a handler's first.
+  private func settle(
+    _ outcome: consuming Outcome, _ request: Request, head: UnsafePointer<CChar>? = nil
+  ) -> Bool {
     var outcome = outcome
+    var head = head
     while true {
       switch consume outcome {
-      case .respond(let response): return queue(response, request)
+      case .respond(let response):
+        if let head { request.link.worker.recent.keep(response, request, head: head) }
+        return queue(response, request)
       case .park(let parking):
+        head = nil
         request.phase = .parked
         request.resume = parking.resume
         request.waiter = parking.waiter
@@ -169,7 +185,7 @@ extension Server {
     guard let connection = request.connection else { return false }
     let isPlain =
       !closes && !isStopping && request.header("Origin") == nil && request.header("X-Request-Id") == nil
-    if case .shared(let shared, let value) = response.content {
+    if case .shared(let shared, let value, _) = response.content {
       if isPlain, let handle = shared.stamped(id: request.number, value, decorate: decorate) {
         return queue(handle, response.status, response.byteCount, request, connection)
       }

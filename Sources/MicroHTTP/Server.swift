@@ -21,7 +21,6 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   private let accepting = ThreadPlace()
   private var threads: [Thread] = []
   private let stopFlag = Atomic<Bool>(false)
-  private let flusher = Watched(false)
   /// The port it listens on; known once started.
   package private(set) var port: UInt16 = 0
 
@@ -67,11 +66,14 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     table.store(Unmanaged.passUnretained(made), ordering: .releasing)
   }
 
+  /// Which routes are served now.
+  var servedTable: Unmanaged<RouteTable> { table.load(ordering: .acquiring) }
+
   /// Lends the routes served now.
   func withRoutes<Result, Failure: Error>(
     _ body: (RouteTable) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    let result = table.load(ordering: .acquiring)._withUnsafeGuaranteedRef { routes in
+    let result = servedTable._withUnsafeGuaranteedRef { routes in
       Swift.Result { () throws(Failure) in try body(routes) }
     }
     return try result.get()
@@ -137,17 +139,7 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     let lot = lot
     threads.append(Thread("http-deadlines") { lot.runWheel() })
     threads.append(Thread("http-hang-ups") { lot.runHangUpWatch() })
-    guard let log else { return }
-    let flusher = flusher
-    threads.append(
-      Thread("http-log") {
-        var isLast = false
-        while !isLast {
-          let second = Clock.system.monotonicNanoseconds() + 1_000_000_000
-          isLast = flusher.wait(until: second) { $0 ? true : nil } ?? false
-          log.flush()
-        }
-      })
+    if let log { threads.append(Thread("http-log") { log.run() }) }
   }
 
   private func certificateTexts() throws(ServerError) -> [UnsafeMutablePointer<CChar>] {
@@ -187,7 +179,7 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     }
     stopWorkers()
     lot.close()
-    flusher.update { $0 = true }
+    log?.end()
     for thread in threads { thread.join() }
     threads = []
   }

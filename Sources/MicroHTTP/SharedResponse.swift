@@ -69,10 +69,12 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     Response(status: status, handle: nil, byteCount: body.count, content: .shared(self, nil))
   }
 
-  /// The answer for one request, with that value of the header that varies.
-  package func response(_ value: String) -> Response {
+  /// The answer for one request, with that value of the header that varies. Who asks the same again gets the
+  /// same, without a handler, as long as `holds` says that a handler would give it.
+  package func response(_ value: String, again holds: (() -> Bool)? = nil) -> Response {
     precondition(value.utf8.count == varying?.width, "the header that varies is always as long")
-    return Response(status: status, handle: nil, byteCount: body.count, content: .shared(self, value))
+    return Response(
+      status: status, handle: nil, byteCount: body.count, content: .shared(self, value, again: holds))
   }
 
   /// An object over the shared body with the shared headers, owned by the caller.

@@ -26,6 +26,9 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
   /// The filled bytes, valid until the next change.
   @inlinable public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: filled) }
 
+  /// Empties it and keeps its memory.
+  package mutating func clear() { filled = 0 }
+
   /// Makes room for `more` bytes beyond those filled.
   @inlinable
   public mutating func reserve(_ more: Int) {

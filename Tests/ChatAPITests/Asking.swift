@@ -30,6 +30,45 @@ func connected(_ server: Server) -> Int32 {
   return -1
 }
 
+/// A connection that asks again and again, in the same words where it is told the same.
+final class Line {
+  private let socket: Int32
+  private let headers: String
+
+  /// Headers for every request, each with its line end.
+  init(_ server: Server, headers: String) {
+    socket = connected(server)
+    self.headers = headers
+  }
+
+  deinit { close(socket) }
+
+  /// Asks for a path; a 304 or an answer with its length is read whole.
+  func get(_ path: String, tag: String? = nil) -> Answer {
+    let known = tag.map { "If-None-Match: \($0)\r\n" } ?? ""
+    let request = "GET \(path) HTTP/1.1\r\nHost: x\r\n\(headers)\(known)\r\n"
+    _ = send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL))
+    var bytes: [UInt8] = []
+    var room = [UInt8](repeating: 0, count: 4096)
+    while case let count = recv(socket, &room, room.count, 0), count > 0 {
+      bytes += room[..<count]
+      let answer = Answer(bytes)
+      if answer.status == 304 || answer["Content-Length"] == "\(answer.body.utf8.count)" { return answer }
+    }
+    return Answer()
+  }
+}
+
+extension Answer {
+  /// What was read of one.
+  fileprivate init(_ bytes: [UInt8]) {
+    let end = bytes.indices.first { bytes[$0...].starts(with: "\r\n\r\n".utf8) } ?? bytes.count
+    head = String(decoding: bytes[..<end], as: UTF8.self)
+    status = head.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+    body = String(decoding: bytes.dropFirst(end + 4), as: UTF8.self)
+  }
+}
+
 /// Asks over a connection of its own, and reads to its end.
 func ask(
   _ server: Server, _ path: String, method: String = "GET", headers: [String: String] = [:], body: String = ""
@@ -45,9 +84,5 @@ func ask(
   var bytes: [UInt8] = []
   var room = [UInt8](repeating: 0, count: 4096)
   while case let count = recv(socket, &room, room.count, 0), count > 0 { bytes += room[..<count] }
-  let end = bytes.indices.first { bytes[$0...].starts(with: "\r\n\r\n".utf8) } ?? bytes.count
-  let head = String(decoding: bytes[..<end], as: UTF8.self)
-  return Answer(
-    status: head.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0, head: head,
-    body: String(decoding: bytes.dropFirst(end + 4), as: UTF8.self))
+  return Answer(bytes)
 }

@@ -80,6 +80,26 @@ import Testing
     #expect(own?.header("X-Request-Id") == "own" && own?.header("ETag") == "\"abc\"")
   }
 
+  @Test("a log that nobody reads holds up neither requests nor the end; what is read later is whole lines")
+  func stalledLog() throws {
+    var ends: [Int32] = [0, 0]
+    pipe(&ends)
+    let test = try TestServer { [ends] in $0.accessLog = ends[1] }
+    let client = try test.client()
+    for _ in 0..<7000 { #expect(client.get("/hello")?.status == 200) }
+    let began = Clock.system.monotonicNanoseconds()
+    test.server.shutDown(withinSeconds: 1)
+    #expect(Clock.system.monotonicNanoseconds() - began < 10_000_000_000)
+    close(ends[1])
+    var text: [UInt8] = []
+    var room = [UInt8](repeating: 0, count: 65_536)
+    while case let count = read(ends[0], &room, room.count), count > 0 { text += room[..<count] }
+    close(ends[0])
+    let lines = text.split(separator: UInt8(ascii: "\n"))
+    #expect(lines.count > 200 && text.last == UInt8(ascii: "\n"))
+    #expect(lines.allSatisfy { $0.starts(with: #"{"at":"#.utf8) && $0.last == UInt8(ascii: "}") })
+  }
+
   @Test("the access log has a line per request with the route's template and without the query")
   func logsAccess() throws {
     var ends: [Int32] = [0, 0]

@@ -104,6 +104,9 @@ struct BadRequest: Sendable, CustomStringConvertible {
   ]
 
   private static let smuggling = [
+    BadRequest("zero byte in the path", "GET /hello\0/x HTTP/1.1\r\n" + host + "\r\n", 400),
+    BadRequest("zero byte in the query", "GET /hello?a\0b HTTP/1.1\r\n" + host + "\r\n", 400),
+    BadRequest("two spaces after the target", "GET /hello  HTTP/1.1\r\n" + host + "\r\n", 400),
     BadRequest("two equal lengths", post + host + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 400),
     BadRequest("two lengths", post + host + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400),
     BadRequest(

@@ -36,10 +36,14 @@ package struct Caller: Sendable, Equatable {
   /// When the token ends, in seconds since 1970.
   package let expires: Int64
 
+  /// The number of the secrets it was checked against (see `Keyring`).
+  let generation: UInt64
+
   /// A caller.
-  package init(user: UserID, scopes: Scopes, expires: Int64) {
+  init(user: UserID, scopes: Scopes, expires: Int64, generation: UInt64) {
     self.user = user
     self.scopes = scopes
     self.expires = expires
+    self.generation = generation
   }
 }

@@ -40,11 +40,9 @@ package final class Gate: Sendable {
   private final class Remembered: Sendable {
     let header: [UInt8]
     let caller: Caller
-    let generation: UInt64
-    init(_ header: [UInt8], _ caller: Caller, _ generation: UInt64) {
+    init(_ header: [UInt8], _ caller: Caller) {
       self.header = header
       self.caller = caller
-      self.generation = generation
     }
   }
 
@@ -72,8 +70,16 @@ package final class Gate: Sendable {
     }
   }
 
-  private var secrets: SigningSecrets {
-    if case .tokens(let keyring) = mode { keyring.now.secrets } else { ownSecrets }
+  /// What tickets are signed with, and the number of these secrets.
+  private var signing: (secrets: SigningSecrets, generation: UInt64) {
+    if case .tokens(let keyring) = mode { keyring.now } else { (ownSecrets, 0) }
+  }
+
+  /// Whether who was let in would be let in again: what let them in has not ended, and the secrets are those
+  /// it was checked against.
+  func admitsStill(_ caller: Caller) -> Bool {
+    if case .tokens(let keyring) = mode, keyring.generation != caller.generation { return false }
+    return caller.expires > clock.wallMilliseconds() / 1000
   }
 
   /// A ticket for following `path` as `caller`, and when it ends (s).
@@ -82,7 +88,7 @@ package final class Gate: Sendable {
     // Names without tokens have no end of their own: a day.
     let expires = min(caller.expires, now / 1000 + 86_400)
     let ticket = StreamTicket(user: caller.user.text, issued: now, expires: expires)
-    return (ticket.signed(for: path, with: secrets), expires)
+    return (ticket.signed(for: path, with: signing.secrets), expires)
   }
 
   /// The ticket of a poll that came without a header.
@@ -105,6 +111,7 @@ package final class Gate: Sendable {
 
   private func follower(_ text: String, _ request: Request) throws -> Caller {
     let now = clock.wallMilliseconds()
+    let (secrets, generation) = signing
     guard
       let ticket = StreamTicket(checking: text, for: request.path, against: secrets, now: now / 1000)
     else { throw Gate.notForThisPath }
@@ -121,7 +128,8 @@ package final class Gate: Sendable {
       return true
     }
     guard isInTime else { throw Gate.unauthorized("This ticket was not used in time.", "invalid_token") }
-    return Caller(user: UserID(ticket.user), scopes: .chat, expires: ticket.expires)
+    return Caller(
+      user: UserID(ticket.user), scopes: .chat, expires: ticket.expires, generation: generation)
   }
 
   private func bearer(_ request: Request, _ keyring: Keyring) throws -> Caller {
@@ -132,7 +140,7 @@ package final class Gate: Sendable {
     guard let header = request.header("Authorization") else { throw Gate.unauthorized("Send one.", nil) }
     let (secrets, generation) = keyring.now
     let now = clock.wallMilliseconds() / 1000
-    if let known = request.attachment as? Remembered, known.generation == generation,
+    if let known = request.attachment as? Remembered, known.caller.generation == generation,
       known.caller.expires > now, known.header.count == header.count,
       header.isEmpty || memcmp(known.header, header.baseAddress!, header.count) == 0
     {
@@ -145,8 +153,9 @@ package final class Gate: Sendable {
     let text = UnsafeRawBufferPointer(rebasing: header[scheme.utf8.count...])
     do throws(BearerToken.Refusal) {
       let token = try BearerToken(checking: text, against: secrets, now: now)
-      let caller = Caller(user: UserID(token.user), scopes: token.scopes, expires: token.expires)
-      request.attachment = remembered(header, caller, generation)
+      let caller = Caller(
+        user: UserID(token.user), scopes: token.scopes, expires: token.expires, generation: generation)
+      request.attachment = remembered(header, caller)
       return caller
     } catch {
       switch error {
@@ -157,20 +166,16 @@ package final class Gate: Sendable {
   }
 
   /// What connections with this token, which was checked, remember: one object for all of them.
-  private func remembered(
-    _ header: UnsafeRawBufferPointer, _ caller: Caller, _ generation: UInt64
-  ) -> Remembered {
+  private func remembered(_ header: UnsafeRawBufferPointer, _ caller: Caller) -> Remembered {
     var hasher = Hasher()
     hasher.combine(bytes: header)
     let hash = hasher.finalize()
     return checked.withLock { checked in
-      if let known = checked[hash], known.generation == generation, known.caller == caller,
-        known.header.elementsEqual(header)
-      {
+      if let known = checked[hash], known.caller == caller, known.header.elementsEqual(header) {
         return known
       }
       if checked.count >= Gate.mostChecked { checked = [:] }
-      let made = Remembered(Array(header), caller, generation)
+      let made = Remembered(Array(header), caller)
       checked[hash] = made
       return made
     }
@@ -183,7 +188,7 @@ package final class Gate: Sendable {
         401, "unauthorized", detail: "Authentication is off: name the user with the header Perch-User.",
         headers: [("WWW-Authenticate", "Perch-User")])
     }
-    return Caller(user: UserID(name), scopes: [.chat, .admin], expires: .max)
+    return Caller(user: UserID(name), scopes: [.chat, .admin], expires: .max, generation: 0)
   }
 
   private static var notForThisPath: Problem {

@@ -81,14 +81,15 @@ private final class MessagePageRequest {
   private func look(_ caller: Caller, mayFetch: Bool) throws -> Look {
     if let standing = reading.cache.rememberedStanding(of: caller.user, in: url),
       let look = try decide(
-        standing, mayFetch, { page in try reading.mapped { try reading.cache.read(on: standing, page) } })
+        caller, standing, mayFetch,
+        { page in try reading.mapped { try reading.cache.read(on: standing, page) } })
     {
       return look
     }
     return try reading.mapped {
       try reading.cache.read(caller.user, in: url) { reader, standing in
         guard let standing else { throw Problem.channelNotFound }
-        return try decide(standing, mayFetch, { page in try page(reader) })!
+        return try decide(caller, standing, mayFetch, { page in try page(reader) })!
       }
     }
   }
@@ -96,7 +97,7 @@ private final class MessagePageRequest {
   /// Decides by how the user stands in the channel. `read` reads the rows, if they are of the same moment;
   /// nil: they are not.
   private func decide(
-    _ standing: Standing, _ mayFetch: Bool,
+    _ caller: Caller, _ standing: Standing, _ mayFetch: Bool,
     _ read: ((CacheReader) throws -> MessagePage) throws -> MessagePage?
   ) throws -> Look? {
     let view = standing.view
@@ -115,12 +116,12 @@ private final class MessagePageRequest {
     let isKnown = EntityTag.isKnown(text, to: request)
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
-      return .answer(notModified(text))
+      return .answer(notModified(text, again: stillHolds(caller, standing, ground.tail)))
     }
     guard let page = try read({ try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head) })
     else { return nil }
     if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
-    if isKnown { return .answer(notModified(text)) }
+    if isKnown { return .answer(notModified(text, again: stillHolds(caller, standing, ground.tail))) }
     let answer = MessagePageAnswer(page, query)
     let body = answer.write(page, cursor: reading.cursor(at: view.version))
     let response = headers(.json(body), text)
@@ -137,9 +138,24 @@ private final class MessagePageRequest {
     }
   }
 
-  private func notModified(_ tag: String) -> Response {
+  /// Whether a 304 would be answered again: the caller is let in, nothing was committed, and the tail can be
+  /// trusted as far as before. Nothing else decides whether rows are read, and what is fetched.
+  private func stillHolds(_ caller: Caller, _ standing: Standing, _ tail: Tail.State) -> () -> Bool {
+    { [reading, url] in
+      guard reading.gate.admitsStill(caller), case .admitted = reading.interest.seen(caller.user),
+        reading.cache.isStill(standing)
+      else { return false }
+      let now = reading.cache.clock.wallMilliseconds()
+      return tail
+        == reading.interest.link.judge(
+          standing.coverage.tail, now: now, interval: reading.interest.pollInterval(of: url))
+    }
+  }
+
+  private func notModified(_ tag: String, again holds: (() -> Bool)? = nil) -> Response {
     // What a client prefers is confirmed in a header of its own.
-    preferences.wait == nil ? reading.notModified.answer(tag, status) : headers(.empty(304), tag)
+    preferences.wait == nil
+      ? reading.notModified.answer(tag, status, again: holds) : headers(.empty(304), tag)
   }
 
   private func headers(_ response: consuming Response, _ tag: String) -> Response {

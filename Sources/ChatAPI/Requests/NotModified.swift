@@ -17,6 +17,8 @@ final class NotModified: Sendable {
     }
   }
 
-  /// The answer with that text of a tag.
-  func answer(_ tag: String, _ status: CacheStatus) -> Response { answers[status.rawValue].response(tag) }
+  /// The answer with that text of a tag; `holds`: see `SharedResponse`.
+  func answer(_ tag: String, _ status: CacheStatus, again holds: (() -> Bool)? = nil) -> Response {
+    answers[status.rawValue].response(tag, again: holds)
+  }
 }

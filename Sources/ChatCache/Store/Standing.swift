@@ -29,6 +29,12 @@ extension Cache {
     }
   }
 
+  /// Whether nothing was committed since the user was found to stand so.
+  package func isStill(_ standing: Standing) -> Bool {
+    log.revision.noteRead()
+    return standing.revision.map { log.revision.settled == $0 } ?? false
+  }
+
   /// Reads what belongs to a remembered standing; nil where a commit came between: begin again.
   package func read<Result: ~Copyable>(
     on standing: Standing, _ body: (CacheReader) throws -> Result

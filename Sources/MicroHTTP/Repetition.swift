@@ -1,0 +1,124 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+
+/// A question that was answered, and its answer, which is given again as long as it holds: who polls with
+/// `If-None-Match` asks the same each time.
+///
+/// The same question is the same bytes: request line and headers, the token among them. They are compared
+/// after the library has written zeroes over line ends and over what separates the query's parts, and the
+/// query beside them as it came.
+final class Repetition {
+  fileprivate let head: [UInt8]
+  private let targetLength: Int
+  private let query: [UInt8]
+  private let table: Unmanaged<RouteTable>
+  private let shared: SharedResponse
+  private let value: String?
+  private let holds: () -> Bool
+  // How the request was understood.
+  private let method: Method
+  private let seen: HeaderNotes
+  private unowned(unsafe) let endpoint: Endpoint?
+  private let user: String?
+
+  /// Nil where the answer is none to be given again.
+  fileprivate init?(_ response: borrowing Response, to request: Request, head: UnsafeRawBufferPointer) {
+    guard case .shared(let shared, let value, let holds?) = response.content, !request.seen.hasBody else {
+      return nil
+    }
+    self.head = Array(head)
+    targetLength = request.target.length
+    query = Array(request.target.query)
+    table = request.server.servedTable
+    self.shared = shared
+    self.value = value
+    self.holds = holds
+    method = request.method
+    seen = request.seen
+    endpoint = request.endpoint
+    user = request.user
+  }
+
+  fileprivate func isAsked(by request: Request, head: UnsafeRawBufferPointer) -> Bool {
+    guard head.count == self.head.count, request.target.length == targetLength,
+      request.server.servedTable.toOpaque() == table.toOpaque()
+    else { return false }
+    return self.head.withUnsafeBytes { memcmp($0.baseAddress!, head.baseAddress!, head.count) == 0 }
+      && request.target.ends(with: query)
+  }
+
+  /// Whether a handler would answer so now.
+  var isCurrent: Bool { holds() }
+
+  /// Tells the request what the one before was found to be.
+  func note(in request: Request) {
+    request.method = method
+    request.seen = seen
+    request.endpoint = endpoint
+    request.user = user
+  }
+
+  /// The answer.
+  var answer: Response {
+    Response(status: shared.status, handle: nil, byteCount: shared.byteCount, content: .shared(shared, value))
+  }
+}
+
+/// What a worker was asked last; only its own thread comes here.
+///
+/// Each question has two places, by its bytes' hash; a later one takes the first, and what was there the
+/// second. What is lost is answered by its handler again.
+final class RecentQuestions: @unchecked Sendable {  // because one thread uses it
+  private static let count = 2048
+  /// Longer heads are not remembered.
+  private static let mostBytes = 2048
+  private let places: UnsafeMutablePointer<Repetition?>
+
+  init() {
+    places = .allocate(capacity: RecentQuestions.count)
+    places.initialize(repeating: nil, count: RecentQuestions.count)
+  }
+
+  deinit {
+    places.deinitialize(count: RecentQuestions.count)
+    places.deallocate()
+  }
+
+  /// The question that this request asks again; its head begins at `start`.
+  func find(_ request: Request, head start: UnsafePointer<CChar>) -> Repetition? {
+    guard let head = RecentQuestions.head(of: request, at: start) else { return nil }
+    let place = RecentQuestions.place(of: head)
+    if let kept = places[place], kept.isAsked(by: request, head: head) { return kept }
+    if let kept = places[place + 1], kept.isAsked(by: request, head: head) { return kept }
+    return nil
+  }
+
+  /// Remembers an answer that may be given again.
+  func keep(_ response: borrowing Response, _ request: Request, head start: UnsafePointer<CChar>) {
+    guard let head = RecentQuestions.head(of: request, at: start),
+      let made = Repetition(response, to: request, head: head)
+    else { return }
+    let place = RecentQuestions.place(of: head)
+    if !(places[place]?.isAsked(by: request, head: head) ?? true) { places[place + 1] = places[place] }
+    places[place] = made
+  }
+
+  private static func head(of request: Request, at start: UnsafePointer<CChar>) -> UnsafeRawBufferPointer? {
+    guard let connection = request.connection, case let count = mhd_head_size(connection), count <= mostBytes
+    else { return nil }
+    return UnsafeRawBufferPointer(start: start, count: count)
+  }
+
+  /// The first of the two places.
+  private static func place(of head: UnsafeRawBufferPointer) -> Int {
+    var hash = UInt64(head.count)
+    var at = 0
+    while at + 8 <= head.count {
+      hash = (hash ^ head.loadUnaligned(fromByteOffset: at, as: UInt64.self)) &* 0x9E37_79B9_7F4A_7C15
+      hash ^= hash >> 32
+      at += 8
+    }
+    return Int(truncatingIfNeeded: hash >> 16) & (count - 2)
+  }
+}
