@@ -3,6 +3,7 @@ import ChatModel
 import Glibc
 import JSON
 import Platform
+import Synchronization
 
 /// All open views: opened, found again, moved, disposed of, kept over a start (B22).
 package final class Collections: Sendable {
@@ -36,6 +37,7 @@ package final class Collections: Sendable {
   package let feed: Feed
   private let settings: Settings
   private let views = Guarded<[String: View]>([:])
+  private let removed = Atomic<UInt64>(0)
 
   /// No views yet.
   package init(cache: Cache, interest: any Interest, settings: Settings = Settings()) {
@@ -86,7 +88,15 @@ package final class Collections: Sendable {
     }
   }
 
+  private func remove(_ id: String) {
+    views.withLock { $0[id] = nil }
+    removed.wrappingAdd(1, ordering: .releasing)
+  }
+
   // MARK: Finding
+
+  /// How many views have ended: while it stays, whoever was found is there still.
+  package var removals: UInt64 { removed.load(ordering: .acquiring) }
 
   /// Whether the user has a view of that name, of either kind.
   package func isOpen(_ id: String, of user: UserID) -> Bool {
@@ -103,7 +113,7 @@ package final class Collections: Sendable {
       throw ViewError.notFound
     }
     guard try isKept(view.user, of: user) else {
-      views.withLock { $0[id] = nil }
+      remove(id)
       interest.closed(view: id, in: view.url)
       throw ViewError.notFound
     }
@@ -121,7 +131,7 @@ package final class Collections: Sendable {
       throw ViewError.notFound
     }
     guard try isKept(view.user, of: user) else {
-      views.withLock { $0[id] = nil }
+      remove(id)
       throw ViewError.notFound
     }
     let now = cache.clock.wallMilliseconds()
@@ -151,6 +161,7 @@ package final class Collections: Sendable {
     let stored = stored(anew)
     try cache.accept { try $0.open(stored) }
     views.withLock { $0[view.id] = .messages(anew) }
+    removed.wrappingAdd(1, ordering: .releasing)
     interest.opened(anew.openView, isOwedAnswer: true)
     return anew
   }
@@ -198,6 +209,7 @@ package final class Collections: Sendable {
       views[view.id] = .messages(view)
     }
     if let old {
+      removed.wrappingAdd(1, ordering: .releasing)
       interest.closed(view: old.id, in: old.url)
       feed.end(old.id)
     }
@@ -254,7 +266,7 @@ package final class Collections: Sendable {
   package func dispose(_ view: MessageCollection) throws {
     let (id, channel) = (view.id, view.channel)
     _ = try cache.accept { try $0.dispose(collection: id, channel: channel) }
-    views.withLock { $0[id] = nil }
+    remove(id)
     interest.closed(view: id, in: view.url)
     feed.end(id)
   }
@@ -263,7 +275,7 @@ package final class Collections: Sendable {
   package func dispose(_ view: ChannelCollection) throws {
     let id = view.id
     _ = try cache.accept { try $0.dispose(collection: id, channel: nil) }
-    views.withLock { $0[id] = nil }
+    remove(id)
     feed.end(id)
   }
 

@@ -17,7 +17,7 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
   private let headers: [(name: StaticString, value: String)]
   private let varying: Varying?
   private let body: Body
-  private let perWorker: UnsafeMutablePointer<OpaquePointer?>
+  private let perWorker: UnsafeMutablePointer<Stamped>
   private static let mostWorkers = 64
 
   /// A header that is written anew for each answer, always as long.
@@ -30,6 +30,13 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
       self.name = name
       self.width = width
     }
+  }
+
+  /// A worker's object, and where in it is written what varies.
+  private struct Stamped {
+    var handle: OpaquePointer?
+    var id: UnsafeMutablePointer<CChar>?
+    var value: UnsafeMutablePointer<CChar>?
   }
 
   /// The bytes, which live until the last answer over them is sent.
@@ -51,12 +58,12 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     self.headers = headers
     self.body = Body(body)
     perWorker = .allocate(capacity: SharedResponse.mostWorkers)
-    perWorker.initialize(repeating: nil, count: SharedResponse.mostWorkers)
+    perWorker.initialize(repeating: Stamped(), count: SharedResponse.mostWorkers)
   }
 
   deinit {
     for worker in 0..<SharedResponse.mostWorkers {
-      if let handle = perWorker[worker] { MHD_destroy_response(handle) }
+      if let handle = perWorker[worker].handle { MHD_destroy_response(handle) }
     }
     perWorker.deallocate()
   }
@@ -91,23 +98,29 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
 
   /// The running worker's object with `id` and the header that varies in their places. Nil when the worker
   /// has no number.
-  func stamped(id: UInt64, _ value: String?, decorate: (borrowing Response) -> Void) -> OpaquePointer? {
+  func stamped(id number: UInt64, _ value: String?, decorate: (borrowing Response) -> Void) -> OpaquePointer?
+  {
     let worker = WorkerNumber.current
     guard worker < SharedResponse.mostWorkers else { return nil }
-    if perWorker[worker] == nil {
-      var response = makeResponse(value)
-      decorate(response)
-      response.add("X-Request-Id", "0000000000000000")
-      perWorker[worker] = response.disown()
-    }
-    let handle = perWorker[worker]
-    guard let handle, let place = MHD_get_response_header(handle, ("X-Request-Id" as StaticString).cString)
-    else { return nil }
-    RequestID.write(id, to: UnsafeMutablePointer(mutating: place))
-    if let varying, var value, let place = MHD_get_response_header(handle, varying.name.cString) {
-      value.withUTF8 { _ = memcpy(UnsafeMutablePointer(mutating: place), $0.baseAddress!, varying.width) }
+    if perWorker[worker].handle == nil { perWorker[worker] = make(value, decorate) }
+    let made = perWorker[worker]
+    guard let handle = made.handle, let id = made.id else { return nil }
+    RequestID.write(number, to: id)
+    if let varying, let place = made.value, var value {
+      value.withUTF8 { _ = memcpy(place, $0.baseAddress!, varying.width) }
     }
     return handle
+  }
+
+  private func make(_ value: String?, _ decorate: (borrowing Response) -> Void) -> Stamped {
+    var response = makeResponse(value)
+    decorate(response)
+    response.add("X-Request-Id", "0000000000000000")
+    let handle = response.disown()
+    func place(_ name: StaticString) -> UnsafeMutablePointer<CChar>? {
+      UnsafeMutablePointer(mutating: MHD_get_response_header(handle, name.cString))
+    }
+    return Stamped(handle: handle, id: place("X-Request-Id"), value: varying.flatMap { place($0.name) })
   }
 
   fileprivate static func releaseBody(_ pointer: UnsafeMutableRawPointer) {

@@ -27,9 +27,9 @@ enum EventRoutes {
             return ended
           }
           let targets = try names.map { try target($0, viewing, caller) }
-          let follower = try Follower(
-            viewing, request, caller, targets, hasUserFeed: hasUserFeed)
-          return try Poll.answer(follower, request, poll)
+          let followed = Followed(
+            viewing: viewing, caller: caller, targets: targets, hasUserFeed: hasUserFeed)
+          return try Poll.answer(followed, request, poll)
         }
       },
       Route(.post, "/v1/events/ticket", operation: "createEventTicket", body: Viewing.body) { request in

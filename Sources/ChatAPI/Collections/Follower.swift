@@ -5,8 +5,16 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// Who follows what, from where: one poll or one stream, over all its looks at the log (B50, B51).
-final class Follower {
+/// What is followed, and by whom.
+struct Followed {
+  let viewing: Viewing
+  let caller: Caller
+  let targets: [Follower.Target]
+  let hasUserFeed: Bool
+}
+
+/// Who follows what: one poll or one stream, over all its looks at the log (B50, B51).
+class Follower {
   /// A view that is followed.
   enum Target {
     case messages(MessageCollection)
@@ -38,9 +46,9 @@ final class Follower {
     fileprivate let settles: [(Int64) -> Void]
   }
 
-  let viewing: Viewing
-  let request: Request
-  private let userID: UserID
+  final let viewing: Viewing
+  final let request: Request
+  final let caller: Caller
   private let targets: Targets
   private let hasUserFeed: Bool
   /// Where a client that came too late begins again.
@@ -54,22 +62,21 @@ final class Follower {
   private let user: UserKey
   private var ticket: Feed.Ticket?
 
-  init(
-    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ targets: [Target], hasUserFeed: Bool
-  ) throws {
-    self.viewing = viewing
+  init(_ followed: Followed, _ request: Request) throws {
+    viewing = followed.viewing
     self.request = request
-    userID = caller.user
-    self.targets = Targets(targets)
-    self.hasUserFeed = hasUserFeed
-    guard let user = try viewing.run({ try viewing.reading.cache.userKey(of: caller.user) }) else {
+    caller = followed.caller
+    targets = Targets(followed.targets)
+    hasUserFeed = followed.hasUserFeed
+    let (viewing, name) = (followed.viewing, followed.caller.user)
+    guard let user = try viewing.run({ try viewing.reading.cache.userKey(of: name) }) else {
       throw Problem(ViewError.notFound)
     }
     self.user = user
   }
 
   /// The name under which answers are shared: a single view's, or none.
-  var sharedName: String? {
+  final var sharedName: String? {
     switch (targets.count, hasUserFeed) {
     case (1, false):
       switch targets[0] {
@@ -83,7 +90,7 @@ final class Follower {
 
   /// Waits for what concerns it, before it looks (B51); a 503 where too many wait (B54). `isOnce`: until it
   /// is woken, and then says so by `woken`.
-  func subscribe(_ waiter: Waiter, isOnce: Bool = false) throws {
+  final func subscribe(_ waiter: Waiter, isOnce: Bool = false) throws {
     guard ticket == nil else { return }
     ticket = viewing.collections.feed.subscribe(topics, isOnce: isOnce) { waiter.wake() }
     guard ticket != nil else { throw Problem.tooManyParked }
@@ -115,22 +122,22 @@ final class Follower {
   }
 
   /// Whether it waits.
-  var isSubscribed: Bool { ticket != nil }
+  final var isSubscribed: Bool { ticket != nil }
 
   /// It was woken for the one time it waited for.
-  func woken() { ticket = nil }
+  final func woken() { ticket = nil }
 
   /// Waits no more.
-  func unsubscribe() {
+  final func unsubscribe() {
     if let ticket { viewing.collections.feed.unsubscribe(ticket) }
     ticket = nil
   }
 
   /// The cursor at this moment.
-  var cursorNow: String { viewing.reading.cache.cursor.description }
+  final var cursorNow: String { viewing.reading.cache.cursor.description }
 
   /// Reads a cursor; a 400 where it is none.
-  func cursor(_ text: String) throws -> EventCursor {
+  static func cursor(_ text: String) throws -> EventCursor {
     guard let cursor = EventCursor(text) else {
       throw Problem.invalid("since", "Give back the cursor an answer gave, or now.")
     }
@@ -141,29 +148,31 @@ final class Follower {
   /// even what others of the same view were answered with.
   ///
   /// A cursor of another log is told first: what it followed may be gone with that log (B52, B58).
-  func admit(_ since: EventCursor) throws {
-    let now = try viewing.reading.gate.caller(of: request)
-    guard now.user == userID else { throw Problem(ViewError.notFound) }
-    if case .refused(let error) = viewing.reading.interest.seen(userID) { throw Problem(error) }
+  final func admit(_ since: EventCursor) throws {
+    let gate = viewing.reading.gate
+    if !gate.admitsStill(caller), try gate.caller(of: request).user != caller.user {
+      throw Problem(ViewError.notFound)
+    }
+    if case .refused(let error) = viewing.reading.interest.seen(caller.user) { throw Problem(error) }
     guard since.epoch == viewing.reading.cache.cursor.epoch else { throw Problem.cursorExpired(again) }
     try viewing.run {
       for target in targets {
         switch target {
-        case .messages(let view): _ = try viewing.collections.messages(view.id, of: userID)
-        case .channels(let view): _ = try viewing.collections.channels(view.id, of: userID)
+        case .messages(let view): _ = try viewing.collections.messages(view.id, of: caller.user)
+        case .channels(let view): _ = try viewing.collections.channels(view.id, of: caller.user)
         }
       }
     }
   }
 
   /// The one view that is followed alone, if it shows messages.
-  private var alone: MessageCollection? {
+  final var alone: MessageCollection? {
     guard targets.count == 1, !hasUserFeed, case .messages(let view) = targets[0] else { return nil }
     return view
   }
 
   /// The answer that a view like this one was given (see `Likeness`).
-  func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
+  final func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }
     let known = viewing.shared.alike(view.channel, since: since, head: head.sequence)
     guard !known.isEmpty else { return nil }
@@ -178,7 +187,7 @@ final class Follower {
 
   /// Whether nothing can have happened since: the log stands where the client does, and everything that is
   /// followed is the user's still.
-  func isUpToDate(_ since: EventCursor) throws -> Bool {
+  final func isUpToDate(_ since: EventCursor) throws -> Bool {
     let cache = viewing.reading.cache
     guard since == cache.cursor else { return false }
     return try viewing.run {
@@ -186,15 +195,15 @@ final class Follower {
         guard let own = try cache.view(of: view.url, for: view.userID), own.isJoined, own.user == view.user
         else { return false }
       }
-      return try !hasUserFeed || cache.userKey(of: userID) == user
+      return try !hasUserFeed || cache.userKey(of: caller.user) == user
     }
   }
 
   /// What happened since then, for one who was admitted. It changes nothing until it is settled.
-  func look(_ since: EventCursor) throws -> Found { try viewing.run { try read(since) } }
+  final func look(_ since: EventCursor) throws -> Found { try viewing.run { try read(since) } }
 
   /// The client gets the answer: what it knows, and how its views moved, is kept.
-  func settle(_ found: borrowing Found) throws {
+  final func settle(_ found: borrowing Found) throws {
     let before = ranges
     for settle in found.settles { settle(found.cursor.sequence) }
     for (target, range) in zip(targets, before) {
@@ -210,7 +219,7 @@ final class Follower {
 
   private func read(_ since: EventCursor) throws -> Found {
     let head = viewing.reading.cache.cursor
-    let standing = viewing.reading.interest.connection(of: userID)
+    let standing = viewing.reading.interest.connection(of: caller.user)
     let sights = targets.map { target in
       if case .messages(let view) = target { viewing.collections.sight(view.url) } else { nil as Sight? }
     }
@@ -250,7 +259,7 @@ final class Follower {
     }
     if hasUserFeed {
       told.take(
-        try UserFeed(userID).changes(reader, since: since, until: until, standing: standing))
+        try UserFeed(caller.user).changes(reader, since: since, until: until, standing: standing))
     }
     return told
   }

@@ -38,7 +38,7 @@ struct OpenViews<View: Sendable>: Sendable {
       }
       let target = target(try view(name, caller))
       return try Poll.answer(
-        try Follower(viewing, request, caller, [target], hasUserFeed: false), request, poll)
+        Followed(viewing: viewing, caller: caller, targets: [target], hasUserFeed: false), request, poll)
     }
   }
 

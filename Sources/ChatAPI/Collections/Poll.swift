@@ -26,89 +26,113 @@ struct PollParameters {
 }
 
 /// One poll: answered at once if there is something to tell, else parked until there is or the time is over.
-struct Poll {
-  private let follower: Follower
+final class Poll: Follower {
   private let since: EventCursor
   private let endsAt: UInt64
 
-  private init(_ follower: Follower, since: EventCursor, milliseconds: Int) {
-    self.follower = follower
+  private init(
+    _ followed: Followed, _ request: Request, since: EventCursor, milliseconds: Int
+  ) throws {
     self.since = since
     endsAt = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
+    try super.init(followed, request)
   }
 
   /// Answers a poll or opens a stream.
-  static func answer(_ follower: Follower, _ request: Request, _ parameters: PollParameters) throws -> Outcome
-  {
+  static func answer(
+    _ followed: Followed, _ request: Request, _ parameters: PollParameters
+  ) throws -> Outcome {
     if parameters.isStream {
-      return try EventsOverTime.open(follower, request, since: parameters.since)
+      return try EventsOverTime.open(Follower(followed, request), request, since: parameters.since)
     }
     guard let since = parameters.since else {
-      return .respond(Viewing.answer(body(ByteBuffer(), cursor: follower.cursorNow, hasMore: false)))
+      let now = followed.viewing.reading.cache.cursor.description
+      return .respond(Viewing.answer(body(ByteBuffer(), cursor: now, hasMore: false)))
     }
-    let poll = Poll(
-      follower, since: try follower.cursor(since), milliseconds: parameters.milliseconds)
-    if parameters.milliseconds > 0 { try follower.subscribe(request.makeWaiter(), isOnce: true) }
+    let poll = try Poll(
+      followed, request, since: try Follower.cursor(since), milliseconds: parameters.milliseconds)
+    if parameters.milliseconds > 0 { try poll.subscribe(request.makeWaiter(), isOnce: true) }
     return try poll.end { try poll.look(isLast: parameters.milliseconds == 0) }
   }
 
   /// Gives the subscription back unless the poll goes on.
   private func end(_ body: () throws -> Outcome) throws -> Outcome {
     do { return try body() } catch {
-      follower.unsubscribe()
+      unsubscribe()
       throw error
     }
   }
 
   private func look(isLast: Bool) throws -> Outcome {
-    try follower.admit(since)
-    let now = Clock.system.monotonicNanoseconds()
-    let mayWait = !isLast && now < endsAt
-    if mayWait, try follower.isUpToDate(since) { return try park(now) }
-    let shared = follower.viewing.shared
-    let head = follower.viewing.reading.cache.cursor
-    let name = follower.sharedName
-    if let name, let known = try shared.known(name, since, head, or: { try follower.alike(since, head) }) {
-      follower.unsubscribe()
+    let moment = viewing.moment
+    if let moment, let known = known(moment) {
+      unsubscribe()
       return .respond(known.response)
     }
-    let found = try follower.look(since)
+    try admit(since)
+    let now = Clock.system.monotonicNanoseconds()
+    let mayWait = !isLast && now < endsAt
+    if mayWait, try isUpToDate(since) { return try park(now) }
+    let head = viewing.reading.cache.cursor
+    let name = sharedName
+    if let name, let known = try viewing.shared.known(name, since, head, or: { try alike(since, head) }) {
+      unsubscribe()
+      return respond(known, moment)
+    }
+    let found = try look(since)
     guard found.isEmpty, !found.hasMore, mayWait else {
-      follower.unsubscribe()
-      try follower.settle(found)
+      unsubscribe()
+      try settle(found)
       let isWorthSharing = !found.isEmpty
       let body = Poll.body(found.events, cursor: found.cursor.description, hasMore: found.hasMore)
       guard let name, isWorthSharing else { return .respond(Viewing.answer(body)) }
       let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
-      shared.keep(made, name, since: since, head: head.sequence)
-      if let likeness = found.likeness { shared.keep(made, likeness, since) }
-      return .respond(made.response)
+      viewing.shared.keep(made, name, since: since, head: head.sequence)
+      if let likeness = found.likeness { viewing.shared.keep(made, likeness, since) }
+      return respond(made, moment)
     }
     return try park(now)
   }
 
+  /// What this thread answered the same caller with for the same view, in this moment.
+  private func known(_ moment: SharedAnswers.Moment) -> SharedResponse? {
+    guard let view = alone, let known = viewing.shared.recent(view, caller, since: since, moment),
+      viewing.reading.gate.admitsStill(caller), case .admitted = viewing.reading.interest.seen(caller.user)
+    else { return nil }
+    return known
+  }
+
+  /// Answers what belongs to the moment in which the caller was let in, if that is still the present one.
+  private func respond(_ shared: SharedResponse, _ moment: SharedAnswers.Moment?) -> Outcome {
+    if let view = alone, let moment, viewing.moment == moment {
+      viewing.shared.note(shared, view, caller, since: since, moment)
+    }
+    return .respond(shared.response)
+  }
+
   private func park(_ now: UInt64) throws -> Outcome {
-    let waiter = follower.request.makeWaiter()
-    guard follower.isSubscribed else {
+    let waiter = request.makeWaiter()
+    guard isSubscribed else {
       // It was woken for nothing: what comes now wakes it again, what came meanwhile is looked for.
-      try follower.subscribe(waiter, isOnce: true)
+      try subscribe(waiter, isOnce: true)
       return try look(isLast: false)
     }
     let left = Int((endsAt - now) / 1_000_000) + 1
-    return .park(
-      Parking(waiter, milliseconds: left) { wake in
-        try end {
-          switch wake {
-          case .woken:
-            follower.woken()
-            return try look(isLast: false)
-          case .deadline, .shutdown: return try look(isLast: true)
-          case .hungUp:
-            follower.unsubscribe()
-            return .respond(.empty(204))
-          }
-        }
-      })
+    return .park(Parking(waiter, milliseconds: left) { [self] wake in try goOn(wake) })
+  }
+
+  private func goOn(_ wake: Wake) throws -> Outcome {
+    try end {
+      switch wake {
+      case .woken:
+        woken()
+        return try look(isLast: false)
+      case .deadline, .shutdown: return try look(isLast: true)
+      case .hungUp:
+        unsubscribe()
+        return .respond(.empty(204))
+      }
+    }
   }
 
   private static func body(_ events: borrowing ByteBuffer, cursor: String, hasMore: Bool) -> ByteBuffer {
@@ -133,7 +157,7 @@ enum EventsOverTime {
 
   static func open(_ follower: Follower, _ request: Request, since: String?) throws -> Outcome {
     let waiter = request.makeWaiter()
-    var cursor = try follower.cursor(since ?? follower.cursorNow)
+    var cursor = try Follower.cursor(since ?? follower.cursorNow)
     try follower.subscribe(waiter)
     var isFirst = true
     let stream = EventStream(

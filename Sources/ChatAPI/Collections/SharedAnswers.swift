@@ -17,6 +17,27 @@ final class SharedAnswers: Sendable {
     let response: SharedResponse
   }
 
+  /// A state of the cache and of the open views: who was let in and found in it is so, as long as it is.
+  struct Moment: Sendable, Equatable {
+    let revision: UInt64
+    let removals: UInt64
+  }
+
+  /// What a thread answered in one moment, by the view. A view that has ended makes another moment, so none is
+  /// taken for one that came to lie in its place.
+  private struct Recent {
+    struct Answered {
+      let caller: Caller
+      let since: EventCursor
+      let response: SharedResponse
+    }
+
+    var moment = Moment(revision: 0, removals: 0)
+    var answered: [ObjectIdentifier: Answered] = [:]
+    /// How many views' answers are kept, and how large they may be (bytes).
+    static let (most, mostBytes) = (1024, 4 * 1024)
+  }
+
   /// An answer that other views may be alike in.
   struct Alike: Sendable {
     let likeness: Likeness
@@ -43,6 +64,7 @@ final class SharedAnswers: Sendable {
   }
 
   private let state = Guarded(State())
+  private let recent = (0..<16).map { _ in Guarded(Recent()) }
   private let mostAnswers: Int
   private let mostBytes: Int
 
@@ -54,6 +76,34 @@ final class SharedAnswers: Sendable {
 
   /// How many bytes are kept.
   var bytes: Int { state.withLock { $0.bytes } }
+
+  /// What this thread answered the same caller, who asked for the same of the same view in the same moment: all
+  /// but the first of the polls that waited for one thing find their answer here.
+  func recent(
+    _ view: MessageCollection, _ caller: Caller, since: EventCursor, _ moment: Moment
+  ) -> SharedResponse? {
+    recent[Thread.currentNumber % recent.count].withLock { recent in
+      guard recent.moment == moment, let known = recent.answered[ObjectIdentifier(view)],
+        known.since == since, known.caller == caller
+      else { return nil }
+      return known.response
+    }
+  }
+
+  /// Keeps what this thread has answered.
+  func note(
+    _ response: SharedResponse, _ view: MessageCollection, _ caller: Caller, since: EventCursor,
+    _ moment: Moment
+  ) {
+    guard response.byteCount <= Recent.mostBytes else { return }
+    recent[Thread.currentNumber % recent.count].withLock { recent in
+      if recent.moment != moment || recent.answered.count >= Recent.most {
+        recent.answered.removeAll(keepingCapacity: true)
+        recent.moment = moment
+      }
+      recent.answered[ObjectIdentifier(view)] = .init(caller: caller, since: since, response: response)
+    }
+  }
 
   /// The answer that view gave for that cursor while the log stood so.
   func find(_ view: String, since: EventCursor, head: Int64) -> SharedResponse? {

@@ -19,6 +19,12 @@ final class Viewing: Sendable {
     self.collections = collections
   }
 
+  /// This moment; nil while it changes.
+  var moment: SharedAnswers.Moment? {
+    let removals = collections.removals
+    return reading.cache.settledRevision.map { SharedAnswers.Moment(revision: $0, removals: removals) }
+  }
+
   /// Runs what works on views; its errors become problems.
   func run<Result: ~Copyable>(_ body: () throws -> Result) throws -> Result {
     do { return try body() } catch let error as ViewError { throw Problem(error) } catch let error

@@ -151,19 +151,19 @@ extension CacheWriter {
 
   /// The newest message at or after each member's floor decides where the channel stands (B7, B23).
   func placeInLists(_ channel: ChannelKey, version: Int64) throws {
+    let last = try reader.lastMessage(of: channel)
     try db.run(
       """
       UPDATE membership
       SET version = ?2,
-        sort_at = coalesce(
-          (SELECT last_message_at FROM channel WHERE id = ?1 AND last_message_at >= membership.floor_at),
-          created_at - ?3)
+        sort_at = CASE WHEN ?4 >= floor_at THEN ?4 ELSE created_at - ?3 END
       WHERE channel = ?1
       """
     ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, version)
       $0.bind(3, ChannelFacts.withoutMessage)
+      $0.bind(4, last?.createdAt)
     }
   }
 }

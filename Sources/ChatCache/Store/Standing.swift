@@ -29,6 +29,9 @@ extension Cache {
     }
   }
 
+  /// The number of the state that readers see now; nil while it changes.
+  package var settledRevision: UInt64? { log.revision.settled }
+
   /// Whether nothing was committed since the user was found to stand so.
   package func isStill(_ standing: Standing) -> Bool {
     log.revision.noteRead()
@@ -68,7 +71,9 @@ extension Cache {
   /// The short name of a user who ever connected here.
   package func userKey(of user: UserID) throws -> UserKey? {
     let revision = log.revision.settled
-    if let revision, let known = memory.shelf(revision, { $0.users[user] }) { return known }
+    if let revision, let known = memory.find(revision, { $0.users[user] }, { $0.users[user] = $1 }) {
+      return known
+    }
     guard let key = try read({ try $0.userKey(of: user) }) else { return nil }
     remember(revision) { $0.users[user] = key }
     return key
@@ -77,7 +82,9 @@ extension Cache {
   /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
   package func view(of url: ChannelURL, for user: UserID) throws -> ChannelView? {
     let (revision, place) = (log.revision.settled, StandingMemory.Place(user: user, url: url))
-    if let revision, let known = memory.shelf(revision, { $0.views[place] }) { return known }
+    if let revision, let known = memory.find(revision, { $0.views[place] }, { $0.views[place] = $1 }) {
+      return known
+    }
     let view = try read { reader in
       try reader.userKey(of: user).flatMap { try reader.view(of: url, for: $0) }
     }
@@ -89,14 +96,12 @@ extension Cache {
   /// Keeps what was read since that state was found, unless a commit came meanwhile.
   private func remember(_ revision: UInt64?, _ keep: (inout StandingMemory.Shelf) -> Void) {
     guard let revision, log.revision.isStill(revision) else { return }
-    memory.shelf(revision) { shelf in
-      shelf.makeRoom()
-      keep(&shelf)
-    }
+    memory.keep(revision, keep)
   }
 }
 
-/// What was read since the last commit. A thread has a shelf that it seldom shares, so nobody waits.
+/// What was read since the last commit. A thread has a shelf that it seldom shares, so nobody waits; what is
+/// not on it may be on the one of all.
 final class StandingMemory: Sendable {
   /// A user in a channel.
   struct Place: Hashable {
@@ -131,12 +136,42 @@ final class StandingMemory: Sendable {
   }
 
   private let shelves = (0..<16).map { _ in Guarded(Shelf()) }
+  private let common = Guarded(Shelf())
 
   /// Lends this thread's shelf with what it has of the state of that number.
   func shelf<Result>(_ revision: UInt64, _ body: (inout Shelf) -> Result) -> Result {
     shelves[Thread.currentNumber % shelves.count].withLock { shelf in
       shelf.turn(to: revision)
       return body(&shelf)
+    }
+  }
+  /// What this thread has of the state of that number, or else what any has, which it keeps then.
+  func find<Value>(
+    _ revision: UInt64, _ look: (borrowing Shelf) -> Value?, _ keep: (inout Shelf, Value) -> Void
+  ) -> Value? {
+    if let known = shelf(revision, { look($0) }) { return known }
+    let found = common.withLock { common in common.revision == revision ? look(common) : nil }
+    if let found {
+      shelf(revision) { shelf in
+        shelf.makeRoom()
+        keep(&shelf, found)
+      }
+    }
+    return found
+  }
+
+  /// Keeps what was read of the state of that number.
+  func keep(_ revision: UInt64, _ keep: (inout Shelf) -> Void) {
+    shelf(revision) { shelf in
+      shelf.makeRoom()
+      keep(&shelf)
+    }
+    common.withLock { common in
+      // A later state than this one may be there already.
+      guard revision >= common.revision else { return }
+      common.turn(to: revision)
+      common.makeRoom()
+      keep(&common)
     }
   }
 }

@@ -166,20 +166,31 @@ package final class Feed: Sendable {
     if let user = topics.user { remove(group, &state.byUser, user) }
   }
 
-  /// Whom to wake in these groups. Those who are woken once leave with it.
-  private static func wakes(
-    of groups: some Sequence<ObjectIdentifier>, _ state: inout State
-  ) -> [@Sendable () -> Void] {
-    var wakes: [@Sendable () -> Void] = []
-    for name in groups {
-      guard let group = state.groups[name] else { continue }
-      wakes.append(contentsOf: group.lasting.values)
-      guard !group.once.isEmpty else { continue }
-      wakes.append(contentsOf: group.once.values)
+  /// Wakes those who wait in these groups, some groups at a time, so that the first are woken while the others
+  /// are still looked for. Those who are woken once leave with it.
+  private func wake(_ groups: some Collection<ObjectIdentifier>) {
+    var rest = groups[...]
+    while !rest.isEmpty {
+      let some = rest.prefix(Feed.wokenAtOnce)
+      rest = rest.dropFirst(Feed.wokenAtOnce)
+      let woken = state.read { state in some.compactMap { Feed.wokenOf($0, &state) } }
+      for wakes in woken {
+        for wake in wakes.lasting.values { wake() }
+        for wake in wakes.once.values { wake() }
+      }
+    }
+  }
+
+  private static let wokenAtOnce = 32
+
+  /// Who is to be woken in a group, which those leave who are woken once.
+  private static func wokenOf(_ name: ObjectIdentifier, _ state: inout State) -> Group? {
+    guard let group = state.groups[name] else { return nil }
+    if !group.once.isEmpty {
       state.groups[name]?.once = [:]
       left(group.once.count, of: group.topics, &state)
     }
-    return wakes
+    return group
   }
 
   private static func remove<Key: Hashable>(
@@ -191,17 +202,14 @@ package final class Feed: Sendable {
 
   /// Wakes those who wait for that view, which is no more.
   package func end(_ collection: String) {
-    let wakes = state.read { state in
-      Feed.wakes(of: state.byCollection[collection] ?? [], &state)
-    }
-    for wake in wakes { wake() }
+    wake(state.read { $0.byCollection[collection] ?? [] })
   }
 
   /// How many wait.
   package var count: Int { state.read { $0.count } }
 
   private func announce(_ commit: Commit) {
-    let (direct, count) = state.read { state in
+    let (direct, count) = state.read { state -> (Set<ObjectIdentifier>, Int) in
       var groups: Set<ObjectIdentifier> = []
       for channel in commit.channels { groups.formUnion(state.byChannel[channel] ?? []) }
       for member in commit.members { groups.formUnion(state.byMember[member] ?? []) }
@@ -210,16 +218,12 @@ package final class Feed: Sendable {
       if commit.isForAll { for own in state.byUser.values { groups.formUnion(own) } }
       // A new log: every cursor has ended (B52).
       if commit.cleared.isEverything { groups.formUnion(state.groups.keys) }
-      let count = state.byUser.count
-      return (Feed.wakes(of: groups, &state), count)
+      return (groups, state.byUser.count)
     }
-    for wake in direct { wake() }
+    wake(direct)
     guard !commit.isForAll, !commit.channels.isEmpty, count > 0 else { return }
     let concerned = concerned(commit.channels, waiting: count).subtracting(commit.users)
-    let wakes = state.read { state in
-      Feed.wakes(of: concerned.flatMap { state.byUser[$0] ?? [] }, &state)
-    }
-    for wake in wakes { wake() }
+    wake(state.read { state in concerned.flatMap { state.byUser[$0] ?? [] } })
   }
 
   /// The users to whom something happened in these channels. It takes as long as the members of each, or
