@@ -116,14 +116,11 @@ final class StandingMemory: Sendable {
     var views: [Place: ChannelView] = [:]
     var coverages: [ChannelKey: Coverage] = [:]
 
-    /// How much of each is kept.
-    private static let most = 1024
-
-    /// Forgets all rather than choose.
-    mutating func makeRoom() {
-      if users.count >= Shelf.most { users.removeAll(keepingCapacity: true) }
-      if views.count >= Shelf.most { views.removeAll(keepingCapacity: true) }
-      if coverages.count >= Shelf.most { coverages.removeAll(keepingCapacity: true) }
+    /// Forgets all rather than choose, where so much of each is kept.
+    mutating func makeRoom(_ most: Int) {
+      if users.count >= most { users.removeAll(keepingCapacity: true) }
+      if views.count >= most { views.removeAll(keepingCapacity: true) }
+      if coverages.count >= most { coverages.removeAll(keepingCapacity: true) }
     }
 
     fileprivate mutating func turn(to revision: UInt64) {
@@ -137,6 +134,8 @@ final class StandingMemory: Sendable {
 
   private let shelves = (0..<16).map { _ in Guarded(Shelf()) }
   private let common = Guarded(Shelf())
+  /// How much of each is kept by a thread, and by all.
+  private static let (mostOfThread, mostOfAll) = (192, 1536)
 
   /// Lends this thread's shelf with what it has of the state of that number.
   func shelf<Result>(_ revision: UInt64, _ body: (inout Shelf) -> Result) -> Result {
@@ -153,7 +152,7 @@ final class StandingMemory: Sendable {
     let found = common.withLock { common in common.revision == revision ? look(common) : nil }
     if let found {
       shelf(revision) { shelf in
-        shelf.makeRoom()
+        shelf.makeRoom(StandingMemory.mostOfThread)
         keep(&shelf, found)
       }
     }
@@ -163,14 +162,14 @@ final class StandingMemory: Sendable {
   /// Keeps what was read of the state of that number.
   func keep(_ revision: UInt64, _ keep: (inout Shelf) -> Void) {
     shelf(revision) { shelf in
-      shelf.makeRoom()
+      shelf.makeRoom(StandingMemory.mostOfThread)
       keep(&shelf)
     }
     common.withLock { common in
       // A later state than this one may be there already.
       guard revision >= common.revision else { return }
       common.turn(to: revision)
-      common.makeRoom()
+      common.makeRoom(StandingMemory.mostOfAll)
       keep(&common)
     }
   }

@@ -20,6 +20,9 @@ package struct Likeness: Sendable {
   /// What the client knew of each message that was looked at, and what it has of it afterwards.
   private let knew: [Int64: Verdict.Knowledge]
   private let has: [Int64: Int64]
+  /// All that the client knew, and all that it has afterwards: views that knew the same share these bytes.
+  private let shownBefore: Known<Int64>.Shown
+  private let shownAfter: Known<Int64>.Shown
   /// To whom something else happened meanwhile.
   private let users: Set<UserKey>
   private let collections: Set<String>
@@ -38,6 +41,8 @@ package struct Likeness: Sendable {
     knew = telling.knew
     let after = telling.after.versions
     has = telling.knew.reduce(into: [:]) { has, known in has[known.key] = after[known.key] }
+    shownBefore = telling.shown
+    shownAfter = Likeness.shown(telling.shown, with: has, of: telling.knew)
     users = Set(log.compactMap(\.change.user))
     collections = Set(log.compactMap(\.change.collection))
   }
@@ -49,12 +54,21 @@ package struct Likeness: Sendable {
     else { return false }
     return view.state.withLock { state in
       guard state.range == before else { return false }
-      var shown = state.known.shown(at: since)
+      let shown = state.known.shown(at: since)
       guard shown.isWhole, knew.allSatisfy({ shown.knowledge(of: $0.key) == $0.value }) else { return false }
-      for id in knew.keys { shown.versions[id] = has[id] }
+      let isSame = shown.versions == shownBefore.versions
       state.range = after
-      state.answered(at: until, shown, view.bound)
+      state.answered(at: until, isSame ? shownAfter : Likeness.shown(shown, with: has, of: knew), view.bound)
       return true
     }
+  }
+
+  /// What a client has after it was told of some.
+  private static func shown(
+    _ shown: Known<Int64>.Shown, with has: [Int64: Int64], of knew: [Int64: Verdict.Knowledge]
+  ) -> Known<Int64>.Shown {
+    var shown = shown
+    for id in knew.keys { shown.versions[id] = has[id] }
+    return shown
   }
 }

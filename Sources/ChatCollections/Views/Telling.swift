@@ -11,7 +11,7 @@ struct Telling: ~Copyable {
   let coverage: Coverage
   private let sight: Sight
   /// What the client knew.
-  private let shown: Known<Int64>.Shown
+  let shown: Known<Int64>.Shown
   /// The name that events carry, where several views are followed at once.
   private let name: String?
   private(set) var events = EventWriter()
