@@ -8,16 +8,18 @@ import Synchronization
 ///
 /// The route's template stands for the path and the query is never written: both may hold what is nobody's
 /// business. When the reader of the log stalls, lines beyond the buffer are dropped and counted, and requests
-/// go on.
+/// go on; the end waits a second for it, unless somebody else's lines fill the file just then.
 final class AccessLog: @unchecked Sendable {  // because the lines are guarded, and one thread writes
   private static let flushBytes = 65_536
   private static let mostBytes = 1_048_576
   /// What a pipe takes as a whole where it takes anything.
   private static let pieceBytes = Int(PIPE_BUF)
-  /// How often a writer that waits for its reader looks whether it is to end, and how long it waits then.
-  private static let patienceMilliseconds: Int32 = 500
+  /// How often a writer that waits for its reader looks whether it is to end.
+  private static let lookMilliseconds: Int32 = 100
+  /// How long it goes on then.
+  private static let lastNanoseconds: UInt64 = 1_000_000_000
 
-  private enum Bell { case silent, full, end }
+  private enum Bell: Equatable { case silent, full, end(by: UInt64) }
 
   private let file: Int32
   private let clock: Clock
@@ -87,14 +89,23 @@ final class AccessLog: @unchecked Sendable {  // because the lines are guarded, 
       bell.wait(until: second) { $0 == .silent ? nil : () }
       isLast = bell.read { bell in
         defer { if bell == .full { bell = .silent } }
-        return bell == .end
+        if case .end = bell { return true }
+        return false
       }
       flush()
     }
   }
 
   /// Ends the writing; what has gathered is written if somebody reads it.
-  func end() { bell.update { $0 = .end } }
+  func end() {
+    let moment = Clock.system.monotonicNanoseconds() + AccessLog.lastNanoseconds
+    bell.update { $0 = .end(by: moment) }
+  }
+
+  private var isOverdue: Bool {
+    guard case .end(let moment) = bell.read({ $0 }) else { return false }
+    return Clock.system.monotonicNanoseconds() > moment
+  }
 
   private func flush() {
     var lost = 0
@@ -102,19 +113,27 @@ final class AccessLog: @unchecked Sendable {  // because the lines are guarded, 
       swap(&full, &lines)
       swap(&lost, &dropped)
     }
+    if lost > 0 { tell(lost) }
     writeAll()
     full.clear()
-    if lost > 0 { Log.line(.warning, "access_log_dropped", ["lines": .number(Int64(lost))]) }
+  }
+
+  /// Says among the lines how many were dropped after them.
+  private func tell(_ lost: Int) {
+    full.append("{\"at\":")
+    full.append(decimal: clock.wallMilliseconds())
+    full.append(",\"level\":\"warning\",\"event\":\"access_log_dropped\",\"lines\":")
+    full.append(decimal: Int64(lost))
+    full.append("}\n")
   }
 
   /// Writes line by line as far as the file takes them: a reader that stalls must not hold up the end.
   private func writeAll() {
     var rest = full.bytes
-    while !rest.isEmpty {
+    while !rest.isEmpty, !isOverdue {
       var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
-      let ready = poll(&waiting, 1, AccessLog.patienceMilliseconds)
+      let ready = poll(&waiting, 1, AccessLog.lookMilliseconds)
       if ready < 0, errno != EINTR { return }
-      if ready == 0, bell.read({ $0 == .end }) { return }
       guard ready > 0 else { continue }
       let wrote = Glibc.write(file, rest.baseAddress!, AccessLog.piece(of: rest))
       if wrote < 0, errno == EINTR || errno == EAGAIN { continue }

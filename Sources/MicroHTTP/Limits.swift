@@ -4,7 +4,7 @@ package struct Limits: Sendable {
   /// of it is resident in every parked request, so it is what the head's limit needs and no more.
   package var connectionMemoryBytes = 7424
   /// Bytes of all request header names and values together; more is a 431.
-  package var headerBytes = 6016
+  package var headerBytes = 6144
   /// Bytes of a request body on a route that takes none; they are read and thrown away, more is a 413.
   package var ignoredBodyBytes = 65_536
   /// Bytes beyond a route's limit that are still read, so that the 413 reaches a client that streams its

@@ -6,10 +6,11 @@ import Platform
 /// `If-None-Match` asks the same each time.
 ///
 /// The same question is the same bytes: request line and headers, the token among them. They are compared
-/// after the library has written zeroes over line ends and over what separates the query's parts, and the
-/// query beside them as it came.
+/// after the library has written zeroes over line ends, colons and what separates the query's parts; so the
+/// query is compared beside them as it came, and how many headers the library found.
 final class Repetition {
   fileprivate let head: [UInt8]
+  private let headers: Int32
   private let targetLength: Int
   private let query: [UInt8]
   private let table: Unmanaged<RouteTable>
@@ -24,10 +25,11 @@ final class Repetition {
 
   /// Nil where the answer is none to be given again.
   fileprivate init?(_ response: borrowing Response, to request: Request, head: UnsafeRawBufferPointer) {
-    guard case .shared(let shared, let value, let holds?) = response.content, !request.seen.hasBody else {
-      return nil
-    }
+    guard case .shared(let shared, let value, let holds?) = response.content, !request.seen.hasBody,
+      let connection = request.connection
+    else { return nil }
     self.head = Array(head)
+    headers = Repetition.headers(connection)
     targetLength = request.target.length
     query = Array(request.target.query)
     table = request.server.servedTable
@@ -42,10 +44,15 @@ final class Repetition {
 
   fileprivate func isAsked(by request: Request, head: UnsafeRawBufferPointer) -> Bool {
     guard head.count == self.head.count, request.target.length == targetLength,
+      let connection = request.connection, Repetition.headers(connection) == headers,
       request.server.servedTable.toOpaque() == table.toOpaque()
     else { return false }
     return self.head.withUnsafeBytes { memcmp($0.baseAddress!, head.baseAddress!, head.count) == 0 }
       && request.target.ends(with: query)
+  }
+
+  private static func headers(_ connection: OpaquePointer) -> Int32 {
+    MHD_get_connection_values_n(connection, .HEADER_KIND, nil, nil)
   }
 
   /// Whether a handler would answer so now.

@@ -106,7 +106,7 @@ import Testing
     let bad = [
       good.replacing("?", with: "\0"), good.replacing("=", with: "\0"), good.replacing("&", with: "\0"),
       line.replacing(" HTTP", with: "\0HTTP") + headers + "\r\n\r\n", line + headers + "\n\r\n",
-      good.replacing("Token: ", with: "Token\0 "),
+      good.replacing("Token: ", with: "Token\0 "), line + "Host: test\0\0Token\0 one\r\n\r\n",
     ]
     for text in bad {
       let fresh = try setting.client()

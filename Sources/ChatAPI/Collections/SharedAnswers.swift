@@ -17,14 +17,16 @@ final class SharedAnswers: Sendable {
     let response: SharedResponse
   }
 
-  /// A state of the cache and of the open views: who was let in and found in it is so, as long as it is.
+  /// A state of the cache, of its log and of the open views: who was let in and found in it is so, as long as
+  /// it is. The log's place comes a little after the revision.
   struct Moment: Sendable, Equatable {
     let revision: UInt64
+    let cursor: EventCursor
     let removals: UInt64
   }
 
-  /// What a thread answered in one moment, by the view. A view that has ended makes another moment, so none is
-  /// taken for one that came to lie in its place.
+  /// What a thread answered in one moment, by the view. A view is opened and ended by commits, which make other
+  /// moments, so none is taken for one that came to lie in its place.
   private struct Recent {
     struct Answered {
       let caller: Caller
@@ -32,7 +34,7 @@ final class SharedAnswers: Sendable {
       let response: SharedResponse
     }
 
-    var moment = Moment(revision: 0, removals: 0)
+    var moment: Moment?
     var answered: [ObjectIdentifier: Answered] = [:]
     /// How many views' answers are kept, and how large they may be (bytes).
     static let (most, mostBytes) = (1024, 4 * 1024)
@@ -148,6 +150,8 @@ final class SharedAnswers: Sendable {
   func keep(_ response: SharedResponse, _ likeness: Likeness, _ since: EventCursor) {
     guard response.byteCount <= SharedAnswers.mostAlikeBytes else { return }
     state.withLock { state in
+      // What the log has passed is alike to nothing any more.
+      state.alike = state.alike.filter { $0.value.contains { $0.likeness.until >= likeness.until } }
       if state.alike.count >= SharedAnswers.mostChannels { state.alike = [:] }
       var alike = (state.alike[likeness.channel] ?? []).filter { $0.likeness.until == likeness.until }
       if alike.count >= SharedAnswers.mostAlike { alike.removeFirst() }

@@ -22,7 +22,9 @@ final class Viewing: Sendable {
   /// This moment; nil while it changes.
   var moment: SharedAnswers.Moment? {
     let removals = collections.removals
-    return reading.cache.settledRevision.map { SharedAnswers.Moment(revision: $0, removals: removals) }
+    return reading.cache.settledRevision.map {
+      SharedAnswers.Moment(revision: $0, cursor: reading.cache.cursor, removals: removals)
+    }
   }
 
   /// Runs what works on views; its errors become problems.

@@ -42,7 +42,8 @@ package struct Likeness: Sendable {
     let after = telling.after.versions
     has = telling.knew.reduce(into: [:]) { has, known in has[known.key] = after[known.key] }
     shownBefore = telling.shown
-    shownAfter = Likeness.shown(telling.shown, with: has, of: telling.knew)
+    shownAfter =
+      telling.isReplaced ? Likeness.shown(telling.shown, with: has, of: telling.knew) : telling.after
     users = Set(log.compactMap(\.change.user))
     collections = Set(log.compactMap(\.change.collection))
   }

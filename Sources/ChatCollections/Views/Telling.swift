@@ -43,6 +43,9 @@ struct Telling: ~Copyable {
     after = shown
   }
 
+  /// Whether the whole window was told anew.
+  var isReplaced: Bool { replaced != nil }
+
   /// Whether no more fits. The whole window replaces every entry, so it always fits.
   var isFull: Bool { events.isFull && replaced == nil }
 
