@@ -25,8 +25,8 @@ final class SharedAnswers: Sendable {
     let removals: UInt64
   }
 
-  /// What a thread answered in one moment, by the view. A view is opened and ended by commits, which make other
-  /// moments, so none is taken for one that came to lie in its place.
+  /// What a thread answered in one moment, by the view. A view is opened and ended by commits, which make
+  /// other moments, so none is taken for one that came to lie in its place.
   private struct Recent {
     struct Answered {
       let caller: Caller
@@ -79,8 +79,8 @@ final class SharedAnswers: Sendable {
   /// How many bytes are kept.
   var bytes: Int { state.withLock { $0.bytes } }
 
-  /// What this thread answered the same caller, who asked for the same of the same view in the same moment: all
-  /// but the first of the polls that waited for one thing find their answer here.
+  /// What this thread answered the same caller, who asked for the same of the same view in the same moment:
+  /// all but the first of the polls that waited for one thing find their answer here.
   func recent(
     _ view: MessageCollection, _ caller: Caller, since: EventCursor, _ moment: Moment
   ) -> SharedResponse? {

@@ -166,8 +166,8 @@ package final class Feed: Sendable {
     if let user = topics.user { remove(group, &state.byUser, user) }
   }
 
-  /// Wakes those who wait in these groups, some groups at a time, so that the first are woken while the others
-  /// are still looked for. Those who are woken once leave with it.
+  /// Wakes those who wait in these groups, some groups at a time, so that the first are woken while the
+  /// others are still looked for. Those who are woken once leave with it.
   private func wake(_ groups: some Collection<ObjectIdentifier>) {
     var rest = groups[...]
     while !rest.isEmpty {
