@@ -161,6 +161,8 @@ struct BadRequest: Sendable, CustomStringConvertible {
     BadRequest(
       "header of 6.5 kB", get + host + "X-A: " + String(repeating: "a", count: 6_500) + "\r\n\r\n", 431),
     BadRequest(
+      "header of 7 kB", get + host + "X-A: " + String(repeating: "a", count: 7_000) + "\r\n\r\n", 431),
+    BadRequest(
       "header of 20 kB", get + host + "X-A: " + String(repeating: "a", count: 20_000) + "\r\n\r\n", 431, 0),
     BadRequest("2 000 headers", get + host + String(repeating: "X-A: b\r\n", count: 2_000) + "\r\n", 431, 0),
     BadRequest("endless first line", String(repeating: "A", count: 20_000), 414, 431, 400, 0),

@@ -2,6 +2,7 @@ import ChatCache
 import ChatCollections
 import ChatModel
 import Glibc
+import MicroHTTP
 import Platform
 import Testing
 
@@ -45,6 +46,46 @@ import Testing
       #expect(next.events == ["messages.updated 6"], "whoever took the bytes knows what they told")
       #expect(world.ask(view.path, as: user).messages == [1, 2, 3, 4, 5, 6])
     }
+  }
+
+  @Test(
+    "what a thread answered is found again in the same moment alone, for the same caller, view and cursor")
+  func sameMoment() throws {
+    let world = try world(["alice", "bob"])
+    defer { world.stop() }
+    func view(_ user: String) throws -> MessageCollection {
+      let name = try #require(open(world, as: user).path.split(separator: "/").last)
+      return try world.collections.messages(String(name), of: UserID(user))
+    }
+    func caller(_ user: String, _ generation: UInt64 = 1) -> Caller {
+      Caller(user: UserID(user), scopes: .chat, expires: .max, generation: generation)
+    }
+    let (mine, other, now) = (try view("alice"), try view("alice"), world.cache.cursor)
+    let later = EventCursor(epoch: now.epoch, run: now.run, sequence: now.sequence + 1)
+    let elsewhere = EventCursor(epoch: now.epoch &+ 1, run: now.run, sequence: now.sequence)
+    let moment = SharedAnswers.Moment(revision: 2, cursor: now, removals: 0)
+    let shared = SharedAnswers()
+    let made = SharedResponse(body: ByteBuffer())
+    shared.note(made, mine, caller("alice"), since: now, moment)
+    #expect(shared.recent(mine, caller("alice"), since: now, moment) === made)
+    for foreign in [caller("bob"), caller("alice", 2)] {
+      #expect(shared.recent(mine, foreign, since: now, moment) == nil)
+    }
+    #expect(shared.recent(other, caller("alice"), since: now, moment) == nil)
+    #expect(shared.recent(mine, caller("alice"), since: later, moment) == nil)
+    let moments = [
+      SharedAnswers.Moment(revision: 4, cursor: now, removals: 0),
+      SharedAnswers.Moment(revision: 2, cursor: later, removals: 0),
+      SharedAnswers.Moment(revision: 2, cursor: elsewhere, removals: 0),
+      SharedAnswers.Moment(revision: 2, cursor: now, removals: 1),
+    ]
+    for moment in moments { #expect(shared.recent(mine, caller("alice"), since: now, moment) == nil) }
+    let before = try #require(world.cache.settledRevision)
+    try world.send(6, in: "general")
+    #expect(world.cache.settledRevision != before)
+    let removals = world.collections.removals
+    try world.collections.dispose(other)
+    #expect(world.collections.removals == removals + 1)
   }
 
   @Test("B1: what differs by user is never shared: floors, filters, windows, membership, what was known")
