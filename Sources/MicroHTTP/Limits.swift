@@ -2,7 +2,7 @@
 package struct Limits: Sendable {
   /// Bytes of libmicrohttpd's pool per connection: request head, header index and response head share it. All
   /// of it is resident in every parked request, so it is what the head's limit needs and no more.
-  package var connectionMemoryBytes = 7488
+  package var connectionMemoryBytes = 7552
   /// Bytes of all request header names and values together; more is a 431.
   package var headerBytes = 6144
   /// Bytes of a request body on a route that takes none; they are read and thrown away, more is a 413.
