@@ -32,7 +32,11 @@ final class DirectoryLock: Sendable {
   /// Gives the directory back. A second call does nothing.
   func release() {
     held.withLock { descriptor in
-      if let open = descriptor { Glibc.close(open) }
+      if let open = descriptor {
+        // Not by closing alone: a child that was just forked has the descriptor until it runs its program.
+        flock(open, LOCK_UN)
+        Glibc.close(open)
+      }
       descriptor = nil
     }
   }
