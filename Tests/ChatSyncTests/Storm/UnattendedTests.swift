@@ -89,6 +89,8 @@ struct UnattendedTests {
     #expect(try await sides.here.worker.forget(alice, isForced: true) == 0)
     try sides.here.cache.trim()
     #expect(try sides.here.channel("c0", from: .start)?.rows.isEmpty == true)
+    // What was under way when the user left is asked to its end.
+    try await Task.sleep(for: .milliseconds(300))
     let asked = sides.here.requests
     let webhook = #"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#
     #expect(await sides.here.worker.rang(Array(webhook.utf8)) == .success(0), "nobody's business")
