@@ -46,7 +46,7 @@ final class Poll: Follower {
       return try EventsOverTime.open(Follower(followed, request), request, since: parameters.since)
     }
     guard let since = parameters.since else {
-      let now = followed.viewing.reading.cache.cursor.description
+      let now = try Follower(followed, request).cursorNow
       return .respond(Viewing.answer(body(ByteBuffer(), cursor: now, hasMore: false)))
     }
     let poll = try Poll(

@@ -17,9 +17,8 @@ package struct Likeness: Sendable {
   private let floorAt: Int64
   private let before: LoadedRange
   private let after: LoadedRange
-  /// What the client knew of each message that was looked at, and what it has of it afterwards.
+  /// What the client knew of each message that was looked at.
   private let knew: [Int64: Verdict.Knowledge]
-  private let has: [Int64: Int64]
   /// All that the client knew, and all that it has afterwards: views that knew the same share these bytes.
   private let shownBefore: Known<Int64>.Shown
   private let shownAfter: Known<Int64>.Shown
@@ -39,11 +38,8 @@ package struct Likeness: Sendable {
     self.before = before
     after = telling.range
     knew = telling.knew
-    let after = telling.after.versions
-    has = telling.knew.reduce(into: [:]) { has, known in has[known.key] = after[known.key] }
     shownBefore = telling.shown
-    shownAfter =
-      telling.isReplaced ? Likeness.shown(telling.shown, with: has, of: telling.knew) : telling.after
+    shownAfter = telling.after
     users = Set(log.compactMap(\.change.user))
     collections = Set(log.compactMap(\.change.collection))
   }
@@ -55,21 +51,16 @@ package struct Likeness: Sendable {
     else { return false }
     return view.state.withLock { state in
       guard state.range == before else { return false }
-      let shown = state.known.shown(at: since)
+      var shown = state.known.shown(at: since)
       guard shown.isWhole, knew.allSatisfy({ shown.knowledge(of: $0.key) == $0.value }) else { return false }
-      let isSame = shown.versions == shownBefore.versions
+      if shown.versions == shownBefore.versions {
+        shown = shownAfter
+      } else {
+        for id in knew.keys { shown.versions[id] = shownAfter.versions[id] }
+      }
       state.range = after
-      state.answered(at: until, isSame ? shownAfter : Likeness.shown(shown, with: has, of: knew), view.bound)
+      state.answered(at: until, shown, view.bound)
       return true
     }
-  }
-
-  /// What a client has after it was told of some.
-  private static func shown(
-    _ shown: Known<Int64>.Shown, with has: [Int64: Int64], of knew: [Int64: Verdict.Knowledge]
-  ) -> Known<Int64>.Shown {
-    var shown = shown
-    for id in knew.keys { shown.versions[id] = has[id] }
-    return shown
   }
 }

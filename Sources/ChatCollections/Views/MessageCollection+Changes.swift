@@ -70,7 +70,7 @@ extension MessageCollection {
     }
     let (range, known, isEmpty) = (telling.range, after, telling.events.isEmpty)
     let likeness =
-      telling.isCommon && !isEmpty && end == until && before.shown.isWhole
+      telling.isSameForAlike && !isEmpty && end == until && before.shown.isWhole
       ? Likeness(self, view, log, since: since, until: until, from: before.range, telling) : nil
     return ViewAnswer(
       events: telling.events.joined(

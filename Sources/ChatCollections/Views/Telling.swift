@@ -22,8 +22,8 @@ struct Telling: ~Copyable {
   private var told: Set<Int64> = []
   /// What the client knew of each message that was looked at.
   private(set) var knew: [Int64: Verdict.Knowledge] = [:]
-  /// Whether everything told is the same for all views that are alike.
-  private(set) var isCommon = true
+  /// Whether every change told is the same for all views that are alike.
+  private var isCommon = true
   private var channelSource: ChangeSource?
   private var newest: Position?
   private var replaced: ChangeSource?
@@ -43,8 +43,9 @@ struct Telling: ~Copyable {
     after = shown
   }
 
-  /// Whether the whole window was told anew.
-  var isReplaced: Bool { replaced != nil }
+  /// Whether everything told is the same for all views that are alike. A window told anew is not: it bears
+  /// the edge tokens of its own view.
+  var isSameForAlike: Bool { isCommon && replaced == nil }
 
   /// Whether no more fits. The whole window replaces every entry, so it always fits.
   var isFull: Bool { events.isFull && replaced == nil }

@@ -88,6 +88,26 @@ import Testing
     #expect(world.collections.removals == removals + 1)
   }
 
+  @Test("B58: a window that is told anew bears its own view's edges, though another view is alike")
+  func replacedWindows() throws {
+    let users = ["alice", "bob"]
+    let world = try world(users)
+    defer { world.stop() }
+    let views = users.map { open(world, as: $0, #","previous_size":2"#) }
+    #expect(world.ask("/v1/channels/general/cache", method: "DELETE").status < 300)
+    // Both know of the clearing already: all that comes is that the stretch is cached again.
+    let since = zip(views, users).map { world.ask($0.path, as: $1).text("cursor") }
+    #expect(Set(since).count == 1)
+    try world.list([1, 2, 3, 4, 5], in: "general")
+    for (view, user) in zip(views, users) {
+      let answer = world.ask("\(view.path)/events?since=\(since[0])&wait=0", as: user)
+      #expect(answer.events.contains { $0.hasPrefix("messages.replaced") }, "\(answer.body)")
+      let edge = try #require(answer.body.firstMatch(of: #/"previous":"([^"]+)"/#)?.1)
+      let older = world.post("\(view.path)/previous", #"{"from":"\#(edge)"}"#, as: user)
+      #expect(older.status == 200, "\(older.body)")
+    }
+  }
+
   @Test("B1: what differs by user is never shared: floors, filters, windows, membership, what was known")
   func unlike() throws {
     let world = try world(["alice", "bob", "carol", "dave", "erin"])
