@@ -13,7 +13,7 @@ enum PageRoutes {
       Route(.get, "/rows", operation: "rows") { _ in .respond(try pages.page()) },
       Route(.get, "/e304", operation: "notModified") { request in
         let isKnown = request.header("If-None-Match").map { $0.elementsEqual("\"v1\"".utf8) } ?? false
-        let response = isKnown ? Response.empty(304) : try pages.page()
+        var response = isKnown ? Response.empty(304) : try pages.page()
         if isKnown { response.add("ETag", "\"v1\"") }
         return .respond(response)
       },
@@ -40,7 +40,7 @@ private final class Pages: Sendable {
     let place = FilledCache.place(Int((number >> 40) % 960))
     let query = MessagePageQuery(.after(place, isInclusive: false), limit: 30)
     let page = try filled.page(query, in: FilledCache.url(Int((number >> 32) % UInt64(Pages.channels))))
-    let response = Response.json(page)
+    var response = Response.json(page)
     response.add("Cache-Control", "no-cache")
     response.add("ETag", "\"12345-678\"")
     return response

@@ -75,7 +75,7 @@ private final class RowsOnDisk: Sendable {
       }
     }
     body.append("]}")
-    let response = Response.json(body)
+    var response = Response.json(body)
     response.add("Cache-Control", "no-cache")
     response.add("ETag", "\"12345-678\"")
     return response

@@ -24,7 +24,7 @@ package struct CrossOrigin: Sendable {
   }
 
   /// Adds what a browser needs to let the origin's script read `response`.
-  func mark(_ response: borrowing Response, origin: UnsafeRawBufferPointer) {
+  func mark(_ response: inout Response, origin: UnsafeRawBufferPointer) {
     response.add("Access-Control-Allow-Origin", origin)
     response.add("Access-Control-Expose-Headers", exposedHeaders.joined(separator: ", "))
     response.add("Vary", "Origin")
@@ -32,7 +32,7 @@ package struct CrossOrigin: Sendable {
 
   /// The answer to a preflight of an allowed origin.
   func preflight(allow: String) -> Response {
-    let response = Response.empty(204)
+    var response = Response.empty(204)
     response.add("Allow", allow)
     response.add("Access-Control-Allow-Methods", allow)
     response.add("Access-Control-Allow-Headers", requestHeaders.joined(separator: ", "))

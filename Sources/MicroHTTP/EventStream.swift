@@ -119,7 +119,7 @@ extension Response {
     let handle = MHD_create_response_from_callback(
       UInt64.max, blockBytes, readStream, Unmanaged.passRetained(reader).toOpaque(), freeStream)
     guard let handle else { preconditionFailure("out of memory") }
-    let response = Response(status: 200, handle: handle, byteCount: 0, content: .stream(reader))
+    var response = Response(status: 200, handle: handle, byteCount: 0, content: .stream(reader))
     response.add("Content-Type", "text/event-stream")
     response.add("Cache-Control", "no-store")
     response.add("X-Accel-Buffering", "no")

@@ -30,7 +30,7 @@ extension Response {
       close(file)
       preconditionFailure("out of memory")
     }
-    let response = Response(status: range == nil ? 200 : 206, handle: handle, byteCount: count)
+    var response = Response(status: range == nil ? 200 : 206, handle: handle, byteCount: count)
     response.add("Content-Type", type)
     response.add("Accept-Ranges", "bytes")
     if let etag { response.add("ETag", etag) }

@@ -191,7 +191,8 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     if waiter.clear() { return .woken }
     return state.read { state in
       if state.isStopping { return .shutdown }
-      waiter.place = (connection, link)
+      waiter.connection = connection
+      waiter.link = link
       link.parked = waiter
       state.parked += 1
       link.deadline.store(deadline ?? Link.noDeadline, ordering: .sequentiallyConsistent)
@@ -215,10 +216,12 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   }
 
   private func resume(_ waiter: Waiter, _ reason: Wake, _ state: inout State) {
-    guard let (connection, link) = waiter.place else { return }
-    waiter.place = nil
+    guard let connection = waiter.connection, let link = waiter.link else { return }
+    waiter.connection = nil
+    waiter.link = nil
     link.parked = nil
-    link.deadline.store(Link.noDeadline, ordering: .sequentiallyConsistent)
+    // Only an earlier deadline has to be seen by the wheel.
+    link.deadline.store(Link.noDeadline, ordering: .relaxed)
     state.parked -= 1
     waiter.state.store(reason.resumed, ordering: .releasing)
     MHD_resume_connection(connection)

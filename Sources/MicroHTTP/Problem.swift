@@ -90,7 +90,7 @@ package struct Problem: Error, Sendable {
       body.append(members)
     }
     body.append("}")
-    let response = Response(status: status, type: "application/problem+json", body: body)
+    var response = Response(status: status, type: "application/problem+json", body: body)
     response.add("Cache-Control", "no-store")
     for (name, value) in headers { response.add(name, value) }
     return response

@@ -5,8 +5,8 @@ import Platform
 
 /// An answer: status, headers and a body that is handed over without a copy.
 ///
-/// It is libmicrohttpd's own object from the start, so that nothing is stored twice. The server adds to every
-/// answer `X-Request-Id`, `Server`, `X-Content-Type-Options`, `Date` and, for allowed origins, the CORS
+/// Its body is libmicrohttpd's own object from the start, so that nothing is stored twice. The server adds to
+/// every answer `X-Request-Id`, `Server`, `X-Content-Type-Options`, `Date` and, for allowed origins, the CORS
 /// headers.
 package struct Response: ~Copyable {
   /// The HTTP status.
@@ -19,6 +19,8 @@ package struct Response: ~Copyable {
   private(set) var body = UnsafeRawBufferPointer(start: nil, count: 0)
   /// libmicrohttpd's object; nil for a shared answer, which finds its own when it is queued.
   private var handle: OpaquePointer?
+  /// The header lines, each after a line end.
+  private var lines = ByteBuffer(capacity: 0)
 
   enum Content {
     case whole
@@ -34,12 +36,6 @@ package struct Response: ~Copyable {
   }
 
   deinit { if let handle { MHD_destroy_response(handle) } }
-
-  /// Gives the object away.
-  mutating func disown() -> OpaquePointer? {
-    defer { handle = nil }
-    return handle
-  }
 
   /// A body of `type`; the buffer's memory becomes the library's.
   package init(status: Int, type: StaticString, body: consuming ByteBuffer) {
@@ -57,11 +53,10 @@ package struct Response: ~Copyable {
     var bytes = ByteBuffer(capacity: 1024)
     bytes.append("HTTP/1.1 ")
     bytes.append(decimal: Int64(status))
-    bytes.append(" \(String(cString: MHD_get_reason_phrase_for(UInt32(status))))\r\nConnection: close\r\n")
-    withUnsafeMutablePointer(to: &bytes) { bytes in
-      _ = MHD_get_response_headers(handle, appendHeader, bytes)
-    }
-    bytes.append("Content-Length: \(byteCount)\r\n\r\n")
+    bytes.append(" \(String(cString: MHD_get_reason_phrase_for(UInt32(status))))\r\nConnection: close")
+    bytes.append("\r\n\(Response.first.name): \(Response.first.value)")
+    bytes.append(lines.bytes)
+    bytes.append("\r\nContent-Length: \(byteCount)\r\n\r\n")
     bytes.append(body)
     send(socket, bytes.base, bytes.count, Int32(MSG_NOSIGNAL))
     shutdown(socket, Int32(SHUT_RDWR))
@@ -94,55 +89,88 @@ package struct Response: ~Copyable {
     return Response(status: status, type: type, body: body)
   }
 
-  /// libmicrohttpd's object, to be queued.
-  var raw: OpaquePointer? { handle }
-
   // MARK: - Headers
 
   /// Adds a literal header.
-  package func add(_ name: StaticString, _ value: StaticString) {
-    add(name.cString, value.cString)
+  package mutating func add(_ name: StaticString, _ value: StaticString) {
+    add(name, UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
   }
 
-  /// Adds a header of bytes.
-  package func add(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: value.count + 1) { room in
-      let start = room.baseAddress!
-      if let bytes = value.baseAddress { memcpy(start, bytes, value.count) }
-      start[value.count] = 0
-      add(name.cString, start)
-    }
+  /// Adds a header of bytes; a control character among them would end it early, so that there is none then.
+  package mutating func add(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
+    add(name.bytes, value)
   }
 
   /// Adds a header of text.
-  package func add(_ name: StaticString, _ value: String) {
-    value.withCString { add(name.cString, $0) }
+  package mutating func add(_ name: StaticString, _ value: String) {
+    var value = value
+    value.withUTF8 { add(name, UnsafeRawBufferPointer($0)) }
   }
 
   /// Adds a header of text with a name that is text too, for cold paths. Disfavoured, so that a literal name
   /// is no String.
   @_disfavoredOverload
-  package func add(_ name: String, _ value: String) {
-    name.withCString { name in value.withCString { add(name, $0) } }
-  }
-
-  private func add(_ name: UnsafePointer<CChar>, _ value: UnsafePointer<CChar>) {
-    guard let handle else { preconditionFailure("a shared response takes its headers when it is made") }
-    if MHD_add_response_header(handle, name, value) != .YES {
-      Log.line(.warning, "header_refused", ["name": .text(String(cString: name))])
+  package mutating func add(_ name: String, _ value: String) {
+    var (name, value) = (name, value)
+    name.withUTF8 { name in
+      value.withUTF8 { add(UnsafeRawBufferPointer(name), UnsafeRawBufferPointer($0)) }
     }
   }
 
-  /// The value of a header added before.
-  package func header(_ name: StaticString) -> String? {
-    handle.flatMap { MHD_get_response_header($0, name.cString) }.map { String(cString: $0) }
+  private mutating func add(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    guard !holdsControl(value), isToken(name) else {
+      Log.line(.warning, "header_refused", ["name": .text(String(decoding: name, as: UTF8.self))])
+      return
+    }
+    begin(name)
+    lines.append(value)
   }
-}
 
-private let appendHeader: MHD_KeyValueIterator = { context, _, name, value in
-  guard let buffer = context?.assumingMemoryBound(to: ByteBuffer.self), let name, let value else {
-    return .YES
+  /// Adds a header whose value is written later; answers where in the lines.
+  mutating func reserve(_ name: StaticString, width: Int) -> Int {
+    begin(name.bytes)
+    lines.append(width) { memset($0.baseAddress!, Int32(UInt8(ascii: "0")), width) }
+    return lines.count - width
   }
-  for text in [String(cString: name), ": ", String(cString: value), "\r\n"] { buffer.pointee.append(text) }
-  return .YES
+
+  private mutating func begin(_ name: UnsafeRawBufferPointer) {
+    guard handle != nil else { preconditionFailure("a shared response takes its headers when it is made") }
+    if lines.count == 0 { lines.reserve(Response.usualLineBytes) }
+    lines.append("\r\n")
+    lines.append(name)
+    lines.append(": ")
+  }
+
+  /// Closes the connection after this answer.
+  func endConnection() { MHD_add_response_header(handle, "Connection", "close") }
+
+  /// libmicrohttpd's object with the headers, which is the caller's from now on, and where in it the lines
+  /// begin.
+  ///
+  /// The library copies each header it is given, and looks through it several times. So it is given one,
+  /// whose value is as long as all lines together, and they are written over that; it sends them as they are.
+  mutating func seal() -> (handle: OpaquePointer, lines: UnsafeMutableRawPointer)? {
+    guard let handle else { return nil }
+    let first = Response.first
+    let length = first.value.utf8CodeUnitCount
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: length + lines.count + 1) { room in
+      let start = room.baseAddress!
+      memset(start, Int32(UInt8(ascii: ".")), length + lines.count)
+      start[length + lines.count] = 0
+      MHD_add_response_header(handle, first.name.cString, start)
+    }
+    guard let value = MHD_get_response_header(handle, first.name.cString) else {
+      preconditionFailure("out of memory")
+    }
+    let start = UnsafeMutableRawPointer(mutating: value)
+    memcpy(start, first.value.utf8Start, length)
+    memcpy(start + length, lines.base, lines.count)
+    self.handle = nil
+    return (handle, start + length)
+  }
+
+  /// The header that every answer has, and that bears the others.
+  private static let first: (name: StaticString, value: StaticString) = ("X-Content-Type-Options", "nosniff")
+  /// So long are they mostly.
+  private static let usualLineBytes = 512
 }

@@ -143,6 +143,7 @@ extension Server {
         if let head { request.link.worker.recent.keep(response, request, head: head) }
         return queue(response, request)
       case .park(let parking):
+        if let head { fill(request.link, from: head) }
         head = nil
         request.phase = .parked
         request.resume = parking.resume
@@ -157,6 +158,13 @@ extension Server {
     }
   }
 
+  /// The first request that parks on a connection makes its memory present.
+  private func fill(_ link: Link, from head: UnsafePointer<CChar>) {
+    guard !link.isFilled else { return }
+    link.isFilled = true
+    ConnectionMemory.fill(from: head, bytes: configuration.limits.connectionMemoryBytes)
+  }
+
   private func options(_ request: Request, allow: String) -> Response {
     if let origin = request.header("Origin"),
       configuration.crossOrigin.allows(origin),
@@ -164,7 +172,7 @@ extension Server {
     {
       return configuration.crossOrigin.preflight(allow: allow)
     }
-    let response = Response.empty(204)
+    var response = Response.empty(204)
     response.add("Allow", allow)
     return response
   }
@@ -191,16 +199,19 @@ extension Server {
       }
       return queue(shared.makeResponse(value), request, closes: closes)
     }
-    decorate(response)
+    var response = response
+    decorate(&response)
     request.withRequestID {
       response.add("X-Request-Id", UnsafeRawBufferPointer(start: $0, count: strlen($0)))
     }
     if let origin = request.header("Origin"), configuration.crossOrigin.allows(origin) {
-      configuration.crossOrigin.mark(response, origin: origin)
+      configuration.crossOrigin.mark(&response, origin: origin)
     }
-    if closes || isStopping { response.add("Connection", "close") }
+    if closes || isStopping { response.endConnection() }
     if case .stream(let reader) = response.content { reader.request = request }
-    return queue(response.raw!, response.status, response.byteCount, request, connection)
+    let handle = response.seal()!.handle
+    defer { MHD_destroy_response(handle) }
+    return queue(handle, response.status, response.byteCount, request, connection)
   }
 
   private func queue(
@@ -216,16 +227,15 @@ extension Server {
   }
 
   /// The headers of every answer.
-  private func decorate(_ response: borrowing Response) {
+  private func decorate(_ response: inout Response) {
     response.add("Server", configuration.serverName)
-    response.add("X-Content-Type-Options", "nosniff")
   }
 
   /// libmicrohttpd refuses a request by itself.
   func refusal(_ connection: OpaquePointer, status: Int) -> OpaquePointer? {
     let id = RequestID.text(RequestID.next())
     var response = configuration.renderProblem(.refused(status), id)
-    decorate(response)
+    decorate(&response)
     response.add("X-Request-Id", id)
     // After a Content-Length it cannot read, 0.9.75 sends the head twice. So the answer is written here, past
     // the library, which then finds the socket shut. Under TLS it is shut unsaid.
@@ -236,7 +246,7 @@ extension Server {
         shutdown(mhd_fd(connection), Int32(SHUT_RDWR))
       }
     }
-    return response.disown()
+    return response.seal()?.handle
   }
 
   // MARK: - The end

@@ -36,7 +36,7 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
   private struct Stamped {
     var handle: OpaquePointer?
     var id: UnsafeMutablePointer<CChar>?
-    var value: UnsafeMutablePointer<CChar>?
+    var value: UnsafeMutableRawPointer?
   }
 
   /// The bytes, which live until the last answer over them is sent.
@@ -84,22 +84,26 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
       status: status, handle: nil, byteCount: body.count, content: .shared(self, value, again: holds))
   }
 
-  /// An object over the shared body with the shared headers, owned by the caller.
+  /// An answer over the shared body with the shared headers.
   func makeResponse(_ value: String?) -> Response {
+    var response = makeResponse()
+    if let varying, let value { response.add(varying.name, value) }
+    return response
+  }
+
+  private func makeResponse() -> Response {
     let handle = MHD_create_response_from_buffer_with_free_callback_cls(
       body.count, body.start, releaseSharedBody, Unmanaged.passRetained(body).toOpaque())
     guard let handle else { preconditionFailure("out of memory") }
-    let response = Response(status: status, handle: handle, byteCount: body.count)
+    var response = Response(status: status, handle: handle, byteCount: body.count)
     if let type { response.add("Content-Type", type) }
     for (name, value) in headers { response.add(name, value) }
-    if let varying, let value { response.add(varying.name, value) }
     return response
   }
 
   /// The running worker's object with `id` and the header that varies in their places. Nil when the worker
   /// has no number.
-  func stamped(id number: UInt64, _ value: String?, decorate: (borrowing Response) -> Void) -> OpaquePointer?
-  {
+  func stamped(id number: UInt64, _ value: String?, decorate: (inout Response) -> Void) -> OpaquePointer? {
     let worker = WorkerNumber.current
     guard worker < SharedResponse.mostWorkers else { return nil }
     if perWorker[worker].handle == nil { perWorker[worker] = make(value, decorate) }
@@ -112,15 +116,14 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     return handle
   }
 
-  private func make(_ value: String?, _ decorate: (borrowing Response) -> Void) -> Stamped {
-    var response = makeResponse(value)
-    decorate(response)
-    response.add("X-Request-Id", "0000000000000000")
-    let handle = response.disown()
-    func place(_ name: StaticString) -> UnsafeMutablePointer<CChar>? {
-      UnsafeMutablePointer(mutating: MHD_get_response_header(handle, name.cString))
-    }
-    return Stamped(handle: handle, id: place("X-Request-Id"), value: varying.flatMap { place($0.name) })
+  private func make(_ value: String?, _ decorate: (inout Response) -> Void) -> Stamped {
+    var response = makeResponse()
+    decorate(&response)
+    let id = response.reserve("X-Request-Id", width: RequestID.length)
+    let place = varying.map { response.reserve($0.name, width: $0.width) }
+    guard let (handle, lines) = response.seal() else { return Stamped() }
+    return Stamped(
+      handle: handle, id: lines.assumingMemoryBound(to: CChar.self) + id, value: place.map { lines + $0 })
   }
 
   fileprivate static func releaseBody(_ pointer: UnsafeMutableRawPointer) {

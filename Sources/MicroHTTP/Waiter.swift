@@ -17,7 +17,7 @@ package enum Wake: Sendable {
 ///
 /// Made before the request looks for what it wants and handed to whoever will have it, so that a change
 /// between the look and the parking is not lost: a wake that comes early makes the parking end at once.
-package final class Waiter: @unchecked Sendable {  // because `place` is only touched under the lot's lock
+package final class Waiter: @unchecked Sendable {  // because its place is only touched under the lot's lock
   /// Where it stands. Only the lot's lock leads into and out of `parked`; everything else is one atomic step.
   enum State: UInt8, AtomicRepresentable {
     case idle
@@ -32,8 +32,9 @@ package final class Waiter: @unchecked Sendable {  // because `place` is only to
 
   private let lot: ParkingLot
   let state = Atomic<State>(.idle)
-  /// The suspended connection; set while parked.
-  var place: (connection: OpaquePointer, link: Link)?
+  /// The suspended connection; set while parked, and open as long.
+  var connection: OpaquePointer?
+  unowned(unsafe) var link: Link?
 
   init(lot: ParkingLot) { self.lot = lot }
 

@@ -9,13 +9,15 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
   @usableFromInline var filled = 0
   @usableFromInline var capacity: Int
 
-  /// An empty buffer with room for `capacity` bytes.
+  /// An empty buffer with room for `capacity` bytes; without any it has no memory before it is filled.
   package init(capacity: Int = 256) {
-    self.capacity = max(capacity, 16)
-    start = malloc(self.capacity)!
+    self.capacity = capacity
+    start = capacity > 0 ? malloc(capacity)! : ByteBuffer.nowhere
   }
 
-  deinit { free(start) }
+  deinit { if capacity > 0 { free(start) } }
+
+  private static var nowhere: UnsafeMutableRawPointer { UnsafeMutableRawPointer(bitPattern: 16)! }
 
   /// The first byte; moves when the buffer grows.
   @inlinable public var base: UnsafeMutableRawPointer { start }
@@ -37,8 +39,9 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
 
   @inline(never)
   @usableFromInline mutating func grow(_ more: Int) {
+    let memory = capacity > 0 ? start : nil
     capacity = max(capacity * 2, filled + more)
-    start = realloc(start, capacity)!
+    start = realloc(memory, capacity)!
   }
 
   /// Appends a copy of `bytes`.
@@ -109,6 +112,7 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
 
   /// Gives the block away; whoever takes it calls `free`.
   package consuming func release() -> (start: UnsafeMutableRawPointer, count: Int) {
+    if capacity == 0 { reserve(1) }
     let block = (start, filled)
     discard self
     return block

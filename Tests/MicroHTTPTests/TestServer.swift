@@ -60,9 +60,17 @@ final class TestServer: Sendable {
 
   struct Unexplained: Error {}
 
+  /// Answers with what the query names as headers.
+  private static let headers = Route(.get, "/headers", operation: "headers") { request in
+    var response = Response.text("headers")
+    for item in request.query { response.add(item.name, item.value) }
+    return .respond(response)
+  }
+
   private static func routes(_ board: Board) -> [Route] {
     [
       Route(.get, "/hello", operation: "hello") { _ in .respond(.text("hello")) },
+      headers,
       Route(.get, "/problem", operation: "problem") { _ in
         throw Problem(
           409, "wrong_state", detail: "do something else", errors: [.init("name", "taken \"twice\"")],

@@ -68,7 +68,7 @@ enum CacheRoutes {
       json.field("unsent", info.unsent)
       json.field("encrypted", false)
       json.endObject()
-      let response = Response.json(json.finish())
+      var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
       response.add("Vary", reading.gate.vary)
       return response
@@ -99,7 +99,7 @@ enum CacheRoutes {
       }
       json.endArray()
       json.endObject()
-      let response = Response.json(json.finish())
+      var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
       response.add("Vary", reading.gate.vary)
       return response

@@ -53,7 +53,7 @@ enum IntegrityRoute {
     json.endArray()
     json.field("more_findings", report.more)
     json.endObject()
-    let response = Response.json(json.finish())
+    var response = Response.json(json.finish())
     response.add("Cache-Control", "no-store")
     return response
   }

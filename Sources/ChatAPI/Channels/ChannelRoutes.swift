@@ -91,9 +91,9 @@ enum ChannelRoutes {
       guard let user = try reader.cachedUser(caller.user) else { throw Problem(.notSynced(retryAfter: 1000)) }
       let tag = ListTag(cursor, user, request)
       if let known = try tag.known(to: request, reader) {
-        let response = Response.empty(304)
-        decorate(response, known, status, reading)
-        preferences.apply(to: response)
+        var response = Response.empty(304)
+        decorate(&response, known, status, reading)
+        preferences.apply(to: &response)
         return response
       }
       let page = try reader.page(query, of: user, after: after)
@@ -103,10 +103,10 @@ enum ChannelRoutes {
       json.field("complete", page.isComplete)
       json.field("cursor", reading.cursor(at: page.version))
       json.endObject()
-      let response = Response.json(json.finish())
-      decorate(response, tag.text, status, reading)
+      var response = Response.json(json.finish())
+      decorate(&response, tag.text, status, reading)
       response.link(next: next, request)
-      preferences.apply(to: response)
+      preferences.apply(to: &response)
       return response
     }
   }
@@ -122,8 +122,8 @@ enum ChannelRoutes {
       tag.add(view.membershipVersion)
       if tag.isKnown(to: request) { return reading.notModified.answer(tag.text, .hit) }
       guard let object = try reader.channel(view, parts: parts) else { throw Problem.channelNotFound }
-      let response = Response.json(object)
-      decorate(response, tag.text, .hit, reading)
+      var response = Response.json(object)
+      decorate(&response, tag.text, .hit, reading)
       return response
     }
   }
@@ -145,8 +145,8 @@ enum ChannelRoutes {
       json.field("complete", page.isComplete)
       json.field("cursor", reading.cursor(at: view.version))
       json.endObject()
-      let response = Response.json(json.finish())
-      decorate(response, tag.text, .hit, reading)
+      var response = Response.json(json.finish())
+      decorate(&response, tag.text, .hit, reading)
       response.link(next: page.next, request)
       return response
     }
@@ -166,7 +166,7 @@ enum ChannelRoutes {
       json.endArray()
       json.field("cursor", reading.cursor(at: view.version))
       json.endObject()
-      let response = Response.json(json.finish())
+      var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
       response.add("Vary", reading.gate.vary)
       return response
@@ -183,7 +183,7 @@ enum ChannelRoutes {
   }
 
   private static func decorate(
-    _ response: borrowing Response, _ tag: String, _ status: CacheStatus, _ reading: Reading
+    _ response: inout Response, _ tag: String, _ status: CacheStatus, _ reading: Reading
   ) {
     response.add("ETag", tag)
     response.add("Cache-Control", "no-cache")

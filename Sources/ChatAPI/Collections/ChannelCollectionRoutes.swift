@@ -30,9 +30,9 @@ enum ChannelCollectionRoutes {
             let view = try viewing.run { try viewing.collections.openChannels(query, of: caller.user) }
             let body = try snapshot(viewing, view, isOpening: true)
             try viewing.run { try viewing.collections.moved(view) }
-            let response = Viewing.answer(body, status: 201)
+            var response = Viewing.answer(body, status: 201)
             response.add("Location", "\(path)/\(view.id)")
-            preferences.apply(to: response)
+            preferences.apply(to: &response)
             return .respond(response)
           }
         }
@@ -66,8 +66,8 @@ enum ChannelCollectionRoutes {
               try viewing.reading.cache.read { try view.more($0, after: after) }
             }
             try viewing.run { try viewing.collections.moved(view) }
-            let response = Viewing.answer(body)
-            preferences.apply(to: response)
+            var response = Viewing.answer(body)
+            preferences.apply(to: &response)
             return .respond(response)
           }
         }

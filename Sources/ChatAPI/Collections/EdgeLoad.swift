@@ -45,8 +45,8 @@ final class EdgeLoad {
         try viewing.collections.moved(view)
         try viewing.collections.bound(view, growsNewer: !isOlder)
       }
-      let response = Viewing.answer(body)
-      preferences.apply(to: response)
+      var response = Viewing.answer(body)
+      preferences.apply(to: &response)
       return .respond(response)
     }
     return park(wish)

@@ -92,7 +92,7 @@ class Follower {
   /// is woken, and then says so by `woken`.
   final func subscribe(_ waiter: Waiter, isOnce: Bool = false) throws {
     guard ticket == nil else { return }
-    ticket = viewing.collections.feed.subscribe(topics, isOnce: isOnce) { waiter.wake() }
+    ticket = viewing.collections.feed.subscribe(waiter, to: topics, isOnce: isOnce)
     guard ticket != nil else { throw Problem.tooManyParked }
   }
 
@@ -174,11 +174,13 @@ class Follower {
   /// The answer that a view like this one was given (see `Likeness`).
   final func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }
-    let known = viewing.shared.alike(view.channel, since: since, head: head.sequence)
+    let known = viewing.shared.alike(view.channel)
     guard !known.isEmpty else { return nil }
     return try viewing.run {
       guard let own = try viewing.reading.cache.view(of: view.url, for: view.userID), own.user == view.user,
-        let found = known.first(where: { $0.likeness.holds(for: view, own) })
+        let found = known.first(where: {
+          $0.likeness.until == head.sequence && $0.since == since && $0.likeness.holds(for: view, own)
+        })
       else { return nil }
       try viewing.collections.bound(view, growsNewer: true)
       return found.response
@@ -294,3 +296,5 @@ class Follower {
     }
   }
 }
+
+extension Waiter: Sleeper {}

@@ -70,7 +70,7 @@ final class MessageOpening {
     // The channel too: a membership that is lost ends the wait.
     let topics = Feed.Topics(of: user, channels: [channel], collections: [name])
     let waiter = request.makeWaiter()
-    ticket = viewing.collections.feed.subscribe(topics) { waiter.wake() }
+    ticket = viewing.collections.feed.subscribe(waiter, to: topics)
     guard ticket != nil else { throw Problem.tooManyParked }
   }
 
@@ -125,9 +125,9 @@ final class MessageOpening {
   }
 
   private func respond(_ view: MessageCollection, _ body: consuming ByteBuffer) -> Outcome {
-    let response = Viewing.answer(body, status: 201)
+    var response = Viewing.answer(body, status: 201)
     response.add("Location", "\(MessageCollectionRoutes.path)/\(view.id)")
-    preferences.apply(to: response)
+    preferences.apply(to: &response)
     return .respond(response)
   }
 }

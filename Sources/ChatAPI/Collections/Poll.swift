@@ -75,7 +75,9 @@ final class Poll: Follower {
     if mayWait, try isUpToDate(since) { return try park(now) }
     let head = viewing.reading.cache.cursor
     let name = sharedName
-    if let name, let known = try viewing.shared.known(name, since, head, or: { try alike(since, head) }) {
+    if let name,
+      let known = try viewing.shared.find(name, since: since, head: head.sequence) ?? alike(since, head)
+    {
       unsubscribe()
       return respond(known, moment)
     }
@@ -94,9 +96,10 @@ final class Poll: Follower {
     return try park(now)
   }
 
-  /// What this thread answered the same caller with for the same view, in this moment.
+  /// What was answered for the same view in this moment. It is the caller's own: that was found when this
+  /// poll began, and ends with a view's removal.
   private func known(_ moment: SharedAnswers.Moment) -> SharedResponse? {
-    guard let view = alone, let known = viewing.shared.recent(view, caller, since: since, moment),
+    guard let asked = asked(moment), let known = viewing.shared.recent(asked),
       viewing.reading.gate.admitsStill(caller), case .admitted = viewing.reading.interest.seen(caller.user)
     else { return nil }
     return known
@@ -104,10 +107,12 @@ final class Poll: Follower {
 
   /// Answers what belongs to the moment in which the caller was let in, if that is still the present one.
   private func respond(_ shared: SharedResponse, _ moment: SharedAnswers.Moment?) -> Outcome {
-    if let view = alone, let moment, viewing.moment == moment {
-      viewing.shared.note(shared, view, caller, since: since, moment)
-    }
+    if let moment, let asked = asked(moment), viewing.moment == moment { viewing.shared.note(shared, asked) }
     return .respond(shared.response)
+  }
+
+  private func asked(_ moment: SharedAnswers.Moment) -> SharedAnswers.Asked? {
+    alone.flatMap { SharedAnswers.Asked($0, since: since, moment) }
   }
 
   private func park(_ now: UInt64) throws -> Outcome {

@@ -25,19 +25,48 @@ final class SharedAnswers: Sendable {
     let removals: UInt64
   }
 
-  /// What a thread answered in one moment, by the view. A view is opened and ended by commits, which make
+  /// What was answered in one moment, by the view. A view is opened and ended by commits, which make
   /// other moments, so none is taken for one that came to lie in its place.
   private struct Recent {
     struct Answered {
-      let caller: Caller
-      let since: EventCursor
+      let since: Int64
       let response: SharedResponse
     }
 
-    var moment: Moment?
-    var answered: [ObjectIdentifier: Answered] = [:]
+    private var moment: Moment?
+    private var answered: [ObjectIdentifier: Answered] = [:]
     /// How many views' answers are kept, and how large they may be (bytes).
     static let (most, mostBytes) = (1024, 4 * 1024)
+
+    func answer(to asked: Asked) -> SharedResponse? {
+      guard moment == asked.moment, let known = answered[ObjectIdentifier(asked.view)],
+        known.since == asked.since
+      else { return nil }
+      return known.response
+    }
+
+    mutating func note(_ response: SharedResponse, _ asked: Asked) {
+      if moment != asked.moment || answered.count >= Recent.most {
+        answered.removeAll(keepingCapacity: true)
+        moment = asked.moment
+      }
+      answered[ObjectIdentifier(asked.view)] = Answered(since: asked.since, response: response)
+    }
+  }
+
+  /// What the owner of a view asked of it, and when: from a place in the log of that moment's epoch and run.
+  struct Asked: Sendable {
+    let view: MessageCollection
+    let since: Int64
+    let moment: Moment
+
+    /// Nil where the cursor is of another log, or of before a start.
+    init?(_ view: MessageCollection, since: EventCursor, _ moment: Moment) {
+      guard since.epoch == moment.cursor.epoch, since.run == moment.cursor.run else { return nil }
+      self.view = view
+      self.since = since.sequence
+      self.moment = moment
+    }
   }
 
   /// An answer that other views may be alike in.
@@ -66,7 +95,9 @@ final class SharedAnswers: Sendable {
   }
 
   private let state = Guarded(State())
+  /// By thread, where hardly anybody meets, and of all.
   private let recent = (0..<16).map { _ in Guarded(Recent()) }
+  private let recentOfAll = Guarded(Recent())
   private let mostAnswers: Int
   private let mostBytes: Int
 
@@ -79,32 +110,21 @@ final class SharedAnswers: Sendable {
   /// How many bytes are kept.
   var bytes: Int { state.withLock { $0.bytes } }
 
-  /// What this thread answered the same caller, who asked for the same of the same view in the same moment:
-  /// all but the first of the polls that waited for one thing find their answer here.
-  func recent(
-    _ view: MessageCollection, _ caller: Caller, since: EventCursor, _ moment: Moment
-  ) -> SharedResponse? {
-    recent[Thread.currentNumber % recent.count].withLock { recent in
-      guard recent.moment == moment, let known = recent.answered[ObjectIdentifier(view)],
-        known.since == since, known.caller == caller
-      else { return nil }
-      return known.response
-    }
+  /// What was answered to who asked for the same of the same view in the same moment: all but the first of
+  /// the polls that waited for one thing find their answer here.
+  func recent(_ asked: Asked) -> SharedResponse? {
+    let own = recent[Thread.currentNumber % recent.count]
+    if let known = own.withLock({ $0.answer(to: asked) }) { return known }
+    guard let known = recentOfAll.withLock({ $0.answer(to: asked) }) else { return nil }
+    own.withLock { $0.note(known, asked) }
+    return known
   }
 
-  /// Keeps what this thread has answered.
-  func note(
-    _ response: SharedResponse, _ view: MessageCollection, _ caller: Caller, since: EventCursor,
-    _ moment: Moment
-  ) {
+  /// Keeps what was answered.
+  func note(_ response: SharedResponse, _ asked: Asked) {
     guard response.byteCount <= Recent.mostBytes else { return }
-    recent[Thread.currentNumber % recent.count].withLock { recent in
-      if recent.moment != moment || recent.answered.count >= Recent.most {
-        recent.answered.removeAll(keepingCapacity: true)
-        recent.moment = moment
-      }
-      recent.answered[ObjectIdentifier(view)] = .init(caller: caller, since: since, response: response)
-    }
+    recent[Thread.currentNumber % recent.count].withLock { $0.note(response, asked) }
+    recentOfAll.withLock { $0.note(response, asked) }
   }
 
   /// The answer that view gave for that cursor while the log stood so.
@@ -113,17 +133,6 @@ final class SharedAnswers: Sendable {
       guard let found = state.kept[view], found.since == since, found.head == head else { return nil }
       return found.response
     }
-  }
-
-  /// The answer that view gave for that cursor while the log stood so, or the one `other` finds, which is
-  /// kept then.
-  func known(
-    _ view: String, _ since: EventCursor, _ head: EventCursor, or other: () throws -> SharedResponse?
-  ) rethrows -> SharedResponse? {
-    if let found = find(view, since: since, head: head.sequence) { return found }
-    guard let found = try other() else { return nil }
-    keep(found, view, since: since, head: head.sequence)
-    return found
   }
 
   /// Keeps an answer, if there is room.
@@ -139,12 +148,8 @@ final class SharedAnswers: Sendable {
     }
   }
 
-  /// The answers of that channel's views for that cursor while the log stood so.
-  func alike(_ channel: ChannelKey, since: EventCursor, head: Int64) -> [Alike] {
-    state.withLock { state in
-      (state.alike[channel] ?? []).filter { $0.likeness.until == head && $0.since == since }
-    }
-  }
+  /// The answers of that channel's views.
+  func alike(_ channel: ChannelKey) -> [Alike] { state.withLock { $0.alike[channel] ?? [] } }
 
   /// Keeps an answer for views that are alike.
   func keep(_ response: SharedResponse, _ likeness: Likeness, _ since: EventCursor) {

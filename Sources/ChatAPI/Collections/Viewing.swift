@@ -84,7 +84,7 @@ final class Viewing: Sendable {
 
   /// An answer that is not to be kept.
   static func answer(_ body: consuming ByteBuffer, status: Int = 200) -> Response {
-    let response = Response.json(body, status: status)
+    var response = Response.json(body, status: status)
     response.add("Cache-Control", "no-store")
     return response
   }

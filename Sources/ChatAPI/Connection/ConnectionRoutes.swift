@@ -50,8 +50,8 @@ enum ConnectionRoutes {
     return .park(
       Parking(waiter, milliseconds: within + 500) { _ in
         if case .failure(let error) = told.withLock({ $0 }) { throw Problem(error) }
-        let response = try connection(reading, caller.user)
-        preferences.apply(to: response)
+        var response = try connection(reading, caller.user)
+        preferences.apply(to: &response)
         return .respond(response)
       })
   }
@@ -121,7 +121,7 @@ enum ConnectionRoutes {
       json.endObject()
       json.field("cursor", reading.cursor(at: cached?.version ?? 0))
       json.endObject()
-      let response = Response.json(json.finish())
+      var response = Response.json(json.finish())
       response.add("Cache-Control", "no-store")
       return response
     }
@@ -146,7 +146,7 @@ enum ConnectionRoutes {
       json.field("mentions", totals.mentions)
       json.field("channels", totals.channels)
       json.endObject()
-      let response = Response.json(json.finish())
+      var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
       response.add("Vary", reading.gate.vary)
       return response

@@ -124,7 +124,7 @@ final class MessageRequest {
     response.add("Cache-Control", "no-cache")
     response.add("Vary", reading.gate.vary)
     response.add("Cache-Status", status.text)
-    preferences.apply(to: response)
+    preferences.apply(to: &response)
     return response
   }
 }

@@ -124,8 +124,8 @@ private final class MessagePageRequest {
     if isKnown { return .answer(notModified(text, again: stillHolds(caller, standing, ground.tail))) }
     let answer = MessagePageAnswer(page, query)
     let body = answer.write(page, cursor: reading.cursor(at: view.version))
-    let response = headers(.json(body), text)
-    addLinks(answer, to: response)
+    var response = headers(.json(body), text)
+    addLinks(answer, to: &response)
     return .answer(response)
   }
 
@@ -163,11 +163,11 @@ private final class MessagePageRequest {
     response.add("Cache-Control", "no-cache")
     response.add("Vary", reading.gate.vary)
     response.add("Cache-Status", status.text)
-    preferences.apply(to: response)
+    preferences.apply(to: &response)
     return response
   }
 
-  private func addLinks(_ answer: MessagePageAnswer, to response: borrowing Response) {
+  private func addLinks(_ answer: MessagePageAnswer, to response: inout Response) {
     var links = ByteBuffer(capacity: 256)
     if let place = answer.previous {
       PageLink.write(request, "before", place.description, "prev", into: &links)

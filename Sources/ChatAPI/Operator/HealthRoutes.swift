@@ -49,7 +49,7 @@ enum HealthRoutes {
   }
 
   private static func uncached(_ body: consuming ByteBuffer, status: Int) -> Response {
-    let response = Response.json(body, status: status)
+    var response = Response.json(body, status: status)
     response.add("Cache-Control", "no-store")
     return response
   }

@@ -66,7 +66,7 @@ enum MetricsRoute {
   static func routes(_ metrics: Metrics) -> [Route] {
     [
       Route(.get, "/metrics", operation: "getMetrics") { _ in
-        let response = Response(
+        var response = Response(
           status: 200, type: "text/plain; version=0.0.4; charset=utf-8", body: metrics.text())
         response.add("Cache-Control", "no-store")
         return .respond(response)

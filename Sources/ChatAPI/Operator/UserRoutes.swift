@@ -43,7 +43,7 @@ enum UserRoutes {
       }
     }
     json.endObject()
-    let response = Response.json(json.finish())
+    var response = Response.json(json.finish())
     response.add("Cache-Control", "no-store")
     response.link(next: next, request)
     return response

@@ -20,7 +20,7 @@ extension JSONWriter {
 
 extension Response {
   /// Links to the page that the token names.
-  func link(next: String?, _ request: Request) {
+  mutating func link(next: String?, _ request: Request) {
     if let next { add("Link", PageLink.text(request, "after", next, "next")) }
   }
 }

@@ -41,7 +41,7 @@ struct Preferences {
   }
 
   /// Says which preference was heeded.
-  func apply(to response: borrowing Response) {
+  func apply(to response: inout Response) {
     guard let wait else { return }
     response.add("Preference-Applied", "wait=\(wait)")
   }

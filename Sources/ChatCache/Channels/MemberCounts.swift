@@ -9,7 +9,7 @@ extension CacheWriter {
   /// now (B68). A hidden channel that may come back does (B10).
   func count(_ batch: MessageBatch) throws {
     guard let sequence = batch.sequence, !batch.added.isEmpty || !batch.recounted.isEmpty,
-      let counted = try reader.leastCounted(in: batch.channel)
+      let counted = try leastCounted(batch)
     else { return }
     for message in batch.added where message.position > counted {
       try add(1, message, in: batch.channel, sequence)
@@ -19,6 +19,17 @@ extension CacheWriter {
       try add(-1, old, in: batch.channel, sequence)
     }
     if let newest = batch.added.map(\.position).max(), newest > counted { try unhide(batch, newest) }
+  }
+
+  /// Up to where all members' counts reach, nil without members. Only what is older than the channel's last
+  /// message may be counted for some already: for what is newer nobody is asked, each is looked at anyway.
+  private func leastCounted(_ batch: MessageBatch) throws -> Position? {
+    if batch.recounted.isEmpty, let oldest = batch.added.map(\.position).min(),
+      let last = try reader.lastMessage(of: batch.channel), oldest > last
+    {
+      return last
+    }
+    return try reader.leastCounted(in: batch.channel)
   }
 
   /// A deleted message that was added to the counts is taken off them again; the upstream's own value stays

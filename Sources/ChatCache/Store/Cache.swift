@@ -53,6 +53,7 @@ package final class Cache: Sendable {
   let readers: ReaderPool
   /// What requests are decided by, between two commits.
   let memory = StandingMemory()
+  let knownUsers = KnownUsers()
   private let checkpointer: Checkpointer
   private let upkeep: Upkeep
 

@@ -37,6 +37,9 @@ package final class CacheWriter {
   /// Remembers that a channel may be nobody's since.
   func noteLeaving() { touched.isLeaving = true }
 
+  /// What is known of who is here ends with this transaction.
+  func noteRemovedUser() { log.users.unsettle() }
+
   /// The identity the log has after this transaction, where it changes.
   var newEpoch: UInt64? { touched.epoch }
 

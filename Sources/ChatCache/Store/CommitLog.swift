@@ -57,6 +57,8 @@ final class CommitLog: Sendable {
   let run: Atomic<Int64>
   /// Which state readers see.
   let revision = Revision()
+  /// The same, as far as users are removed.
+  let users = Revision()
   private let next: Guarded<Int64>
   private let committed: Atomic<Int64>
   private let observers = Guarded<[@Sendable (Commit) -> Void]>([])

@@ -211,7 +211,10 @@ private final class Writer {
 
   /// One transaction, which readers learn of as their state's revision.
   private func write(_ body: (WriteAccess) throws -> Void) throws {
-    defer { log.revision.settle() }
+    defer {
+      log.revision.settle()
+      log.users.settle()
+    }
     try connection.write { db in
       try body(db)
       log.revision.unsettle()

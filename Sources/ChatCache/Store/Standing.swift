@@ -60,23 +60,11 @@ extension Cache {
       }
       let coverage = try reader.coverage(of: view.channel)
       remember(revision) { shelf in
-        shelf.users[user] = key
         shelf.views[StandingMemory.Place(user: user, url: url)] = view
         shelf.coverages[view.channel] = coverage
       }
       return try body(reader, Standing(view: view, coverage: coverage, revision: revision))
     }
-  }
-
-  /// The short name of a user who ever connected here.
-  package func userKey(of user: UserID) throws -> UserKey? {
-    let revision = log.revision.settled
-    if let revision, let known = memory.find(revision, { $0.users[user] }, { $0.users[user] = $1 }) {
-      return known
-    }
-    guard let key = try read({ try $0.userKey(of: user) }) else { return nil }
-    remember(revision) { $0.users[user] = key }
-    return key
   }
 
   /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
@@ -112,13 +100,11 @@ final class StandingMemory: Sendable {
   /// What is remembered of one state.
   struct Shelf {
     fileprivate var revision: UInt64 = 0
-    var users: [UserID: UserKey] = [:]
     var views: [Place: ChannelView] = [:]
     var coverages: [ChannelKey: Coverage] = [:]
 
     /// Forgets all rather than choose, where so much of each is kept.
     mutating func makeRoom(_ most: Int) {
-      if users.count >= most { users.removeAll(keepingCapacity: true) }
       if views.count >= most { views.removeAll(keepingCapacity: true) }
       if coverages.count >= most { coverages.removeAll(keepingCapacity: true) }
     }
@@ -126,7 +112,6 @@ final class StandingMemory: Sendable {
     fileprivate mutating func turn(to revision: UInt64) {
       guard revision != self.revision else { return }
       self.revision = revision
-      users.removeAll(keepingCapacity: true)
       views.removeAll(keepingCapacity: true)
       coverages.removeAll(keepingCapacity: true)
     }

@@ -179,6 +179,7 @@ extension CacheWriter {
     for table in ["request", "outbox"] {
       try db.execute("DELETE FROM \(table) WHERE user = \(key.rawValue)")
     }
+    noteRemovedUser()
     try db.run("DELETE FROM user WHERE id = ?1") { $0.bind(1, key.rawValue) }
     noteLeaving()
     try append(Change(.connection, .channelRefresh, user: key))

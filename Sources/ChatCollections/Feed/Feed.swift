@@ -2,6 +2,12 @@ import ChatCache
 import ChatModel
 import Platform
 
+/// Whoever waits for something to happen. An object, and no closure: a delivery wakes thousands.
+package protocol Sleeper: AnyObject, Sendable {
+  /// Something happened.
+  func wake()
+}
+
 /// Who waits for what: a commit wakes exactly those it concerns.
 ///
 /// A chat view waits on its channel: on what happens there for all, and for its own user alone. A channel
@@ -19,12 +25,16 @@ package final class Feed: Sendable {
     let collections: [String]
     /// Whose requests they are.
     let owner: UserKey
+    /// Whether they are an open view's, which is followed again and again.
+    let isOfView: Bool
 
     /// Requests of `owner` that wait for these.
     package init(
-      of owner: UserKey, channels: [ChannelKey] = [], collections: [String] = [], user: UserKey? = nil
+      of owner: UserKey, channels: [ChannelKey] = [], collections: [String] = [], user: UserKey? = nil,
+      isOfView: Bool = false
     ) {
       self.owner = owner
+      self.isOfView = isOfView
       self.channels = channels
       self.collections = collections
       self.user = user
@@ -40,9 +50,9 @@ package final class Feed: Sendable {
   private struct Group {
     let topics: Topics
     /// Those who are woken each time.
-    var lasting: [Int: @Sendable () -> Void] = [:]
+    var lasting: [Int: any Sleeper] = [:]
     /// Those who are woken once, and are no subscribers any more then.
-    var once: [Int: @Sendable () -> Void] = [:]
+    var once: [Int: any Sleeper] = [:]
 
     var isEmpty: Bool { lasting.isEmpty && once.isEmpty }
   }
@@ -81,6 +91,7 @@ package final class Feed: Sendable {
       while let commits = next() {
         if Clock.system.monotonicNanoseconds() - sweptAt > 60_000_000_000 {
           sweptAt = Clock.system.monotonicNanoseconds()
+          forgetEmpty()
           eachMinute()
         }
         for commit in commits { announce(commit) }
@@ -111,9 +122,7 @@ package final class Feed: Sendable {
 
   /// Subscribes; nil where too many are parked already (B54). Look for changes only after this (B51).
   /// `isOnce`: whoever is woken has no subscription any more.
-  package func subscribe(
-    _ topics: Topics, isOnce: Bool = false, wake: @escaping @Sendable () -> Void
-  ) -> Ticket? {
+  package func subscribe(_ sleeper: any Sleeper, to topics: Topics, isOnce: Bool = false) -> Ticket? {
     state.read { state in
       guard state.count < most, state.perOwner[topics.owner, default: 0] < mostPerUser else { return nil }
       state.next += 1
@@ -130,9 +139,9 @@ package final class Feed: Sendable {
         if let user = topics.user { state.byUser[user, default: []].insert(group) }
       }
       if isOnce {
-        state.groups[group]?.once[state.next] = wake
+        state.groups[group]?.once[state.next] = sleeper
       } else {
-        state.groups[group]?.lasting[state.next] = wake
+        state.groups[group]?.lasting[state.next] = sleeper
       }
       return Ticket(topics: topics, number: state.next)
     }
@@ -147,16 +156,28 @@ package final class Feed: Sendable {
           || state.groups[group]?.lasting.removeValue(forKey: ticket.number) != nil
       else { return }
       Feed.left(1, of: ticket.topics, &state)
+      if state.groups[group]?.isEmpty ?? false { Feed.forget(ticket.topics, &state) }
     }
   }
 
-  /// Counts those who left a group, and forgets one that is empty.
+  /// Counts those who left a group.
   private static func left(_ count: Int, of topics: Topics, _ state: inout State) {
-    let group = ObjectIdentifier(topics)
     state.count -= count
     let left = state.perOwner[topics.owner, default: count] - count
     state.perOwner[topics.owner] = left > 0 ? left : nil
-    guard state.groups[group]?.isEmpty ?? false else { return }
+  }
+
+  /// Forgets the groups in which nobody waits. A view's stays until this is called, each minute: those who
+  /// were woken mostly wait again at once.
+  package func forgetEmpty() {
+    state.read { state in
+      for group in state.groups.values where group.isEmpty { Feed.forget(group.topics, &state) }
+    }
+  }
+
+  /// Forgets a group.
+  private static func forget(_ topics: Topics, _ state: inout State) {
+    let group = ObjectIdentifier(topics)
     state.groups[group] = nil
     for channel in topics.channels {
       remove(group, &state.byChannel, channel)
@@ -174,9 +195,9 @@ package final class Feed: Sendable {
       let some = rest.prefix(Feed.wokenAtOnce)
       rest = rest.dropFirst(Feed.wokenAtOnce)
       let woken = state.read { state in some.compactMap { Feed.wokenOf($0, &state) } }
-      for wakes in woken {
-        for wake in wakes.lasting.values { wake() }
-        for wake in wakes.once.values { wake() }
+      for group in woken {
+        for sleeper in group.lasting.values { sleeper.wake() }
+        for sleeper in group.once.values { sleeper.wake() }
       }
     }
   }
@@ -185,10 +206,11 @@ package final class Feed: Sendable {
 
   /// Who is to be woken in a group, which those leave who are woken once.
   private static func wokenOf(_ name: ObjectIdentifier, _ state: inout State) -> Group? {
-    guard let group = state.groups[name] else { return nil }
+    guard let group = state.groups[name], !group.isEmpty else { return nil }
     if !group.once.isEmpty {
       state.groups[name]?.once = [:]
       left(group.once.count, of: group.topics, &state)
+      if !group.topics.isOfView, group.lasting.isEmpty { forget(group.topics, &state) }
     }
     return group
   }
@@ -204,6 +226,9 @@ package final class Feed: Sendable {
   package func end(_ collection: String) {
     wake(state.read { $0.byCollection[collection] ?? [] })
   }
+
+  /// How many groups are known.
+  package var groups: Int { state.read { $0.groups.count } }
 
   /// How many wait.
   package var count: Int { state.read { $0.count } }

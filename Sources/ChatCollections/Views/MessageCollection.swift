@@ -48,7 +48,7 @@ package final class MessageCollection: Sendable {
   ) {
     self.epoch = epoch
     self.bound = bound
-    topics = Feed.Topics(of: user, channels: [channel], collections: [id])
+    topics = Feed.Topics(of: user, channels: [channel], collections: [id], isOfView: true)
     self.id = id
     self.user = user
     self.userID = userID

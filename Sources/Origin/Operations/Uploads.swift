@@ -98,7 +98,7 @@ enum Uploads {
     guard let found else { return Refusal(400201, "No such file.", status: 404).response }
     var body = ByteBuffer(capacity: found.bytes.count + 1)
     found.bytes.withUnsafeBytes { body.append($0) }
-    let response = Response(status: 200, type: known(found.type), body: body)
+    var response = Response(status: 200, type: known(found.type), body: body)
     response.add("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
     return response
   }

@@ -44,8 +44,8 @@ extension OriginServer {
     if desk.isCutOff { return cut(request) }
     let rate = desk.count("\(request.method.name)", path)
     if let rate, rate.isOver {
-      let response = Refusal(500910, "Too many requests.", status: 429).response
-      rate.write(to: response)
+      var response = Refusal(500910, "Too many requests.", status: 429).response
+      rate.write(to: &response)
       return .respond(response)
     }
     let isChangelog = path.hasSuffix("/changelogs")
@@ -67,7 +67,7 @@ extension OriginServer {
         })
     case .status:
       let code = fault.status == 429 ? 500910 : 500901
-      let response = Refusal(code, "A fault.", status: Int(fault.status)).response
+      var response = Refusal(code, "A fault.", status: Int(fault.status)).response
       if fault.status == 429 {
         response.add("Retry-After", "\(fault.retryAfter)")
         response.add("X-RateLimit-RetryAfter", "\(fault.retryAfter)")
@@ -105,12 +105,12 @@ extension OriginServer {
       if desk.take([.loseReply], path: path) != nil { return dark(request) }
       var text = body
       if desk.take([.cutBody], path: path) != nil { text.truncate(to: text.count / 2) }
-      let response = Response.json(text)
-      rate?.write(to: response)
+      var response = Response.json(text)
+      rate?.write(to: &response)
       return .respond(response)
     } catch let refusal as Refusal {
-      let response = refusal.response
-      rate?.write(to: response)
+      var response = refusal.response
+      rate?.write(to: &response)
       return .respond(response)
     } catch {
       Log.line(.error, "operation_failed", ["path": .text(path), "error": .text("\(error)")])

@@ -45,7 +45,7 @@ struct RateReading: Sendable {
   let retryAfter: Int64
   let isOver: Bool
 
-  func write(to response: borrowing Response) {
+  func write(to response: inout Response) {
     response.add("X-RateLimit-Limit", limit)
     response.add("X-RateLimit-Remaining", "\(remaining)")
     response.add("X-RateLimit-Reset", "\(resetAt)")

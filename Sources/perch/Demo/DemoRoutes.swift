@@ -66,7 +66,7 @@ enum DemoRoutes {
     json.field("origin_url", origin.base)
     json.field("up", !origin.isCutOff)
     json.endObject()
-    let response = Response.json(json.finish())
+    var response = Response.json(json.finish())
     response.add("Cache-Control", "no-store")
     return response
   }

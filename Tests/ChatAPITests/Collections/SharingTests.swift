@@ -48,8 +48,7 @@ import Testing
     }
   }
 
-  @Test(
-    "what a thread answered is found again in the same moment alone, for the same caller, view and cursor")
+  @Test("what was answered is found again by any thread, in the same moment, for the same view and cursor")
   func sameMoment() throws {
     let world = try world(["alice", "bob"])
     defer { world.stop() }
@@ -57,32 +56,38 @@ import Testing
       let name = try #require(open(world, as: user).path.split(separator: "/").last)
       return try world.collections.messages(String(name), of: UserID(user))
     }
-    func caller(_ user: String, _ generation: UInt64 = 1) -> Caller {
-      Caller(user: UserID(user), scopes: .chat, expires: .max, generation: generation)
-    }
     let (mine, other, now) = (try view("alice"), try view("alice"), world.cache.cursor)
     let later = EventCursor(epoch: now.epoch, run: now.run, sequence: now.sequence + 1)
     let elsewhere = EventCursor(epoch: now.epoch &+ 1, run: now.run, sequence: now.sequence)
     let moment = SharedAnswers.Moment(revision: 2, cursor: now, removals: 0)
     let shared = SharedAnswers()
     let made = SharedResponse(body: ByteBuffer())
-    shared.note(made, mine, caller("alice"), since: now, moment)
-    #expect(shared.recent(mine, caller("alice"), since: now, moment) === made)
-    for foreign in [caller("bob"), caller("alice", 2)] {
-      #expect(shared.recent(mine, foreign, since: now, moment) == nil)
+    func asked(
+      _ view: MessageCollection, since: EventCursor, _ moment: SharedAnswers.Moment
+    ) throws -> SharedAnswers.Asked {
+      try #require(SharedAnswers.Asked(view, since: since, moment))
     }
-    #expect(shared.recent(other, caller("alice"), since: now, moment) == nil)
-    #expect(shared.recent(mine, caller("alice"), since: later, moment) == nil)
+    shared.note(made, try asked(mine, since: now, moment))
+    for _ in 0..<2 { #expect(shared.recent(try asked(mine, since: now, moment)) === made) }
+    let found = Guarded<[Bool]>([])
+    let same = try asked(mine, since: now, moment)
+    for _ in 0..<3 {
+      Thread("another") { found.withLock { $0.append(shared.recent(same) === made) } }.join()
+    }
+    #expect(found.withLock { $0 } == [true, true, true])
+    #expect(shared.recent(try asked(other, since: now, moment)) == nil)
+    #expect(shared.recent(try asked(mine, since: later, moment)) == nil)
+    let before = EventCursor(epoch: now.epoch, run: now.run - 1, sequence: now.sequence)
+    for foreign in [elsewhere, before] { #expect(SharedAnswers.Asked(mine, since: foreign, moment) == nil) }
     let moments = [
       SharedAnswers.Moment(revision: 4, cursor: now, removals: 0),
       SharedAnswers.Moment(revision: 2, cursor: later, removals: 0),
-      SharedAnswers.Moment(revision: 2, cursor: elsewhere, removals: 0),
       SharedAnswers.Moment(revision: 2, cursor: now, removals: 1),
     ]
-    for moment in moments { #expect(shared.recent(mine, caller("alice"), since: now, moment) == nil) }
-    let before = try #require(world.cache.settledRevision)
+    for moment in moments { #expect(shared.recent(try asked(mine, since: now, moment)) == nil) }
+    let revision = try #require(world.cache.settledRevision)
     try world.send(6, in: "general")
-    #expect(world.cache.settledRevision != before)
+    #expect(world.cache.settledRevision != revision)
     let removals = world.collections.removals
     try world.collections.dispose(other)
     #expect(world.collections.removals == removals + 1)

@@ -21,6 +21,13 @@ import Testing
     func count(_ name: String) -> Int { state.read { $0[name, default: 0] } }
   }
 
+  private final class Named: Sleeper {
+    private let name: String
+    private let woken: Woken
+    init(_ name: String, _ woken: Woken) { (self.name, self.woken) = (name, woken) }
+    func wake() { woken.note(name) }
+  }
+
   private func keys(_ world: CollectionWorld, _ user: String, _ channel: String) throws -> Member {
     try world.cache.read { reader in
       let user = try #require(try reader.userKey(of: UserID(user)))
@@ -49,7 +56,7 @@ import Testing
     let feed = world.collections.feed
     let woken = Woken()
     func wait(_ name: String, _ topics: Feed.Topics) {
-      _ = feed.subscribe(topics) { woken.note(name) }
+      _ = feed.subscribe(Named(name, woken), to: topics)
     }
     func answer(_ view: String) throws {
       try world.cache.write {
@@ -83,6 +90,33 @@ import Testing
     #expect(woken.count("bob's view") == 2 && woken.count("bob's feed") == 2)
     #expect(woken.count("carol's view") == 0 && woken.count("carol's feed") == 0)
     #expect(woken.count("another") == 0)
+  }
+
+  @Test("a view's waiters are told each time, and what nobody waits in is forgotten each minute")
+  func forgetting() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    try world.join("alice", "general", name: "general")
+    let alice = try keys(world, "alice", "general")
+    let feed = world.collections.feed
+    let woken = Woken()
+    let view = Feed.Topics(of: alice.user, channels: [alice.channel], isOfView: true)
+    for round in Int64(1)...3 {
+      _ = feed.subscribe(Named("view \(round)", woken), to: view, isOnce: true)
+      _ = feed.subscribe(
+        Named("feed \(round)", woken), to: Feed.Topics(of: alice.user, user: alice.user), isOnce: true)
+      #expect(feed.count == 2 && feed.groups == 2)
+      try world.list([round], in: "general")
+      #expect(woken.wait(for: "view \(round)") && woken.wait(for: "feed \(round)"))
+      #expect(feed.count == 0 && feed.groups == 1, "only the view's stays")
+      if round == 2 { feed.forgetEmpty() }
+    }
+    let ticket = try #require(feed.subscribe(Named("late", woken), to: view, isOnce: true))
+    feed.forgetEmpty()
+    #expect(feed.groups == 1, "somebody waits")
+    feed.unsubscribe(ticket)
+    #expect(feed.count == 0 && feed.groups == 0)
+    #expect((1...3).allSatisfy { woken.count("view \($0)") == 1 } && woken.count("late") == 0)
   }
 
   @Test("B51: what a feed reads grows with what concerns its user, not with what others do")

@@ -40,6 +40,27 @@ import Testing
     #expect(try world.cache.read(on: before) { _ in 1 } == nil)
   }
 
+  @Test("B4: who was removed is nobody here from that commit on, and another when coming again")
+  func removing() throws {
+    let world = try ChannelWithMessages()
+    let (alice, bob) = (world.alice, world.bob)
+    let key = try #require(try world.cache.userKey(of: alice))
+    #expect(try world.cache.userKey(of: alice) == key)
+    struct Refused: Error {}
+    #expect(throws: Refused.self) {
+      try world.cache.write { writer in
+        try writer.remove(alice)
+        throw Refused()
+      }
+    }
+    #expect(try world.cache.userKey(of: alice) == key, "it did not happen")
+    try world.cache.write { try $0.remove(alice) }
+    #expect(try world.cache.userKey(of: alice) == nil)
+    try world.cache.write { try $0.acknowledge(alice) }
+    let again = try #require(try world.cache.userKey(of: alice))
+    #expect(try again != key && again != world.cache.userKey(of: bob))
+  }
+
   @Test("nothing is remembered of a state that is just changing")
   func changing() throws {
     let revision = Revision()
