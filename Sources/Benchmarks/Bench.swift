@@ -3,9 +3,9 @@ import Glibc
 /// Runs rows of pairs and prints their table.
 ///
 /// A figure counts only as a ratio against a peer measured in the same run: ours and the peer take turns, A B
-/// A B, and the medians are compared. Servers are processes of their own, so that their processor time can be
-/// told from the load's. `Benchmarks serve PORT` and `serve-feed` are our sides; the peers are plain C on the
-/// same libraries, and nginx with nchan.
+/// A B, and the median of the pairs' ratios counts. Servers are processes of their own, so that their
+/// processor time can be told from the load's. `Benchmarks serve PORT` and `serve-feed` are our sides; the
+/// peers are plain C on the same libraries, and nginx with nchan.
 struct Bench {
   /// Where the peers' programs lie; nil measures without them.
   let peers: String?

@@ -37,11 +37,10 @@ enum Pairs {
     }
     return [
       Figure(
-        what: what, unit: "requests/s", ours: ourRates.median, peer: peer.map { _ in peerRates.median },
-        peerName: "mhd_hello", goal: rate),
+        what: what, unit: "requests/s", ours: ourRates, peer: peerRates, peerName: "mhd_hello", goal: rate),
       Figure(
-        what: what, unit: "µs CPU/request", ours: ourCosts.median, peer: peer.map { _ in peerCosts.median },
-        peerName: "mhd_hello", goal: cost),
+        what: what, unit: "µs CPU/request", ours: ourCosts, peer: peerCosts, peerName: "mhd_hello",
+        goal: cost),
     ]
   }
 }

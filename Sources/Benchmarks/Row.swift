@@ -24,8 +24,30 @@ struct Figure {
   let peerName: String
   /// What the ratio is to be; for figures without a peer, what ours is to be.
   let goal: Goal?
+  let ratio: Double?
 
-  var ratio: Double? { peer.map { ours / $0 } }
+  /// One value, and the peer's.
+  init(what: String, unit: String, ours: Double, peer: Double?, peerName: String, goal: Goal?) {
+    self.what = what
+    self.unit = unit
+    self.ours = ours
+    self.peer = peer
+    self.peerName = peerName
+    self.goal = goal
+    ratio = peer.map { ours / $0 }
+  }
+
+  /// Values that were measured in pairs; without the peer's there is no ratio. It is the median of the pairs'
+  /// ratios: a machine that is slow for some seconds is so for both halves of a pair.
+  init(what: String, unit: String, ours: [Double], peer: [Double], peerName: String, goal: Goal?) {
+    self.what = what
+    self.unit = unit
+    self.ours = ours.median
+    self.peer = peer.isEmpty ? nil : peer.median
+    self.peerName = peerName
+    self.goal = goal
+    ratio = peer.isEmpty ? nil : zip(ours, peer).map { $0 / $1 }.median
+  }
 
   var isReached: Bool? {
     guard let value = ratio ?? (peerName.isEmpty ? ours : nil), let goal else { return nil }

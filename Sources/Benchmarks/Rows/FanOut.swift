@@ -38,10 +38,10 @@ extension Row {
     let what = "\(bench.parked) parked polls"
     return [
       Figure(
-        what: "one body to \(what)", unit: "ms to the last", ours: last[0].median, peer: last[2].median,
+        what: "one body to \(what)", unit: "ms to the last", ours: last[0], peer: last[2],
         peerName: "nchan", goal: .atMost(1)),
       Figure(
-        what: "one body to \(what)", unit: "ms to the last", ours: last[0].median, peer: last[1].median,
+        what: "one body to \(what)", unit: "ms to the last", ours: last[0], peer: last[1],
         peerName: "mhd_park", goal: .atMost(1.15)),
       Figure(what: what, unit: "KB each", ours: memory[0], peer: nil, peerName: "", goal: .atMost(9)),
       Figure(

@@ -28,10 +28,10 @@ extension Row {
       let what = "one message to \(bench.parked) polls of \(users)"
       figures += [
         Figure(
-          what: what, unit: "ms to the last", ours: last[index].median, peer: last[3].median,
+          what: what, unit: "ms to the last", ours: last[index], peer: last[3],
           peerName: "nchan", goal: .atMost(1)),
         Figure(
-          what: what, unit: "ms to the last", ours: last[index].median, peer: last[2].median,
+          what: what, unit: "ms to the last", ours: last[index], peer: last[2],
           peerName: "mhd_park", goal: .atMost(1.15)),
       ]
     }
@@ -104,7 +104,7 @@ private struct FeedLoad {
       parked.wait()
     }
     return Figure(
-      what: "page beside \(bench.parked) parked polls", unit: "requests/s", ours: beside.median,
-      peer: alone.median, peerName: "itself", goal: .atLeast(0.95))
+      what: "page beside \(bench.parked) parked polls", unit: "requests/s", ours: beside,
+      peer: alone, peerName: "itself", goal: .atLeast(0.95))
   }
 }
