@@ -209,6 +209,7 @@ extension Server {
     }
     if closes || isStopping { response.endConnection() }
     if case .stream(let reader) = response.content { reader.request = request }
+    // Only a shared answer has no object of its own, and it was queued above.
     let handle = response.seal()!.handle
     defer { MHD_destroy_response(handle) }
     return queue(handle, response.status, response.byteCount, request, connection)
