@@ -15,7 +15,8 @@ let package = Package(
     // Tamed libraries: nothing here knows of chat.
     .target(name: "Platform"),
     .target(name: "JSON", dependencies: ["CSimdjson", "Platform"]),
-    .target(name: "SQLite", dependencies: ["CSQLite", "Platform"]),
+    .target(name: "CSQLiteAhead", linkerSettings: [.linkedLibrary("sqlite3")]),
+    .target(name: "SQLite", dependencies: ["CSQLite", "CSQLiteAhead", "Platform"]),
     .target(name: "CMicroHTTPDRefusals", linkerSettings: [.linkedLibrary("microhttpd")]),
     .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "CMicroHTTPDRefusals", "Platform"]),
 
@@ -49,7 +50,7 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["ChatModel", "ChatCache", "Platform"], path: "Tests/Support"),
     .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
-    .testTarget(name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "Platform"]),
+    .testTarget(name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "CSQLiteAhead", "Platform"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "MicroHTTPTests", dependencies: ["MicroHTTP", "Platform"]),
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),

@@ -35,15 +35,21 @@ package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
 
   /// The text clients give back.
   package var description: String {
-    String(unsafeUninitializedCapacity: 64) { room in
-      let bytes = UnsafeMutableRawBufferPointer(room)
-      Digits.writeHex(epoch, into: bytes, at: 0)
-      var end = Digits.hexDigits
-      for number in [run, sequence] {
-        bytes[end] = UInt8(ascii: ".")
-        end = Digits.writeDecimal(number, into: bytes, at: end + 1)
-      }
-      return end
+    String(unsafeUninitializedCapacity: EventCursor.mostTextBytes) { room in
+      write(into: UnsafeMutableRawBufferPointer(room))
     }
+  }
+
+  /// The longest text there is.
+  package static let mostTextBytes = 64
+
+  /// Writes the client's text, for answers built without Strings, and tells how long it is; `bytes` holds
+  /// at least `mostTextBytes`.
+  package func write(into bytes: UnsafeMutableRawBufferPointer) -> Int {
+    Digits.writeHex(epoch, into: bytes, at: 0)
+    bytes[Digits.hexDigits] = UInt8(ascii: ".")
+    let end = Digits.writeDecimal(run, into: bytes, at: Digits.hexDigits + 1)
+    bytes[end] = UInt8(ascii: ".")
+    return Digits.writeDecimal(sequence, into: bytes, at: end + 1)
   }
 }

@@ -11,7 +11,7 @@ package struct QueryItems: Sequence, IteratorProtocol {
   /// The next item; empty ones (`a=1&&b=2`) are passed over.
   package mutating func next() -> QueryItem? {
     while !rest.isEmpty {
-      let stop = rest.firstIndex(of: UInt8(ascii: "&")) ?? rest.count
+      let stop = rest.place(of: UInt8(ascii: "&"))
       let item = UnsafeRawBufferPointer(rebasing: rest[..<stop])
       rest = UnsafeRawBufferPointer(rebasing: rest[Swift.min(stop + 1, rest.count)...])
       if !item.isEmpty { return QueryItem(item) }
@@ -29,14 +29,9 @@ package struct QueryItem {
   private let isNameEscaped: Bool
 
   init(_ item: UnsafeRawBufferPointer) {
-    var stop = 0
-    var isEscaped = false
-    while stop < item.count, item[stop] != UInt8(ascii: "=") {
-      isEscaped = isEscaped || QueryItem.isEscape(item[stop])
-      stop += 1
-    }
-    isNameEscaped = isEscaped
+    let stop = item.place(of: UInt8(ascii: "="))
     encodedName = UnsafeRawBufferPointer(rebasing: item[..<stop])
+    isNameEscaped = encodedName.contains(where: QueryItem.isEscape)
     encodedValue = UnsafeRawBufferPointer(rebasing: item[Swift.min(stop + 1, item.count)...])
   }
 
@@ -98,5 +93,13 @@ package struct QueryItem {
     }
     if isNegative { return number }
     return number == .min ? nil : -number
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Where that byte is first; the end where it is not.
+  fileprivate func place(of byte: UInt8) -> Int {
+    guard let start = baseAddress, let found = memchr(start, Int32(byte), count) else { return count }
+    return UnsafeRawPointer(found) - start
   }
 }

@@ -23,11 +23,10 @@ final class Repetition {
   private unowned(unsafe) let endpoint: Endpoint?
   private let user: String?
 
-  /// Nil where the answer is none to be given again.
-  fileprivate init?(_ response: borrowing Response, to request: Request, head: UnsafeRawBufferPointer) {
-    guard case .shared(let shared, let value, let holds?) = response.content, !request.seen.hasBody,
-      let connection = request.connection
-    else { return nil }
+  fileprivate init(
+    _ shared: SharedResponse, _ value: String?, while holds: @escaping () -> Bool, to request: Request,
+    on connection: OpaquePointer, head: UnsafeRawBufferPointer
+  ) {
     self.head = Array(head)
     headers = Repetition.headers(connection)
     targetLength = request.target.length
@@ -92,9 +91,13 @@ final class RecentQuestions: @unchecked Sendable {  // because one thread uses i
     places.deallocate()
   }
 
-  /// The question that this request asks again; its head begins at `start`.
+  /// The question that this request asks again; its head begins at `start`. Who does not say what it has is
+  /// not looked for: its answer has a body.
   func find(_ request: Request, head start: UnsafePointer<CChar>) -> Repetition? {
-    guard let head = RecentQuestions.head(of: request, at: start) else { return nil }
+    guard let connection = request.connection,
+      MHD_lookup_connection_value(connection, .HEADER_KIND, "If-None-Match") != nil,
+      let head = RecentQuestions.head(on: connection, at: start)
+    else { return nil }
     let place = RecentQuestions.place(of: head)
     if let kept = places[place], kept.isAsked(by: request, head: head) { return kept }
     if let kept = places[place + 1], kept.isAsked(by: request, head: head) { return kept }
@@ -103,18 +106,20 @@ final class RecentQuestions: @unchecked Sendable {  // because one thread uses i
 
   /// Remembers an answer that may be given again.
   func keep(_ response: borrowing Response, _ request: Request, head start: UnsafePointer<CChar>) {
-    guard let head = RecentQuestions.head(of: request, at: start),
-      let made = Repetition(response, to: request, head: head)
+    guard case .shared(let shared, let value, let holds?) = response.content, !request.seen.hasBody,
+      let connection = request.connection, let head = RecentQuestions.head(on: connection, at: start)
     else { return }
+    let made = Repetition(shared, value, while: holds, to: request, on: connection, head: head)
     let place = RecentQuestions.place(of: head)
     if !(places[place]?.isAsked(by: request, head: head) ?? true) { places[place + 1] = places[place] }
     places[place] = made
   }
 
-  private static func head(of request: Request, at start: UnsafePointer<CChar>) -> UnsafeRawBufferPointer? {
-    guard let connection = request.connection, case let count = mhd_head_size(connection), count <= mostBytes
-    else { return nil }
-    return UnsafeRawBufferPointer(start: start, count: count)
+  private static func head(
+    on connection: OpaquePointer, at start: UnsafePointer<CChar>
+  ) -> UnsafeRawBufferPointer? {
+    let count = mhd_head_size(connection)
+    return count <= mostBytes ? UnsafeRawBufferPointer(start: start, count: count) : nil
   }
 
   /// The first of the two places.

@@ -17,11 +17,12 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   unowned(unsafe) let server: Server  // it lives until its last request was completed
   let link: Link
   var connection: OpaquePointer?
-  var target: RequestTarget
   var phase = Phase.head
+  // These are read at every step, by one thread at a time, so that checking each access would only cost time.
+  @exclusivity(unchecked) var target: RequestTarget
+  @exclusivity(unchecked) var seen = HeaderNotes()
   /// The method.
-  package internal(set) var method = Method.get
-  var seen = HeaderNotes()
+  @exclusivity(unchecked) package internal(set) var method = Method.get
   unowned(unsafe) var endpoint: Endpoint?  // the server keeps every table of routes there was
   /// What will be answered instead of running the handler; boxed, because it is rare and large.
   var refusal: Refusal?

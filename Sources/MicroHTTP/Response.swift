@@ -98,7 +98,20 @@ package struct Response: ~Copyable {
 
   /// Adds a header of bytes; a control character among them would end it early, so that there is none then.
   package mutating func add(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
-    add(name.bytes, value)
+    guard !holdsControl(value) else { return refuse(name.bytes) }
+    begin(name.bytes)
+    lines.append(value)
+  }
+
+  /// Adds a header whose value `write` appends; as with bytes, there is none if it holds a control character.
+  package mutating func add(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
+    let before = lines.count
+    begin(name.bytes)
+    let start = lines.count
+    write(&lines)
+    guard holdsControl(UnsafeRawBufferPointer(rebasing: lines.bytes[start...])) else { return }
+    lines.truncate(to: before)
+    refuse(name.bytes)
   }
 
   /// Adds a header of text.
@@ -113,17 +126,18 @@ package struct Response: ~Copyable {
   package mutating func add(_ name: String, _ value: String) {
     var (name, value) = (name, value)
     name.withUTF8 { name in
-      value.withUTF8 { add(UnsafeRawBufferPointer(name), UnsafeRawBufferPointer($0)) }
+      let name = UnsafeRawBufferPointer(name)
+      value.withUTF8 {
+        let value = UnsafeRawBufferPointer($0)
+        guard isToken(name), !holdsControl(value) else { return refuse(name) }
+        begin(name)
+        lines.append(value)
+      }
     }
   }
 
-  private mutating func add(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-    guard !holdsControl(value), isToken(name) else {
-      Log.line(.warning, "header_refused", ["name": .text(String(decoding: name, as: UTF8.self))])
-      return
-    }
-    begin(name)
-    lines.append(value)
+  private func refuse(_ name: UnsafeRawBufferPointer) {
+    Log.line(.warning, "header_refused", ["name": .text(String(decoding: name, as: UTF8.self))])
   }
 
   /// Adds a header whose value is written later; answers where in the lines.

@@ -60,10 +60,10 @@ extension Server {
   }
 
   private func route(_ request: Request, _ method: UnsafePointer<CChar>) throws(Problem) {
-    guard isToken(UnsafeRawBufferPointer(start: method, count: strlen(method))) else {
+    let known = Method(wire: method)
+    guard known != nil || isToken(UnsafeRawBufferPointer(start: method, count: strlen(method))) else {
       throw Problem.malformed("the method is not a token")
     }
-    let known = Method(wire: method)
     request.method = known ?? .get
     if request.target.isAsterisk {
       guard known == .options else { throw Problem.malformed("only OPTIONS asks about the whole server") }

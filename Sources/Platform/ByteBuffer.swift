@@ -53,6 +53,14 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
     filled += bytes.count
   }
 
+  /// Appends some of the filled bytes once more.
+  package mutating func append(again part: Range<Int>) {
+    precondition(part.upperBound <= filled)
+    reserve(part.count)
+    memcpy(start + filled, start + part.lowerBound, part.count)
+    filled += part.count
+  }
+
   /// Appends literal text without making a String.
   @inlinable @inline(__always)
   public mutating func append(_ text: StaticString) {

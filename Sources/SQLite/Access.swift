@@ -13,6 +13,15 @@ package struct ReadAccess {
     return Rows(statement)
   }
 
+  /// The rows of a query that reads many that lie together: the pages they are in are brought near the
+  /// processor as a whole, instead of line by line.
+  package func walk(_ sql: StaticString, _ bind: (Statement) -> Void = { _ in }) throws -> Rows {
+    let statement = try connection.statement(sql)
+    statement.start()
+    bind(statement)
+    return Rows(statement, isWalk: true)
+  }
+
   /// The first row's value, or nil where there is no row.
   package func first<Result>(
     _ sql: StaticString, _ bind: (Statement) -> Void = { _ in }, _ body: (Row) throws -> Result

@@ -1,4 +1,5 @@
 import CSQLite
+import CSQLiteAhead
 import Glibc
 
 /// One connection to one file, used by one thread at a time.
@@ -38,6 +39,7 @@ package final class Connection {
       throw error
     }
     handle = opened
+    sqlite_may_read_ahead(handle)
     sqlite3_busy_timeout(handle, busyTimeoutMilliseconds)
   }
 

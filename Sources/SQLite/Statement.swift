@@ -1,4 +1,5 @@
 import CSQLite
+import CSQLiteAhead
 
 /// A prepared statement while values are bound to it. Places count from 1, as in `?1`.
 ///
@@ -186,10 +187,18 @@ public struct Row {
 /// The rows of a query, read one after the other; letting go of them makes the statement free again.
 public struct Rows: ~Copyable {
   @usableFromInline let statement: Statement
+  private let isWalk: Bool
 
-  init(_ statement: Statement) { self.statement = statement }
+  init(_ statement: Statement, isWalk: Bool = false) {
+    self.statement = statement
+    self.isWalk = isWalk
+    if isWalk { sqlite_read_ahead(1) }
+  }
 
-  deinit { statement.reset() }
+  deinit {
+    if isWalk { sqlite_read_ahead(0) }
+    statement.reset()
+  }
 
   /// The next row, or nil at the end.
   @inlinable @inline(__always)

@@ -20,4 +20,17 @@ import Testing
       }
     }
   }
+
+  @Test("a name may hold the characters that RFC 9110 counts, and no others")
+  func names() {
+    let marks = Array("!#$%&'*+-.^_`|~".utf8)
+    for byte in UInt8.min...UInt8.max {
+      let isLetter = (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+      let isCounted = isLetter || (0x30...0x39).contains(byte) || marks.contains(byte)
+      for name in [[byte], [0x41, byte], [byte, 0x41]] {
+        #expect(name.withUnsafeBytes(isToken) == isCounted, "\(byte)")
+      }
+    }
+    #expect(![].withUnsafeBytes(isToken))
+  }
 }

@@ -43,7 +43,7 @@ struct MessagePageAnswer {
   static let head: StaticString = "{\"items\":["
 
   /// The whole answer, of a page whose items begin with `head`.
-  func write(_ page: consuming MessagePage, cursor: String) -> ByteBuffer {
+  func write(_ page: consuming MessagePage, cursor: EventCursor) -> ByteBuffer {
     let (hasPrevious, hasNext, isComplete) = (page.hasPrevious, page.hasNext, page.isComplete)
     let (gaps, ground, isUnverified) = (page.gaps, page.ground, page.isUnverified)
     let isAtNewestEnd = page.isAtNewestEnd
@@ -63,7 +63,11 @@ struct MessagePageAnswer {
       TailObject.write(ground.coverage.tail, ground.tail, into: &json)
     }
     if isUnverified { json.field("unverified", true) }
-    json.field("cursor", cursor)
+    json.name("cursor")
+    withUnsafeTemporaryAllocation(byteCount: EventCursor.mostTextBytes, alignment: 1) { room in
+      let count = cursor.write(into: room)
+      json.value(utf8: UnsafeRawBufferPointer(rebasing: room[..<count]))
+    }
     json.endObject()
     return json.finish()
   }

@@ -120,7 +120,7 @@ final class MessageRequest {
   }
 
   private func decorated(_ response: consuming Response, _ tag: EntityTag) -> Response {
-    response.add("ETag", tag.text)
+    response.add("ETag") { tag.write(to: &$0) }
     response.add("Cache-Control", "no-cache")
     response.add("Vary", reading.gate.vary)
     response.add("Cache-Status", status.text)

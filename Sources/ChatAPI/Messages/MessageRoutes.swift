@@ -112,19 +112,18 @@ private final class MessagePageRequest {
     tag.add(view.channelVersion)
     tag.add(view.membershipVersion)
     tag.add(ground)
-    let text = tag.text
-    let isKnown = EntityTag.isKnown(text, to: request)
+    let isKnown = tag.isKnown(to: request)
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
-      return .answer(notModified(text, again: stillHolds(caller, standing, ground.tail)))
+      return .answer(notModified(tag, again: stillHolds(caller, standing, ground.tail)))
     }
     guard let page = try read({ try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head) })
     else { return nil }
     if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
-    if isKnown { return .answer(notModified(text, again: stillHolds(caller, standing, ground.tail))) }
+    if isKnown { return .answer(notModified(tag, again: stillHolds(caller, standing, ground.tail))) }
     let answer = MessagePageAnswer(page, query)
-    let body = answer.write(page, cursor: reading.cursor(at: view.version))
-    var response = headers(.json(body), text)
+    let body = answer.write(page, cursor: reading.place(at: view.version))
+    var response = headers(.json(body), tag)
     addLinks(answer, to: &response)
     return .answer(response)
   }
@@ -152,14 +151,14 @@ private final class MessagePageRequest {
     }
   }
 
-  private func notModified(_ tag: String, again holds: (() -> Bool)? = nil) -> Response {
+  private func notModified(_ tag: EntityTag, again holds: (() -> Bool)? = nil) -> Response {
     // What a client prefers is confirmed in a header of its own.
     preferences.wait == nil
-      ? reading.notModified.answer(tag, status, again: holds) : headers(.empty(304), tag)
+      ? reading.notModified.answer(tag.text, status, again: holds) : headers(.empty(304), tag)
   }
 
-  private func headers(_ response: consuming Response, _ tag: String) -> Response {
-    response.add("ETag", tag)
+  private func headers(_ response: consuming Response, _ tag: EntityTag) -> Response {
+    response.add("ETag") { tag.write(to: &$0) }
     response.add("Cache-Control", "no-cache")
     response.add("Vary", reading.gate.vary)
     response.add("Cache-Status", status.text)
@@ -168,15 +167,19 @@ private final class MessagePageRequest {
   }
 
   private func addLinks(_ answer: MessagePageAnswer, to response: inout Response) {
-    var links = ByteBuffer(capacity: 256)
-    if let place = answer.previous {
-      PageLink.write(request, "before", place.description, "prev", into: &links)
+    if answer.previous == nil, answer.next == nil { return }
+    response.add("Link") { links in
+      let start = links.count
+      PageLink.begin(request, into: &links)
+      let beginning = start..<links.count
+      if let place = answer.previous {
+        PageLink.end("before", place, "prev", into: &links)
+        if answer.next == nil { return }
+        links.append(", ")
+        links.append(again: beginning)
+      }
+      if let place = answer.next { PageLink.end("after", place, "next", into: &links) }
     }
-    if let place = answer.next {
-      if links.count > 0 { links.append(", ") }
-      PageLink.write(request, "after", place.description, "next", into: &links)
-    }
-    if links.count > 0 { response.add("Link", links.bytes) }
   }
 
   private func park(_ caller: Caller, _ stretch: MessageWish.Stretch) -> Outcome {

@@ -2,6 +2,7 @@ import ChatCache
 import ChatModel
 import Glibc
 import MicroHTTP
+import Platform
 
 /// The strong tag of an answer: a number over all that decides about its bytes, made before any row is read.
 /// It names the user, so that one user's tag never means another's answer.
@@ -39,12 +40,18 @@ struct EntityTag {
   /// The header's value, with its quotes.
   var text: String {
     String(unsafeUninitializedCapacity: EntityTag.digits + 2) { room in
-      let bytes = UnsafeMutableRawBufferPointer(room)
-      bytes[0] = UInt8(ascii: "\"")
-      write(into: bytes, at: 1)
-      bytes[EntityTag.digits + 1] = UInt8(ascii: "\"")
-      return EntityTag.digits + 2
+      write(quotedInto: UnsafeMutableRawBufferPointer(room))
+      return EntityTag.width
     }
+  }
+
+  /// Appends the header's value.
+  func write(to buffer: inout ByteBuffer) { buffer.append(EntityTag.width) { write(quotedInto: $0) } }
+
+  private func write(quotedInto bytes: UnsafeMutableRawBufferPointer) {
+    bytes[0] = UInt8(ascii: "\"")
+    write(into: bytes, at: 1)
+    bytes[EntityTag.digits + 1] = UInt8(ascii: "\"")
   }
 
   /// The tag without its quotes.

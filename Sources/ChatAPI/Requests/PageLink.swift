@@ -1,3 +1,4 @@
+import ChatModel
 import MicroHTTP
 import Platform
 
@@ -15,15 +16,17 @@ enum PageLink {
     _ request: Request, _ edge: StaticString, _ token: String, _ relation: StaticString
   ) -> String {
     var value = ByteBuffer(capacity: 256)
-    write(request, edge, token, relation, into: &value)
+    begin(request, into: &value)
+    value.append(edge)
+    value.append("=")
+    var token = token
+    token.withUTF8 { append(UnsafeRawBufferPointer($0), to: &value, isSafe: isUnreserved) }
+    end(relation, into: &value)
     return String(decoding: value.bytes, as: UTF8.self)
   }
 
-  /// Appends the header's value for one neighbour.
-  static func write(
-    _ request: Request, _ edge: StaticString, _ token: String, _ relation: StaticString,
-    into value: inout ByteBuffer
-  ) {
+  /// Appends what the values for all neighbours begin with.
+  static func begin(_ request: Request, into value: inout ByteBuffer) {
     value.append("<?")
     for item in request.query where !isPlace(item) {
       append(item.encodedName, to: &value, isSafe: isOfReference)
@@ -31,10 +34,19 @@ enum PageLink {
       append(item.encodedValue, to: &value, isSafe: isOfReference)
       value.append("&")
     }
+  }
+
+  /// Appends the rest of the value for the neighbour at that place.
+  static func end(
+    _ edge: StaticString, _ place: Position, _ relation: StaticString, into value: inout ByteBuffer
+  ) {
     value.append(edge)
     value.append("=")
-    var token = token
-    token.withUTF8 { append(UnsafeRawBufferPointer($0), to: &value, isSafe: isUnreserved) }
+    value.append(Position.textBytes) { place.write(into: $0) }
+    end(relation, into: &value)
+  }
+
+  private static func end(_ relation: StaticString, into value: inout ByteBuffer) {
     value.append(">; rel=\"")
     value.append(relation)
     value.append("\"")

@@ -109,8 +109,11 @@ package final class Reading: Sendable {
   }
 
   /// A place in the event log as clients give it back.
-  func cursor(at sequence: Int64) -> String {
+  func cursor(at sequence: Int64) -> String { place(at: sequence).description }
+
+  /// That place in the event log.
+  func place(at sequence: Int64) -> EventCursor {
     let now = cache.cursor
-    return EventCursor(epoch: now.epoch, run: now.run, sequence: sequence).description
+    return EventCursor(epoch: now.epoch, run: now.run, sequence: sequence)
   }
 }

@@ -11,17 +11,17 @@ struct CountedMessage: Equatable {
   let mentions: String?
 
   /// As a row has it.
-  init(position: Position, sender: String, flags: Int64, isReply: Bool, mentions: String?) {
+  init(position: Position, sender: String, flags: MessageFlags, mentions: String?) {
     self.position = position
     self.sender = sender
-    counts = flags & 1 == 0 && (!isReply || flags & 2 != 0)
+    counts = !flags.contains(.silent) && (!flags.contains(.reply) || flags.contains(.replyToChannel))
     self.mentions = mentions
   }
 
   /// As it came.
   init(_ record: MessageRecord) {
     self.init(
-      position: record.position, sender: record.sender, flags: record.flags, isReply: record.parentID != nil,
+      position: record.position, sender: record.sender, flags: record.flags,
       mentions: record.mentions.stored)
   }
 }

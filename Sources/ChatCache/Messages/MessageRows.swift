@@ -9,7 +9,7 @@ extension CacheReader {
   func rows(_ isBackwards: Bool, _ range: ClosedRange<Position>, _ channel: ChannelKey) throws -> Rows {
     let bind: (Statement) -> Void = { CacheReader.bind($0, range, channel) }
     if isBackwards {
-      return try db.rows(
+      return try db.walk(
         """
         SELECT
           created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
@@ -21,7 +21,7 @@ extension CacheReader {
         ORDER BY created_at DESC, message_id DESC
         """, bind)
     }
-    return try db.rows(
+    return try db.walk(
       """
       SELECT
         created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
@@ -38,23 +38,23 @@ extension CacheReader {
   /// part is answered. The walk itself begins at the place and ends at the range's end: what nobody looks at,
   /// and a comparison that is made anyway, cost time in every row.
   func plainRows(_ isBackwards: Bool, fromTimeOf place: Position, _ channel: ChannelKey) throws -> Rows {
-    let bind: (Statement) -> Void = {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, place.createdAt)
+    func bind(_ statement: Statement) {
+      statement.bind(1, channel.rawValue)
+      statement.bind(2, place.createdAt)
     }
     if isBackwards {
-      return try db.rows(
+      return try db.walk(
         """
-        SELECT created_at, message_id, body, parent_id, flags
+        SELECT created_at, message_id, body, flags
         FROM message
         WHERE channel = ?1
           AND created_at <= ?2
         ORDER BY created_at DESC, message_id DESC
         """, bind)
     }
-    return try db.rows(
+    return try db.walk(
       """
-      SELECT created_at, message_id, body, parent_id, flags
+      SELECT created_at, message_id, body, flags
       FROM message
       WHERE channel = ?1
         AND created_at >= ?2
@@ -64,24 +64,24 @@ extension CacheReader {
 
   /// The same from the place itself on, for milliseconds of many messages.
   func plainRows(_ isBackwards: Bool, from place: Position, _ channel: ChannelKey) throws -> Rows {
-    let bind: (Statement) -> Void = {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, place.createdAt)
-      $0.bind(3, place.messageID)
+    func bind(_ statement: Statement) {
+      statement.bind(1, channel.rawValue)
+      statement.bind(2, place.createdAt)
+      statement.bind(3, place.messageID)
     }
     if isBackwards {
-      return try db.rows(
+      return try db.walk(
         """
-        SELECT created_at, message_id, body, parent_id, flags
+        SELECT created_at, message_id, body, flags
         FROM message
         WHERE channel = ?1
           AND (created_at, message_id) <= (?2, ?3)
         ORDER BY created_at DESC, message_id DESC
         """, bind)
     }
-    return try db.rows(
+    return try db.walk(
       """
-      SELECT created_at, message_id, body, parent_id, flags
+      SELECT created_at, message_id, body, flags
       FROM message
       WHERE channel = ?1
         AND (created_at, message_id) >= (?2, ?3)
@@ -98,7 +98,7 @@ extension CacheReader {
       $0.bind(6, parent)
     }
     if isBackwards {
-      return try db.rows(
+      return try db.walk(
         """
         SELECT
           created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
@@ -111,7 +111,7 @@ extension CacheReader {
         ORDER BY created_at DESC, message_id DESC
         """, bind)
     }
-    return try db.rows(
+    return try db.walk(
       """
       SELECT
         created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
@@ -177,8 +177,8 @@ struct MessageRows: ~Copyable {
   /// How many rows of the first walk there are, where it went backwards.
   private var backwards = 0
   private var isBackwards = false
-  /// From the oldest to the newest row that was looked at.
-  private(set) var span: ClosedRange<Position>?
+  private var oldest: Position?
+  private var newest: Position?
 
   init(
     _ filter: MessageQuery, floor: Int64, isDirect: Bool = false, head: StaticString = "",
@@ -198,9 +198,16 @@ struct MessageRows: ~Copyable {
   /// Takes in a row of `plainRows` if the filter shows it.
   mutating func take(plain row: Row, at position: Position) {
     look(at: position)
-    if !row.isNull(3), hides(reply: row, flags: 4) { return }
-    begin(row.bytes(2))
-    end()
+    if hides(MessageFlags(rawValue: row.int64(3))) { return }
+    let body = row.bytes(2)
+    let start = isDirect && count > 0 ? 1 : 0
+    buffer.append(start + body.count + 2) { room in
+      room[0] = UInt8(ascii: ",")
+      room[start] = UInt8(ascii: "{")
+      UnsafeMutableRawBufferPointer(rebasing: room[(start + 1)...]).copyMemory(from: body)
+      room[room.count - 1] = UInt8(ascii: "}")
+    }
+    noteEnd()
   }
 
   /// Takes in a row if the filter shows it.
@@ -220,13 +227,13 @@ struct MessageRows: ~Copyable {
     end()
   }
 
-  /// Rows are met from an anchor outwards, so each is the first or the last of all so far.
+  /// From the oldest to the newest row that was looked at.
+  var span: ClosedRange<Position>? { oldest.flatMap { oldest in newest.map { oldest...$0 } } }
+
+  /// Rows are met from an anchor outwards, so each is the oldest or the newest of all so far.
   private mutating func look(at position: Position) {
-    guard let known = span else {
-      span = position...position
-      return
-    }
-    span = position < known.lowerBound ? position...known.upperBound : known.lowerBound...position
+    if isBackwards || oldest == nil { oldest = position }
+    if !isBackwards || newest == nil { newest = position }
   }
 
   private mutating func begin(_ body: UnsafeRawBufferPointer) {
@@ -238,6 +245,10 @@ struct MessageRows: ~Copyable {
 
   private mutating func end() {
     buffer.append(UInt8(ascii: "}"))
+    noteEnd()
+  }
+
+  private mutating func noteEnd() {
     count += 1
     if isDirect { return }
     ends.append(buffer.count)
@@ -251,17 +262,18 @@ struct MessageRows: ~Copyable {
   }
 
   private func shows(_ row: Row) -> Bool {
-    if filter.parent == nil, !row.isNull(4), hides(reply: row, flags: 3) { return false }
+    if filter.parent == nil, hides(MessageFlags(rawValue: row.int64(3))) { return false }
     if filter.isPlain { return true }
     if let kind = filter.kind, kind.stored != row.int64(2) { return false }
     if !filter.senders.isEmpty, !filter.senders.contains(where: { row.holds(text: $0, 6) }) { return false }
     return filter.customTypes.isEmpty || filter.customTypes.contains { row.holds(text: $0, 7) }
   }
 
-  private func hides(reply row: Row, flags column: Int32) -> Bool {
-    switch filter.replies {
+  private func hides(_ flags: MessageFlags) -> Bool {
+    guard flags.contains(.reply) else { return false }
+    return switch filter.replies {
     case .none: true
-    case .onlyReplyToChannel: row.int64(column) & 2 == 0
+    case .onlyReplyToChannel: !flags.contains(.replyToChannel)
     case .all: false
     }
   }

@@ -39,7 +39,26 @@ extension MessageRecord {
       body.count + (reactions?.count ?? 0) + (metaarray?.count ?? 0) + (threadInfo?.count ?? 0)
         + (parent?.count ?? 0))
   }
-  var flags: Int64 { (isSilent ? 1 : 0) | (isReplyToChannel ? 2 : 0) }
+  /// As the column `flags` keeps them.
+  var flags: MessageFlags {
+    var flags: MessageFlags = []
+    if isSilent { flags.insert(.silent) }
+    if isReplyToChannel { flags.insert(.replyToChannel) }
+    if parentID != nil { flags.insert(.reply) }
+    return flags
+  }
+}
+
+/// The bits of a message's column `flags`.
+struct MessageFlags: OptionSet {
+  let rawValue: Int64
+
+  /// It does not count as unread.
+  static let silent = MessageFlags(rawValue: 1)
+  /// It is a reply that is shown in the channel too.
+  static let replyToChannel = MessageFlags(rawValue: 2)
+  /// It replies to another one.
+  static let reply = MessageFlags(rawValue: 4)
 }
 
 extension CacheWriter {
@@ -99,7 +118,7 @@ extension CacheWriter {
       """
       SELECT
         m.created_at, m.updated_at, m.version, m.body, m.reactions, m.metaarray, m.thread_info, m.parent,
-        m.sender, m.flags, m.parent_id, m.mentions
+        m.sender, m.flags, m.mentions
       FROM message AS m
       WHERE m.channel = ?1 AND m.message_id = ?2
       """
@@ -117,8 +136,8 @@ extension CacheWriter {
         Known(
           updatedAt: row.int64(1), version: row.int64(2), bytes: Int64(bytes),
           counted: CountedMessage(
-            position: position, sender: row.string(8), flags: row.int64(9), isReply: !row.isNull(10),
-            mentions: row.stringOrNil(11))))
+            position: position, sender: row.string(8), flags: MessageFlags(rawValue: row.int64(9)),
+            mentions: row.stringOrNil(10))))
     } ?? .unknown
   }
 
@@ -139,7 +158,7 @@ extension CacheWriter {
       $0.bind(4, version)
       $0.bind(5, record.updatedAt)
       $0.bind(6, record.kind.stored)
-      $0.bind(7, record.flags)
+      $0.bind(7, record.flags.rawValue)
       $0.bind(8, record.parentID)
       $0.bind(9, parentAt)
       $0.bind(10, record.sender)

@@ -89,7 +89,7 @@ extension CacheReader {
     try db.first(
       """
       SELECT
-        created_at, sender, flags, parent_id, body, reactions, metaarray, thread_info, parent, mentions
+        created_at, sender, flags, body, reactions, metaarray, thread_info, parent, mentions
       FROM message
       WHERE channel = ?1 AND message_id = ?2
       """
@@ -98,11 +98,11 @@ extension CacheReader {
       $0.bind(2, id)
     } _: { row in
       DoomedMessage(
-        bytes: Int64((4...8).reduce(0) { $0 + row.bytes(Int32($1)).count }),
+        bytes: Int64((3...7).reduce(0) { $0 + row.bytes(Int32($1)).count }),
         counted: CountedMessage(
           position: Position(createdAt: row.int64(0), messageID: id), sender: row.string(1),
-          flags: row.int64(2), isReply: !row.isNull(3), mentions: row.stringOrNil(9)),
-        requestID: try CacheReader.requestID(in: Array(row.bytes(4))))
+          flags: MessageFlags(rawValue: row.int64(2)), mentions: row.stringOrNil(8)),
+        requestID: try CacheReader.requestID(in: Array(row.bytes(3))))
     }
   }
 

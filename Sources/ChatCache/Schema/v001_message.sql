@@ -6,7 +6,7 @@ CREATE TABLE message (
   -- What every page reads comes first: a row is taken apart from its front, as far as it is asked for.
   -- The message this one replies to.
   parent_id INTEGER,
-  -- 1 silent, 2 a reply that is shown in the channel too
+  -- 1 silent, 2 a reply that is shown in the channel too, 4 a reply: whoever reads the flags needs no parent_id
   flags INTEGER NOT NULL,
   -- The message as the API answers it, without braces and without the parts below.
   body BLOB NOT NULL,

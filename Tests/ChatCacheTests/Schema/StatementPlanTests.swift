@@ -84,7 +84,7 @@ import Testing
         let step = try #require(plan.first)
         let isThread = sql.contains("message_by_parent")
         #expect(plan.count == 1 && step.contains(isThread ? "message_by_parent" : "PRIMARY KEY"), "\(plan)")
-        let isPlain = sql.contains("SELECT created_at, message_id, body, parent_id, flags")
+        let isPlain = sql.contains("SELECT created_at, message_id, body, flags")
         let bounds =
           isPlain
           ? ["created_at>?)", "created_at<?)"]
