@@ -5,9 +5,69 @@ import SQLite
 // mentions, hidden channels that come back, the place in their lists. Set by set, never member by member.
 
 extension CacheWriter {
+  /// Counts a batch's messages and moves the channel in its members' lists.
+  func tellMembers(of batch: MessageBatch, version: Int64) throws {
+    if let message = batch.added.first, let record = batch.newest, try isArrival(message, batch) {
+      try setLastMessage(record, of: batch.channel)
+      try arrive(message, in: batch.channel, version)
+      try unhide(batch, message.position)
+    } else {
+      try count(batch)
+      try moveLastMessage(batch, version: version)
+    }
+  }
+
+  /// Whether all that happened is that one message came after all others, as in channels people talk in.
+  private func isArrival(_ message: CountedMessage, _ batch: MessageBatch) throws -> Bool {
+    guard batch.added.count == 1, batch.recounted.isEmpty, batch.deletion == nil, message.counts,
+      batch.newest?.position == message.position
+    else { return false }
+    return try reader.lastMessage(of: batch.channel).map { $0 < message.position } ?? true
+  }
+
+  /// What `add` and `placeInLists` do, in one pass over the members.
+  private func arrive(_ message: CountedMessage, in channel: ChannelKey, _ version: Int64) throws {
+    try db.run(
+      """
+      UPDATE membership
+      SET version = ?4,
+        sort_at = CASE WHEN floor_at <= ?2 THEN ?2 ELSE created_at - ?5 END,
+        unread = CASE
+          WHEN (counted_at, counted_id) < (?2, ?3)
+            AND last_read_at < ?2
+            AND floor_at <= ?2
+            AND user NOT IN (SELECT id FROM user WHERE user_id = ?6)
+          THEN unread + 1
+          ELSE unread
+        END,
+        mentions = CASE
+          WHEN ?7 IS NOT NULL
+            AND (counted_at, counted_id) < (?2, ?3)
+            AND last_read_at < ?2
+            AND floor_at <= ?2
+            AND user NOT IN (SELECT id FROM user WHERE user_id = ?6)
+            AND (
+              ?7 = '*'
+              OR user IN (SELECT id FROM user WHERE user_id IN (SELECT value FROM json_each(nullif(?7, '*')))))
+          THEN mentions + 1
+          ELSE mentions
+        END
+      WHERE channel = ?1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, message.position.createdAt)
+      $0.bind(3, message.position.messageID)
+      $0.bind(4, version)
+      $0.bind(5, ChannelFacts.withoutMessage)
+      $0.bind(6, message.sender)
+      $0.bind(7, message.mentions)
+    }
+  }
+
   /// Counts a batch's messages. Of those an earlier commit or the upstream counted, only what is different
   /// now (B68). A hidden channel that may come back does (B10).
-  func count(_ batch: MessageBatch) throws {
+  private func count(_ batch: MessageBatch) throws {
     guard let sequence = batch.sequence, !batch.added.isEmpty || !batch.recounted.isEmpty,
       let counted = try leastCounted(batch)
     else { return }
@@ -117,7 +177,7 @@ extension CacheWriter {
   }
 
   /// The channel's last message after a batch, and with it the place in every member's list (B7).
-  func moveLastMessage(_ batch: MessageBatch, version: Int64) throws {
+  private func moveLastMessage(_ batch: MessageBatch, version: Int64) throws {
     let last = try reader.lastMessage(of: batch.channel)
     if let newest = batch.newest, last.map({ $0 <= newest.position }) ?? true {
       try setLastMessage(newest, of: batch.channel, version: version)
@@ -127,8 +187,13 @@ extension CacheWriter {
     }
   }
 
-  /// Makes a message the channel's last, or says that there is none.
+  /// Makes a message the channel's last, or says that there is none, with its place in the members' lists.
   func setLastMessage(_ message: MessageRecord?, of channel: ChannelKey, version: Int64) throws {
+    try setLastMessage(message, of: channel)
+    try placeInLists(channel, version: version)
+  }
+
+  private func setLastMessage(_ message: MessageRecord?, of channel: ChannelKey) throws {
     try db.run(
       """
       UPDATE channel
@@ -141,7 +206,6 @@ extension CacheWriter {
       $0.bind(3, message?.messageID)
       $0.bind(4, copyOf: message.map { [UInt8(ascii: "{")] + $0.body + [UInt8(ascii: "}")] })
     }
-    try placeInLists(channel, version: version)
   }
 
   private func takeLastMessageFromTable(_ channel: ChannelKey) throws {

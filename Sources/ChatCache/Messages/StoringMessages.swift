@@ -144,8 +144,7 @@ extension CacheWriter {
       $0.bind(2, batch.rows)
       $0.bind(3, batch.bytes)
     }
-    try count(batch)
-    try moveLastMessage(batch, version: version)
+    try tellMembers(of: batch, version: version)
   }
 
   private func setChangelog(of channel: ChannelKey, to place: ChangesSince) throws {

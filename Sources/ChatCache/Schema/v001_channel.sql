@@ -101,5 +101,7 @@ CREATE INDEX membership_by_last_message ON membership (user, sort_at DESC, chann
 CREATE INDEX membership_by_creation ON membership (user, created_at DESC, channel_url);
 -- answers: a user's channels by name
 CREATE INDEX membership_by_name ON membership (user, (name_key = ''), name_key, channel_url);
+-- answers: the members whose hidden channel comes back with its next message
+CREATE INDEX membership_hidden ON membership (channel) WHERE hidden_state = 'hidden_allow_auto_unhide';
 -- answers: a user's unread totals
 CREATE INDEX membership_unread ON membership (user, unread, mentions) WHERE unread > 0 OR mentions > 0;
