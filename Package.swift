@@ -46,13 +46,16 @@ let package = Package(
         "ChatModel", "ChatCache", "ChatCollections", "ChatAPI", "MicroHTTP", "SQLite", "JSON", "Platform",
       ]),
 
-    // Stand-ins that several test targets share.
+    // Folders and stand-ins that several test targets share.
+    .target(name: "TestFolders", path: "Tests/Folders"),
     .target(
       name: "TestSupport", dependencies: ["ChatModel", "ChatCache", "Platform"], path: "Tests/Support"),
     .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
-    .testTarget(name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "CSQLiteAhead", "Platform"]),
+    .testTarget(
+      name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "CSQLiteAhead", "Platform", "TestFolders"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
-    .testTarget(name: "MicroHTTPTests", dependencies: ["MicroHTTP", "Platform"]),
+    .testTarget(
+      name: "MicroHTTPTests", dependencies: ["MicroHTTP", "CMicroHTTPDRefusals", "Platform", "TestFolders"]),
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),
     .target(name: "FaultyDisk", path: "Tests/FaultyDisk", linkerSettings: [.linkedLibrary("sqlite3")]),
     .executableTarget(
@@ -60,23 +63,29 @@ let package = Package(
       path: "Tests/KilledWriter"),
     .testTarget(
       name: "ChatCacheTests",
-      dependencies: ["ChatCache", "SQLite", "CSQLite", "FaultyDisk", "KilledWriter", "TestSupport"]),
+      dependencies: [
+        "ChatCache", "SQLite", "CSQLite", "FaultyDisk", "KilledWriter", "TestFolders", "TestSupport",
+      ]),
     .testTarget(
       name: "ChatCollectionsTests",
-      dependencies: ["ChatCollections", "ChatCache", "ChatModel", "JSON", "Platform", "TestSupport"]),
+      dependencies: [
+        "ChatCollections", "ChatCache", "ChatModel", "JSON", "Platform", "TestFolders", "TestSupport",
+      ]),
     .testTarget(
       name: "ChatSyncTests",
       dependencies: [
-        "ChatSync", "ChatCache", "ChatModel", "MicroHTTP", "Origin", "Platform", "SQLite", "TestSupport",
+        "ChatSync", "ChatCache", "ChatModel", "MicroHTTP", "Origin", "Platform", "SQLite", "TestFolders",
+        "TestSupport",
       ]),
     .testTarget(
       name: "ChatAPITests",
       dependencies: [
         "ChatAPI", "ChatCache", "ChatCollections", "ChatModel", "JSON", "MicroHTTP", "Platform",
-        "TestSupport",
+        "TestFolders", "TestSupport",
       ]),
     .testTarget(
-      name: "OriginTests", dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite", "TestSupport"]),
+      name: "OriginTests",
+      dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite", "TestFolders", "TestSupport"]),
     .testTarget(name: "PerchTests", dependencies: ["perch"]),
     .testTarget(name: "ArchitectureTests"),
   ],

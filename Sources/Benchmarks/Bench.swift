@@ -27,7 +27,7 @@ struct Bench {
       return 2
     }
     let bench = Bench(
-      peers: setting("BENCH_PEERS"), pairs: number("BENCH_PAIRS", 7), seconds: number("BENCH_SECONDS", 2),
+      peers: setting("BENCH_PEERS"), pairs: number("BENCH_PAIRS", 15), seconds: number("BENCH_SECONDS", 1),
       parked: min(number("BENCH_PARKED", 10_000), descriptorsToSpare()))
     do {
       var table = Table()

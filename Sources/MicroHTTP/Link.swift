@@ -9,8 +9,8 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   unowned(unsafe) let worker: Worker  // it lives until its last connection was closed
   /// What handlers remembered; touched by the connection's worker thread alone.
   var attachment: AnyObject?
-  /// Whether the connection's memory is all present; touched by its worker thread alone.
-  var isFilled = false
+  /// What is being answered on it; touched by the connection's worker thread alone.
+  var request: Unmanaged<Request>?
 
   /// The tick at which the connection is out of time, `noDeadline` for never. Workers store it without the
   /// lock.
@@ -25,11 +25,15 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   /// Whether the client has ended its side. What it sent before may still be waiting to be read.
   let isLeft = Atomic<Bool>(false)
 
+  /// Whether the connection's memory is all present; touched by its worker thread alone.
+  var isFilled = false
+  /// Under the lot's lock.
+  var isWatched = false
+
   // Under the lot's lock.
   unowned(unsafe) var next: Link?
   unowned(unsafe) var previous: Link?
   unowned(unsafe) var parked: Waiter?  // its request has it until it was resumed
-  var isWatched = false
 
   init(socket: Int32, generation: UInt32, worker: Worker) {
     self.socket = socket

@@ -192,7 +192,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     return state.read { state in
       if state.isStopping { return .shutdown }
       waiter.connection = connection
-      waiter.link = link
+      waiter.link = .passUnretained(link)
       link.parked = waiter
       state.parked += 1
       link.deadline.store(deadline ?? Link.noDeadline, ordering: .sequentiallyConsistent)
@@ -219,9 +219,12 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     guard let connection = waiter.connection, let link = waiter.link else { return }
     waiter.connection = nil
     waiter.link = nil
-    link.parked = nil
-    // Only an earlier deadline has to be seen by the wheel.
-    link.deadline.store(Link.noDeadline, ordering: .relaxed)
+    // Its memory was not touched for long: what is only written to is not waited for.
+    link._withUnsafeGuaranteedRef { link in
+      link.parked = nil
+      // Only an earlier deadline has to be seen by the wheel.
+      link.deadline.store(Link.noDeadline, ordering: .relaxed)
+    }
     state.parked -= 1
     waiter.state.store(reason.resumed, ordering: .releasing)
     MHD_resume_connection(connection)

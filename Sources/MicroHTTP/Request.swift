@@ -11,6 +11,11 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
     init(_ problem: Problem) { self.problem = problem }
   }
 
+  final class Options {
+    let allow: String
+    init(allow: String) { self.allow = allow }
+  }
+
   /// Where the request stands.
   enum Phase { case head, body, running, parked, answered }
 
@@ -26,13 +31,16 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   unowned(unsafe) var endpoint: Endpoint?  // the server keeps every table of routes there was
   /// What will be answered instead of running the handler; boxed, because it is rare and large.
   var refusal: Refusal?
-  var allow: String?
+  /// What `OPTIONS` is answered with instead; boxed for the same reason.
+  var options: Options?
   /// The question of the request before, which this one asks again.
   var repeated: Repetition?
   var intake: BodyIntake?
   /// The name that the access log gives the caller; set by whoever authenticates.
   package var user: String?
   var waiter: Waiter?
+  /// Where the library has the request's head, from when it parks.
+  var head: UnsafePointer<CChar>?
   var resume: ((Wake) throws -> Outcome)?
   let startedAt: UInt64
   let number: UInt64

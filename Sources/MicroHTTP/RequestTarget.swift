@@ -40,6 +40,9 @@ struct RequestTarget {
         && bytes.withUnsafeBytes { memcmp(base + end - $0.count, $0.baseAddress!, $0.count) == 0 }
   }
 
+  /// Where the copy is.
+  var start: UnsafeRawPointer { UnsafeRawPointer(base) }
+
   func free() { base.deallocate() }
 
   /// The path as it came, in its encoded form until the router has walked it.

@@ -18,7 +18,9 @@ extension Server {
     let link = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue()
     counters.begin()
     let request = Request(server: self, link: link, connection: connection, target: target, at: lot.now())
-    return Unmanaged.passRetained(request).toOpaque()
+    let kept = Unmanaged.passRetained(request)
+    link.request = kept
+    return kept.toOpaque()
   }
 
   /// The head is whole.
@@ -67,7 +69,7 @@ extension Server {
     request.method = known ?? .get
     if request.target.isAsterisk {
       guard known == .options else { throw Problem.malformed("only OPTIONS asks about the whole server") }
-      request.allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+      request.options = .init(allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
       return
     }
     try withRoutes { routes throws(Problem) in
@@ -81,7 +83,7 @@ extension Server {
       }
       let allow = routes.router.allow(at: place)
       if known == .options {
-        request.allow = allow
+        request.options = .init(allow: allow)
       } else {
         request.refusal = .init(
           Problem(405, "method_not_allowed", detail: "use one of \(allow)", headers: [("Allow", allow)]))
@@ -109,7 +111,7 @@ extension Server {
     if let fault = request.refusal?.problem ?? request.intake?.fault {
       return queue(render(fault, request), request)
     }
-    if let allow = request.allow { return queue(options(request, allow: allow), request) }
+    if let options = request.options { return queue(answer(options, to: request), request) }
     do {
       return settle(try request.endpoint!.route.handler(request), request, head: head)
     } catch {
@@ -119,6 +121,7 @@ extension Server {
 
   /// A parked request was resumed.
   func goOn(_ request: Request) -> Bool {
+    if let connection = request.connection { Nearness.bringNear(after: connection) }
     guard let waiter = request.waiter, let reason = waiter.takeReason() else { return true }
     guard let resume = request.resume else { return false }
     request.resume = nil
@@ -143,7 +146,10 @@ extension Server {
         if let head { request.link.worker.recent.keep(response, request, head: head) }
         return queue(response, request)
       case .park(let parking):
-        if let head { fill(request.link, from: head) }
+        if let head {
+          request.head = head
+          fill(request.link, from: head)
+        }
         head = nil
         request.phase = .parked
         request.resume = parking.resume
@@ -165,15 +171,15 @@ extension Server {
     ConnectionMemory.fill(from: head, bytes: configuration.limits.connectionMemoryBytes)
   }
 
-  private func options(_ request: Request, allow: String) -> Response {
+  private func answer(_ options: Request.Options, to request: Request) -> Response {
     if let origin = request.header("Origin"),
       configuration.crossOrigin.allows(origin),
       request.header("Access-Control-Request-Method") != nil
     {
-      return configuration.crossOrigin.preflight(allow: allow)
+      return configuration.crossOrigin.preflight(allow: options.allow)
     }
     var response = Response.empty(204)
-    response.add("Allow", allow)
+    response.add("Allow", options.allow)
     return response
   }
 
@@ -268,6 +274,7 @@ extension Server {
       request.link, until: lot.tick(at: now, plusSeconds: limits.idleSeconds + limits.headSeconds))
     if request.status != 0 { log?.note(request, microseconds: (now &- request.startedAt) / 1000) }
     request.connection = nil
+    request.link.request = nil
     counters.end(status: Int(request.status))
   }
 }

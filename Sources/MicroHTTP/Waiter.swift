@@ -34,7 +34,7 @@ package final class Waiter: @unchecked Sendable {  // because its place is only 
   let state = Atomic<State>(.idle)
   /// The suspended connection; set while parked, and open as long.
   var connection: OpaquePointer?
-  unowned(unsafe) var link: Link?
+  var link: Unmanaged<Link>?
 
   init(lot: ParkingLot) { self.lot = lot }
 

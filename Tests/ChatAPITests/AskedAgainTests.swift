@@ -4,6 +4,7 @@ import Glibc
 import MicroHTTP
 import Platform
 import Synchronization
+import TestFolders
 import Testing
 
 @testable import ChatAPI
@@ -25,10 +26,7 @@ import Testing
     }
 
     init() throws {
-      var template = Array("/tmp/perch-secret-XXXXXX".utf8CString)
-      mkdtemp(&template)
-      file = SecretFile(
-        inDataDirectory: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
+      file = SecretFile(inDataDirectory: TestFolder.make("secret"))
       keyring = try Keyring(file: file)
       let time = Time()
       self.time = time

@@ -1,6 +1,7 @@
 import ChatAPI
 import Glibc
 import Platform
+import TestFolders
 import Testing
 
 @Suite("Bearer tokens")
@@ -116,8 +117,7 @@ struct BearerTokenTests {
 
   @Test("B61: the secret is made once, with 0600, and read again on request")
   func secretFile() throws {
-    var template = Array("/tmp/perch-secret-XXXXXX".utf8CString)
-    let directory = try #require(mkdtemp(&template).map { String(cString: $0) })
+    let directory = TestFolder.make("secret")
     let file = SecretFile(inDataDirectory: directory)
     defer {
       unlink(file.path)

@@ -1,6 +1,7 @@
 import ChatModel
 import Glibc
 import JSON
+import TestFolders
 import Testing
 
 @testable import ChatCache
@@ -74,8 +75,7 @@ struct SparseTests {
     private let store: CacheStore
 
     init() async throws {
-      var template = Array("/tmp/perch-sparse-XXXXXX".utf8CString)
-      cache = try Cache(Cache.Configuration(directory: String(cString: mkdtemp(&template)) + "/data"))
+      cache = try Cache(Cache.Configuration(directory: TestFolder.make("sparse") + "/data"))
       store = CacheStore(cache)
       try await store.acknowledge(alice)
     }

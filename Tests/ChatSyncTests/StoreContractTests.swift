@@ -2,6 +2,7 @@ import ChatModel
 import Glibc
 import Platform
 import SQLite
+import TestFolders
 import Testing
 
 @testable import ChatCache
@@ -14,8 +15,7 @@ import Testing
   private static let alice = UserID("alice")
 
   private static func open() throws -> (Cache, CacheStore) {
-    var template = Array("/tmp/perch-contract-XXXXXX".utf8CString)
-    let cache = try Cache(Cache.Configuration(directory: String(cString: mkdtemp(&template)) + "/data"))
+    let cache = try Cache(Cache.Configuration(directory: TestFolder.make("contract") + "/data"))
     return (cache, CacheStore(cache))
   }
 

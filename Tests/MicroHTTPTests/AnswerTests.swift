@@ -1,6 +1,7 @@
 import Glibc
 import MicroHTTP
 import Platform
+import TestFolders
 import Testing
 
 @Suite struct AnswerTests {
@@ -144,9 +145,7 @@ import Testing
 
   @Test("a certificate and its key make it speak TLS, and a missing file says so")
   func speaksTLS() throws {
-    var template = Array("/tmp/perch-http-tls-XXXXXX".utf8CString)
-    mkdtemp(&template)
-    let directory = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    let directory = TestFolder.make("tls")
     let (key, certificate) = (directory + "/key.pem", directory + "/certificate.pem")
     _ = output(
       "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost "

@@ -1,6 +1,7 @@
 import Glibc
 import MicroHTTP
 import Platform
+import TestFolders
 import Testing
 
 @Suite struct BodyTests {
@@ -34,9 +35,7 @@ import Testing
 
   @Test("a large file arrives whole and goes with its request")
   func streamsFiles() throws {
-    var template = Array("/tmp/perch-http-uploads-XXXXXX".utf8CString)
-    mkdtemp(&template)
-    let directory = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    let directory = TestFolder.make("uploads")
     let test = try TestServer { $0.uploadDirectory = directory }
     let file = String(repeating: "0123456789abcdef\r\n", count: 130_000)
     let body = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\n\(file)\r\n--b--\r\n"

@@ -1,4 +1,5 @@
 import Glibc
+import TestFolders
 import TestSupport
 import Testing
 
@@ -39,9 +40,7 @@ final class Scratch {
   let path: String
 
   init() throws {
-    var template = Array("/tmp/origin-test-XXXXXX".utf8CString)
-    try #require(mkdtemp(&template) != nil)
-    path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    path = TestFolder.make("origin")
   }
 
   /// The names in it.

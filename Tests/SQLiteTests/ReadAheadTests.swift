@@ -2,14 +2,14 @@ import CSQLite
 import CSQLiteAhead
 import Glibc
 import SQLite
+import TestFolders
 import Testing
 
 /// Pages that are brought near before their rows are read.
 @Suite struct ReadAheadTests {
   /// A file of 2000 rows in the order of their key, read with so much of it mapped.
   private static func filled(mapped bytes: Int) throws -> Connection {
-    var template = Array("/tmp/perch-ahead-XXXXXX".utf8CString)
-    let path = String(cString: mkdtemp(&template)) + "/test.db"
+    let path = TestFolder.make("ahead") + "/test.db"
     let connection = try Connection(path: path)
     try connection.execute(
       """

@@ -2,14 +2,12 @@ import CSQLite
 import Glibc
 import Platform
 import SQLite
+import TestFolders
 import Testing
 
 /// The thin layer over SQLite, on real files.
 @Suite struct SQLiteTests {
-  private static func path() -> String {
-    var template = Array("/tmp/perch-sqlite-XXXXXX".utf8CString)
-    return String(cString: mkdtemp(&template)) + "/test.db"
-  }
+  private static func path() -> String { TestFolder.make("sqlite") + "/test.db" }
 
   private static func open(_ path: String = path()) throws -> Connection {
     let connection = try Connection(path: path, busyTimeoutMilliseconds: 50)

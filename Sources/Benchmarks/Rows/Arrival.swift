@@ -11,7 +11,7 @@ extension Row {
     }
     let polls = min(1000, bench.parked)
     let pair = try UpstreamPair()
-    let rounds = max(bench.pairs, 7) * 3
+    let rounds = max(bench.pairs, 21)
     let lines = try pair.park(polls, rounds: rounds, with: peers + "/parkbench")
     let told = lines.filter { $0.contains("p99_ms") && number("delivered", in: $0) == Double(polls) }
     guard told.count == rounds else { throw BenchFailure(description: "polls were lost: \(lines)") }

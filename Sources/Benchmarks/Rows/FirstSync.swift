@@ -8,7 +8,7 @@ extension Row {
     name: "sync", work: "1 000 channels of 100 messages into an empty cache, and pages meanwhile"
   ) { bench in
     let upstream = try SeededUpstream()
-    let rounds = max(1, bench.pairs)
+    let rounds = max(1, bench.pairs / 2)
     var syncs: [SeededUpstream.Sync] = []
     for _ in 0..<rounds { syncs.append(try upstream.sync()) }
     var busy: [Double] = []

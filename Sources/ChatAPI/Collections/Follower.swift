@@ -171,6 +171,12 @@ class Follower {
     return view
   }
 
+  /// Which view that is.
+  final var aloneIdentity: ObjectIdentifier? {
+    guard targets.count == 1, !hasUserFeed, case .messages(let view) = targets[0] else { return nil }
+    return ObjectIdentifier(view)
+  }
+
   /// The answer that a view like this one was given (see `Likeness`).
   final func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }

@@ -112,7 +112,7 @@ final class Poll: Follower {
   }
 
   private func asked(_ moment: SharedAnswers.Moment) -> SharedAnswers.Asked? {
-    alone.flatMap { SharedAnswers.Asked($0, since: since, moment) }
+    aloneIdentity.flatMap { SharedAnswers.Asked($0, since: since, moment) }
   }
 
   private func park(_ now: UInt64) throws -> Outcome {

@@ -39,7 +39,7 @@ final class SharedAnswers: Sendable {
     static let (most, mostBytes) = (1024, 4 * 1024)
 
     func answer(to asked: Asked) -> SharedResponse? {
-      guard moment == asked.moment, let known = answered[ObjectIdentifier(asked.view)],
+      guard moment == asked.moment, let known = answered[asked.view],
         known.since == asked.since
       else { return nil }
       return known.response
@@ -50,18 +50,18 @@ final class SharedAnswers: Sendable {
         answered.removeAll(keepingCapacity: true)
         moment = asked.moment
       }
-      answered[ObjectIdentifier(asked.view)] = Answered(since: asked.since, response: response)
+      answered[asked.view] = Answered(since: asked.since, response: response)
     }
   }
 
   /// What the owner of a view asked of it, and when: from a place in the log of that moment's epoch and run.
   struct Asked: Sendable {
-    let view: MessageCollection
+    let view: ObjectIdentifier
     let since: Int64
     let moment: Moment
 
     /// Nil where the cursor is of another log, or of before a start.
-    init?(_ view: MessageCollection, since: EventCursor, _ moment: Moment) {
+    init?(_ view: ObjectIdentifier, since: EventCursor, _ moment: Moment) {
       guard since.epoch == moment.cursor.epoch, since.run == moment.cursor.run else { return nil }
       self.view = view
       self.since = since.sequence

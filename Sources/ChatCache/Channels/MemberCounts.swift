@@ -48,7 +48,10 @@ extension CacheWriter {
             AND user NOT IN (SELECT id FROM user WHERE user_id = ?6)
             AND (
               ?7 = '*'
-              OR user IN (SELECT id FROM user WHERE user_id IN (SELECT value FROM json_each(nullif(?7, '*')))))
+              OR user IN (
+                SELECT id FROM user WHERE user_id IN (SELECT value FROM json_each(nullif(?7, '*')))
+              )
+            )
           THEN mentions + 1
           ELSE mentions
         END

@@ -5,6 +5,7 @@ import Glibc
 import JSON
 import MicroHTTP
 import Platform
+import TestFolders
 import TestSupport
 
 @testable import ChatAPI
@@ -27,9 +28,7 @@ final class CollectionWorld {
   ) throws {
     self.gate = gate
     self.clock = clock
-    var template = Array("/tmp/perch-collections-XXXXXX".utf8CString)
-    mkdtemp(&template)
-    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    directory = TestFolder.make("collections")
     (cache, collections, server) = try Self.start(directory, interest, settings, retention, gate, clock)
   }
 

@@ -5,6 +5,7 @@ import Glibc
 import MicroHTTP
 import Platform
 import Synchronization
+import TestFolders
 import Testing
 
 @testable import ChatAPI
@@ -61,9 +62,7 @@ import Testing
 
   @Test("B61: a secret that was withdrawn while a poll was parked ends it with 401")
   func revokedWhileParked() throws {
-    var template = Array("/tmp/perch-secret-XXXXXX".utf8CString)
-    mkdtemp(&template)
-    let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let directory = TestFolder.make("secret")
     let file = SecretFile(inDataDirectory: directory)
     let keyring = try Keyring(file: file)
     let world = try world(CollectionWorld(gate: Gate(.tokens(keyring))))

@@ -65,7 +65,7 @@ import Testing
     func asked(
       _ view: MessageCollection, since: EventCursor, _ moment: SharedAnswers.Moment
     ) throws -> SharedAnswers.Asked {
-      try #require(SharedAnswers.Asked(view, since: since, moment))
+      try #require(SharedAnswers.Asked(ObjectIdentifier(view), since: since, moment))
     }
     shared.note(made, try asked(mine, since: now, moment))
     for _ in 0..<2 { #expect(shared.recent(try asked(mine, since: now, moment)) === made) }
@@ -78,7 +78,9 @@ import Testing
     #expect(shared.recent(try asked(other, since: now, moment)) == nil)
     #expect(shared.recent(try asked(mine, since: later, moment)) == nil)
     let before = EventCursor(epoch: now.epoch, run: now.run - 1, sequence: now.sequence)
-    for foreign in [elsewhere, before] { #expect(SharedAnswers.Asked(mine, since: foreign, moment) == nil) }
+    for foreign in [elsewhere, before] {
+      #expect(SharedAnswers.Asked(ObjectIdentifier(mine), since: foreign, moment) == nil)
+    }
     let moments = [
       SharedAnswers.Moment(revision: 4, cursor: now, removals: 0),
       SharedAnswers.Moment(revision: 2, cursor: later, removals: 0),

@@ -1,6 +1,7 @@
 import ChatModel
 import Glibc
 import SQLite
+import TestFolders
 import TestSupport
 import Testing
 
@@ -8,13 +9,7 @@ import Testing
 
 @Suite struct ChannelListTests {
   private func withWorld<Result>(_ body: (inout ChannelWorld) throws -> Result) throws -> Result {
-    var template = Array("/tmp/channels-XXXXXX".utf8CString)
-    let directory = try #require(mkdtemp(&template).map { String(cString: $0) })
-    defer {
-      for name in ["cache.db", "cache.db-wal", "cache.db-shm"] { unlink("\(directory)/\(name)") }
-      rmdir(directory)
-    }
-    var world = try ChannelWorld(path: "\(directory)/cache.db")
+    var world = try ChannelWorld(path: TestFolder.make("channels") + "/cache.db")
     return try body(&world)
   }
 

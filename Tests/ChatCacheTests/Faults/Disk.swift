@@ -1,5 +1,6 @@
 import FaultyDisk
 import Glibc
+import TestFolders
 
 /// The disk under one folder, told to fail.
 struct Disk {
@@ -21,8 +22,7 @@ struct Disk {
   /// A folder of its own, made under a disk that can fail. Before anything in it is opened.
   static func folder() -> String {
     precondition(isInstalled, "the faulty disk could not be put under SQLite")
-    var template = Array("/tmp/perch-disk-XXXXXX".utf8CString)
-    return String(cString: mkdtemp(&template)) + "/data"
+    return TestFolder.make("disk") + "/data"
   }
 
   private let fault: Int32

@@ -2,15 +2,13 @@ import ChatModel
 import Glibc
 import Platform
 import SQLite
+import TestFolders
 import Testing
 
 @testable import ChatCache
 
 @Suite struct StoreTests {
-  private static func directory() -> String {
-    var template = Array("/tmp/perch-store-XXXXXX".utf8CString)
-    return String(cString: mkdtemp(&template)) + "/data"
-  }
+  private static func directory() -> String { TestFolder.make("store") + "/data" }
 
   private static func open(_ directory: String, upstream: String? = nil) throws -> Cache {
     try Cache(Cache.Configuration(directory: directory, upstream: upstream))

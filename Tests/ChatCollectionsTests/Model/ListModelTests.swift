@@ -3,6 +3,7 @@ import ChatModel
 import Glibc
 import JSON
 import Platform
+import TestFolders
 import TestSupport
 import Testing
 
@@ -125,9 +126,7 @@ private final class ListRun {
 
   init(seed: Int) throws {
     random = SeededRandom(seed: UInt64(seed))
-    var template = Array("/tmp/perch-lists-XXXXXX".utf8CString)
-    mkdtemp(&template)
-    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    directory = TestFolder.make("lists")
     (cache, collections) = try Self.open(directory, interest)
     try join(0)
     for _ in 0..<12 { try happen() }

@@ -2,6 +2,7 @@ import ChatModel
 import Glibc
 import JSON
 import Platform
+import TestFolders
 import TestSupport
 
 @testable import ChatCache
@@ -23,9 +24,7 @@ final class ModelWorld {
 
   init(bound: WindowBound) throws {
     self.bound = bound
-    var template = Array("/tmp/perch-model-XXXXXX".utf8CString)
-    mkdtemp(&template)
-    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    directory = TestFolder.make("model")
     (cache, collections) = try Self.open(directory, interest, bound)
   }
 

@@ -2,6 +2,7 @@ import ChatModel
 import Glibc
 import Platform
 import SQLite
+import TestFolders
 
 @testable import ChatCache
 @testable import ChatSync
@@ -42,9 +43,7 @@ final class PerchSide {
     self.base = base
     paceInUse = pace
     self.clock = clock
-    var template = Array("/tmp/perch-storm-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw CacheError.file(path: "/tmp", reason: "mkdtemp") }
-    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    directory = TestFolder.make("storm")
     (cache, client, worker) = try PerchSide.open(directory, base, pace, firstByte, clock)
     interest = SyncInterest(worker)
   }
