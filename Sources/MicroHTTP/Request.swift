@@ -6,14 +6,20 @@ import Platform
 ///
 /// Views (`UnsafeRawBufferPointer`) are valid as long as the request is being answered.
 package final class Request: @unchecked Sendable {  // because one thread at a time works on it
+  /// What is answered without a handler: a problem, or to `OPTIONS` what is allowed.
   final class Refusal {
-    let problem: Problem
-    init(_ problem: Problem) { self.problem = problem }
-  }
+    let problem: Problem?
+    let allow: String?
 
-  final class Options {
-    let allow: String
-    init(allow: String) { self.allow = allow }
+    init(_ problem: Problem) {
+      self.problem = problem
+      allow = nil
+    }
+
+    init(allow: String) {
+      problem = nil
+      self.allow = allow
+    }
   }
 
   /// Where the request stands.
@@ -22,17 +28,17 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   unowned(unsafe) let server: Server  // it lives until its last request was completed
   let link: Link
   var connection: OpaquePointer?
-  var phase = Phase.head
-  // These are read at every step, by one thread at a time, so that checking each access would only cost time.
+  // In an order that leaves no room between them: ten thousand may be parked. Target, method and headers are
+  // read at every step, by one thread at a time, so that checking each access would only cost time.
   @exclusivity(unchecked) var target: RequestTarget
-  @exclusivity(unchecked) var seen = HeaderNotes()
+  var phase = Phase.head
   /// The method.
   @exclusivity(unchecked) package internal(set) var method = Method.get
+  @exclusivity(unchecked) var seen = HeaderNotes()
+  var status: UInt16 = 0
   unowned(unsafe) var endpoint: Endpoint?  // the server keeps every table of routes there was
   /// What will be answered instead of running the handler; boxed, because it is rare and large.
   var refusal: Refusal?
-  /// What `OPTIONS` is answered with instead; boxed for the same reason.
-  var options: Options?
   /// The question of the request before, which this one asks again.
   var repeated: Repetition?
   var intake: BodyIntake?
@@ -44,7 +50,6 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   var resume: ((Wake) throws -> Outcome)?
   let startedAt: UInt64
   let number: UInt64
-  var status: UInt16 = 0
   var sentBytes = 0
 
   init(server: Server, link: Link, connection: OpaquePointer, target: UnsafePointer<CChar>, at now: UInt64) {

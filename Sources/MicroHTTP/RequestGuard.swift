@@ -3,9 +3,9 @@ import Glibc
 
 /// What the head of a request showed on its one pass.
 struct HeaderNotes {
-  var isChunked = false
-  var contentLength: Int?
   var names = NameSet()
+  var contentLength: Int?
+  var isChunked = false
 
   var hasBody: Bool { isChunked || (contentLength ?? 0) > 0 }
 }

@@ -33,9 +33,9 @@ extension Server {
       try request.target.split()
       try route(request, line.method)
       request.phase = .body
-      if request.seen.hasBody, let refusal = request.refusal { throw refusal.problem }
+      if request.seen.hasBody, let problem = request.refusal?.problem { throw problem }
       try checkExpectation(request)
-      if request.refusal == nil { try request.prepareBody() }
+      if request.refusal?.problem == nil { try request.prepareBody() }
       if request.seen.hasBody {
         lot.awaitClient(request.link, until: lot.tick(at: request.startedAt, plusSeconds: limits.bodySeconds))
       }
@@ -69,7 +69,7 @@ extension Server {
     request.method = known ?? .get
     if request.target.isAsterisk {
       guard known == .options else { throw Problem.malformed("only OPTIONS asks about the whole server") }
-      request.options = .init(allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+      request.refusal = .init(allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
       return
     }
     try withRoutes { routes throws(Problem) in
@@ -83,7 +83,7 @@ extension Server {
       }
       let allow = routes.router.allow(at: place)
       if known == .options {
-        request.options = .init(allow: allow)
+        request.refusal = .init(allow: allow)
       } else {
         request.refusal = .init(
           Problem(405, "method_not_allowed", detail: "use one of \(allow)", headers: [("Allow", allow)]))
@@ -111,7 +111,7 @@ extension Server {
     if let fault = request.refusal?.problem ?? request.intake?.fault {
       return queue(render(fault, request), request)
     }
-    if let options = request.options { return queue(answer(options, to: request), request) }
+    if let allow = request.refusal?.allow { return queue(options(request, allow: allow), request) }
     do {
       return settle(try request.endpoint!.route.handler(request), request, head: head)
     } catch {
@@ -171,15 +171,15 @@ extension Server {
     ConnectionMemory.fill(from: head, bytes: configuration.limits.connectionMemoryBytes)
   }
 
-  private func answer(_ options: Request.Options, to request: Request) -> Response {
+  private func options(_ request: Request, allow: String) -> Response {
     if let origin = request.header("Origin"),
       configuration.crossOrigin.allows(origin),
       request.header("Access-Control-Request-Method") != nil
     {
-      return configuration.crossOrigin.preflight(allow: options.allow)
+      return configuration.crossOrigin.preflight(allow: allow)
     }
     var response = Response.empty(204)
-    response.add("Allow", options.allow)
+    response.add("Allow", allow)
     return response
   }
 
