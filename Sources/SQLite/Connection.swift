@@ -11,6 +11,8 @@ package final class Connection {
   private var statements: [UnsafePointer<UInt8>: Statement] = [:]
   /// Which state the snapshot is of that was left open.
   private var keptState: UInt64?
+  /// The frames in the WAL after this connection's last commit; 0 until `countWALFrames` and a commit.
+  package fileprivate(set) var walFrames = 0
 
   /// How a file is opened.
   package enum Mode: Sendable {
@@ -176,30 +178,65 @@ package final class Connection {
     }
   }
 
+  /// From now on `walFrames` says after each commit of this connection how many frames the WAL holds.
+  package func countWALFrames() {
+    sqlite3_wal_hook(handle, noteWALFrames, Unmanaged.passUnretained(self).toOpaque())
+  }
+
+  /// Bounds every later wait for another connection's lock.
+  package func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
+
   /// Copies what the WAL holds into the file.
   ///
-  /// Returns the frames in the WAL and how many of them are now in the file.
+  /// SQLite does nothing at all, and calls that a success, on a connection that never read the file; so this
+  /// reads first.
   @discardableResult
-  package func checkpoint(_ mode: CheckpointMode) throws -> (frames: Int, done: Int) {
-    var frames: Int32 = 0
-    var done: Int32 = 0
+  package func checkpoint(_ mode: CheckpointMode) throws -> Checkpoint {
+    try run("SELECT 1 FROM sqlite_schema LIMIT 1")
+    var frames: Int32 = -1
+    var done: Int32 = -1
     let code = sqlite3_wal_checkpoint_v2(handle, "main", mode.rawValue, &frames, &done)
     guard code == SQLITE_OK || code == SQLITE_BUSY else { throw SQLiteError(handle, code) }
-    return (Int(frames), Int(done))
+    guard code == SQLITE_BUSY || frames >= 0 else {
+      throw SQLiteError(SQLITE_MISUSE, "the checkpoint did nothing: the database has no WAL")
+    }
+    return Checkpoint(frames: Int(frames), done: Int(done), isWhole: code == SQLITE_OK && frames == done)
+  }
+
+  /// What a checkpoint achieved.
+  package struct Checkpoint: Sendable {
+    /// The frames in the WAL.
+    package let frames: Int
+    /// How many of them are in the file now.
+    package let done: Int
+    /// Whether all of them are, and nobody kept a restart or truncation from happening.
+    package let isWhole: Bool
   }
 
   /// How hard a checkpoint tries.
   package enum CheckpointMode: Sendable {
     /// As far as it gets without waiting.
     case passive
+    /// Waits for readers, so that the next commit writes the WAL from its beginning again.
+    case restart
     /// Waits for readers and sets the WAL to length zero.
     case truncate
 
     fileprivate var rawValue: Int32 {
       switch self {
       case .passive: SQLITE_CHECKPOINT_PASSIVE
+      case .restart: SQLITE_CHECKPOINT_RESTART
       case .truncate: SQLITE_CHECKPOINT_TRUNCATE
       }
     }
   }
 }
+
+/// SQLite calls this after each commit of a connection that counts the WAL's frames.
+private let noteWALFrames:
+  @convention(c) (UnsafeMutableRawPointer?, OpaquePointer?, UnsafePointer<CChar>?, Int32) -> Int32 = {
+    context, _, _, frames in
+    guard let context else { return SQLITE_OK }
+    Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue().walFrames = Int(frames)
+    return SQLITE_OK
+  }

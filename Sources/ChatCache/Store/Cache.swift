@@ -75,18 +75,17 @@ package final class Cache: Sendable {
       readers = ReaderPool(path: path, mappedBytes: configuration.mappedBytes)
       checkpointer = try Checkpointer(path: path, readers: readers)
       queue = CommitQueue(clock: configuration.clock)
-      queue.start(connection, log)
+      connection.countWALFrames()
+      let checkpointer = checkpointer
+      queue.start(connection, log) { checkpointer.committed($0) }
       upkeep = Upkeep(configuration, readers, queue, log)
     } catch let error as SQLiteError {
       throw CacheError(error)
     }
     checkpointer.start()
     upkeep.start()
-    let (checkpointer, upkeep) = (checkpointer, upkeep)
-    log.observe { commit in
-      checkpointer.committed()
-      upkeep.committed(commit)
-    }
+    let upkeep = upkeep
+    log.observe { upkeep.committed($0) }
   }
 
   /// Lets what waits be written, ends the threads and gives the directory back.
@@ -147,6 +146,9 @@ package final class Cache: Sendable {
     try upkeep.removeLeft()
   }
 
+  /// The length of the write-ahead log's file, in bytes.
+  package var walBytes: Int { checkpointer.walBytes }
+
   /// The last durable place in the log.
   package var cursor: EventCursor {
     EventCursor(
@@ -163,7 +165,7 @@ enum Pragmas {
   static func prepareWriter(_ connection: Connection) throws {
     try connection.execute(
       """
-      PRAGMA page_size = 16384;
+      PRAGMA page_size = \(WALLimits.pageBytes);
       PRAGMA auto_vacuum = INCREMENTAL;
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;

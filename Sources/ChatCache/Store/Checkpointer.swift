@@ -2,20 +2,28 @@ import Glibc
 import Platform
 import SQLite
 
-/// Moves the WAL into the file on a thread of its own, because inside a commit it triples the commit's tail.
+/// Copies the WAL into the database file and keeps the WAL small.
 ///
-/// Normally it takes what it can without anybody waiting. If the WAL has grown past its bound all the same,
-/// because commits never pause, it makes the writer wait once.
+/// Three things happen, each where it costs least:
+///
+/// - **Passive checkpoints**, on a thread of their own, whenever commits have added 4 MiB. Inside a commit they
+///   would triple the commit's tail.
+/// - **A restart of the WAL**, on the writer's thread between two commits, when the WAL has reached 32 MiB. Under
+///   endless commits a passive checkpoint never finds a moment in which everything is copied, so the WAL would
+///   grow without end. Nearly everything has been copied by then, so the writer waits for little.
+/// - **Truncation**, on the checkpoint thread, once nothing has been committed for some seconds.
 final class Checkpointer: Sendable {
-  private static let wantedBytes = 4 << 20
-  private static let boundBytes = 64 << 20
-  /// Commits between two looks at the WAL's size.
-  private static let commitsPerLook = 32
-  private static let lookNanoseconds: UInt64 = 1_000_000_000
-
   private struct State {
+    /// The frames the WAL held after the last commit, and how many of those are in the file.
+    var frames = 0
+    var copied = 0
+    /// The writer restarts the WAL when it holds so many frames.
+    var restartAt = WALLimits.restartFrames
+    /// Commits since the thread looked last, events or not.
     var commits = 0
     var isStopping = false
+
+    var isDue: Bool { frames - copied >= WALLimits.passiveFrames }
   }
 
   private let path: String
@@ -23,16 +31,21 @@ final class Checkpointer: Sendable {
   private let thread = ThreadPlace()
   private let connection: Connected
   private let readers: ReaderPool
+  /// SQLite lets one checkpoint run at a time and makes a second one fail at once, so they take turns here.
+  private let turn = Lock()
 
-  private struct Connected: @unchecked Sendable {  // because one thread uses it
+  private struct Connected: @unchecked Sendable {  // because only the checkpoint thread uses it
     let connection: Connection
   }
 
   init(path: String, readers: ReaderPool) throws {
     self.path = path
     self.readers = readers
-    let opened = try Connection(path: path, mode: .readWrite, busyTimeoutMilliseconds: 1000)
+    let opened = try Connection(
+      path: path, mode: .readWrite, busyTimeoutMilliseconds: WALLimits.truncateWaitMilliseconds)
     try opened.execute("PRAGMA wal_autocheckpoint = 0")
+    // This fails where a checkpoint would silently do nothing.
+    try opened.checkpoint(.passive)
     connection = Connected(connection: opened)
   }
 
@@ -43,42 +56,107 @@ final class Checkpointer: Sendable {
     thread.join()
   }
 
-  func committed() {
-    let isTime = state.read { state in
+  /// The writer's thread calls this after every commit, before it takes up the next one.
+  func committed(_ writer: Connection) {
+    let frames = writer.walFrames
+    let (isDue, mustRestart) = state.read { state in
+      if frames < state.frames { state.copied = 0 }
+      state.frames = frames
       state.commits += 1
-      return state.commits >= Checkpointer.commitsPerLook
+      return (state.isDue, frames >= state.restartAt)
     }
-    if isTime { state.update { _ in } }
+    if mustRestart { restart(on: writer) } else if isDue { state.update { _ in } }
+  }
+
+  /// Copies the rest and lets the next commit begin the WAL anew. A reader that holds its snapshot for long
+  /// prevents that: the first tries wait for it shortly, the later ones longer and less often.
+  private func restart(on writer: Connection) {
+    let isUrgent = writer.walFrames >= WALLimits.urgentFrames
+    writer.setBusyTimeout(
+      milliseconds: isUrgent ? WALLimits.urgentWaitMilliseconds : WALLimits.restartWaitMilliseconds)
+    defer { writer.setBusyTimeout(milliseconds: WALLimits.writerWaitMilliseconds) }
+    let result = checkpoint(writer, .restart)
+    state.read { state in
+      let isRestarted = result?.isWhole ?? false
+      state.copied = isRestarted ? state.frames : max(state.copied, result?.done ?? 0)
+      state.restartAt =
+        isRestarted
+        ? WALLimits.restartFrames
+        : state.frames + (isUrgent ? WALLimits.urgentStepFrames : WALLimits.passiveFrames)
+    }
   }
 
   private func run() {
+    var quietLooks = 0
     while true {
-      let deadline = Clock.system.monotonicNanoseconds() + Checkpointer.lookNanoseconds
-      let isStopping = state.wait(until: deadline) { state -> Bool? in
-        if state.isStopping { return true }
-        guard state.commits >= Checkpointer.commitsPerLook else { return nil }
-        state.commits = 0
-        return false
+      let deadline = Clock.system.monotonicNanoseconds() + WALLimits.lookNanoseconds
+      let seen = state.wait(until: deadline) { state -> State? in
+        guard state.isStopping || state.isDue else { return nil }
+        return state
       }
-      if isStopping == true { return }
-      look()
+      let now = state.read { state in
+        defer { state.commits = 0 }
+        return state
+      }
+      if now.isStopping { return }
+      quietLooks = now.commits == 0 ? quietLooks + 1 : 0
+      if seen != nil {
+        let result = checkpoint(connection.connection, .passive)
+        // Where a reader keeps the rest from being copied, the same is not tried again at once.
+        let copied = result == nil ? now.frames : max(now.frames, result?.done ?? 0)
+        state.read { $0.copied = min(copied, $0.frames) }
+      } else if quietLooks >= WALLimits.quietLooks, walBytes > WALLimits.restingBytes {
+        quietLooks = 0
+        _ = checkpoint(connection.connection, .truncate)
+      }
     }
   }
 
-  private func look() {
-    let bytes = walBytes
-    guard bytes > Checkpointer.wantedBytes else { return }
-    do {
-      _ = try readers.withoutKeptSnapshots {
-        try connection.connection.checkpoint(bytes > Checkpointer.boundBytes ? .truncate : .passive)
+  private func checkpoint(
+    _ connection: Connection, _ mode: Connection.CheckpointMode
+  ) -> Connection.Checkpoint? {
+    turn.withLock {
+      do {
+        return try readers.withoutKeptSnapshots { try connection.checkpoint(mode) }
+      } catch {
+        Log.line(.warning, "checkpoint_failed", ["reason": .text("\(error)")])
+        return nil
       }
-    } catch {
-      Log.line(.warning, "checkpoint_failed", ["reason": .text("\(error)")])
     }
   }
 
-  private var walBytes: Int {
+  /// The length of the WAL file.
+  var walBytes: Int {
     var status = stat()
     return stat(path + "-wal", &status) == 0 ? Int(status.st_size) : 0
   }
+}
+
+/// How large the WAL becomes. A frame is one page of the database and 24 bytes before it.
+enum WALLimits {
+  /// The page's size in bytes.
+  static let pageBytes = 16_384
+  private static let frameBytes = pageBytes + 24
+  /// The WAL stays under this, in bytes, unless one commit is larger or a reader holds a snapshot.
+  static let boundBytes = 64 << 20
+  /// A passive checkpoint follows this many new frames (4 MiB).
+  static let passiveFrames = (4 << 20) / frameBytes
+  /// The writer restarts the WAL at this many frames (32 MiB): half of the bound is left for large commits.
+  static let restartFrames = boundBytes / 2 / frameBytes
+  /// A WAL file of at most this length is left as it is while nothing happens, in bytes.
+  static let restingBytes = 4 << 20
+  /// The checkpoint thread looks this often, in nanoseconds, and truncates after that many looks without a commit.
+  static let lookNanoseconds: UInt64 = 1_000_000_000
+  static let quietLooks = 5
+  /// The writer waits this long for readers before it puts a restart off, in milliseconds.
+  static let restartWaitMilliseconds: Int32 = 100
+  /// From this many frames on (48 MiB) the writer waits that long instead, in milliseconds, and tries again after
+  /// that many more frames (8 MiB): a reader that holds a snapshot for minutes costs it little.
+  static let urgentFrames = boundBytes / 4 * 3 / frameBytes
+  static let urgentWaitMilliseconds: Int32 = 1000
+  static let urgentStepFrames = boundBytes / 8 / frameBytes
+  /// A truncation waits this long for readers and the writer, in milliseconds.
+  static let truncateWaitMilliseconds: Int32 = 200
+  /// The writer waits this long for another process's lock, in milliseconds.
+  static let writerWaitMilliseconds: Int32 = 5000
 }

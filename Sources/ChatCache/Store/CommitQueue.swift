@@ -45,8 +45,12 @@ final class CommitQueue: Sendable {
 
   init(clock: Clock) { self.clock = clock }
 
-  /// Starts the writer's thread; `connection` is its own from now on.
-  func start(_ connection: sending Connection, _ log: CommitLog) {
+  /// Starts the writer's thread; `connection` is its own from now on. `committed` is called on that thread
+  /// after each batch, with the connection outside of any transaction.
+  func start(
+    _ connection: sending Connection, _ log: CommitLog,
+    committed: @escaping @Sendable (Connection) -> Void = { _ in }
+  ) {
     let box = Handover(connection)
     thread.start("perch-writer") { [self] in
       let writer = Writer(connection: box.take(), log: log, clock: clock)
@@ -54,6 +58,7 @@ final class CommitQueue: Sendable {
       while let batch = next(derivedFrom: restsUntil) {
         let began = Clock.system.monotonicNanoseconds()
         writer.commit(batch, more: moreDerived)
+        committed(writer.connection)
         restsUntil = log.revision.wasRead() ? CommitQueue.rest(after: began) : 0
       }
     }
@@ -145,7 +150,7 @@ extension CommitQueue {
 
 /// The writer's thread at work: transactions, savepoints, and what to do when they fail.
 private final class Writer {
-  private let connection: Connection
+  let connection: Connection
   private let log: CommitLog
   private let clock: Clock
   private var needsMarker = false
