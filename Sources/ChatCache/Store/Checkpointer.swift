@@ -6,11 +6,11 @@ import SQLite
 ///
 /// Three things happen, each where it costs least:
 ///
-/// - **Passive checkpoints**, on a thread of their own, whenever commits have added 4 MiB. Inside a commit they
-///   would triple the commit's tail.
-/// - **A restart of the WAL**, on the writer's thread between two commits, when the WAL has reached 32 MiB. Under
-///   endless commits a passive checkpoint never finds a moment in which everything is copied, so the WAL would
-///   grow without end. Nearly everything has been copied by then, so the writer waits for little.
+/// - **Passive checkpoints**, on a thread of their own, whenever commits have added 4 MiB. Inside a commit
+///   they would triple the commit's tail.
+/// - **A restart of the WAL**, on the writer's thread between two commits, when the WAL has reached 32 MiB.
+///   Under endless commits a passive checkpoint never finds a moment in which everything is copied, so the
+///   WAL would grow without end. Nearly everything has been copied by then, so the writer waits for little.
 /// - **Truncation**, on the checkpoint thread, once nothing has been committed for some seconds.
 final class Checkpointer: Sendable {
   private struct State {
@@ -145,13 +145,14 @@ enum WALLimits {
   static let restartFrames = boundBytes / 2 / frameBytes
   /// A WAL file of at most this length is left as it is while nothing happens, in bytes.
   static let restingBytes = 4 << 20
-  /// The checkpoint thread looks this often, in nanoseconds, and truncates after that many looks without a commit.
+  /// The checkpoint thread looks this often, in nanoseconds, and truncates after that many looks without a
+  /// commit.
   static let lookNanoseconds: UInt64 = 1_000_000_000
   static let quietLooks = 5
   /// The writer waits this long for readers before it puts a restart off, in milliseconds.
   static let restartWaitMilliseconds: Int32 = 100
-  /// From this many frames on (48 MiB) the writer waits that long instead, in milliseconds, and tries again after
-  /// that many more frames (8 MiB): a reader that holds a snapshot for minutes costs it little.
+  /// From this many frames on (48 MiB) the writer waits that long instead, in milliseconds, and tries again
+  /// after that many more frames (8 MiB): a reader that holds a snapshot for minutes costs it little.
   static let urgentFrames = boundBytes / 4 * 3 / frameBytes
   static let urgentWaitMilliseconds: Int32 = 1000
   static let urgentStepFrames = boundBytes / 8 / frameBytes
