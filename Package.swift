@@ -50,7 +50,7 @@ let package = Package(
     .target(name: "TestFolders", path: "Tests/Folders"),
     .target(
       name: "TestSupport", dependencies: ["ChatModel", "ChatCache", "Platform"], path: "Tests/Support"),
-    .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
+    .testTarget(name: "PlatformTests", dependencies: ["Platform", "TestFolders"]),
     .testTarget(
       name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "CSQLiteAhead", "Platform", "TestFolders"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// Why the stand-in could not open its data.
 package struct OriginError: Error, CustomStringConvertible {
@@ -15,8 +16,8 @@ final class OriginDirectory: Sendable {
   /// process.
   init(_ path: String) throws {
     self.path = path
-    if mkdir(path, 0o700) != 0, errno != EEXIST {
-      throw OriginError(description: "cannot make \(path): \(String(cString: strerror(errno)))")
+    do throws(PrivateDirectory.Refusal) { try PrivateDirectory.prepare(path) } catch {
+      throw OriginError(description: error.description)
     }
     file = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard file >= 0 else {
@@ -25,6 +26,10 @@ final class OriginDirectory: Sendable {
     guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
       close(file)
       throw OriginError(description: "\(path) is in use by another process")
+    }
+    // SQLite gives a database's rights to the two files that it makes beside it.
+    do throws(PrivateDirectory.Refusal) { try PrivateDirectory.makeFile(path + "/origin.db") } catch {
+      throw OriginError(description: error.description)
     }
     guard let directory = opendir(path) else { return }
     defer { closedir(directory) }
