@@ -25,6 +25,8 @@ package struct Route: Sendable {
   package let body: Body
   /// What answers.
   package let handler: Handler
+  /// Which requests it answers; nil: all.
+  var hostRule: HostRule?
 
   /// A route.
   package init(

@@ -13,6 +13,8 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
     /// Where any other segment leads; 0, which is the root, where nothing is.
     fileprivate let parameter: Int
     fileprivate let choices: Range<Int>
+    /// Which requests are answered here, whatever their method; the endpoints keep it.
+    fileprivate let hostRule: Unmanaged<HostRule>?
   }
 
   private struct Literal {
@@ -57,7 +59,8 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
       places.append(
         Place(
           literals: firstLiteral..<literals.count, parameter: draft.parameter == nil ? 0 : queue.count,
-          choices: firstChoice..<choices.count))
+          choices: firstChoice..<choices.count,
+          hostRule: draft.endpoints.lazy.compactMap(\.route.hostRule).first.map { .passUnretained($0) }))
       if let next = draft.parameter { queue.append(next) }
     }
     self.places = Router.laid(places)
@@ -137,6 +140,11 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
       }
     }
     return nil
+  }
+
+  /// Why a request is not answered at that place, with any method; nil where it is.
+  func refusal(of request: Request, at place: Place) -> Problem? {
+    place.hostRule?._withUnsafeGuaranteedRef { $0.refusal(of: request) }
   }
 
   /// The endpoint of `method` at that place; HEAD finds that of GET.

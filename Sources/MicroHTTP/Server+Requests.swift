@@ -77,6 +77,10 @@ extension Server {
         request.refusal = .init(routes.otherwise)
         return
       }
+      if let problem = routes.router.refusal(of: request, at: place) {
+        request.refusal = .init(problem)
+        return
+      }
       if let known, let endpoint = routes.router.endpoint(known, at: place) {
         request.endpoint = endpoint.takeUnretainedValue()
         return

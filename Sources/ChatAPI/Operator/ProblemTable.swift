@@ -26,8 +26,12 @@ enum ProblemTable {
     Meaning(401, "bad_signature", "The webhook's signature is missing or is not of these bytes."),
     Meaning(401, "unauthorized", "A good bearer token is needed; `perch token` makes one."),
     Meaning(
+      403, "host_not_allowed",
+      "The Host is neither loopback nor allowed: ask 127.0.0.1 or localhost, or have the name allowed."),
+    Meaning(
       403, "insufficient_scope", "The token is good and its scope does not reach: use one with the scope."),
     Meaning(403, "not_joined", "You are invited and have not joined: join upstream to read the messages."),
+    Meaning(403, "origin_not_allowed", "A page of another origin asks: it gets nothing here."),
     Meaning(403, "user_unknown", "The chat server knows no such user, or none any more."),
     Meaning(404, "channel_not_found", "There is no such channel, or you are not in it; both look the same."),
     Meaning(404, "file_not_found", "There is no such file."),
