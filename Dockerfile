@@ -23,6 +23,8 @@ COPY --from=build /out/perch /usr/local/bin/perch
 USER perch
 WORKDIR /data
 VOLUME /data
+# It listens on all addresses of the container; `perch demo` still gives tokens only to requests whose Host is loopback,
+# as it is behind `-p 127.0.0.1:8080:8080`, or is named by PERCH_DEMO_HOST.
 # All it writes is under /data, so the root file system can be read-only and every capability dropped.
 ENV PERCH_DATA=/data PERCH_LISTEN=0.0.0.0:8080
 EXPOSE 8080

@@ -2,10 +2,15 @@
 """What `perch demo` promises: both servers, wired; tokens; the switch of the network between them."""
 
 import base64
+import hashlib
+import hmac
+import http.client
 import json
 import os
 import re
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -35,11 +40,11 @@ def ask(url, method="GET", body=None, **headers):
 class Demo:
     """A demo on ports of its own."""
 
-    def __init__(self, data, listen="127.0.0.1:0", origin_listen="127.0.0.1:0"):
+    def __init__(self, data, listen="127.0.0.1:0", origin_listen="127.0.0.1:0", words=(), **variables):
         self.log = open(data + ".log", "w+")
         self.process = subprocess.Popen(
-            [PERCH, "demo", "--listen", listen, "--origin-listen", origin_listen, "--data", data],
-            env=ENVIRONMENT | {"PERCH_ACCESS_LOG": "on", "PERCH_LOG_LEVEL": "info"},
+            [PERCH, "demo", "--listen", listen, "--origin-listen", origin_listen, "--data", data, *words],
+            env=ENVIRONMENT | {"PERCH_ACCESS_LOG": "on", "PERCH_LOG_LEVEL": "info"} | variables,
             stdout=subprocess.PIPE, stderr=self.log, text=True)
         lines = []
         while not lines or not lines[-1].startswith("  upstream"):
@@ -50,6 +55,7 @@ class Demo:
         self.text = "".join(lines)
         self.url = lines[0].split()[-1]
         self.origin = re.search(r"upstream +(http://\S+)", self.text)[1]
+        self.key = re.search(r"\n +key +(\S+)", self.text)[1]
 
     def stop(self, with_signal=signal.SIGTERM):
         self.process.send_signal(with_signal)
@@ -57,6 +63,33 @@ class Demo:
         self.process.stdout.close()
         self.log.close()
         return code
+
+
+def ask_as(url, method, path, **headers):
+    """Status, headers and text of an answer to a request with exactly these headers, `Host` among them."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+    connection.putrequest(method, path, skip_host=True)
+    body = b'{"up":true}' if method == "PUT" else b""
+    for name, value in headers.items():
+        connection.putheader(name.replace("_", "-"), value)
+    if body:
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders(body or None)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers, text
+
+
+def wide(place):
+    """Files and directories that others may use."""
+    found = []
+    for folder, _, files in os.walk(place):
+        for path in [folder, *(os.path.join(folder, name) for name in files)]:
+            if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
+                found.append(path)
+    return found
 
 
 class Demos(unittest.TestCase):
@@ -72,7 +105,7 @@ class Demos(unittest.TestCase):
         assert code == 0, f"the demo ended with {code}"
 
     def upstream(self, path):
-        return ask(self.demo.origin + path, Api_Token="origin")
+        return ask(self.demo.origin + path, Api_Token=self.demo.key)
 
     def test_it_says_where_it_listens_and_what_to_do(self):
         self.assertRegex(self.demo.text, r"^listening on http://127\.0\.0\.1:\d+\n")
@@ -159,7 +192,7 @@ class Demos(unittest.TestCase):
 
         def say(text):
             body = {"message_type": "MESG", "user_id": "bob", "message": text}
-            return ask(self.demo.origin + "/v3/group_channels/alice-and-bob/messages", "POST", body, Api_Token="origin")
+            return ask(self.demo.origin + "/v3/group_channels/alice-and-bob/messages", "POST", body, Api_Token=self.demo.key)
         self.assertEqual(say("before the cut")[0], 200)
         until("Perch has it", lambda: is_said("before the cut"))
         ask(self.demo.url + "/demo/upstream", "PUT", {"up": False})
@@ -193,15 +226,148 @@ class Demos(unittest.TestCase):
         token = ask(first.url + "/demo")[1]["users"][0]["token"]
         body = {"message_type": "MESG", "user_id": "bob", "message": "kept"}
         path = first.origin + "/v3/group_channels/alice-and-bob/messages"
-        said = ask(path, "POST", body, Api_Token="origin")[1]["message_id"]
+        said = ask(path, "POST", body, Api_Token=first.key)[1]["message_id"]
         first.stop(signal.SIGKILL)
         second = Demo(place, listen, origin_listen)
         try:
-            self.assertEqual(ask(f"{path}/{said}", Api_Token="origin")[1]["message"], "kept")
+            self.assertEqual(ask(f"{path}/{said}", Api_Token=second.key)[1]["message"], "kept")
             place = second.url + f"/v1/channels/alice-and-bob/messages/{said}"
             until("Perch has it", lambda: ask(place, Authorization="Bearer " + token)[0] == 200)
         finally:
             self.assertEqual(second.stop(), 0)
+
+    def test_it_gives_tokens_to_no_page_of_another_name(self):
+        """A page whose name resolves to this machine is refused: its requests have the page's name in Host."""
+        port = self.demo.url.rsplit(":", 1)[1]
+        for host in [f"127.0.0.1:{port}", "127.0.0.1", f"localhost:{port}", f"[::1]:{port}", "127.1.2.3:9"]:
+            for method, path in [("GET", "/demo"), ("PUT", "/demo/upstream")]:
+                status, _, text = ask_as(self.demo.url, method, path, Host=host)
+                self.assertEqual((status, "eyJ" in text), (200, True), host)
+        for host in [f"evil.example:{port}", "127.0.0.1.evil.example", "0.0.0.0", f"192.168.1.5:{port}", ""]:
+            for method, path in [("GET", "/demo"), ("HEAD", "/demo"), ("PUT", "/demo/upstream"), ("OPTIONS", "/demo")]:
+                status, headers, text = ask_as(
+                    self.demo.url, method, path, Host=host, Origin=f"http://{host}",
+                    Access_Control_Request_Method=method)
+                self.assertEqual(status, 403, (host, method))
+                self.assertNotIn("eyJ", text)
+                self.assertIsNone(headers["Access-Control-Allow-Origin"])
+                if method in ("GET", "PUT"):
+                    self.assertEqual(json.loads(text)["code"], "host_not_allowed")
+                    self.assertIn("--demo-host", json.loads(text)["detail"])
+
+    def test_the_fault_desk_is_not_for_pages_of_another_name(self):
+        for host, status in [("127.0.0.1:8090", 200), ("localhost", 200), ("evil.example", 403), ("evil.example:8090", 403)]:
+            self.assertEqual(ask_as(self.demo.origin, "GET", "/_faults", Host=host)[0], status)
+
+    def test_it_gives_tokens_to_no_page_of_another_origin(self):
+        port = self.demo.url.rsplit(":", 1)[1]
+        demo = Demo(self.place.name + "/cors", PERCH_CORS_ORIGINS="*")
+        try:
+            for url in (self.demo.url, demo.url):
+                host = url.removeprefix("http://")
+                self.assertEqual(ask_as(url, "GET", "/demo", Host=host, Origin=url)[0], 200)
+                for origin in ["http://evil.example", "null", f"http://localhost:{port}"]:
+                    for method in ("GET", "OPTIONS"):
+                        status, headers, text = ask_as(
+                            url, method, "/demo", Host=host, Origin=origin, Access_Control_Request_Method="GET")
+                        self.assertEqual((status, json.loads(text)["code"]), (403, "origin_not_allowed"))
+                        self.assertIsNone(headers["Access-Control-Allow-Methods"])
+        finally:
+            demo.stop()
+
+    def test_a_host_that_was_named_is_answered(self):
+        demo = Demo(self.place.name + "/named", "0.0.0.0:0", words=["--demo-host", "a.test", "--demo-host", "b.test,c.test"])
+        try:
+            self.assertIn("open        http://127.0.0.1:", demo.text)
+            url = demo.url.replace("0.0.0.0", "127.0.0.1")
+            for host in ["a.test", "B.test:8080", "c.test", "127.0.0.1"]:
+                self.assertEqual(ask_as(url, "GET", "/demo", Host=host)[0], 200, host)
+            for host in ["d.test", "0.0.0.0"]:
+                self.assertEqual(ask_as(url, "GET", "/demo", Host=host)[0], 403, host)
+        finally:
+            demo.stop()
+        demo = Demo(self.place.name + "/by-variable", PERCH_DEMO_HOST="d.test")
+        try:
+            self.assertEqual(ask_as(demo.url, "GET", "/demo", Host="d.test")[0], 200)
+            self.assertEqual(ask_as(demo.url, "GET", "/demo", Host="a.test")[0], 403)
+        finally:
+            demo.stop()
+
+    def test_its_secrets_are_its_own(self):
+        other = Demo(self.place.name + "/other")
+        try:
+            self.assertNotEqual(self.demo.key, other.key)
+            for key in ["origin", other.key, ""]:
+                self.assertEqual(ask(self.demo.origin + "/v3/users", Api_Token=key)[1]["code"], 400401)
+            body = json.dumps({"category": "group_channel:message_send", "channel": {"channel_url": "general"}})
+            for secret in ["origin", self.demo.key, ""]:
+                code = hmac.new(secret.encode(), body.encode(), hashlib.sha256).hexdigest()
+                connection = http.client.HTTPConnection(self.demo.url.removeprefix("http://"), timeout=10)
+                connection.request("POST", "/v1/webhooks/sendbird", body, {
+                    "Content-Type": "application/json", "x-sendbird-signature": code})
+                self.assertEqual(connection.getresponse().status, 401)
+                connection.close()
+        finally:
+            other.stop()
+        with open(self.demo.log.name) as log:
+            self.assertNotIn(self.demo.key, log.read())
+
+    def test_B65_its_files_are_its_owners_alone(self):
+        def names(place):
+            return {os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names}
+        data = self.place.name + "/data"
+        self.assertTrue({data + "/origin/origin.db", data + "/origin/origin.db-wal", data + "/origin/origin.db-shm",
+                         data + "/perch.db", data + "/auth-secret", data + "/address"} <= names(data))
+        self.assertEqual(wide(data), [])
+
+    def test_B65_files_of_before_that_others_can_read_are_tightened(self):
+        place, origin_listen = self.place.name + "/before", f"127.0.0.1:{free_port()}"
+        Demo(place, origin_listen=origin_listen).stop()
+        for folder, _, files in os.walk(place):
+            os.chmod(folder, 0o755)
+            for name in files:
+                os.chmod(os.path.join(folder, name), 0o644)
+        self.assertNotEqual(wide(place), [])
+        again = Demo(place, origin_listen=origin_listen)
+        try:
+            self.assertEqual(wide(place), [])
+            until("it works on", lambda: ask(again.url + "/readyz")[1]["upstream"] == "online")
+        finally:
+            self.assertEqual(again.stop(), 0)
+
+    def test_B65_the_stand_in_alone_keeps_its_files_to_itself(self):
+        place = self.place.name + "/alone"
+        process = subprocess.Popen(
+            [PERCH, "origin", "--listen", "127.0.0.1:0", "--data", place, "--seed", "none"], env=ENVIRONMENT,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            self.assertIn("listening on", process.stdout.readline())
+            self.assertIn("origin.db-wal", os.listdir(place))
+            self.assertEqual(wide(place), [])
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+            process.stdout.close()
+
+    @unittest.skipUnless(os.geteuid() == 0, "takes root to be somebody else")
+    def test_B65_a_directory_of_somebody_else_is_refused_in_words(self):
+        place = tempfile.mkdtemp(dir="/tmp")
+        try:
+            os.chmod(place, 0o777)
+            program = place + "-perch"
+            shutil.copy(PERCH, program)
+            os.chmod(program, 0o755)
+            for command in (["serve"], ["demo", "--origin-listen", "127.0.0.1:0"], ["origin"]):
+                done = subprocess.run(
+                    [program, *command, "--listen", "127.0.0.1:0", "--data", place], env=ENVIRONMENT, user=65534,
+                    group=65534, extra_groups=[], capture_output=True, text=True, timeout=20)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("belongs to user 0", done.stderr)
+                self.assertIn("chmod it to 700", done.stderr)
+            self.assertEqual(os.listdir(place), [])
+        finally:
+            shutil.rmtree(place)
+            os.unlink(program)
 
     def test_elsewhere_there_is_no_demo(self):
         self.assertEqual(ask(URL + "/demo")[0], 404)

@@ -37,10 +37,10 @@ def get(path, base=URL):
 class Server:
     """A server of its own for what must end it."""
 
-    def __init__(self):
+    def __init__(self, *words):
         self.place = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
-            [PERCH, "serve", "--listen", "127.0.0.1:0", "--data", self.place.name + "/data"],
+            [PERCH, "serve", "--listen", "127.0.0.1:0", "--data", self.place.name + "/data", *words],
             env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )
         self.first_line = self.process.stdout.readline()
@@ -191,6 +191,85 @@ class Serving(unittest.TestCase):
         status, headers, body = get("/nowhere")
         self.assertEqual((status, headers["Content-Type"]), (404, "application/problem+json"))
         self.assertEqual(json.loads(body)["x_request_id"], headers["X-Request-Id"])
+
+
+class AdminAddress(unittest.TestCase):
+    """`--admin-listen`: operators have an address of their own."""
+
+    ADMIN = ["/metrics", "/docs", "/openapi.yaml", "/openapi.json", "/v1/admin/users"]
+    BOTH = ["/", "/healthz", "/readyz", "/problems/unauthorized"]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--admin-listen", "127.0.0.1:0")
+        cls.second_line = cls.server.process.stdout.readline()
+        cls.admin = cls.second_line.split()[-1]
+        assert cls.server.is_ready()
+
+    @classmethod
+    def tearDownClass(cls):
+        code, seconds = cls.server.stop(signal.SIGTERM)
+        assert (code, seconds < 5) == (0, True), (code, seconds)
+
+    def test_its_address_is_the_second_line(self):
+        self.assertRegex(self.server.first_line, r"^listening on http://127\.0\.0\.1:\d+\n$")
+        self.assertRegex(self.second_line, r"^admin listening on http://127\.0\.0\.1:\d+\n$")
+        self.assertNotEqual(self.server.url, self.admin)
+
+    def test_what_is_for_operators_is_answered_there_alone(self):
+        token = call("token", "--data", self.server.place.name + "/data", "--user", "a", "--scope", "admin").stdout
+        for path in self.ADMIN:
+            status, _, body = get(path, self.server.url)
+            self.assertEqual((status, json.loads(body)["code"]), (404, "route_not_found"), path)
+            request = urllib.request.Request(self.admin + path, headers={"Authorization": "Bearer " + token.strip()})
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                self.assertEqual(answer.status, 200, path)
+        self.assertEqual(get("/v1/admin/users", self.admin)[0], 401)
+        self.assertIn(b"perch_http_connections", get("/metrics", self.admin)[2])
+
+    def test_what_is_for_both_is_answered_on_both(self):
+        for path in self.BOTH:
+            for base in (self.server.url, self.admin):
+                self.assertEqual(get(path, base)[0], 200, (base, path))
+        for path in ("/", "/problems/unauthorized"):
+            self.assertNotIn(b"/docs", get(path, self.server.url)[2], "no link to what is not there")
+            self.assertIn(b"/docs", get(path, self.admin)[2])
+        self.assertNotIn("/openapi.yaml", json.loads(get("/nowhere", self.server.url)[2])["detail"])
+
+    def test_what_is_for_clients_is_not_answered_to_operators(self):
+        for path in ("/v1/channels", "/v1/events", "/v1/cache", "/demo"):
+            self.assertEqual(get(path, self.admin)[0], 404, path)
+        self.assertEqual(get("/v1/channels", self.server.url)[0], 401)
+
+    def test_without_it_one_address_has_everything(self):
+        for path in [*self.ADMIN[:-1], *self.BOTH]:
+            self.assertEqual(get(path)[0], 200, path)
+        self.assertEqual(get("/v1/admin/users")[0], 401)
+
+    def test_a_taken_address_is_a_clear_failure(self):
+        with tempfile.TemporaryDirectory() as place:
+            result = call("serve", "--listen", "127.0.0.1:0", "--data", place + "/data",
+                          "--admin-listen", self.admin.removeprefix("http://"))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot listen on " + self.admin.removeprefix("http://"), result.stderr)
+
+    def test_both_stop_within_the_time_given(self):
+        server = Server("--admin-listen", "127.0.0.1:0", "--stop-within", "2s")
+        admin = server.process.stdout.readline().split()[-1]
+        self.assertTrue(server.is_ready())
+        halves = []
+        for base in (server.url, admin):
+            host, port = base.removeprefix("http://").split(":")
+            half = socket.create_connection((host, int(port)))
+            # A request that never becomes whole runs until the stop ends it.
+            half.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\nContent-Length: 5\r\n\r\n")
+            idle = socket.create_connection((host, int(port)))
+            halves += [half, idle]
+        code, seconds = server.stop(signal.SIGTERM)
+        self.assertEqual(code, 0)
+        self.assertLess(seconds, 3.5)
+        for half in halves:
+            half.close()
 
 
 class Stopping(unittest.TestCase):

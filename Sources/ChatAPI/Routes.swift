@@ -36,11 +36,42 @@ package struct RouteParts: Sendable {
 
 /// The contract's operations. Each family is a file that gives its routes.
 package enum Routes {
-  /// Every route there is.
-  package static func all(_ parts: RouteParts) -> [Route] {
+  /// Who asks an address, which decides what it answers.
+  package enum Audience: Sendable {
+    /// One address for all.
+    case everybody
+    /// The operators have another address.
+    case clients
+    /// That other address (`--admin-listen`).
+    case operators
+  }
+
+  /// The routes for `audience`. Clients and operators share what tells whether the service is well, what
+  /// problems mean, and the first page.
+  package static func all(_ parts: RouteParts, for audience: Audience = .everybody) -> [Route] {
+    switch audience {
+    case .everybody: every(parts)
+    case .clients: every(parts, hasReference: false).filter { !isOperators($0) }
+    case .operators: every(parts).filter { isOperators($0) || isShared($0) }
+    }
+  }
+
+  /// Whether an operation is for operators alone. Operations with the scope `admin` on other paths stay with
+  /// the clients': the token guards them.
+  private static func isOperators(_ route: Route) -> Bool {
+    ["/metrics", "/docs"].contains(route.path) || route.path.hasPrefix("/openapi.")
+      || route.path.hasPrefix("/v1/admin/")
+  }
+
+  private static func isShared(_ route: Route) -> Bool {
+    ["/", "/healthz", "/readyz", "/problems/{code}"].contains(route.path)
+  }
+
+  private static func every(_ parts: RouteParts, hasReference: Bool = true) -> [Route] {
     let reading = Reading(cache: parts.cache, interest: parts.interest, gate: parts.gate)
     let viewing = Viewing(reading: reading, collections: parts.collections)
-    return operatorRoutes(parts) + ConnectionRoutes.routes(reading) + ChannelRoutes.routes(reading)
+    return operatorRoutes(parts, hasReference) + ConnectionRoutes.routes(reading)
+      + ChannelRoutes.routes(reading)
       + GapFillRoutes.routes(reading) + MessageRoutes.routes(reading) + CacheRoutes.routes(reading)
       + IntegrityRoute.routes(reading)
       + UserRoutes.routes(reading) + ChannelCollectionRoutes.routes(viewing)
@@ -55,9 +86,14 @@ package enum Routes {
     503, "starting", detail: "The service is starting: look at /readyz, and ask again.",
     headers: [("Retry-After", "1")])
 
-  private static func operatorRoutes(_ parts: RouteParts) -> [Route] {
+  /// What the clients' address answers where no operation is, while operators have their own.
+  package static let notForClients = Problem(
+    404, "route_not_found",
+    detail: "No operation of this address has this path; the contract is on the operators' address.")
+
+  private static func operatorRoutes(_ parts: RouteParts, _ hasReference: Bool) -> [Route] {
     HealthRoutes.routes(parts.status, parts.interest) + MetricsRoute.routes(parts.metrics)
-      + ContractRoutes.routes()
+      + ContractRoutes.routes(hasReference: hasReference)
       + SendbirdWebhookRoute.routes(parts.interest, parts.webhookSignature)
   }
 }

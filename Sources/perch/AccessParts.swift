@@ -1,4 +1,5 @@
 import ChatAPI
+import MicroHTTP
 import Platform
 
 /// Who may ask, composed from the settings: tokens under secrets of a file, or names on loopback.
@@ -24,11 +25,20 @@ struct AccessParts {
 
   /// Refuses settings that would let anybody in.
   static func check(_ values: SettingValues) throws {
-    let host = values.address("listen").host
-    guard values.text("auth") != "off" || ["127.0.0.1", "::1", "[::1]", "localhost"].contains(host) else {
+    guard values.text("auth") == "off" else { return }
+    let hosts = [values.address("listen").host, values.optionalAddress("admin-listen")?.host]
+    for host in hosts.compactMap({ $0 }) where !HostRule.isLoopback(host) {
       throw SettingError(
         description: "--auth off: only on a loopback address, not on \(host); anybody could ask there")
     }
+  }
+
+  /// The routes as they are served: where a header names the user, those under `/v1` answer only to a
+  /// loopback `Host`. Otherwise any web page could ask them once its name resolves to this machine.
+  func guarded(_ routes: [Route]) -> [Route] {
+    guard keyring == nil else { return routes }
+    let rule = HostRule(advice: "Other hosts need bearer tokens: start the service without --auth off.")
+    return routes.map { $0.path.hasPrefix("/v1/") ? $0.answering(only: rule) : $0 }
   }
 
   /// The settings of who may ask.

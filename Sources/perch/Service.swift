@@ -28,21 +28,20 @@ struct Service {
   ///
   /// `isListening` is told the service's url once it answers.
   func run(
-    demoRoutes: [Route] = DemoRoutes.routes(of: nil), isListening: (String) -> Void = { _ in }
+    demoRoutes: [Route] = DemoRoutes.absent, isListening: (String) -> Void = { _ in }
   ) throws -> Int32 {
     if let level = Log.Level(rawValue: values.text("log-level")) { Log.setLevel(level) }
     Signals.block()
     try DataDirectory.prepare(values.text("data"))
     let ownership = try owned(values.text("data"))
     let access = try AccessParts(values)
-    let server: Server
+    let listeners: Listeners
     do throws(ServerError) {
-      server = try Server(configuration())
-      try server.start(Routes.starting(status), otherwise: Routes.notYet)
+      listeners = try Listeners(configuration(), admin: values.optionalAddress("admin-listen"))
+      try listeners.start(Routes.starting(status), otherwise: Routes.notYet)
     } catch {
       throw CommandFailure(description: error.detail)
     }
-    let url = url(server)
     let address = AddressFile(values.text("data"))
     let isTold = Guarded(false)
     let tellURL = { @Sendable in
@@ -50,23 +49,24 @@ struct Service {
         defer { told = true }
         return !told
       }
-      if isFirst { CommandLineCall.write("listening on \(url)\n", to: STDOUT_FILENO) }
+      if isFirst { CommandLineCall.write(listeners.lines, to: STDOUT_FILENO) }
     }
     let cache = try openCache(ownership, isMigrating: tellURL)
     let sync = try SyncParts(values, over: cache)
     let collections = Collections(cache: cache, interest: sync.interest, settings: settings())
-    server.serve(routes(server, cache, sync, access.gate, collections) + demoRoutes)
+    listeners.serve(
+      parts(listeners.main, cache, sync, access.gate, collections), and: demoRoutes, guarded: access.guarded)
     try sync.start()
     try collections.start()
     status.becomeReady()
-    try address.write(url)
+    try address.write(listeners.url)
     tellURL()
-    isListening(url)
+    isListening(listeners.url)
 
     let signal = Signals.wait(rereading: access.reread)
     Log.line(.info, "stopping", ["signal": .number(Int64(signal))])
     status.beginStopping()
-    server.shutDown(withinSeconds: Double(values.number("stop-within")) / 1000)
+    listeners.shutDown(withinSeconds: Double(values.number("stop-within")) / 1000)
     address.remove()
     collections.stop()
     sync.stop()
@@ -113,11 +113,6 @@ struct Service {
     }
   }
 
-  private func url(_ server: Server) -> String {
-    let scheme = values.text("tls-key").isEmpty ? "http" : "https"
-    return "\(scheme)://\(ListenAddress(host: values.address("listen").host, port: server.port).description)"
-  }
-
   private func configuration() -> Configuration {
     var configuration = Configuration(listen: values.address("listen"))
     configuration.workers = values.number("workers")
@@ -132,9 +127,9 @@ struct Service {
     return configuration
   }
 
-  private func routes(
+  private func parts(
     _ server: Server, _ cache: Cache, _ sync: SyncParts, _ gate: Gate, _ collections: Collections
-  ) -> [Route] {
+  ) -> RouteParts {
     let metrics: [Metrics.Source] = [
       { [unowned server] text in ServerMetrics.write(server, to: &text) },
       { text in ProcessMetrics.write(to: &text) },
@@ -144,9 +139,8 @@ struct Service {
           "perch_cache_wal_bytes", .gauge, "Length of the write-ahead log's file.", Int64(cache.walBytes))
       },
     ]
-    return Routes.all(
-      RouteParts(
-        status: status, metrics: Metrics(metrics), cache: cache, interest: sync.interest, gate: gate,
-        webhookSignature: SyncParts.signature(values), collections: collections))
+    return RouteParts(
+      status: status, metrics: Metrics(metrics), cache: cache, interest: sync.interest, gate: gate,
+      webhookSignature: SyncParts.signature(values), collections: collections)
   }
 }

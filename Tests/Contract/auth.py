@@ -3,13 +3,14 @@
 import http.client
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
 import tempfile
 import unittest
 
-from service import ENVIRONMENT, PERCH, Pair, until
+from service import CONTRACT, ENVIRONMENT, PERCH, Pair, note, until
 
 
 def perch(*words):
@@ -119,6 +120,10 @@ class Tokens(unittest.TestCase):
         until("the old one is not", lambda: kept.ask(old)[0] == 401)
         self.assertEqual(kept.ask(new)[0], 200)
 
+    def test_with_tokens_any_host_is_good(self):
+        headers = {"Host": "chat.example.org", "Authorization": "Bearer " + self.pair.token("alice")}
+        self.assertEqual(self.pair.send("GET", "/v1/unread", headers).status, 200)
+
     def test_B61_secrets_and_tokens_are_in_no_log(self):
         token = self.pair.token("alice")
         self.kept.ask(token)
@@ -137,7 +142,31 @@ class Off(unittest.TestCase):
                 refused = perch("serve", "--auth", "off", "--listen", address, "--data", place + "/data")
                 self.assertEqual(refused.returncode, 2, refused)
                 self.assertIn("loopback", refused.stderr)
+            refused = perch("serve", "--auth", "off", "--listen", "127.0.0.1:0", "--admin-listen", "0.0.0.0:0",
+                            "--data", place + "/data")
+            self.assertEqual(refused.returncode, 2, refused)
+            self.assertIn("loopback", refused.stderr)
             self.assertEqual(os.listdir(place), [], "what is refused makes nothing")
+
+    def test_without_tokens_no_operation_is_answered_to_a_page_of_another_name(self):
+        """A web page whose name resolves to this machine has that name in Host, and may send any header."""
+        pair = Pair("--auth", "off")
+        self.addCleanup(pair.stop)
+        port = pair.url.rsplit(":", 1)[1]
+        operations = [each for each in CONTRACT.operations.values() if each.path.startswith("/v1/")]
+        self.assertGreater(len(operations), 30)
+        for operation in operations:
+            path = re.sub(r"{\w+}", "1", operation.path)
+            for host in (f"evil.example:{port}", "127.0.0.1.evil.example", "192.168.1.5"):
+                for method in {operation.method, "OPTIONS"}:
+                    answer = pair.send(
+                        method, path, {"Host": host, "Perch-User": "alice", "Origin": f"http://{host}"})
+                    note(operation.id if method != "OPTIONS" else "*", answer.status, answer.code, answer.headers)
+                    self.assertEqual((answer.status, answer.code), (403, "host_not_allowed"), (operation.id, host))
+                    self.assertIn("--auth off", answer.json["detail"])
+        for host in (f"127.0.0.1:{port}", "localhost", f"[::1]:{port}"):
+            self.assertEqual(pair.send("GET", "/v1/admin/users", {"Host": host, "Perch-User": "alice"}).status, 200)
+        self.assertEqual(pair.send("GET", "/healthz", {"Host": "evil.example"}).status, 200)
 
     def test_without_tokens_a_header_names_the_user(self):
         pair = Pair("--auth", "off")

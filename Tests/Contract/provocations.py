@@ -184,6 +184,11 @@ class Provocations(unittest.TestCase):
             self.assertEqual(demo.ask("setDemoUpstream", body={"up": True}).status, 200)
             self.assertEqual(demo.ask("setDemoUpstream", body={"up": 1}).code, "invalid_request")
             self.assertEqual(demo.ask("setDemoUpstream", body=b"{").code, "malformed_json")
+            for operation, body in [("getDemo", None), ("setDemoUpstream", {"up": True})]:
+                for headers, code in [({"Host": "evil.example"}, "host_not_allowed"),
+                                      ({"Origin": "http://evil.example"}, "origin_not_allowed")]:
+                    answer = demo.ask(operation, body=body, headers=headers)
+                    self.assertEqual((answer.status, answer.code), (403, code))
         finally:
             demo.stop()
 

@@ -99,7 +99,7 @@ final class Wire {
     var limit = timeval(tv_sec: seconds, tv_usec: 0)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     let request =
-      "\(method) \(path) HTTP/1.1\r\nHost: test\r\n\(token)\r\nConnection: close\r\n"
+      "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n\(token)\r\nConnection: close\r\n"
       + "Content-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     guard isConnected, Glibc.send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else {
       return nil

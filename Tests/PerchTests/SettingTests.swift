@@ -78,6 +78,41 @@ import Testing
     #expect(throws: SettingError.self) { try reader.read(["--token-file", "/nowhere"], environment: [:]) }
   }
 
+  @Test("an address that may be left out is none then, and a wrong one is refused")
+  func optionalAddress() throws {
+    #expect(try read([]).optionalAddress("admin-listen") == nil)
+    let read = try read(["--admin-listen", "127.0.0.1:9"]).optionalAddress("admin-listen")
+    #expect(read == ListenAddress(host: "127.0.0.1", port: 9))
+    #expect(refusal(["--admin-listen", "nowhere"]).contains("host:port"))
+  }
+
+  @Test("hosts are given with commas, by several flags, or by the variable, and have no port")
+  func hosts() throws {
+    let reader = SettingReader(command: .demo)
+    let words = ["--demo-host", "a.test,b.test", "--demo-host=10.0.0.5"]
+    #expect(try reader.read(words, environment: [:]).list("demo-host") == ["a.test", "b.test", "10.0.0.5"])
+    let environment = ["PERCH_DEMO_HOST": "c.test"]
+    #expect(try reader.read([], environment: environment).list("demo-host") == ["c.test"])
+    #expect(try reader.read([], environment: [:]).list("demo-host") == [])
+    for wrong in ["a.test:80", "http://a", "a b", "*"] {
+      let words = ["--demo-host", wrong]
+      let error = #expect(throws: SettingError.self) { try reader.read(words, environment: [:]) }
+      #expect(error?.description.contains("without ports") == true)
+    }
+  }
+
+  @Test(
+    "--auth off wants loopback addresses, also of the operators",
+    arguments: [
+      ("127.0.0.1:0", "", true), ("[::1]:0", "127.9.9.9:0", true), ("localhost:0", "0.0.0.0:0", false),
+      ("0.0.0.0:0", "127.0.0.1:0", false), ("10.0.0.1:0", "", false),
+    ])
+  func authOff(listen: String, admin: String, isGood: Bool) throws {
+    let values = try read(["--auth", "off", "--listen", listen, "--admin-listen", admin])
+    #expect(isGood == ((try? AccessParts.check(values)) != nil))  // it throws where it refuses
+    _ = try AccessParts.check(read(["--listen", "0.0.0.0:0", "--admin-listen", "0.0.0.0:0"]))
+  }
+
   @Test("every default is a value of its own kind, and every variable follows its flag")
   func tables() throws {
     for command in Command.all {

@@ -49,7 +49,8 @@ package struct SigningSecrets: Sendable, Equatable {
   /// A fresh secret of 256 random bits, as the text of a secret file.
   package static func makeText() -> String { makeLine() + "\n" }
 
-  private static func makeLine() -> String {
+  /// A fresh secret of 256 random bits, in 43 characters that need no quoting anywhere.
+  package static func makeLine() -> String {
     var random = [UInt8](repeating: 0, count: 32)
     randombytes_buf(&random, random.count)
     return Base64URL.encode(random)

@@ -5,14 +5,17 @@ import Platform
 /// The contract that this very program was built with, as YAML, as JSON and as a page to read; what its
 /// problems mean; and a first page that says where to go.
 enum ContractRoutes {
-  static func routes() -> [Route] {
+  /// `hasReference`: whether the address that they are for has the contract; otherwise the other pages do not
+  /// link to it.
+  static func routes(hasReference: Bool = true) -> [Route] {
     let cached: [(name: StaticString, value: String)] = [("Cache-Control", "no-cache")]
     let yaml = SharedResponse(
       type: "application/yaml", headers: cached, body: buffer(PackageResources.openapi_yaml))
     let json = SharedResponse(
       type: "application/json", headers: cached, body: buffer(PackageResources.openapi_json))
     let reference = SharedResponse(type: html, headers: cached, body: buffer(ReferencePage.make()))
-    let start = SharedResponse(type: html, headers: cached, body: buffer(StartPage.make()))
+    let start = SharedResponse(
+      type: html, headers: cached, body: buffer(StartPage.make(hasReference: hasReference)))
     return [
       Route(.get, "/", operation: "getStartPage") { _ in .respond(start.response) },
       Route(.get, "/openapi.yaml", operation: "getOpenapiYaml") { _ in .respond(yaml.response) },
@@ -20,10 +23,11 @@ enum ContractRoutes {
       Route(.get, "/docs", operation: "getReference") { _ in .respond(reference.response) },
       Route(.get, "/problems/{code}", operation: "getProblem") { request in
         guard let entry = ProblemTable.entry(request.parameter(0)) else {
-          throw Problem(404, "problem_not_found", detail: "No problem has this code: /docs lists them.")
+          throw Problem(
+            404, "problem_not_found", detail: "No problem has this code: the contract lists them.")
         }
         var body = ByteBuffer(capacity: 1024)
-        body.append(StartPage.problem(entry))
+        body.append(StartPage.problem(entry, hasReference: hasReference))
         return .respond(Response(status: 200, type: html, body: body))
       },
     ]

@@ -1,25 +1,32 @@
 /// Short pages: the first one, and one for each problem.
 enum StartPage {
-  static func make() -> [UInt8] {
-    Array(
+  static func make(hasReference: Bool) -> [UInt8] {
+    let links =
+      hasReference
+      ? """
+      <li><a href="/docs">The reference</a>, or the contract as <a href="/openapi.yaml">YAML</a> and
+      <a href="/openapi.json">JSON</a></li>
+      <li><a href="/readyz">Whether it is ready</a>, and <a href="/metrics">what it counts</a></li>
+      """
+      : """
+      <li><a href="/readyz">Whether it is ready</a></li>
+      """
+    return Array(
       page(
         "Perch",
         """
         <p>Perch keeps a chat server's channels and messages at hand and serves them over HTTP.</p>
         <ul>
-        <li><a href="/docs">The reference</a>, or the contract as <a href="/openapi.yaml">YAML</a> and
-        <a href="/openapi.json">JSON</a></li>
-        <li><a href="/readyz">Whether it is ready</a>, and <a href="/metrics">what it counts</a></li>
+        \(links)
         </ul>
         <pre>curl -s -H "Authorization: Bearer $(perch token --user alice)" http://HOST/v1/channels</pre>
         """
       ).utf8)
   }
 
-  static func problem(_ entry: ProblemTable.Meaning) -> String {
-    page(
-      "\(entry.status) \(entry.code)",
-      "<p>\(escaped(entry.meaning))</p>\n<p><a href=\"/docs\">The reference</a></p>")
+  static func problem(_ entry: ProblemTable.Meaning, hasReference: Bool) -> String {
+    let link = hasReference ? "\n<p><a href=\"/docs\">The reference</a></p>" : ""
+    return page("\(entry.status) \(entry.code)", "<p>\(escaped(entry.meaning))</p>\(link)")
   }
 
   /// A page in the house's plain dress, without outside assets.

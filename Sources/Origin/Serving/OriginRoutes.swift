@@ -12,7 +12,7 @@ enum OriginRoutes {
   static func all(_ origin: OriginServer) -> [Route] {
     (users + channels + members + messages).map { method, path, operation in
       route(origin, method, path, operation)
-    } + extras(origin)
+    } + faults(origin) + [files(origin)]
   }
 
   private typealias Entry = (Method, String, Operation)
@@ -117,8 +117,15 @@ enum OriginRoutes {
     }
   }
 
-  /// The fault desk and the files; outside the wire, so without a token and without faults.
-  private static func extras(_ origin: OriginServer) -> [Route] {
+  /// The fault desk; outside the wire, so without a token and without faults. On a loopback address it
+  /// answers only to a loopback `Host`, so that no web page whose name resolves to this machine sets faults.
+  private static func faults(_ origin: OriginServer) -> [Route] {
+    guard HostRule.isLoopback(origin.configuration.listen.host) else { return openFaults(origin) }
+    let rule = HostRule(advice: "The stand-in listens on a loopback address.")
+    return openFaults(origin).map { $0.answering(only: rule) }
+  }
+
+  private static func openFaults(_ origin: OriginServer) -> [Route] {
     [
       Route(.get, "/_faults", operation: "faults") { [unowned origin] _ in
         .respond(Response.text(origin.desk.shown, type: "application/json"))
@@ -136,10 +143,14 @@ enum OriginRoutes {
         origin.desk.clear()
         return .respond(Response.text("{}", type: "application/json"))
       },
-      Route(.get, "/files/{name}", operation: "file") { [unowned origin] request in
-        if origin.desk.isCutOff { request.cut() }
-        return .respond(try Uploads.serve(request.parameter(0), origin.store))
-      },
     ]
+  }
+
+  /// What was uploaded; outside the wire like the fault desk.
+  private static func files(_ origin: OriginServer) -> Route {
+    Route(.get, "/files/{name}", operation: "file") { [unowned origin] request in
+      if origin.desk.isCutOff { request.cut() }
+      return .respond(try Uploads.serve(request.parameter(0), origin.store))
+    }
   }
 }

@@ -1,3 +1,4 @@
+import ChatAPI
 import Glibc
 import MicroHTTP
 import Origin
@@ -11,12 +12,18 @@ extension Command {
       Setting("listen", .address, default: "127.0.0.1:8080", "where the service listens"),
       Setting("origin-listen", .address, default: "127.0.0.1:8090", "where the stand-in chat server listens"),
       Setting("data", .path, default: "data", "the directory of everything that is kept; made when missing"),
+      Setting(
+        "demo-host", .hosts, default: "",
+        "hosts beside 127.0.0.1 and localhost by which /demo, which gives tokens, may be asked"),
     ]
   ) { values in try Demo(values).run() }
 }
 
 /// `perch demo`, composed: the stand-in, then the service that has it as its upstream, then the webhooks
 /// back.
+///
+/// The stand-in's key and the webhooks' secret are made anew at each start, for both sides: no file has them,
+/// and nobody who knows another demo knows them.
 private struct Demo {
   private static let chatterPerSecond = 2
 
@@ -32,25 +39,34 @@ private struct Demo {
     configuration.listen = values.address("origin-listen")
     configuration.dataPath = data + "/origin"
     configuration.seed = .small
+    configuration.token = SigningSecrets.makeLine()
+    let webhookSecret = SigningSecrets.makeLine()
+    configuration.webhookSecret = webhookSecret
     let origin = try OriginServer(configuration)
     try origin.start()
     defer { origin.stop() }
-    let served = try serveValues(upstream: origin.base, token: configuration.token)
+    let served = try serveValues(
+      upstream: origin.base, token: configuration.token, webhookSecret: webhookSecret)
     let users = try DemoUsers(AccessParts.secretFile(served))
     let service = try Service(served)
-    return try service.run(demoRoutes: DemoRoutes.routes(of: (users, origin))) { url in
+    let rule = HostRule(
+      names: values.list("demo-host"), origins: served.list("cors-origins"),
+      advice: "`perch demo --demo-host NAME` (or PERCH_DEMO_HOST) allows another name.")
+    return try service.run(demoRoutes: DemoRoutes.routes(of: (users, origin), answering: rule)) { url in
       origin.sendWebhooks(to: url + "/v1/webhooks/sendbird")
       origin.startChatter(perSecond: Demo.chatterPerSecond)
-      CommandLineCall.write(Demo.greeting(url, users, origin), to: STDOUT_FILENO)
+      let shown = Demo.shown(url)
+      CommandLineCall.write(
+        Demo.greeting(shown, users, origin, key: configuration.token), to: STDOUT_FILENO)
     }
   }
 
   /// The service's settings: the demo's own, then what the environment says, quiet where it says nothing.
-  private func serveValues(upstream: String, token: String) throws -> SettingValues {
+  private func serveValues(upstream: String, token: String, webhookSecret: String) throws -> SettingValues {
     let environment = CommandLineCall.environment()
     var words = [
       "--listen", values.address("listen").description, "--data", values.text("data"), "--upstream", upstream,
-      "--upstream-token", token, "--webhook-secret", token, "--auth", "on",
+      "--upstream-token", token, "--webhook-secret", webhookSecret, "--auth", "on",
     ]
     for (name, variable, value) in [
       ("--access-log", "PERCH_ACCESS_LOG", "off"), ("--log-level", "PERCH_LOG_LEVEL", "warning"),
@@ -61,7 +77,17 @@ private struct Demo {
     return try SettingReader(command: .serve).read(words, environment: environment)
   }
 
-  private static func greeting(_ url: String, _ users: DemoUsers, _ origin: OriginServer) -> String {
+  /// The service's url as one can ask it from here: an address that stands for all is shown as loopback.
+  private static func shown(_ url: String) -> String {
+    for (all, own) in [("//0.0.0.0:", "//127.0.0.1:"), ("//[::]:", "//[::1]:")] {
+      if url.contains(all) { return url.replacing(all, with: own) }
+    }
+    return url
+  }
+
+  private static func greeting(
+    _ url: String, _ users: DemoUsers, _ origin: OriginServer, key: String
+  ) -> String {
     let tokens = DemoUsers.ids.map { user in
       "  \(user)\(String(repeating: " ", count: 12 - user.utf8.count))\(users.token(of: user))\n"
     }
@@ -71,6 +97,7 @@ private struct Demo {
         open        \(url)/
         curl        curl -s -H 'Authorization: Bearer \(users.token(of: "alice"))' \(url)/v1/channels
         go offline  curl -s -X PUT -H 'Content-Type: application/json' -d '{"up":false}' \(url)/demo/upstream
+        key         \(key) (the stand-in's Api-Token, until this demo ends)
         upstream    \(origin.base) (the stand-in, where people talk; Ctrl-C stops both)
 
       """

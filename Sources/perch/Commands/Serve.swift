@@ -6,6 +6,9 @@ extension Command {
       Setting(
         "data", .path, default: "data", "the directory of the cache and the secrets; made when missing"),
       Setting("listen", .address, default: "127.0.0.1:8080", "where to listen; port 0 picks a free one"),
+      Setting(
+        "admin-listen", .optionalAddress, default: "",
+        "where /metrics, /docs, /openapi.* and /v1/admin/* are answered instead; none when empty"),
     ] + AccessParts.settings + SyncParts.settings + [
       Setting(
         "webhook-secret", .secret, default: "", "signs the upstream's webhooks; the upstream's key when empty"

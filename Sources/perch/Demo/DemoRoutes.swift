@@ -8,8 +8,18 @@ import Platform
 enum DemoRoutes {
   private static let bodyBytes = 1024
 
-  /// The two operations, of a demo; nil answers that this is none.
-  static func routes(of demo: (users: DemoUsers, origin: OriginServer)?) -> [Route] {
+  /// What a service that is no demo answers.
+  static let absent = routes(of: nil)
+
+  /// The two operations of a demo, answered to the requests that `rule` lets through: they give tokens to
+  /// whoever asks.
+  static func routes(
+    of demo: (users: DemoUsers, origin: OriginServer), answering rule: HostRule
+  ) -> [Route] {
+    routes(of: demo).map { $0.answering(only: rule) }
+  }
+
+  private static func routes(of demo: (users: DemoUsers, origin: OriginServer)?) -> [Route] {
     [
       Route(.get, "/demo", operation: "getDemo") { _ in
         guard let demo else { throw noDemo }

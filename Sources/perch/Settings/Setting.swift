@@ -25,6 +25,9 @@ struct Setting: Sendable {
   /// Whether it stands alone on the command line.
   var isFlag: Bool { if case .flag = kind { true } else { false } }
 
+  /// Whether its flag may be given several times, which is the same as commas.
+  var isRepeatable: Bool { if case .hosts = kind { true } else { false } }
+
   /// Whether it can also be read from a file, so that it shows in no process list.
   var isSecret: Bool { if case .secret = kind { true } else { false } }
 }

@@ -8,6 +8,10 @@ enum SettingKind: Sendable {
   case secret
   /// `host:port`
   case address
+  /// `host:port`, or nothing.
+  case optionalAddress
+  /// Host names with commas between them, without ports; the flag may be given several times.
+  case hosts
   /// Milliseconds, written `500ms`, `2s`, `5m`, `24h`, `7d` or `0`.
   case duration
   /// Bytes, written `512`, `64KB`, `256MB`, `1GB`; powers of 1024.
@@ -25,7 +29,8 @@ enum SettingKind: Sendable {
     case .text: "TEXT"
     case .path: "PATH"
     case .secret: "SECRET"
-    case .address: "HOST:PORT"
+    case .address, .optionalAddress: "HOST:PORT"
+    case .hosts: "HOST,…"
     case .duration: "DURATION"
     case .size: "SIZE"
     case .number: "N"
@@ -40,6 +45,8 @@ enum SettingKind: Sendable {
     switch self {
     case .text, .path, .secret: .success(.text(text))
     case .list: .success(.list(text.split(separator: ",").map(String.init)))
+    case .optionalAddress: text.isEmpty ? .success(.text(text)) : SettingKind.address.read(text)
+    case .hosts: hosts(text)
     case .address:
       ListenAddress(text).map { .success(.address($0)) } ?? expected("host:port, such as 127.0.0.1:8080")
     case .duration:
@@ -57,6 +64,18 @@ enum SettingKind: Sendable {
       choices.contains(text)
         ? .success(.text(text)) : expected("one of \(choices.joined(separator: ", "))")
     }
+  }
+
+  private func hosts(_ text: String) -> Result<SettingValue, SettingError> {
+    let names = text.split(separator: ",").map(String.init)
+    let isName = { (name: String) in
+      name.utf8.allSatisfy { byte in
+        (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+          || ".-_".utf8.contains(byte)
+      }
+    }
+    return names.allSatisfy(isName)
+      ? .success(.list(names)) : expected("host names without ports, such as demo.example.org,10.0.0.5")
   }
 
   private func expected(_ what: String) -> Result<SettingValue, SettingError> {

@@ -42,9 +42,12 @@ struct SettingReader {
       guard let value = parts.count == 2 ? String(parts[1]) : isFlag ? "on" : rest.popFirst() else {
         throw SettingError(description: "--\(name) needs a value")
       }
-      guard given.updateValue(value, forKey: name) == nil else {
+      let before = given.updateValue(value, forKey: name)
+      guard let before else { continue }
+      guard settings.contains(where: { $0.name == name && $0.isRepeatable }) else {
         throw SettingError(description: "--\(name) is given twice")
       }
+      given[name] = before + "," + value
     }
     return given
   }

@@ -37,6 +37,15 @@ struct SettingValues: Sendable {
     if case .address(let address)? = values[name] { address } else { wrong(name) }
   }
 
+  /// An address; nil where it was left out.
+  func optionalAddress(_ name: String) -> ListenAddress? {
+    switch values[name] {
+    case .address(let address)?: address
+    case .text("")?: nil
+    default: wrong(name)
+    }
+  }
+
   private func wrong(_ name: String) -> Never {
     preconditionFailure("no setting of that kind in the table: \(name)")
   }

@@ -1,0 +1,75 @@
+import ChatAPI
+import MicroHTTP
+import Platform
+
+/// The service's HTTP servers: one for clients, and with `--admin-listen` a second one for operators.
+struct Listeners {
+  /// The server that clients ask.
+  let main: Server
+  /// The operators' server; nil where `main` has everything.
+  private let admin: Server?
+  private let scheme: String
+  private let host: String
+  private let adminHost: String
+
+  /// Connections of the operators' address at once, and the threads that answer there.
+  private static let adminConnections = 256
+  private static let adminWorkers = 1
+
+  /// Two servers with `configuration`, which do not listen yet.
+  init(_ configuration: Configuration, admin address: ListenAddress?) throws(ServerError) {
+    main = try Server(configuration)
+    scheme = configuration.tls == nil ? "http" : "https"
+    host = configuration.listen.host
+    adminHost = address?.host ?? ""
+    guard let address else {
+      admin = nil
+      return
+    }
+    var configuration = configuration
+    configuration.listen = address
+    configuration.limits.connections = min(configuration.limits.connections, Listeners.adminConnections)
+    configuration.workers = Listeners.adminWorkers
+    admin = try Server(configuration)
+  }
+
+  /// Where clients ask.
+  var url: String { url(main, host) }
+
+  /// What is said on stdout once both listen, a line for each.
+  var lines: String {
+    let second = admin.map { "admin listening on \(url($0, adminHost))\n" } ?? ""
+    return "listening on \(url)\n" + second
+  }
+
+  private func url(_ server: Server, _ host: String) -> String {
+    "\(scheme)://\(ListenAddress(host: host, port: server.port).description)"
+  }
+
+  /// Listens on both addresses, or on none.
+  func start(_ routes: [Route], otherwise: Problem) throws(ServerError) {
+    try main.start(routes, otherwise: otherwise)
+    do throws(ServerError) { try admin?.start(routes, otherwise: otherwise) } catch {
+      main.shutDown(withinSeconds: 0)
+      throw error
+    }
+  }
+
+  /// Serves the operations of the contract, each where it belongs; `guarded` sees every route first.
+  func serve(_ parts: RouteParts, and demoRoutes: [Route], guarded: ([Route]) -> [Route]) {
+    guard let admin else {
+      main.serve(guarded(Routes.all(parts) + demoRoutes))
+      return
+    }
+    main.serve(guarded(Routes.all(parts, for: .clients) + demoRoutes), otherwise: Routes.notForClients)
+    admin.serve(guarded(Routes.all(parts, for: .operators)))
+  }
+
+  /// Stops both within so many seconds in all: clients first, while `/readyz` still answers operators.
+  func shutDown(withinSeconds seconds: Double) {
+    let start = Clock.system.monotonicNanoseconds()
+    main.shutDown(withinSeconds: seconds)
+    let used = Double(Clock.system.monotonicNanoseconds() - start) / 1e9
+    admin?.shutDown(withinSeconds: seconds - used)
+  }
+}
