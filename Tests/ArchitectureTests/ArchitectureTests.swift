@@ -27,6 +27,19 @@ import Testing
   @Test("every symbol that crosses targets has a doc comment")
   func docComments() { expectNone(Repository.sources.flatMap(DocComments.check)) }
 
+  @Test("the bounds that docs/security.md names are in the sources, with these values")
+  func securityTable() {
+    let rows = SecurityTable.rows(Repository.text("docs/security.md"))
+    #expect(rows.count >= 25)
+    for row in rows {
+      guard let source = Repository.sources.first(where: { $0.path == "Sources/" + row.path }) else {
+        Issue.record("docs/security.md names a file that is not there: \(row.path)")
+        continue
+      }
+      expectNone(SecurityTable.check(row, in: source))
+    }
+  }
+
   @Test("the routes and the contract have the same operations on the same paths")
   func operations() {
     let contract = Operations.contract(Repository.text("openapi.yaml"))

@@ -86,6 +86,22 @@ import Testing
         .isEmpty)
   }
 
+  @Test("a bound that the sources have with another value, or not at all, is found")
+  func securityTable() {
+    let table = "| what | limit | value | where |\n|---|---|---|---|\n| **all** | | | |\n"
+    let rows = SecurityTable.rows(table + "| some, bytes | `most` | 1 << 20 | JSON/Some.swift |\n")
+    let row = SecurityTable.Row(name: "most", value: "1 << 20", path: "JSON/Some.swift")
+    #expect(rows == [row])
+    #expect(SecurityTable.check(row, in: file("  package static let most = 1 << 20")).isEmpty)
+    #expect(SecurityTable.check(row, in: file("  package var most: Int64 = 1 << 20")).isEmpty)
+    for line in [
+      "let most = 1 << 21", "let most = 1 << 200", "let mostOf = 1 << 20", "// let most = 1 << 20",
+      "most = 1 << 20",
+    ] {
+      #expect(SecurityTable.check(row, in: file(line)).count == 1, "\(line)")
+    }
+  }
+
   @Test("operations are read from the contract and from routes")
   func operations() {
     let yaml = "paths:\n  /a/{b}:\n    get:\n      operationId: getB\n    post:\n      operationId: makeB\n"
