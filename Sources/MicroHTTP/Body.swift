@@ -20,19 +20,39 @@ enum BodyIntake {
   /// Bytes in memory.
   final class Collected {
     let limit: Int
-    private var buffer: ByteBuffer
+    // Grows with what arrives: what a client announces costs it nothing.
+    private var buffer = ByteBuffer(capacity: 0)
     private(set) var count = 0
 
-    init(limit: Int, expected: Int?) {
-      self.limit = limit
-      buffer = ByteBuffer(capacity: min(limit, expected ?? 4096) + 1)
-    }
+    init(limit: Int) { self.limit = limit }
 
     var bytes: UnsafeRawBufferPointer { buffer.bytes }
 
     func take(_ bytes: UnsafeRawBufferPointer) {
       count += bytes.count
-      if count <= limit { buffer.append(bytes) }
+      if count <= limit {
+        buffer.append(bytes)
+      } else if buffer.count > 0 {
+        buffer = ByteBuffer(capacity: 0)
+      }
+    }
+  }
+
+  /// Bytes of the body that are in memory now.
+  var heldBytes: Int {
+    switch self {
+    case .discarded: 0
+    case .collected(let sink): sink.bytes.count
+    case .multipart(let form): form.heldBytes
+    }
+  }
+
+  /// How many of the next `count` bytes have to find room in memory.
+  func wantedBytes(_ count: Int) -> Int {
+    switch self {
+    case .discarded: 0
+    case .collected(let sink): sink.count + count <= sink.limit ? count : 0
+    case .multipart(let form): form.count + count <= form.limit ? count : 0
     }
   }
 
@@ -96,12 +116,12 @@ extension Request {
     }
     guard hasBody else { return }
     if !types.isEmpty, !hasMediaType(oneOf: types) { throw Request.unsupportedType(types) }
-    try expect(limit, .collected(.init(limit: limit, expected: seen.contentLength)))
+    try expect(limit, .collected(.init(limit: limit)))
   }
 
   private func expect(_ limit: Int, _ sink: BodyIntake) throws(Problem) {
     if let length = seen.contentLength, length > limit { throw Problem.tooLarge(limit: limit) }
-    intake = sink
+    intake = PendingBody(sink)
   }
 
   private static func unsupportedType(_ types: [String]) -> Problem {

@@ -13,6 +13,7 @@ let noticeConnection: MHD_NotifyConnectionCallback = { pointer, connection, cont
     context.pointee = me.lot.open(socket: mhd_fd(connection), worker: worker, headSeconds: seconds).toOpaque()
   } else if let link = context.pointee {
     context.pointee = nil
+    me.closing(Unmanaged<Link>.fromOpaque(link).takeUnretainedValue())
     me.lot.close(Unmanaged.fromOpaque(link))
     worker.noteClosed()
     me.acceptor?.noteClosed()
@@ -49,10 +50,11 @@ let handleAccess: MHD_AccessHandlerCallback = { _, connection, url, method, vers
       return server.accept(request, connection, line) ? .YES : .NO
     case .body:
       guard count.pointee > 0, let bytes else { return server.run(request, head: method) ? .YES : .NO }
-      let overrun = server.configuration.limits.overrunBytes
-      let piece = UnsafeRawBufferPointer(start: bytes, count: count.pointee)
-      guard request.intake?.take(piece, overrun: overrun) ?? true else { return .NO }
-      count.pointee = 0
+      switch server.take(UnsafeRawBufferPointer(start: bytes, count: count.pointee), of: request) {
+      case .taken: count.pointee = 0
+      case .waiting: break
+      case .cut: return .NO
+      }
       return .YES
     case .parked: return server.goOn(request) ? .YES : .NO
     case .running, .answered: return .YES
@@ -60,17 +62,20 @@ let handleAccess: MHD_AccessHandlerCallback = { _, connection, url, method, vers
   }
 }
 
-let noticeCompleted: MHD_RequestCompletedCallback = { server, _, context, _ in
+let noticeCompleted: MHD_RequestCompletedCallback = { server, _, context, reason in
   guard let server, let context, let pointer = context.pointee else { return }
   context.pointee = nil
   let request = Unmanaged<Request>.fromOpaque(pointer)
-  Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().complete(request.takeUnretainedValue())
+  Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().completed(
+    request.takeUnretainedValue(), reason)
   request.release()
 }
 
 let makeRefusal: mhd_refusal_maker = { connection, status in
   guard let connection else { return nil }
   guard let context = mhd_socket_context(OpaquePointer(connection)) else { return nil }
-  let server = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue().worker.server
-  return server.refusal(OpaquePointer(connection), status: Int(status)).map { UnsafeMutableRawPointer($0) }
+  let link = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue()
+  return link.worker.server.refusal(OpaquePointer(connection), link, status: Int(status)).map {
+    UnsafeMutableRawPointer($0)
+  }
 }

@@ -30,7 +30,8 @@ extension Response {
       close(file)
       preconditionFailure("out of memory")
     }
-    var response = Response(status: range == nil ? 200 : 206, handle: handle, byteCount: count)
+    let status = range == nil ? 200 : 206
+    var response = Response(status: status, handle: handle, byteCount: count, content: .file)
     response.add("Content-Type", type)
     response.add("Accept-Ranges", "bytes")
     if let etag { response.add("ETag", etag) }

@@ -5,6 +5,17 @@ package struct Limits: Sendable {
   package var connectionMemoryBytes = 7552
   /// Bytes of all request header names and values together; more is a 431.
   package var headerBytes = 6144
+  /// Bytes of libmicrohttpd's pool that a request's head must leave free for the head of its answer; less is
+  /// a 431.
+  package var answerHeadBytes = 768
+  /// Bytes that all request bodies together may hold in memory while no handler has looked at their requests
+  /// yet; further bytes wait in the sockets.
+  package var unadmittedBodyBytes = 16_777_216
+  /// Seconds that a body waits for its share of `unadmittedBodyBytes`; then the answer is a 503.
+  package var bodyRoomSeconds = 5
+  /// Bytes that are read and thrown away before a refused connection is closed, so that the refusal is not
+  /// lost in a reset.
+  package var drainBytes = 262_144
   /// Bytes of a request body on a route that takes none; they are read and thrown away, more is a 413.
   package var ignoredBodyBytes = 65_536
   /// Bytes beyond a route's limit that are still read, so that the 413 reaches a client that streams its

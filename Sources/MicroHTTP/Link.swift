@@ -12,6 +12,13 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   /// What is being answered on it; touched by the connection's worker thread alone.
   var request: Unmanaged<Request>?
 
+  /// Whether the next thing on it can only be a request; touched by the connection's worker thread alone.
+  var awaitsRequest = true
+  /// When it last began to wait for a request (monotonic nanoseconds); its worker thread's alone.
+  var idleSince: UInt64
+  /// Whether it is closed with unread bytes of the client's; touched by the connection's worker thread alone.
+  var isRefused = false
+
   /// The tick at which the connection is out of time, `noDeadline` for never. Workers store it without the
   /// lock.
   let deadline = Atomic<UInt32>(Link.noDeadline)
@@ -35,7 +42,8 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   unowned(unsafe) var previous: Link?
   unowned(unsafe) var parked: Waiter?  // its request has it until it was resumed
 
-  init(socket: Int32, generation: UInt32, worker: Worker) {
+  init(socket: Int32, generation: UInt32, worker: Worker, at now: UInt64) {
+    idleSince = now
     self.socket = socket
     self.generation = generation
     self.worker = worker

@@ -45,6 +45,8 @@ final class Multipart {
   private var file: Int32 = -1
   private var path: String?
   private var partBytes = 0
+  /// Bytes of all plain fields so far.
+  private var fieldBytes = 0
 
   init(boundary: [UInt8], limit: Int, limits: Limits, directory: String) {
     delimiter = Array("\r\n--".utf8) + boundary
@@ -81,6 +83,9 @@ final class Multipart {
       fault = error
     }
   }
+
+  /// Bytes in memory: what is not yet looked at, and the plain fields.
+  var heldBytes: Int { window.count + fieldBytes }
 
   /// What is wrong now that the body is whole.
   func finish() -> Problem? {
@@ -185,6 +190,7 @@ final class Multipart {
     guard file >= 0 else {
       if partBytes > limits.multipartFieldBytes { throw .tooLarge(limit: limits.multipartFieldBytes) }
       field.append(contentsOf: UnsafeRawBufferPointer(rebasing: window.bytes[..<length]))
+      fieldBytes += length
       return
     }
     var done = 0

@@ -31,6 +31,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   private let clock: Clock
   private let watch: HangUpWatch
   private let start: UInt64
+  private let isReadingOver = Atomic<Bool>(false)
 
   init(clock: Clock) throws(ServerError) {
     self.clock = clock
@@ -55,10 +56,11 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
 
   /// A new connection; the wheel starts with the first.
   func open(socket: Int32, worker: Worker, headSeconds: Int) -> Unmanaged<Link> {
-    let deadline = tick(at: now(), plusSeconds: headSeconds)
+    let now = now()
+    let deadline = tick(at: now, plusSeconds: headSeconds)
     return state.update { state in
       state.generation &+= 1
-      let link = Link(socket: socket, generation: state.generation, worker: worker)
+      let link = Link(socket: socket, generation: state.generation, worker: worker, at: now)
       let unmanaged = Unmanaged.passRetained(link)
       while state.bySocket.count <= Int(socket) { state.bySocket.append(nil) }
       state.bySocket[Int(socket)] = unmanaged
@@ -66,6 +68,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
       link.deadline.store(deadline, ordering: .sequentiallyConsistent)
       insert(link, &state)
       watch.arm(link)
+      if isReadingOver.load(ordering: .sequentiallyConsistent) { endReading(link) }
       return unmanaged
     }
   }
@@ -97,6 +100,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   func awaitClient(_ link: Link, until tick: UInt32) {
     link.isReading.store(true, ordering: .sequentiallyConsistent)
     setDeadline(link, tick)
+    if isReadingOver.load(ordering: .sequentiallyConsistent) { endReading(link) }
     if link.isLeft.load(ordering: .sequentiallyConsistent) {
       hurry(link) { state.read { state in reschedule(link, &state) } }
     }
@@ -262,6 +266,20 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   }
 
   var isStopping: Bool { state.read { $0.isStopping } }
+
+  /// Nothing more is read from clients: requests that are not whole end at once, and so do connections
+  /// without any. What came before is still read and answered.
+  func stopReading() {
+    isReadingOver.store(true, ordering: .sequentiallyConsistent)
+    state.read { state in
+      for link in state.bySocket {
+        guard let link = link?.takeUnretainedValue() else { continue }
+        if link.isReading.load(ordering: .sequentiallyConsistent) { endReading(link) }
+      }
+    }
+  }
+
+  private func endReading(_ link: Link) { shutdown(link.socket, Int32(SHUT_RD)) }
 
   /// Cuts every connection that is still open.
   func shutSockets() {

@@ -59,6 +59,13 @@ package struct Problem: Error, Sendable {
     return problem
   }
 
+  /// The request's head is too large: 431, and the connection is closed.
+  static func tooMuchHead(_ detail: String) -> Problem {
+    var problem = Problem(431, "header_fields_too_large", detail: detail)
+    problem.closes = true
+    return problem
+  }
+
   /// Builds the standard response.
   package func response(requestID: String) -> Response {
     var body = ByteBuffer(capacity: 320)

@@ -32,6 +32,8 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   // read at every step, by one thread at a time, so that checking each access would only cost time.
   @exclusivity(unchecked) var target: RequestTarget
   var phase = Phase.head
+  /// Whether the answer is bytes in memory, so that nothing but its head can fail to be built.
+  var isWhole = false
   /// The method.
   @exclusivity(unchecked) package internal(set) var method = Method.get
   @exclusivity(unchecked) var seen = HeaderNotes()
@@ -41,7 +43,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   var refusal: Refusal?
   /// The question of the request before, which this one asks again.
   var repeated: Repetition?
-  var intake: BodyIntake?
+  var intake: PendingBody?
   /// The name that the access log gives the caller; set by whoever authenticates.
   package var user: String?
   var waiter: Waiter?
@@ -122,13 +124,15 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
 
   /// The collected body; empty when there is none.
   package var body: UnsafeRawBufferPointer {
-    guard case .collected(let collected) = intake else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+    guard case .collected(let collected) = intake?.intake else {
+      return UnsafeRawBufferPointer(start: nil, count: 0)
+    }
     return collected.bytes
   }
 
   /// The parts of a multipart body in their order; nil when it was no multipart body.
   package var parts: [MultipartPart]? {
-    guard case .multipart(let form) = intake else { return nil }
+    guard case .multipart(let form) = intake?.intake else { return nil }
     return form.parts
   }
 

@@ -21,9 +21,12 @@ package struct Response: ~Copyable {
   private var handle: OpaquePointer?
   /// The header lines, each after a line end.
   private var lines = ByteBuffer(capacity: 0)
+  /// Where among them the line is that may be left out; empty when there is none.
+  private var spareLine = 0..<0
 
   enum Content {
     case whole
+    case file
     case shared(SharedResponse, String?, again: (() -> Bool)? = nil)
     case stream(EventStream.Reader)
   }
@@ -48,8 +51,9 @@ package struct Response: ~Copyable {
     add("Content-Type", type)
   }
 
-  /// Writes the whole answer to a socket and shuts it, past the library.
-  func write(to socket: Int32) {
+  /// Writes the whole answer to a socket and ends sending, past the library. False when the socket does not
+  /// take it any more.
+  func write(to socket: Int32, withBody: Bool = true) -> Bool {
     var bytes = ByteBuffer(capacity: 1024)
     bytes.append("HTTP/1.1 ")
     bytes.append(decimal: Int64(status))
@@ -57,9 +61,11 @@ package struct Response: ~Copyable {
     bytes.append("\r\n\(Response.first.name): \(Response.first.value)")
     bytes.append(lines.bytes)
     bytes.append("\r\nContent-Length: \(byteCount)\r\n\r\n")
-    bytes.append(body)
-    send(socket, bytes.base, bytes.count, Int32(MSG_NOSIGNAL))
-    shutdown(socket, Int32(SHUT_RDWR))
+    if withBody { bytes.append(body) }
+    // Nothing was sent before on most of these sockets, so it fits; otherwise the client reads nothing.
+    let sent = send(socket, bytes.base, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    shutdown(socket, Int32(SHUT_WR))
+    return sent == bytes.count
   }
 
   /// An answer without a body.
@@ -112,6 +118,21 @@ package struct Response: ~Copyable {
     guard holdsControl(UnsafeRawBufferPointer(rebasing: lines.bytes[start...])) else { return }
     lines.truncate(to: before)
     refuse(name.bytes)
+  }
+
+  /// Adds a header as `add` does that is left out when the connection's memory has no room for it. One
+  /// header of an answer at most.
+  package mutating func addIfItFits(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
+    let before = lines.count
+    add(name, write)
+    spareLine = before..<lines.count
+  }
+
+  /// Leaves out the line that may be left out if more than `most` bytes of header lines are there.
+  mutating func fit(lineBytes most: Int) {
+    guard lines.count > most, !spareLine.isEmpty else { return }
+    lines.remove(spareLine)
+    spareLine = 0..<0
   }
 
   /// Adds a header of text.
@@ -183,8 +204,27 @@ package struct Response: ~Copyable {
     return (handle, start + length)
   }
 
+  /// The same through the library's public interface alone: each line is a header that is added by itself.
+  /// The library takes none without a value.
+  mutating func sealLineByLine() -> OpaquePointer? {
+    guard let handle else { return nil }
+    MHD_add_response_header(handle, Response.first.name.cString, Response.first.value.cString)
+    lines.append("\r\n")
+    var rest = lines.bytes.dropFirst(2)
+    while let end = rest.firstIndex(of: 0x0D), let colon = rest.firstIndex(of: UInt8(ascii: ":")) {
+      let name = String(decoding: rest[..<colon], as: UTF8.self)
+      MHD_add_response_header(handle, name, String(decoding: rest[(colon + 2)..<end], as: UTF8.self))
+      rest = rest[(end + 2)...]
+    }
+    self.handle = nil
+    return handle
+  }
+
   /// The header that every answer has, and that bears the others.
   private static let first: (name: StaticString, value: StaticString) = ("X-Content-Type-Options", "nosniff")
+  /// What the library writes besides, at most: the status line, Date, Connection, Content-Length or
+  /// Transfer-Encoding, the first header and the line ends.
+  static let ownHeadBytes = 224
   /// So long are they mostly.
   private static let usualLineBytes = 512
 }

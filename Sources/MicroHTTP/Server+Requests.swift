@@ -16,20 +16,24 @@ extension Server {
   {
     guard let context = mhd_socket_context(connection) else { return nil }
     let link = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue()
+    // A connection has one request at a time; one that the library forgot ends here.
+    if let forgotten = link.request { abandon(forgotten) }
     counters.begin()
     let request = Request(server: self, link: link, connection: connection, target: target, at: lot.now())
     let kept = Unmanaged.passRetained(request)
     link.request = kept
+    link.awaitsRequest = false
+    if knowsLibrary { QueryArguments.hide(in: target) }
     return kept.toOpaque()
   }
 
   /// The head is whole.
   func accept(_ request: Request, _ connection: OpaquePointer, _ line: RequestGuard.Line) -> Bool {
     do throws(Problem) {
-      if repeats(request, head: line.method) { return true }
-      let limits = configuration.limits
+      if knowsLibrary, repeats(request, head: line.method) { return true }
       request.seen = try RequestGuard.inspect(
-        connection, line, targetLength: request.target.length, limit: limits.headerBytes)
+        connection, line, targetLength: request.target.length, limits: configuration.limits,
+        measures: knowsLibrary)
       try request.target.split()
       try route(request, line.method)
       request.phase = .body
@@ -37,7 +41,7 @@ extension Server {
       try checkExpectation(request)
       if request.refusal?.problem == nil { try request.prepareBody() }
       if request.seen.hasBody {
-        lot.awaitClient(request.link, until: lot.tick(at: request.startedAt, plusSeconds: limits.bodySeconds))
+        lot.awaitClient(request.link, until: bodyEnd(of: request))
       }
       return true
     } catch {
@@ -112,12 +116,14 @@ extension Server {
     request.link.isReading.store(false, ordering: .sequentiallyConsistent)
     if let repeated = request.repeated { return queue(repeated.answer, request) }
     lot.setDeadline(request.link, Link.noDeadline)
-    if let fault = request.refusal?.problem ?? request.intake?.fault {
+    defer { admitBody(of: request) }
+    if let fault = request.refusal?.problem ?? request.intake?.intake.fault {
       return queue(render(fault, request), request)
     }
     if let allow = request.refusal?.allow { return queue(options(request, allow: allow), request) }
     do {
-      return settle(try request.endpoint!.route.handler(request), request, head: head)
+      let outcome = try request.endpoint!.route.handler(request)
+      return settle(outcome, request, head: knowsLibrary ? head : nil)
     } catch {
       return queue(render(error, request), request)
     }
@@ -125,7 +131,7 @@ extension Server {
 
   /// A parked request was resumed.
   func goOn(_ request: Request) -> Bool {
-    if let connection = request.connection { Nearness.bringNear(after: connection) }
+    if knowsLibrary, let connection = request.connection { Nearness.bringNear(after: connection) }
     guard let waiter = request.waiter, let reason = waiter.takeReason() else { return true }
     guard let resume = request.resume else { return false }
     request.resume = nil
@@ -138,7 +144,7 @@ extension Server {
     }
   }
 
-  /// `head`: the request's, where the outcome is a handler's first.
+  /// `head`: the request's, where the outcome is a handler's first and the library is known.
   private func settle(
     _ outcome: consuming Outcome, _ request: Request, head: UnsafePointer<CChar>? = nil
   ) -> Bool {
@@ -189,7 +195,10 @@ extension Server {
 
   /// Turns whatever a handler threw into an answer. What is not a problem is a bug: logged, and not shown.
   private func render(_ error: any Error, _ request: Request) -> Response {
-    if let problem = error as? Problem { return configuration.renderProblem(problem, request.requestID) }
+    if let problem = error as? Problem {
+      if let bound = ServerCounters.Bound(status: problem.status) { counters.refused(bound) }
+      return configuration.renderProblem(problem, request.requestID)
+    }
     let operation = request.endpoint?.route.operation ?? ""
     Log.line(
       .error, "request_failed",
@@ -201,10 +210,13 @@ extension Server {
 
   private func queue(_ response: consuming Response, _ request: Request, closes: Bool = false) -> Bool {
     guard let connection = request.connection else { return false }
+    // What follows a body whose framing was not measured is not read (`RequestGuard`).
+    let closes = closes || isStopping || !knowsLibrary && request.seen.hasBody
     let isPlain =
-      !closes && !isStopping && request.header("Origin") == nil && request.header("X-Request-Id") == nil
+      knowsLibrary && !closes && request.header("Origin") == nil && request.header("X-Request-Id") == nil
     if case .shared(let shared, let value, _) = response.content {
       if isPlain, let handle = shared.stamped(id: request.number, value, decorate: decorate) {
+        request.isWhole = true
         return queue(handle, response.status, response.byteCount, request, connection)
       }
       return queue(shared.makeResponse(value), request, closes: closes)
@@ -217,12 +229,19 @@ extension Server {
     if let origin = request.header("Origin"), configuration.crossOrigin.allows(origin) {
       configuration.crossOrigin.mark(&response, origin: origin)
     }
-    if closes || isStopping { response.endConnection() }
+    if closes {
+      response.endConnection()
+      request.seen.endsConnection = true
+      request.link.isRefused = true
+    }
+    response.fit(lineBytes: Int(request.seen.freeBytes) - Response.ownHeadBytes)
     if case .stream(let reader) = response.content { reader.request = request }
+    if case .whole = response.content { request.isWhole = true }
+    let (status, byteCount) = (response.status, response.byteCount)
     // Only a shared answer has no object of its own, and it was queued above.
-    let handle = response.seal()!.handle
+    let handle = knowsLibrary ? response.seal()!.handle : response.sealLineByLine()!
     defer { MHD_destroy_response(handle) }
-    return queue(handle, response.status, response.byteCount, request, connection)
+    return queue(handle, status, byteCount, request, connection)
   }
 
   private func queue(
@@ -238,26 +257,8 @@ extension Server {
   }
 
   /// The headers of every answer.
-  private func decorate(_ response: inout Response) {
+  func decorate(_ response: inout Response) {
     response.add("Server", configuration.serverName)
-  }
-
-  /// libmicrohttpd refuses a request by itself.
-  func refusal(_ connection: OpaquePointer, status: Int) -> OpaquePointer? {
-    let id = RequestID.text(RequestID.next())
-    var response = configuration.renderProblem(.refused(status), id)
-    decorate(&response)
-    response.add("X-Request-Id", id)
-    // After a Content-Length it cannot read, 0.9.75 sends the head twice. So the answer is written here, past
-    // the library, which then finds the socket shut. Under TLS it is shut unsaid.
-    if MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Length") != nil {
-      if configuration.tls == nil {
-        response.write(to: mhd_fd(connection))
-      } else {
-        shutdown(mhd_fd(connection), Int32(SHUT_RDWR))
-      }
-    }
-    return response.seal()?.handle
   }
 
   // MARK: - The end
@@ -272,12 +273,14 @@ extension Server {
         _ = try? resume(reason == .shutdown ? .shutdown : .hungUp)
       }
     }
+    admitBody(of: request)
     let now = lot.now()
     let limits = configuration.limits
     lot.awaitClient(
       request.link, until: lot.tick(at: now, plusSeconds: limits.idleSeconds + limits.headSeconds))
     if request.status != 0 { log?.note(request, microseconds: (now &- request.startedAt) / 1000) }
     request.connection = nil
+    request.link.idleSince = now
     request.link.request = nil
     counters.end(status: Int(request.status))
   }

@@ -10,6 +10,10 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   package let configuration: Configuration
   /// What it counts.
   package let counters = ServerCounters()
+  /// What bodies may hold before a handler looks at their requests.
+  package let bodyRoom: BodyRoom
+  /// Whether the loaded libmicrohttpd's memory is laid out as in the version that is known.
+  let knowsLibrary: Bool
   let lot: ParkingLot
   let log: AccessLog?
   /// Every table there was, so that requests read the present one without a lock and without counting.
@@ -27,6 +31,8 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   /// A server that does not listen yet.
   package init(_ configuration: Configuration, clock: Clock = .system) throws(ServerError) {
     self.configuration = configuration
+    knowsLibrary = LibraryCheck.verdict == .known && !configuration.distrustsLibrary
+    bodyRoom = BodyRoom(most: configuration.limits.unadmittedBodyBytes)
     lot = try ParkingLot(clock: clock)
     log = configuration.accessLog.map { AccessLog(file: $0, clock: clock) }
     let empty = RouteTable([], otherwise: Server.notFound)
@@ -38,6 +44,7 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   /// to be waited for must be blocked before, so that the threads inherit that.
   package func start(_ routes: [Route], otherwise: Problem? = nil) throws(ServerError) {
     precondition(acceptor == nil, "a server starts once")
+    try LibraryCheck.require()
     serve(routes, otherwise: otherwise)
     let texts = try certificateTexts()
     defer { for text in texts { free(text) } }
@@ -120,6 +127,13 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     var flags =
       MHD_USE_EPOLL_INTERNAL_THREAD.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ITC.rawValue
       | MHD_USE_NO_LISTEN_SOCKET.rawValue
+    if !knowsLibrary {
+      set(.STRICT_FOR_CLIENT, 1)
+    } else if certificate.isEmpty {
+      // In the version that is known this only leaves out a `shutdown` before each `close`, so that a request
+      // line which the library refuses in silence can still be answered (`closing`).
+      flags |= MHD_USE_TURBO.rawValue
+    }
     if certificate.count == 2 {
       flags |= MHD_USE_TLS.rawValue
       set(.HTTPS_MEM_CERT, 0, certificate[0])
@@ -165,7 +179,8 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   /// Requests parked and connections open now.
   package var counts: (connections: Int, parked: Int) { lot.counts }
 
-  /// Stops: takes no more connections, answers everything parked with `.shutdown`, lets running requests end
+  /// Stops: takes no more connections, answers everything parked with `.shutdown`, reads no request that is
+  /// not whole to its end, lets running requests end
   /// for at most `seconds`, and does not wait for idle connections. Afterwards nothing of it runs any more.
   package func shutDown(withinSeconds seconds: Double) {
     guard let acceptor, !stopFlag.exchange(true, ordering: .sequentiallyConsistent) else { return }
@@ -173,14 +188,25 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     acceptor.end()
     accepting.join()
     lot.stopParking()
+    lot.stopReading()
     if !counters.waitUntilIdle(until: deadline) {
       Log.line(.warning, "requests_cut", ["count": .number(Int64(counters.running))])
-      lot.shutSockets()
     }
+    lot.shutSockets()
+    awaitClosing()
     stopWorkers()
     lot.close()
     log?.end()
     for thread in threads { thread.join() }
     threads = []
+  }
+
+  /// Waits until the workers have closed every connection, for a second at most: version 0.9.75 crashes when it
+  /// is stopped just while it refuses a request, because it then takes a response as queued that is not.
+  private func awaitClosing() {
+    let end = Clock.system.monotonicNanoseconds() + 1_000_000_000
+    while workers.contains(where: { $0.connections > 0 }), Clock.system.monotonicNanoseconds() < end {
+      usleep(500)
+    }
   }
 }

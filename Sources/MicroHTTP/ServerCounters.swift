@@ -12,7 +12,53 @@ package final class ServerCounters: Sendable {
   private let idle = Watched(false)
   private let isAwaited = Atomic<Bool>(false)
 
+  private let heads = Atomic<Int>(0)
+  private let targets = Atomic<Int>(0)
+  private let bodies = Atomic<Int>(0)
+  private let unadmitted = Atomic<Int>(0)
+
+  /// A bound that requests are refused at.
+  package enum Bound: String, CaseIterable, Sendable {
+    /// 431.
+    case head
+    /// 414.
+    case target
+    /// 413.
+    case body
+    /// 503: the memory that bodies share before a handler looks at their requests.
+    case unadmittedBodies = "unadmitted_bodies"
+
+    /// The bound that this status tells of.
+    init?(status: Int) {
+      switch status {
+      case 413: self = .body
+      case 414: self = .target
+      case 431: self = .head
+      default: return nil
+      }
+    }
+  }
+
   init() {}
+
+  func refused(_ bound: Bound) {
+    switch bound {
+    case .head: heads.wrappingAdd(1, ordering: .relaxed)
+    case .target: targets.wrappingAdd(1, ordering: .relaxed)
+    case .body: bodies.wrappingAdd(1, ordering: .relaxed)
+    case .unadmittedBodies: unadmitted.wrappingAdd(1, ordering: .relaxed)
+    }
+  }
+
+  /// Requests refused at that bound.
+  package func refusals(_ bound: Bound) -> Int {
+    switch bound {
+    case .head: heads.load(ordering: .relaxed)
+    case .target: targets.load(ordering: .relaxed)
+    case .body: bodies.load(ordering: .relaxed)
+    case .unadmittedBodies: unadmitted.load(ordering: .relaxed)
+    }
+  }
 
   /// Answers by the first digit of their status, 1 to 5.
   package func answered(_ statusClass: Int) -> Int {

@@ -118,6 +118,13 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
     filled = length
   }
 
+  /// Takes some of the filled bytes out; what follows them moves up.
+  package mutating func remove(_ part: Range<Int>) {
+    precondition(part.upperBound <= filled)
+    memmove(start + part.lowerBound, start + part.upperBound, filled - part.upperBound)
+    filled -= part.count
+  }
+
   /// Gives the block away; whoever takes it calls `free`.
   package consuming func release() -> (start: UnsafeMutableRawPointer, count: Int) {
     if capacity == 0 { reserve(1) }

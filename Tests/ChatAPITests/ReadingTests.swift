@@ -76,6 +76,20 @@ import Testing
     #expect(second["Link"] == "<?limit=1&after=\(second.text("next"))>; rel=\"next\"")
   }
 
+  @Test("a page that was asked for with a long query has no links, and its body has the token")
+  func leavesLinksOut() throws {
+    let world = try world()
+    defer { world.stop() }
+    for values in [0, 5, 10, 15, 20] {
+      let others = (0..<values).map { "\($0)-" + String(repeating: "u", count: 90) }
+      let query = (["one", "two"] + others.dropLast(2)).joined(separator: ",")
+      let path = "/v1/channels?limit=1&channel_urls=\(query)"
+      let page = ask(world, path)
+      #expect(page.status == 200 && page.text("next") != "", "\(path.utf8.count) bytes")
+      #expect((page["Link"] != nil) == (query.utf8.count < 1_000), "\(path.utf8.count) bytes")
+    }
+  }
+
   @Test("a message of one's own is found by its request_id: unsent as it stands, then as what it became")
   func byRequest() throws {
     let world = try world()

@@ -65,6 +65,13 @@ final class RawClient {
   @discardableResult
   func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
+  /// Sends as much as the sockets take without waiting.
+  func sendWhatFits(_ bytes: [UInt8]) {
+    _ = bytes.withUnsafeBytes {
+      Glibc.send(socket, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    }
+  }
+
   func endSending() { shutdown(socket, Int32(SHUT_WR)) }
 
   /// More bytes; false at the end of the stream or after 20 s.

@@ -124,7 +124,36 @@ final class TestServer: Sendable {
         return .park(Parking(waiter, milliseconds: nil) { .respond(.text("\($0)")) })
       },
       Route(.get, "/events", operation: "events") { request in .respond(stream(board, request)) },
-    ] + [shared(), known(), slow(), flood(board)]
+    ] + [shared(), known(), slow(), flood(board), links(), large()] + [largeBody()]
+  }
+
+  /// Answers with a link of so many bytes as the query says, which may be left out.
+  private static func links() -> Route {
+    Route(.get, "/links", operation: "links") { request in
+      var response = Response.text("links")
+      response.addIfItFits("Link") { value in
+        let count = request.query.map { Int($0.name) ?? 0 }.first ?? 0
+        value.append(String(repeating: "l", count: count))
+      }
+      response.add("X-After", "1")
+      return .respond(response)
+    }
+  }
+
+  /// Answers with a header that is larger than all memory of a connection.
+  private static func large() -> Route {
+    Route(.get, "/large", operation: "large") { _ in
+      var response = Response.text("large")
+      response.add("X-Large", String(repeating: "x", count: 9000))
+      return .respond(response)
+    }
+  }
+
+  /// Answers with the length of its body.
+  private static func largeBody() -> Route {
+    Route(.post, "/large", operation: "largeBody", body: .collected(limit: 1 << 20, types: [])) { request in
+      .respond(.text("\(request.body.count)"))
+    }
   }
 
   private static func shared() -> Route {

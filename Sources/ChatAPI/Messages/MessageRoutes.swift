@@ -167,8 +167,8 @@ private final class MessagePageRequest {
   }
 
   private func addLinks(_ answer: MessagePageAnswer, to response: inout Response) {
-    if answer.previous == nil, answer.next == nil { return }
-    response.add("Link") { links in
+    if answer.previous == nil && answer.next == nil || !PageLink.repeats(request) { return }
+    response.addIfItFits("Link") { links in
       let start = links.count
       PageLink.begin(request, into: &links)
       let beginning = start..<links.count

@@ -19,8 +19,9 @@ extension JSONWriter {
 }
 
 extension Response {
-  /// Links to the page that the token names.
+  /// Links to the page that the token names, where the link is not too long.
   mutating func link(next: String?, _ request: Request) {
-    if let next { add("Link", PageLink.text(request, "after", next, "next")) }
+    guard let next, PageLink.repeats(request) else { return }
+    addIfItFits("Link") { $0.append(PageLink.text(request, "after", next, "next")) }
   }
 }

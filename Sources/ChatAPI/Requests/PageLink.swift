@@ -5,6 +5,13 @@ import Platform
 /// A link to a neighbouring page: this request's target with another edge, as a reference that names the
 /// query alone (RFC 8288, RFC 3986).
 enum PageLink {
+  /// Bytes of a query that links repeat. Pages that were asked for with a longer one have no links: their
+  /// body has the tokens of their neighbours too.
+  static let mostQueryBytes = 1024
+
+  /// Whether links can repeat the request's query.
+  static func repeats(_ request: Request) -> Bool { request.encodedQuery.count <= mostQueryBytes }
+
   /// Whether it places a page: all else of the query goes with it. A ticket goes nowhere.
   private static func isPlace(_ item: QueryItem) -> Bool {
     item.isCalled("before") || item.isCalled("after") || item.isCalled("around")

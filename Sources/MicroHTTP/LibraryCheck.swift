@@ -1,0 +1,61 @@
+import CMicroHTTPD
+import CMicroHTTPDRefusals
+import Glibc
+import Platform
+
+/// Decides once, when the first server is made, what is known of the libmicrohttpd that is loaded.
+///
+/// Some of what the server does depends on how version 0.9.75 lays out its memory: `RequestGuard` measures
+/// distances in the library's buffer, `QueryArguments` writes to it, `Repetition` compares heads in it,
+/// `Response.seal` and `SharedResponse` write over a header's value, `ConnectionMemory` and `Nearness` fetch
+/// what lies beside it. They are on when the version is that one and a trial shows the layout: a daemon of the
+/// library's answers a few requests over a pair of sockets, good ones and smuggled ones.
+///
+/// Otherwise they are all off. The guard then adds up what the library shows through its public interface, and
+/// each header is added by itself. If the trial shows that not even that tells a smuggled request from a good
+/// one, the server does not start.
+enum LibraryCheck {
+  enum Verdict: Equatable {
+    /// The layout is known.
+    case known
+    /// Only the public interface can be relied on, for that reason.
+    case unknown(String)
+    /// Requests cannot be judged, for that reason.
+    case unusable(String)
+  }
+
+  static let knownVersion = "0.9.75"
+
+  static let version = String(cString: MHD_get_version())
+
+  /// What the trial showed. Later servers of the process have it from the first.
+  static let verdict = judge(version: version, LibraryTrial.run(measures: version == knownVersion))
+
+  static func judge(version: String, _ found: LibraryTrial.Findings) -> Verdict {
+    guard found.publicGuardJudges else {
+      return .unusable("its public interface does not tell smuggled requests from good ones")
+    }
+    if version != knownVersion { return .unknown("version \(knownVersion) is the one that is known") }
+    if !found.measuringGuardJudges { return .unknown("requests do not lie in its buffer as expected") }
+    if !found.headersStayInPlace { return .unknown("it does not send a header value that was written over") }
+    return .known
+  }
+
+  /// Throws if no server can be had; the process's first server logs the decision.
+  static func require(_ verdict: Verdict = verdict) throws(ServerError) {
+    if case .unusable(let reason) = verdict {
+      throw ServerError(detail: "libmicrohttpd \(version) cannot be used: \(reason)")
+    }
+    _ = told
+  }
+
+  private static let told: Void = {
+    if case .unknown(let reason) = verdict {
+      Log.line(
+        .warning, "http_library",
+        ["version": .text(version), "layout": "unknown", "reason": .text(reason)])
+    } else {
+      Log.line(.info, "http_library", ["version": .text(version), "layout": "known"])
+    }
+  }()
+}

@@ -1,0 +1,116 @@
+import CMicroHTTPD
+import CMicroHTTPDRefusals
+import Glibc
+import Platform
+
+// What libmicrohttpd refuses by itself, and requests that it forgets.
+//
+// Version 0.9.75 refuses with MHD_queue_response and goes on in ways that depend on where it was: it may send
+// the head twice, wait for a client that is not going to send, or close without a word. So over plain HTTP the
+// answer is written to the socket here, and the socket shut, so that the library closes the connection at once
+// wherever it stands. Under TLS the library has to send it; where it cannot, the connection closes unsaid.
+
+extension Server {
+  /// The library refuses the request that it reads on `connection`. The answer is what the library is given.
+  func refusal(_ connection: OpaquePointer, _ link: Link, status: Int) -> OpaquePointer? {
+    if let bound = ServerCounters.Bound(status: status) { counters.refused(bound) }
+    let id = link.request?._withUnsafeGuaranteedRef { $0.number } ?? RequestID.next()
+    link.awaitsRequest = false
+    guard configuration.tls != nil else {
+      write(.refused(status), to: link, id: id)
+      return Response.emptyHandle()
+    }
+    // A refusal in the middle of the request line, or after a cookie or a length, goes wrong in the library.
+    let isInHead = link.request?._withUnsafeGuaranteedRef { $0.phase == .head } ?? false
+    let goesWrong =
+      !knowsLibrary || hasHeader("Content-Length", connection) || hasHeader("Cookie", connection)
+    if isInHead, goesWrong { shutdown(link.socket, Int32(SHUT_RDWR)) }
+    var response = configuration.renderProblem(.refused(status), RequestID.text(id))
+    decorate(&response)
+    response.add("X-Request-Id", RequestID.text(id))
+    return knowsLibrary ? response.seal()?.handle : response.sealLineByLine()
+  }
+
+  private func hasHeader(_ name: StaticString, _ connection: OpaquePointer) -> Bool {
+    MHD_lookup_connection_value(connection, .HEADER_KIND, name.cString) != nil
+  }
+
+  /// Answers past the library, which is about to close the connection.
+  @discardableResult
+  func refuse(_ request: Request, _ problem: Problem) -> Bool {
+    let isSent = write(problem, to: request.link, id: request.number, withBody: request.method != .head)
+    if isSent { request.status = UInt16(problem.status) }
+    return isSent
+  }
+
+  @discardableResult
+  private func write(_ problem: Problem, to link: Link, id: UInt64, withBody: Bool = true) -> Bool {
+    defer { shutdown(link.socket, Int32(SHUT_RDWR)) }
+    guard configuration.tls == nil else { return false }
+    var response = configuration.renderProblem(problem, RequestID.text(id))
+    decorate(&response)
+    response.add("X-Request-Id", RequestID.text(id))
+    let isSent = response.write(to: link.socket, withBody: withBody)
+    drain(link)
+    return isSent
+  }
+
+  /// Throws away what the client sent and nobody read: closing with unread bytes resets the connection, and
+  /// the client may lose the answer.
+  private func drain(_ link: Link) {
+    withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 1) { room in
+      var left = configuration.limits.drainBytes
+      while left > 0 {
+        let count = recv(link.socket, room.baseAddress, room.count, Int32(MSG_DONTWAIT))
+        if count <= 0 { return }
+        left -= count
+      }
+    }
+  }
+
+  // MARK: - The end of a request
+
+  /// The library is done with a request.
+  func completed(_ request: Request, _ reason: MHD_RequestTerminationCode) {
+    let isDone = reason == .REQUEST_TERMINATED_COMPLETED_OK
+    // Bytes in memory cannot fail, and a socket that failed takes nothing more: so the head did not fit beside
+    // the request's, and nothing was sent.
+    if reason == .REQUEST_TERMINATED_WITH_ERROR, request.phase == .answered, request.isWhole {
+      let problem = Problem.tooMuchHead("the answer's headers do not fit: send fewer or shorter headers")
+      if refuse(request, problem) { counters.refused(.head) }
+    }
+    request.link.awaitsRequest = isDone && request.status != 0 && !request.seen.endsConnection
+    complete(request)
+  }
+
+  /// Ends a request that the library never completed. Its connection's memory may be gone already.
+  func abandon(_ request: Unmanaged<Request>) {
+    request._withUnsafeGuaranteedRef {
+      $0.connection = nil
+      complete($0)
+    }
+    request.release()
+  }
+
+  /// The library closes the connection; its socket is still open, the connection's memory is not.
+  func closing(_ link: Link) {
+    if let forgotten = link.request { abandon(forgotten) }
+    if link.awaitsRequest, isRefusedInSilence(link) {
+      write(.refused(400), to: link, id: RequestID.next())
+    } else if link.isRefused {
+      drain(link)
+    }
+  }
+
+  /// Whether the library closes a connection on which a request was due, and neither the client nor this
+  /// server has ended it: then the request line made no sense to the library.
+  private func isRefusedInSilence(_ link: Link) -> Bool {
+    guard knowsLibrary, configuration.tls == nil, !isStopping else { return false }
+    // The library also ends connections that were idle for too long.
+    let idle = lot.now() &- link.idleSince
+    guard idle + 100_000_000 < UInt64(configuration.limits.idleSeconds) * 1_000_000_000 else { return false }
+    var byte: UInt8 = 0
+    let count = recv(link.socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+    return count > 0 || count < 0 && errno == EAGAIN
+  }
+}
