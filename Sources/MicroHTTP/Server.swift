@@ -201,11 +201,12 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     threads = []
   }
 
-  /// Waits until the workers have closed every connection, for a second at most: version 0.9.75 crashes when it
-  /// is stopped just while it refuses a request, because it then takes a response as queued that is not.
+  /// Waits until the workers have closed every connection, for a second at most: version 0.9.75 crashes when
+  /// it is stopped just while it refuses a request, because it takes a response as queued that is not.
   private func awaitClosing() {
     let end = Clock.system.monotonicNanoseconds() + 1_000_000_000
     while workers.contains(where: { $0.connections > 0 }), Clock.system.monotonicNanoseconds() < end {
+      // The workers close at once; nothing but their counts tells of it.
       usleep(500)
     }
   }
