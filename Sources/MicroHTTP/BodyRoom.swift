@@ -86,7 +86,11 @@ extension Server {
   func take(_ piece: UnsafeRawBufferPointer, of request: Request) -> BodyProgress {
     guard let body = request.intake else { return .taken }
     let wanted = body.intake.wantedBytes(piece.count)
-    if let reason = body.waiter?.takeReason(), let end = goOn(after: reason, request) { return end }
+    if var reason = body.waiter?.takeReason() {
+      // Of those whose time ends together, the first to be refused makes room for the next.
+      if reason == .deadline, bodyRoom.bytes + wanted <= bodyRoom.most { reason = .woken }
+      if let end = goOn(after: reason, request) { return end }
+    }
     while !bodyRoom.take(wanted) {
       if let end = waitForRoom(wanted, body, request) { return end }
     }
@@ -122,6 +126,7 @@ extension Server {
     case .hungUp: return .cut
     case .deadline:
       counters.refused(.unadmittedBodies)
+      admitBody(of: request)
       refuse(
         request,
         Problem(

@@ -74,7 +74,11 @@ import Testing
       let part = [UInt8](repeating: UInt8(ascii: "x"), count: 1_000_000)
       let head = "POST /large HTTP/1.1\r\nHost: test\r\nContent-Length: 1048576\r\n\r\n"
       let before = Alone.anonymousBytes
-      try attack(try TestServer { $0.limits.unadmittedBodyBytes = 4_000_000 }, 20, 20) { test, count in
+      let test = try TestServer {
+        $0.limits.unadmittedBodyBytes = 4_000_000
+        $0.limits.bodyRoomSeconds = 1
+      }
+      try attack(test, 20, 20) { test, count in
         let clients = try (0..<count).map { number in
           let client = try test.client(source: 2 + number % 100)
           // As much as the sockets take: the server stops reading when there is no room.
