@@ -64,6 +64,8 @@ final class PendingBody {
   let intake: BodyIntake
   /// Bytes of the room that it holds.
   var held = 0
+  /// How many times more it may wait after its time has ended.
+  var laterWaits = 3
   /// Wakes it when there may be room. Not the request's own waiter: a late wake would be taken for the
   /// handler's.
   var waiter: Waiter?
@@ -88,7 +90,10 @@ extension Server {
     let wanted = body.intake.wantedBytes(piece.count)
     if var reason = body.waiter?.takeReason() {
       // Of those whose time ends together, the first to be refused makes room for the next.
-      if reason == .deadline, bodyRoom.bytes + wanted <= bodyRoom.most { reason = .woken }
+      if reason == .deadline, body.laterWaits > 0, bodyRoom.bytes + wanted <= bodyRoom.most {
+        body.laterWaits -= 1
+        reason = .woken
+      }
       if let end = goOn(after: reason, request) { return end }
     }
     while !bodyRoom.take(wanted) {
