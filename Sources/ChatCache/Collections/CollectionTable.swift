@@ -68,7 +68,8 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Stores a view that was just opened, and stamps its channel (B22).
+  /// Stores a view that was just opened, and stamps its channel (B22). After everything was cleared, two
+  /// requests may begin the same view anew at once (B58): the second finds it stored.
   package func open(_ collection: StoredCollection) throws {
     try db.run(
       """
@@ -76,6 +77,7 @@ extension CacheWriter {
         id, user, kind, channel, channel_url, query, loaded, opened_at, accessed_at
       )
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
+      ON CONFLICT (id) DO NOTHING
       """
     ) {
       $0.bind(1, collection.id)

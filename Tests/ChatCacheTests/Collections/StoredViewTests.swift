@@ -1,0 +1,19 @@
+import ChatModel
+import Testing
+
+@testable import ChatCache
+
+/// Views as the store keeps them.
+@Suite struct StoredViewTests {
+  @Test("B58: a view that two requests begin anew at once is stored once")
+  func begunTwice() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let user = try #require(try world.cache.userKey(of: world.alice))
+    let view = StoredCollection(
+      id: "v", user: user, userID: world.alice, kind: .channels, query: Array("{}".utf8),
+      loaded: Array("{}".utf8), accessedAt: 0)
+    for _ in 0..<2 { try world.cache.accept { try $0.open(view) } }
+    #expect(try world.cache.read { try $0.collections() }.map(\.id) == ["v"])
+  }
+}
