@@ -87,8 +87,24 @@ let package = Package(
       name: "OriginTests",
       dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite", "TestFolders", "TestSupport"]),
     .testTarget(name: "PerchTests", dependencies: ["perch"]),
+    fuzzTarget(
+      sources: Context.environment["PERCH_FUZZ"] == nil ? nil : ["Fuzzer", "Harnesses"],
+      dependencies: [
+        "ChatAPI", "ChatCache", "ChatCollections", "ChatModel", "ChatSync", "JSON", "MicroHTTP", "Platform",
+      ]),
     .testTarget(name: "ArchitectureTests"),
   ],
   swiftLanguageModes: [.v6],
   cxxLanguageStandard: .cxx17
 )
+
+/// The harnesses: a test target that feeds them the corpus, or, for `make fuzz`, the program that libFuzzer drives.
+func fuzzTarget(sources: [String]?, dependencies: [Target.Dependency]) -> Target {
+  guard let sources else {
+    return .testTarget(name: "FuzzTests", dependencies: dependencies, exclude: ["Corpus", "Fuzzer"])
+  }
+  return .executableTarget(
+    name: "Fuzzer", dependencies: dependencies, path: "Tests/FuzzTests",
+    exclude: ["Corpus", "CorpusTests.swift"],
+    sources: sources)
+}

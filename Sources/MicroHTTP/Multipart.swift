@@ -135,7 +135,8 @@ final class Multipart {
 
   private func stepHeaders() throws(Problem) -> Bool {
     guard let end = find([0x0D, 0x0A, 0x0D, 0x0A]) else {
-      if window.count > limits.multipartHeaderBytes { throw .multipart("a part's headers are too long") }
+      // The four bytes that would end them may still be coming.
+      if window.count >= limits.multipartHeaderBytes + 4 { throw .multipart("a part's headers are too long") }
       return false
     }
     if end > limits.multipartHeaderBytes { throw .multipart("a part's headers are too long") }

@@ -17,14 +17,20 @@ enum ChannelEdge {
   static func key(_ token: String, _ query: ChannelQuery) throws -> ChannelListKey {
     var token = token
     let bytes = token.withUTF8 { Base64URL.decode(UnsafeRawBufferPointer($0)) }
-    let parts = String(decoding: bytes ?? [], as: UTF8.self).split(
-      separator: "\0", omittingEmptySubsequences: false)
-    guard parts.count == 5, let time = Int64(parts[2]), !parts[4].isEmpty else {
+    let parts = (bytes ?? []).split(separator: 0, maxSplits: 3, omittingEmptySubsequences: false)
+    // The text may hold zeroes itself, the url does not: the last zero stands between them.
+    guard parts.count == 4, let end = parts[3].lastIndex(of: 0), end + 1 < parts[3].endIndex,
+      let time = Int64(String(decoding: parts[2], as: UTF8.self))
+    else {
       throw Problem.invalid("after", "Give back what an answer called next.")
     }
-    guard parts[0] == query.order.rawValue, parts[1] == query.metadataOrderKey ?? "" else {
+    guard parts[0].elementsEqual(query.order.rawValue.utf8),
+      parts[1].elementsEqual((query.metadataOrderKey ?? "").utf8)
+    else {
       throw Problem.invalid("after", "It was made for another order: begin again without it.")
     }
-    return ChannelListKey(time: time, text: String(parts[3]), channelURL: String(parts[4]))
+    return ChannelListKey(
+      time: time, text: String(decoding: parts[3][..<end], as: UTF8.self),
+      channelURL: String(decoding: parts[3][(end + 1)...], as: UTF8.self))
   }
 }

@@ -97,10 +97,13 @@ extension ChannelCollection {
       let bytes = Array(parts[0]).withUnsafeBytes(Base64URL.decode)
     else { throw .foreignEdge("after") }
     guard !bytes.isEmpty else { return nil }
-    let texts = bytes.split(separator: 0, omittingEmptySubsequences: false)
-      .map { String(decoding: $0, as: UTF8.self) }
-    guard texts.count == 3, let time = Int64(texts[0]), !texts[2].isEmpty else { throw .foreignEdge("after") }
-    let place = ChannelListKey(time: time, text: texts[1], channelURL: texts[2])
+    // The text may hold zeroes itself, the time and the url do not.
+    guard let first = bytes.firstIndex(of: 0), let last = bytes.lastIndex(of: 0), first < last,
+      last + 1 < bytes.endIndex, let time = Int64(String(decoding: bytes[..<first], as: UTF8.self))
+    else { throw .foreignEdge("after") }
+    let place = ChannelListKey(
+      time: time, text: String(decoding: bytes[(first + 1)..<last], as: UTF8.self),
+      channelURL: String(decoding: bytes[(last + 1)...], as: UTF8.self))
     guard window.contains(place) else { throw .foreignEdge("after") }
     return place
   }
