@@ -40,6 +40,13 @@ import Testing
     }
   }
 
+  @Test("every mutant breaks a line that is there")
+  func mutants() {
+    let list = Repository.text("Tests/Mutants/mutants.txt")
+    #expect(Mutants.count(list) >= Mutants.fewest)
+    expectNone(Mutants.check(list, text: Repository.text))
+  }
+
   @Test("the routes and the contract have the same operations on the same paths")
   func operations() {
     let contract = Operations.contract(Repository.text("openapi.yaml"))

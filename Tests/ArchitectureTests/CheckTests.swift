@@ -102,6 +102,15 @@ import Testing
     }
   }
 
+  @Test("a mutant whose line is not there, or is there twice, is found")
+  func mutants() {
+    let list = "== a: b\nSources/A.swift\n- if ‹one›\n+ true\n"
+    #expect(Mutants.check(list, text: { _ in "if one { }" }).isEmpty)
+    #expect(Mutants.check(list, text: { _ in "if two { }" }).count == 1)
+    #expect(Mutants.check(list, text: { _ in "if one { if one { } }" }).count == 1)
+    #expect(Mutants.count(list) == 1)
+  }
+
   @Test("operations are read from the contract and from routes")
   func operations() {
     let yaml = "paths:\n  /a/{b}:\n    get:\n      operationId: getB\n    post:\n      operationId: makeB\n"
