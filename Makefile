@@ -1,7 +1,7 @@
 # Every command a person needs; each is also what the checks run.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test bench check fmt sanitize torture
+.PHONY: help run test bench check fmt fuzz mutants sanitize torture
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -23,6 +23,12 @@ sanitize: ## the tests under the address and the thread sanitizer
 
 torture: ## the long runs of what `test` does briefly
 	@.ci/torture
+
+fuzz: ## made-up bytes for each parser; TARGET= one, SECONDS= for each, SEED=
+	@.ci/fuzz-parsers "$(TARGET)" "$(SECONDS)" "$(SEED)"
+
+mutants: ## break conditions one at a time: each must turn a test red; NAMES= some
+	@.ci/mutants $(NAMES)
 
 fmt: ## format the sources in place, and write the contract as JSON
 	@.ci/openapi-json
