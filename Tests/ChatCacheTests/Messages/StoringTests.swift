@@ -64,6 +64,23 @@ import Testing
     #expect(try ids(world) == [1])
   }
 
+  @Test("B25: a listing that newer messages overtook says nothing of the gap that came to be meanwhile")
+  func overtaken() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...4).map { message($0) }, limit: 100)
+    let asked = world.cache.cursor.sequence
+    try world.listNewest((20...21).map { message($0) }, limit: 2)
+    func gaps() throws -> [ClosedRange<Position>] {
+      try world.cache.read { try $0.coverage(of: ChannelKey(1)).gaps.map(\.range) }
+    }
+    let before = try gaps()
+    #expect(before.count == 1)
+    try world.list(newest([1, 2, 3, 4], askedAt: asked))
+    #expect(try gaps() == before)
+    #expect(try ids(world) == [1, 2, 3, 4, 20, 21])
+  }
+
   @Test("B27: replies are spared where the upstream is not known to list them")
   func replies() throws {
     let world = try ChannelWithMessages()
