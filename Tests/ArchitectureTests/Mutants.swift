@@ -3,7 +3,8 @@ enum Mutants {
   /// How many there are at least.
   static let fewest = 40
 
-  /// What does not apply: the line that a mutant breaks is found in its file exactly once. `text` reads a file.
+  /// What does not apply: the line that a mutant breaks is found in its file exactly once. `text` reads a
+  /// file.
   static func check(_ list: String, text: (String) -> String) -> [Finding] {
     var findings: [Finding] = []
     var file = ""

@@ -100,7 +100,9 @@ import Testing
     let tokens = try Tokens()
     let world = try tokens.world()
     defer { world.stop() }
-    let (late, used) = (tokens.ticket(world), tokens.ticket(world))
+    let late = tokens.ticket(world)
+    tokens.now.add(1, ordering: .relaxed)
+    let used = tokens.ticket(world)
     func status(_ ticket: String) -> Int {
       ask(world.server, "/v1/events?since=now&wait=0&ticket=\(ticket)").status
     }
@@ -251,7 +253,8 @@ import Testing
     try world.join("us1", "general", name: "General")
     let socket = connected(world.server)
     defer { close(socket) }
-    // What is remembered is found by the head's whole words of eight bytes, so the user's number stands behind them.
+    // What is remembered is found by the head's whole words of eight bytes: the user's number stands behind
+    // them.
     func answer(_ user: String, _ tag: String) -> Answer {
       let start =
         "GET /v1/channels/general/messages?limit=3 HTTP/1.1\r\nHost: x\r\nIf-None-Match: \(tag)\r\nX: "

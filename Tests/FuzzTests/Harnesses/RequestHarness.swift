@@ -7,9 +7,9 @@ import Platform
 /// Raw bytes over a real connection to a real server: each request is answered or the connection closed, in
 /// time, and nothing is answered with a fault of the server's.
 ///
-/// The first byte says in how many pieces the rest is sent. A connection whose request is cut short is closed at
-/// the server's next tick, a second later: libFuzzer waits for it with one input in some hundreds, the tests
-/// with every one.
+/// The first byte says in how many pieces the rest is sent. A connection whose request is cut short is closed
+/// at the server's next tick, a second later: libFuzzer waits for it with one input in some hundreds, the
+/// tests with every one.
 final class RequestHarness: Sendable {
   static let shared = RequestHarness()
   private let server: Server
