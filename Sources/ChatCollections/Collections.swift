@@ -142,7 +142,7 @@ package final class Collections: Sendable {
     }
     if !isStored {
       let stored = view.stored
-      try cache.accept { try $0.open(stored) }
+      try cache.accept { try Collections.store(stored, $0) }
       view.state.withLock { $0.epoch = epoch }
     }
     try bound(view)
@@ -159,7 +159,7 @@ package final class Collections: Sendable {
   private func begunAnew(_ view: MessageCollection) throws -> MessageCollection {
     let anew = try make(view.request, of: view.userID, named: view.id)
     let stored = stored(anew)
-    try cache.accept { try $0.open(stored) }
+    try cache.accept { try Collections.store(stored, $0) }
     views.withLock { $0[view.id] = .messages(anew) }
     removed.wrappingAdd(1, ordering: .releasing)
     interest.opened(anew.openView, isOwedAnswer: true)
@@ -202,7 +202,7 @@ package final class Collections: Sendable {
         // Two that replace the same view at once: one of them comes too late.
         guard try writer.dispose(collection: oldName, channel: oldChannel) else { throw ViewError.notFound }
       }
-      try writer.open(stored)
+      try Collections.store(stored, writer)
     }
     views.withLock { views in
       if let oldName { views[oldName] = nil }
@@ -246,6 +246,14 @@ package final class Collections: Sendable {
       accessedAt: view.state.withLock { $0.accessedAt })
   }
 
+  /// Stores a view; an error where its user or channel went with all that was cached meanwhile (B58).
+  private static func store(_ view: StoredCollection, _ writer: CacheWriter) throws {
+    guard try writer.reader.holdsGround(of: view) else {
+      throw view.channel == nil ? ViewError.notFound : ViewError.channelNotFound
+    }
+    try writer.open(view)
+  }
+
   /// Opens a view of the user's channels.
   package func openChannels(_ query: ChannelQuery, of userID: UserID) throws -> ChannelCollection {
     try checkLimit(userID)
@@ -255,7 +263,7 @@ package final class Collections: Sendable {
       id: Collections.name(), user: user, userID: userID, query: query, window: .closed, accessedAt: now,
       epoch: cache.cursor.epoch, bound: settings.bound, isBounded: true)
     let stored = view.stored
-    try cache.accept { try $0.open(stored) }
+    try cache.accept { try Collections.store(stored, $0) }
     views.withLock { $0[view.id] = .channels(view) }
     return view
   }

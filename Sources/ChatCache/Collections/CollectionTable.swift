@@ -67,6 +67,25 @@ extension CacheReader {
   }
 }
 
+extension CacheReader {
+  /// Whether the view's user and channel are cached still: all may have been cleared while it was opened
+  /// (B58).
+  package func holdsGround(of collection: StoredCollection) throws -> Bool {
+    try db.first(
+      """
+      SELECT
+        EXISTS (SELECT 1 FROM user WHERE id = ?1)
+        AND (?2 IS NULL OR EXISTS (SELECT 1 FROM channel WHERE id = ?2))
+      """
+    ) {
+      $0.bind(1, collection.user.rawValue)
+      $0.bind(2, collection.channel?.key.rawValue)
+    } _: {
+      $0.bool(0)
+    } ?? false
+  }
+}
+
 extension CacheWriter {
   /// Stores a view that was just opened, and stamps its channel (B22). After everything was cleared, two
   /// requests may begin the same view anew at once (B58): the second finds it stored.
