@@ -18,7 +18,7 @@ final class RequestHarness: Sendable {
   /// In which an answer must have come, or the connection be closed (ms).
   private static let patience: Int32 = 20_000
   /// How long an impatient client waits for more (ms).
-  private static let glance: Int32 = 1
+  private static let glance: Int32 = 5
   private static let isFuzzing = getenv("PERCH_FUZZ_TARGET") != nil
 
   private init() {
@@ -84,8 +84,7 @@ final class RequestHarness: Sendable {
     var answer: [UInt8] = []
     var room = [UInt8](repeating: 0, count: 16_384)
     while true {
-      var wait = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
-      if poll(&wait, 1, isPatient ? RequestHarness.patience : RequestHarness.glance) != 1 {
+      if !hasMore(client, isPatient ? RequestHarness.patience : RequestHarness.glance) {
         try check(!isPatient, "neither answered nor closed")
         return answer
       }
@@ -93,6 +92,14 @@ final class RequestHarness: Sendable {
       if count <= 0 { return answer }
       answer += room[..<count]
     }
+  }
+
+  /// Whether bytes or the end come within so many milliseconds. libFuzzer's alarm may interrupt the wait.
+  private func hasMore(_ client: Int32, _ milliseconds: Int32) -> Bool {
+    var wait = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
+    var found = poll(&wait, 1, milliseconds)
+    while found < 0, errno == EINTR { found = poll(&wait, 1, milliseconds) }
+    return found == 1
   }
 
   private func inspect(_ answers: [UInt8]) throws {
