@@ -12,6 +12,9 @@ final class FakeUpstream: Upstream {
     var at: Int64
     var text: String
     var updatedAt: Int64 = 0
+    var sender = "x"
+    var requestID = ""
+    var reactions: [String] = []
     var position: Position { Position(createdAt: at, messageID: id) }
   }
 
@@ -35,6 +38,11 @@ final class FakeUpstream: Upstream {
     var calls = 0
     /// How often messages were listed, by channel.
     var listings: [ChannelURL: Int] = [:]
+    /// Messages by the user and the request id they were sent with, where the server deduplicates.
+    var sent: [String: Int64] = [:]
+    var deduplicates = true
+    /// Up to which moment users read channels.
+    var readMarks: [ChannelURL: [UserID: Int64]] = [:]
     /// Asked for users, how many of these calls ended, and how long each takes (ms), canceled or not.
     var userCalls = 0
     var usersAnswered = 0
@@ -105,7 +113,7 @@ final class FakeUpstream: Upstream {
 
   // MARK: The port
 
-  private func ask<Result>(_ body: (inout State) throws -> Result) async throws -> Result {
+  func ask<Result>(_ body: (inout State) throws -> Result) async throws -> Result {
     let fault = state.withLock { state in
       state.calls += 1
       return state.fault(&state.random)
@@ -132,7 +140,7 @@ final class FakeUpstream: Upstream {
     set { cutting.withLock { $0 = newValue } }
   }
 
-  private static let gone = UpstreamError.rejection(code: 400201, message: "not found")
+  static let gone = UpstreamError.rejection(code: 400201, message: "not found")
 
   func probe() async throws { try await ask { _ in } }
 
@@ -177,7 +185,7 @@ final class FakeUpstream: Upstream {
     MessageRecord(
       messageID: message.id, createdAt: message.at, updatedAt: message.updatedAt, kind: .user,
       isSilent: false,
-      isReplyToChannel: false, parentID: nil, parentAt: nil, sender: "x", customType: "", requestID: "",
+      isReplyToChannel: false, parentID: nil, parentAt: nil, sender: message.sender, customType: "", requestID: message.requestID,
       mentions: .nobody, body: Array(message.text.utf8))
   }
 

@@ -89,6 +89,30 @@ struct Endpoint: Sendable, Equatable {
       query: [place(since), ("limit", "100")] + messageParts)
   }
 
+  static func send(in url: ChannelURL) -> Endpoint {
+    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages")
+  }
+
+  /// The message itself, to be edited or deleted.
+  static func change(_ id: Int64, in url: ChannelURL) -> Endpoint {
+    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages/\(id)")
+  }
+
+  static func reactions(to id: Int64, in url: ChannelURL) -> Endpoint {
+    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages/\(id)/reactions")
+  }
+
+  /// A user's reaction, to be removed.
+  static func reaction(_ key: String, of user: UserID, to id: Int64, in url: ChannelURL) -> Endpoint {
+    var endpoint = reactions(to: id, in: url)
+    endpoint.query = [("user_id", user.text), ("reaction", key)]
+    return endpoint
+  }
+
+  static func readMark(in url: ChannelURL) -> Endpoint {
+    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages/mark_as_read")
+  }
+
   private static func place(_ since: ChangesSince) -> (name: String, value: String) {
     switch since {
     case .time(let time): ("change_ts", "\(time)")

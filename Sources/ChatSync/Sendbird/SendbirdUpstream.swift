@@ -25,7 +25,7 @@ package final class SendbirdUpstream: Upstream {
     }
   }
 
-  private let configuration: Configuration
+  let configuration: Configuration
   private let client: HTTPClient
   private let parsers = Guarded<[Lent]>([])
 
@@ -188,7 +188,7 @@ package final class SendbirdUpstream: Upstream {
     return try await ask(request, read)
   }
 
-  private func ask<Result>(_ request: HTTPRequest, _ read: (JSONValue) throws -> Result) async throws
+  func ask<Result>(_ request: HTTPRequest, _ read: (JSONValue) throws -> Result) async throws
     -> Result
   {
     let response = try await exchange(request)

@@ -53,4 +53,29 @@ package struct NoUpstream: Upstream {
   package func messageChanges(
     in url: ChannelURL, since: ChangesSince, _ importance: Importance
   ) async throws -> UpstreamChanges<MessageRecord, Int64> { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func send(_ message: OutgoingMessage, _ importance: Importance) async throws -> MessageRecord {
+    throw NoUpstream.absence
+  }
+
+  /// See `Upstream`.
+  package func edit(
+    message id: Int64, in url: ChannelURL, _ edit: OutgoingEdit, _ importance: Importance
+  ) async throws -> MessageRecord { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func delete(message id: Int64, in url: ChannelURL, _ importance: Importance) async throws {
+    throw NoUpstream.absence
+  }
+
+  /// See `Upstream`.
+  package func react(
+    to id: Int64, in url: ChannelURL, as user: UserID, key: String, isAdded: Bool, _ importance: Importance
+  ) async throws { throw NoUpstream.absence }
+
+  /// See `Upstream`.
+  package func markAsRead(_ url: ChannelURL, as user: UserID, _ importance: Importance) async throws {
+    throw NoUpstream.absence
+  }
 }

@@ -15,7 +15,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
   /// An answer that is none: 5xx, HTML, cut or undecodable text. A write is uncertain then. It may say when
   /// to come back (ms from now).
   case unusable(reason: String, retryAfter: Int64? = nil)
-  /// Given up from this side.
+  /// Given up from this side. A write is uncertain then.
   case canceled
 
   /// The upstream says that there is no such thing.

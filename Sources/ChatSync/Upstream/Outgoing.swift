@@ -1,0 +1,43 @@
+import ChatModel
+
+// What is sent to the upstream. `params` are JSON objects in the contract's words, as the outbox stores them;
+// each adapter translates them into its server's words and leaves out fields it does not know.
+
+/// A message to be sent.
+package struct OutgoingMessage: Sendable, Equatable {
+  /// The client's name of it; an upstream that deduplicates is given it as its idempotency key (B39).
+  package var requestID: RequestID
+  /// The sender. An admin message has none.
+  package var user: UserID
+  /// Where it is sent to.
+  package var channel: ChannelURL
+  /// The contract's sendMessage: `type` (`user`, `file` or `admin`), and where wanted `message`, `data`,
+  /// `custom_type`, `mention_type`, `mentioned_user_ids`, `metaarray`, `parent_message_id` (a decimal text),
+  /// `is_reply_to_channel`, `is_silent`; of a file `file_url`, `file_name`, `file_mime`, `file_size`.
+  package var params: [UInt8]
+
+  /// A message to be sent.
+  package init(requestID: RequestID, user: UserID, channel: ChannelURL, params: [UInt8]) {
+    self.requestID = requestID
+    self.user = user
+    self.channel = channel
+    self.params = params
+  }
+}
+
+/// A change of a confirmed message. Fields that are left out stay as they are.
+package struct OutgoingEdit: Sendable, Equatable {
+  /// Who edits.
+  package var user: UserID
+  /// What kind of message it is.
+  package var kind: MessageQuery.Kind
+  /// `message`, `data`, `custom_type`, `mention_type`, `mentioned_user_ids`, `metaarray`.
+  package var params: [UInt8]
+
+  /// A change of a message.
+  package init(user: UserID, kind: MessageQuery.Kind, params: [UInt8]) {
+    self.user = user
+    self.kind = kind
+    self.params = params
+  }
+}
