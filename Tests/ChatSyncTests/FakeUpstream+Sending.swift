@@ -25,10 +25,8 @@ extension FakeUpstream {
         throw UpstreamError.rejection(code: 900020, message: "not a member")
       }
       let key = "\(url.text) \(user.text) \(requestID)"
-      if state.deduplicates, let id = state.sent[key], let first = channel.messages.first(where: { $0.id == id })
-      {
-        return first
-      }
+      let first = state.sent[key].flatMap { id in channel.messages.first { $0.id == id } }
+      if state.deduplicates, let first { return first }
       state.clock += 1
       let made = Message(
         id: state.nextID, at: state.clock, text: text, sender: user.text, requestID: requestID)

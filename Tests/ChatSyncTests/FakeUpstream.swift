@@ -185,8 +185,8 @@ final class FakeUpstream: Upstream {
     MessageRecord(
       messageID: message.id, createdAt: message.at, updatedAt: message.updatedAt, kind: .user,
       isSilent: false,
-      isReplyToChannel: false, parentID: nil, parentAt: nil, sender: message.sender, customType: "", requestID: message.requestID,
-      mentions: .nobody, body: Array(message.text.utf8))
+      isReplyToChannel: false, parentID: nil, parentAt: nil, sender: message.sender, customType: "",
+      requestID: message.requestID, mentions: .nobody, body: Array(message.text.utf8))
   }
 
   func channels(

@@ -10,6 +10,8 @@ final class RawServer: Sendable {
     case silence
     /// Close without a word.
     case hangUp
+    /// Close after these words.
+    case lastText(String)
   }
 
   let port: Int
@@ -18,6 +20,8 @@ final class RawServer: Sendable {
   private let acceptor = Guarded<Thread?>(nil)
   private let threads = Guarded<[Thread]>([])
   let requests = Guarded<[String]>([])
+  /// Connections that were closed from here.
+  let hangUps = Guarded(0)
 
   init(_ answer: @escaping @Sendable (String) -> Answer) {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -56,13 +60,26 @@ final class RawServer: Sendable {
       switch answer(request) {
       case .silence: continue
       case .hangUp:
-        shutdown(peer, Int32(SHUT_RDWR))
-        return
-      case .text(let text):
-        _ = Array(text.utf8).withUnsafeBytes { send(peer, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        return hangUp(peer)
+      case .text(let text): write(text, to: peer)
+      case .lastText(let text):
+        write(text, to: peer)
+        return hangUp(peer)
       }
     }
   }
+
+  private func write(_ text: String, to peer: Int32) {
+    _ = Array(text.utf8).withUnsafeBytes { send(peer, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+  }
+
+  private func hangUp(_ peer: Int32) {
+    shutdown(peer, Int32(SHUT_RDWR))
+    hangUps.withLock { $0 += 1 }
+  }
+
+  /// Takes no further connections.
+  func stopListening() { shutdown(listener, Int32(SHUT_RDWR)) }
 
   var connectionCount: Int { open.withLock { $0.count } }
 

@@ -47,6 +47,7 @@ struct WireServer {
       let parts = pair.split(separator: "=", maxSplits: 1).map(String.init)
       query[parts[0]] = parts.count > 1 ? parts[1] : ""
     }
+    if let answer = try await written(request, path, query, fake) { return answer }
     let since: ChangesSince =
       query["token"].map { .token(SyncToken($0)) } ?? .time(Int64(query["change_ts"] ?? "") ?? 0)
     switch (path.first, path.count, path.last) {
@@ -103,10 +104,11 @@ struct WireServer {
       includesAnchor: query["include"] == "true")
   }
 
-  private static func json(_ message: MessageRecord) -> String {
+  static func json(_ message: MessageRecord) -> String {
     let text = String(decoding: message.body, as: UTF8.self)
     return
-      "{\"message_id\":\(message.messageID),\"type\":\"MESG\",\"message\":\"\(text)\",\"user\":{\"user_id\":\"x\"},"
+      "{\"message_id\":\(message.messageID),\"type\":\"MESG\",\"message\":\"\(text)\","
+      + "\"user\":{\"user_id\":\"\(message.sender)\"},\"req_id\":\"\(message.requestID)\","
       + "\"created_at\":\(message.createdAt),\"updated_at\":\(message.updatedAt),\"custom_type\":\"\"}"
   }
 

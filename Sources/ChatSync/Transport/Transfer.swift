@@ -14,6 +14,9 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   private var headers = HTTPResponse.Headers()
   private var limit = 0
   private(set) var hasFirstByte = false
+  /// What curl had sent when a connection was first ready for the request: a proxy's CONNECT, for example. Nil
+  /// before.
+  private var sentBefore: Int?
   private var isTooLarge = false
   private var firstByteDeadline: Int64 = .max
   private var lastByteDeadline: Int64 = .max
@@ -55,6 +58,8 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     _ = perch_curl_pointer(easy, CURLOPT_WRITEDATA, owner)
     _ = perch_curl_on_header(easy, onHeader)
     _ = perch_curl_pointer(easy, CURLOPT_HEADERDATA, owner)
+    _ = perch_curl_on_ready(easy, onReady)
+    _ = perch_curl_pointer(easy, CURLOPT_PREREQDATA, owner)
     Trust.environment.apply(to: easy)
     prepareBody(easy)
     return easy
@@ -146,27 +151,47 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   }
 
   private func failure(_ code: CURLcode) -> TransportFailure {
+    let mayHaveArrived = mayHaveArrived
     let kind: TransportFailure.Kind =
       switch code {
+      case CURLE_OPERATION_TIMEDOUT: mayHaveArrived ? .timeout : .connect
+      // Once something was sent, these are about a further connection: how the first one ended is not known.
+      case _ where mayHaveArrived: isTooLarge ? .tooLarge : .broken
       case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
         CURLE_SSL_CONNECT_ERROR, CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:
         .connect
       case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR: .untrusted
-      case CURLE_OPERATION_TIMEDOUT: mayHaveArrived ? .timeout : .connect
-      default: isTooLarge ? .tooLarge : .broken
+      default: .broken
       }
     return TransportFailure(
-      kind: kind, mayHaveArrived: kind != .connect && kind != .untrusted && mayHaveArrived,
+      kind: kind, mayHaveArrived: mayHaveArrived,
       reason: isTooLarge
         ? "the answer is larger than \(limit) bytes" : String(cString: curl_easy_strerror(code)))
   }
 
-  /// Whether curl sent anything.
-  var mayHaveArrived: Bool {
-    guard let easy else { return false }
+  /// A connection is ready for the request; answers whether to send it there.
+  ///
+  /// curl repeats a request of any method by itself, on a new connection, when a kept connection ended before
+  /// the first byte of an answer. The server may have read the first one and done the work, so a request that
+  /// changes something is not given to a second connection once a byte of it left: it ends as one that may have
+  /// arrived. Requests that only read are repeated as curl likes.
+  fileprivate func isReadyToSend() -> Bool {
+    guard sentBefore != nil else {
+      sentBefore = sentBytes
+      return true
+    }
+    return request.method == .get || !mayHaveArrived
+  }
+
+  /// Whether curl sent anything of the request, over any connection.
+  var mayHaveArrived: Bool { sentBefore.map { sentBytes > $0 } ?? false }
+
+  /// What curl handed to connections so far, in bytes.
+  private var sentBytes: Int {
+    guard let easy else { return 0 }
     var size = 0
     _ = perch_curl_number(easy, CURLINFO_REQUEST_SIZE, &size)
-    return size > 0
+    return size
   }
 
   /// The failure of one whose deadline passed. Its connection is closed with it: one of HTTP/2 would be kept,
@@ -217,4 +242,9 @@ private let onHeader: perch_curl_sink = { data, size, count, owner in
   let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
   Unmanaged<Transfer>.fromOpaque(owner!).takeUnretainedValue().take(header: bytes)
   return bytes.count
+}
+
+private let onReady: curl_prereq_callback = { owner, _, _, _, _ in
+  Unmanaged<Transfer>.fromOpaque(owner!).takeUnretainedValue().isReadyToSend()
+    ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
 }
