@@ -26,6 +26,12 @@ package struct Clock: Sendable {
       return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
     })
 
+  /// This clock with its wall clock moved: ahead, or behind where `milliseconds` are negative.
+  package func moved(byMilliseconds milliseconds: Int64) -> Clock {
+    let wall = wallMilliseconds
+    return Clock(wallMilliseconds: { wall() + milliseconds }, monotonicNanoseconds: monotonicNanoseconds)
+  }
+
   private static func read(_ id: clockid_t) -> timespec {
     var time = timespec()
     clock_gettime(id, &time)

@@ -61,6 +61,23 @@ import Testing
     #expect(throws: SettingError.self) { try SettingKind.size.read(text).get() }
   }
 
+  @Test(
+    "offsets have a sign, or none",
+    arguments: [
+      ("0", 0), ("+10m", 600_000), ("-10m", -600_000), ("10m", 600_000), ("-500ms", -500), ("-0", 0),
+      ("+3650d", 315_360_000_000),
+    ])
+  func offsets(text: String, milliseconds: Int) throws {
+    #expect(try SettingKind.offset.read(text).get() == .number(milliseconds))
+  }
+
+  @Test(
+    "offsets that are none are refused",
+    arguments: ["", "-", "+", "--1s", "+-1s", "-1", "3651d", "-9999999999999999999s"])
+  func notOffsets(text: String) {
+    #expect(throws: SettingError.self) { try SettingKind.offset.read(text).get() }
+  }
+
   @Test("a secret comes from a file, without the file's line end, and is not shown when refused")
   func secrets() throws {
     let command = Command(

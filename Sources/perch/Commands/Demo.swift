@@ -15,6 +15,9 @@ extension Command {
       Setting(
         "demo-host", .hosts, default: "",
         "hosts beside 127.0.0.1 and localhost by which /demo, which gives tokens, may be asked"),
+      Setting(
+        "clock-offset", .offset, default: "0",
+        "how far the stand-in's clock is ahead (+10m) or behind (-10m), for tests"),
     ]
   ) { values in try Demo(values).run() }
 }
@@ -42,6 +45,7 @@ private struct Demo {
     configuration.token = SigningSecrets.makeLine()
     let webhookSecret = SigningSecrets.makeLine()
     configuration.webhookSecret = webhookSecret
+    configuration.clock = Clock.system.moved(byMilliseconds: Int64(values.number("clock-offset")))
     let origin = try OriginServer(configuration)
     try origin.start()
     defer { origin.stop() }

@@ -14,6 +14,9 @@ extension Command {
       Setting("webhook-secret", .secret, default: "", "signs the webhooks; the token when empty"),
       Setting("seed", .text, default: "small", "fills an empty database: none, small, large or N channels"),
       Setting("chatter", .text, default: "0/s", "messages that seeded users go on sending, such as 2/s"),
+      Setting(
+        "clock-offset", .offset, default: "0", "how far its clock is ahead (+10m) or behind (-10m), for tests"
+      ),
     ]
   ) { values in
     guard let seed = Seed(values.text("seed")) else {
@@ -30,6 +33,7 @@ extension Command {
     if !values.text("webhook").isEmpty { configuration.webhookURL = values.text("webhook") }
     if !values.text("webhook-secret").isEmpty { configuration.webhookSecret = values.text("webhook-secret") }
     configuration.seed = seed
+    configuration.clock = Clock.system.moved(byMilliseconds: Int64(values.number("clock-offset")))
 
     Signals.block()
     let origin = try OriginServer(configuration)

@@ -14,6 +14,8 @@ enum SettingKind: Sendable {
   case hosts
   /// Milliseconds, written `500ms`, `2s`, `5m`, `24h`, `7d` or `0`.
   case duration
+  /// Milliseconds ahead or behind, at most ten years, written `+10m`, `-10m` or `0`.
+  case offset
   /// Bytes, written `512`, `64KB`, `256MB`, `1GB`; powers of 1024.
   case size
   case number(ClosedRange<Int>)
@@ -32,6 +34,7 @@ enum SettingKind: Sendable {
     case .address, .optionalAddress: "HOST:PORT"
     case .hosts: "HOST,…"
     case .duration: "DURATION"
+    case .offset: "OFFSET"
     case .size: "SIZE"
     case .number: "N"
     case .choice(let choices): choices.joined(separator: "|")
@@ -52,6 +55,8 @@ enum SettingKind: Sendable {
     case .duration:
       SettingKind.scaled(text, SettingKind.durations).map { .success(.number($0)) }
         ?? expected("a duration such as 500ms, 2s, 5m, 24h or 7d")
+    case .offset:
+      SettingKind.offset(text).map { .success(.number($0)) } ?? expected("an offset such as +10m or -500ms")
     case .size:
       SettingKind.scaled(text, SettingKind.sizes).map { .success(.number($0)) }
         ?? expected("a size such as 64KB, 256MB or 1GB")
@@ -84,6 +89,15 @@ enum SettingKind: Sendable {
 
   private static let durations = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
   private static let sizes = [("KB", 1024), ("MB", 1 << 20), ("GB", 1 << 30), ("", 1)]
+
+  private static let largestOffset = 3_650 * 86_400_000
+
+  private static func offset(_ text: String) -> Int? {
+    let isNegative = text.hasPrefix("-")
+    let size = isNegative || text.hasPrefix("+") ? String(text.dropFirst()) : text
+    guard let milliseconds = scaled(size, durations), milliseconds <= largestOffset else { return nil }
+    return isNegative ? -milliseconds : milliseconds
+  }
 
   private static func scaled(_ text: String, _ units: [(suffix: String, factor: Int)]) -> Int? {
     if text == "0" { return 0 }
