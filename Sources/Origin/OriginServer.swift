@@ -21,7 +21,7 @@ package final class OriginServer: Sendable {
     package var webhookSecret: String?
     /// What an empty database is filled with.
     package var seed = Seed.none
-    /// Time.
+    /// Time; whatever the server stamps is stamped by it.
     package var clock = Clock.system
 
     /// Everything at its default: memory only, no seed, a free port.
@@ -36,6 +36,7 @@ package final class OriginServer: Sendable {
   let store: Store
   let desk: FaultDesk
   let webhooks = Guarded<Webhooks?>(nil)
+  let lateWork = LateWork()
   private let server: Server
   private let chatter = Guarded<Chatter?>(nil)
 
@@ -86,6 +87,7 @@ package final class OriginServer: Sendable {
   /// Ends everything that it started.
   package func stop() {
     chatter.withLock { $0 }?.stop()
+    lateWork.stop()
     server.shutDown(withinSeconds: 2)
     webhooks.withLock { $0 }?.stop()
   }

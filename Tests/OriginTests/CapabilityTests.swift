@@ -49,6 +49,56 @@ import Testing
     #expect(try wire.get(path + "/total_count")["total"] == .integer(2))
   }
 
+  @Test("a repeated dedup_id of a file and of an admin message is treated alike")
+  func duplicatesOfEveryType() throws {
+    let wire = try Wire()
+    let path = "/v3/group_channels/general/messages"
+    for (count, body) in [
+      #"{"message_type":"FILE","user_id":"alice","url":"http://x/a.png","dedup_id":"f"}"#,
+      #"{"message_type":"ADMM","message":"news","dedup_id":"n"}"#,
+    ].enumerated() {
+      _ = try wire.call("DELETE", "/_faults")
+      let first = try #require(try wire.call("POST", path, body)["message_id"]?.integer)
+      #expect(try wire.call("POST", path, body)["message_id"] == .integer(first))
+      try set(wire, #""dedup":"error""#)
+      #expect(try wire.code("POST", path, body) == 400202)
+      #expect(try wire.get(path + "/total_count")["total"] == .integer(Int64(count * 2 + 1)))
+      try set(wire, #""dedup":"off""#)
+      #expect(try #require(try wire.call("POST", path, body)["message_id"]?.integer) != first)
+    }
+  }
+
+  @Test("request_ids: nothing that is answered or told says the req_id")
+  func requestIDs() throws {
+    let receiver = try WebhookReceiver()
+    let wire = try Wire(webhookURL: receiver.url)
+    let path = "/v3/group_channels/general/messages"
+    func answers(_ id: String) throws -> [String] {
+      let body = #"{"message_type":"MESG","user_id":"alice","message":"m","dedup_id":"\#(id)"}"#
+      let sent = try wire.call("POST", path, body)
+      let message = path + "/\(try #require(sent["message_id"]?.integer))"
+      return [
+        sent.text, try wire.call("POST", path, body).text,
+        try wire.call("PUT", message, #"{"message_type":"MESG","message":"n"}"#).text,
+        try wire.get(message).text, try wire.get(path + "?message_ts=0&next_limit=200").text,
+        try wire.get(path + "/changelogs?change_ts=0").text,
+        try wire.get("/v3/group_channels/general?user_id=alice").text,
+        try wire.get("/v3/users/alice/my_group_channels").text,
+        try wire.get("/v3/users/alice/my_group_channels/changelogs?change_ts=0").text,
+      ]
+    }
+    for answer in try answers("shown") { #expect(answer.contains(#""req_id":"shown""#), "\(answer)") }
+    try set(wire, #""request_ids":false"#)
+    for answer in try answers("veiled") {
+      #expect(answer.contains(#""message_id""#) && !answer.contains("req_id"), "\(answer)")
+      #expect(!answer.contains("veiled"), "\(answer)")
+    }
+    // The channel that was made, then a message and its edit, twice.
+    let told = receiver.deliveries(5)
+    #expect(told.count == 5)
+    for webhook in told { #expect(!webhook.body.contains("veiled"), "\(webhook.body)") }
+  }
+
   @Test("the same dedup_id of another user, or in another channel, is another message")
   func duplicatesAreNarrow() throws {
     let wire = try Wire()

@@ -55,6 +55,43 @@ import Testing
     #expect(try wire.code("PUT", ModerationTests.channel + "/freeze", #"{"freeze":"yes"}"#) == 400104)
   }
 
+  @Test("a file is refused like a text from the muted, in a frozen channel and from outside; notices are not")
+  func everyType() throws {
+    let wire = try Wire()
+    let notice = #"{"message_type":"ADMM","message":"news"}"#
+    func file(by user: String) throws -> Int64? {
+      let body = #"{"message_type":"FILE","user_id":"\#(user)","url":"http://x/a.png"}"#
+      return try wire.code("POST", ModerationTests.messages, body)
+    }
+    #expect(try file(by: "dave") == 900020)
+    _ = try wire.call("POST", ModerationTests.channel + "/mute", #"{"user_id":"bob"}"#)
+    #expect(try file(by: "bob") == 900041)
+    _ = try wire.call("PUT", ModerationTests.channel + "/freeze", #"{"freeze":true}"#)
+    #expect(try file(by: "alice") == 900050)
+    #expect(try wire.code("POST", ModerationTests.messages, notice) == nil)
+    _ = try wire.call("POST", ModerationTests.channel + "/operators", #"{"operator_ids":["alice"]}"#)
+    #expect(try file(by: "alice") == nil)
+    #expect(try wire.get(ModerationTests.messages + "/total_count")["total"] == .integer(2))
+  }
+
+  @Test("where an edit names a user, it is the sender")
+  func editor() throws {
+    let wire = try Wire()
+    let id = try wire.send("general", "mine")
+    func edit(_ message: Int64, _ user: String, _ type: String = "MESG") throws -> Int64? {
+      try wire.code(
+        "PUT", ModerationTests.messages + "/\(message)",
+        #"{"message_type":"\#(type)","user_id":"\#(user)","message":"by \#(user)"}"#)
+    }
+    #expect(try edit(id, "bob") == 400108)
+    #expect(try edit(id, "nobody") == 400301)
+    #expect(try wire.get(ModerationTests.messages + "/\(id)")["message"] == .string("mine"))
+    #expect(try edit(id, "alice") == nil)
+    #expect(try wire.get(ModerationTests.messages + "/\(id)")["message"] == .string("by alice"))
+    let notice = try wire.call("POST", ModerationTests.messages, #"{"message_type":"ADMM","message":"n"}"#)
+    #expect(try edit(try #require(notice["message_id"]?.integer), "alice", "ADMM") == 400108)
+  }
+
   @Test("operators are shown, and are members")
   func operators() throws {
     let wire = try Wire()
@@ -82,11 +119,15 @@ import Testing
     #expect(view["member_state"] == .string("invited") && view["inviter"]?["user_id"] == .string("alice"))
     #expect(view["invited_at"]?.integer ?? 0 > 0 && view["joined_member_count"] == .integer(2))
     #expect(try send(wire, by: "carol") == 900020)
+    let id = try wire.send("general", "hello")
+    let reactions = ModerationTests.messages + "/\(id)/reactions"
+    #expect(try wire.code("POST", reactions, #"{"user_id":"carol","reaction":"like"}"#) == 900020)
     let list = "/v3/users/carol/my_group_channels?show_empty=true&member_state_filter="
     #expect(try wire.get(list + "invited_only")["channels"]?.items.count == 1)
     #expect(try wire.get(list + "joined_only")["channels"]?.items.isEmpty == true)
     #expect(try wire.code("PUT", ModerationTests.channel + "/accept", #"{"user_id":"carol"}"#) == nil)
     #expect(try send(wire, by: "carol") == nil)
+    #expect(try wire.code("POST", reactions, #"{"user_id":"carol","reaction":"like"}"#) == nil)
     #expect(try wire.code("PUT", ModerationTests.channel + "/decline", #"{"user_id":"dave"}"#) == nil)
     #expect(try wire.get(ModerationTests.channel + "/members/dave")["is_member"] == .bool(false))
     #expect(try wire.code("PUT", ModerationTests.channel + "/decline", #"{"user_id":"carol"}"#) == 400108)

@@ -10,6 +10,7 @@ struct ChannelJSON {
   var isMetaarrayShown = false
   /// What stands before the path of a file that this server serves.
   let base: String
+  private let capabilities: Capabilities
 
   private static let memberLimit = 100
 
@@ -17,15 +18,17 @@ struct ChannelJSON {
   init(viewer: String?, _ asked: some Asked) throws {
     self.viewer = viewer
     base = asked.base
+    capabilities = asked.capabilities
     areMembersShown = try asked.arguments.flag("show_member")
     isMetadataShown = try asked.arguments.flag("show_metadata")
     isMetaarrayShown = try asked.arguments.flag("include_sorted_metaarray_in_last_message")
   }
 
   /// With everything.
-  init(viewer: String?, whole base: String) {
+  init(viewer: String?, whole asked: some Asked) {
     self.viewer = viewer
-    self.base = base
+    base = asked.base
+    capabilities = asked.capabilities
     areMembersShown = true
     isMetadataShown = true
     isMetaarrayShown = true
@@ -101,7 +104,7 @@ struct ChannelJSON {
     _ channel: ChannelRow, above floor: Int64, _ db: ReadAccess, to json: inout JSONWriter
   ) throws {
     guard let newest = try ChannelJSON.newest(channel.id, above: floor, db) else { return }
-    var parts = MessageJSON(channelURL: channel.url, base: base)
+    var parts = MessageJSON(channelURL: channel.url, base: base, capabilities)
     parts.isMetaarrayShown = isMetaarrayShown
     json.name("last_message")
     _ = try parts.write(id: newest.id, db, to: &json)
@@ -135,7 +138,7 @@ struct ChannelJSON {
   static func writeDetail(_ url: String, _ call: Call, to json: inout JSONWriter) throws {
     guard let channel = try ChannelRow.find(url, call.reading) else { throw Refusal.unknown("Channel") }
     var whole = JSONWriter()
-    try ChannelJSON(viewer: nil, whole: call.base).write(channel, call.reading, to: &whole)
+    try ChannelJSON(viewer: nil, whole: call).write(channel, call.reading, to: &whole)
     var fields = Value(stored: String(decoding: whole.buffer.bytes, as: UTF8.self)).fields
     fields["operators"] = .array(
       try MemberRow.all(channel.id, call.reading).filter(\.isOperator).map { member in

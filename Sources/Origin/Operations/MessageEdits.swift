@@ -8,6 +8,7 @@ enum MessageEdits {
     let arguments = call.arguments
     _ = try arguments.neededText("message_type")
     _ = try arguments.choice("message_type", ["MESG", "FILE", "ADMM"], default: "")
+    if let user = try arguments.text("user_id") { try allow(user, id, call.reading) }
     let text = try arguments.text("message")
     guard (text?.count ?? 0) <= NewMessage.textLimit else { throw Refusal.tooLong("message") }
     let data = try arguments.text("data")
@@ -36,8 +37,21 @@ enum MessageEdits {
     try mention(id, channel, call)
     try Messages.note(id, isDeleted: false, channel.id, call)
     call.tellMessage("message_update", channel.url, id)
-    let parts = MessageJSON(channelURL: channel.url, base: call.base)
+    let parts = MessageJSON(channelURL: channel.url, base: call.base, call.capabilities)
     _ = try parts.write(id: id, call.reading, to: &json)
+  }
+
+  /// Where a user is named, a message is edited by its sender alone.
+  private static func allow(_ user: String, _ id: Int64, _ db: ReadAccess) throws {
+    _ = try Users.actor(user, db)
+    let isSender = try db.first(
+      "SELECT user_id IS ?2 FROM message WHERE id = ?1",
+      {
+        $0.bind(1, id)
+        $0.bind(2, user)
+      }
+    ) { $0.bool(0) }
+    guard isSender == true else { throw Refusal(400108, "Only its sender may edit a message.") }
   }
 
   /// Changes who is mentioned, where the edit says so.

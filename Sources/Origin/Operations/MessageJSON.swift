@@ -10,16 +10,18 @@ struct MessageJSON {
   let channelURL: String
   /// What stands before the path of a file that this server serves.
   let base: String
+  private let isRequestIDShown: Bool
 
   /// With every part.
-  init(channelURL: String, base: String) {
+  init(channelURL: String, base: String, _ capabilities: Capabilities) {
     self.channelURL = channelURL
     self.base = base
+    isRequestIDShown = capabilities.areRequestIDsShown
   }
 
   /// With the parts that a list asks for.
   init(channelURL: String, _ asked: some Asked) throws {
-    self.init(channelURL: channelURL, base: asked.base)
+    self.init(channelURL: channelURL, base: asked.base, asked.capabilities)
     areReactionsShown = try asked.arguments.flag("include_reactions")
     isMetaarrayShown = try asked.arguments.flag("with_sorted_meta_array")
     isThreadShown = try asked.arguments.flag("include_thread_info")
@@ -70,8 +72,10 @@ struct MessageJSON {
     json.field("is_removed", false)
     json.field("silent", isSilent)
     json.field("is_op_msg", row.bool(22))
-    json.name("req_id")
-    json.value(utf8: row.bytes(14))
+    if isRequestIDShown {
+      json.name("req_id")
+      json.value(utf8: row.bytes(14))
+    }
     json.field("message_survival_seconds", -1)
     json.field("message_retention_hour", -1)
     json.field("translations", stored: "{}")

@@ -15,7 +15,7 @@ enum Messages {
   static func send(_ call: inout Call, _ json: inout JSONWriter) throws {
     let channel = try ChannelRow.named(call)
     var new = try NewMessage(call)
-    let parts = MessageJSON(channelURL: channel.url, base: call.base)
+    let parts = MessageJSON(channelURL: channel.url, base: call.base, call.capabilities)
     if let user = new.user { try allow(user, in: channel, call.reading) }
     try checkParent(new, channel, call)
     for user in new.mentioned { _ = try Users.named(user, call.reading) }
@@ -27,11 +27,9 @@ enum Messages {
     let id = try new.insert(into: channel.id, call.db)
     try new.announce(in: channel.id, call.db, stamp: call.stamp)
     if let parent = new.parent { try noteThread(parent, channel.id, call) }
-    if let user = new.user {
-      try remember(new, by: user, id, channel, call)
-      if try call.arguments.flag("mark_as_read", default: true) {
-        try Reading.mark(user, in: channel.id, at: new.createdAt, call)
-      }
+    try remember(new, id, channel, call)
+    if let user = new.user, try call.arguments.flag("mark_as_read", default: true) {
+      try Reading.mark(user, in: channel.id, at: new.createdAt, call)
     }
     try Messages.tellSent(&call, channel, id, new)
     _ = try parts.write(id: id, call.reading, to: &json)
@@ -50,21 +48,19 @@ enum Messages {
     guard isTop else { throw Refusal.invalid("parent_message_id") }
   }
 
-  private static func remember(
-    _ new: NewMessage, by user: String, _ id: Int64, _ channel: ChannelRow, _ call: Call
-  ) throws {
+  private static func remember(_ new: NewMessage, _ id: Int64, _ channel: ChannelRow, _ call: Call) throws {
     guard !new.dedupID.isEmpty, call.capabilities.duplicates != .off else { return }
     try call.db.run("INSERT OR REPLACE INTO sent (channel, user_id, dedup_id, id) VALUES (?1, ?2, ?3, ?4)") {
       $0.bind(1, channel.id)
-      $0.bind(2, user)
+      $0.bind(2, new.user ?? "")
       $0.bind(3, new.dedupID)
       $0.bind(4, id)
     }
   }
 
-  /// The message that the same `dedup_id` made before.
+  /// The message that the same `dedup_id` made before; admin messages share theirs.
   private static func repeated(_ new: NewMessage, _ channel: ChannelRow, _ call: Call) throws -> Int64? {
-    guard call.capabilities.duplicates != .off, let user = new.user, !new.dedupID.isEmpty else { return nil }
+    guard call.capabilities.duplicates != .off, !new.dedupID.isEmpty else { return nil }
     let id = try call.reading.first(
       """
       SELECT id
@@ -75,7 +71,7 @@ enum Messages {
       """,
       {
         $0.bind(1, channel.id)
-        $0.bind(2, user)
+        $0.bind(2, new.user ?? "")
         $0.bind(3, new.dedupID)
       }
     ) { $0.int64(0) }
@@ -111,7 +107,7 @@ enum Messages {
 
   static func view(_ question: Question, _ json: inout JSONWriter) throws {
     let (channel, id) = try named(question)
-    let parts = MessageJSON(channelURL: channel.url, base: question.base)
+    let parts = MessageJSON(channelURL: channel.url, base: question.base, question.capabilities)
     _ = try parts.write(id: id, question.reading, to: &json)
   }
 

@@ -9,6 +9,7 @@ enum Reactions {
   private static func change(_ isAdded: Bool, _ call: inout Call, _ json: inout JSONWriter) throws {
     let (channel, id) = try Messages.named(call)
     let (_, member) = try MemberRow.acting(call)
+    guard member.state == "joined" else { throw Refusal.notMember }
     let key = try call.arguments.neededText("reaction")
     let now = call.milliseconds
     var all = Value(stored: try stored(id, call.reading)).items

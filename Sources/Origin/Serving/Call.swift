@@ -41,6 +41,10 @@ struct Call: Asked {
 enum Operation: Sendable {
   case read(@Sendable (Question, inout JSONWriter) throws -> Void)
   case write(@Sendable (inout Call, inout JSONWriter) throws -> Void)
+
+  var isWrite: Bool {
+    if case .write = self { true } else { false }
+  }
 }
 
 /// What a real server may not offer; each can be switched off.
@@ -50,6 +54,8 @@ struct Capabilities: Sendable {
   /// What a repeated `dedup_id` gets: the first message, an error, or a second message.
   var duplicates = Duplicates.first
   var areSeparateUploadsOn = true
+  /// Whether a message says the `dedup_id` it was sent with, as `req_id`.
+  var areRequestIDsShown = true
 
   enum Duplicates: String, Sendable { case first, error, off }
 }

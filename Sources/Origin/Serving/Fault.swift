@@ -13,6 +13,8 @@ struct Fault: Sendable {
     case html
     /// The work is done, its answer is not sent.
     case loseReply = "lose_reply"
+    /// The work is done after `milliseconds`, its client gone or not; with `cut` its connection is cut at once.
+    case late
     /// A list has only the first half of what it should have, as if there were no more.
     case cutPage = "cut_page"
     /// The answer's JSON ends in the middle.
@@ -30,12 +32,15 @@ struct Fault: Sendable {
 
     /// Those that answer instead of the work.
     static let beforeWork: Set<Kind> = [
-      .dark, .refuse, .delay, .status, .html, .forgetTokens, .denyChangelogs,
+      .dark, .refuse, .delay, .status, .html, .late, .forgetTokens, .denyChangelogs,
     ]
 
-    /// Whether it means anything for such a request.
-    func applies(toChangelog isChangelog: Bool, withToken hasToken: Bool) -> Bool {
+    /// Whether it means anything for such a request. A form's files go with the request, so it is never late.
+    func applies(
+      toChangelog isChangelog: Bool, withToken hasToken: Bool, toForm isForm: Bool, _ operation: Operation
+    ) -> Bool {
       switch self {
+      case .late: operation.isWrite && !isForm
       case .denyChangelogs: isChangelog
       case .forgetTokens: isChangelog && hasToken
       default: true
@@ -52,6 +57,8 @@ struct Fault: Sendable {
   let milliseconds: Int64
   let status: Int64
   let retryAfter: Int64
+  /// Whether the connection is cut at once.
+  let isCut: Bool
 
   init(_ value: Value) throws {
     guard let name = value["kind"]?.string, let kind = Kind(rawValue: name) else {
@@ -70,6 +77,7 @@ struct Fault: Sendable {
     milliseconds = value["milliseconds"]?.integer ?? 1000
     status = value["status"]?.integer ?? 500
     retryAfter = value["retry_after"]?.integer ?? 1
+    isCut = value["cut"] == .bool(true)
     guard (400...599).contains(status), (0...600_000).contains(milliseconds) else {
       throw Refusal.range("status or milliseconds")
     }

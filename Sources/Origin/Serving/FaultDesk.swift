@@ -6,7 +6,8 @@ import Platform
 ///     {"seed": 1,
 ///      "faults": [{"kind": "status", "path": "/v3/users*", "count": 3, "probability": 0.5, "status": 503}],
 ///      "rate_limits": [{"path": "/v3/*/messages", "method": "POST", "requests": 5, "seconds": 1}],
-///      "capabilities": {"changelogs": false, "reply_listing": false, "dedup": "error", "uploads": false}}
+///      "capabilities": {"changelogs": false, "reply_listing": false, "dedup": "error", "uploads": false,
+///                       "request_ids": false}}
 ///
 /// The first fault whose path pattern matches, that has uses left and that the seeded dice choose is applied,
 /// with a line of log. `GET` shows what is set, `DELETE` takes all away.
@@ -47,6 +48,7 @@ final class FaultDesk: Sendable {
     new.capabilities.areChangelogsOn = wanted?["changelogs"] != .bool(false)
     new.capabilities.areReplyListingsOn = wanted?["reply_listing"] != .bool(false)
     new.capabilities.areSeparateUploadsOn = wanted?["uploads"] != .bool(false)
+    new.capabilities.areRequestIDsShown = wanted?["request_ids"] != .bool(false)
     if let text = wanted?["dedup"]?.string {
       guard let duplicates = Capabilities.Duplicates(rawValue: text) else { throw Refusal.invalid("dedup") }
       new.capabilities.duplicates = duplicates

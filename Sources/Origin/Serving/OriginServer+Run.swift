@@ -50,9 +50,13 @@ extension OriginServer {
     }
     let isChangelog = path.hasSuffix("/changelogs")
     let hasToken = request.query.contains { $0.isNamed("token") }
-    let kinds = Fault.Kind.beforeWork.filter { $0.applies(toChangelog: isChangelog, withToken: hasToken) }
+    let kinds = Fault.Kind.beforeWork.filter {
+      $0.applies(
+        toChangelog: isChangelog, withToken: hasToken, toForm: request.parts != nil, operation)
+    }
     let work: () -> Outcome = { [self] in self.work(request, names, path, rate, operation) }
     guard let fault = desk.take(kinds, path: path) else { return work() }
+    if fault.kind == .late { return late(request, names, fault, operation) }
     return answer(request, fault, work)
   }
 
@@ -80,6 +84,45 @@ extension OriginServer {
     }
   }
 
+  /// Puts the work off; the client has its answer then, if it is still there.
+  private func late(
+    _ request: Request, _ names: [String], _ fault: Fault, _ operation: Operation
+  ) -> Outcome {
+    let arguments: Arguments
+    do {
+      arguments = try admitted(request, names)
+    } catch {
+      return .respond(refused(error, request.path).response)
+    }
+    let (path, base) = (request.path, base(request))
+    let waiter = request.makeWaiter()
+    let answer = Guarded<(status: Int, body: String)?>(nil)
+    let isTaken = lateWork.add(afterMilliseconds: fault.milliseconds) { [self] in
+      let made = result(arguments, path, base, operation)
+      answer.withLock { $0 = made }
+      waiter.wake()
+    }
+    guard isTaken else { return .respond(.empty(503)) }
+    if fault.isCut { return cut(request) }
+    return .park(
+      Parking(waiter, milliseconds: nil) { _ in
+        guard let made = answer.withLock({ $0 }) else { return .respond(.empty(503)) }
+        return .respond(Response.text(made.body, status: made.status, type: "application/json"))
+      })
+  }
+
+  private func result(
+    _ arguments: Arguments, _ path: String, _ base: String, _ operation: Operation
+  ) -> (status: Int, body: String) {
+    do {
+      let body = try run(arguments, path: path, base: base, operation)
+      return (200, String(decoding: body.bytes, as: UTF8.self))
+    } catch {
+      let refusal = refused(error, path)
+      return (refusal.status, refusal.body)
+    }
+  }
+
   private func dark(_ request: Request) -> Outcome {
     .park(
       Parking(request.makeWaiter(), milliseconds: nil) { _ in
@@ -96,10 +139,7 @@ extension OriginServer {
     _ request: Request, _ names: [String], _ path: String, _ rate: RateReading?, _ operation: Operation
   ) -> Outcome {
     do {
-      guard let token = request.headerText("Api-Token"), token == configuration.token else {
-        throw Refusal(400401, "The Api-Token is not valid.")
-      }
-      var arguments = try arguments(request, names)
+      var arguments = try admitted(request, names)
       if case .read = operation, desk.take([.cutPage], path: path) != nil { arguments.halveLimits(path) }
       let body = try run(arguments, path: path, base: base(request), operation)
       if desk.take([.loseReply], path: path) != nil { return dark(request) }
@@ -108,14 +148,25 @@ extension OriginServer {
       var response = Response.json(text)
       rate?.write(to: &response)
       return .respond(response)
-    } catch let refusal as Refusal {
-      var response = refusal.response
+    } catch {
+      var response = refused(error, path).response
       rate?.write(to: &response)
       return .respond(response)
-    } catch {
-      Log.line(.error, "operation_failed", ["path": .text(path), "error": .text("\(error)")])
-      return .respond(Refusal(500901, "Something failed inside.", status: 500).response)
     }
+  }
+
+  /// What a request with the right token asks for.
+  private func admitted(_ request: Request, _ names: [String]) throws -> Arguments {
+    guard let token = request.headerText("Api-Token"), token == configuration.token else {
+      throw Refusal(400401, "The Api-Token is not valid.")
+    }
+    return try arguments(request, names)
+  }
+
+  private func refused(_ error: any Error, _ path: String) -> Refusal {
+    if let refusal = error as? Refusal { return refusal }
+    Log.line(.error, "operation_failed", ["path": .text(path), "error": .text("\(error)")])
+    return Refusal(500901, "Something failed inside.", status: 500)
   }
 
   /// This server as the client calls it.
