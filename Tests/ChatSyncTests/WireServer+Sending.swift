@@ -44,10 +44,24 @@ extension WireServer {
       try await fake.react(to: id, in: url, as: user, key: body["reaction"] ?? "", isAdded: true, .open)
       return "{\"success\":true}"
     case ("DELETE", 5, "reactions"):
-      try await fake.react(to: id, in: url, as: user, key: query["reaction"] ?? "", isAdded: false, .open)
+      try await fake.react(
+        to: id, in: url, as: user, key: decoded(query["reaction"] ?? ""), isAdded: false, .open)
       return "{\"success\":true}"
     default: throw UpstreamError.rejection(code: 400930, message: "no such endpoint")
     }
+  }
+
+  /// A query's value without its percent signs.
+  private static func decoded(_ value: String) -> String {
+    var bytes: [UInt8] = []
+    var rest = Array(value.utf8)[...]
+    while let byte = rest.popFirst() {
+      let hex =
+        byte == UInt8(ascii: "%") ? UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) : nil
+      bytes.append(hex ?? byte)
+      if hex != nil { rest = rest.dropFirst(2) }
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// The body's texts by name.
