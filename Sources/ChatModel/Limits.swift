@@ -1,5 +1,13 @@
 /// Every limit of the chat itself, with its unit; those of the wire are MicroHTTP's.
 package enum Limits {
+  /// Moments that are believed, in milliseconds since 1970: up to the year 2286.
+  package static let moments: ClosedRange<Int64> = 0...9_999_999_999_999
+  /// Numbers that count messages, mentions, replies or members.
+  package static let counts: ClosedRange<Int64> = 0...1_000_000_000
+  /// Ids of confirmed messages. The smallest and the largest number mark the ends of a millisecond.
+  package static let messageIDs: ClosedRange<Int64> = 1...(Int64.max - 1)
+  /// Bytes of a file, as the upstream says them.
+  package static let fileBytes: ClosedRange<Int64> = 0...(1 << 50)
   /// Bytes of a request id.
   package static let requestIDBytes = 80
   /// Characters of a channel url.
@@ -48,4 +56,9 @@ package enum Limits {
   package static let closedMilliseconds: Int64 = 30 * 86_400_000
   /// Milliseconds a request id is remembered past its end (B37).
   package static let requestMemoryMilliseconds: Int64 = 7 * 86_400_000
+}
+
+extension ClosedRange<Int64> {
+  /// The number of the range that is nearest to `number`.
+  package func nearest(to number: Int64) -> Int64 { Swift.min(Swift.max(number, lowerBound), upperBound) }
 }

@@ -72,6 +72,26 @@ struct BearerTokenTests {
     }
   }
 
+  @Test("B61: claims at the ends of Int64 and beyond are read or refused, and overflow nothing")
+  func ends() throws {
+    for end in [
+      "-9223372036854775809", "-9223372036854775808", "-1", "0", "9223372036854775807", "9223372036854775808",
+      "1e308", "-0.0", "null",
+    ] {
+      let isLast = end == "9223372036854775807"
+      for claims in [
+        #"{"sub":"a","exp":\#(end),"scope":"chat"}"#,
+        #"{"sub":"a","exp":9223372036854775807,"nbf":\#(end),"iat":\#(end),"scope":"chat"}"#,
+      ] {
+        let token = forge(header: #"{"alg":"HS256"}"#, claims: claims)
+        let isWhole = end.dropFirst(end.first == "-" ? 1 : 0).allSatisfy(\.isNumber) && Int64(end) != nil
+        let isGood = claims.contains("nbf") ? isWhole && !isLast : isLast
+        let expires = try? check(token).expires  // what is refused has no end
+        #expect((expires == .max) == isGood, "\(claims)")
+      }
+    }
+  }
+
   @Test("B61: a token that ended says so, and one second before its end it is good")
   func expiry() throws {
     let ended = BearerToken(user: "a", scopes: .chat, expires: now).signed(with: secrets)

@@ -48,6 +48,17 @@ import Testing
   }
 
   @Test(
+    "durations and sizes that no clock and no disk has are refused",
+    arguments: [
+      "3651d", "106751991168d", "9223372036854775807ms", "9223372036854775807d", "9223372036854775808ms",
+      "-1s",
+    ])
+  func endless(text: String) {
+    #expect(throws: SettingError.self) { try read(["--stop-within", text]) }
+    #expect(throws: SettingError.self) { try SettingKind.size.read("1048577GB").get() }
+  }
+
+  @Test(
     "sizes are bytes in powers of 1024", arguments: [("512", 512), ("64KB", 65_536), ("256MB", 268_435_456)])
   func sizes(text: String, bytes: Int) throws {
     #expect(try SettingKind.size.read(text).get() == .number(bytes))

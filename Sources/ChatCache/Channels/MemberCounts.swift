@@ -37,7 +37,7 @@ extension CacheWriter {
             AND last_read_at < ?2
             AND floor_at <= ?2
             AND user NOT IN (SELECT id FROM user WHERE user_id = ?6)
-          THEN unread + 1
+          THEN min(unread + 1, ?8)
           ELSE unread
         END,
         mentions = CASE
@@ -52,7 +52,7 @@ extension CacheWriter {
                 SELECT id FROM user WHERE user_id IN (SELECT value FROM json_each(nullif(?7, '*')))
               )
             )
-          THEN mentions + 1
+          THEN min(mentions + 1, ?8)
           ELSE mentions
         END
       WHERE channel = ?1
@@ -65,6 +65,7 @@ extension CacheWriter {
       $0.bind(5, ChannelFacts.withoutMessage)
       $0.bind(6, message.sender)
       $0.bind(7, message.mentions)
+      $0.bind(8, Limits.counts.upperBound)
     }
   }
 
@@ -119,11 +120,11 @@ extension CacheWriter {
       """
       UPDATE membership
       SET version = ?4,
-        unread = max(0, unread + ?5),
+        unread = min(max(0, unread + ?5), ?8),
         mentions = CASE
           WHEN ?7 = '*'
             OR user IN (SELECT id FROM user WHERE user_id IN (SELECT value FROM json_each(nullif(?7, '*'))))
-          THEN max(0, mentions + ?5)
+          THEN min(max(0, mentions + ?5), ?8)
           ELSE mentions
         END
       WHERE channel = ?1
@@ -140,6 +141,7 @@ extension CacheWriter {
       $0.bind(5, one)
       $0.bind(6, message.sender)
       $0.bind(7, message.mentions)
+      $0.bind(8, Limits.counts.upperBound)
     }
   }
 
@@ -184,10 +186,19 @@ extension CacheWriter {
     let last = try reader.lastMessage(of: batch.channel)
     if let newest = batch.newest, last.map({ $0 <= newest.position }) ?? true {
       try setLastMessage(newest, of: batch.channel, version: version)
-    } else if let last, try reader.isDeleted(last.messageID, in: batch.channel) {
+    } else if let last, try isElsewhere(last, batch) {
       try takeLastMessageFromTable(batch.channel)
       try placeInLists(batch.channel, version: version)
     }
+  }
+
+  /// Whether the message that was the channel's last was deleted, or is now at another time.
+  private func isElsewhere(_ last: Position, _ batch: MessageBatch) throws -> Bool {
+    if try reader.isDeleted(last.messageID, in: batch.channel) { return true }
+    guard batch.hasMoved, let time = try reader.time(of: last.messageID, in: batch.channel) else {
+      return false
+    }
+    return time != last.createdAt
   }
 
   /// Makes a message the channel's last, or says that there is none, with its place in the members' lists.

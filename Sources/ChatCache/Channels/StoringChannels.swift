@@ -75,6 +75,10 @@ extension CacheWriter {
       if message.position == stored {
         return try reader.isLastMessage(message, of: channel) ? .absent : .message(message)
       }
+      // Where its own row says another time, the row's listing settles which.
+      if let time = try reader.time(of: message.messageID, in: channel), time != message.createdAt {
+        return .absent
+      }
       // An older one is the last where the newer one is not known as a message: it was deleted unseen.
       let isKnown = try reader.time(of: stored.messageID, in: channel) != nil
       return message.position > stored || !isKnown ? .message(message) : .absent

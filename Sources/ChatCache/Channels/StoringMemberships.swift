@@ -78,9 +78,9 @@ extension CacheWriter {
     if isOld { facts.lastReadAt = old?.lastReadAt ?? 0 }
     if isCounted {
       let later = try reader.unread(after: counted, in: channel, facts.lastReadAt, facts.floorAt, user)
-      facts.unread = record.unread.map { (isOld ? 0 : $0) + later.messages } ?? old?.unread ?? later.messages
-      facts.mentions =
-        record.mentions.map { (isOld ? 0 : $0) + later.mentions } ?? old?.mentions ?? later.mentions
+      let told = { (count: Int64?) in count.map { isOld ? 0 : Limits.counts.nearest(to: $0) } }
+      facts.unread = told(record.unread).map { $0 + later.messages } ?? old?.unread ?? later.messages
+      facts.mentions = told(record.mentions).map { $0 + later.mentions } ?? old?.mentions ?? later.mentions
     } else if let old, facts.lastReadAt > old.lastReadAt {
       let left = try reader.unread(
         after: CacheWriter.nothing, in: channel, facts.lastReadAt, facts.floorAt, user)
@@ -90,6 +90,8 @@ extension CacheWriter {
       facts.unread = old.unread
       facts.mentions = old.mentions
     }
+    facts.unread = Limits.counts.nearest(to: facts.unread)
+    facts.mentions = Limits.counts.nearest(to: facts.mentions)
   }
 
   /// Whether an answer is from before something was read that is stored as read: it counts what is read.
@@ -253,7 +255,7 @@ extension CacheReader {
   fileprivate func unread(
     after place: Position, in channel: ChannelKey, _ readAt: Int64, _ floorAt: Int64, _ user: UserID
   ) throws -> (messages: Int64, mentions: Int64) {
-    let start = max(place, Position.last(at: max(readAt, floorAt - 1)))
+    let start = max(place, Position.last(at: max(readAt, max(floorAt, 0) - 1)))
     return try db.first(
       """
       SELECT

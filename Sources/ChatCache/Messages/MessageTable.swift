@@ -20,6 +20,8 @@ struct MessageBatch {
   var recounted: [(old: CountedMessage, new: CountedMessage)] = []
   /// The newest changed message that may be the channel's last.
   var newest: MessageRecord?
+  /// Whether a message that was there before is now at another time.
+  var hasMoved = false
   /// Rows and bytes that came (went: negative).
   var rows: Int64 = 0
   var bytes: Int64 = 0
@@ -77,6 +79,7 @@ extension CacheWriter {
     case .known(let row):
       if row.counted.position != record.position {
         try deleteRow(at: row.counted.position, in: batch.channel)
+        batch.hasMoved = true
       }
       batch.bytes -= row.bytes
       let counted = CountedMessage(record)

@@ -48,12 +48,13 @@ extension CacheReader {
   package func unread(of user: UserKey) throws -> UnreadTotals {
     try db.first(
       """
-      SELECT sum(unread), sum(mentions), count(*)
+      SELECT sum(min(unread, ?2)), sum(min(mentions, ?2)), count(*)
       FROM membership INDEXED BY membership_unread
       WHERE user = ?1 AND (unread > 0 OR mentions > 0)
       """
     ) {
       $0.bind(1, user.rawValue)
+      $0.bind(2, Limits.counts.upperBound)
     } _: {
       UnreadTotals(messages: $0.int64(0), mentions: $0.int64(1), channels: $0.int64(2))
     } ?? UnreadTotals()

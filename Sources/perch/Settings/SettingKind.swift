@@ -53,13 +53,17 @@ enum SettingKind: Sendable {
     case .address:
       ListenAddress(text).map { .success(.address($0)) } ?? expected("host:port, such as 127.0.0.1:8080")
     case .duration:
-      SettingKind.scaled(text, SettingKind.durations).map { .success(.number($0)) }
-        ?? expected("a duration such as 500ms, 2s, 5m, 24h or 7d")
+      SettingKind.scaled(text, SettingKind.durations, atMost: SettingKind.longestDuration).map {
+        .success(.number($0))
+      }
+        ?? expected("a duration such as 500ms, 2s, 5m, 24h or 7d, of ten years at most")
     case .offset:
       SettingKind.offset(text).map { .success(.number($0)) } ?? expected("an offset such as +10m or -500ms")
     case .size:
-      SettingKind.scaled(text, SettingKind.sizes).map { .success(.number($0)) }
-        ?? expected("a size such as 64KB, 256MB or 1GB")
+      SettingKind.scaled(text, SettingKind.sizes, atMost: SettingKind.largestSize).map {
+        .success(.number($0))
+      }
+        ?? expected("a size such as 64KB, 256MB or 1GB, of 1024 TB at most")
     case .number(let range):
       Int(text).flatMap { range.contains($0) ? .success(.number($0)) : nil }
         ?? expected("a number from \(range.lowerBound) to \(range.upperBound)")
@@ -87,26 +91,32 @@ enum SettingKind: Sendable {
     .failure(SettingError(description: what))
   }
 
+  /// Milliseconds of the longest duration: ten years. Added to any moment, also in nanoseconds, it overflows
+  /// nothing.
+  private static let longestDuration = 3650 * 86_400_000
+  /// Bytes of the largest size.
+  private static let largestSize = 1 << 50
+
   private static let durations = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
   private static let sizes = [("KB", 1024), ("MB", 1 << 20), ("GB", 1 << 30), ("", 1)]
-
-  private static let largestOffset = 3_650 * 86_400_000
 
   private static func offset(_ text: String) -> Int? {
     let isNegative = text.hasPrefix("-")
     let size = isNegative || text.hasPrefix("+") ? String(text.dropFirst()) : text
-    guard let milliseconds = scaled(size, durations), milliseconds <= largestOffset else { return nil }
-    return isNegative ? -milliseconds : milliseconds
+    let milliseconds = scaled(size, durations, atMost: longestDuration)
+    return milliseconds.map { isNegative ? -$0 : $0 }
   }
 
-  private static func scaled(_ text: String, _ units: [(suffix: String, factor: Int)]) -> Int? {
+  private static func scaled(
+    _ text: String, _ units: [(suffix: String, factor: Int)], atMost most: Int
+  ) -> Int? {
     if text == "0" { return 0 }
     for (suffix, factor) in units where text.hasSuffix(suffix) {
       let digits = text.dropLast(suffix.count)
       guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }), let count = Int(digits)
       else { continue }
       let (product, isTooLarge) = count.multipliedReportingOverflow(by: factor)
-      return isTooLarge ? nil : product
+      return isTooLarge || product > most ? nil : product
     }
     return nil
   }
