@@ -197,7 +197,8 @@ final class MemoryStore: SyncStore {
         }
         channel.coverage.claim(
           proof, now: 1, generation: context.generation,
-          isOutdated: isOutdated)
+          isOutdated: isOutdated || !listing.isEndRead)
+        if let claim = proof.claim, !listing.isWhole { channel.coverage.markUnverified(claim) }
         if let claim = proof.claim, !before.unverified.isEmpty, channel.doubtedAt > listing.askedAt {
           channel.coverage.markUnverified(claim)
         }

@@ -28,9 +28,10 @@ struct PlanTests {
 
   /// Runs the plan with every errand ending at once, counting requests.
   private func run(
-    _ plan: inout Plan, until end: Int64, requests: (Job) -> Int, outcome: (Job, Int64) -> Outcome
+    _ plan: inout Plan, from start: Int64 = 0, until end: Int64, requests: (Job) -> Int,
+    outcome: (Job, Int64) -> Outcome
   ) -> Int {
-    var now: Int64 = 0
+    var now = start
     var count = 0
     while now < end {
       for job in plan.next(now: now) {
@@ -134,6 +135,54 @@ struct PlanTests {
     }
     #expect(checks[good] ?? 0 >= 28)
     #expect(checks[bad] ?? 0 >= 3)
+  }
+
+  @Test("B35: a message that cannot be read comes again with its own wait, and the channel's news meanwhile")
+  func heldBack() {
+    var plan = settled(1)
+    let url = ChannelURL("c0")
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
+    var tries: [Int64] = []
+    var checks = 0
+    var isGood = false
+    plan.ring(.message, in: url, message: 7, now: 0)
+    let step: (Job, Int64) -> Outcome = { job, now in
+      switch job {
+      case .message:
+        tries.append(now)
+        return isGood ? .done : .failed(.unreadable(reason: "cut"))
+      case .check: checks += 1
+      default: break
+      }
+      return usual(job, now)
+    }
+    _ = run(&plan, until: 120_000, requests: { _ in 1 }, outcome: step)
+    check(checks >= 50, "\(checks) looks at the newest end in two minutes, one each two seconds")
+    check((5...30).contains(tries.count), "\(tries)")
+    check(plan.link.isOnline)
+    isGood = true
+    let before = tries.count
+    _ = run(&plan, from: 120_000, until: 200_000, requests: { _ in 1 }, outcome: step)
+    check(tries.count == before + 1, "asked once more, within the longest wait, and not again")
+  }
+
+  @Test("B3, B35: answers that cannot be decoded ask for a probe, which alone says whether the link is down")
+  func unreadableAnswers() {
+    var plan = settled(2)
+    let url = ChannelURL("c0")
+    _ = plan.takeAnnouncements()
+    let bad = UpstreamError.unreadable(reason: "<html>")
+    var probes = 0
+    _ = run(&plan, until: 60_000, requests: { _ in 1 }) { job, now in
+      if job == .probe { probes += 1 }
+      if case .channelChanges = job { return .failed(bad) }
+      return usual(job, now)
+    }
+    check(plan.link.isOnline && plan.takeAnnouncements().isEmpty)
+    check(probes <= 12, "\(probes) probes in a minute")
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 60_000)
+    _ = run(&plan, from: 60_000, until: 75_000, requests: { _ in 1 }) { _, _ in .failed(bad) }
+    check(plan.link.state == .offline(.unreachable))
   }
 
   @Test("B11: the first listing goes page by page and ends in a sweep; a failed page comes again")

@@ -6,6 +6,7 @@ final class RawServer: Sendable {
   /// What happens on a connection, given the request's bytes.
   enum Answer: Sendable {
     case text(String)
+    case bytes([UInt8])
     /// Accept, read, and never answer.
     case silence
     /// Close without a word.
@@ -61,16 +62,24 @@ final class RawServer: Sendable {
       case .silence: continue
       case .hangUp:
         return hangUp(peer)
-      case .text(let text): write(text, to: peer)
+      case .text(let text): RawServer.send(Array(text.utf8), to: peer)
+      case .bytes(let bytes): RawServer.send(bytes, to: peer)
       case .lastText(let text):
-        write(text, to: peer)
+        RawServer.send(Array(text.utf8), to: peer)
         return hangUp(peer)
       }
     }
   }
 
-  private func write(_ text: String, to peer: Int32) {
-    _ = Array(text.utf8).withUnsafeBytes { send(peer, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+  private static func send(_ bytes: [UInt8], to peer: Int32) {
+    var done = 0
+    while done < bytes.count {
+      let sent = bytes[done...].withUnsafeBytes {
+        Glibc.send(peer, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      guard sent > 0 else { return }
+      done += sent
+    }
   }
 
   private func hangUp(_ peer: Int32) {

@@ -176,7 +176,8 @@ struct SendbirdTests {
     #expect(
       await failure(status: "429 Too Many", headers: "Retry-After: 3\r\n", "{}")
         == .rateLimited(milliseconds: 3_000))
-    #expect(await failure(status: "202 Accepted", "{}") == .unusable(reason: "status 202"))
+    #expect(await failure(status: "202 Accepted", "{}") == .unreadable(reason: "status 202"))
+    #expect(await failure(status: "404 Not Found", "<html>") == .unreadable(reason: "status 404"))
     #expect(await failure(status: "502 Bad Gateway", "<html>") == .unusable(reason: "status 502"))
     #expect(
       await failure(status: "500 E", #"{"error":true,"code":500901,"message":""}"#)
@@ -189,7 +190,7 @@ struct SendbirdTests {
         status: "500 E", headers: "Retry-After: 5\r\n", #"{"error":true,"code":500901,"message":""}"#)
         == .unusable(reason: "code 500901", retryAfter: 5_000))
     let cut = await failure(#"{"channel_url":"#)
-    guard case .unusable = cut else {
+    guard case .unreadable = cut else {
       Issue.record("\(String(describing: cut))")
       return
     }

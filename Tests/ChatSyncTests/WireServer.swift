@@ -8,11 +8,15 @@ import Platform
 struct WireServer {
   let fake = FakeUpstream()
   let raw: RawServer
+  /// Says of a request's target what is answered in place of what is true; nil: what is true.
+  let garble = Guarded<@Sendable (String) -> RawServer.Answer?>({ _ in nil })
   var base: String { "http://127.0.0.1:\(raw.port)" }
 
   init() {
-    let fake = fake
+    let (fake, garble) = (fake, garble)
     raw = RawServer { request in
+      let target = request.split(separator: " ").dropFirst().first.map(String.init) ?? ""
+      if let garbage = garble.withLock({ $0 })(target) { return garbage }
       let answer = Watched<RawServer.Answer?>(nil)
       Task {
         let text = await WireServer.answer(request, fake)

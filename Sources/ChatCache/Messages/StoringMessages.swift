@@ -24,7 +24,10 @@ extension CacheWriter {
       }
       for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt) }
       coverage.claim(
-        proof, now: now, generation: context.generation, isOutdated: isOutdated ?? false)
+        proof, now: now, generation: context.generation,
+        isOutdated: isOutdated ?? false || !listing.isEndRead)
+      // What could not be read may be anywhere among the rows: they are served, and listed again (B31).
+      if let claim = proof.claim, !listing.isWhole { coverage.markUnverified(claim) }
       // What was asked for before changes were missed does not show them (B31).
       if let claim = proof.claim, !old.unverified.isEmpty,
         try reader.wasDoubted(channel, since: listing.askedAt)

@@ -41,16 +41,19 @@ package struct MessageListing: Sendable, Equatable {
   package var rows: [MessageRecord]
   /// Whether every item could be read: only then does absence prove anything (B35).
   package var isWhole: Bool
+  /// Whether the last item could be read: only then does the listing say where the newest end is.
+  package var isEndRead: Bool
   /// The log's sequence when the request went out (B27).
   package var askedAt: Int64
 
   /// A listing with these parts.
   package init(
-    window: MessageWindow, rows: [MessageRecord], isWhole: Bool, askedAt: Int64
+    window: MessageWindow, rows: [MessageRecord], isWhole: Bool, isEndRead: Bool = true, askedAt: Int64
   ) {
     self.window = window
     self.rows = rows
     self.isWhole = isWhole
+    self.isEndRead = isEndRead
     self.askedAt = askedAt
   }
 }
@@ -92,15 +95,19 @@ package struct UpstreamChanges<Item: Sendable, Deleted: Sendable>: Sendable {
   package var next: SyncToken?
   /// Items left out because they could not be read.
   package var unreadable: Int
+  /// The names of those items, where their names could be read: they are to be asked for one by one.
+  package var unreadableNames: [Deleted]
 
   /// A page with these parts.
   package init(
-    updated: [Item], deleted: [Deleted], hasMore: Bool, next: SyncToken? = nil, unreadable: Int
+    updated: [Item], deleted: [Deleted], hasMore: Bool, next: SyncToken? = nil, unreadable: Int,
+    unreadableNames: [Deleted] = []
   ) {
     self.updated = updated
     self.deleted = deleted
     self.hasMore = hasMore
     self.next = next
     self.unreadable = unreadable
+    self.unreadableNames = unreadableNames
   }
 }

@@ -4,12 +4,15 @@ import ChatCache
 /// do comes out.
 ///
 /// ```
-///              two transport failures in a row, one failed probe,
-///              or the key refused
+///              two transport failures or 5xx in a row, one failed
+///              probe, or the key refused
 ///   online ───────────────────────────────────────────────────► offline
 ///     ▲                                                            │ a probe at a time, after a full-jitter
 ///     └──────────────── any success ───────────────────────────────┘ wait; at once when somebody urges
 /// ```
+///
+/// An answer that cannot be decoded is no failure of the link: it concerns one item or user (B35). Where two in
+/// a row come and nothing else does, a probe tells whether the upstream is still there.
 ///
 /// It starts unknown, which behaves as offline with a probe due at once. The generation rises whenever
 /// coverage can no longer be trusted to be live (B25): at the loss of the link.
@@ -38,6 +41,11 @@ package struct Link: Sendable, Equatable {
   private var failures = 0
   private var backoff: Backoff
   private var urgedAt: Int64?
+  private var unreadableAnswers = 0
+  private var verifiedAt: Int64?
+
+  /// Between two probes that answers which cannot be decoded may cause (ms).
+  static let verifyInterval: Int64 = 5_000
 
   /// An untried link, or one that has no upstream and never will.
   package init(hasUpstream: Bool = true, generation: Int64 = 1, maximumBackoff: Int64 = 60_000) {
@@ -53,6 +61,7 @@ package struct Link: Sendable, Equatable {
   /// A request was answered, whatever the answer.
   package mutating func succeeded() -> [Action] {
     failures = 0
+    unreadableAnswers = 0
     backoff.reset()
     nextProbeAt = nil
     return change(to: .online)
@@ -69,6 +78,16 @@ package struct Link: Sendable, Equatable {
       nextProbeAt = now + backoff.next(retryAfter: retryAfter, using: &generator)
     }
     return change(to: .offline(reason))
+  }
+
+  /// A request was answered with what cannot be decoded.
+  package mutating func metUnreadableAnswer(now: Int64) -> [Action] {
+    unreadableAnswers += 1
+    guard isOnline, !isProbing, unreadableAnswers >= 2,
+      verifiedAt.map({ now - $0 >= Link.verifyInterval }) ?? true
+    else { return [] }
+    verifiedAt = now
+    return startProbe()
   }
 
   /// The upstream refused Perch's own key.

@@ -22,6 +22,8 @@ struct ChannelWork: Sendable {
   var isResting = false
   var retryAt: Int64?
   var wait: Backoff
+  /// Errands whose answers could not be decoded: each waits by itself and holds back no other (B35).
+  var heldBack = HeldBack()
 
   var isOpen: Bool { !views.isEmpty }
   var countsMissing: Bool { views.values.contains { $0.isAtNewest } }
@@ -42,10 +44,13 @@ struct ChannelWork: Sendable {
 
   func dueAt(_ plan: Plan) -> Int64? {
     guard !isBusy, !isOfNobody else { return nil }
-    var soonest = min(checkAt ?? .max, verifyAt ?? .max)
-    if isRefreshDue || !messages.isEmpty { soonest = 0 }
-    if !isPrefetched || !fills.isEmpty, !plan.isForegroundWaiting {
-      soonest = min(soonest, plan.prefetchNotBefore)
+    var soonest = min(heldBack.moment(.check, checkAt), heldBack.moment(.verify, verifyAt))
+    if isRefreshDue { soonest = min(soonest, heldBack.moment(.refresh, 0)) }
+    for id in messages { soonest = min(soonest, heldBack.moment(.message(id), 0)) }
+    if !plan.isForegroundWaiting {
+      let at = plan.prefetchNotBefore
+      if !isPrefetched { soonest = min(soonest, heldBack.moment(.prefetch, at)) }
+      for gap in fills { soonest = min(soonest, heldBack.moment(.fill(gap), at)) }
     }
     return soonest == .max ? nil : max(soonest, retryAt ?? 0)
   }
@@ -95,6 +100,7 @@ extension Plan {
   mutating func checkNow(_ url: ChannelURL, now: Int64) {
     channels[url]?.checkAt = now
     channels[url]?.retryAt = nil
+    channels[url]?.heldBack.letGo(.check)
   }
 
   /// A connected user is in the channel of nobody.
@@ -206,20 +212,27 @@ extension Plan {
   private func candidates(now: Int64) -> Candidates {
     var best = Candidates()
     for (url, work) in channels where work.isFree(now: now) {
-      if let id = work.messages.first { best.message = best.message ?? (url, id) }
-      if work.isRefreshDue { best.refresh = best.refresh ?? url }
-      if let at = work.checkAt, at <= now {
+      let held = work.heldBack
+      if let id = work.messages.first(where: { !held.holds(.message($0), now: now) }) {
+        best.message = best.message ?? (url, id)
+      }
+      if work.isRefreshDue, !held.holds(.refresh, now: now) { best.refresh = best.refresh ?? url }
+      if let at = work.checkAt, at <= now, !held.holds(.check, now: now) {
         if work.isOpen {
           if at < best.openCheck?.at ?? .max { best.openCheck = (url, at) }
         } else if at < best.check?.at ?? .max {
           best.check = (url, at)
         }
       }
-      if !work.isPrefetched, work.lastMessageAt > best.prefetch?.at ?? -1 {
+      if !work.isPrefetched, work.lastMessageAt > best.prefetch?.at ?? -1, !held.holds(.prefetch, now: now) {
         best.prefetch = (url, work.lastMessageAt)
       }
-      if let at = work.verifyAt, at <= now, at < best.verify?.at ?? .max { best.verify = (url, at) }
-      if let gap = work.fills.first { best.fill = best.fill ?? (url, gap) }
+      if let at = work.verifyAt, at <= now, at < best.verify?.at ?? .max, !held.holds(.verify, now: now) {
+        best.verify = (url, at)
+      }
+      if let gap = work.fills.first(where: { !held.holds(.fill($0), now: now) }) {
+        best.fill = best.fill ?? (url, gap)
+      }
     }
     return best
   }
@@ -229,16 +242,27 @@ extension Plan {
     work.isBusy = false
     switch outcome {
     case .channelGone:
-      channels[url] = nil
-      return
-    case .failed(let error) where !error.isTransient: again(&work, job, outcome, now: now)
-    case .failed, .storeFailed: again(&work, job, outcome, now: now)
+      // A refresh that is still due may find it: of a channel that is new here nothing else is known.
+      guard work.isRefreshDue else {
+        channels[url] = nil
+        return
+      }
+      work.isPrefetched = true
+    case .failed(.unreadable):
+      if let errand = job.channelErrand {
+        work.heldBack.hold(errand, maximum: pace.maximumBackoff, now: now) { wait(&$0, outcome) }
+      }
+      isDueAgain(&work, job, outcome, now: now)
+    case .failed, .storeFailed:
+      work.retryAt = now + wait(&work.wait, outcome)
+      isDueAgain(&work, job, outcome, now: now)
     case .lacks(let capability):
       learn(capability, isOffered: false)
       if case .check = job { work.checkAt = now }
     default:
       work.wait.reset()
       work.retryAt = nil
+      if let errand = job.channelErrand { work.heldBack.letGo(errand) }
       if case .prefetched(let isComplete) = outcome { work.isPrefetched = isComplete }
       if case .checked(let isPrefetched, let isInDoubt) = outcome {
         work.isPrefetched = isPrefetched
@@ -262,9 +286,8 @@ extension Plan {
     }
   }
 
-  /// The errand comes again after a wait that holds its channel only.
-  private mutating func again(_ work: inout ChannelWork, _ job: Job, _ outcome: Outcome, now: Int64) {
-    work.retryAt = now + wait(&work.wait, outcome)
+  /// The errand that failed comes again.
+  private func isDueAgain(_ work: inout ChannelWork, _ job: Job, _ outcome: Outcome, now: Int64) {
     switch job {
     case .check: work.checkAt = now
     case .refresh: work.isRefreshDue = true

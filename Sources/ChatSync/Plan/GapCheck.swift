@@ -115,9 +115,11 @@ package struct GapCheck: Sendable {
     guard let covered, let reached, let newest = pages.first?.rows, let first = newest.first,
       let last = newest.last, first > reached
     else { return seen.count }
-    let listed = (reached.createdAt - covered.createdAt) + (last.createdAt - first.createdAt)
-    let between = Double(first.createdAt - reached.createdAt)
-    let more = Double(seen.count) * between / Double(max(listed, 1))
+    func distance(_ from: Position, _ to: Position) -> Double {
+      Double(to.createdAt) - Double(from.createdAt)
+    }
+    let listed = distance(covered, reached) + distance(first, last)
+    let more = Double(seen.count) * distance(reached, first) / max(listed, 1)
     return seen.count + Int(min(more, 1_000_000))
   }
 

@@ -47,6 +47,7 @@ extension ChannelWork {
     fills = []
     retryAt = nil
     wait.reset()
+    heldBack = HeldBack()
     if isOpen { checkAt = now }
   }
 }

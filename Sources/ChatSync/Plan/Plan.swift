@@ -92,6 +92,7 @@ package struct Plan: Sendable {
     case .unauthorized: act(link.refused(now: now, using: &random))
     case .untrusted: act(link.failed(.untrusted, now: now, using: &random))
     case .unreachable: act(link.failed(now: now, using: &random))
+    case .unreadable: act(link.metUnreadableAnswer(now: now))
     case .unusable(_, let wait): act(link.failed(now: now, retryAfter: wait, using: &random))
     }
   }
@@ -118,6 +119,7 @@ package struct Plan: Sendable {
     for (url, work) in channels {
       channels[url]?.wait.reset()
       channels[url]?.retryAt = nil
+      channels[url]?.heldBack = HeldBack()
       if work.isOpen { channels[url]?.checkAt = now }
     }
   }

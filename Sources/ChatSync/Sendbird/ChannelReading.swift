@@ -8,21 +8,26 @@ enum ChannelReading {
   /// user's.
   static func record(_ json: JSONValue, isOwnView: Bool) throws -> ChannelRecord {
     let json = json.object("channel") ?? json
-    guard let url = json["channel_url"]?.string, !url.isEmpty else { throw Unreadable(what: "channel_url") }
-    let channel = ChannelURL(url)
+    guard let channel = url(json) else { throw Unreadable(what: "channel_url") }
     var isWhole = true
     var record = ChannelRecord(
       url: channel, name: json.textIfAny("name"), customType: json.textIfAny("custom_type"),
       createdAt: json["created_at"]?.milliseconds, isDistinct: json["is_distinct"]?.tolerantBool,
       isPublic: json["is_public"]?.tolerantBool, isSuper: json["is_super"]?.tolerantBool,
-      isFrozen: json["freeze"]?.tolerantBool, memberCount: json["member_count"]?.tolerantInt,
-      joinedMemberCount: json["joined_member_count"]?.tolerantInt,
+      isFrozen: json["freeze"]?.tolerantBool, memberCount: json["member_count"]?.count,
+      joinedMemberCount: json["joined_member_count"]?.count,
       body: written { body(json, &$0, &isWhole) },
       lastMessage: lastMessage(json, channel), readReceipts: json["read_receipt"].flatMap(receipts),
       metadata: json["metadata"].flatMap(metadata), members: json["members"].flatMap(members),
-      membership: isOwnView ? membership(json) : nil)
+      membership: isOwnView ? try membership(json) : nil)
     record.isWhole = isWhole
     return record
+  }
+
+  /// The channel's name, nil where it has none.
+  static func url(_ json: JSONValue) -> ChannelURL? {
+    guard let url = json["channel_url"]?.string, !url.isEmpty else { return nil }
+    return ChannelURL(url)
   }
 
   /// The fields that came; `isWhole` becomes false where one did not (B11).
@@ -36,7 +41,7 @@ enum ChannelReading {
     ]
     for flag in flags { isWhole = out.fieldIfAny(flag.name, json[flag.wire]?.tolerantBool) && isWhole }
     let counts: [StaticString] = ["member_count", "joined_member_count"]
-    for name in counts { isWhole = out.fieldIfAny(name, json[name]?.tolerantInt) && isWhole }
+    for name in counts { isWhole = out.fieldIfAny(name, json[name]?.count) && isWhole }
   }
 
   private static func lastMessage(_ json: JSONValue, _ url: ChannelURL) -> ChannelRecord.LastMessage {
@@ -51,7 +56,8 @@ enum ChannelReading {
     guard json.kind == .object else { return nil }
     var receipts: [String: Int64] = [:]
     for field in json.fields {
-      receipts[String(decoding: field.name, as: UTF8.self)] = field.value.milliseconds ?? 0
+      guard let moment = field.value.milliseconds else { continue }
+      receipts[String(decoding: field.name, as: UTF8.self)] = moment
     }
     return receipts
   }
@@ -99,14 +105,15 @@ enum ChannelReading {
     isWhole = out.fieldIfAny("is_active", json["is_active"]?.tolerantBool) && isWhole
   }
 
-  private static func membership(_ json: JSONValue) -> MembershipRecord {
-    MembershipRecord(
+  private static func membership(_ json: JSONValue) throws -> MembershipRecord {
+    let floor = json["ts_message_offset"].flatMap { $0.isNull ? nil : $0 }
+    if let floor, floor.floor == nil { throw Unreadable(what: "ts_message_offset") }
+    return MembershipRecord(
       state: json["member_state"]?.string.map { MembershipRecord.State(rawValue: $0) ?? .outside },
       isOperator: json["my_role"]?.string.map { $0 == "operator" },
       isMuted: json["is_muted"]?.tolerantBool, hiddenState: hiddenState(json),
-      floorAt: json["ts_message_offset"]?.milliseconds, lastReadAt: json["user_last_read"]?.milliseconds,
-      unread: json["unread_message_count"]?.tolerantInt.map { max(0, $0) },
-      mentions: json["unread_mention_count"]?.tolerantInt.map { max(0, $0) },
+      floorAt: floor?.floor, lastReadAt: json["user_last_read"]?.milliseconds,
+      unread: json["unread_message_count"]?.count, mentions: json["unread_mention_count"]?.count,
       joinedAt: json["joined_ts"]?.milliseconds, invitedAt: json["invited_at"]?.milliseconds,
       inviter: json.object("inviter").map { inviter in written { MessageReading.person(inviter, &$0) } })
   }

@@ -1,12 +1,14 @@
 import CCurl
+import ChatModel
 import JSON
 import Platform
 
 /// Tells an answer from a refusal, and a refusal from noise (B40).
 ///
 /// A *rejection* is a JSON object with `error: true` and a code, whatever the status. 429 or code 500910 is a
-/// wait. 400401, and 401 or 403 without such an object, mean that Perch's key is refused. 5xx, HTML, cut or
-/// undecodable text say nothing about whether the work was done.
+/// wait. 400401, and 401 or 403 without such an object, mean that Perch's key is refused. 5xx is the server's
+/// or a proxy's failure. Any other answer that cannot be decoded concerns what was asked for alone (B35). The
+/// last two say nothing about whether the work was done.
 enum Envelope {
   /// The longest wait that is believed, in ms.
   static let longestWait: Int64 = 10 * 60_000
@@ -26,7 +28,7 @@ enum Envelope {
     } catch let error as UpstreamError {
       throw error
     } catch let error as Unreadable {
-      throw .unusable(reason: "\(error.what) is missing or of a wrong type")
+      throw .unreadable(reason: "\(error)")
     } catch {
       throw bare(response, now: now, reason: "\(error)")
     }
@@ -50,7 +52,10 @@ enum Envelope {
     switch response.status {
     case 401, 403: .unauthorized
     case 429: .rateLimited(milliseconds: wait(response.headers, now: now))
-    case 200..<300: .unusable(reason: reason)
+    case 407, 408, 425:
+      .unusable(reason: "status \(response.status)", retryAfter: asked(response.headers, now: now))
+    case 200..<300: .unreadable(reason: reason)
+    case 400..<500: .unreadable(reason: "status \(response.status)")
     default:
       .unusable(reason: "status \(response.status)", retryAfter: asked(response.headers, now: now))
     }
@@ -71,7 +76,7 @@ enum Envelope {
     for text in [headers.retryAfter, headers.rateRetryAfter] {
       guard let text else { continue }
       if let seconds = Double(text), seconds >= 0 { return bounded(seconds * 1000) }
-      if let moment = moment(text) { return bounded(Double(moment - now)) }
+      if let moment = moment(text) { return bounded(Double(moment) - Double(now)) }
     }
     return nil
   }
@@ -82,7 +87,7 @@ enum Envelope {
 
   /// The moment (ms) of a date as HTTP writes it.
   private static func moment(_ text: String) -> Int64? {
-    let seconds = curl_getdate(text, nil)
-    return seconds < 0 ? nil : Int64(seconds) * 1000
+    let seconds = Int64(curl_getdate(text, nil))
+    return seconds < 0 ? nil : min(seconds, Limits.moments.upperBound / 1000) * 1000
   }
 }

@@ -7,14 +7,12 @@ import Platform
 enum MessageReading {
   /// Reads one message; `url` is the channel it was asked for in, as the answer may leave it out.
   static func record(_ json: JSONValue, in url: ChannelURL) throws -> MessageRecord {
-    guard let id = json["message_id"]?.tolerantInt ?? json["msg_id"]?.tolerantInt else {
-      throw Unreadable(what: "message_id")
-    }
+    guard let id = id(json) else { throw Unreadable(what: "message_id") }
     guard let createdAt = json["created_at"]?.milliseconds ?? json["ts"]?.milliseconds else {
       throw Unreadable(what: "created_at")
     }
     let kind = try kind(json)
-    let parentID = json["parent_message_id"]?.tolerantInt.flatMap { $0 == 0 ? nil : $0 }
+    let parentID = json["parent_message_id"]?.messageID
     let parent = json.object("parent_message_info")
     let position = Position(createdAt: createdAt, messageID: id)
     return MessageRecord(
@@ -25,11 +23,14 @@ enum MessageReading {
       sender: sender(json).map { userID($0) } ?? "", customType: json.text("custom_type"),
       requestID: json.text("req_id"), mentions: mentions(json),
       body: written { body(json, kind, position, url, &$0) },
-      reactions: json["reactions"].map { value in written { $0.value(value) } },
-      metaarray: json["sorted_metaarray"].map { value in written { $0.value(value) } },
+      reactions: json.objects("reactions").map { values in written { $0.array(values) } },
+      metaarray: json.objects("sorted_metaarray").map { values in written { $0.array(values) } },
       threadInfo: json.object("thread_info").map { value in written { threadInfo(value, &$0) } },
       parent: parent.map { value in written { embeddedParent(value, parentID, &$0) } })
   }
+
+  /// The message's id, nil where it has none.
+  static func id(_ json: JSONValue) -> Int64? { json["message_id"]?.messageID ?? json["msg_id"]?.messageID }
 
   private static func kind(_ json: JSONValue) throws -> MessageQuery.Kind {
     switch json.text("type") {
@@ -81,7 +82,7 @@ enum MessageReading {
     out.name("sending_status")
     out.value(plain: "succeeded")
     if let file = json.object("file") { self.file(file, json["thumbnails"], &out) }
-    if let parent = json["parent_message_id"]?.tolerantInt, parent != 0 {
+    if let parent = json["parent_message_id"]?.messageID {
       out.name("parent_message_id")
       out.value(quoting: parent)
     }
@@ -120,7 +121,7 @@ enum MessageReading {
     out.copy(text: file["url"], as: "url")
     out.copy(text: file["name"], as: "name")
     out.copy(text: file["type"], as: "mime")
-    out.field("size", file.int("size"))
+    out.field("size", file["size"]?.number(in: Limits.fileBytes) ?? 0)
     out.name("thumbnails")
     if let thumbnails, thumbnails.kind == .array {
       out.value(thumbnails)
@@ -133,7 +134,7 @@ enum MessageReading {
 
   private static func threadInfo(_ json: JSONValue, _ out: inout JSONWriter) {
     out.beginObject()
-    out.field("reply_count", json.int("reply_count"))
+    out.field("reply_count", json.count("reply_count"))
     out.name("most_replies")
     out.beginArray()
     for user in json["most_replies"]?.items ?? JSONValue.Items.none { person(user, &out) }
@@ -146,7 +147,7 @@ enum MessageReading {
   private static func embeddedParent(_ json: JSONValue, _ id: Int64?, _ out: inout JSONWriter) {
     out.beginObject()
     out.name("message_id")
-    out.value(quoting: json["message_id"]?.tolerantInt ?? id ?? 0)
+    out.value(quoting: json["message_id"]?.messageID ?? id ?? 0)
     out.name("type")
     // A parent of an unknown type is shown as what its text is.
     out.value(plain: word((try? kind(json)) ?? .user))

@@ -1,12 +1,21 @@
+import ChatModel
 import JSON
 import Platform
 
 // Tolerant reading: servers of this kind differ in whether a flag is a bool or a text, a time is in seconds
 // or milliseconds, an id a number or a text. What cannot be read at all makes the item unreadable, never the
 // page (B35).
+//
+// Every number has a range (`Limits`). Ids and moments outside of it are refused, as if the field were
+// missing: a moment in the far future would outlive every later answer. Counts and sizes are clamped. Floors
+// are clamped too, because without its floor a membership shows all messages (B23).
 
 /// An item of an answer that cannot be understood.
-struct Unreadable: Error { let what: StaticString }
+struct Unreadable: Error, CustomStringConvertible {
+  let what: StaticString
+
+  var description: String { "\(what) is missing, of a wrong type or out of range" }
+}
 
 extension JSONValue {
   /// A whole number, also as text or as a float without a fraction.
@@ -27,19 +36,50 @@ extension JSONValue {
     }
   }
 
-  /// A moment in ms: a number too small for this century's milliseconds is in seconds.
-  var milliseconds: Int64? {
-    guard let number = tolerantInt, number >= 0 else { return nil }
-    return number > 0 && number < 100_000_000_000 ? number * 1000 : number
+  /// The nearest whole number, also of numbers with a fraction or beyond Int64.
+  private var nearestInt: Int64? {
+    if let number = tolerantInt { return number }
+    guard let number = double else { return nil }
+    return Int64(exactly: number.rounded(.towardZero)) ?? (number < 0 ? .min : .max)
   }
 
-  func int(_ name: StaticString) -> Int64 { self[name]?.tolerantInt ?? 0 }
+  /// The number nearest to the one here that is in the range.
+  func number(in range: ClosedRange<Int64>) -> Int64? { nearestInt.map(range.nearest) }
+
+  /// A number of messages or people.
+  var count: Int64? { number(in: Limits.counts) }
+
+  /// The id of a message.
+  var messageID: Int64? { tolerantInt.flatMap { Limits.messageIDs.contains($0) ? $0 : nil } }
+
+  /// A moment in ms; nil where it is none that can be believed.
+  var milliseconds: Int64? {
+    guard let number = tolerantInt, number >= 0 else { return nil }
+    let moment = JSONValue.milliseconds(number)
+    return Limits.moments.contains(moment) ? moment : nil
+  }
+
+  /// The moment in ms before which a user sees nothing; "now and for ever" where the number is too large.
+  var floor: Int64? { nearestInt.map { Limits.moments.nearest(to: JSONValue.milliseconds(max(0, $0))) } }
+
+  /// A number too small for this century's milliseconds is in seconds.
+  private static func milliseconds(_ number: Int64) -> Int64 {
+    number > 0 && number < 100_000_000_000 ? number * 1000 : number
+  }
+
+  func count(_ name: StaticString) -> Int64 { self[name]?.count ?? 0 }
   func flag(_ name: StaticString) -> Bool { self[name]?.tolerantBool ?? false }
   func time(_ name: StaticString) -> Int64 { self[name]?.milliseconds ?? 0 }
   func text(_ name: StaticString) -> String { self[name]?.string ?? "" }
 
   /// The field's text; "" where it is something else, nil where there is no such field.
   func textIfAny(_ name: StaticString) -> String? { self[name].map { $0.string ?? "" } }
+
+  /// The objects of the array that is the field, nil where there is no such array.
+  func objects(_ name: StaticString) -> [JSONValue]? {
+    guard let value = self[name], value.kind == .array else { return nil }
+    return value.items.filter { $0.kind == .object }
+  }
 
   /// The field if it is an object with something in it.
   func object(_ name: StaticString) -> JSONValue? {
@@ -76,6 +116,13 @@ extension JSONWriter {
     guard let flag else { return false }
     field(name, flag)
     return true
+  }
+
+  /// `[value, …]`
+  mutating func array(_ values: [JSONValue]) {
+    beginArray()
+    for value in values { self.value(value) }
+    endArray()
   }
 
   /// The field as it came, left out where there is none.

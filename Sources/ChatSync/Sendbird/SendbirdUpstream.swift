@@ -26,7 +26,7 @@ package final class SendbirdUpstream: Upstream {
   }
 
   let configuration: Configuration
-  private let client: HTTPClient
+  private let client: any RequestSender
   private let parsers = Guarded<[Lent]>([])
 
   /// A parser on its way between tasks.
@@ -35,14 +35,16 @@ package final class SendbirdUpstream: Upstream {
   }
 
   /// An adapter that sends through `client`.
-  package init(_ configuration: Configuration, client: HTTPClient) {
+  package init(_ configuration: Configuration, client: any RequestSender) {
     self.configuration = configuration
     self.client = client
   }
 
   /// See `Upstream`.
   package func probe() async throws {
-    try await get(.probe, .foreground, totalMilliseconds: 5_000) { _ in }
+    try await get(.probe, .foreground, totalMilliseconds: 5_000) { root in
+      guard root.kind == .object else { throw Unreadable(what: "users") }
+    }
   }
 
   /// See `Upstream`. An upload without a file is refused either way: for the missing file where uploads are
@@ -75,12 +77,14 @@ package final class SendbirdUpstream: Upstream {
   package func channels(
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
   ) async throws -> UpstreamPage<ChannelRecord> {
-    try await get(.channels(of: user, order: order, limit: limit, after: token), importance) { root in
+    let endpoint = Endpoint.channels(of: user, order: order, limit: limit, after: token)
+    return try await get(endpoint, importance) { root in
       guard let list = root["channels"], list.kind == .array else { throw Unreadable(what: "channels") }
-      let (items, bad) = SendbirdUpstream.each(list) { try ChannelReading.record($0, isOwnView: true) }
+      let read = SendbirdUpstream.channels(list, of: endpoint)
       let next = root.text("next")
       return UpstreamPage(
-        items: items, next: next.isEmpty ? nil : next, at: root["ts"]?.milliseconds, unreadable: bad)
+        items: read.items, next: next.isEmpty ? nil : next, at: root["ts"]?.milliseconds,
+        unreadable: read.unreadable, unreadableNames: read.unreadableNames.map(\.text))
     }
   }
 
@@ -88,13 +92,14 @@ package final class SendbirdUpstream: Upstream {
   package func channelChanges(
     of user: UserID, since: ChangesSince, _ importance: Importance
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
-    try await get(.channelChanges(of: user, since: since), importance) { root in
+    let endpoint = Endpoint.channelChanges(of: user, since: since)
+    return try await get(endpoint, importance) { root in
       guard let list = root["updated"], list.kind == .array else { throw Unreadable(what: "updated") }
-      let (updated, bad) = SendbirdUpstream.each(list) { try ChannelReading.record($0, isOwnView: true) }
-      let deleted = (root["deleted"]?.items ?? .none).compactMap { value in
+      let updated = SendbirdUpstream.channels(list, of: endpoint)
+      let deleted = SendbirdUpstream.deleted(root, of: endpoint) { value in
         (value.string ?? value["channel_url"]?.string).map { ChannelURL($0) }
       }
-      return SendbirdUpstream.changes(root, updated, deleted, bad)
+      return SendbirdUpstream.changes(root, updated, deleted)
     }
   }
 
@@ -125,10 +130,13 @@ package final class SendbirdUpstream: Upstream {
   package func messages(
     in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
   ) async throws -> UpstreamPage<MessageRecord> {
-    try await get(.messages(in: url, window), importance) { root in
+    let endpoint = Endpoint.messages(in: url, window)
+    return try await get(endpoint, importance) { root in
       guard let list = root["messages"], list.kind == .array else { throw Unreadable(what: "messages") }
-      let (items, bad) = SendbirdUpstream.each(list) { try MessageReading.record($0, in: url) }
-      return UpstreamPage(items: items, next: nil, at: nil, unreadable: bad)
+      let read = SendbirdUpstream.messages(list, in: url, of: endpoint)
+      return UpstreamPage(
+        items: read.items, next: nil, at: nil, unreadable: read.unreadable,
+        unreadableNames: read.unreadableNames.map { String($0) }, isEndRead: read.isEndRead)
     }
   }
 
@@ -143,39 +151,48 @@ package final class SendbirdUpstream: Upstream {
   package func messageChanges(
     in url: ChannelURL, since: ChangesSince, _ importance: Importance
   ) async throws -> UpstreamChanges<MessageRecord, Int64> {
-    try await get(.messageChanges(in: url, since: since), importance) { root in
+    let endpoint = Endpoint.messageChanges(in: url, since: since)
+    return try await get(endpoint, importance) { root in
       guard let list = root["updated"], list.kind == .array else { throw Unreadable(what: "updated") }
-      let (updated, bad) = SendbirdUpstream.each(list) { try MessageReading.record($0, in: url) }
-      let deleted = (root["deleted"]?.items ?? .none).compactMap {
-        $0.tolerantInt ?? $0["message_id"]?.tolerantInt
+      let updated = SendbirdUpstream.messages(list, in: url, of: endpoint)
+      let deleted = SendbirdUpstream.deleted(root, of: endpoint) {
+        $0.messageID ?? $0["message_id"]?.messageID
       }
-      return SendbirdUpstream.changes(root, updated, deleted, bad)
+      return SendbirdUpstream.changes(root, updated, deleted)
     }
   }
 
-  private static func changes<Item, Deleted>(
-    _ root: JSONValue, _ updated: [Item], _ deleted: [Deleted], _ bad: Int
-  ) -> UpstreamChanges<Item, Deleted> {
+  private static func channels(
+    _ list: JSONValue, of endpoint: Endpoint
+  ) -> ReadItems<ChannelRecord, ChannelURL> {
+    ReadItems(list, of: endpoint, name: ChannelReading.url) { try ChannelReading.record($0, isOwnView: true) }
+  }
+
+  private static func messages(
+    _ list: JSONValue, in url: ChannelURL, of endpoint: Endpoint
+  ) -> ReadItems<MessageRecord, Int64> {
+    ReadItems(list, of: endpoint, name: MessageReading.id) { try MessageReading.record($0, in: url) }
+  }
+
+  /// The names in a changelog's `deleted`.
+  private static func deleted<Name>(
+    _ root: JSONValue, of endpoint: Endpoint, _ name: (JSONValue) -> Name?
+  ) -> ReadItems<Name, Name> {
+    guard let list = root["deleted"] else { return ReadItems() }
+    return ReadItems(list, of: endpoint, name: { _ in nil }) { value in
+      guard let name = name(value) else { throw Unreadable(what: "deleted") }
+      return name
+    }
+  }
+
+  private static func changes<Item, Name>(
+    _ root: JSONValue, _ updated: ReadItems<Item, Name>, _ deleted: ReadItems<Name, Name>
+  ) -> UpstreamChanges<Item, Name> {
     let next = root.text("next")
     return UpstreamChanges(
-      updated: updated, deleted: deleted, hasMore: root.flag("has_more"),
-      next: next.isEmpty ? nil : SyncToken(next),
-      unreadable: bad)
-  }
-
-  /// What could be read of a list, and how many items could not.
-  private static func each<Item>(_ list: JSONValue, _ read: (JSONValue) throws -> Item) -> (
-    items: [Item], bad: Int
-  ) {
-    var items: [Item] = []
-    var bad = 0
-    for value in list.items {
-      do { items.append(try read(value)) } catch {
-        bad += 1
-        Log.line(.warning, "upstream_item_unreadable", ["reason": .text("\(error)")])
-      }
-    }
-    return (items, bad)
+      updated: updated.items, deleted: deleted.items, hasMore: root.flag("has_more"),
+      next: next.isEmpty ? nil : SyncToken(next), unreadable: updated.unreadable + deleted.unreadable,
+      unreadableNames: updated.unreadableNames)
   }
 
   private func get<Result>(
@@ -185,7 +202,16 @@ package final class SendbirdUpstream: Upstream {
     let request = HTTPRequest(
       .get, configuration.base + endpoint.target, headers: ["Api-Token: \(configuration.token)"],
       importance: importance, totalMilliseconds: totalMilliseconds)
-    return try await ask(request, read)
+    do {
+      return try await ask(request, read)
+    } catch let error as UpstreamError {
+      if error.isUnreadable {
+        Log.line(
+          .warning, "upstream_answer_unreadable",
+          ["endpoint": .text(endpoint.path), "reason": .text(error.description)])
+      }
+      throw error
+    }
   }
 
   func ask<Result>(_ request: HTTPRequest, _ read: (JSONValue) throws -> Result) async throws
@@ -205,13 +231,13 @@ package final class SendbirdUpstream: Upstream {
   }
 
   private func exchange(_ request: HTTPRequest) async throws -> HTTPResponse {
-    do throws(TransportFailure) {
+    do {
       return try await client.send(request)
-    } catch {
+    } catch let error as TransportFailure {
       switch error.kind {
       case .canceled, .closed: throw UpstreamError.canceled
       case .crowded: throw UpstreamError.rateLimited(milliseconds: 1_000)
-      case .tooLarge: throw UpstreamError.unusable(reason: error.reason)
+      case .tooLarge: throw UpstreamError.unreadable(reason: error.reason)
       case .untrusted: throw UpstreamError.untrusted(reason: error.reason)
       default: throw UpstreamError.unreachable(reason: error.reason, mayHaveArrived: error.mayHaveArrived)
       }

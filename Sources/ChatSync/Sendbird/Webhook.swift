@@ -69,8 +69,8 @@ package enum Webhook {
   }
 
   private static func messageID(_ root: JSONValue) -> Int64 {
-    root["payload"]?["message_id"]?.tolerantInt ?? root["message_id"]?.tolerantInt
-      ?? root["reaction_update"]?["msg_id"]?.tolerantInt ?? root["msg_id"]?.tolerantInt ?? 0
+    root["payload"]?["message_id"]?.messageID ?? root["message_id"]?.messageID
+      ?? root["reaction_update"]?["msg_id"]?.messageID ?? root["msg_id"]?.messageID ?? 0
   }
 
   private static func users(_ root: JSONValue) -> [UserID] {

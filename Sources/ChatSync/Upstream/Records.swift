@@ -22,4 +22,8 @@ package struct UpstreamPage<Item: Sendable>: Sendable {
   package var at: Int64?
   /// Items that could not be read and were left out: the page proves nothing about them (B35).
   package var unreadable: Int
+  /// The names of those items, where their names could be read.
+  package var unreadableNames: [String] = []
+  /// Whether the last item of the list could be read.
+  package var isEndRead = true
 }

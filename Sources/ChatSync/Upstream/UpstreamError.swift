@@ -12,9 +12,12 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
   case untrusted(reason: String)
   /// No answer. `mayHaveArrived` makes a write uncertain (B39).
   case unreachable(reason: String, mayHaveArrived: Bool)
-  /// An answer that is none: 5xx, HTML, cut or undecodable text. A write is uncertain then. It may say when
-  /// to come back (ms from now).
+  /// The server, or a proxy in front of it, failed: 5xx. A write is uncertain then. It may say when to come
+  /// back (ms from now).
   case unusable(reason: String, retryAfter: Int64? = nil)
+  /// An answer that cannot be decoded: HTML, cut text, a wrong type. It concerns what was asked for alone and
+  /// is no failure of the link (B35). A write is uncertain then.
+  case unreadable(reason: String)
   /// Given up from this side. A write is uncertain then.
   case canceled
 
@@ -42,11 +45,17 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     return false
   }
 
+  /// Whether it concerns nothing but what was asked for (B35).
+  package var isUnreadable: Bool {
+    if case .unreadable = self { return true }
+    return false
+  }
+
   /// Whether the same read is worth repeating later.
   package var isTransient: Bool {
     switch self {
     case .rejection, .canceled: false
-    case .rateLimited, .unauthorized, .untrusted, .unreachable, .unusable: true
+    case .rateLimited, .unauthorized, .untrusted, .unreachable, .unusable, .unreadable: true
     }
   }
 
@@ -67,7 +76,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     case .unauthorized: LinkLoss.auth.rawValue
     case .untrusted: LinkLoss.untrusted.rawValue
     case .unreachable(let reason, _): LinkLoss(rawValue: reason)?.rawValue ?? LinkLoss.unreachable.rawValue
-    case .unusable: "upstream_unusable"
+    case .unusable, .unreadable: "upstream_unusable"
     case .canceled: "canceled"
     }
   }
@@ -81,6 +90,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     case .untrusted(let reason): "not trusted, \(reason)"
     case .unreachable(let reason, _): "unreachable, \(reason)"
     case .unusable(let reason, _): "an unusable answer, \(reason)"
+    case .unreadable(let reason): "an answer that cannot be read, \(reason)"
     case .canceled: "canceled"
     }
   }
@@ -89,4 +99,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
 extension Error {
   /// Whether it is the upstream's word that there is no such thing.
   var isNotFoundUpstream: Bool { (self as? UpstreamError)?.isNotFound ?? false }
+
+  /// Whether it is an answer of the upstream that cannot be decoded.
+  var isUnreadableUpstream: Bool { (self as? UpstreamError)?.isUnreadable ?? false }
 }

@@ -28,7 +28,7 @@ extension SyncWorker {
     let views = Array((unanswered[url] ?? [:]).keys)
     do {
       guard let line = try store.line(of: url) else { return .channelGone }
-      let changes = try await messageChanges(url, line)
+      let changes = try await readableChanges(url, line)
       if case .lacks = changes { return changes }
       // Where no changelog tells them, changes that were missed are found by listing all again.
       if isMissed, plan.lacks(.messageChangelog) { try await store.doubt(url) }
@@ -52,6 +52,15 @@ extension SyncWorker {
     }
   }
 
+  /// The changelog's outcome. One that cannot be read keeps its place and does not keep the newest messages
+  /// waiting (B35): the next look reads it again.
+  private func readableChanges(_ url: ChannelURL, _ line: ChannelLine) async throws -> Outcome {
+    do { return try await messageChanges(url, line) } catch {
+      guard error.isUnreadableUpstream else { throw error }
+      return .done
+    }
+  }
+
   /// The changelog since the stored place (B31). More than 250 changes, or a refused place, put all coverage
   /// in doubt.
   private func messageChanges(_ url: ChannelURL, _ line: ChannelLine) async throws -> Outcome {
@@ -70,6 +79,13 @@ extension SyncWorker {
       }
       await learn(.messageChangelog, isOffered: true)
       count += changes.updated.count + changes.deleted.count
+      if !changes.unreadableNames.isEmpty {
+        // Noted before the changelog's place moves on: a stop in between loses none.
+        let notes = changes.unreadableNames.map {
+          Webhook.Doorbell(kind: .message, channel: url, messageID: $0, source: .messageUpdated)
+        }
+        try take(try await store.note(notes))
+      }
       try await store.store(changes, in: url, .messageChangelog)
       guard changes.hasMore, let next = changes.next, since != .token(next) else { break }
       since = .token(next)
@@ -126,13 +142,15 @@ extension SyncWorker {
     if let lists = ReplyListing.shown(by: page.items, of: window, known: plan.capabilities[.replyListing]) {
       await learn(.replyListing, isOffered: lists)
     }
-    return MessageListing(window: window, rows: page.items, isWhole: page.unreadable == 0, askedAt: askedAt)
+    return MessageListing(
+      window: window, rows: page.items, isWhole: page.unreadable == 0, isEndRead: page.isEndRead,
+      askedAt: askedAt)
   }
 
   /// A channel that is unknown upstream: ask for each member before anything is removed.
   private func confirmGone(_ url: ChannelURL) async throws -> Outcome {
     for user in try store.connectedMembers(of: url) {
-      guard try await !upstream.isMember(user, of: url, .background) else { continue }
+      guard try await isGone(user, from: url) else { continue }
       try await store.removeMembership(of: user, in: url, .channelDeleted)
     }
     guard try store.connectedMembers(of: url).isEmpty else {

@@ -97,7 +97,7 @@ extension SyncWorker {
     case .unauthorized: .unreachable(.auth, retryAfter: retryAfter)
     case .untrusted: .unreachable(.untrusted, retryAfter: retryAfter)
     case .unreachable: .unreachable(.unreachable, retryAfter: retryAfter)
-    case .unusable(let reason, _): .failed(reason: reason)
+    case .unusable(let reason, _), .unreadable(let reason): .failed(reason: reason)
     case .canceled: .stopping
     }
   }

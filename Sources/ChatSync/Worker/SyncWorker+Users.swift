@@ -33,8 +33,9 @@ extension SyncWorker {
       guard after == nil else { return .tokenLost }
       sweeps[user] = Sweep(
         number: startedAt, mark: mark,
-        since: (page.at ?? startedAt) - SyncWorker.clockSlack)
+        since: min(page.at ?? startedAt, startedAt) - SyncWorker.clockSlack)
     }
+    try await askForUnreadable(page.unreadableNames.map { ChannelURL($0) }, of: user)
     let found = try await store.store(
       page.items, of: user, .listing(sweep: sweeps[user]?.number ?? startedAt))
     for activity in found { try know(activity.url) }
@@ -47,8 +48,7 @@ extension SyncWorker {
   /// What the sweep did not meet is asked for before it is removed: a page may have been cut.
   func endSweep(_ user: UserID) async throws -> Outcome {
     guard let sweep = sweeps[user] else { return .tokenLost }
-    for url in try store.unmet(by: sweep.number, of: user) {
-      guard try await !upstream.isMember(user, of: url, .background) else { continue }
+    for url in try store.unmet(by: sweep.number, of: user) where try await isGone(user, from: url) {
       try await store.removeMembership(of: user, in: url, .channelRefresh)
     }
     try await store.endListing(of: user, begunAt: sweep.mark)
@@ -74,6 +74,8 @@ extension SyncWorker {
       return .tokenLost
     }
     await learn(.channelChangelog, isOffered: true)
+    // Noted before the changelog's place moves on: a stop in between loses none.
+    try await askForUnreadable(changes.unreadableNames, of: user)
     // A changelog that says more without moving on would be asked for ever.
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
     let found = try await store.store(
@@ -88,6 +90,7 @@ extension SyncWorker {
       of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, importance)
     let found = try await store.store(page.items, of: user, .top)
     for activity in found { try know(activity.url) }
+    try await askForUnreadable(page.unreadableNames.map { ChannelURL($0) }, of: user)
     if importance != .foreground, page.next == nil, page.unreadable == 0 {
       try await confirmAbsent(user, besides: Set(page.items.map(\.url)))
     }
@@ -98,9 +101,27 @@ extension SyncWorker {
   /// for a sweep.
   private func confirmAbsent(_ user: UserID, besides listed: Set<ChannelURL>) async throws {
     for url in try store.unmet(by: .max, of: user) where !listed.contains(url) {
-      guard try await !upstream.isMember(user, of: url, .background) else { continue }
+      guard try await isGone(user, from: url) else { continue }
       try await store.removeMembership(of: user, in: url, .channelRefresh)
     }
+  }
+
+  /// Whether the upstream says that the user is no member. An answer that cannot be read does not say so, and
+  /// keeps no other channel waiting.
+  func isGone(_ user: UserID, from url: ChannelURL) async throws -> Bool {
+    do { return try await !upstream.isMember(user, of: url, .background) } catch {
+      guard error.isUnreadableUpstream else { throw error }
+      return false
+    }
+  }
+
+  /// Channels that could not be read in a list are noted, and asked for one by one until they can be (B35).
+  private func askForUnreadable(_ channels: [ChannelURL], of user: UserID) async throws {
+    guard !channels.isEmpty else { return }
+    let notes = channels.map {
+      Webhook.Doorbell(kind: .channel, channel: $0, source: .channelRefresh, users: [user])
+    }
+    try take(try await store.note(notes))
   }
 
   /// Tells the plan how far a channel's messages are in the cache, where that is anybody's business, and
@@ -123,21 +144,36 @@ extension SyncWorker {
     rung[url]?.users = []
     let connected = named.filter { plan.standing($0)?.phase == .connected }
     let members = Set(try store.connectedMembers(of: url)).union(connected)
-    for user in members {
-      do {
-        let record = try await upstream.channel(url, as: user, .open)
-        if record.membership?.state == .outside {
-          try await store.removeMembership(of: user, in: url, source)
-        } else {
-          _ = try await store.store([record], of: user, .refresh(source))
+    // What cannot be read of one member keeps no other member waiting; the refresh comes again (B35).
+    var unreadable: (any Error)?
+    do {
+      for user in members {
+        do { try await refresh(url, as: user, source) } catch {
+          guard error.isUnreadableUpstream else { throw error }
+          unreadable = error
         }
-      } catch {
-        guard error.isNotFoundUpstream else { throw error }
-        try await store.removeMembership(of: user, in: url, .channelDeleted)
       }
+      if let unreadable { throw unreadable }
+    } catch {
+      rung[url, default: Rung()].users.formUnion(named)
+      throw error
     }
     try await store.settled(.channel, in: url, message: 0)
     try know(url)
     return try store.connectedMembers(of: url).isEmpty ? .channelGone : .done
+  }
+
+  private func refresh(_ url: ChannelURL, as user: UserID, _ source: ChangeSource) async throws {
+    do {
+      let record = try await upstream.channel(url, as: user, .open)
+      if record.membership?.state == .outside {
+        try await store.removeMembership(of: user, in: url, source)
+      } else {
+        _ = try await store.store([record], of: user, .refresh(source))
+      }
+    } catch {
+      guard error.isNotFoundUpstream else { throw error }
+      try await store.removeMembership(of: user, in: url, .channelDeleted)
+    }
   }
 }

@@ -1,0 +1,44 @@
+import JSON
+import Platform
+
+/// What could be read of a list in an answer. An item that cannot be read is left out and counted, and the
+/// others stay (B35).
+struct ReadItems<Item, Name> {
+  /// The items that could be read, in the order they came.
+  private(set) var items: [Item] = []
+  /// How many could not be read.
+  private(set) var unreadable = 0
+  /// The names of those, where their names could be read.
+  private(set) var unreadableNames: [Name] = []
+  /// Whether the last item of the list could be read.
+  private(set) var isEndRead = true
+
+  /// No items.
+  init() {}
+
+  /// Reads a list of the answer of `endpoint`; one log line tells of all that could not be read.
+  init(
+    _ list: JSONValue, of endpoint: Endpoint, name: (JSONValue) -> Name?, _ read: (JSONValue) throws -> Item
+  ) {
+    var reason = ""
+    for value in list.items {
+      do {
+        items.append(try read(value))
+        isEndRead = true
+      } catch {
+        unreadable += 1
+        isEndRead = false
+        if let name = name(value) { unreadableNames.append(name) }
+        if reason.isEmpty { reason = "\(error)" }
+      }
+    }
+    guard unreadable > 0 else { return }
+    let first = unreadableNames.first.map { "\($0)" } ?? "without a name"
+    Log.line(
+      .warning, "upstream_item_unreadable",
+      [
+        "endpoint": .text(endpoint.path), "item": .text(first), "count": .number(Int64(unreadable)),
+        "reason": .text(reason),
+      ])
+  }
+}

@@ -1,0 +1,10 @@
+/// What an adapter sends its requests through.
+package protocol RequestSender: Sendable {
+  /// Sends a request and gives its answer; it throws `TransportFailure` and nothing else.
+  func send(_ request: HTTPRequest) async throws -> HTTPResponse
+
+  /// Starts nothing more until `milliseconds` from now: the upstream asked for it (B35).
+  func pause(milliseconds: Int64)
+}
+
+extension HTTPClient: RequestSender {}
