@@ -4,8 +4,8 @@ import Platform
 
 /// Writes the bodies of the Sendbird-compatible Platform API from the contract's parameters.
 ///
-/// Fields that are not named here are not sent. A field of a wrong type, or a number that is none, is thrown as
-/// the rejection a server would answer: nothing is sent then, because a message without its parent or its
+/// Fields that are not named here are not sent. A field of a wrong type, or a number that is none, is thrown
+/// as the rejection a server would answer: nothing is sent then, because a message without its parent or its
 /// mentions would be another message. A field that is null counts as absent.
 enum OutgoingBody {
   /// The largest parameters, in bytes: a text of 5 000 characters, its data, and 1 000 mentioned users fit.

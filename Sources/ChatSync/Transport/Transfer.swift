@@ -14,8 +14,8 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   private var headers = HTTPResponse.Headers()
   private var limit = 0
   private(set) var hasFirstByte = false
-  /// What curl had sent when a connection was first ready for the request: a proxy's CONNECT, for example. Nil
-  /// before.
+  /// What curl had sent when a connection was first ready for the request: a proxy's CONNECT, for example.
+  /// Nil before.
   private var sentBefore: Int?
   private var isTooLarge = false
   private var firstByteDeadline: Int64 = .max
@@ -173,8 +173,8 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   ///
   /// curl repeats a request of any method by itself, on a new connection, when a kept connection ended before
   /// the first byte of an answer. The server may have read the first one and done the work, so a request that
-  /// changes something is not given to a second connection once a byte of it left: it ends as one that may have
-  /// arrived. Requests that only read are repeated as curl likes.
+  /// changes something is not given to a second connection once a byte of it left: it ends as one that may
+  /// have arrived. Requests that only read are repeated as curl likes.
   fileprivate func isReadyToSend() -> Bool {
     guard sentBefore != nil else {
       sentBefore = sentBytes

@@ -52,8 +52,8 @@ package protocol Upstream: Sendable {
   ) async throws -> UpstreamChanges<MessageRecord, Int64>
 
   // Writes. One call sends at most one request to the upstream, however connections break. A write is
-  // uncertain (B39) after `.unreachable` with `mayHaveArrived`, after `.unusable`, and after `.canceled`; after
-  // every other error nothing was done.
+  // uncertain (B39) after `.unreachable` with `mayHaveArrived`, after `.unusable`, and after `.canceled`;
+  // after every other error nothing was done.
 
   /// Sends a message and answers it as the upstream has it.
   func send(_ message: OutgoingMessage, _ importance: Importance) async throws -> MessageRecord
@@ -66,8 +66,8 @@ package protocol Upstream: Sendable {
   /// Deletes a message. One that is gone already is a rejection with `isNotFound`.
   func delete(message id: Int64, in url: ChannelURL, _ importance: Importance) async throws
 
-  /// Adds or removes a user's reaction. Adding one that is there already, and removing one that is not, may be
-  /// rejected: with 400202 and 400201.
+  /// Adds or removes a user's reaction. Adding one that is there already, and removing one that is not, may
+  /// be rejected: with 400202 and 400201.
   func react(
     to id: Int64, in url: ChannelURL, as user: UserID, key: String, isAdded: Bool, _ importance: Importance
   ) async throws

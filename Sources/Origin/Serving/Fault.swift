@@ -13,7 +13,8 @@ struct Fault: Sendable {
     case html
     /// The work is done, its answer is not sent.
     case loseReply = "lose_reply"
-    /// The work is done after `milliseconds`, its client gone or not; with `cut` its connection is cut at once.
+    /// The work is done after `milliseconds`, its client gone or not; with `cut` the connection is cut at
+    /// once.
     case late
     /// A list has only the first half of what it should have, as if there were no more.
     case cutPage = "cut_page"
