@@ -111,7 +111,7 @@ import Testing
     let second = try Wire()
     let sent = try #require(first.upload("/v3/storage/file", [("file", "a.txt", "text/plain", "first")]))
     let url = try #require(Value(stored: sent.body)["url"]?.string)
-    let path = String(url.dropFirst("http://test".count))
+    let path = String(url.dropFirst("http://localhost".count))
     #expect(first.exchange("GET", path)?.body == "first")
     #expect(second.exchange("GET", path)?.status == 404)
     first.origin.stop()

@@ -98,7 +98,7 @@ import Testing
     let sent = Value(stored: try #require(wire.upload(MessageTests.path, parts)).body)
     #expect(sent["file"]?["name"] == .string("tea.svg") && sent["file"]?["size"] == .integer(6))
     let url = try #require(sent["file"]?["url"]?.string)
-    let host = "http://test"
+    let host = "http://localhost"
     #expect(url.hasPrefix(host + "/files/"))
     let file = try #require(wire.exchange("GET", String(url.dropFirst(host.count))))
     #expect(file.body == "<svg/>" && file.header("Content-Type") == "image/svg+xml")

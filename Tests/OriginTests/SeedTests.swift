@@ -64,7 +64,7 @@ import Testing
     #expect(scalars.contains { (0x590...0x5FF).contains($0.value) })
     #expect(scalars.contains { $0.properties.isEmojiPresentation })
     let url = try #require(all.first { $0["type"] == .string("FILE") }?["file"]?["url"]?.string)
-    let file = try #require(wire.exchange("GET", String(url.dropFirst("http://test".count))))
+    let file = try #require(wire.exchange("GET", String(url.dropFirst("http://localhost".count))))
     #expect(file.header("Content-Type") == "image/svg+xml" && file.body.hasPrefix("<svg"))
   }
 

@@ -11,8 +11,8 @@ import ChatCache
 ///     └──────────────── any success ───────────────────────────────┘ wait; at once when somebody urges
 /// ```
 ///
-/// An answer that cannot be decoded is no failure of the link: it concerns one item or user (B35). Where two in
-/// a row come and nothing else does, a probe tells whether the upstream is still there.
+/// An answer that cannot be decoded is no failure of the link: it concerns one item or user (B35). Where two
+/// in a row come and nothing else does, a probe tells whether the upstream is still there.
 ///
 /// It starts unknown, which behaves as offline with a probe due at once. The generation rises whenever
 /// coverage can no longer be trusted to be live (B25): at the loss of the link.
