@@ -1,3 +1,5 @@
+import CSQLite
+import CSQLiteAhead
 import Platform
 
 /// Connections for reading, as many as threads ever read at once, each with its prepared statements.
@@ -5,6 +7,9 @@ import Platform
 /// A thread finds the connection again that it used last: what a connection keeps in memory stays near the
 /// processor that knows it. The snapshot stays open, too, for the next who reads the same state, since
 /// SQLite's threads wait for each other when they begin and end one.
+///
+/// A mapped page that cannot be read ends the read with an error, not the process; its connection is let go
+/// of.
 package final class ConnectionPool: Sendable {
   /// A connection on its way between threads.
   private struct Lent: @unchecked Sendable {  // because only the thread that took it from the pool uses it
@@ -20,19 +25,37 @@ package final class ConnectionPool: Sendable {
   private let shelves = (0..<16).map { _ in Guarded(Shelf()) }
 
   /// A pool that makes what it lacks by `open`.
-  package init(_ open: @escaping @Sendable () throws -> Connection) { self.open = open }
+  package init(_ open: @escaping @Sendable () throws -> Connection) {
+    self.open = open
+    sqlite_survive_unreadable_pages()
+  }
+
+  /// Whether this thread's read, running or last, met a mapped page that could not be read: nothing that was
+  /// made of it may be kept.
+  package static var metUnreadablePage: Bool { sqlite_met_unreadable_page() != 0 }
 
   /// Lends a connection for the length of `body`.
   package func lend<Result: ~Copyable>(_ body: (Connection) throws -> Result) throws -> Result {
     let shelf = shelves[Thread.currentNumber % shelves.count]
     let lent = try shelf.withLock { $0.idle.popLast() } ?? Lent(connection: open())
+    sqlite_begin_mapped_read()
     defer {
-      shelf.withLock { shelf in
-        if !shelf.keepsSnapshots { lent.connection.endSnapshot() }
-        shelf.idle.append(lent)
+      sqlite_end_mapped_read()
+      if !ConnectionPool.metUnreadablePage {
+        shelf.withLock { shelf in
+          if !shelf.keepsSnapshots { lent.connection.endSnapshot() }
+          shelf.idle.append(lent)
+        }
       }
     }
-    return try body(lent.connection)
+    do {
+      let result = try body(lent.connection)
+      guard !ConnectionPool.metUnreadablePage else { throw SQLiteError.unreadablePage }
+      return result
+    } catch {
+      // Whatever SQLite said of a page of zeros is not the reason.
+      throw ConnectionPool.metUnreadablePage ? SQLiteError.unreadablePage : error
+    }
   }
 
   /// Lends reading inside one snapshot, of the newest state: of the kept one, if that is `state` still.
@@ -62,4 +85,10 @@ package final class ConnectionPool: Sendable {
   package func close() {
     for shelf in shelves { shelf.withLock { $0.idle = [] } }
   }
+}
+
+extension SQLiteError {
+  /// A page of the mapped file could not be read: the disk fails, or the file was cut short.
+  package static let unreadablePage = SQLiteError(
+    SQLITE_IOERR | (24 << 8), "a page of the mapped file could not be read")
 }

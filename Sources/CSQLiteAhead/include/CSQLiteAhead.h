@@ -16,3 +16,18 @@ void sqlite_read_ahead(int whether);
 
 /* How many pages this thread has fetched so. */
 long sqlite_pages_read_ahead(void);
+
+/* A page that is mapped from a file and cannot be read (the disk fails, or the file was cut short) is a SIGBUS for the
+ * thread that touches it, and the end of the process. A thread that reads a database says so; then such a page reads as
+ * zeros, and the thread is told afterwards. What it made of the zeros must not be used, and its connection must be
+ * closed: the zeros stay in the connection's mapping until then. */
+
+/* Takes SIGBUS over, once a process. Faults outside a read go to what was there before. */
+void sqlite_survive_unreadable_pages(void);
+
+/* This thread begins to read mapped pages, and ends. A read inside a read is part of it. */
+void sqlite_begin_mapped_read(void);
+void sqlite_end_mapped_read(void);
+
+/* Whether the read of this thread, running or last, met such a page. */
+int sqlite_met_unreadable_page(void);

@@ -1,3 +1,4 @@
+import Platform
 import SQLite
 
 /// Snapshots for reading, over a pool of connections.
@@ -32,6 +33,9 @@ final class ReaderPool: Sendable {
         try body(CacheReader(db: $0, log: log))
       }
     } catch let error as SQLiteError {
+      if error == .unreadablePage {
+        Log.line(.error, "database_page_unreadable", ["error": .text("\(error)")])
+      }
       throw CacheError(error)
     }
   }

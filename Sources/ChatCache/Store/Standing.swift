@@ -1,5 +1,6 @@
 import ChatModel
 import Platform
+import SQLite
 
 // Before any row is read for a request it is decided who asks, how that user sees the channel and what of the
 // channel is covered. Each changes with a commit alone, so it is read once after a commit and remembered
@@ -83,7 +84,7 @@ extension Cache {
 
   /// Keeps what was read since that state was found, unless a commit came meanwhile.
   private func remember(_ revision: UInt64?, _ keep: (inout StandingMemory.Shelf) -> Void) {
-    guard let revision, log.revision.isStill(revision) else { return }
+    guard let revision, log.revision.isStill(revision), !ConnectionPool.metUnreadablePage else { return }
     memory.keep(revision, keep)
   }
 }
