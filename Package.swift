@@ -80,7 +80,7 @@ let package = Package(
     .testTarget(
       name: "ChatAPITests",
       dependencies: [
-        "ChatAPI", "ChatCache", "ChatCollections", "ChatModel", "JSON", "MicroHTTP", "Platform",
+        "ChatAPI", "ChatCache", "ChatCollections", "ChatModel", "JSON", "MicroHTTP", "Platform", "SQLite",
         "TestFolders", "TestSupport",
       ]),
     .testTarget(

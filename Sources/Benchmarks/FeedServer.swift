@@ -63,7 +63,7 @@ enum FeedServer {
     let next = Atomic<Int>(stored)
     let publish = Route(.post, "/pub/{name}", operation: "publish", body: .collected(limit: 65_536)) { _ in
       let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
-      try filled.cache.write {
+      try filled.cache.blocking.write {
         try $0.store(FilledCache.message(number), in: FilledCache.url(0), .messageReceived)
       }
       return .respond(.empty(204))
@@ -76,7 +76,11 @@ enum FeedServer {
     var request = MessageViewRequest(channelURL: FilledCache.url(0).text)
     request.previousSize = 30
     let names = try (0..<users).map { number in
-      try collections.openMessages(request, of: user(number), named: Collections.name()).id
+      let opened = Watched<Result<MessageCollection, any Error>?>(nil)
+      try collections.openMessages(request, of: user(number), named: Collections.name()) { result in
+        opened.update { $0 = result }
+      }
+      return try opened.wait { $0 }!.get().id
     }
     let cursor = collections.cache.cursor
     var lines = "@\(cursor)\n"

@@ -20,7 +20,7 @@ final class FilledCache: Sendable {
     folder = try ScratchFolder("cache", onDisk: disk)
     cache = try Cache(Cache.Configuration(directory: folder.path))
     let records = (0..<channels).map { FilledCache.channel($0) }
-    try cache.write { writer in
+    try cache.blocking.write { writer in
       try writer.acknowledge(FilledCache.user)
       _ = try writer.store(records, of: FilledCache.user, .listing(sweep: 1))
       try writer.endListing(of: FilledCache.user)
@@ -54,7 +54,7 @@ final class FilledCache: Sendable {
     let record = FilledCache.channel(0)
     for first in stride(from: 0, to: users.count, by: 100) {
       let some = users[first..<min(first + 100, users.count)]
-      try cache.write { writer in
+      try cache.blocking.write { writer in
         for user in some {
           try writer.acknowledge(user)
           _ = try writer.store([record], of: user, .listing(sweep: 1))
@@ -111,7 +111,7 @@ final class FilledCache: Sendable {
       : MessageWindow(.message(FilledCache.place(first - 1)), older: 0, newer: count, includesAnchor: false)
     let listing = MessageListing(
       window: window, rows: rows, isWhole: true, askedAt: cache.cursor.sequence)
-    try cache.write {
+    try cache.blocking.write {
       try $0.store(
         [listing], in: FilledCache.url(channel), ListingContext(source: .apiResult, generation: 1))
     }

@@ -2,82 +2,122 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Windows move by load calls and by what comes, and are kept within their bound (B22). The client is told of
-// a bound with its next answer.
+// Windows move by load calls and by what comes, and are kept within their bound (B22). A window is stored
+// before anything is told of it; the client is told of a bound with its next answer.
+//
+// No call waits for a commit: `then` is called when the window is stored or could not be, on the writer's
+// thread, or at once where there is nothing to store.
+
+/// A view whose window is stored.
+protocol WindowedView: AnyObject, Sendable {
+  associatedtype Window: StorableWindow
+  var id: String { get }
+  /// Lends the window under the view's lock.
+  func withHeld<Result>(_ body: (inout HeldWindow<Window>) -> Result) -> Result
+}
+
+extension MessageCollection: WindowedView {
+  func withHeld<Result>(_ body: (inout HeldWindow<LoadedRange>) -> Result) -> Result {
+    state.withLock { body(&$0.held) }
+  }
+}
+
+extension ChannelCollection: WindowedView {
+  func withHeld<Result>(_ body: (inout HeldWindow<ChannelWindow>) -> Result) -> Result {
+    state.withLock { body(&$0.held) }
+  }
+}
 
 extension Collections {
-  /// Remembers what a view has loaded, and tells the sync worker.
-  package func moved(_ view: MessageCollection) throws {
-    let (id, loaded) = (view.id, view.range.stored)
-    try cache.accept { try $0.setLoaded(loaded, of: id) }
-    interest.moved(view.openView)
-  }
+  /// What is called when a window is stored, or could not be.
+  package typealias Stored = @Sendable (Result<Void, any Error>) -> Void
 
-  /// Remembers what a view has loaded.
-  package func moved(_ view: ChannelCollection) throws {
-    let (id, loaded) = (view.id, view.window.stored)
-    try cache.accept { try $0.setLoaded(loaded, of: id) }
-  }
+  /// Whether the view's window is stored as it is now: only then may anything be told of it.
+  package func isStored(_ view: MessageCollection) -> Bool { view.withHeld { $0.isStored } }
 
-  /// Lets go of a window's far side where it grew too large.
-  package func bound(_ view: MessageCollection, growsNewer: Bool) throws {
-    guard view.isPerhapsTooLarge else { return }
-    let before = view.range
-    guard let cut = try cache.read({ try view.cut(before, $0, growsNewer: growsNewer) }),
-      view.move(from: before, to: cut.range, isCut: true)
-    else { return }
-    var change = Change(.windowTrimmed, .localWindowTrimmed, channel: view.channel, user: view.user)
-    change.collection = view.id
-    change.stretch = cut.gone
-    guard keep(cut.range.stored, of: view.id, because: change) else {
-      _ = view.move(from: cut.range, to: before, isCut: false)
-      return
-    }
-    interest.moved(view.openView)
-  }
+  /// Whether the view's window is stored as it is now: only then may anything be told of it.
+  package func isStored(_ view: ChannelCollection) -> Bool { view.withHeld { $0.isStored } }
 
-  /// Lets go of a list's end where it grew too large.
-  package func bound(_ view: ChannelCollection) throws {
-    guard view.isPerhapsTooLarge else { return }
-    let before = view.window
-    guard let cut = try cache.read({ try view.cut($0, before) }),
-      view.move(from: before, to: cut.window, isCut: true)
-    else { return }
-    if !keep(cut.window.stored, of: view.id, because: view.trimmed(cut.gone)) {
-      _ = view.move(from: cut.window, to: before, isCut: false)
+  /// Stores how far a view has loaded, and tells the sync worker.
+  package func moved(_ view: MessageCollection, then: @escaping Stored) {
+    store(view) { [interest] result in
+      if case .success = result { interest.moved(view.openView) }
+      then(result)
     }
   }
 
-  /// Stores a window that was cut, with the event that says so. False where it could not be: reading goes on
-  /// without (B60), and the window stays as it was until the next time.
-  private func keep(_ loaded: [UInt8], of id: String, because change: Change) -> Bool {
-    do {
-      try cache.accept {
-        _ = try $0.append(change)
-        try $0.setLoaded(loaded, of: id)
+  /// Stores how far a view has loaded.
+  package func moved(_ view: ChannelCollection, then: @escaping Stored) { store(view, then) }
+
+  /// Stores a view's window, after letting go of its far side where it grew too large. Where that cannot be
+  /// stored, the window stays as it was until the next time: reading goes on (B60).
+  package func bound(_ view: MessageCollection, growsNewer: Bool, then: @escaping Stored) throws {
+    if view.isPerhapsTooLarge {
+      let before = view.range
+      if let cut = try cache.read({ try view.cut(before, $0, growsNewer: growsNewer) }) {
+        var change = Change(.windowTrimmed, .localWindowTrimmed, channel: view.channel, user: view.user)
+        change.collection = view.id
+        change.stretch = cut.gone
+        view.withHeld { $0.cut(from: before, to: cut.range, because: change) }
       }
-      return true
-    } catch {
-      Log.line(.warning, "collection_not_bounded", ["id": .text(id), "reason": .text("\(error)")])
-      return false
+    }
+    moved(view, then: then)
+  }
+
+  /// Stores a list's window, after letting go of its end where it grew too large.
+  package func bound(_ view: ChannelCollection, then: @escaping Stored) throws {
+    if view.isPerhapsTooLarge {
+      let before = view.window
+      if let cut = try cache.read({ try view.cut($0, before) }) {
+        let change = view.trimmed(cut.gone)
+        view.withHeld { $0.cut(from: before, to: cut.window, because: change) }
+      }
+    }
+    store(view, then)
+  }
+
+  private func store(_ view: some WindowedView, _ then: @escaping Stored) {
+    let (isStored, job) = view.withHeld { held in held.isStored ? (true, nil) : (false, held.ask(then)) }
+    if isStored { return then(.success(())) }
+    if let job { commit(job, of: view) }
+  }
+
+  private func commit<View: WindowedView>(_ job: HeldWindow<View.Window>.Job, of view: View) {
+    let id = view.id
+    cache.accept { writer in
+      for change in job.changes { try writer.append(change) }
+      try writer.setLoaded(job.window.stored, of: id)
+    } finish: { [self] result in
+      var failure: (any Error)?
+      if case .failure(let error) = result {
+        failure = error
+        Log.line(.warning, "collection_not_stored", ["id": .text(id), "reason": .text("\(error)")])
+      }
+      let ended = view.withHeld { $0.ended(failure) }
+      for then in ended.served { then(ended.outcome) }
+      if let next = ended.next { commit(next, of: view) }
     }
   }
 
   /// Removes the view's failed and canceled messages, or the one of that name; answers their names (B44).
-  package func removeFailed(of view: MessageCollection, named name: String?) throws -> [String] {
+  package func removeFailed(
+    of view: MessageCollection, named name: String?,
+    then: @escaping @Sendable (Result<[String], any Error>) -> Void
+  ) {
     let place = OutboxPlace(user: view.user, channel: view.url)
-    return try cache.accept { writer in
-      var removed: [String] = []
-      try writer.changeLane(place) { lane in
-        var notices: [OutboxLane.Notice] = []
-        for row in lane.rows where row.kind.isMessage && (name.map { $0 == row.requestID.text } ?? true) {
-          let outcome = lane.remove(row.id, now: writer.now)
-          notices += outcome.notices
-          if outcome.isRemoved { removed.append(row.requestID.text) }
+    cache.accept(
+      { writer in
+        var removed: [String] = []
+        try writer.changeLane(place) { lane in
+          var notices: [OutboxLane.Notice] = []
+          for row in lane.rows where row.kind.isMessage && (name.map { $0 == row.requestID.text } ?? true) {
+            let outcome = lane.remove(row.id, now: writer.now)
+            notices += outcome.notices
+            if outcome.isRemoved { removed.append(row.requestID.text) }
+          }
+          return notices
         }
-        return notices
-      }
-      return removed
-    }
+        return removed
+      }, finish: then)
   }
 }

@@ -24,6 +24,9 @@ import Testing
   @Test("no word that hides a meaning, and a reason beside what needs one")
   func words() { expectNone(Repository.sources.flatMap(Words.check)) }
 
+  @Test("no code that threads for clients run waits for a commit")
+  func waits() { expectNone(Repository.sources.flatMap(Waits.check)) }
+
   @Test("every symbol that crosses targets has a doc comment")
   func docComments() { expectNone(Repository.sources.flatMap(DocComments.check)) }
 

@@ -76,6 +76,16 @@ import Testing
     #expect(Words.check(file("", path: "Sources/JSON/TextHelpers.swift")).count == 1)
   }
 
+  @Test("waiting for a commit is found where clients are served, and only there")
+  func waits() {
+    let line = "try cache.blocking.write { _ in }"
+    for target in ["ChatAPI", "ChatCollections"] {
+      #expect(Waits.check(file(line, path: "Sources/\(target)/A.swift")).count == 1)
+    }
+    #expect(Waits.check(file(line, path: "Sources/Benchmarks/A.swift")).isEmpty)
+    #expect(Waits.check(file("// \(line)", path: "Sources/ChatAPI/A.swift")).isEmpty)
+  }
+
   @Test("a package symbol without a doc comment is found")
   func docComments() {
     #expect(DocComments.check(file("package func f() {}")).count == 1)

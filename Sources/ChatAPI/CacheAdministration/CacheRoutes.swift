@@ -33,10 +33,12 @@ enum CacheRoutes {
         let isForced = parameters.flag("force")
         try parameters.end()
         return try reading.admitted(request, scope: .admin) { _ in
-          try commit(reading, request) { writer in
+          try reading.commit(request) { writer in
             let unsent = try writer.unsentOfAll()
             guard unsent == 0 || isForced else { throw Problem.unsentMessages(unsent) }
             try writer.clearAll(withUnsent: isForced)
+          } then: {
+            .respond(.empty(204))
           }
         }
       },
@@ -114,7 +116,7 @@ enum CacheRoutes {
   private static func clear(
     _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller
   ) throws -> Outcome {
-    try commit(reading, request) { writer in
+    try reading.commit(request) { writer in
       let reader = writer.reader
       guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
       else {
@@ -125,27 +127,8 @@ enum CacheRoutes {
           409, "shared", detail: "Somebody else uses this channel here too: ask the operator to clear it.")
       }
       try writer.clear(url)
+    } then: {
+      .respond(.empty(204))
     }
-  }
-
-  /// Writes and answers 204 after the commit, without holding a thread.
-  private static func commit(
-    _ reading: Reading, _ request: Request, _ body: @escaping @Sendable (CacheWriter) throws -> Void
-  ) throws -> Outcome {
-    let done = Guarded<Result<Void, any Error>?>(nil)
-    let waiter = request.makeWaiter()
-    reading.cache.accept(body) { outcome in
-      done.withLock { $0 = outcome }
-      waiter.wake()
-    }
-    return .park(
-      Parking(waiter, milliseconds: 30_000) { _ in
-        switch done.withLock({ $0 }) {
-        case .success: return .respond(.empty(204))
-        case .failure(let error as CacheError): throw Problem(error)
-        case .failure(let error): throw error
-        case nil: throw Problem(WishError.storage(reason: "it took too long"))
-        }
-      })
   }
 }

@@ -11,8 +11,9 @@ enum ChannelCollectionRoutes {
 
   static func routes(_ viewing: Viewing) -> [Route] {
     let views = OpenViews(
-      viewing: viewing, path: path, find: { try $0.channels($1, of: $2) }, target: { .channels($0) },
-      forget: { try $0.dispose($1) })
+      viewing: viewing, path: path, find: { try $0.channels($1, of: $2) }, isReady: { $0.isReady($1) },
+      makeReady: { try $0.makeReady($1, then: $2) }, target: { .channels($0) },
+      forget: { $0.dispose($1, then: $2) })
     return itself(viewing, views) + following(viewing, views)
   }
 
@@ -26,24 +27,15 @@ enum ChannelCollectionRoutes {
         return try viewing.reading.admitted(request) { caller in
           try ChannelFetch(viewing, request, caller, asksFirst: true).answer(
             isFull: { try ChannelCollection.isFull(query, of: caller.user, after: nil, $0) }
-          ) { preferences in
-            let view = try viewing.run { try viewing.collections.openChannels(query, of: caller.user) }
-            let body = try snapshot(viewing, view, isOpening: true)
-            try viewing.run { try viewing.collections.moved(view) }
-            var response = Viewing.answer(body, status: 201)
-            response.add("Location", "\(path)/\(view.id)")
-            preferences.apply(to: &response)
-            return .respond(response)
-          }
+          ) { try open(viewing, request, query, caller, $0) }
         }
       },
       Route(.get, "/v1/channel-collections/{collection_id}", operation: "getChannelCollection") { request in
         try Parameters(request).end()
         return try views.with(request) { view, _ in
-          let body = try snapshot(viewing, view, isOpening: false)
+          let body = try snapshot(viewing, view)
           guard view.isPerhapsTooLarge else { return .respond(Viewing.answer(body)) }
-          try viewing.run { try viewing.collections.bound(view) }
-          return .respond(Viewing.answer(try snapshot(viewing, view, isOpening: false)))
+          return try views.ready(view, request) { .respond(Viewing.answer(try snapshot(viewing, $0))) }
         }
       },
     ]
@@ -61,15 +53,7 @@ enum ChannelCollectionRoutes {
           let after = try viewing.run { try view.place(ofEdge: token) }
           return try ChannelFetch(viewing, request, caller, asksFirst: false).answer(
             isFull: { try ChannelCollection.isFull(view.query, of: caller.user, after: after, $0) }
-          ) { preferences in
-            let body = try viewing.run {
-              try viewing.reading.cache.read { try view.more($0, after: after) }
-            }
-            try viewing.run { try viewing.collections.moved(view) }
-            var response = Viewing.answer(body)
-            preferences.apply(to: &response)
-            return .respond(response)
-          }
+          ) { try more(viewing, request, view, after: after, $0) }
         }
       },
       Route(
@@ -92,14 +76,58 @@ enum ChannelCollectionRoutes {
     }
   }
 
-  private static func snapshot(
-    _ viewing: Viewing, _ view: ChannelCollection, isOpening: Bool
-  ) throws -> ByteBuffer {
+  /// Opens a list, and answers with it once it is durable.
+  private static func open(
+    _ viewing: Viewing, _ request: Request, _ query: ChannelQuery, _ caller: Caller,
+    _ preferences: Preferences
+  ) throws -> Outcome {
+    let collections = viewing.collections
+    let write = DurableWrite<ChannelCollection>(
+      advice: "Open another view: one that nobody asks for is disposed of.",
+      unheard: { collections.abandon($0) })
+    return try write.answer(
+      request,
+      submit: { finish in
+        try viewing.run { try collections.openChannels(query, of: caller.user, then: finish) }
+      }
+    ) { view in
+      do {
+        // The right to be answered is looked at again when a wait ends.
+        _ = try viewing.reading.gate.caller(of: request)
+        var response = Viewing.answer(try snapshot(viewing, view), status: 201)
+        response.add("Location", "\(path)/\(view.id)")
+        preferences.apply(to: &response)
+        return .respond(response)
+      } catch {
+        collections.abandon(view)
+        throw error
+      }
+    }
+  }
+
+  /// The page after an edge. Where it moves the window, that is stored first and the page is read again: a
+  /// client is told nothing that a crash takes back (B17, B22).
+  private static func more(
+    _ viewing: Viewing, _ request: Request, _ view: ChannelCollection, after: ChannelListKey?,
+    _ preferences: Preferences
+  ) throws -> Outcome {
+    let body = try viewing.run { try viewing.reading.cache.read { try view.more($0, after: after) } }
+    guard viewing.collections.isStored(view) else {
+      return try DurableWrite<Void>().answer(request, submit: { viewing.collections.moved(view, then: $0) }) {
+        _ = try viewing.reading.gate.caller(of: request)
+        return try more(viewing, request, view, after: after, preferences)
+      }
+    }
+    var response = Viewing.answer(body)
+    preferences.apply(to: &response)
+    return .respond(response)
+  }
+
+  private static func snapshot(_ viewing: Viewing, _ view: ChannelCollection) throws -> ByteBuffer {
     let cursor = viewing.reading.cache.cursor
     return try viewing.run {
       try viewing.reading.cache.read { reader in
-        try view.snapshot(
-          reader, cursor: cursor.description, at: cursor.sequence, isOpening: isOpening)
+        try view.snapshot(reader, cursor: cursor.description, at: cursor.sequence)
       }
     }
   }

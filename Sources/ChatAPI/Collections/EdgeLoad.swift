@@ -6,6 +6,9 @@ import MicroHTTP
 import Platform
 
 /// One load call: the page at an edge, fetched where it is missing (B17).
+///
+/// Where the page moves the view's window, that is stored first and the page is read again: a client is told
+/// nothing that a crash takes back.
 final class EdgeLoad {
   private let viewing: Viewing
   private let request: Request
@@ -15,6 +18,7 @@ final class EdgeLoad {
   private let preferences: Preferences
   private let endsAt: UInt64
   private var through: ReadThrough
+  private var hasStored = false
 
   init(_ viewing: Viewing, _ request: Request, _ view: MessageCollection, _ place: Position, isOlder: Bool) {
     self.viewing = viewing
@@ -41,15 +45,29 @@ final class EdgeLoad {
       }
     }
     guard let wish else {
-      try viewing.run {
-        try viewing.collections.moved(view)
-        try viewing.collections.bound(view, growsNewer: !isOlder)
+      // A bound that could not be stored is tried again with the next request.
+      guard viewing.collections.isStored(view), hasStored || !view.isPerhapsTooLarge else {
+        return try store()
       }
       var response = Viewing.answer(body)
       preferences.apply(to: &response)
       return .respond(response)
     }
     return park(wish)
+  }
+
+  private func store() throws -> Outcome {
+    try DurableWrite<Void>(advice: "Send the request again: the same edge gives the same page.").answer(
+      request,
+      submit: { finish in
+        try viewing.run { try viewing.collections.bound(view, growsNewer: !isOlder, then: finish) }
+      }
+    ) { [self] in
+      // The right to be answered is looked at again when a wait ends.
+      _ = try viewing.reading.gate.caller(of: request)
+      hasStored = true
+      return try answer(mayFetch: false)
+    }
   }
 
   private func park(_ stretch: MessageWish.Stretch) -> Outcome {

@@ -26,10 +26,12 @@ enum EventRoutes {
           if let ended = try viewing.ended(poll, names, request, caller, again: "/v1/connection") {
             return ended
           }
-          let targets = try names.map { try target($0, viewing, caller) }
-          let followed = Followed(
-            viewing: viewing, caller: caller, targets: targets, hasUserFeed: hasUserFeed)
-          return try Poll.answer(followed, request, poll)
+          let find = { try names.map { try target($0, viewing, caller) } }
+          return try Follower.ofThisLog(viewing, request, find) { targets in
+            let followed = Followed(
+              viewing: viewing, caller: caller, targets: targets, hasUserFeed: hasUserFeed)
+            return try Poll.answer(followed, request, poll)
+          }
         }
       },
       Route(.post, "/v1/events/ticket", operation: "createEventTicket", body: Viewing.body) { request in

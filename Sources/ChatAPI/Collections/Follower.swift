@@ -22,7 +22,7 @@ class Follower {
   }
 
   /// The views that are followed: mostly one, for which no array is kept while it is waited.
-  private struct Targets: RandomAccessCollection {
+  struct Targets: RandomAccessCollection {
     private let first: Target?
     private let others: [Target]
     let startIndex = 0
@@ -43,13 +43,14 @@ class Follower {
     let isEmpty: Bool
     /// What decided it, where other views may be alike in it.
     let likeness: Likeness?
+    fileprivate let moves: [() -> Void]
     fileprivate let settles: [(Int64) -> Void]
   }
 
   final let viewing: Viewing
   final let request: Request
   final let caller: Caller
-  private let targets: Targets
+  let targets: Targets
   private let hasUserFeed: Bool
   /// Where a client that came too late begins again.
   private var again: String {
@@ -61,6 +62,8 @@ class Follower {
   }
   private let user: UserKey
   private var ticket: Feed.Ticket?
+  /// Whether the views were made ready once since something was told.
+  final var hasMadeReady = false
 
   init(_ followed: Followed, _ request: Request) throws {
     viewing = followed.viewing
@@ -157,10 +160,17 @@ class Follower {
     guard since.epoch == viewing.reading.cache.cursor.epoch else { throw Problem.cursorExpired(again) }
     try viewing.run {
       for target in targets {
-        switch target {
-        case .messages(let view): _ = try viewing.collections.messages(view.id, of: caller.user)
-        case .channels(let view): _ = try viewing.collections.channels(view.id, of: caller.user)
-        }
+        // A view that began anew, or is about to, is not the one that this cursor is of.
+        let isSame =
+          switch target {
+          case .messages(let view):
+            try viewing.collections.messages(view.id, of: caller.user) === view
+              && viewing.collections.isOfThisLog(view)
+          case .channels(let view):
+            try viewing.collections.channels(view.id, of: caller.user) === view
+              && viewing.collections.isOfThisLog(view)
+          }
+        guard isSame else { throw Problem.cursorExpired(again) }
       }
     }
   }
@@ -188,7 +198,6 @@ class Follower {
           $0.likeness.until == head.sequence && $0.since == since && $0.likeness.holds(for: view, own)
         })
       else { return nil }
-      try viewing.collections.bound(view, growsNewer: true)
       return found.response
     }
   }
@@ -210,19 +219,19 @@ class Follower {
   /// What happened since then, for one who was admitted. It changes nothing until it is settled.
   final func look(_ since: EventCursor) throws -> Found { try viewing.run { try read(since) } }
 
-  /// The client gets the answer: what it knows, and how its views moved, is kept.
-  final func settle(_ found: borrowing Found) throws {
-    let before = ranges
-    for settle in found.settles { settle(found.cursor.sequence) }
-    for (target, range) in zip(targets, before) {
-      guard case .messages(let view) = target, let range, view.range != range else { continue }
-      if !view.range.isStored(as: range) { try viewing.run { try viewing.collections.moved(view) } }
-      try viewing.run { try viewing.collections.bound(view, growsNewer: true) }
-    }
+  /// Moves the views' windows as the answer needs it. False where that has to be stored first: then the
+  /// answer is made again after `makeReady`.
+  final func move(_ found: borrowing Found) -> Bool {
+    guard !found.moves.isEmpty else { return true }
+    for move in found.moves { move() }
+    return isReady
   }
 
-  private var ranges: [LoadedRange?] {
-    targets.map { if case .messages(let view) = $0 { view.range } else { nil } }
+  /// The client gets the answer: what it knows is kept.
+  final func settle(_ found: borrowing Found) {
+    for settle in found.settles { settle(found.cursor.sequence) }
+    // The next look of a stream bounds its views again.
+    hasMadeReady = false
   }
 
   private func read(_ since: EventCursor) throws -> Found {
@@ -277,6 +286,7 @@ class Follower {
     private var json = JSONWriter(capacity: 1024)
     private(set) var end: Int64
     private var ends: [Int64] = []
+    private var moves: [() -> Void] = []
     private var settles: [(Int64) -> Void] = []
     private var isEmpty = true
     private var likeness: Likeness?
@@ -291,6 +301,7 @@ class Follower {
       isEmpty = isEmpty && answer.isEmpty
       end = min(end, answer.cursor)
       ends.append(answer.cursor)
+      if let move = answer.move { moves.append(move) }
       settles.append(answer.settle)
       likeness = settles.count == 1 ? answer.likeness : nil
     }
@@ -298,7 +309,7 @@ class Follower {
     consuming func found(_ cursor: EventCursor, hasMore: Bool) -> Found {
       Found(
         events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, likeness: likeness,
-        settles: settles)
+        moves: moves, settles: settles)
     }
   }
 }

@@ -11,8 +11,9 @@ enum MessageCollectionRoutes {
 
   static func routes(_ viewing: Viewing) -> [Route] {
     let views = OpenViews(
-      viewing: viewing, path: path, find: { try $0.messages($1, of: $2) }, target: { .messages($0) },
-      forget: { try $0.dispose($1) })
+      viewing: viewing, path: path, find: { try $0.messages($1, of: $2) }, isReady: { $0.isReady($1) },
+      makeReady: { try $0.makeReady($1, then: $2) }, target: { .messages($0) },
+      forget: { $0.dispose($1, then: $2) })
     return itself(viewing, views) + following(viewing, views)
   }
 
@@ -34,8 +35,7 @@ enum MessageCollectionRoutes {
         return try views.with(request) { view, _ in
           let body = try snapshot(viewing, view)
           guard view.isPerhapsTooLarge else { return .respond(Viewing.answer(body)) }
-          try viewing.run { try viewing.collections.bound(view, growsNewer: true) }
-          return .respond(Viewing.answer(try snapshot(viewing, view)))
+          return try views.ready(view, request) { .respond(Viewing.answer(try snapshot(viewing, $0))) }
         }
       },
       Route(
@@ -73,15 +73,20 @@ enum MessageCollectionRoutes {
         let name = parameters.text("request_id")
         try parameters.end()
         return try views.with(request) { view, _ in
-          let removed = try viewing.run { try viewing.collections.removeFailed(of: view, named: name) }
-          var json = JSONWriter()
-          json.beginObject()
-          json.name("request_ids")
-          json.beginArray()
-          for id in removed { json.value(id) }
-          json.endArray()
-          json.endObject()
-          return .respond(Viewing.answer(json.finish()))
+          let write = DurableWrite<[String]>(
+            advice: "Read the view again: `failed` lists what is there still.")
+          return try write.answer(
+            request, submit: { viewing.collections.removeFailed(of: view, named: name, then: $0) }
+          ) { removed in
+            var json = JSONWriter()
+            json.beginObject()
+            json.name("request_ids")
+            json.beginArray()
+            for id in removed { json.value(id) }
+            json.endArray()
+            json.endObject()
+            return .respond(Viewing.answer(json.finish()))
+          }
         }
       },
       Route(.delete, "/v1/message-collections/{collection_id}", operation: "disposeMessageCollection") {

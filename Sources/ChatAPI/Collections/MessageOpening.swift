@@ -33,30 +33,51 @@ final class MessageOpening {
   func answer() throws -> Outcome {
     let name = Collections.name()
     guard let wait = preferences.wait, wait > 0 else {
-      let view = try open(name)
-      let opened = viewing.reading.cache.cursor
-      // What the worker answers from now on comes as an event after this cursor.
-      let body = try MessageCollectionRoutes.snapshot(viewing, view, at: opened)
-      viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
-      return respond(view, body)
+      return try open(name) { [self] view in
+        let opened = viewing.reading.cache.cursor
+        // What the worker answers from now on comes as an event after this cursor.
+        let body = try MessageCollectionRoutes.snapshot(viewing, view, at: opened)
+        viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
+        return respond(view, body)
+      }
     }
     // The place to wait in is taken first: what cannot be held is not opened (B54).
     try subscribe(name)
     do {
-      let view = try open(name)
-      let opened = viewing.reading.cache.cursor
-      viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
-      let end = Clock.system.monotonicNanoseconds() + UInt64(wait) * 1_000_000_000
-      return try ending(view) { try held(view, since: opened, until: end) }
+      return try open(name) { [self] view in
+        let opened = viewing.reading.cache.cursor
+        viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
+        let end = Clock.system.monotonicNanoseconds() + UInt64(wait) * 1_000_000_000
+        return try held(view, since: opened, until: end)
+      }
     } catch {
       unsubscribe()
       throw error
     }
   }
 
-  private func open(_ name: String) throws -> MessageCollection {
-    try viewing.run {
-      try viewing.collections.openMessages(asked, of: caller.user, named: name, replacing: replaced)
+  /// Opens the view, and goes on when it is durable.
+  private func open(
+    _ name: String, _ then: @escaping (MessageCollection) throws -> Outcome
+  ) throws -> Outcome {
+    let collections = viewing.collections
+    let write = DurableWrite<MessageCollection>(
+      advice: "Open another view: one that nobody asks for is disposed of.",
+      unheard: { collections.abandon($0) })
+    return try write.answer(
+      request,
+      submit: { [self] finish in
+        try viewing.run {
+          try collections.openMessages(
+            asked, of: caller.user, named: name, replacing: replaced, then: finish)
+        }
+      }, failed: { [self] in unsubscribe() }
+    ) { [self] view in
+      try ending(view) {
+        // The right to be answered is looked at again when a wait ends.
+        _ = try viewing.reading.gate.caller(of: request)
+        return try then(view)
+      }
     }
   }
 
@@ -89,9 +110,7 @@ final class MessageOpening {
 
   private func giveUp(_ view: MessageCollection) {
     unsubscribe()
-    do { try viewing.collections.dispose(view) } catch {
-      Log.line(.warning, "collection_not_disposed", ["reason": .text("\(error)")])
-    }
+    viewing.collections.abandon(view)
   }
 
   private func held(_ view: MessageCollection, since: EventCursor, until end: UInt64) throws -> Outcome {
@@ -104,7 +123,9 @@ final class MessageOpening {
     let now = Clock.system.monotonicNanoseconds()
     if result != nil || now >= end || request.isServerStopping {
       unsubscribe()
-      if result != nil { try viewing.run { try viewing.collections.moved(view) } }
+      guard result == nil || viewing.collections.isStored(view) else {
+        return try store(view) { [self] in try held(view, since: since, until: end) }
+      }
       return respond(
         view,
         try MessageCollectionRoutes.snapshot(
@@ -122,6 +143,20 @@ final class MessageOpening {
           return try held(view, since: since, until: wake == .woken ? end : 0)
         }
       })
+  }
+
+  /// The upstream's answer moved the window: that is stored before it is told.
+  private func store(_ view: MessageCollection, _ then: @escaping () throws -> Outcome) throws -> Outcome {
+    let collections = viewing.collections
+    let write = DurableWrite<Void>(advice: "Open another view: one that nobody asks for is disposed of.")
+    return try write.answer(
+      request, submit: { collections.moved(view, then: $0) }, failed: { [self] in giveUp(view) }
+    ) { [self] in
+      try ending(view) {
+        _ = try viewing.reading.gate.caller(of: request)
+        return try then()
+      }
+    }
   }
 
   private func respond(_ view: MessageCollection, _ body: consuming ByteBuffer) -> Outcome {

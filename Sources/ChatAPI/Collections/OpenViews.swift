@@ -2,22 +2,41 @@ import ChatCollections
 import ChatModel
 import MicroHTTP
 
-/// One kind of view, as its operations meet it: found by its name among the caller's own, followed, disposed
-/// of.
+/// One kind of view, as its operations meet it: found by its name among the caller's own, made ready,
+/// followed, disposed of.
 struct OpenViews<View: Sendable>: Sendable {
   let viewing: Viewing
   /// The path below which they are.
   let path: String
   let find: @Sendable (Collections, _ name: String, UserID) throws -> View
+  /// Whether anything may be told of the view, and what makes it so.
+  let isReady: @Sendable (Collections, View) -> Bool
+  let makeReady: @Sendable (Collections, View, @escaping Collections.Opened<View>) throws -> Void
   let target: @Sendable (View) -> Follower.Target
-  let forget: @Sendable (Collections, View) throws -> Void
+  let forget: @Sendable (Collections, View, @escaping Collections.Stored) -> Void
 
-  /// Runs `body` with the view that the request names.
+  /// Runs `body` with the view that the request names, after whatever has to be stored of it.
   func with(
     _ request: Request, _ body: @escaping (View, Caller) throws -> Outcome
   ) throws -> Outcome {
     try viewing.reading.admitted(request) { caller in
-      try body(try view(request.parameter(0), caller), caller)
+      let view = try view(request.parameter(0), caller)
+      return try ready(view, request) { try body($0, caller) }
+    }
+  }
+
+  /// Runs `body` with the view after whatever has to be stored of it.
+  func ready(
+    _ view: View, _ request: Request, _ body: @escaping (View) throws -> Outcome
+  ) throws -> Outcome {
+    let collections = viewing.collections
+    guard !isReady(collections, view) else { return try body(view) }
+    return try DurableWrite<View>().answer(
+      request, submit: { finish in try viewing.run { try makeReady(collections, view, finish) } }
+    ) { [viewing] view in
+      // The right to be answered is looked at again when a wait ends.
+      _ = try viewing.reading.gate.caller(of: request)
+      return try body(view)
     }
   }
 
@@ -36,18 +55,22 @@ struct OpenViews<View: Sendable>: Sendable {
       if let ended = try viewing.ended(poll, [name], request, caller, again: "\(path)/\(name)") {
         return ended
       }
-      let target = target(try view(name, caller))
-      return try Poll.answer(
-        Followed(viewing: viewing, caller: caller, targets: [target], hasUserFeed: false), request, poll)
+      return try Follower.ofThisLog(viewing, request, { [target(try view(name, caller))] }) { targets in
+        try Poll.answer(
+          Followed(viewing: viewing, caller: caller, targets: targets, hasUserFeed: false), request, poll)
+      }
     }
   }
 
   /// Forgets a view (B22).
   func dispose(_ request: Request) throws -> Outcome {
     try Parameters(request).end()
-    return try with(request) { view, _ in
-      try viewing.run { try forget(viewing.collections, view) }
-      return .respond(.empty(204))
+    return try viewing.reading.admitted(request) { caller in
+      let view = try view(request.parameter(0), caller)
+      let write = DurableWrite<Void>(advice: "Send the request again: a 404 then says that the view is gone.")
+      return try write.answer(request, submit: { forget(viewing.collections, view, $0) }) {
+        .respond(.empty(204))
+      }
     }
   }
 }

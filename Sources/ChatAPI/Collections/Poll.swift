@@ -70,6 +70,7 @@ final class Poll: Follower {
       return .respond(known.response)
     }
     try admit(since)
+    guard isReady else { return try store(isLast: isLast) }
     let now = Clock.system.monotonicNanoseconds()
     let mayWait = !isLast && now < endsAt
     if mayWait, try isUpToDate(since) { return try park(now) }
@@ -83,8 +84,9 @@ final class Poll: Follower {
     }
     let found = try look(since)
     guard found.isEmpty, !found.hasMore, mayWait else {
+      guard move(found) else { return try store(isLast: true) }
       unsubscribe()
-      try settle(found)
+      settle(found)
       let isWorthSharing = !found.isEmpty
       let body = Poll.body(found.events, cursor: found.cursor.description, hasMore: found.hasMore)
       guard let name, isWorthSharing else { return .respond(Viewing.answer(body)) }
@@ -94,6 +96,14 @@ final class Poll: Follower {
       return respond(made, moment)
     }
     return try park(now)
+  }
+
+  /// Stores what has to be stored of the views, and looks again: it was found out before anything was told.
+  private func store(isLast: Bool) throws -> Outcome {
+    unsubscribe()
+    return try DurableWrite<Void>(advice: "Ask again with the same cursor.").answer(
+      request, submit: { finish in try makeReady(then: finish) }
+    ) { [self] in try end { try look(isLast: isLast) } }
   }
 
   /// What was answered for the same view in this moment. It is the caller's own: that was found when this
@@ -164,13 +174,17 @@ enum EventsOverTime {
     let waiter = request.makeWaiter()
     var cursor = try Follower.cursor(since ?? follower.cursorNow)
     try follower.subscribe(waiter)
-    var isFirst = true
+    let storing = StreamWrite(waiter)
+    var (isFirst, isGreeted) = (true, false)
     let stream = EventStream(
       waiter,
       produce: { buffer in
         do {
-          if isFirst { buffer.append(retry) }
+          if !isGreeted { buffer.append(retry) }
+          isGreeted = true
+          guard try storing.isOver else { return .wait }
           try follower.admit(cursor)
+          guard follower.isReady else { return try storing.begin(follower) }
           let found = try follower.look(cursor)
           // Only a cursor that the log could be read from is one to come back with.
           if isFirst { buffer.append("id: \(cursor.description)\n\n") }
@@ -179,7 +193,8 @@ enum EventsOverTime {
           // becomes much.
           let isFar = found.cursor.sequence - cursor.sequence > mostLookedAtAgain
           guard !found.isEmpty || found.hasMore || isFar else { return .wait }
-          try follower.settle(found)
+          guard follower.move(found) else { return try storing.begin(follower) }
+          follower.settle(found)
           cursor = found.cursor
           guard !found.isEmpty else { return found.hasMore ? .more : .wait }
           try write(found.events, id: cursor.description, into: &buffer)
@@ -231,5 +246,46 @@ enum EventsOverTime {
         }
       }
     }
+  }
+}
+
+/// What a stream stores of its views before it tells anything of them: the stream waits for it like for a
+/// change.
+private final class StreamWrite: Sendable {
+  private enum State {
+    case none, underWay
+    case failed(any Error)
+  }
+
+  private let state = Guarded(State.none)
+  private let waiter: Waiter
+
+  init(_ waiter: Waiter) { self.waiter = waiter }
+
+  /// Whether nothing is under way; an error, once, where it could not be stored.
+  var isOver: Bool {
+    get throws {
+      try state.withLock { state in
+        switch state {
+        case .none: return true
+        case .underWay: return false
+        case .failed(let error):
+          state = .none
+          throw (error as? CacheError).map { Problem($0) } ?? error
+        }
+      }
+    }
+  }
+
+  /// Begins to store what has to be stored.
+  func begin(_ follower: Follower) throws -> EventStream.Step {
+    state.withLock { $0 = .underWay }
+    try follower.makeReady { [self] result in
+      state.withLock { state in
+        if case .failure(let error) = result { state = .failed(error) } else { state = .none }
+      }
+      waiter.wake()
+    }
+    return try isOver ? .more : .wait
   }
 }

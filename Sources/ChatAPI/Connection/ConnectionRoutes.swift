@@ -72,12 +72,12 @@ enum ConnectionRoutes {
       reading.interest.disconnect(caller.user) { tell($0.map { 0 }) }
     }
     return .park(
-      Parking(waiter, milliseconds: 10_000) { _ in
+      Parking(waiter, milliseconds: DurableWriteLimit.milliseconds) { _ in
         switch told.withLock({ $0 }) {
         case .success(0): return .respond(.empty(204))
         case .success(let unsent): throw Problem.unsentMessages(unsent)
         case .failure(let error): throw Problem(error)
-        case nil: throw Problem(WishError.storage(reason: "it took too long"))
+        case nil: throw Problem.outcomeUnknown("Look at GET /v1/connection, or send the request again.")
         }
       })
   }

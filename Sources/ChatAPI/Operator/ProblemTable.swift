@@ -60,7 +60,9 @@ enum ProblemTable {
     Meaning(503, "not_synced", "Your channels are not all known yet and the chat server cannot be asked."),
     Meaning(503, "starting", "The service is starting: /readyz tells how far it is."),
     Meaning(503, "stopping", "The service is ending: try again."),
-    Meaning(503, "storage_unavailable", "The cache cannot be written at the moment; reading goes on."),
+    Meaning(
+      503, "storage_unavailable",
+      "The disk cannot be read or written at the moment; detail says whether nothing was stored."),
     Meaning(503, "upstream_failed", "The chat server gave no usable answer: try again."),
     Meaning(503, "upstream_unreachable", "Nothing is cached yet and the chat server cannot be asked."),
     Meaning(505, "version_not_supported", "Speak HTTP/1.1."),

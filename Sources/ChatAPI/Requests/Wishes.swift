@@ -54,8 +54,18 @@ extension Problem {
 
   /// What a client is told when the cache itself fails (B60).
   init(_ error: CacheError) {
-    if !error.isTransient { Log.line(.error, "cache_failed", ["error": .text("\(error)")]) }
-    self = error.isTransient ? Problem(.storage(reason: "")) : Problem.internalError
+    switch error {
+    case .stopping: self = Problem(WishError.stopping)
+    case .outcomeUnknown: self = .outcomeUnknown("Look whether it was, or send the request again.")
+    case let error where error.isTransient:
+      self.init(
+        503, "storage_unavailable",
+        detail: "The disk cannot be read or written at the moment, and nothing was stored: try again later.",
+        headers: [("Retry-After", "5")])
+    default:
+      Log.line(.error, "cache_failed", ["error": .text("\(error)")])
+      self = Problem.internalError
+    }
   }
 
   private static var internalError: Problem {

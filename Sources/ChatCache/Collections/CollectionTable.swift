@@ -87,8 +87,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Stores a view that was just opened, and stamps its channel (B22). After everything was cleared, two
-  /// requests may begin the same view anew at once (B58): the second finds it stored.
+  /// Stores a view that was just opened or begins anew under its name, and stamps its channel (B22).
   package func open(_ collection: StoredCollection) throws {
     try db.run(
       """
@@ -96,7 +95,8 @@ extension CacheWriter {
         id, user, kind, channel, channel_url, query, loaded, opened_at, accessed_at
       )
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
-      ON CONFLICT (id) DO NOTHING
+      ON CONFLICT (id) DO UPDATE
+      SET channel = excluded.channel, loaded = excluded.loaded, accessed_at = excluded.accessed_at
       """
     ) {
       $0.bind(1, collection.id)
@@ -131,6 +131,7 @@ extension CacheWriter {
   }
 
   /// Forgets a view, and stamps its channel (B22). False where there was none.
+  @discardableResult
   package func dispose(collection: String, channel: ChannelKey?) throws -> Bool {
     let removed = try db.run("DELETE FROM collection WHERE id = ?1") { $0.bind(1, collection) }
     try stamp(channel)

@@ -15,7 +15,7 @@ extension Cache {
   /// Looks at everything, puts right what can be fetched or derived again, and tells what it found. It reads
   /// the whole file: call it from a thread of its own.
   package func check() throws -> CheckReport {
-    try SelfCheck(clock: clock, read: { try self.readAnew($0) }, write: { try self.write($0) }).run()
+    try SelfCheck(clock: clock, read: { try self.readAnew($0) }, write: { try self.blocking.write($0) }).run()
   }
 
   /// Looks at the directory's cache without a change or a lock; a service may be using it (B65).

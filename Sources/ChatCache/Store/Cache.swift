@@ -6,7 +6,8 @@ import Synchronization
 
 /// The one owner of the database. Reading happens on the caller's thread, writing on the writer's.
 ///
-/// `read` lends a snapshot; `write` answers after the fsync. Both brackets are the transaction.
+/// `read` lends a snapshot; `accept` and `write` call `finish` after the fsync. All brackets are the
+/// transaction. No writing call waits: a thread of one's own that may wait for the disk uses `blocking`.
 package final class Cache: Sendable {
   /// Where the cache lives and whose it is.
   package struct Configuration: Sendable {
@@ -49,7 +50,7 @@ package final class Cache: Sendable {
   /// The clocks this cache was given.
   package var clock: Clock { configuration.clock }
   private let lock: DirectoryLock
-  private let queue: CommitQueue
+  let queue: CommitQueue
   let readers: ReaderPool
   /// What requests are decided by, between two commits.
   let memory = StandingMemory()
@@ -107,20 +108,6 @@ package final class Cache: Sendable {
   /// The same past every snapshot that was kept: what the file holds, whoever wrote it.
   func readAnew<Result: ~Copyable>(_ body: (CacheReader) throws -> Result) throws -> Result {
     try readers.readAnew(log, body)
-  }
-
-  /// Stores what somebody is promised: goes first. Waits for the fsync.
-  package func accept<Result: Sendable>(
-    _ body: @escaping @Sendable (CacheWriter) throws -> Result
-  ) throws -> Result {
-    try queue.wait(.intent, body)
-  }
-
-  /// Stores what came from upstream: lets intents go first. Waits for the fsync.
-  package func write<Result: Sendable>(
-    _ body: @escaping @Sendable (CacheWriter) throws -> Result
-  ) throws -> Result {
-    try queue.wait(.derived, body)
   }
 
   /// Stores what somebody is promised, and calls `finish` on the writer's thread after the fsync.

@@ -8,8 +8,12 @@ package enum CacheError: Error, CustomStringConvertible {
   case newerSchema(found: Int64, known: Int64)
   /// The directory belongs to another upstream (B65).
   case boundElsewhere(to: String, asked: String)
-  /// The disk is full or failing: nothing was stored, or for a commit that failed it is not known (B60).
+  /// The disk is full or failing, or another process holds the lock: nothing was stored (B60).
   case storage(SQLiteError)
+  /// The commit failed: whether it was stored is not known (B60).
+  case outcomeUnknown(SQLiteError)
+  /// Too many writes wait for the disk: nothing was stored.
+  case tooManyWaiting
   /// The file is damaged.
   case corrupt(SQLiteError)
   /// The service is stopping: nothing was stored.
@@ -26,8 +30,10 @@ package enum CacheError: Error, CustomStringConvertible {
 
   /// Whether the same call can succeed later without anybody's doing.
   package var isTransient: Bool {
-    if case .storage = self { return true }
-    return false
+    switch self {
+    case .storage, .outcomeUnknown, .tooManyWaiting: true
+    default: false
+    }
   }
 
   /// What is wrong and what to do next.
@@ -39,7 +45,9 @@ package enum CacheError: Error, CustomStringConvertible {
       "the database has schema \(found), this program knows up to \(known): start a newer version"
     case .boundElsewhere(let bound, let asked):
       "the data directory belongs to \(bound), not to \(asked): use another data directory for it"
-    case .storage(let error): "the database could not be written: \(error)"
+    case .storage(let error): "the database could not be read or written: \(error)"
+    case .outcomeUnknown(let error): "the commit failed, and it may or may not be stored: \(error)"
+    case .tooManyWaiting: "too many writes wait for the disk: nothing was stored"
     case .corrupt(let error): "the database is damaged: \(error)"
     case .stopping: "the service is stopping"
     case .unreadable(let what): "the database holds what cannot be read: \(what)"

@@ -10,6 +10,10 @@ import SQLite
 ///
 /// After a COMMIT that failed the outcome is unknown: such a commit can come back after a crash and goes away
 /// with the next good one. So before anything else the queue commits an empty marker (B60).
+///
+/// Another process that holds the write lock is waited for as long as the connection's busy timeout says.
+/// Then every job that waits for that lock fails, and nothing of it is stored. So a job is answered within
+/// two busy timeouts: the one that was running when it came, and its own.
 final class CommitQueue: Sendable {
   /// Who goes first.
   enum Importance: Sendable {
@@ -35,6 +39,10 @@ final class CommitQueue: Sendable {
       return intents
     }
   }
+
+  /// Promises that may wait: more are refused at once, since a disk that does not answer must not fill
+  /// memory.
+  static let mostIntents = 20_000
 
   /// Derived work stops joining a batch after this long, so that a send never waits behind ingest.
   private static let derivedNanoseconds: UInt64 = 5_000_000
@@ -66,12 +74,17 @@ final class CommitQueue: Sendable {
 
   /// Queues a job; its `finish` is called on the writer's thread after the fsync.
   func submit(_ job: Job) {
-    let isAccepted = waiting.update { waiting in
-      guard !waiting.isStopping else { return false }
-      if job.importance == .intent { waiting.intents.append(job) } else { waiting.derived.append(job) }
-      return true
+    let refusal = waiting.update { waiting -> CacheError? in
+      guard !waiting.isStopping else { return .stopping }
+      guard job.importance == .intent else {
+        waiting.derived.append(job)
+        return nil
+      }
+      guard waiting.intents.count < CommitQueue.mostIntents else { return .tooManyWaiting }
+      waiting.intents.append(job)
+      return nil
     }
-    if !isAccepted { job.finish(.failure(CacheError.stopping)) }
+    if let refusal { job.finish(.failure(refusal)) }
   }
 
   /// Lets what waits be written, then ends the thread. Later jobs fail with `stopping`.
@@ -186,8 +199,10 @@ private final class Writer {
     var done: [(CommitQueue.Job, Result<Void, any Error>)] = []
     var retry: [CommitQueue.Job] = []
     let writer = log.begin(now: clock.wallMilliseconds())
+    var stage = Stage.beginning
     do {
       try write { db in
+        stage = .running
         writer.open(db)
         var index = 0
         while let job = index < batch.count ? batch[index] : more() {
@@ -200,13 +215,15 @@ private final class Writer {
             throw TransactionLost()
           }
         }
+        stage = .committing
       }
       log.end(writer)
     } catch is TransactionLost {
       // The broken item has its own error; the others come again.
     } catch {
-      needsMarker = true
-      let failure = Writer.translated(error)
+      // A transaction that never began left nothing behind.
+      needsMarker = stage != .beginning
+      let failure = stage == .committing ? Writer.unknown(error) : Writer.translated(error)
       done =
         done.map { ($0.0, .failure(failure)) } + batch.dropFirst(done.count).map { ($0, .failure(failure)) }
     }
@@ -227,6 +244,15 @@ private final class Writer {
   }
 
   private struct TransactionLost: Error {}
+
+  /// How far a transaction came.
+  private enum Stage { case beginning, running, committing }
+
+  /// What a COMMIT that failed means for those who wait for it.
+  private static func unknown(_ error: any Error) -> any Error {
+    guard let error = error as? SQLiteError, error.kind != .corrupt else { return translated(error) }
+    return CacheError.outcomeUnknown(error)
+  }
 
   private static func translated(_ error: any Error) -> any Error {
     guard let error = error as? SQLiteError, error.kind != .constraint else { return error }

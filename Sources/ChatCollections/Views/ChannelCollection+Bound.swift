@@ -34,17 +34,6 @@ extension ChannelCollection {
     return (ChannelWindow(boundary: last, hasMore: true), gone)
   }
 
-  /// Moves the window unless somebody else did meanwhile; it has to be looked at again where that happened,
-  /// and where `isCut` is false.
-  func move(from before: ChannelWindow, to after: ChannelWindow, isCut: Bool) -> Bool {
-    state.withLock { state in
-      let isStill = state.window == before
-      if isStill { state.window = after }
-      if !isStill || !isCut { state.isBounded = false }
-      return isStill
-    }
-  }
-
   /// How many channels fit into the view after a place in it.
   func room(_ reader: CacheReader, _ user: CachedUser, after: ChannelListKey?) throws -> Int {
     guard let after else { return bound.rows }

@@ -20,14 +20,22 @@ package final class ChannelCollection: Sendable {
   let bound: WindowBound
 
   struct State: Sendable {
-    var window: ChannelWindow
+    /// How far it was loaded, and what of that is stored.
+    var held: HeldWindow<ChannelWindow>
     /// Channels by name; what stands for a version is a hash of the object the client got.
     var known = Known<String>()
     var accessedAt: Int64
     /// The identity of the log under which it was stored last.
     var epoch: UInt64
-    /// Whether nothing happened to it since it was last known to hold no more than it may.
-    var isBounded: Bool
+
+    var window: ChannelWindow {
+      get { held.now }
+      set { held.now = newValue }
+    }
+    var isBounded: Bool {
+      get { held.isBounded }
+      set { held.isBounded = newValue }
+    }
   }
   let state: Guarded<State>
 
@@ -41,7 +49,8 @@ package final class ChannelCollection: Sendable {
     self.query = query
     self.bound = bound
     topics = Feed.Topics(of: user, collections: [id], user: user)
-    state = Guarded(State(window: window, accessedAt: accessedAt, epoch: epoch, isBounded: isBounded))
+    state = Guarded(
+      State(held: HeldWindow(window, isBounded: isBounded), accessedAt: accessedAt, epoch: epoch))
   }
 
   /// As it is stored.
@@ -105,12 +114,15 @@ package final class ChannelCollection: Sendable {
     return Loaded(items: json.finish(), next: more && rows.count < room ? edge(last ?? after) : nil)
   }
 
-  /// The view now: everything inside the window (as the opening answers it).
-  package func snapshot(
-    _ reader: CacheReader, cursor: String, at sequence: Int64, isOpening: Bool
-  ) throws -> ByteBuffer {
+  /// Takes in the first page, before the view is stored for the first time.
+  func begin(_ reader: CacheReader) throws {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
-    if isOpening { _ = try load(reader, user, after: nil) }
+    _ = try load(reader, user, after: nil)
+  }
+
+  /// The view now: everything inside the window.
+  package func snapshot(_ reader: CacheReader, cursor: String, at sequence: Int64) throws -> ByteBuffer {
+    guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     var items = JSONWriter(capacity: 8192)
     var shown: [String: Int64] = [:]
     let window = window

@@ -117,19 +117,23 @@ package struct ViewAnswer: ~Copyable {
   package let isEmpty: Bool
   /// What decided the answer, where others may be alike in it.
   package let likeness: Likeness?
+  /// Moves the view's window as this answer needs it; nil where what is stored of the window does. The moved
+  /// window is to be stored before the answer is given, and the answer made again from it.
+  package let move: (() -> Void)?
   /// Keeps what the client knows from now on, and how its view moved: to be called once, with the cursor that
   /// the client is answered with.
   package let settle: (_ cursor: Int64) -> Void
 
   init(
     events: consuming ByteBuffer, cursor: Int64, hasMore: Bool, isEmpty: Bool,
-    likeness: Likeness? = nil, settle: @escaping (_ cursor: Int64) -> Void
+    likeness: Likeness? = nil, move: (() -> Void)? = nil, settle: @escaping (_ cursor: Int64) -> Void
   ) {
     self.events = events
     self.cursor = cursor
     self.hasMore = hasMore
     self.isEmpty = isEmpty
     self.likeness = likeness
+    self.move = move
     self.settle = settle
   }
 }

@@ -76,7 +76,8 @@ extension MessageCollection {
       events: telling.events.joined(
         ("messages.deleted", "messages.added", "messages.updated"), objects: "messages",
         references: "message_refs", collection: collection),
-      cursor: end, hasMore: end < until, isEmpty: isEmpty, likeness: likeness
+      cursor: end, hasMore: end < until, isEmpty: isEmpty, likeness: likeness,
+      move: range.isStored(as: before.range) ? nil : { [self] in settle(from: before.range, to: range) }
     ) { [self] cursor in
       settle(from: before.range, to: range)
       state.withLock { $0.answered(at: cursor, known, bound) }

@@ -21,11 +21,19 @@ package final class MessageCollection: Sendable {
   package let request: MessageViewRequest
 
   struct State: Sendable {
-    var range: LoadedRange
+    /// What was loaded, and what of that is stored.
+    var held: HeldWindow<LoadedRange>
     var known = Known<Int64>()
     var accessedAt: Int64
-    /// Whether nothing happened to it since it was last known to hold no more than it may (B22).
-    var isBounded: Bool
+
+    var range: LoadedRange {
+      get { held.now }
+      set { held.now = newValue }
+    }
+    var isBounded: Bool {
+      get { held.isBounded }
+      set { held.isBounded = newValue }
+    }
 
     /// The client was answered with `cursor`, at which it has this.
     mutating func answered(at cursor: Int64, _ shown: Known<Int64>.Shown, _ bound: WindowBound) {
@@ -55,7 +63,7 @@ package final class MessageCollection: Sendable {
     self.channel = channel
     url = ChannelURL(request.channelURL)
     self.request = request
-    state = Guarded(State(range: range, accessedAt: accessedAt, isBounded: isBounded))
+    state = Guarded(State(held: HeldWindow(range, isBounded: isBounded), accessedAt: accessedAt))
   }
 
   /// What was loaded.
@@ -166,17 +174,6 @@ package final class MessageCollection: Sendable {
     let last = places[bound.rowsLeft - 1]
     left.letGo(newerThan: last)
     return (left, last.next...max(places[places.count - 1], reach.upperBound))
-  }
-
-  /// Moves the window unless somebody else did meanwhile; it has to be looked at again where that happened,
-  /// and where `isCut` is false.
-  func move(from before: LoadedRange, to after: LoadedRange, isCut: Bool) -> Bool {
-    state.withLock { state in
-      let isStill = state.range == before
-      if isStill { state.range = after }
-      if !isStill || !isCut { state.isBounded = false }
-      return isStill
-    }
   }
 
   /// The token of an edge: a place, and whose it is.

@@ -91,7 +91,9 @@ import Testing
     try world.send(6, in: "general")
     #expect(world.cache.settledRevision != revision)
     let removals = world.collections.removals
-    try world.collections.dispose(other)
+    let gone = Watched(false)
+    world.collections.dispose(other) { _ in gone.update { $0 = true } }
+    _ = gone.wait { $0 ? true : nil }
     #expect(world.collections.removals == removals + 1)
   }
 

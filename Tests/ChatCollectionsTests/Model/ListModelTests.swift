@@ -230,14 +230,14 @@ private final class ListRun {
     if random.chance(20) { query.customTypes = ["x"] }
     let view = try collections.openChannels(query, of: UserID("alice"))
     var pane = Pane(id: view.id, now: Pane.Moment(cursor: 0, shown: [:], hasMore: true))
-    try read(view, &pane, isOpening: true)
+    try read(view, &pane)
     try collections.moved(view)
     panes.append(pane)
   }
 
-  private func read(_ view: ChannelCollection, _ pane: inout Pane, isOpening: Bool) throws {
+  private func read(_ view: ChannelCollection, _ pane: inout Pane) throws {
     let cursor = cache.cursor.sequence
-    let body = try cache.read { try view.snapshot($0, cursor: "", at: cursor, isOpening: isOpening) }
+    let body = try cache.read { try view.snapshot($0, cursor: "", at: cursor) }
     (pane.now.shown, pane.now.hasMore, pane.next) = try JSONParser().parse(body.bytes) { json in
       (
         json.objects("channels", by: "channel_url"), json["has_more"]?.bool ?? true, json["next"]?.string
@@ -251,16 +251,16 @@ private final class ListRun {
   }
 
   private func readAgain(_ pane: inout Pane) throws {
-    let view = try collections.channels(pane.id, of: UserID("alice"))
-    try read(view, &pane, isOpening: false)
+    let view = try collections.readyChannels(pane.id, of: UserID("alice"))
+    try read(view, &pane)
     guard view.isPerhapsTooLarge else { return }
     try collections.bound(view)
-    try read(view, &pane, isOpening: false)
+    try read(view, &pane)
   }
 
   private func load(_ pane: inout Pane) throws {
     guard let next = random.chance(70) ? pane.next : pane.edges.randomElement(using: &random) else { return }
-    let view = try collections.channels(pane.id, of: UserID("alice"))
+    let view = try collections.readyChannels(pane.id, of: UserID("alice"))
     do {
       let place = try view.place(ofEdge: next)
       let body = try cache.read { try view.more($0, after: place) }
@@ -288,7 +288,7 @@ private final class ListRun {
     while hasMore {
       answers += 1
       guard answers < 20 else { return fault = fault ?? "there is no end of answers" }
-      let view = try collections.channels(pane.id, of: UserID("alice"))
+      let view = try collections.readyChannels(pane.id, of: UserID("alice"))
       let since = pane.now.cursor
       let answer = try cache.read { try view.changes($0, since: since, until: try $0.lastChange()) }
       answer.settle(answer.cursor)
@@ -303,11 +303,11 @@ private final class ListRun {
   }
 
   private func compare(_ pane: Pane) throws {
-    let view = try collections.channels(pane.id, of: UserID("alice"))
+    let view = try collections.readyChannels(pane.id, of: UserID("alice"))
     let fresh = ChannelCollection(
       id: "fresh", user: view.user, userID: view.userID, query: view.query, window: view.window,
       accessedAt: 0, epoch: 0)
-    let body = try cache.read { try fresh.snapshot($0, cursor: "", at: 0, isOpening: false) }
+    let body = try cache.read { try fresh.snapshot($0, cursor: "", at: 0) }
     let shown = try ListClient.read(body)
     if view.window.hasMore, !pane.now.hasMore { fault = fault ?? "it was not told that the list goes on" }
     guard pane.now.shown != shown else { return }

@@ -120,7 +120,7 @@ final class ModelRun {
 
   private func loadMore() throws {
     guard let index = chats.indices.randomElement(using: &random) else { return }
-    let view = try world.collections.messages(chats[index].id, of: chats[index].user)
+    let view = try world.collections.readyMessages(chats[index].id, of: chats[index].user)
     let isOlder = random.chance(60)
     let range = view.range
     guard let place = isOlder ? range.loaded?.lowerBound : range.loaded?.upperBound,
@@ -141,7 +141,7 @@ final class ModelRun {
   }
 
   private func poll(_ client: inout ChatClient) throws {
-    let view = try world.collections.messages(client.id, of: client.user)
+    let view = try world.collections.readyMessages(client.id, of: client.user)
     if random.chance(15), let earlier = client.earlier {
       (client.cursor, client.shown, client.unsent) = earlier
     }
@@ -157,7 +157,7 @@ final class ModelRun {
       client.cursor = answer.cursor
       if view.range != before { try world.collections.moved(view) }
       let after = view.range
-      _ = try world.collections.messages(client.id, of: client.user)
+      _ = try world.collections.readyMessages(client.id, of: client.user)
       hasMore = answer.hasMore || view.range != after
     }
     if !client.isOver { try compare(client, view) }
@@ -218,7 +218,7 @@ final class ModelRun {
     let view = try world.collections.openChannels(query(), of: user)
     let cursor = world.cache.cursor.sequence
     let body = try world.cache.read {
-      try view.snapshot($0, cursor: "", at: cursor, isOpening: true)
+      try view.snapshot($0, cursor: "", at: cursor)
     }
     try world.collections.moved(view)
     lists.append(
@@ -227,7 +227,7 @@ final class ModelRun {
   }
 
   private func poll(_ client: inout ListClient) throws {
-    let view = try world.collections.channels(client.id, of: client.user)
+    let view = try world.collections.readyChannels(client.id, of: client.user)
     if random.chance(15), let earlier = client.earlier { (client.cursor, client.shown) = earlier }
     client.earlier = (client.cursor, client.shown)
     var hasMore = true
@@ -245,7 +245,7 @@ final class ModelRun {
       id: "fresh", user: view.user, userID: view.userID, query: view.query, window: view.window,
       accessedAt: 0, epoch: 0)
     let body = try world.cache.read {
-      try fresh.snapshot($0, cursor: "", at: 0, isOpening: false)
+      try fresh.snapshot($0, cursor: "", at: 0)
     }
     let shown = try ListClient.read(body)
     difference = Self.difference("channels", client.shown, shown)

@@ -1,0 +1,77 @@
+import ChatCache
+import ChatCollections
+import MicroHTTP
+import Platform
+
+// Nothing is told of a view before what has to be stored of it is (B22): a poll parks until then, a stream
+// waits.
+
+extension Follower {
+  /// Whether anything may be told of the views: what has to be stored of them is. A bound is tried once, and
+  /// reading goes on where it cannot be stored (B60).
+  var isReady: Bool {
+    let collections = viewing.collections
+    for target in targets {
+      switch target {
+      case .messages(let view):
+        guard hasMadeReady ? collections.isStored(view) : collections.isReady(view) else { return false }
+      case .channels(let view):
+        guard hasMadeReady ? collections.isStored(view) : collections.isReady(view) else { return false }
+      }
+    }
+    return true
+  }
+
+  /// Stores what has to be stored of the views before anything is told of them. `then` is called once, when
+  /// all of it is durable or something could not be stored.
+  func makeReady(then: @escaping Collections.Stored) throws {
+    hasMadeReady = true
+    Follower.makeReady(Array(targets), viewing.collections, then: then)
+  }
+
+  /// Runs `body` with the views that `find` finds. Those that were opened before everything was cleared begin
+  /// anew first (B58), and are found again.
+  static func ofThisLog(
+    _ viewing: Viewing, _ request: Request, _ find: @escaping () throws -> [Target],
+    then body: @escaping ([Target]) throws -> Outcome
+  ) throws -> Outcome {
+    let (targets, collections) = (try viewing.run(find), viewing.collections)
+    let isCurrent = targets.allSatisfy { target in
+      switch target {
+      case .messages(let view): collections.isOfThisLog(view)
+      case .channels(let view): collections.isOfThisLog(view)
+      }
+    }
+    guard !isCurrent else { return try body(targets) }
+    return try DurableWrite<Void>().answer(
+      request, submit: { Follower.makeReady(targets, collections, then: $0) }
+    ) { try body(viewing.run(find)) }
+  }
+
+  private static func makeReady(
+    _ targets: [Target], _ collections: Collections, then: @escaping Collections.Stored
+  ) {
+    let left = Guarded((count: targets.count, failure: nil as (any Error)?))
+    let one: @Sendable ((any Error)?) -> Void = { error in
+      let (isLast, failure) = left.withLock { left in
+        left.count -= 1
+        left.failure = left.failure ?? error
+        return (left.count == 0, left.failure)
+      }
+      if isLast { then(failure.map { .failure($0) } ?? .success(())) }
+    }
+    for target in targets {
+      do {
+        switch target {
+        case .messages(let view): try collections.makeReady(view) { one($0.failure) }
+        case .channels(let view): try collections.makeReady(view) { one($0.failure) }
+        }
+      } catch { one(error) }
+    }
+  }
+}
+
+extension Result {
+  /// Why there is no success.
+  fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
+}

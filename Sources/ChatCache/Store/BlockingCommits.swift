@@ -1,0 +1,27 @@
+/// Writing calls that keep the calling thread until the commit is durable.
+///
+/// They are for threads that serve nobody else, and for tests. A thread that answers requests parks the
+/// request and uses `Cache.accept` or `Cache.write`; an architecture test refuses `blocking` where such
+/// threads run.
+package struct BlockingCommits: Sendable {
+  fileprivate let queue: CommitQueue
+
+  /// Stores what somebody is promised: goes first. Waits for the fsync.
+  package func accept<Result: Sendable>(
+    _ body: @escaping @Sendable (CacheWriter) throws -> Result
+  ) throws -> Result {
+    try queue.wait(.intent, body)
+  }
+
+  /// Stores what came from upstream: lets intents go first. Waits for the fsync.
+  package func write<Result: Sendable>(
+    _ body: @escaping @Sendable (CacheWriter) throws -> Result
+  ) throws -> Result {
+    try queue.wait(.derived, body)
+  }
+}
+
+extension Cache {
+  /// Writing calls that keep the calling thread until the commit is durable.
+  package var blocking: BlockingCommits { BlockingCommits(queue: queue) }
+}

@@ -1,0 +1,110 @@
+import ChatCache
+import ChatModel
+import Platform
+
+// Views end: by their clients' wish, or because nobody asked for them. No call waits for a commit.
+
+extension Collections {
+  /// Forgets a view; `then` is called when that is durable, on the writer's thread. `isWanted` is asked at
+  /// the moment of the commit: where it says no, the view stays and `then` gets `ViewError.notFound`.
+  package func dispose(
+    _ view: MessageCollection, if isWanted: @escaping @Sendable () -> Bool = { true }, then: @escaping Stored
+  ) {
+    let (id, channel) = (view.id, view.channel)
+    cache.accept {
+      guard isWanted() else { throw ViewError.notFound }
+      try $0.dispose(collection: id, channel: channel)
+    } finish: { [self] result in
+      if case .success = result {
+        forget(id)
+        interest.closed(view: id, in: view.url)
+      }
+      then(result)
+    }
+  }
+
+  /// Forgets a view; `then` is called when that is durable, on the writer's thread. `isWanted`: as above.
+  package func dispose(
+    _ view: ChannelCollection, if isWanted: @escaping @Sendable () -> Bool = { true }, then: @escaping Stored
+  ) {
+    let id = view.id
+    cache.accept {
+      guard isWanted() else { throw ViewError.notFound }
+      try $0.dispose(collection: id, channel: nil)
+    } finish: { [self] result in
+      if case .success = result { forget(id) }
+      then(result)
+    }
+  }
+
+  /// Forgets a view of which its client never heard, since its opening failed or the client left. It is gone
+  /// at once. Nobody waits for its row: one that cannot be removed is taken up by the next start, and idle
+  /// then.
+  package func abandon(_ view: MessageCollection) {
+    forget(view.id)
+    interest.closed(view: view.id, in: view.url)
+    removeRow(view.id, channel: view.channel)
+  }
+
+  /// Forgets a view of which its client never heard.
+  package func abandon(_ view: ChannelCollection) {
+    forget(view.id)
+    removeRow(view.id, channel: nil)
+  }
+
+  private func forget(_ id: String) {
+    remove(id)
+    feed.end(id)
+  }
+
+  /// Removes the row of a view that is no more. Nobody waits for it.
+  func removeRow(_ id: String, channel: ChannelKey?) {
+    cache.accept {
+      try $0.dispose(collection: id, channel: channel)
+    } finish: {
+      Collections.noteDisposal($0)
+    }
+  }
+
+  /// Forgets the views nobody asked for (B22). It does not wait until that is durable.
+  package func disposeIdle() {
+    let limit = cache.clock.wallMilliseconds() - settings.idleMilliseconds
+    noteAccess()
+    for view in views.withLock({ Array($0.open.values) }) {
+      // Its client may ask for it again before the commit.
+      switch view {
+      case .messages(let messages):
+        let isIdle = { @Sendable in messages.state.withLock { $0.accessedAt } < limit }
+        if isIdle() { dispose(messages, if: isIdle, then: Collections.noteDisposal) }
+      case .channels(let channels):
+        let isIdle = { @Sendable in channels.state.withLock { $0.accessedAt } < limit }
+        if isIdle() { dispose(channels, if: isIdle, then: Collections.noteDisposal) }
+      }
+    }
+  }
+
+  private static func noteDisposal<Made>(_ result: Result<Made, any Error>) {
+    switch result {
+    case .success, .failure(ViewError.notFound): return
+    case .failure(let error):
+      Log.line(.warning, "collection_not_disposed", ["reason": .text("\(error)")])
+    }
+  }
+
+  /// Writes down when views were last asked for, so that a start does not take them for idle.
+  private func noteAccess() {
+    var times: [String: Int64] = [:]
+    for (id, view) in views.withLock({ $0.open }) {
+      switch view {
+      case .messages(let messages): times[id] = messages.state.withLock { $0.accessedAt }
+      case .channels(let channels): times[id] = channels.state.withLock { $0.accessedAt }
+      }
+    }
+    let all = times
+    cache.write({ try $0.setAccessed(all) }) { result in
+      if case .failure(let error) = result {
+        Log.line(.warning, "collection_access_not_stored", ["reason": .text("\(error)")])
+      }
+    }
+  }
+}

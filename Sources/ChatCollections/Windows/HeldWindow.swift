@@ -1,0 +1,111 @@
+import ChatCache
+
+/// A window that can be stored.
+protocol StorableWindow: Equatable, Sendable {
+  /// The window as the database has it.
+  var stored: [UInt8] { get }
+
+  /// Whether what is stored of `other` does for this one.
+  func isStored(as other: Self) -> Bool
+}
+
+/// A view's window, and what of it is stored: a value, guarded by its view's lock.
+///
+/// A client is told nothing of a window that is not stored, since after a crash its view would not know what
+/// the client has. So whoever finds that `isStored` is false asks for a commit with `ask` and answers after
+/// it. At most one commit of a window is under way; those who ask meanwhile share the next one.
+///
+/// A cut (B22) is stored together with the change that tells the client of it. A cut that cannot be stored is
+/// taken back, so that the view and the database agree.
+struct HeldWindow<Window: StorableWindow>: Sendable {
+  /// What is called when the window is stored, or could not be.
+  typealias Then = @Sendable (Result<Void, any Error>) -> Void
+
+  /// What one commit stores.
+  struct Job: Sendable {
+    let window: Window
+    /// Changes that tell of cuts.
+    let changes: [Change]
+  }
+
+  private struct Cut: Sendable {
+    let before: Window
+    let after: Window
+    let change: Change
+  }
+
+  /// The window as answers are made from it.
+  var now: Window
+  /// Whether nothing happened to the view since it was last known to hold no more than it may (B22).
+  var isBounded: Bool
+  private var stored: Window
+  /// Cuts of which the log does not tell yet.
+  private var cuts: [Cut] = []
+  private var underWay: Job?
+  private var served: [Then] = []
+  private var waiting: [Then] = []
+
+  /// A window that is stored.
+  init(_ window: Window, isBounded: Bool) {
+    now = window
+    stored = window
+    self.isBounded = isBounded
+  }
+
+  /// Whether the database has the window as it is now, and the log tells of every cut.
+  var isStored: Bool { cuts.isEmpty && now.isStored(as: stored) }
+
+  /// The window was stored as it was then, by a commit that began the view.
+  mutating func begun(as window: Window) { stored = window }
+
+  /// Cuts the window, unless somebody moved it meanwhile; then it has to be looked at again.
+  mutating func cut(from before: Window, to after: Window, because change: Change) {
+    guard now == before else {
+      isBounded = false
+      return
+    }
+    now = after
+    cuts.append(Cut(before: before, after: after, change: change))
+  }
+
+  /// Calls `then` after the next commit of the window. Gives that commit, if it can begin at once.
+  mutating func ask(_ then: @escaping Then) -> Job? {
+    waiting.append(then)
+    return begin()
+  }
+
+  private mutating func begin() -> Job? {
+    guard underWay == nil, !waiting.isEmpty else { return nil }
+    let job = Job(window: now, changes: cuts.map(\.change))
+    underWay = job
+    (served, waiting) = (waiting, [])
+    return job
+  }
+
+  /// The commit under way has ended. Gives those to be called, with what, and the next commit for those who
+  /// asked meanwhile.
+  mutating func ended(
+    _ error: (any Error)?
+  ) -> (served: [Then], outcome: Result<Void, any Error>, next: Job?) {
+    let told = served
+    if let job = underWay, error == nil {
+      stored = job.window
+      cuts.removeFirst(job.changes.count)
+    } else if let cut = cuts.last, cuts.count == 1, now == cut.after {
+      now = cut.before
+      cuts = []
+      isBounded = false
+    }
+    underWay = nil
+    served = []
+    // Where only a cut was to be stored, the view is as it was before: that is no failure (B60).
+    let isWhole = error == nil || isStored
+    return (told, isWhole ? .success(()) : .failure(error!), begin())
+  }
+}
+
+extension LoadedRange: StorableWindow {}
+
+extension ChannelWindow: StorableWindow {
+  func isStored(as other: ChannelWindow) -> Bool { self == other }
+}
