@@ -50,6 +50,12 @@ package enum Limits {
   package static let trimmedRows = 200
   /// Events by which the log may be longer than it is kept before it is trimmed (B53).
   package static let logSlack: Int64 = 1000
+  /// Unsent messages and changes of one user.
+  package static let unsentRows = 10_000
+  /// Unsent messages that a view lists, the newest of them; counts stay exact.
+  package static let unsentListed = 200
+  /// Milliseconds for which a message that may be the answer to a send in flight is withheld (B38).
+  package static let withheldMilliseconds: Int64 = 10_000
   /// Milliseconds a pending message waits before it fails (B41).
   package static let pendingMilliseconds: Int64 = 3 * 86_400_000
   /// Milliseconds the data of a user is kept whom the upstream does not know any more (B5).

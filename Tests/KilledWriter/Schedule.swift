@@ -153,7 +153,7 @@ struct Schedule: Sendable {
     let outcome = random.one(of: outcomes)
     let spread = random.next()
     try writer.changeLane(OutboxPlace(user: key, channel: url)) { lane in
-      guard let due = lane.errands(now: moment + 1_000_000, deduplicates: true).first,
+      guard let due = lane.errands(now: moment + 1_000_000).first,
         lane.dispatch(due.row, due.errand, now: moment)
       else { return [] }
       return lane.finish(due.row, due.errand, outcome, now: moment, random: spread)

@@ -58,7 +58,7 @@ final class MessageRequest {
     let response = try reading.read { reader -> Response? in
       let view = try view(reader)
       let place = OutboxPlace(user: view.user, channel: url)
-      if let unsent = try reader.unsentMessages(place).first(where: { $0.requestID == name.text }) {
+      if let unsent = try reader.unsentMessage(name.text, in: place) {
         var tag = EntityTag(cursor, view.user)
         unsent.object.withUnsafeBytes { tag.add(bytes: $0) }
         var body = ByteBuffer(capacity: unsent.object.count)

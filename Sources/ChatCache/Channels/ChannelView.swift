@@ -42,6 +42,9 @@ package struct ChannelView: Sendable, Equatable {
   /// The last event that changed the membership or the channel's place in the list.
   package let membershipVersion: Int64
 
+  /// Whether something of the user's is unsent here: then messages look different to this user (B46).
+  package let hasUnsent: Bool
+
   /// The highest place in the event log that concerns the user here.
   package var version: Int64 { max(channelVersion, membershipVersion) }
 }
@@ -63,7 +66,10 @@ extension CacheReader {
   package func view(of url: ChannelURL, for user: UserKey) throws -> ChannelView? {
     try db.first(
       """
-      SELECT c.id, m.state, m.role, m.is_muted, c.is_frozen, m.floor_at, c.version, m.version
+      SELECT
+        c.id, m.state, m.role, m.is_muted, c.is_frozen, m.floor_at, c.version, m.version,
+        EXISTS (SELECT 1 FROM outbox WHERE user = ?2 AND channel_url = ?1)
+          OR EXISTS (SELECT 1 FROM withheld WHERE user = ?2 AND channel = c.id)
       FROM channel AS c
       JOIN membership AS m ON m.user = ?2 AND m.channel = c.id
       WHERE c.channel_url = ?1
@@ -77,7 +83,7 @@ extension CacheReader {
         isJoined: row.bytes(1).first == UInt8(ascii: "j"),
         isOperator: row.bytes(2).first == UInt8(ascii: "o"),
         isMuted: row.bool(3), isFrozen: row.bool(4), floorAt: row.int64(5), channelVersion: row.int64(6),
-        membershipVersion: row.int64(7))
+        membershipVersion: row.int64(7), hasUnsent: row.bool(8))
     }
   }
 }

@@ -48,7 +48,13 @@ extension CacheWriter {
       floorAt: floorAt, lastReadAt: record.lastReadAt ?? old?.lastReadAt ?? 0, unread: 0, mentions: 0,
       counted: CacheWriter.nothing, joinedAt: record.joinedAt ?? old?.joinedAt ?? 0,
       invitedAt: record.invitedAt ?? old?.invitedAt ?? 0, inviter: record.inviter ?? old?.inviter)
-    try count(&facts, since: old, record, lastMessage, place.last, of: name, in: channel)
+    if let old, try reader.hasPendingRead(of: user, in: channel),
+      record.lastReadAt.map({ $0 < old.lastReadAt }) ?? true
+    {
+      try countSinceOwnRead(&facts, since: old, of: name, in: channel)
+    } else {
+      try count(&facts, since: old, record, lastMessage, place.last, of: name, in: channel)
+    }
     if old == nil || old?.isShown(as: facts) == false {
       try write(facts, of: user, in: channel)
       try tell(facts, since: old, of: user, in: channel, origin.source)
@@ -92,6 +98,19 @@ extension CacheWriter {
     }
     facts.unread = Limits.counts.nearest(to: facts.unread)
     facts.mentions = Limits.counts.nearest(to: facts.mentions)
+  }
+
+  /// The user's counts while a read mark waits to be sent: the upstream does not know of it, so what is stored
+  /// after the mark counts, whatever the upstream says.
+  private func countSinceOwnRead(
+    _ facts: inout MembershipFacts, since old: MembershipFacts, of user: UserID, in channel: ChannelKey
+  ) throws {
+    facts.lastReadAt = old.lastReadAt
+    facts.counted = old.counted
+    let left = try reader.unread(
+      after: CacheWriter.nothing, in: channel, old.lastReadAt, facts.floorAt, user)
+    facts.unread = left.messages
+    facts.mentions = left.mentions
   }
 
   /// Whether an answer is from before something was read that is stored as read: it counts what is read.

@@ -10,27 +10,122 @@ package struct UnsentMessage: Sendable {
   package let status: OutboxRow.Status
   /// The message as a JSON object.
   package let object: [UInt8]
+  /// What views filter by.
+  private let kind: MessageQuery.Kind
+  private let customType: String
+  private let parent: Int64?
+  private let isReplyToChannel: Bool
+
+  init(_ row: Row) throws {
+    let isCanceled = row.bool(2) || row.string(1) == OutboxRow.State.canceled.rawValue
+    let isFailed = row.string(1) == OutboxRow.State.failed.rawValue
+    requestID = row.string(0)
+    status = isCanceled ? .canceled : isFailed ? .failed : .pending
+    var json = JSONWriter(capacity: row.bytes(4).count + row.bytes(5).count + 128)
+    json.beginObject()
+    json.splice(fields: row.bytes(4))
+    json.field("sending_status", status.rawValue)
+    if let code = row.stringOrNil(3), status == .failed {
+      json.name("error")
+      json.beginObject()
+      json.field("code", code)
+      json.endObject()
+    }
+    json.name("params")
+    json.splice(row.bytes(5))
+    json.endObject()
+    object = json.finish().array
+    (kind, customType, parent, isReplyToChannel) = try object.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { message in
+        let kind: MessageQuery.Kind =
+          switch message["type"]?.string {
+          case "file": .file
+          case "admin": .admin
+          default: .user
+          }
+        return (
+          kind, message["custom_type"]?.string ?? "",
+          message["parent_message_id"]?.string.flatMap { Int64($0) },
+          message["is_reply_to_channel"]?.bool ?? false
+        )
+      }
+    }
+  }
+
+  /// Whether a view with that filter lists it; `sender`: whose it is.
+  package func isShown(by filter: MessageQuery, sender: UserID) -> Bool {
+    if let wanted = filter.kind, wanted != kind { return false }
+    if !filter.senders.isEmpty, !filter.senders.contains(where: { UserID($0) == sender }) { return false }
+    if !filter.customTypes.isEmpty, !filter.customTypes.contains(customType) { return false }
+    if let thread = filter.parent { return parent == thread }
+    guard parent != nil else { return true }
+    return switch filter.replies {
+    case .none: false
+    case .onlyReplyToChannel: isReplyToChannel
+    case .all: true
+    }
+  }
 }
 
 extension CacheReader {
-  /// The user's unsent messages in a channel, in the order they were accepted.
-  package func unsentMessages(_ place: OutboxPlace) throws -> [UnsentMessage] {
-    try lane(place).rows.filter(\.kind.isMessage).sorted { $0.id < $1.id }.compactMap { row in
-      guard let content = try content(ofUnsent: row.id) else { return nil }
-      var json = JSONWriter(capacity: content.body.count + 128)
-      json.beginObject()
-      content.body.withUnsafeBytes { json.splice(fields: $0) }
-      json.field("sending_status", row.status.rawValue)
-      if let code = row.errorCode, row.status == .failed {
-        json.name("error")
-        json.beginObject()
-        json.field("code", code)
-        json.endObject()
-      }
-      json.name("params")
-      content.params.withUnsafeBytes { json.splice($0) }
-      json.endObject()
-      return UnsentMessage(requestID: row.requestID.text, status: row.status, object: json.finish().array)
+  /// The user's unsent messages in a channel that a filter shows, the newest `limit` of them, in the order
+  /// they were accepted.
+  package func unsentMessages(
+    _ place: OutboxPlace, filter: MessageQuery? = nil, sender: UserID? = nil,
+    limit: Int = Limits.unsentListed
+  ) throws -> [UnsentMessage] {
+    var rows = try db.rows(
+      """
+      SELECT request_id, state, is_cancel_wanted, error_code, body, params
+      FROM outbox INDEXED BY outbox_by_user
+      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('message', 'file')
+      ORDER BY id DESC
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
     }
+    var found: [UnsentMessage] = []
+    while found.count < limit, let row = try rows.next() {
+      let message = try UnsentMessage(row)
+      if let filter, let sender, !message.isShown(by: filter, sender: sender) { continue }
+      found.append(message)
+    }
+    return found.reversed()
+  }
+
+  /// One unsent message of the user, by its name.
+  package func unsentMessage(_ request: String, in place: OutboxPlace) throws -> UnsentMessage? {
+    try db.first(
+      """
+      SELECT request_id, state, is_cancel_wanted, error_code, body, params
+      FROM outbox
+      WHERE user = ?1 AND request_id = ?2 AND channel_url = ?3 AND kind IN ('message', 'file')
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, request)
+      $0.bind(3, place.channel.text)
+    } _: {
+      try UnsentMessage($0)
+    }
+  }
+
+  /// How many messages of the user wait in the channel, and how many failed or were taken back.
+  package func unsentMessageCounts(_ place: OutboxPlace) throws -> (pending: Int64, failed: Int64) {
+    try db.first(
+      """
+      SELECT
+        count(*) FILTER (WHERE state NOT IN ('failed', 'canceled') AND is_cancel_wanted = 0),
+        count(*) FILTER (WHERE state IN ('failed', 'canceled') OR is_cancel_wanted = 1)
+      FROM outbox INDEXED BY outbox_queue
+      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('message', 'file')
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+    } _: {
+      ($0.int64(0), $0.int64(1))
+    } ?? (0, 0)
   }
 }

@@ -45,8 +45,9 @@ extension CacheReader {
       $0.bind(5, range.upperBound.messageID)
       $0.bind(6, version)
     }
+    let pending = try pendingChanges(in: view)
     while let row = try found.next() {
-      var rows = MessageRows(filter, floor: view.floorAt, capacity: 1024)
+      var rows = MessageRows(filter, floor: view.floorAt, pending: pending, capacity: 1024)
       rows.begin(isBackwards: false)
       // A thread's view shows its replies alone; the walk of a thread's page sees no others.
       if filter.parent == nil || row.int64OrNil(4) == filter.parent { rows.take(row) }

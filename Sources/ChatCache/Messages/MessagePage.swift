@@ -122,7 +122,8 @@ extension CacheReader {
     _ query: MessagePageQuery, in view: ChannelView, on ground: MessagePageGround, head: StaticString = ""
   ) throws -> MessagePage {
     var rows = MessageRows(
-      query.filter, floor: view.floorAt, isDirect: query.isWalkedInOrder, head: head)
+      query.filter, floor: view.floorAt, pending: try pendingChanges(in: view),
+      isDirect: query.isWalkedInOrder, head: head)
     var isOlderEdgeMet = true
     var isNewerEdgeMet = true
     if let range = ground.plan.range {

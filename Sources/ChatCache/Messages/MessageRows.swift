@@ -154,10 +154,10 @@ extension CacheReader {
     var filter = MessageQuery()
     filter.replies = .all
     filter.parts = parts
-    var rows = MessageRows(filter, floor: view.floorAt)
+    var rows = MessageRows(filter, floor: view.floorAt, pending: try pendingChanges(in: view))
     rows.begin(isBackwards: false)
     rows.take(row)
-    return rows.joined(isReversed: false)
+    return rows.count == 0 ? nil : rows.joined(isReversed: false)
   }
 }
 
@@ -165,6 +165,8 @@ extension CacheReader {
 struct MessageRows: ~Copyable {
   let filter: MessageQuery
   private let floor: Int64
+  /// What differs for this user because something is not sent yet; nil for most.
+  private let pending: PendingChanges?
   /// Whether rows are met in the order they are answered in, so that they are written once.
   private let isDirect: Bool
   private var buffer: ByteBuffer
@@ -181,11 +183,12 @@ struct MessageRows: ~Copyable {
   private var newest: Position?
 
   init(
-    _ filter: MessageQuery, floor: Int64, isDirect: Bool = false, head: StaticString = "",
-    capacity: Int = 16_384
+    _ filter: MessageQuery, floor: Int64, pending: PendingChanges? = nil, isDirect: Bool = false,
+    head: StaticString = "", capacity: Int = 16_384
   ) {
     self.filter = filter
     self.floor = floor
+    self.pending = pending
     self.isDirect = isDirect
     self.head = head
     buffer = ByteBuffer(capacity: capacity)
@@ -199,6 +202,7 @@ struct MessageRows: ~Copyable {
   mutating func take(plain row: Row, at position: Position) {
     look(at: position)
     if hides(MessageFlags(rawValue: row.int64(3))) { return }
+    if pending != nil { return take(row, body: 2) }
     let body = row.bytes(2)
     let start = isDirect && count > 0 ? 1 : 0
     buffer.append(start + body.count + 2) { room in
@@ -214,7 +218,17 @@ struct MessageRows: ~Copyable {
   mutating func take(_ row: Row) {
     look(at: Position(createdAt: row.int64(0), messageID: row.int64(1)))
     guard shows(row) else { return }
-    begin(row.bytes(8))
+    take(row, body: 8)
+  }
+
+  /// Writes a row that the filter shows, with what is pending of it; `plainRows` have no parts.
+  private mutating func take(_ row: Row, body: Int32) {
+    if let pending, pending.withheld.contains(row.int64(1)) { return }
+    begin(row.bytes(body))
+    if let fragment = pending?.fragments[row.int64(1)] {
+      buffer.append(UInt8(ascii: ","))
+      fragment.withUnsafeBytes { buffer.append($0) }
+    }
     let parts = filter.parts
     if !parts.isEmpty {
       if parts.contains(.reactions) { append(row, 9, ",\"reactions\":") }

@@ -18,6 +18,8 @@ struct MessageBatch {
   var added: [CountedMessage] = []
   /// Messages that count otherwise than before.
   var recounted: [(old: CountedMessage, new: CountedMessage)] = []
+  /// Who of the messages' senders may have unsent rows.
+  var senders = UnsentSenders()
   /// The newest changed message that may be the channel's last.
   var newest: MessageRecord?
   /// Whether a message that was there before is now at another time.
@@ -99,6 +101,9 @@ extension CacheWriter {
       batch.newest = record
     }
     try write(record, in: batch.channel, version: sequence)
+    var isNew = false
+    if case .unknown = stored { isNew = true }
+    try noteAnswer(record, isNew: isNew, &batch)
   }
 
   /// How a message stands against what is stored.

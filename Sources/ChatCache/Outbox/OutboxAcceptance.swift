@@ -23,6 +23,10 @@ package struct UnsentRequest: Sendable {
   package var contentHash: [UInt8]
   /// How long it may wait, ms.
   package var lifetime = Limits.pendingMilliseconds
+  /// The characters of its text.
+  package var textLength = 0
+  /// Whether its sender has the scope `admin`.
+  package var isAdmin = false
 
   /// A request with nothing but what every request has.
   package init(
@@ -62,6 +66,34 @@ package struct RequestStanding: Sendable, Hashable {
 }
 
 extension CacheWriter {
+  /// Takes a user's request in, if the user may do what it asks and has room for it; throws a
+  /// `SendingDenial` otherwise. The same request again is answered with its standing, whatever else changed.
+  package func accept(
+    _ request: UnsentRequest, of user: UserID, in url: ChannelURL, _ policy: OutboxPolicy
+  ) throws -> Accepted {
+    guard let key = try reader.userKey(of: user), let view = try reader.view(of: url, for: key) else {
+      throw SendingDenial.channelNotFound
+    }
+    let place = OutboxPlace(user: key, channel: url)
+    if try reader.remembered(request.requestID, of: key) == nil {
+      try checkRoom(key, policy)
+      try reader.checkRights(
+        of: SendingRights(
+          kind: request.unsentTarget == nil ? request.kind : .message, target: request.target,
+          textLength: request.textLength, isAdmin: request.isAdmin), view, user)
+    }
+    let accepted = try accept(request, in: place)
+    if case .row = accepted, request.kind == .read { try markRead(view) }
+    return accepted
+  }
+
+  private func checkRoom(_ user: UserKey, _ policy: OutboxPolicy) throws {
+    let counts = try reader.unsentCounts(of: user)
+    guard counts.pending + counts.failed + counts.canceled < policy.maximumUnsent else {
+      throw SendingDenial.full(limit: policy.maximumUnsent)
+    }
+  }
+
   /// Takes a request in: durable with the commit, once per id.
   package func accept(_ request: UnsentRequest, in place: OutboxPlace) throws -> Accepted {
     let remembered = try reader.remembered(request.requestID, of: place.user)
@@ -82,12 +114,14 @@ extension CacheWriter {
       case .follows(let id): follows = id
       }
     }
-    let row = OutboxRow(
+    var row = OutboxRow(
       id: try nextUnsentID(), requestID: request.requestID, kind: request.kind, target: request.target,
       follows: follows, aspect: request.aspect, blocksOnFailure: request.blocksOnFailure,
       upload: request.upload, now: moment, lifetime: request.lifetime)
+    row.place = try reader.lastPlace(in: place) + 1
     try remember(request, in: place, hasEnded: false)
-    try changeLane(place, news: [row.id: request.content]) { $0.accept(row, now: moment) }
+    let lane = try reader.acceptanceLane(place, isReadMark: request.kind == .read)
+    try changeLane(place, from: lane, news: [row.id: request.content]) { $0.accept(row, now: moment) }
     return .row(row.id)
   }
 

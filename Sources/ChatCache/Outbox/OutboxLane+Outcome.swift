@@ -19,27 +19,29 @@ extension OutboxLane {
     case absent
   }
 
-  /// Takes in how an errand ended; `random` spreads the next try.
+  /// Takes in how an errand ended; `random` spreads the next try, and `policy` bounds it.
   ///
   /// An answer that comes late is welcome only if it is a success: that turns even a failed message into a
   /// sent one.
   package mutating func finish(
-    _ id: Int64, _ errand: Errand, _ outcome: Outcome, now: Int64, random: UInt64
+    _ id: Int64, _ errand: Errand, _ outcome: Outcome, now: Int64, random: UInt64,
+    policy: OutboxPolicy = OutboxPolicy()
   ) -> [Notice] {
     guard let row = row(id) else { return [] }
+    let later = now + policy.delay(attempt: max(row.attempts, 1), random: random)
     var notices: [Notice] = []
     switch errand {
     case .upload:
       guard row.upload == .running else { return [] }
-      notices = finishUpload(row, outcome, now: now, random: random)
+      notices = finishUpload(row, outcome, now: now, later: later)
     case .deleteSent:
       guard row.state == .inFlight else { return [] }
-      notices = finishDelete(row, outcome, now: now, random: random)
+      notices = finishDelete(row, outcome, now: now, later: later)
     case .send, .look:
       if case .success(let message) = outcome {
         notices = confirm(id, message: message, now: now)
       } else if errand == .send ? row.state == .inFlight : row.state == .uncertain {
-        notices = finishSend(row, outcome, now: now, random: random)
+        notices = finishSend(row, outcome, now: now, later: later, policy)
       }
     }
     holdOrRelease(now: now)
@@ -73,14 +75,21 @@ extension OutboxLane {
   }
 
   private mutating func finishSend(
-    _ row: OutboxRow, _ outcome: Outcome, now: Int64, random: UInt64
+    _ row: OutboxRow, _ outcome: Outcome, now: Int64, later: Int64, _ policy: OutboxPolicy
   ) -> [Notice] {
-    let later = now + OutboxBackoff.delay(attempt: row.attempts, random: random)
     switch outcome {
     case .success: return []
     case .duplicate where !row.kind.isMessage:
       return confirm(row.id, message: row.target, now: now)
-    case .uncertain, .duplicate:
+    case .duplicate:
+      change(row.id) {
+        $0.state = .uncertain
+        $0.mayHaveArrived = true
+        $0.errorCode = OutboxRow.existsAlready
+        $0.nextTryAt = now
+      }
+      return []
+    case .uncertain:
       change(row.id) {
         $0.state = .uncertain
         $0.mayHaveArrived = true
@@ -94,7 +103,7 @@ extension OutboxLane {
     case .linkFault(let code):
       return putBack(row, code: code, nextTryAt: later, now: now)
     case .absent:
-      return finishLook(row, now: now)
+      return finishLook(row, now: now, later: later, policy)
     }
   }
 
@@ -132,12 +141,22 @@ extension OutboxLane {
     return mergeFollowers(of: row.id) + expire(now: now)
   }
 
-  private mutating func finishLook(_ row: OutboxRow, now: Int64) -> [Notice] {
-    if let code = row.errorCode { return end(row.id, code: code, now: now) }
-    if row.absences + 1 < OutboxBackoff.looks {
+  private mutating func finishLook(
+    _ row: OutboxRow, now: Int64, later: Int64, _ policy: OutboxPolicy
+  ) -> [Notice] {
+    if row.isKnownUpstream {
+      // The upstream has it, and a listing does not show it yet. It is looked for until its time is over.
+      change(row.id) {
+        $0.attempts += 1
+        $0.nextTryAt = later
+      }
+      return []
+    }
+    if let code = row.errorCode, !row.isCancelWanted { return end(row.id, code: code, now: now) }
+    if row.absences + 1 < policy.looks {
       change(row.id) {
         $0.absences += 1
-        $0.nextTryAt = now + OutboxBackoff.lookAgain
+        $0.nextTryAt = now + policy.uncertainGrace
       }
       return []
     }
@@ -147,9 +166,8 @@ extension OutboxLane {
   }
 
   private mutating func finishUpload(
-    _ row: OutboxRow, _ outcome: Outcome, now: Int64, random: UInt64
+    _ row: OutboxRow, _ outcome: Outcome, now: Int64, later: Int64
   ) -> [Notice] {
-    let later = now + OutboxBackoff.delay(attempt: max(row.attempts, 1), random: random)
     switch outcome {
     case .success:
       change(row.id) { $0.upload = .done }
@@ -173,7 +191,7 @@ extension OutboxLane {
   }
 
   private mutating func finishDelete(
-    _ row: OutboxRow, _ outcome: Outcome, now: Int64, random: UInt64
+    _ row: OutboxRow, _ outcome: Outcome, now: Int64, later: Int64
   ) -> [Notice] {
     switch outcome {
     case .success, .duplicate, .absent:
@@ -192,7 +210,7 @@ extension OutboxLane {
     case .linkFault, .uncertain:
       change(row.id) {
         $0.state = .waiting
-        $0.nextTryAt = now + OutboxBackoff.delay(attempt: $0.attempts, random: random)
+        $0.nextTryAt = later
       }
     }
     return []
@@ -237,7 +255,13 @@ extension OutboxLane {
 }
 
 extension OutboxRow {
-  /// As if it had never been tried.
+  /// The upstream's code for a request id it has seen.
+  package static let existsAlready = "400202"
+
+  /// Whether the upstream said that it has this request, and nobody knows as which message.
+  var isKnownUpstream: Bool { state == .uncertain && errorCode == OutboxRow.existsAlready }
+
+  /// As if it had never been tried. The anchor stays: an earlier try may still arrive, after that place.
   mutating func waitAfresh(now: Int64) {
     state = .waiting
     attempts = 0

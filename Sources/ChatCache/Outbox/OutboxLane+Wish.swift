@@ -82,7 +82,7 @@ extension OutboxLane {
       switch row.state {
       case .waiting where row.isCancelWanted, .uncertain where row.isCancelWanted: continue
       case .waiting, .held: notices += end(row.id, code: OutboxRow.outOfTime, now: now)
-      case .uncertain where row.kind.isMessage && row.errorCode == nil:
+      case .uncertain where row.kind.isMessage && (row.errorCode == nil || row.isKnownUpstream):
         change(row.id) {
           $0.errorCode = OutboxRow.outOfTime
           $0.nextTryAt = min($0.nextTryAt, now)
@@ -118,7 +118,6 @@ extension OutboxLane {
         } else {
           $0.state = .uncertain
           $0.mayHaveArrived = true
-          if $0.dispatchedAt == nil { $0.dispatchedAt = $0.acceptedAt }
         }
         $0.nextTryAt = now
       }

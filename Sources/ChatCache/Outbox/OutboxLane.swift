@@ -9,8 +9,8 @@ import ChatModel
 //       | +--wait, link fault-+ +-----rejection-----------> failed; a change is dropped
 //       |                     |
 //       |                     +--no usable answer--> uncertain --found-------------> (gone: succeeded)
-//       |                                              | |
-//       +-----------looked for twice, not there--------+ +--repeated (the upstream deduplicates)--> in flight
+//       |                                              |
+//       +--a look does not show it, or a second one----+
 //       |
 //     failed, canceled: by resend
 //
@@ -36,9 +36,8 @@ package struct OutboxLane: Hashable, Sendable {
     case send
     /// Bring the bytes.
     case upload
-    /// Look, in a listing, for the request id or an equal message not older than the moment it was first sent
-    /// off.
-    case look(since: Int64)
+    /// Look for the message in a listing of everything after that place.
+    case look(after: Position)
     /// Delete that message, which its sender took back too late.
     case deleteSent(Int64)
   }
@@ -77,14 +76,12 @@ package struct OutboxLane: Hashable, Sendable {
   }
 
   /// What is to be done at `now`; each errand is begun with `dispatch`. While the link is down: nothing.
-  ///
-  /// `deduplicates`: the upstream takes a request id twice as one message.
-  package func errands(now: Int64, deduplicates: Bool) -> [(row: Int64, errand: Errand)] {
+  package func errands(now: Int64) -> [(row: Int64, errand: Errand)] {
     var due: [(row: Int64, errand: Errand)] = []
     for row in triable where row.nextTryAt <= now {
       if row.upload == .needed, row.state == .waiting {
         due.append((row.id, .upload))
-      } else if let errand = errand(for: row, deduplicates: deduplicates),
+      } else if let errand = errand(for: row),
         row.kind.isOrdered || !due.contains(where: { self.row($0.row)?.kind.isOrdered == false })
       {
         due.append((row.id, errand))
@@ -113,7 +110,11 @@ package struct OutboxLane: Hashable, Sendable {
   }
 
   /// An errand begins. False: it is not to be done any more.
-  package mutating func dispatch(_ id: Int64, _ errand: Errand, now: Int64) -> Bool {
+  ///
+  /// `newest`: the newest place known in the channel; `policy`: how long a look that gets no answer counts.
+  package mutating func dispatch(
+    _ id: Int64, _ errand: Errand, now: Int64, newest: Position = .start, policy: OutboxPolicy = OutboxPolicy()
+  ) -> Bool {
     guard let row = row(id) else { return false }
     if errand == .upload {
       guard row.upload == .needed, row.state == .waiting else { return false }
@@ -123,28 +124,28 @@ package struct OutboxLane: Hashable, Sendable {
     if case .look = errand {
       // Nothing but the moment says that somebody looks: should the answer be lost, it is asked for again.
       guard row.state == .uncertain else { return false }
-      return change(id) { $0.nextTryAt = now + OutboxBackoff.lookAgain }
+      return change(id) { $0.nextTryAt = now + policy.uncertainGrace }
     }
     return change(id) {
       $0.state = .inFlight
       $0.attempts += 1
       $0.errorCode = nil
-      if $0.dispatchedAt == nil, errand == .send { $0.dispatchedAt = now }
+      if errand == .send {
+        $0.dispatchedAt = now
+        if $0.anchor == nil { $0.anchor = newest }
+      }
     }
   }
 
-  private func errand(for row: OutboxRow, deduplicates: Bool) -> Errand? {
+  private func errand(for row: OutboxRow) -> Errand? {
     switch row.state {
     case .waiting:
       if row.isCancelWanted, let target = row.target { return .deleteSent(target) }
       return row.upload == .needed || row.upload == .running || row.follows != nil ? nil : .send
     case .uncertain:
-      // Changes may be repeated: doing them twice is doing them once. So may a message the upstream knows
-      // again; but one that was taken back or is about to fail must not be sent by asking for it.
+      // Changes may be repeated: doing them twice is doing them once. A message is looked for first.
       if row.isCancelWanted, let target = row.target { return .deleteSent(target) }
-      if !row.kind.isMessage { return .send }
-      if row.errorCode != nil || row.isCancelWanted { return .look(since: row.dispatchedAt ?? 0) }
-      return deduplicates ? .send : .look(since: row.dispatchedAt ?? 0)
+      return row.kind.isMessage ? .look(after: row.anchor ?? .start) : .send
     default: return nil
     }
   }

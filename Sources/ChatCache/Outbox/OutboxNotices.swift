@@ -19,7 +19,7 @@ extension CacheWriter {
       try log(before.row(id), .localFailed, place, message: before.row(id)?.target)
     case .removed(let id):
       try end(before.row(id), as: "removed", place)
-      try log(before.row(id), .localCanceled, place)
+      try log(before.row(id), .localFailed, place)
     case .merged(let from, let to):
       try end(before.row(from), as: "merged", place)
       try log(after.row(to) ?? before.row(to), .messageUpdated, place)
@@ -34,7 +34,12 @@ extension CacheWriter {
     var change = Change(.outbox, source, user: place.user)
     change.channel = try reader.channelKey(of: place.channel)
     change.reference = row.requestID.text
-    change.detail = message.map { Array("\"message_id\":\"\($0)\"".utf8) }
+    // An unsent message is told with the message it became, a change with the message it is about.
+    if row.kind.isMessage {
+      change.detail = message.map { OutboxDetail.message.written($0) }
+    } else if let target = message ?? row.target {
+      change.detail = OutboxDetail.target.written(target)
+    }
     let sequence = try append(change)
     try db.run("UPDATE outbox SET version = ?2 WHERE id = ?1") {
       $0.bind(1, row.id)
@@ -61,6 +66,27 @@ extension CacheWriter {
       $0.bind(5, message)
       $0.bind(6, code)
     }
+  }
+}
+
+/// What an event of the outbox says beside its request.
+package enum OutboxDetail: String, Sendable {
+  /// The message that an unsent one became.
+  case message = "message_id"
+  /// The confirmed message that a change is about.
+  case target = "target_id"
+
+  /// As the event stores it: a field without braces.
+  func written(_ id: Int64) -> [UInt8] { Array("\"\(rawValue)\":\"\(id)\"".utf8) }
+}
+
+extension Change {
+  /// The id that an event of the outbox names; nil where it names none of that kind.
+  package func outboxDetail(_ kind: OutboxDetail) -> Int64? {
+    guard self.kind == .outbox, let detail else { return nil }
+    let start = Array("\"\(kind.rawValue)\":\"".utf8)
+    guard detail.starts(with: start), detail.last == UInt8(ascii: "\"") else { return nil }
+    return Int64(String(decoding: detail.dropFirst(start.count).dropLast(), as: UTF8.self))
   }
 }
 

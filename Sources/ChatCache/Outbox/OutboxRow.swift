@@ -70,8 +70,10 @@ package struct OutboxRow: Hashable, Sendable {
   package var attempts = 0
   /// Before this moment nothing is tried, ms.
   package var nextTryAt: Int64
-  /// When it was first sent off, ms: an equal message older than this is not it.
+  /// When it was last sent off, ms.
   package var dispatchedAt: Int64?
+  /// The newest place known in the channel when it was first sent off: the message it became lies after it.
+  package var anchor: Position?
   /// Whether some try may have reached the upstream, as far as nobody found out.
   package var mayHaveArrived = false
   /// How many listings in a row did not show it while it was uncertain.
@@ -104,6 +106,9 @@ package struct OutboxRow: Hashable, Sendable {
     if isCancelWanted || state == .canceled { return .canceled }
     return state == .failed ? .failed : .pending
   }
+
+  /// Whether it may be at the upstream without an answer: then a message like it may be the answer (B38).
+  package var isUnanswered: Bool { state == .inFlight || state == .uncertain }
 
   /// What clients see of a row.
   package enum Status: String, Sendable { case pending, failed, canceled }

@@ -40,7 +40,7 @@ extension CacheReader {
       SELECT
         id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
         is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code
+        absences, error_code, anchor_at, anchor_id
       FROM outbox
       WHERE user = ?1 AND channel_url = ?2
       ORDER BY place
@@ -54,6 +54,51 @@ extension CacheReader {
     return OutboxLane(rows: rows)
   }
 
+  /// What of the lane decides how a new row is accepted: the failed messages that hold what follows them, and
+  /// of read marks those that wait. Accepting costs the same however long the lane is.
+  func acceptanceLane(_ place: OutboxPlace, isReadMark: Bool) throws -> OutboxLane {
+    let rows = try db.all(
+      """
+      SELECT
+        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
+        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
+        absences, error_code, anchor_at, anchor_id
+      FROM outbox
+      WHERE id IN (
+        SELECT id
+        FROM outbox INDEXED BY outbox_blocking
+        WHERE user = ?1 AND channel_url = ?2 AND state = 'failed' AND block_on_failure = 1
+        UNION ALL
+        SELECT id
+        FROM outbox INDEXED BY outbox_reads
+        WHERE ?3 AND user = ?1 AND channel_url = ?2 AND kind = 'read'
+      )
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+      $0.bind(3, isReadMark)
+    } _: {
+      try CacheReader.outboxRow($0)
+    }
+    return OutboxLane(rows: rows)
+  }
+
+  /// The last place in the lane, 0 where nothing is unsent.
+  func lastPlace(in place: OutboxPlace) throws -> Int64 {
+    try db.first("SELECT max(place) FROM outbox WHERE user = ?1 AND channel_url = ?2") {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+    } _: {
+      $0.int64OrNil(0) ?? 0
+    } ?? 0
+  }
+
+  /// Whether anybody has anything unsent.
+  func hasUnsent() throws -> Bool {
+    try db.first("SELECT 1 FROM outbox LIMIT 1") { _ in true } ?? false
+  }
+
   /// The content of an unsent message or change, nil where there is no such row.
   package func content(ofUnsent id: Int64) throws -> OutboxContent? {
     try db.first("SELECT params, body FROM outbox WHERE id = ?1") {
@@ -63,15 +108,16 @@ extension CacheReader {
     }
   }
 
-  /// The lanes in which something is to be tried at `now`, longest overdue first.
+  /// The lanes in which something is to be tried at `now`, longest overdue first. A lane counts once, however
+  /// many of its rows are due.
   package func dueLanes(now: Int64, limit: Int) throws -> [OutboxPlace] {
-    var seen: Set<OutboxPlace> = []
-    return try db.all(
+    try db.all(
       """
-      SELECT user, channel_url
+      SELECT user, channel_url, min(next_try_at)
       FROM outbox INDEXED BY outbox_due
       WHERE state IN ('waiting', 'uncertain') AND next_try_at <= ?1
-      ORDER BY next_try_at
+      GROUP BY user, channel_url
+      ORDER BY 3
       LIMIT ?2
       """
     ) {
@@ -80,7 +126,6 @@ extension CacheReader {
     } _: {
       OutboxPlace(user: UserKey($0.int64(0)), channel: ChannelURL($0.string(1)))
     }
-    .filter { seen.insert($0).inserted }
   }
 
   /// The moment of the next try in any lane, nil where nothing waits (B43).
@@ -98,19 +143,17 @@ extension CacheReader {
 
   /// How many unsent messages and changes of a user wait, and how many failed.
   package func unsent(of user: UserKey) throws -> (pending: Int64, failed: Int64) {
-    try db.first(
-      """
-      SELECT
-        count(*) FILTER (WHERE state NOT IN ('failed', 'canceled')),
-        count(*) FILTER (WHERE state = 'failed')
-      FROM outbox INDEXED BY outbox_queue
-      WHERE user = ?1
-      """
-    ) {
+    let counts = try unsentCounts(of: user)
+    return (counts.pending, counts.failed)
+  }
+
+  /// How many unsent rows a user has, by what became of them.
+  package func unsentCounts(of user: UserKey) throws -> (pending: Int64, failed: Int64, canceled: Int64) {
+    try db.first("SELECT pending, failed, canceled FROM unsent_count WHERE user = ?1") {
       $0.bind(1, user.rawValue)
     } _: {
-      ($0.int64(0), $0.int64(1))
-    } ?? (0, 0)
+      ($0.int64(0), $0.int64(1), $0.int64(2))
+    } ?? (0, 0, 0)
   }
 
   static func outboxRow(_ row: Row) throws -> OutboxRow {
@@ -133,6 +176,7 @@ extension CacheReader {
     read.mayHaveArrived = row.bool(16)
     read.absences = row.int(17)
     read.errorCode = row.stringOrNil(18)
+    read.anchor = row.int64OrNil(19).map { Position(createdAt: $0, messageID: row.int64(20)) }
     return read
   }
 }
@@ -146,7 +190,15 @@ extension CacheWriter {
     _ place: OutboxPlace, news: [Int64: OutboxContent] = [:],
     _ body: (inout OutboxLane) throws -> [OutboxLane.Notice]
   ) throws -> [OutboxLane.Notice] {
-    let before = try reader.lane(place)
+    try changeLane(place, from: try reader.lane(place), news: news, body)
+  }
+
+  /// The same with `before`: those rows of the lane that `body` needs to see.
+  @discardableResult
+  func changeLane(
+    _ place: OutboxPlace, from before: OutboxLane, news: [Int64: OutboxContent] = [:],
+    _ body: (inout OutboxLane) throws -> [OutboxLane.Notice]
+  ) throws -> [OutboxLane.Notice] {
     var after = before
     let notices = try body(&after)
     let old = Dictionary(uniqueKeysWithValues: before.rows.map { ($0.id, $0) })
@@ -213,7 +265,7 @@ extension CacheWriter {
       UPDATE outbox
       SET state = ?2, place = ?3, target_id = ?4, follows = ?5, upload = ?6, is_cancel_wanted = ?7,
         accepted_at = ?8, expires_at = ?9, attempts = ?10, next_try_at = ?11, dispatched_at = ?12,
-        may_have_arrived = ?13, absences = ?14, error_code = ?15
+        may_have_arrived = ?13, absences = ?14, error_code = ?15, anchor_at = ?16, anchor_id = ?17
       WHERE id = ?1
       """
     ) {
@@ -232,6 +284,8 @@ extension CacheWriter {
       $0.bind(13, row.mayHaveArrived)
       $0.bind(14, row.absences)
       $0.bind(15, row.errorCode)
+      $0.bind(16, row.anchor?.createdAt)
+      $0.bind(17, row.anchor?.messageID)
     }
   }
 

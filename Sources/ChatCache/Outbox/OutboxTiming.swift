@@ -1,21 +1,32 @@
 import ChatModel
 
-/// Waits between two tries of one row: full jitter under a bound that doubles from 1 s to 60 s.
-package enum OutboxBackoff {
-  /// The largest bound, ms.
-  package static let maximum: Int64 = 60_000
-  /// The pause between two looks for a message that may have arrived, ms (B36).
-  package static let lookAgain: Int64 = 30_000
-  /// So many looks in a row that do not show it prove that it did not arrive.
-  package static let looks = 2
+/// The operator's choices about sending.
+package struct OutboxPolicy: Hashable, Sendable {
+  /// The longest wait between two tries of one row, ms (`--backoff-max`).
+  package var backoffMaximum: Int64 = 60_000
+  /// The pause between the two looks for a send that may have arrived, ms (`--uncertain-grace`, B36).
+  package var uncertainGrace: Int64 = 30_000
+  /// Whether the upstream answers a repeated request id with the first message
+  /// (`--upstream-deduplicates`, B36): then one look that does not show the message is enough.
+  package var deduplicates = false
+  /// How long a row may wait before it fails, ms (`--pending-lifetime`, B41).
+  package var pendingLifetime = Limits.pendingMilliseconds
+  /// How many unsent rows one user may have (`--max-unsent`).
+  package var maximumUnsent = Limits.unsentRows
 
-  /// The bound after so many tries, ms.
-  package static func bound(attempt: Int) -> Int64 {
-    min(maximum, 1000 << Int64(min(max(attempt - 1, 0), 10)))
+  /// The defaults.
+  package init() {}
+
+  /// How many looks in a row must not show a message before it is sent again.
+  var looks: Int { deduplicates ? 1 : 2 }
+
+  /// The bound of the wait after so many tries, ms: it doubles from 1 s.
+  package func bound(attempt: Int) -> Int64 {
+    max(1, min(backoffMaximum, 1000 << Int64(min(max(attempt - 1, 0), 10))))
   }
 
-  /// The wait after `attempt` tries, ms, from 1 to the bound; `random` is any number.
-  package static func delay(attempt: Int, random: UInt64) -> Int64 {
+  /// The wait after `attempt` tries with full jitter, from 1 ms to the bound; `random` is any number.
+  package func delay(attempt: Int, random: UInt64) -> Int64 {
     1 + Int64(random % UInt64(bound(attempt: attempt)))
   }
 }

@@ -2,61 +2,105 @@ import ChatModel
 import JSON
 import SQLite
 
-// What a user asked to change about a confirmed message and the upstream has not answered: it stands beside
-// the message, never in it (B46, B47).
+/// What differs for one user in a channel because something of this user is not sent yet: the changes asked
+/// for stand beside the messages they are about, never in them (B46, B47), and messages that may be the answer
+/// to a send under way are not shown (B38).
+package struct PendingChanges: Sendable, Equatable {
+  /// The fields `pending_edit`, `pending_delete` and `pending_reactions` of each message, without braces.
+  var fragments: [Int64: [UInt8]] = [:]
+  /// Messages that this user's views do not show yet.
+  var withheld: Set<Int64> = []
+}
 
 extension CacheReader {
-  /// Writes `pending_edit`, `pending_delete` and `pending_reactions` of a confirmed message as fields of the
-  /// object that is open, where there are any. Answers whether there were.
-  @discardableResult
-  package func writePending(
-    of message: Int64, in place: OutboxPlace, into writer: inout JSONWriter
-  ) throws -> Bool {
+  /// What of the user's is pending in the channel; nil where nothing is unsent there.
+  func pendingChanges(in view: ChannelView) throws -> PendingChanges? {
+    guard view.hasUnsent else { return nil }
+    var pending = PendingChanges()
+    pending.fragments = try fragments(in: OutboxPlace(user: view.user, channel: view.url))
+    pending.withheld = Set(
+      try db.all("SELECT message_id FROM withheld WHERE user = ?1 AND channel = ?2") {
+        $0.bind(1, view.user.rawValue)
+        $0.bind(2, view.channel.rawValue)
+      } _: {
+        $0.int64(0)
+      })
+    return pending
+  }
+
+  /// The pending changes of confirmed messages: of `message` alone where it is named.
+  package func fragments(
+    in place: OutboxPlace, of message: Int64? = nil
+  ) throws -> [Int64: [UInt8]] {
     var rows = try db.rows(
       """
-      SELECT kind, request_id, params, aspect
+      SELECT target_id, kind, request_id, params, aspect
       FROM outbox INDEXED BY outbox_by_target
       WHERE user = ?1
         AND channel_url = ?2
-        AND target_id = ?3
         AND target_id IS NOT NULL
+        AND (?3 IS NULL OR target_id = ?3)
         AND kind IN ('edit', 'delete', 'reaction')
         AND state NOT IN ('failed', 'canceled')
-      ORDER BY kind = 'reaction', kind, aspect, place DESC
+      ORDER BY target_id, kind = 'reaction', kind, aspect, place DESC
       """
     ) {
       $0.bind(1, place.user.rawValue)
       $0.bind(2, place.channel.text)
       $0.bind(3, message)
     }
-    var last: (kind: String, aspect: String)?
-    var isInReactions = false
+    var found: [Int64: [UInt8]] = [:]
+    var fragment = Fragment(message: nil)
     while let row = try rows.next() {
-      let kind = row.string(0)
-      let aspect = row.string(3)
-      // The latest of each counts: an earlier one is on its way, and this one comes after it.
-      if let last, last == (kind, aspect) { continue }
+      if row.int64(0) != fragment.message {
+        fragment.finish(into: &found)
+        fragment = Fragment(message: row.int64(0))
+      }
+      fragment.add(row)
+    }
+    fragment.finish(into: &found)
+    return found
+  }
+
+  /// The pending changes of one message under construction.
+  private struct Fragment: ~Copyable {
+    let message: Int64?
+    private var json = JSONWriter()
+    private var last: (kind: String, aspect: String)?
+    private var isInReactions = false
+
+    init(message: Int64?) { self.message = message }
+
+    /// Takes in the next row: the latest of each kind and key comes first and counts, since an earlier one is
+    /// on its way and this one comes after it.
+    mutating func add(_ row: Row) {
+      let (kind, aspect) = (row.string(1), row.string(4))
+      if let last, last == (kind, aspect) { return }
       last = (kind, aspect)
       switch kind {
-      case OutboxRow.Kind.edit.rawValue: writer.name("pending_edit")
-      case OutboxRow.Kind.delete.rawValue: writer.name("pending_delete")
+      case OutboxRow.Kind.edit.rawValue: json.name("pending_edit")
+      case OutboxRow.Kind.delete.rawValue: json.name("pending_delete")
       default:
         if !isInReactions {
-          writer.name("pending_reactions")
-          writer.beginArray()
+          json.name("pending_reactions")
+          json.beginArray()
         }
         isInReactions = true
       }
-      writer.beginObject()
-      writer.field("request_id", row.string(1))
-      if isInReactions { writer.field("key", aspect) }
+      json.beginObject()
+      json.field("request_id", row.string(2))
+      if isInReactions { json.field("key", aspect) }
       if kind != OutboxRow.Kind.delete.rawValue {
-        writer.name("changes")
-        writer.splice(row.bytes(2))
+        json.name("changes")
+        json.splice(row.bytes(3))
       }
-      writer.endObject()
+      json.endObject()
     }
-    if isInReactions { writer.endArray() }
-    return last != nil
+
+    mutating func finish(into found: inout [Int64: [UInt8]]) {
+      guard let message else { return }
+      if isInReactions { json.endArray() }
+      found[message] = json.buffer.array
+    }
   }
 }

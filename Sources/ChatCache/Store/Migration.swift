@@ -34,7 +34,8 @@ enum Migration {
         PackageResources.v001_message_sql, PackageResources.v001_segment_sql, PackageResources.v001_event_sql,
         PackageResources.v001_sync_sql, PackageResources.v001_outbox_sql,
         PackageResources.v001_collection_sql,
-      ])
+      ]),
+    Step(version: 2, scripts: [PackageResources.v002_sending_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -4,6 +4,8 @@ import ChatModel
 /// What decides an answer beside the log itself. Views of one channel that are alike in all of it, whosever
 /// they are, are told the same: one of them reads it, the others take its bytes.
 ///
+/// A user with something unsent in the channel sees messages that nobody else sees so, and shares with nobody.
+///
 /// Nothing of it is taken on trust: whoever takes the bytes brings its own membership and floor of that
 /// moment, and is refused where the log names its user, or its view, between the two cursors.
 package struct Likeness: Sendable {
@@ -47,7 +49,8 @@ package struct Likeness: Sendable {
   /// Whether that view is to be told the same, whose user sees the channel so; then it remembers that it was.
   package func holds(for view: MessageCollection, _ own: ChannelView) -> Bool {
     guard view.channel == channel, !users.contains(view.user), !collections.contains(view.id),
-      view.request == request, own.isJoined, own.channel == channel, own.floorAt == floorAt
+      view.request == request, own.isJoined, own.channel == channel, own.floorAt == floorAt,
+      !own.hasUnsent
     else { return false }
     return view.state.withLock { state in
       guard state.range == before else { return false }

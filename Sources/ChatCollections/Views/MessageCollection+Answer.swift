@@ -33,6 +33,9 @@ extension MessageCollection {
     json.name("counts")
     json.beginObject()
     json.field("messages", rows.count)
+    let unsent = try reader.unsentMessageCounts(OutboxPlace(user: user, channel: url))
+    json.field("pending", unsent.pending)
+    json.field("failed", unsent.failed)
     json.endObject()
     writeEdges(coverage, view, range, sight, into: &json)
     json.field("cursor", cursor)
@@ -46,9 +49,10 @@ extension MessageCollection {
     return json.finish()
   }
 
-  /// The user's own unsent messages, in lists of their own.
+  /// The user's own unsent messages that the view's filter shows, the newest of them, in lists of their own.
   private func writeUnsent(_ reader: CacheReader, into json: inout JSONWriter) throws {
-    let unsent = try reader.unsentMessages(OutboxPlace(user: user, channel: url))
+    let unsent = try reader.unsentMessages(
+      OutboxPlace(user: user, channel: url), filter: request.filter, sender: userID)
     for (name, isFailed) in [("pending" as StaticString, false), ("failed", true)] {
       json.name(name)
       json.beginArray()

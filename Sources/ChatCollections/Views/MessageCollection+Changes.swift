@@ -52,11 +52,12 @@ extension MessageCollection {
     let until = max(until, since)
     let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
     let before = state.withLock { (range: $0.range, shown: $0.known.shown(at: since)) }
-    var telling = Telling(
-      self, reader: reader, view: view, coverage: try reader.coverage(of: channel), sight: sight,
-      range: before.range, shown: before.shown, collection: collection)
     var end = until
     if log.count == Self.changesLookedAt { end = min(end, log[log.count - 1].sequence) }
+    var telling = Telling(
+      self, reader: reader, view: view, coverage: try reader.coverage(of: channel), sight: sight,
+      range: before.range, shown: before.shown, unsent: UnsentChanges(log, of: user, until: end),
+      collection: collection)
     for logged in log where logged.sequence <= end { telling.closeEnd(before: logged.change) }
     for logged in log where logged.sequence <= end {
       try telling.tell(logged)
@@ -70,7 +71,7 @@ extension MessageCollection {
     }
     let (range, known, isEmpty) = (telling.range, after, telling.events.isEmpty)
     let likeness =
-      telling.isSameForAlike && !isEmpty && end == until && before.shown.isWhole
+      telling.isSameForAlike && !isEmpty && end == until && before.shown.isWhole && !view.hasUnsent
       ? Likeness(self, view, log, since: since, until: until, from: before.range, telling) : nil
     return ViewAnswer(
       events: telling.events.joined(

@@ -5,21 +5,25 @@ import JSON
 /// One answer of a message collection under way: the changes go in, in the order of the log, and out come the
 /// events, what the client then knows, and how the window moved.
 struct Telling: ~Copyable {
-  private let collection: MessageCollection
-  private let reader: CacheReader
-  private let view: ChannelView
+  let collection: MessageCollection
+  let reader: CacheReader
+  let view: ChannelView
   let coverage: Coverage
-  private let sight: Sight
+  let sight: Sight
   /// What the client knew.
   let shown: Known<Int64>.Shown
   /// The name that events carry, where several views are followed at once.
   private let name: String?
-  private(set) var events = EventWriter()
+  var events = EventWriter()
   /// What the client will know.
-  private(set) var after: Known<Int64>.Shown
+  var after: Known<Int64>.Shown
   /// How far the view will reach.
-  private(set) var range: LoadedRange
-  private var told: Set<Int64> = []
+  var range: LoadedRange
+  var told: Set<Int64> = []
+  /// The user's unsent messages and changes of which the log tells.
+  let unsent: UnsentChanges
+  /// Requests that were told of.
+  var toldRequests: Set<String> = []
   /// What the client knew of each message that was looked at.
   private(set) var knew: [Int64: Verdict.Knowledge] = [:]
   /// Whether every change told is the same for all views that are alike.
@@ -30,7 +34,8 @@ struct Telling: ~Copyable {
 
   init(
     _ collection: MessageCollection, reader: CacheReader, view: ChannelView, coverage: Coverage,
-    sight: Sight, range: LoadedRange, shown: Known<Int64>.Shown, collection name: String?
+    sight: Sight, range: LoadedRange, shown: Known<Int64>.Shown, unsent: UnsentChanges,
+    collection name: String?
   ) {
     self.collection = collection
     self.reader = reader
@@ -40,6 +45,7 @@ struct Telling: ~Copyable {
     self.range = range
     self.shown = shown
     self.name = name
+    self.unsent = unsent
     after = shown
   }
 
@@ -63,7 +69,8 @@ struct Telling: ~Copyable {
     switch change.kind {
     case .messages:
       guard let stretch = change.stretch else { return }
-      try consider(stretch, version: logged.sequence, change.source)
+      // What is told to one user alone, because it was withheld, has the version it was stored with.
+      try consider(stretch, version: change.user == nil ? logged.sequence : nil, change.source)
     case .messageDeleted: deleted(change)
     case .coverage, .hugeGap: try coverageChanged(change)
     case .windowTrimmed: try trimmed(change)
@@ -82,7 +89,7 @@ struct Telling: ~Copyable {
   }
 
   /// A row that a change may be about.
-  private struct Candidate {
+  struct Candidate {
     let position: Position
     let version: Int64
     let isIn: Bool
@@ -99,6 +106,7 @@ struct Telling: ~Copyable {
       knew[id] = then
       // What nobody remembers and lies outside cannot have been in the view.
       if then == .unknown, !row.isIn, !range.contains(row.position) { continue }
+      if let answer = unsent.answers[id], tellAnswer(answer, row) { continue }
       switch Verdict(since: then, now: row.isIn ? row.version : nil) {
       case .nothing: continue
       case .added: events.add(.added, source, status: "succeeded", row.object)
@@ -111,7 +119,7 @@ struct Telling: ~Copyable {
     }
   }
 
-  private mutating func candidates(
+  mutating func candidates(
     _ stretch: ClosedRange<Position>, _ version: Int64?
   ) throws -> [Candidate] {
     var found: [Candidate] = []
@@ -144,7 +152,7 @@ struct Telling: ~Copyable {
     after.versions[id] = nil
   }
 
-  private static func reference(_ message: String, _ detail: [UInt8]?) -> [UInt8] {
+  static func reference(_ message: String, _ detail: [UInt8]?) -> [UInt8] {
     var json = JSONWriter()
     json.beginObject()
     json.field("message_id", message)
@@ -220,39 +228,6 @@ struct Telling: ~Copyable {
         json.field("has_next", hasNext)
         if let newest { newest.writeNewest(into: &json) }
       })
-  }
-
-  private mutating func unsentChanged(_ change: Change) throws {
-    guard let name = change.reference else { return }
-    let unsent = try reader.unsentMessages(OutboxPlace(user: collection.user, channel: collection.url))
-    if let message = unsent.first(where: { $0.requestID == name }) {
-      let kind: EventWriter.Kind = change.source == .localPendingCreated ? .added : .updated
-      events.add(kind, change.source, status: message.status.rawValue, message.object)
-    } else if try !showsAnswer(change) {
-      // Sent or not, it is unsent no more, and nothing that this view shows says so.
-      var json = JSONWriter()
-      json.beginObject()
-      json.field("request_id", name)
-      json.endObject()
-      events.add(.deleted, change.source, status: "canceled", json.finish().array)
-    }
-  }
-
-  /// Whether the view shows the message that an unsent one became.
-  private func showsAnswer(_ change: Change) throws -> Bool {
-    guard let detail = change.detail else { return false }
-    let object = [UInt8(ascii: "{")] + detail + [UInt8(ascii: "}")]
-    let id = try object.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { $0["message_id"]?.string.flatMap { Int64($0) } }
-    }
-    guard let id, let place = try reader.position(of: id, in: view.channel) else { return false }
-    var shows = false
-    let (collection, coverage, view, range) = (collection, coverage, view, range)
-    try reader.eachRow(of: place...place, filter: collection.request.filter, in: view) { row in
-      shows = row.isShown && collection.contains(row.position, in: range, coverage, view)
-      return false
-    }
-    return shows
   }
 
   /// What the whole answer says beside its entries.

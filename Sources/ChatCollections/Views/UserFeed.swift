@@ -83,6 +83,7 @@ package struct UserFeed: Sendable {
       json.endObject()
       return true
     case .outbox:
+      try writePending(change, reader, view, into: &json)
       try writeOutbox(reader, user, url, into: &json)
       return true
     case .membershipLost, .channelDeleted, .connection, .syncProgress, .collectionAnswered,
@@ -111,14 +112,17 @@ package struct UserFeed: Sendable {
     filter.parts = [.reactions, .metaarray, .threadInfo]
     var items = JSONWriter(capacity: 1024)
     var count = 0
-    try reader.eachRow(of: stretch, version: sequence, filter: filter, in: view) { row in
+    // What was withheld from this user alone has the version it was stored with.
+    let version = change.user == nil ? sequence : nil
+    try reader.eachRow(of: stretch, version: version, filter: filter, in: view) { row in
+      guard row.isShown else { return true }
       guard row.position.createdAt >= view.floorAt else { return true }
       items.splice(row.object.bytes)
       count += 1
       return count < Limits.eventEntries
     }
     guard count > 0 else { return false }
-    let isNew = change.source == .messageReceived || change.source == .messageFill
+    let isNew = [.messageReceived, .messageSent, .messageFill].contains(change.source)
     begin(isNew ? "message.received" : "message.changed", change.source, view.url, into: &json)
     json.field("sending_status", "succeeded")
     let text = items.finish()
@@ -128,6 +132,22 @@ package struct UserFeed: Sendable {
     json.endArray()
     json.endObject()
     return true
+  }
+
+  /// A confirmed message beside which something pending changed, as its user sees it now.
+  private func writePending(
+    _ change: Change, _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
+  ) throws {
+    guard view.isJoined, let target = change.outboxDetail(.target),
+      let object = try reader.message(target, parts: [.reactions, .metaarray, .threadInfo], in: view)
+    else { return }
+    begin("message.changed", change.source, view.url, into: &json)
+    json.field("sending_status", "succeeded")
+    json.name("messages")
+    json.beginArray()
+    json.splice(object.bytes)
+    json.endArray()
+    json.endObject()
   }
 
   private func writeGap(

@@ -31,7 +31,7 @@ extension OutboxWorld {
     }
     guard let head = lane.head, head.state == .waiting || head.state == .uncertain, head.upload != .running
     else { return nil }
-    let errands = lane.errands(now: head.nextTryAt, deduplicates: deduplicates)
+    let errands = lane.errands(now: head.nextTryAt)
     return errands.contains { $0.row == head.id } ? nil : "the head has a next try at which nothing is tried"
   }
 

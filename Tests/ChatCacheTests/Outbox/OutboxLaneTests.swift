@@ -27,8 +27,8 @@ import Testing
     #expect(isBegun)
   }
 
-  private func due(_ lane: OutboxLane, _ now: Int64 = 0, deduplicates: Bool = true) -> [Int64] {
-    lane.errands(now: now, deduplicates: deduplicates).map(\.row)
+  private func due(_ lane: OutboxLane, _ now: Int64 = 0) -> [Int64] {
+    lane.errands(now: now).map(\.row)
   }
 
   private func send(
@@ -103,7 +103,7 @@ import Testing
     var lane = lane(try row(1))
     #expect(send(&lane, 1, .linkFault(code: "upstream_unreachable")).isEmpty)
     let next = try #require(lane.nextTryAt)
-    #expect(next > 0 && next <= OutboxBackoff.bound(attempt: 1))
+    #expect(next > 0 && next <= OutboxPolicy().bound(attempt: 1))
     #expect(due(lane, 0).isEmpty)
     #expect(due(lane, next) == [1])
     lane.linkRecovered(now: 0)
@@ -118,15 +118,50 @@ import Testing
     #expect(lane.nextTryAt == 5000)
   }
 
-  @Test("B39: an uncertain send is repeated under the same id where the upstream deduplicates")
-  func repeated() throws {
+  @Test("B36 B39: where the upstream deduplicates one look is enough before an uncertain send is repeated")
+  func oneLook() throws {
+    var policy = OutboxPolicy()
+    policy.deduplicates = true
     var lane = lane(try row(1))
     _ = send(&lane, 1, .uncertain)
     let next = try #require(lane.nextTryAt)
-    #expect(lane.errands(now: next, deduplicates: true).map(\.errand) == [.send])
-    #expect(send(&lane, 1, .linkFault(code: "upstream_unreachable"), now: next).isEmpty)
-    #expect(lane.row(1)?.state == .uncertain)
+    let look = OutboxLane.Errand.look(after: .start)
+    #expect(lane.errands(now: next).map(\.errand) == [look])
+    begin(&lane, 1, look, next)
+    #expect(lane.finish(1, look, .absent, now: next, random: 1, policy: policy).isEmpty)
+    #expect(lane.errands(now: next).map(\.errand) == [.send])
     #expect(send(&lane, 1, .success(message: 8), now: 90_000) == [.succeeded(1, message: 8)])
+  }
+
+  @Test("B39: 'exists already' leads to looks, never to the same send again, until the row's time is over")
+  func existsAlready() throws {
+    var lane = lane(try row(1))
+    #expect(send(&lane, 1, .duplicate).isEmpty)
+    let look = OutboxLane.Errand.look(after: .start)
+    for _ in 0..<20 {
+      let now = try #require(lane.nextTryAt)
+      #expect(lane.errands(now: now).map(\.errand) == [look])
+      begin(&lane, 1, look, now)
+      #expect(lane.finish(1, look, .absent, now: now, random: 3).isEmpty)
+    }
+    #expect(lane.expire(now: 3 * Self.day).isEmpty)
+    var found = lane
+    #expect(
+      found.finish(1, look, .success(message: 3), now: 3 * Self.day, random: 0)
+        == [.succeeded(1, message: 3)])
+    #expect(lane.finish(1, look, .absent, now: 3 * Self.day, random: 0) == [.failed(1, code: "expired")])
+  }
+
+  @Test("B39: a look starts at the newest place known when the message was first sent off")
+  func anchor() throws {
+    var lane = lane(try row(1))
+    let (first, later) = (Position(createdAt: 5, messageID: 50), Position(createdAt: 9, messageID: 90))
+    let isBegun = lane.dispatch(1, .send, now: 1, newest: first)
+    _ = lane.finish(1, .send, .linkFault(code: "upstream_unreachable"), now: 2, random: 1)
+    let isBegunAgain = lane.dispatch(1, .send, now: 70_000, newest: later)
+    #expect(isBegun && isBegunAgain)
+    _ = lane.finish(1, .send, .uncertain, now: 70_001, random: 1)
+    #expect(lane.errands(now: 200_000).map(\.errand) == [.look(after: first)])
   }
 
   @Test("B36: without deduplication an uncertain send is repeated only after two looks 30 s apart")
@@ -134,15 +169,15 @@ import Testing
     var lane = lane(try row(1))
     _ = send(&lane, 1, .uncertain)
     var now = try #require(lane.nextTryAt)
-    let look = OutboxLane.Errand.look(since: 0)
+    let look = OutboxLane.Errand.look(after: .start)
     for _ in 0..<2 {
-      #expect(lane.errands(now: now, deduplicates: false).map(\.errand) == [look])
+      #expect(lane.errands(now: now).map(\.errand) == [look])
       begin(&lane, 1, look, now)
       #expect(lane.finish(1, look, .absent, now: now, random: 1).isEmpty)
       #expect(lane.nextTryAt == (lane.row(1)?.state == .waiting ? now : now + 30_000))
       now = try #require(lane.nextTryAt)
     }
-    #expect(lane.errands(now: now, deduplicates: false).map(\.errand) == [.send])
+    #expect(lane.errands(now: now).map(\.errand) == [.send])
   }
 
   @Test("B39: a refusal of a repetition fails the row only after one look did not find it")
@@ -150,8 +185,8 @@ import Testing
     var lane = lane(try row(1))
     _ = send(&lane, 1, .uncertain)
     #expect(send(&lane, 1, .rejection(code: "900041"), now: 70_000).isEmpty)
-    let look = OutboxLane.Errand.look(since: 0)
-    #expect(lane.errands(now: 70_000, deduplicates: true).map(\.errand) == [look])
+    let look = OutboxLane.Errand.look(after: .start)
+    #expect(lane.errands(now: 70_000).map(\.errand) == [look])
     #expect(lane.finish(1, look, .absent, now: 70_001, random: 0) == [.failed(1, code: "900041")])
   }
 
@@ -172,14 +207,14 @@ import Testing
     var lane = lane(try row(1))
     _ = send(&lane, 1, .uncertain)
     #expect(lane.expire(now: 3 * Self.day).isEmpty)
-    let errands = lane.errands(now: 3 * Self.day, deduplicates: true)
-    #expect(errands.map(\.errand) == [.look(since: 0)])
+    let errands = lane.errands(now: 3 * Self.day)
+    #expect(errands.map(\.errand) == [.look(after: .start)])
     var found = lane
     #expect(
-      found.finish(1, .look(since: 0), .success(message: 3), now: 3 * Self.day, random: 0)
+      found.finish(1, .look(after: .start), .success(message: 3), now: 3 * Self.day, random: 0)
         == [.succeeded(1, message: 3)])
     #expect(
-      lane.finish(1, .look(since: 0), .absent, now: 3 * Self.day, random: 0)
+      lane.finish(1, .look(after: .start), .absent, now: 3 * Self.day, random: 0)
         == [.failed(1, code: "expired")])
   }
 
@@ -201,7 +236,7 @@ import Testing
     #expect(wish5.notices == [.canceled(1)])
     #expect(lane.row(1)?.status == .canceled)
     #expect(lane.finish(1, .send, .success(message: 77), now: 1, random: 0).isEmpty)
-    #expect(lane.errands(now: 1, deduplicates: true).map(\.errand) == [.deleteSent(77)])
+    #expect(lane.errands(now: 1).map(\.errand) == [.deleteSent(77)])
     begin(&lane, 1, .deleteSent(77), 1)
     #expect(lane.finish(1, .deleteSent(77), .success(message: nil), now: 2, random: 0) == [.canceled(1)])
     let wish6 = lane.resend(1, now: 3)
@@ -255,7 +290,7 @@ import Testing
   @Test("B45: bytes go before their message and beside others; a refused upload fails it")
   func uploads() throws {
     var lane = lane(try row(1), try row(2, .file, upload: .needed))
-    #expect(lane.errands(now: 0, deduplicates: true).map(\.errand) == [.send, .upload])
+    #expect(lane.errands(now: 0).map(\.errand) == [.send, .upload])
     begin(&lane, 2, .upload, 0)
     _ = send(&lane, 1, .success(message: 1))
     #expect(due(lane).isEmpty)
@@ -276,7 +311,7 @@ import Testing
     lane.recover(now: 9)
     #expect(lane.row(1)?.state == .uncertain)
     #expect(lane.row(2)?.state == .waiting)
-    #expect(lane.errands(now: 9, deduplicates: false).map(\.errand) == [.look(since: 4)])
+    #expect(lane.errands(now: 9).map(\.errand) == [.look(after: .start)])
     lane.recover(now: 9, isRestored: true)
     #expect(lane.row(2)?.state == .uncertain)
   }
@@ -291,9 +326,9 @@ import Testing
   @Test("B43: the wait between tries is spread under a bound that doubles to a minute")
   func backoff() {
     #expect(
-      (1...9).map { OutboxBackoff.bound(attempt: $0) } == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { $0 * 1000 })
+      (1...9).map { OutboxPolicy().bound(attempt: $0) } == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { $0 * 1000 })
     for random in [0, 1, 999, 123_456, UInt64.max] {
-      #expect((1...4000).contains(OutboxBackoff.delay(attempt: 3, random: random)))
+      #expect((1...4000).contains(OutboxPolicy().delay(attempt: 3, random: random)))
     }
   }
 }

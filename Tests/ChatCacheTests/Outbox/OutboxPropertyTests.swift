@@ -37,6 +37,7 @@ struct OutboxWorld {
 
   var random: SeededRandom
   let deduplicates: Bool
+  let policy: OutboxPolicy
   var lane = OutboxLane(rows: [])
   var now: Int64 = 1000
   var isUp = true
@@ -56,6 +57,9 @@ struct OutboxWorld {
   init(seed: UInt64, deduplicates: Bool) {
     random = SeededRandom(seed: seed)
     self.deduplicates = deduplicates
+    var policy = OutboxPolicy()
+    policy.deduplicates = deduplicates
+    self.policy = policy
   }
 
   mutating func step() -> String {
@@ -114,7 +118,7 @@ struct OutboxWorld {
   mutating func work() -> String {
     guard isUp || random.chance(10) else { return "offline" }
     var hasAnswer = false
-    for (id, errand) in lane.errands(now: now, deduplicates: deduplicates) {
+    for (id, errand) in lane.errands(now: now) {
       guard let row = lane.row(id) else { continue }
       checkOrder(row, errand)
       guard lane.dispatch(id, errand, now: now) else {
@@ -170,7 +174,9 @@ struct OutboxWorld {
   }
 
   mutating func answer(_ call: Call) {
-    take(lane.finish(call.row, call.errand, call.outcome, now: now, random: random.next()))
+    take(
+      lane.finish(
+        call.row, call.errand, call.outcome, now: now, random: random.next(), policy: policy))
   }
 
   private mutating func take(_ notices: [OutboxLane.Notice]) {

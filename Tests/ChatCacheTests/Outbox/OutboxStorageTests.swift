@@ -45,7 +45,7 @@ import Testing
       switch choice % 10 {
       case 0, 1, 2: return lane.accept(row(now), now: now)
       case 3, 4:
-        guard let due = lane.errands(now: now, deduplicates: choice % 3 == 0).first else { return [] }
+        guard let due = lane.errands(now: now).first else { return [] }
         _ = lane.dispatch(due.row, due.errand, now: now)
         return lane.finish(due.row, due.errand, outcome, now: now, random: choice)
       case 5: return one.map { lane.cancel($0.id, now: now).notices } ?? []

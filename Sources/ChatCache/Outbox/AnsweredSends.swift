@@ -1,0 +1,161 @@
+import ChatModel
+import JSON
+import SQLite
+
+// A message that comes from the upstream may be the answer to an unsent one, whatever brings it: the answer to
+// the send, a listing after a webhook, a changelog. The commit that stores the message ends the row, so no
+// client sees both (B38).
+
+/// Who has unsent rows, looked up once for a batch of messages.
+struct UnsentSenders {
+  /// Whether anybody has unsent rows at all; nil: not looked up yet.
+  var isAny: Bool?
+  /// The short names of senders that were looked up; nil for people who never connected here.
+  var users: [UserID: UserKey?] = [:]
+}
+
+extension CacheWriter {
+  /// A message was stored: ends the row whose request it answers, or withholds it from its sender's views
+  /// while it may be the answer to a send under way.
+  func noteAnswer(_ record: MessageRecord, isNew: Bool, _ batch: inout MessageBatch) throws {
+    if batch.senders.isAny == nil { batch.senders.isAny = try reader.hasUnsent() }
+    guard batch.senders.isAny == true, !record.sender.isEmpty,
+      let user = try sender(UserID(record.sender), &batch.senders),
+      let url = try reader.url(of: batch.channel)
+    else { return }
+    let place = OutboxPlace(user: user, channel: url)
+    if let request = RequestID(record.requestID) {
+      guard let id = try reader.row(of: request, in: place) else { return }
+      let moment = try outboxMoment()
+      try changeLane(place) { $0.confirm(id, message: record.messageID, now: moment) }
+      try release(record.messageID, of: user, in: batch.channel)
+    } else if isNew, try reader.hasUnansweredMessage(in: place) {
+      try withhold(record, from: user, in: batch.channel)
+    }
+  }
+
+  private func sender(_ user: UserID, _ senders: inout UnsentSenders) throws -> UserKey? {
+    if let known = senders.users[user] { return known }
+    let key = try reader.userKey(of: user)
+    senders.users[user] = .some(key)
+    return key
+  }
+
+  private func withhold(_ record: MessageRecord, from user: UserKey, in channel: ChannelKey) throws {
+    try db.run(
+      """
+      INSERT OR IGNORE INTO withheld (user, channel, message_id, created_at, until)
+      VALUES (?1, ?2, ?3, ?4, ?5)
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, channel.rawValue)
+      $0.bind(3, record.messageID)
+      $0.bind(4, record.createdAt)
+      $0.bind(5, now + Limits.withheldMilliseconds)
+    }
+  }
+
+  /// The user's views may show the message from now on.
+  private func release(_ message: Int64, of user: UserKey, in channel: ChannelKey) throws {
+    try db.run("DELETE FROM withheld WHERE user = ?1 AND channel = ?2 AND message_id = ?3") {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, channel.rawValue)
+      $0.bind(3, message)
+    }
+  }
+
+  /// Shows what was withheld from the user in the channel, once no send there waits for its answer.
+  func releaseWithheld(in place: OutboxPlace) throws {
+    guard let channel = try reader.channelKey(of: place.channel),
+      try !reader.hasUnansweredMessage(in: place)
+    else { return }
+    try release(of: place.user, in: channel, before: .max)
+  }
+
+  /// Shows what was withheld for long enough; answers when there is more to show, ms.
+  package func releaseWithheld() throws -> Int64? {
+    for (user, channel) in try db.reading.all(
+      "SELECT DISTINCT user, channel FROM withheld INDEXED BY withheld_by_end WHERE until <= ?1",
+      { $0.bind(1, now) }, { (UserKey($0.int64(0)), ChannelKey($0.int64(1))) })
+    {
+      try release(of: user, in: channel, before: now)
+    }
+    return try db.reading.first("SELECT min(until) FROM withheld") { $0.int64OrNil(0) } ?? nil
+  }
+
+  private func release(of user: UserKey, in channel: ChannelKey, before moment: Int64) throws {
+    let places = try db.reading.all(
+      """
+      SELECT created_at, message_id
+      FROM withheld
+      WHERE user = ?1 AND channel = ?2 AND until <= ?3
+      ORDER BY created_at, message_id
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, channel.rawValue)
+      $0.bind(3, moment)
+    } _: {
+      Position(createdAt: $0.int64(0), messageID: $0.int64(1))
+    }
+    for place in places {
+      try release(place.messageID, of: user, in: channel)
+      var change = Change(.messages, .messageReceived, channel: channel, user: user)
+      change.stretch = place...place
+      try append(change)
+    }
+  }
+}
+
+extension CacheReader {
+  /// The row of a request in a lane.
+  func row(of request: RequestID, in place: OutboxPlace) throws -> Int64? {
+    try db.first("SELECT id FROM outbox WHERE user = ?1 AND request_id = ?2 AND channel_url = ?3") {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, request.text)
+      $0.bind(3, place.channel.text)
+    } _: {
+      $0.int64(0)
+    }
+  }
+
+  /// Whether a message of this lane may be at the upstream without an answer.
+  func hasUnansweredMessage(in place: OutboxPlace) throws -> Bool {
+    try db.first(
+      """
+      SELECT 1
+      FROM outbox INDEXED BY outbox_unanswered
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND state IN ('in_flight', 'uncertain')
+        AND kind IN ('message', 'file')
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// Whether the message is known as the answer to a request of the user.
+  package func isClaimed(_ message: Int64, by user: UserKey) throws -> Bool {
+    try db.first(
+      "SELECT 1 FROM request INDEXED BY request_by_message WHERE user = ?1 AND message_id = ?2"
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, message)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// The newest place known in the channel, whether its message is stored or only named as the last one.
+  func newestKnown(in channel: ChannelKey) throws -> Position? {
+    let stored = try newestPosition(in: channel)
+    guard let last = try lastMessage(of: channel) else { return stored }
+    return stored.map { max($0, last) } ?? last
+  }
+}

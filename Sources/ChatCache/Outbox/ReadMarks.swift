@@ -1,0 +1,63 @@
+import ChatModel
+import SQLite
+
+// Marking a channel as read moves the user's position at once, also offline. The mark for the upstream is an
+// outbox row. The upstream's mark knows no time: it would mark what came meanwhile too, so it is sent only
+// while nothing newer is unread.
+extension CacheWriter {
+  /// The user has read everything that is stored of the channel.
+  func markRead(_ view: ChannelView) throws {
+    let newest = try reader.newestShown(in: view)
+    let readAt = newest?.createdAt ?? 0
+    let changed = try db.run(
+      """
+      UPDATE membership
+      SET last_read_at = max(last_read_at, ?3), unread = 0, mentions = 0
+      WHERE user = ?1
+        AND channel = ?2
+        AND (last_read_at < ?3 OR unread > 0 OR mentions > 0)
+      """
+    ) {
+      $0.bind(1, view.user.rawValue)
+      $0.bind(2, view.channel.rawValue)
+      $0.bind(3, readAt)
+    }
+    if changed > 0 { try append(Change(.membership, .read, channel: view.channel, user: view.user)) }
+  }
+}
+
+extension CacheReader {
+  /// Whether a read mark of the user waits to be sent.
+  func hasPendingRead(of user: UserKey, in channel: ChannelKey) throws -> Bool {
+    try db.first(
+      """
+      SELECT 1
+      FROM outbox INDEXED BY outbox_reads
+      WHERE user = ?1
+        AND channel_url = (SELECT channel_url FROM channel WHERE id = ?2)
+        AND kind = 'read'
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, channel.rawValue)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// How many messages of the channel the user has not read.
+  func unreadCount(_ view: ChannelView) throws -> Int64 {
+    try db.first("SELECT unread FROM membership WHERE user = ?1 AND channel = ?2") {
+      $0.bind(1, view.user.rawValue)
+      $0.bind(2, view.channel.rawValue)
+    } _: {
+      $0.int64(0)
+    } ?? 0
+  }
+
+  /// The place of the newest stored message that the user may see.
+  fileprivate func newestShown(in view: ChannelView) throws -> Position? {
+    try newestPosition(in: view.channel).flatMap { $0.createdAt >= view.floorAt ? $0 : nil }
+  }
+}

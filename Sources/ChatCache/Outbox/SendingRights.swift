@@ -1,0 +1,137 @@
+import ChatModel
+import JSON
+import SQLite
+
+/// Why a request to send or change something is not accepted. Nothing was stored.
+package enum SendingDenial: Error, Hashable, Sendable {
+  /// For this user there is no such channel (B1).
+  case channelNotFound
+  /// The user is invited and has not joined.
+  case notJoined
+  /// The user is a member and may not do this (B67).
+  case notAllowed(Reason)
+  /// There is no such message.
+  case messageNotFound
+  /// The message is not sent yet, so nothing can refer to it.
+  case unsent
+  /// The text is longer than the channel takes, in characters.
+  case tooLong(limit: Int)
+  /// The user has so many unsent rows that no more are taken.
+  case full(limit: Int)
+
+  /// Why a member may not do something.
+  package enum Reason: String, Sendable {
+    case muted, frozen, broadcast
+    /// Only the sender edits a message.
+    case notSender = "not_sender"
+    /// Only the sender and operators delete a message.
+    case notOperator = "not_operator"
+    /// Admin messages need the scope `admin`.
+    case adminOnly = "admin_only"
+  }
+}
+
+/// What decides who may send in a channel and how long a text may be.
+struct SendingRules {
+  /// A text's greatest length where the channel names none, in characters.
+  static let usualLength = 5000
+
+  var isBroadcast = false
+  var maximumLength = usualLength
+}
+
+extension SendingRules {
+  /// Whether a member may post or change messages now.
+  func check(_ view: ChannelView, isAdmin: Bool) throws(SendingDenial) {
+    if isAdmin || view.isOperator { return }
+    if view.isMuted { throw .notAllowed(.muted) }
+    if view.isFrozen { throw .notAllowed(.frozen) }
+    if isBroadcast { throw .notAllowed(.broadcast) }
+  }
+}
+
+extension CacheReader {
+  /// Checks that the user may do what the request asks, as the channel stands in this snapshot (B67). Called
+  /// when a request is accepted, and again before it is sent.
+  func checkRights(of request: SendingRights, _ view: ChannelView, _ user: UserID) throws {
+    guard view.isJoined else { throw SendingDenial.notJoined }
+    let rules = try sendingRules(of: view.channel)
+    switch request.kind {
+    case .message, .file:
+      try rules.check(view, isAdmin: request.isAdmin)
+      if request.textLength > rules.maximumLength {
+        throw SendingDenial.tooLong(limit: rules.maximumLength)
+      }
+    case .edit:
+      let target = try target(of: request, view)
+      guard request.isAdmin || UserID(target.sender) == user else {
+        throw SendingDenial.notAllowed(target.sender.isEmpty ? .adminOnly : .notSender)
+      }
+      try rules.check(view, isAdmin: request.isAdmin)
+      if request.textLength > rules.maximumLength {
+        throw SendingDenial.tooLong(limit: rules.maximumLength)
+      }
+    case .delete:
+      let target = try target(of: request, view)
+      guard request.isAdmin || UserID(target.sender) == user || view.isOperator else {
+        throw SendingDenial.notAllowed(.notOperator)
+      }
+    case .reaction: _ = try target(of: request, view)
+    case .read: break
+    }
+  }
+
+  private func target(
+    of request: SendingRights, _ view: ChannelView
+  ) throws -> (sender: String, createdAt: Int64) {
+    let found = try request.target.flatMap { id in
+      try db.first("SELECT sender, created_at FROM message WHERE channel = ?1 AND message_id = ?2") {
+        $0.bind(1, view.channel.rawValue)
+        $0.bind(2, id)
+      } _: {
+        (sender: $0.string(0), createdAt: $0.int64(1))
+      }
+    }
+    guard let found, found.createdAt >= view.floorAt else { throw SendingDenial.messageNotFound }
+    return found
+  }
+
+  func sendingRules(of channel: ChannelKey) throws -> SendingRules {
+    var rules = SendingRules()
+    let body = try db.first("SELECT body FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      [UInt8(ascii: "{")] + Array($0.bytes(0)) + [UInt8(ascii: "}")]
+    }
+    guard let body else { return rules }
+    try body.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { channel in
+        rules.isBroadcast = channel["is_broadcast"]?.bool ?? false
+        if let length = channel["max_message_length"]?.int64, length > 0, length < 1 << 20 {
+          rules.maximumLength = Int(length)
+        }
+      }
+    }
+    return rules
+  }
+}
+
+/// What of a request its rights are decided by.
+package struct SendingRights: Sendable {
+  /// What is to be done.
+  package var kind: OutboxRow.Kind
+  /// The confirmed message it is about.
+  package var target: Int64?
+  /// The characters of its text.
+  package var textLength: Int
+  /// Whether it is done with the scope `admin`, as an operator of the service.
+  package var isAdmin: Bool
+
+  /// The rights that a request needs.
+  package init(kind: OutboxRow.Kind, target: Int64? = nil, textLength: Int = 0, isAdmin: Bool = false) {
+    self.kind = kind
+    self.target = target
+    self.textLength = textLength
+    self.isAdmin = isAdmin
+  }
+}

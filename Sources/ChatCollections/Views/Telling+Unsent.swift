@@ -1,0 +1,92 @@
+import ChatCache
+import ChatModel
+import JSON
+
+/// What the log says of one user's unsent messages and changes between two cursors.
+struct UnsentChanges {
+  /// A message that an unsent one became.
+  struct Answer {
+    let request: String
+    /// Whether the unsent message was there at the first cursor, so that the client was told of it.
+    let wasPending: Bool
+  }
+
+  /// By the message's id.
+  private(set) var answers: [Int64: Answer] = [:]
+  /// The requests that were accepted or sent again after the first cursor.
+  private var created: Set<String> = []
+  /// The last source that the log names for each request.
+  private(set) var sources: [String: ChangeSource] = [:]
+
+  init(_ log: [LoggedChange], of user: UserKey, until end: Int64) {
+    for logged in log where logged.sequence <= end && logged.change.kind == .outbox {
+      let change = logged.change
+      guard change.user == user, let request = change.reference else { continue }
+      if change.source == .localPendingCreated { created.insert(request) }
+      sources[request] = change.source
+      if let id = change.outboxDetail(.message) {
+        answers[id] = Answer(request: request, wasPending: !created.contains(request))
+      }
+    }
+  }
+
+  /// Whether the client was told of the request before.
+  func wasPending(_ request: String) -> Bool { !created.contains(request) }
+}
+
+extension Telling {
+  /// The message that the user's unsent one became: an update where the client has the unsent one, with both
+  /// names. False: the view does not show it, and what the client has of it is told by its request.
+  mutating func tellAnswer(_ answer: UnsentChanges.Answer, _ row: Candidate) -> Bool {
+    guard row.isIn, !told.contains(row.position.messageID) else { return false }
+    events.add(answer.wasPending ? .updated : .added, .messageSent, status: "succeeded", row.object)
+    told.insert(row.position.messageID)
+    toldRequests.insert(answer.request)
+    after.versions[row.position.messageID] = row.version
+    range.arrive(at: row.position)
+    return true
+  }
+
+  /// An unsent message or change of the user changed. Of each request one entry is told, as it stands now.
+  mutating func unsentChanged(_ change: Change) throws {
+    guard let request = change.reference, !toldRequests.contains(request) else { return }
+    let source = unsent.sources[request] ?? change.source
+    if let target = change.outboxDetail(.target) { return try changePending(of: target, source) }
+    toldRequests.insert(request)
+    let place = OutboxPlace(user: collection.user, channel: collection.url)
+    let wasPending = unsent.wasPending(request)
+    if let message = try reader.unsentMessage(request, in: place) {
+      guard message.isShown(by: collection.request.filter, sender: collection.userID) else { return }
+      events.add(wasPending ? .updated : .added, source, status: message.status.rawValue, message.object)
+    } else if let id = change.outboxDetail(.message) ?? unsent.answers.first(where: { $1.request == request })?.key {
+      // What it became is told with its stretch; where the view does not show that, the unsent one goes.
+      if try !shows(id), wasPending { goes(request, source, "succeeded") }
+    } else if wasPending {
+      goes(request, source, source == .localFailed ? "failed" : "canceled")
+    }
+  }
+
+  private mutating func goes(_ request: String, _ source: ChangeSource, _ status: String) {
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("request_id", request)
+    json.endObject()
+    events.add(.deleted, source, status: status, json.finish().array)
+  }
+
+  /// What is pending beside a confirmed message changed: the message is told as the user sees it now.
+  private mutating func changePending(of id: Int64, _ source: ChangeSource) throws {
+    guard !told.contains(id), let place = try reader.position(of: id, in: view.channel) else { return }
+    for row in try candidates(place...place, nil) where row.isIn {
+      events.add(.updated, source, status: "succeeded", row.object)
+      told.insert(id)
+      after.versions[id] = row.version
+    }
+  }
+
+  /// Whether the view shows a message.
+  private mutating func shows(_ id: Int64) throws -> Bool {
+    guard let place = try reader.position(of: id, in: view.channel) else { return false }
+    return try candidates(place...place, nil).contains { $0.isIn }
+  }
+}
