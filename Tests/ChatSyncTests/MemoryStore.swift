@@ -291,6 +291,14 @@ final class MemoryStore: SyncStore {
   }
   func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)] { state.withLock { $0.fills } }
 
+  // Nothing is ever unsent here: sending is tested over the real cache.
+  func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)] { [] }
+  func advance(
+    _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
+    _ policy: OutboxPolicy, random: UInt64
+  ) async throws -> LaneProgress { LaneProgress() }
+  func keepUpOutbox() async throws {}
+
   func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell] {
     state.withLock { state in
       for bell in doorbells where !state.doorbells.contains(bell) { state.doorbells.append(bell) }

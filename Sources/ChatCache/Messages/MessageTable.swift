@@ -72,6 +72,7 @@ extension CacheWriter {
   /// of the same `updated_at`; reactions and threads change without raising it.
   func put(_ record: MessageRecord, _ batch: inout MessageBatch, askedAt: Int64 = .max) throws {
     guard try !reader.isDeleted(record.messageID, in: batch.channel) else { return }
+    let record = try naming(record, &batch)
     let stored = try standing(of: record, in: batch.channel)
     switch stored {
     case .same: return

@@ -8,6 +8,8 @@ import SQLite
 
 /// Who has unsent rows, looked up once for a batch of messages.
 struct UnsentSenders {
+  /// Whether any request is remembered; nil: not looked up yet.
+  var isAnyRequest: Bool?
   /// Whether anybody has unsent rows at all; nil: not looked up yet.
   var isAny: Bool?
   /// The short names of senders that were looked up; nil for people who never connected here.
@@ -34,6 +36,20 @@ extension CacheWriter {
     }
   }
 
+  /// The message with the request it answers, where the upstream does not say so and the cache knows it: what
+  /// was answered once keeps its name.
+  func naming(_ record: MessageRecord, _ batch: inout MessageBatch) throws -> MessageRecord {
+    guard record.requestID.isEmpty, !record.sender.isEmpty else { return record }
+    if batch.senders.isAnyRequest == nil { batch.senders.isAnyRequest = try reader.hasRequests() }
+    guard batch.senders.isAnyRequest == true, let user = try sender(UserID(record.sender), &batch.senders),
+      let request = try reader.request(answeredBy: record.messageID, of: user)
+    else { return record }
+    var named = record
+    named.requestID = request
+    named.body = try Fields.lay(Array("\"request_id\":\"\(request)\"".utf8), over: record.body)
+    return named
+  }
+
   private func sender(_ user: UserID, _ senders: inout UnsentSenders) throws -> UserKey? {
     if let known = senders.users[user] { return known }
     let key = try reader.userKey(of: user)
@@ -57,7 +73,7 @@ extension CacheWriter {
   }
 
   /// The user's views may show the message from now on.
-  private func release(_ message: Int64, of user: UserKey, in channel: ChannelKey) throws {
+  func release(_ message: Int64, of user: UserKey, in channel: ChannelKey) throws {
     try db.run("DELETE FROM withheld WHERE user = ?1 AND channel = ?2 AND message_id = ?3") {
       $0.bind(1, user.rawValue)
       $0.bind(2, channel.rawValue)
@@ -140,10 +156,36 @@ extension CacheReader {
     } ?? false
   }
 
+  /// Whether any request is remembered.
+  func hasRequests() throws -> Bool {
+    try db.first("SELECT 1 FROM request LIMIT 1") { _ in true } ?? false
+  }
+
+  /// The request of the user that became this message.
+  func request(answeredBy message: Int64, of user: UserKey) throws -> String? {
+    try db.first(
+      """
+      SELECT request_id
+      FROM request INDEXED BY request_by_message
+      WHERE user = ?1 AND message_id = ?2 AND is_message = 1
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, message)
+    } _: {
+      $0.string(0)
+    }
+  }
+
   /// Whether the message is known as the answer to a request of the user.
   package func isClaimed(_ message: Int64, by user: UserKey) throws -> Bool {
     try db.first(
-      "SELECT 1 FROM request INDEXED BY request_by_message WHERE user = ?1 AND message_id = ?2"
+      """
+      SELECT 1
+      FROM request INDEXED BY request_by_message
+      WHERE user = ?1 AND message_id = ?2 AND is_message = 1
+      """
     ) {
       $0.bind(1, user.rawValue)
       $0.bind(2, message)

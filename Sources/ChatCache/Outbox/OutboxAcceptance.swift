@@ -119,6 +119,7 @@ extension CacheWriter {
       follows: follows, aspect: request.aspect, blocksOnFailure: request.blocksOnFailure,
       upload: request.upload, now: moment, lifetime: request.lifetime)
     row.place = try reader.lastPlace(in: place) + 1
+    row.isAdmin = request.isAdmin
     try remember(request, in: place, hasEnded: false)
     let lane = try reader.acceptanceLane(place, isReadMark: request.kind == .read)
     try changeLane(place, from: lane, news: [row.id: request.content]) { $0.accept(row, now: moment) }
@@ -143,8 +144,10 @@ extension CacheWriter {
     try request.contentHash.withUnsafeBytes { hash in
       _ = try db.run(
         """
-        INSERT INTO request (user, request_id, channel_url, content_hash, message_id, ended_at, ended_as)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        INSERT INTO request (
+          user, request_id, channel_url, content_hash, message_id, ended_at, ended_as, is_message
+        )
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
         """
       ) {
         $0.bind(1, place.user.rawValue)
@@ -154,6 +157,7 @@ extension CacheWriter {
         $0.bind(5, request.target)
         $0.bind(6, hasEnded ? now : nil)
         $0.bind(7, hasEnded ? "merged" : nil)
+        $0.bind(8, request.kind.isMessage)
       }
     }
   }

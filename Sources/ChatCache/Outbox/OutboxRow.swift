@@ -58,6 +58,8 @@ package struct OutboxRow: Hashable, Sendable {
   package let aspect: String
   /// Whether its failure holds what follows it.
   package let blocksOnFailure: Bool
+  /// Whether it was asked with the scope `admin`.
+  package var isAdmin = false
   /// Whether the user took it back while it could no longer be stopped.
   package var isCancelWanted = false
   /// How far its bytes are.

@@ -40,7 +40,7 @@ extension CacheReader {
       SELECT
         id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
         is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id
+        absences, error_code, anchor_at, anchor_id, is_admin
       FROM outbox
       WHERE user = ?1 AND channel_url = ?2
       ORDER BY place
@@ -62,7 +62,7 @@ extension CacheReader {
       SELECT
         id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
         is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id
+        absences, error_code, anchor_at, anchor_id, is_admin
       FROM outbox
       WHERE id IN (
         SELECT id
@@ -176,6 +176,7 @@ extension CacheReader {
     read.mayHaveArrived = row.bool(16)
     read.absences = row.int(17)
     read.errorCode = row.stringOrNil(18)
+    read.isAdmin = row.bool(21)
     read.anchor = row.int64OrNil(19).map { Position(createdAt: $0, messageID: row.int64(20)) }
     return read
   }
@@ -232,9 +233,9 @@ extension CacheWriter {
           """
           INSERT INTO outbox (
             id, user, channel_url, request_id, kind, state, place, target_id, follows, aspect, upload, params,
-            body, block_on_failure, accepted_at, expires_at, next_try_at
+            body, block_on_failure, accepted_at, expires_at, next_try_at, is_admin
           )
-          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
           """
         ) {
           $0.bind(1, row.id)
@@ -254,6 +255,7 @@ extension CacheWriter {
           $0.bind(15, row.acceptedAt)
           $0.bind(16, row.expiresAt)
           $0.bind(17, row.nextTryAt)
+          $0.bind(18, row.isAdmin)
         }
       }
     }

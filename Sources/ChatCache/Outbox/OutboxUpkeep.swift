@@ -37,6 +37,13 @@ extension CacheWriter {
     }
   }
 
+  /// Fails what is out of time (B41), shows what was withheld for long enough, and forgets old requests.
+  package func keepUpOutbox() throws {
+    try expireOutbox()
+    _ = try releaseWithheld()
+    try forgetRequests()
+  }
+
   /// Fails what is out of time (B41).
   package func expireOutbox() throws {
     let moment = try outboxMoment()
@@ -76,6 +83,24 @@ extension CacheWriter {
 }
 
 extension CacheReader {
+  /// Every lane in which something waits to be tried, with the ms until then.
+  package func waitingLanes(now: Int64) throws -> [(lane: OutboxLaneName, wait: Int64)] {
+    try db.all(
+      """
+      SELECT u.user_id, o.channel_url, min(o.next_try_at)
+      FROM outbox AS o
+      JOIN user AS u ON u.id = o.user
+      WHERE o.state IN ('waiting', 'uncertain', 'in_flight')
+      GROUP BY o.user, o.channel_url
+      """
+    ) { row in
+      (
+        OutboxLaneName(user: UserID(row.string(0)), channel: ChannelURL(row.string(1))),
+        max(0, row.int64(2) - now)
+      )
+    }
+  }
+
   fileprivate func lanes(
     _ sql: StaticString, _ bind: (Statement) -> Void
   ) throws -> [OutboxPlace] {

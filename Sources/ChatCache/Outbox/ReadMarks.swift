@@ -4,6 +4,11 @@ import SQLite
 // Marking a channel as read moves the user's position at once, also offline. The mark for the upstream is an
 // outbox row. The upstream's mark knows no time: it would mark what came meanwhile too, so it is sent only
 // while nothing newer is unread.
+enum ReadMark {
+  /// A mark that must not be sent yet is looked at again after this long, ms.
+  static let waitMilliseconds: Int64 = 30_000
+}
+
 extension CacheWriter {
   /// The user has read everything that is stored of the channel.
   func markRead(_ view: ChannelView) throws {

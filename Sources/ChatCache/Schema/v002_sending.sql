@@ -2,6 +2,8 @@
 -- was first sent off (B39). NULL: it was not sent off yet.
 ALTER TABLE outbox ADD COLUMN anchor_at INTEGER;
 ALTER TABLE outbox ADD COLUMN anchor_id INTEGER;
+-- Whether the client had the scope `admin`, for the second look at its rights before it is sent.
+ALTER TABLE outbox ADD COLUMN is_admin INTEGER NOT NULL DEFAULT 0;
 
 -- answers: which failed messages hold what follows them
 CREATE INDEX outbox_blocking ON outbox (user, channel_url, place) WHERE state = 'failed' AND block_on_failure = 1;
@@ -11,8 +13,19 @@ CREATE INDEX outbox_reads ON outbox (user, channel_url, place) WHERE kind = 'rea
 CREATE INDEX outbox_unanswered ON outbox (user, channel_url) WHERE state IN ('in_flight', 'uncertain');
 -- answers: whose unsent rows are in a state, in the order they were accepted
 CREATE INDEX outbox_by_user ON outbox (user, id);
+-- Whether the request is a message, and message_id what it became; else message_id is what a change is about.
+ALTER TABLE request ADD COLUMN is_message INTEGER NOT NULL DEFAULT 0;
+
+UPDATE request
+SET is_message = 1
+WHERE EXISTS (
+  SELECT 1
+  FROM outbox AS o
+  WHERE o.user = request.user AND o.request_id = request.request_id AND o.kind IN ('message', 'file')
+);
+
 -- answers: which request a message answers
-CREATE INDEX request_by_message ON request (user, message_id) WHERE message_id IS NOT NULL;
+CREATE INDEX request_by_message ON request (user, message_id) WHERE message_id IS NOT NULL AND is_message = 1;
 
 CREATE TABLE unsent_count (
   -- How many unsent rows a user has, kept by triggers so that nothing counts a long outbox.

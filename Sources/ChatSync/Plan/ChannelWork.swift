@@ -183,6 +183,7 @@ extension Plan {
     if let (url, id) = best.message { return .message(url, id: id) }
     if let url = best.refresh { return .refresh(url) }
     if let url = best.openCheck?.url { return .check(url) }
+    if let lane = pickLane(now: now) { return .send(lane) }
     if let job = pickForUser(now: now, isListing: true) { return job }
     if let url = best.check?.url { return .check(url) }
     if let url = best.prefetch?.url, !isForegroundWaiting {

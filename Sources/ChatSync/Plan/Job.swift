@@ -27,6 +27,8 @@ package enum Job: Hashable, Sendable {
   case verify(ChannelURL)
   /// A page of a gap somebody asked to fill (B28).
   case fill(ChannelURL, gap: Int64)
+  /// What a user has unsent in a channel (B40).
+  case send(OutboxLaneName)
 
   /// The channel it works on; one errand per channel at a time.
   var channel: ChannelURL? {
@@ -75,6 +77,8 @@ package enum Outcome: Sendable {
   case checked(isPrefetched: Bool, isInDoubt: Bool)
   /// A page of the prefetch is stored.
   case prefetched(isComplete: Bool)
+  /// The lane has nothing more to send now; in so many ms it has, nil: only when something changes.
+  case drained(nextTryIn: Int64?)
   /// A page of a gap or of a verification is stored.
   case progressed(isComplete: Bool)
   /// The channel is gone, or nobody here is in it any more.

@@ -15,6 +15,10 @@ package struct Plan: Sendable {
   package let pace: Pace
   var users: [UserID: UserWork] = [:]
   var channels: [ChannelURL: ChannelWork] = [:]
+  /// Where something is unsent that waits to be tried.
+  var lanes: [OutboxLaneName: LaneWork] = [:]
+  /// The upstream wants no sends before that moment.
+  var sendsNotBefore: Int64 = 0
   private(set) var capabilities: [Capability: Bool] = [:]
   /// Users whose standing may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []
@@ -122,6 +126,7 @@ package struct Plan: Sendable {
       channels[url]?.heldBack = HeldBack()
       if work.isOpen { channels[url]?.checkAt = now }
     }
+    releaseLanes(now: now)
   }
 
   // MARK: What to do
@@ -144,6 +149,7 @@ package struct Plan: Sendable {
       running.insert(job)
       if let user = job.user { users[user]?.isBusy = true }
       if let url = job.channel { channels[url]?.started(job) }
+      if case .send(let lane) = job { startedSending(lane) }
       jobs.append(job)
       free -= 1
     }
@@ -156,6 +162,7 @@ package struct Plan: Sendable {
     if link.isOnline && running.count(where: { $0 != .probe }) < pace.errands {
       for work in users.values { soonest = min(soonest, work.dueAt ?? .max) }
       for work in channels.values { soonest = min(soonest, work.dueAt(self) ?? .max) }
+      soonest = min(soonest, lanesDueAt() ?? .max)
     }
     return soonest == .max ? nil : max(soonest, now + 1)
   }
@@ -166,6 +173,8 @@ package struct Plan: Sendable {
     note(outcome, job, now: now)
     if overtaken.remove(job) != nil {
       endedOvertaken(job, now: now)
+    } else if case .send(let lane) = job {
+      endedSending(lane, outcome, now: now)
     } else if let user = job.user {
       users[user]?.isBusy = false
       changed(user)
@@ -176,6 +185,8 @@ package struct Plan: Sendable {
   }
 
   private mutating func note(_ outcome: Outcome, _ job: Job, now: Int64) {
+    // What each request of a lane met was noted when it ended.
+    if case .send = job { return }
     guard job == .probe else {
       switch outcome {
       case .failed(let error): met(error, now: now)

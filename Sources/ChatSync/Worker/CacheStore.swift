@@ -142,6 +142,31 @@ extension CacheStore {
   }
 }
 
+// Sending.
+extension CacheStore {
+  /// After a start.
+  package func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)] {
+    try await accept { writer in
+      try writer.recoverOutbox()
+      try writer.expireOutbox()
+      let moment = try writer.outboxMoment()
+      return try writer.reader.waitingLanes(now: moment)
+    }
+  }
+  /// Ends an errand, begins the next one.
+  package func advance(
+    _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
+    _ policy: OutboxPolicy, random: UInt64
+  ) async throws -> LaneProgress {
+    try await accept {
+      try $0.advance(
+        lane, after: ended, mayBegin: mayBegin, isLinkBack: isLinkBack, policy, random: random)
+    }
+  }
+  /// Does what time alone does.
+  package func keepUpOutbox() async throws { try await accept { try $0.keepUpOutbox() } }
+}
+
 // Gaps and doorbells.
 extension CacheStore {
   /// Marks the gap as being filled.

@@ -88,6 +88,20 @@ package protocol SyncStore: Sendable {
   /// The first page of these views was fetched, or could not be (B16).
   func answered(views: [String], in url: ChannelURL, failure: UpstreamError?) async throws
 
+  // MARK: Sending (B36, B39)
+
+  /// After a start: what was under way may have arrived, and what is out of time fails. Answers the lanes in
+  /// which something waits, with the ms until it is to be tried.
+  func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)]
+  /// Takes in how the lane's last errand ended, and begins its next one where one is due. What has begun is
+  /// durable when this returns.
+  func advance(
+    _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
+    _ policy: OutboxPolicy, random: UInt64
+  ) async throws -> LaneProgress
+  /// Does to unsent rows what time alone does (B38, B41).
+  func keepUpOutbox() async throws
+
   // MARK: Gaps somebody asked to fill (B26, B28)
 
   /// Marks the gap as being filled, with its event. False: there is no such gap, or it is filled already.

@@ -23,6 +23,12 @@ package actor SyncWorker {
   /// When it is next looked for users who were closed long ago, and the look under way.
   private var expiresAt: Int64 = 0
   private var expiring: Task<Void, Never>?
+  /// When unsent rows are next looked through for what time alone changes, and the look under way.
+  var upkeepAt: Int64 = 0
+  var keepingUp: Task<Void, Never>?
+  /// The operator's choices about sending.
+  let outboxPolicy: OutboxPolicy
+  var random = SystemRandomNumberGenerator()
   /// The question whether files can be uploaded by themselves.
   private var asking: Task<Void, Never>?
   private(set) var isStopped = false
@@ -54,8 +60,10 @@ package actor SyncWorker {
 
   /// A worker that does nothing until `start`.
   package init(
-    upstream: any Upstream, store: any SyncStore, pace: Pace = Pace(), clock: Clock = .system, seed: UInt64
+    upstream: any Upstream, store: any SyncStore, pace: Pace = Pace(),
+    outboxPolicy: OutboxPolicy = OutboxPolicy(), clock: Clock = .system, seed: UInt64
   ) {
+    self.outboxPolicy = outboxPolicy
     self.upstream = upstream
     self.store = store
     self.clock = clock
@@ -69,7 +77,7 @@ package actor SyncWorker {
   // MARK: Life
 
   /// Takes up what the cache knows and begins.
-  package func start() throws {
+  package func start() async throws {
     store.onClearing { [weak self] cleared in
       guard let self else { return }
       ordered.append { await self.cleared(cleared) }
@@ -88,6 +96,9 @@ package actor SyncWorker {
         isUnverified: channel.line.unverified != nil, lastMessageAt: channel.lastMessageAt, now: now)
     }
     try takeDoorbells()
+    for (lane, wait) in try await store.recoverOutbox() {
+      plan.outboxChanged(lane, wait: wait, now: now)
+    }
     turn()
   }
 
@@ -104,6 +115,7 @@ package actor SyncWorker {
     endWaiting(.stopping)
     await announcing?.value
     await expiring?.value
+    await keepingUp?.value
     await asking?.value
     for waiting in handshakes.values.flatMap({ $0 }) { waiting.resume() }
     handshakes = [:]
@@ -120,9 +132,10 @@ package actor SyncWorker {
     announce()
     publish()
     if expiresAt <= now { expire() }
+    if upkeepAt <= now { keepUp() }
     timer?.cancel()
     timer = nil
-    let wake = min(plan.wakeAt(now: now) ?? .max, expiresAt)
+    let wake = min(plan.wakeAt(now: now) ?? .max, expiresAt, upkeepAt)
     let wait = max(1, wake - now)
     // Whatever errand set it: what becomes due may be somebody's.
     timer = Task(priority: .medium) {
@@ -203,6 +216,7 @@ package actor SyncWorker {
       case .prefetch(let url): return try await prefetch(url)
       case .verify(let url): return try await verify(url)
       case .fill(let url, let gap): return try await fill(gap, in: url)
+      case .send(let lane): return try await send(lane)
       }
       return .done
     } catch let error as UpstreamError {
@@ -275,6 +289,7 @@ extension Job {
     case .prefetch: "prefetch"
     case .verify: "verify"
     case .fill: "fill"
+    case .send: "send"
     }
   }
 }

@@ -1,0 +1,217 @@
+import ChatModel
+import JSON
+import SQLite
+
+// How rows leave the outbox: each errand begins with a commit, so that a crash knows what may have been sent,
+// and the commit that takes in its answer begins the lane's next one.
+
+/// Whose unsent rows, and where, by the upstream's names.
+package struct OutboxLaneName: Hashable, Sendable {
+  /// Who sends.
+  package let user: UserID
+  /// Into which channel.
+  package let channel: ChannelURL
+
+  /// Names a lane.
+  package init(user: UserID, channel: ChannelURL) {
+    self.user = user
+    self.channel = channel
+  }
+}
+
+/// Something to do upstream for a row; that it begins is durable.
+package struct OutboxErrand: Sendable {
+  /// The row.
+  package let row: Int64
+  /// What is to be done.
+  package let errand: OutboxLane.Errand
+  /// What kind of row it is.
+  package let kind: OutboxRow.Kind
+  /// The client's name of it.
+  package let requestID: RequestID
+  /// The confirmed message it is about, and of what kind that is.
+  package let target: Int64?
+  /// The kind of that message.
+  package let targetKind: MessageQuery.Kind
+  /// A reaction's key.
+  package let aspect: String
+  /// What the client asked: a JSON object.
+  package let params: [UInt8]
+}
+
+/// How an errand ended.
+package struct EndedErrand: Sendable {
+  /// Which.
+  package let errand: OutboxErrand
+  /// What the upstream said.
+  package var outcome: OutboxLane.Outcome
+  /// The message that it answered with; of a look: all that came after the row's anchor.
+  package var messages: [MessageRecord] = []
+
+  /// An errand and its outcome.
+  package init(_ errand: OutboxErrand, _ outcome: OutboxLane.Outcome, messages: [MessageRecord] = []) {
+    self.errand = errand
+    self.outcome = outcome
+    self.messages = messages
+  }
+}
+
+/// How far a lane is.
+package struct LaneProgress: Sendable {
+  /// What has begun and is to be done now.
+  package var begun: OutboxErrand?
+  /// In how many ms something is to be tried; nil: nothing waits to be tried.
+  package var nextTryIn: Int64?
+}
+
+extension CacheWriter {
+  /// Takes in how the lane's last errand ended, and begins its next one where one is due.
+  ///
+  /// `isLinkBack`: the upstream can be reached again, so nothing waits for that any more. `mayBegin` false:
+  /// nothing is to be sent now.
+  package func advance(
+    _ name: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool = true, isLinkBack: Bool = false,
+    _ policy: OutboxPolicy, random: UInt64
+  ) throws -> LaneProgress {
+    guard let user = try reader.userKey(of: name.user) else { return LaneProgress() }
+    let place = OutboxPlace(user: user, channel: name.channel)
+    let moment = try outboxMoment()
+    if let ended { try take(ended, in: place, of: name.user, moment, policy, random) }
+    let begun = try begin(place, name, moment, mayBegin: mayBegin, isLinkBack: isLinkBack, policy, random)
+    if ended != nil { try releaseWithheld(in: place) }
+    let next = try reader.lane(place).nextTryAt
+    return LaneProgress(begun: begun, nextTryIn: next.map { max(0, $0 - moment) })
+  }
+
+  private func begin(
+    _ place: OutboxPlace, _ name: OutboxLaneName, _ moment: Int64, mayBegin: Bool, isLinkBack: Bool,
+    _ policy: OutboxPolicy, _ random: UInt64
+  ) throws -> OutboxErrand? {
+    let view = try reader.view(of: name.channel, for: place.user)
+    let newest = try view.flatMap { try reader.newestKnown(in: $0.channel) } ?? .start
+    var begun: (row: OutboxRow, errand: OutboxLane.Errand)?
+    try changeLane(place) { lane in
+      if isLinkBack { lane.linkRecovered(now: moment) }
+      var notices = lane.expire(now: moment)
+      guard mayBegin else { return notices }
+      while begun == nil, let due = lane.errands(now: moment).first(where: { $0.errand != .upload }),
+        let row = lane.row(due.row)
+      {
+        let refusal = due.errand == .send ? try refusal(of: row, view, name.user, moment) : nil
+        guard lane.dispatch(due.row, due.errand, now: moment, newest: newest, policy: policy) else { break }
+        if let refusal {
+          notices += lane.finish(due.row, .send, refusal, now: moment, random: random, policy: policy)
+        } else {
+          begun = (row, due.errand)
+        }
+      }
+      return notices
+    }
+    guard let begun, let content = try reader.content(ofUnsent: begun.row.id) else { return nil }
+    return OutboxErrand(
+      row: begun.row.id, errand: begun.errand, kind: begun.row.kind, requestID: begun.row.requestID,
+      target: begun.row.target, targetKind: try reader.kind(of: begun.row.target, view),
+      aspect: begun.row.aspect, params: content.params)
+  }
+
+  /// Why a row must not be sent now, although it was accepted: rights are looked at again (B67), and a read
+  /// mark waits while something newer is unread.
+  private func refusal(
+    of row: OutboxRow, _ view: ChannelView?, _ user: UserID, _ moment: Int64
+  ) throws -> OutboxLane.Outcome? {
+    guard let view else { return .rejection(code: OutboxRow.notAMember) }
+    if row.kind == .read {
+      return try reader.unreadCount(view) > 0 ? .wait(until: moment + ReadMark.waitMilliseconds) : nil
+    }
+    do {
+      try reader.checkRights(
+        of: SendingRights(kind: row.kind, target: row.target, isAdmin: row.isAdmin), view, user)
+      return nil
+    } catch let denial as SendingDenial {
+      return .rejection(code: denial.code)
+    }
+  }
+
+  private func take(
+    _ ended: EndedErrand, in place: OutboxPlace, of user: UserID, _ moment: Int64, _ policy: OutboxPolicy,
+    _ random: UInt64
+  ) throws {
+    var ended = ended
+    if case .look = ended.errand.errand, ended.outcome == .absent,
+      let found = try reader.answer(to: ended.errand, of: user, place.user, among: ended.messages)
+    {
+      ended.outcome = .success(message: found.messageID)
+      ended.messages = [found]
+    }
+    try changeLane(place) {
+      $0.finish(
+        ended.errand.row, ended.errand.errand, ended.outcome, now: moment, random: random, policy: policy)
+    }
+    guard case .success(let message) = ended.outcome else { return }
+    if let message, let channel = try reader.channelKey(of: place.channel) {
+      try release(message, of: place.user, in: channel)
+    }
+    for record in ended.messages { try store(record, in: place.channel, ended.errand.source) }
+    if ended.errand.isDeletion, let target = ended.errand.deleted {
+      try delete(message: target, in: place.channel, .messageDeleted)
+    }
+  }
+}
+
+extension CacheReader {
+  /// The kind of a confirmed message; user where it is not known.
+  fileprivate func kind(of message: Int64?, _ view: ChannelView?) throws -> MessageQuery.Kind {
+    guard let message, let view else { return .user }
+    return try db.first("SELECT type FROM message WHERE channel = ?1 AND message_id = ?2") {
+      $0.bind(1, view.channel.rawValue)
+      $0.bind(2, message)
+    } _: {
+      MessageQuery.Kind(rawValue: $0.int64(0)) ?? .user
+    } ?? .user
+  }
+}
+
+extension OutboxErrand {
+  /// What the event of its answer is called.
+  fileprivate var source: ChangeSource {
+    switch kind {
+    case .message, .file: .messageSent
+    case .edit, .delete: .messageUpdated
+    case .reaction: .reactionUpdated
+    case .read: .read
+    }
+  }
+
+  /// Whether it deletes a message.
+  package var isDeletion: Bool {
+    if case .deleteSent = errand { return true }
+    return kind == .delete && errand == .send
+  }
+
+  /// Of a reaction: whether it is added, and not taken back.
+  package var addsReaction: Bool {
+    let isAdded = params.withUnsafeBytes { JSONParser().read($0) { $0["add"]?.bool } }
+    return (isAdded ?? nil) ?? true
+  }
+
+  /// The message that is gone when it succeeded.
+  fileprivate var deleted: Int64? {
+    if case .deleteSent(let message) = errand { return message }
+    return target
+  }
+}
+
+extension SendingDenial {
+  /// The upstream's code for the same.
+  fileprivate var code: String {
+    switch self {
+    case .channelNotFound, .notJoined: OutboxRow.notAMember
+    case .notAllowed(.muted): "900041"
+    case .notAllowed(.frozen): "900050"
+    case .notAllowed: "not_allowed"
+    case .messageNotFound, .unsent: "400201"
+    case .tooLong: "400110"
+    case .full: "outbox_full"
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import ChatModel
+import JSON
+import SQLite
+
+// Whether a send that may have arrived did: its message is looked for among those that came after the newest
+// one known when it was sent off (B39).
+extension CacheReader {
+  /// The message that answers the request: the one that names it, else the first of the same sender, type and
+  /// content that answers no other request.
+  func answer(
+    to errand: OutboxErrand, of user: UserID, _ key: UserKey, among messages: [MessageRecord]
+  ) throws -> MessageRecord? {
+    if let named = messages.first(where: { RequestID($0.requestID) == errand.requestID }) { return named }
+    let wanted = try MessageContent(asked: errand.params)
+    return try messages.sorted { $0.position < $1.position }.first { message in
+      try message.requestID.isEmpty && UserID(message.sender) == (wanted.isAdmin ? UserID("") : user)
+        && MessageContent(message) == wanted && !isClaimed(message.messageID, by: key)
+    }
+  }
+}
+
+/// What makes two messages of one sender look the same.
+private struct MessageContent: Equatable {
+  private let type: [UInt8]
+  private let text: [UInt8]
+  private let data: [UInt8]
+  private let customType: [UInt8]
+  private let url: [UInt8]
+  private let parent: [UInt8]
+
+  var isAdmin: Bool { type == Array("admin".utf8) }
+
+  /// What a client asked to be sent.
+  init(asked params: [UInt8]) throws {
+    self = try params.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { MessageContent($0, url: $0["file_url"]) }
+    }
+  }
+
+  /// What the upstream has.
+  init(_ record: MessageRecord) throws {
+    let object = [UInt8(ascii: "{")] + record.body + [UInt8(ascii: "}")]
+    self = try object.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { MessageContent($0, url: $0["file"]?["url"]) }
+    }
+  }
+
+  private init(_ message: JSONValue, url: JSONValue?) {
+    func bytes(_ value: JSONValue?) -> [UInt8] { value?.utf8.map { Array($0) } ?? [] }
+    let type = bytes(message["type"])
+    self.type = type.isEmpty ? Array("user".utf8) : type
+    text = bytes(message["message"])
+    data = bytes(message["data"])
+    customType = bytes(message["custom_type"])
+    self.url = bytes(url)
+    parent = bytes(message["parent_message_id"])
+  }
+}

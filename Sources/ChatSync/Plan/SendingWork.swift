@@ -1,0 +1,98 @@
+import ChatCache
+import ChatModel
+
+/// What is to be sent for one user in one channel.
+struct LaneWork: Sendable {
+  /// When something is to be tried next.
+  var dueAt: Int64
+  var isBusy = false
+  /// Whether something changed while an errand was under way: then the lane is looked at again at once.
+  var hasChanged = false
+  /// Whether the link came back since the lane was looked at: nothing waits for it any more (B40).
+  var isLinkBack = false
+  var wait: Backoff
+}
+
+// Sending (B30, B40, B43): a lane is looked at when its next try is due. Lanes that were served longest ago go
+// first, so that a long lane starves nobody. After the link came back a user's changes and open channels come
+// before what the user has unsent.
+extension Plan {
+  /// Something was accepted or changed in the lane: it is looked at as soon as possible.
+  package mutating func outboxChanged(_ lane: OutboxLaneName, wait: Int64 = 0, now: Int64) {
+    if var work = lanes[lane] {
+      work.dueAt = min(work.dueAt, now + wait)
+      work.hasChanged = work.hasChanged || work.isBusy
+      lanes[lane] = work
+    } else {
+      lanes[lane] = LaneWork(dueAt: now + wait, wait: Backoff(maximum: pace.maximumBackoff))
+    }
+    users[lane.user]?.hasUnsent = true
+  }
+
+  /// Nothing waits for the link any more.
+  mutating func releaseLanes(now: Int64) {
+    for lane in Array(lanes.keys) {
+      lanes[lane]?.isLinkBack = true
+      lanes[lane]?.dueAt = now
+      lanes[lane]?.wait.reset()
+    }
+  }
+
+  /// Whether the lane was told of the link's return; asked once.
+  mutating func takeLinkBack(_ lane: OutboxLaneName) -> Bool {
+    defer { lanes[lane]?.isLinkBack = false }
+    return lanes[lane]?.isLinkBack ?? false
+  }
+
+  /// The lane that was due first among those that may send.
+  func pickLane(now: Int64) -> OutboxLaneName? {
+    guard sendsNotBefore <= now else { return nil }
+    return lanes.filter { $1.dueAt <= now && maySend($0, $1, now: now) }
+      .min { $0.value.dueAt < $1.value.dueAt }?.key
+  }
+
+  private func maySend(_ lane: OutboxLaneName, _ work: LaneWork, now: Int64) -> Bool {
+    guard !work.isBusy, let user = users[lane.user], user.state.isActive, !user.isHeld else { return false }
+    // The user's changes come first, unless a long listing is under way: that is not waited for.
+    if user.phase == .steady, user.isBusy || user.pollAt <= now { return false }
+    guard let channel = channels[lane.channel], channel.isOpen, !channel.isOfNobody else { return true }
+    return !channel.isBusy && (channel.checkAt ?? .max) > now
+  }
+
+  /// When a lane may have something to send; nil: never.
+  func lanesDueAt() -> Int64? {
+    let due = lanes.lazy.filter { lane, work in
+      !work.isBusy && self.users[lane.user]?.state.isActive == true
+    }
+    .map(\.value.dueAt).min()
+    return due.map { max($0, sendsNotBefore) }
+  }
+
+  mutating func startedSending(_ lane: OutboxLaneName) { lanes[lane]?.isBusy = true }
+
+  /// The upstream wants no sends for that long.
+  mutating func pauseSending(milliseconds: Int64, now: Int64) {
+    sendsNotBefore = max(sendsNotBefore, now + milliseconds)
+  }
+
+  mutating func endedSending(_ lane: OutboxLaneName, _ outcome: Outcome, now: Int64) {
+    guard var work = lanes[lane] else { return }
+    work.isBusy = false
+    switch outcome {
+    case .drained(let nextTryIn):
+      work.wait.reset()
+      if let nextTryIn {
+        work.dueAt = now + nextTryIn
+      } else if work.hasChanged {
+        work.dueAt = now
+      } else {
+        lanes[lane] = nil
+        users[lane.user]?.hasUnsent = lanes.keys.contains { $0.user == lane.user }
+        return
+      }
+    default: work.dueAt = now + wait(&work.wait, outcome)
+    }
+    work.hasChanged = false
+    lanes[lane] = work
+  }
+}

@@ -1,0 +1,144 @@
+import ChatCache
+import ChatModel
+import Platform
+
+// What users have unsent, sent (B36, B39, B40).
+//
+// An errand begins with a commit and ends with a commit, which begins the next one. Between the two the row
+// says that it is under way, so a crash leaves nothing that may have been sent without that being known.
+extension SyncWorker {
+  /// Errands of one lane in a row, before other lanes have their turn.
+  private static let errandsPerTurn = 16
+  /// Pages of a listing in which a message that may have arrived is looked for.
+  private static let lookPages = 20
+  /// Rows of such a page.
+  private static let lookRows = 200
+  /// Between two looks through all unsent rows for what time alone changes (ms).
+  private static let upkeepInterval: Int64 = 5_000
+
+  /// Something was accepted or changed in the lane.
+  package func outboxChanged(of user: UserID, in channel: ChannelURL) {
+    plan.outboxChanged(OutboxLaneName(user: user, channel: channel), now: now)
+    upkeepAt = min(upkeepAt, now + SyncWorker.upkeepInterval)
+    turn()
+  }
+
+  /// Fails what is out of time and shows what was withheld, also while the upstream is away.
+  func keepUp() {
+    upkeepAt = plan.lanes.isEmpty ? .max : now + SyncWorker.upkeepInterval
+    let earlier = keepingUp
+    keepingUp = Task {
+      await earlier?.value
+      do { try await self.store.keepUpOutbox() } catch {
+        Log.line(.warning, "outbox_upkeep_failed", ["reason": .text("\(error)")])
+      }
+    }
+  }
+
+  /// Sends what is due in the lane.
+  func send(_ lane: OutboxLaneName) async throws -> Outcome {
+    var isLinkBack = plan.takeLinkBack(lane)
+    var ended: EndedErrand?
+    for _ in 0..<SyncWorker.errandsPerTurn {
+      let progress = try await store.advance(
+        lane, after: ended, mayBegin: plan.link.isOnline && !isStopped, isLinkBack: isLinkBack, outboxPolicy,
+        random: random.next())
+      isLinkBack = false
+      guard let errand = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
+      ended = await perform(errand, in: lane)
+    }
+    let progress = try await store.advance(
+      lane, after: ended, mayBegin: false, isLinkBack: false, outboxPolicy, random: random.next())
+    return .drained(nextTryIn: progress.nextTryIn)
+  }
+
+  private func perform(_ errand: OutboxErrand, in lane: OutboxLaneName) async -> EndedErrand {
+    do {
+      let ended = try await ask(errand, lane)
+      plan.met(nil, now: now)
+      return ended
+    } catch {
+      // The upstream throws nothing else.
+      let error = error as? UpstreamError ?? .canceled
+      plan.met(error, now: now)
+      if case .rateLimited(let milliseconds) = error { plan.pauseSending(milliseconds: milliseconds, now: now) }
+      return EndedErrand(errand, outcome(error, of: errand))
+    }
+  }
+
+  private func ask(_ errand: OutboxErrand, _ lane: OutboxLaneName) async throws -> EndedErrand {
+    switch errand.errand {
+    case .look(let place): return try await look(for: errand, after: place, in: lane.channel)
+    case .deleteSent(let message):
+      try await upstream.delete(message: message, in: lane.channel, .open)
+      return EndedErrand(errand, .success(message: nil))
+    case .upload: return EndedErrand(errand, .uncertain)
+    case .send: return try await post(errand, lane)
+    }
+  }
+
+  private func post(_ errand: OutboxErrand, _ lane: OutboxLaneName) async throws -> EndedErrand {
+    let url = lane.channel
+    let target = errand.target ?? 0
+    switch errand.kind {
+    case .message, .file:
+      let sent = try await upstream.send(
+        OutgoingMessage(
+          requestID: errand.requestID, user: lane.user, channel: url, params: errand.params), .open)
+      return EndedErrand(errand, .success(message: sent.messageID), messages: [sent])
+    case .edit:
+      let edit = OutgoingEdit(user: lane.user, kind: errand.targetKind, params: errand.params)
+      let edited = try await upstream.edit(message: target, in: url, edit, .open)
+      return EndedErrand(errand, .success(message: target), messages: [edited])
+    case .delete:
+      try await upstream.delete(message: target, in: url, .open)
+      return EndedErrand(errand, .success(message: target))
+    case .reaction:
+      try await upstream.react(
+        to: target, in: url, as: lane.user, key: errand.aspect, isAdded: errand.addsReaction, .open)
+      // The answer does not show the message. With it, the pending reaction and the real one change places in
+      // one commit.
+      let shown = try await upstream.message(target, in: url, .open)
+      return EndedErrand(errand, .success(message: target), messages: [shown])
+    case .read:
+      try await upstream.markAsRead(url, as: lane.user, .open)
+      return EndedErrand(errand, .success(message: nil))
+    }
+  }
+
+  /// Lists all that came after the newest place known when the message was first sent off.
+  private func look(
+    for errand: OutboxErrand, after place: Position, in url: ChannelURL
+  ) async throws -> EndedErrand {
+    var found: [MessageRecord] = []
+    var window = MessageWindow(
+      .time(place == .start ? 0 : place.createdAt), older: 0, newer: SyncWorker.lookRows)
+    for _ in 0..<SyncWorker.lookPages {
+      let page = try await upstream.messages(in: url, window, .open)
+      found += page.items.filter { $0.position > place }
+      let last = page.items.map(\.position).max()
+      // What cannot be read may be the message.
+      if page.unreadable > 0 { return EndedErrand(errand, .uncertain) }
+      guard page.items.count >= SyncWorker.lookRows, let last else {
+        return EndedErrand(errand, .absent, messages: found)
+      }
+      window = MessageWindow(.message(last), older: 0, newer: SyncWorker.lookRows, includesAnchor: false)
+    }
+    return EndedErrand(errand, .uncertain)
+  }
+
+  private func outcome(_ error: UpstreamError, of errand: OutboxErrand) -> OutboxLane.Outcome {
+    switch error {
+    case .rejection(let code, _):
+      if case .look = errand.errand { return .uncertain }
+      if code == 400202 { return .duplicate }
+      if error.isNotFound, errand.isDeletion { return .success(message: errand.target) }
+      return .rejection(code: String(code))
+    case .rateLimited(let milliseconds): return .wait(until: clock.wallMilliseconds() + milliseconds)
+    case .unauthorized: return .linkFault(code: LinkLoss.auth.rawValue)
+    case .untrusted: return .linkFault(code: LinkLoss.untrusted.rawValue)
+    case .unreachable(_, mayHaveArrived: false): return .linkFault(code: LinkLoss.unreachable.rawValue)
+    case .unreachable, .unusable, .canceled: return .uncertain
+    }
+  }
+}
