@@ -34,22 +34,26 @@ final class PerchSide {
   let paceInUse: Pace
   private let firstByte: Int
   let clock: Clock
+  private let policy: OutboxPolicy
 
   /// `firstByte`: how long the upstream may be silent (ms); short where it is silent on purpose.
   init(
-    _ base: String, pace: Pace = PerchSide.pace, firstByte: Int = 5_000, clock: Clock = .system
+    _ base: String, pace: Pace = PerchSide.pace, firstByte: Int = 5_000, clock: Clock = .system,
+    policy: OutboxPolicy = OutboxPolicy()
   ) throws {
+    self.policy = policy
     self.firstByte = firstByte
     self.base = base
     paceInUse = pace
     self.clock = clock
     directory = TestFolder.make("storm")
-    (cache, client, worker) = try PerchSide.open(directory, base, pace, firstByte, clock)
+    (cache, client, worker) = try PerchSide.open(directory, base, pace, firstByte, clock, policy)
     interest = SyncInterest(worker)
   }
 
   private static func open(
-    _ directory: String, _ base: String, _ pace: Pace, _ firstByte: Int, _ clock: Clock
+    _ directory: String, _ base: String, _ pace: Pace, _ firstByte: Int, _ clock: Clock,
+    _ policy: OutboxPolicy
   ) throws -> (Cache, HTTPClient, SyncWorker) {
     let cache = try Cache(Cache.Configuration(directory: directory, upstream: base, clock: clock))
     var configuration = HTTPClient.Configuration()
@@ -61,7 +65,8 @@ final class PerchSide {
     let upstream = SendbirdUpstream(
       SendbirdUpstream.Configuration(base: base, token: "origin"), client: client)
     let worker = SyncWorker(
-      upstream: upstream, store: CacheStore(cache), pace: pace, clock: clock, seed: .random(in: 0 ... .max))
+      upstream: upstream, store: CacheStore(cache), pace: pace, outboxPolicy: policy, clock: clock,
+      seed: .random(in: 0 ... .max))
     return (cache, client, worker)
   }
 
@@ -69,7 +74,7 @@ final class PerchSide {
 
   func restart() async throws {
     await stop()
-    (cache, client, worker) = try PerchSide.open(directory, base, paceInUse, firstByte, clock)
+    (cache, client, worker) = try PerchSide.open(directory, base, paceInUse, firstByte, clock, policy)
     interest = SyncInterest(worker)
     try await worker.start()
   }
