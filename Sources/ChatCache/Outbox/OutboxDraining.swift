@@ -62,6 +62,12 @@ package struct LaneProgress: Sendable {
   package var begun: OutboxErrand?
   /// In how many ms something is to be tried; nil: nothing waits to be tried.
   package var nextTryIn: Int64?
+
+  /// Nothing to do.
+  package init(begun: OutboxErrand? = nil, nextTryIn: Int64? = nil) {
+    self.begun = begun
+    self.nextTryIn = nextTryIn
+  }
 }
 
 extension CacheWriter {

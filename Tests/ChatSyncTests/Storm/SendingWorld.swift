@@ -23,7 +23,8 @@ final class SendingWorld {
     here = try PerchSide(there.url, firstByte: firstByte, policy: policy)
     try await here.worker.start()
     _ = here.interest.seen(Self.alice)
-    #expect(await World.wait { [here] in here.interest.connection(of: Self.alice).isSynced })
+    let interest = here.interest
+    #expect(await World.wait { interest.connection(of: Self.alice).isSynced })
   }
 
   func end() async {
@@ -99,7 +100,16 @@ final class SendingWorld {
   /// Whether nothing waits any more.
   func isDrained() async -> Bool {
     await World.wait(seconds: 20) { [self] in
-      ((try? rows()) ?? ["?"]).allSatisfy { $0.contains("failed") }
+      do { return try rows().allSatisfy { $0.contains("failed") } } catch { return false }
+    }
+  }
+
+  /// Whether exactly these texts of alice's arrive.
+  func arrives(_ texts: [String], in url: String) async -> Bool {
+    await World.wait(seconds: 20) { [self] in
+      let found: [String]
+      do { found = try arrived(url).map(\.text) } catch { return false }
+      return found == texts
     }
   }
 
