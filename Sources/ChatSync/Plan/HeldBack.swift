@@ -46,7 +46,7 @@ extension Job {
     case .verify: .verify
     case .message(_, let id): .message(id)
     case .fill(_, let gap): .fill(gap)
-    case .probe, .connect, .list, .endSweep, .channelChanges, .topChannels: nil
+    case .probe, .connect, .list, .endSweep, .channelChanges, .topChannels, .send: nil
     }
   }
 }

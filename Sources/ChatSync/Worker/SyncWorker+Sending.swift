@@ -138,7 +138,7 @@ extension SyncWorker {
     case .unauthorized: return .linkFault(code: LinkLoss.auth.rawValue)
     case .untrusted: return .linkFault(code: LinkLoss.untrusted.rawValue)
     case .unreachable(_, mayHaveArrived: false): return .linkFault(code: LinkLoss.unreachable.rawValue)
-    case .unreachable, .unusable, .canceled: return .uncertain
+    case .unreachable, .unusable, .unreadable, .canceled: return .uncertain
     }
   }
 }
