@@ -237,7 +237,7 @@ import Testing
     ChannelView(
       user: view.user, channel: view.channel, url: view.url, isJoined: isJoined, isOperator: view.isOperator,
       isMuted: view.isMuted, isFrozen: view.isFrozen, floorAt: floorAt, channelVersion: view.channelVersion,
-      membershipVersion: view.membershipVersion)
+      membershipVersion: view.membershipVersion, hasUnsent: false)
   }
 
   @Test("B1: two users' answers have different tags, whatever else is the same")

@@ -198,6 +198,9 @@ final class MemoryStore: SyncStore {
         channel.coverage.claim(
           proof, now: 1, generation: context.generation,
           isOutdated: isOutdated || !listing.isEndRead)
+        if !listing.isEndRead, proof.claim?.upperBound == .end, let last = proof.last {
+          channel.coverage.arrive(at: last.next)
+        }
         if let claim = proof.claim, !listing.isWhole { channel.coverage.markUnverified(claim) }
         if let claim = proof.claim, !before.unverified.isEmpty, channel.doubtedAt > listing.askedAt {
           channel.coverage.markUnverified(claim)

@@ -26,6 +26,10 @@ extension CacheWriter {
       coverage.claim(
         proof, now: now, generation: context.generation,
         isOutdated: isOutdated ?? false || !listing.isEndRead)
+      // Where the newest end was never listed, the rows stand before an end of which nothing is known.
+      if !listing.isEndRead, proof.claim?.upperBound == .end, let last = proof.last {
+        coverage.arrive(at: last.next)
+      }
       // What could not be read may be anywhere among the rows: they are served, and listed again (B31).
       if let claim = proof.claim, !listing.isWhole { coverage.markUnverified(claim) }
       // What was asked for before changes were missed does not show them (B31).

@@ -81,6 +81,50 @@ import Testing
     #expect(try ids(world) == [1, 2, 3, 4, 20, 21])
   }
 
+  @Test(
+    "B24, B35: a listing with an item that could not be read is served, and proves neither all nor the end")
+  func unreadable() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    func doubted() throws -> [ClosedRange<Position>] {
+      try world.cache.read { try $0.coverage(of: ChannelKey(1)).unverified }
+    }
+    try world.list(newest([1, 2, 4], askedAt: world.cache.cursor.sequence, isWhole: false))
+    let page = try world.page(MessagePageQuery())
+    #expect(page.ids == [1, 2, 4] && !page.hasNext && !page.isComplete)
+    #expect(try doubted() == [message(1).position...message(4).position])
+    try world.list(newest([1, 2, 3, 4], askedAt: world.cache.cursor.sequence))
+    #expect(try doubted().isEmpty && world.page(MessagePageQuery()).ids == [1, 2, 3, 4])
+    // What comes last cannot be read: where the newest end is, is not known any more than before.
+    let fresh = try ChannelWithMessages()
+    defer { fresh.cache.close() }
+    var cut = newest([1, 2], askedAt: fresh.cache.cursor.sequence, isWhole: false)
+    cut.isEndRead = false
+    try fresh.list(cut)
+    let url = Self.url
+    let line = try fresh.cache.read { try $0.line(of: url) }
+    #expect(line?.newest == message(2).position && line?.reachedEnd == false)
+    let end = try fresh.page(MessagePageQuery())
+    #expect(end.ids == [1, 2] && end.hasNext, "the rows are served, and nobody is told that nothing follows")
+  }
+
+  @Test("a message whose time changed upstream is not the channel's last at its old time")
+  func moved() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...4).map { message($0) }, limit: 100)
+    let (moved, url) = (ChannelWithMessages.message(4, at: 15, updatedAt: 1), Self.url)
+    try world.cache.write { try $0.store(moved, in: url, .messageUpdated) }
+    let last = try world.cache.read { try $0.lastMessage(of: ChannelKey(1)) }
+    #expect(last == message(3).position)
+    // A channel's own word for it does not bring the old time back.
+    let told = ChannelWithMessages.channel(url, last: .message(message(4)))
+    let alice = world.alice
+    try world.cache.write { _ = try $0.store([told], of: alice, .refresh(.channelRefresh)) }
+    let report = try world.cache.check()
+    #expect(report.findings.filter { $0.fault == .message }.isEmpty, "\(report.findings)")
+  }
+
   @Test("B27: replies are spared where the upstream is not known to list them")
   func replies() throws {
     let world = try ChannelWithMessages()
