@@ -93,7 +93,7 @@ extension Collections {
 
   /// Writes down when views were last asked for, so that a start does not take them for idle.
   private func noteAccess() {
-    var times: [String: Int64] = [:]
+    var times = TextMap<Int64>()
     for (id, view) in views.withLock({ $0.open }) {
       switch view {
       case .messages(let messages): times[id] = messages.state.withLock { $0.accessedAt }

@@ -40,7 +40,7 @@ package final class Collections: Sendable {
   /// The views there are.
   struct Views {
     /// By name.
-    var open: [String: View] = [:]
+    var open = TextMap<View>()
     /// How many each user is opening: they count against the limit while their commits are under way.
     var opening: [UserID: Int] = [:]
   }

@@ -139,6 +139,12 @@ package struct ChannelQuery: Hashable, Sendable {
   }
 
   private func validateLists(_ most: Int?) throws(Invalid) {
+    let names = [
+      ("channel_urls", channelURLs), ("user_ids_include", userIDsInclude), ("user_ids_exact", userIDsExact),
+    ]
+    for (field, values) in names where values.contains(where: \.isEmpty) {
+      throw Invalid(field: field, detail: "Give ids, none of them empty.")
+    }
     guard let most else { return }
     let lists = [
       ("channel_urls", channelURLs), ("custom_types", customTypes), ("user_ids_include", userIDsInclude),

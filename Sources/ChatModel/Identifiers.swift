@@ -1,3 +1,6 @@
+// Ids are compared and hashed by their bytes, as SQLite and the chat server do. Swift's `String` is compared
+// by Unicode equivalence: two users would be one (B1).
+
 /// Who a bearer token names, and the upstream's name for the same person.
 package struct UserID: Hashable, Sendable, CustomStringConvertible {
   /// The id as the upstream spells it.
@@ -6,6 +9,11 @@ package struct UserID: Hashable, Sendable, CustomStringConvertible {
   package init(_ text: String) { self.text = text }
   /// The id, for logs.
   package var description: String { text }
+
+  /// Whether both are the same bytes (B1).
+  package static func == (a: UserID, b: UserID) -> Bool { a.text.hasSameBytes(as: b.text) }
+  /// Feeds the bytes.
+  package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
 /// The name of a group channel.
@@ -16,6 +24,11 @@ package struct ChannelURL: Hashable, Sendable, CustomStringConvertible {
   package init(_ text: String) { self.text = text }
   /// The name, for logs.
   package var description: String { text }
+
+  /// Whether both are the same bytes (B1).
+  package static func == (a: ChannelURL, b: ChannelURL) -> Bool { a.text.hasSameBytes(as: b.text) }
+  /// Feeds the bytes.
+  package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
 /// The name of an unsent message or change, given by the client or made here, unique per user (B37).
@@ -44,6 +57,11 @@ package struct RequestID: Hashable, Sendable, CustomStringConvertible {
 
   /// The id, for logs.
   package var description: String { text }
+
+  /// Whether both are the same bytes (B1).
+  package static func == (a: RequestID, b: RequestID) -> Bool { a.text.hasSameBytes(as: b.text) }
+  /// Feeds the bytes.
+  package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
 /// The place in an upstream changelog up to which everything is in the cache. Opaque here.
@@ -52,6 +70,11 @@ package struct SyncToken: Hashable, Sendable {
   package let text: String
   /// Wraps the upstream's token.
   package init(_ text: String) { self.text = text }
+
+  /// Whether both are the same bytes (B1).
+  package static func == (a: SyncToken, b: SyncToken) -> Bool { a.text.hasSameBytes(as: b.text) }
+  /// Feeds the bytes.
+  package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
 /// The cache's own short name for a channel; means nothing outside this file.

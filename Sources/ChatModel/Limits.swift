@@ -10,7 +10,7 @@ package enum Limits {
   package static let fileBytes: ClosedRange<Int64> = 0...(1 << 50)
   /// Bytes of a request id.
   package static let requestIDBytes = 80
-  /// Characters of a channel url.
+  /// Unicode code points of a channel url, which bound its bytes.
   package static let channelURLCharacters = 100
   /// Rows of one message page.
   package static let messagePageRows = 200

@@ -32,9 +32,9 @@ package struct MessageQuery: Hashable, Sendable {
   /// Only this kind, or every kind.
   package var kind: Kind?
   /// Only these custom types ("" = without one), or every type where empty.
-  package var customTypes: [String] = []
+  package var customTypes: [ExactText] = []
   /// Only these senders, or everybody where empty.
-  package var senders: [String] = []
+  package var senders: [ExactText] = []
   /// How replies are treated outside a thread.
   package var replies = Replies.none
   /// Only the replies to this message.

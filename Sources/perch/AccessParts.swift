@@ -11,14 +11,16 @@ struct AccessParts {
   init(_ values: SettingValues) throws {
     if values.text("auth") == "off" {
       keyring = nil
-      gate = Gate(.named)
+      gate = Gate(.named, ticketSecrets: try AccessParts.secrets(values).now.secrets)
       return
     }
-    do {
-      let made = try Keyring(file: AccessParts.secretFile(values))
-      keyring = made
-      gate = Gate(.tokens(made))
-    } catch let failure as SecretFile.Failure {
+    let made = try AccessParts.secrets(values)
+    keyring = made
+    gate = Gate(.tokens(made))
+  }
+
+  private static func secrets(_ values: SettingValues) throws -> Keyring {
+    do { return try Keyring(file: secretFile(values)) } catch let failure as SecretFile.Failure {
       throw CommandFailure(description: failure.description)
     }
   }

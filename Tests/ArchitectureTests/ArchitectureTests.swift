@@ -27,6 +27,12 @@ import Testing
   @Test("no code that threads for clients run waits for a commit")
   func waits() { expectNone(Repository.sources.flatMap(Waits.check)) }
 
+  @Test("B1: no id is a key as a plain String, and held requests are parked where rights are looked at again")
+  func identity() {
+    expectNone(Repository.sources.flatMap(Keys.check))
+    expectNone(Repository.sources.flatMap(Parkings.check))
+  }
+
   @Test("every symbol that crosses targets has a doc comment")
   func docComments() { expectNone(Repository.sources.flatMap(DocComments.check)) }
 

@@ -71,6 +71,17 @@ import Testing
     #expect(Words.check(file(text)).isEmpty)
   }
 
+  @Test("a text as a key is found where it could be an id, and a request that is parked anywhere")
+  func identity() {
+    for line in ["var a: [String: Int] = [:]", "let a: Set<String> = []"] {
+      #expect(Keys.check(file(line, path: "Sources/ChatAPI/A.swift")).count == 1)
+      #expect(Keys.check(file(line, path: "Sources/perch/A.swift")).isEmpty)
+      #expect(Keys.check(file("// " + line, path: "Sources/ChatAPI/A.swift")).isEmpty)
+    }
+    #expect(
+      Parkings.check(file("return .park(Parking(a) { _ in })", path: "Sources/ChatAPI/A.swift")).count == 1)
+  }
+
   @Test("a file's name that says nothing is found")
   func fileName() {
     #expect(Words.check(file("", path: "Sources/JSON/TextHelpers.swift")).count == 1)

@@ -41,7 +41,7 @@ package struct BearerToken: Sendable, Equatable {
 
   /// The longest token that is looked at, in bytes.
   package static let lengthLimit = 4096
-  /// The longest user id, in characters.
+  /// The longest user id, in Unicode code points, which bound its bytes.
   package static let userLimit = 80
 
   /// A token for `user` that ends at `expires` (seconds since 1970).
@@ -105,7 +105,7 @@ package struct BearerToken: Sendable, Equatable {
 
   private static func read(claims: [UInt8], now: Int64) throws(Refusal) -> BearerToken {
     let read = parsed(claims) { claims -> Result<BearerToken, Refusal> in
-      guard let user = claims["sub"]?.string, !user.isEmpty, user.count <= userLimit else {
+      guard let user = claims["sub"]?.string, !user.isEmpty, user.unicodeScalars.count <= userLimit else {
         return .failure(.invalid("its sub is not a user id"))
       }
       guard let expires = claims["exp"]?.int64 else {

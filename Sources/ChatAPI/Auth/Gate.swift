@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 import Glibc
 import MicroHTTP
@@ -19,17 +20,18 @@ package final class Gate: Sendable {
   private let mode: Mode
   private let clock: Clock
   /// What signs tickets where there are no tokens.
-  private let ownSecrets = SigningSecrets.fresh()
-  /// Tickets that were used in time, with their end (s): they may be used again (B51).
-  private let used = Guarded<[String: Int64]>([:])
+  private let ticketSecrets: SigningSecrets
+  /// Tickets that were used in time: they may be used again (B51).
+  let tickets = UsedTickets()
   /// Checked tokens by their bytes' hash: connections that come with the same one remember one object.
   private let checked = Guarded<[Int: Remembered]>([:])
   private static let mostChecked = 4096
-  private static let mostUsed = 100_000
 
-  /// A gate.
-  package init(_ mode: Mode, clock: Clock = .system) {
+  /// A gate. `ticketSecrets`: what signs tickets where there are no tokens; tickets outlive a start where it
+  /// does.
+  package init(_ mode: Mode, ticketSecrets: SigningSecrets = .fresh(), clock: Clock = .system) {
     self.mode = mode
+    self.ticketSecrets = ticketSecrets
     self.clock = clock
   }
 
@@ -72,7 +74,7 @@ package final class Gate: Sendable {
 
   /// What tickets are signed with, and the number of these secrets.
   private var signing: (secrets: SigningSecrets, generation: UInt64) {
-    if case .tokens(let keyring) = mode { keyring.now } else { (ownSecrets, 0) }
+    if case .tokens(let keyring) = mode { keyring.now } else { (ticketSecrets, 0) }
   }
 
   /// Whether who was let in would be let in again: what let them in has not ended, and the secrets are those
@@ -82,7 +84,7 @@ package final class Gate: Sendable {
     return caller.expires > clock.wallMilliseconds() / 1000
   }
 
-  /// A ticket for following `path` as `caller`, and when it ends (s).
+  /// A ticket for following `path` (`EventRoutes.followed`) as `caller`, and when it ends (s).
   func ticket(for path: String, _ caller: Caller) -> (ticket: String, expires: Int64) {
     let now = clock.wallMilliseconds()
     // Names without tokens have no end of their own: a day.
@@ -95,9 +97,24 @@ package final class Gate: Sendable {
   private static func ticket(in request: Request) -> String? {
     guard request.method == .get, mayHoldTicket(request.encodedQuery) else { return nil }
     for item in request.query where item.isNamed("ticket") {
-      return EventRoutes.isFollowed(request.path) ? item.value : nil
+      return EventRoutes.followed(request) == nil ? nil : item.value
     }
     return nil
+  }
+
+  /// Stores the ticket with which the request came, where that is its first use, and calls `finish` when it
+  /// is durable; false where there is nothing to store.
+  func storeTicket(of request: Request, then finish: @escaping @Sendable () -> Void) -> Bool {
+    guard tickets.hasUnstored, let text = Gate.ticket(in: request),
+      let ticket = checked(text, request, now: clock.wallMilliseconds())
+    else { return false }
+    return tickets.store(ticket, then: finish)
+  }
+
+  private func checked(_ text: String, _ request: Request, now: Int64) -> StreamTicket? {
+    EventRoutes.followed(request).flatMap {
+      StreamTicket(checking: text, for: $0, against: signing.secrets, now: now / 1000)
+    }
   }
 
   /// Names are compared as they came, so a query without the word has no ticket.
@@ -111,22 +128,14 @@ package final class Gate: Sendable {
 
   private func follower(_ text: String, _ request: Request) throws -> Caller {
     let now = clock.wallMilliseconds()
-    let (secrets, generation) = signing
-    guard
-      let ticket = StreamTicket(checking: text, for: request.path, against: secrets, now: now / 1000)
-    else { throw Gate.notForThisPath }
+    let generation = signing.generation
+    guard let ticket = checked(text, request, now: now) else { throw Gate.notForThisPath }
     // Somebody who says who they are does not become another by a ticket found somewhere.
     if request.header("Authorization") != nil || request.header("Perch-User") != nil {
-      guard try header(request).user.text == ticket.user else { throw Gate.notForThisPath }
+      guard try header(request).user == UserID(ticket.user) else { throw Gate.notForThisPath }
     }
-    let isInTime = used.withLock { used in
-      if used[text] != nil { return true }
-      guard now - ticket.issued <= StreamTicket.firstUseMilliseconds else { return false }
-      if used.count >= Gate.mostUsed { used = used.filter { $0.value > now / 1000 } }
-      guard used.count < Gate.mostUsed else { return false }
-      used[text] = ticket.expires
-      return true
-    }
+    let isInTime: Bool
+    do { isInTime = try tickets.use(ticket, now: now) } catch let error as CacheError { throw Problem(error) }
     guard isInTime else { throw Gate.unauthorized("This ticket was not used in time.", "invalid_token") }
     return Caller(
       user: UserID(ticket.user), scopes: .chat, expires: ticket.expires, generation: generation)
@@ -182,7 +191,8 @@ package final class Gate: Sendable {
   }
 
   private func named(_ request: Request) throws -> Caller {
-    guard let name = request.headerText("Perch-User"), !name.isEmpty, name.count <= BearerToken.userLimit
+    guard let name = request.headerText("Perch-User"), !name.isEmpty,
+      name.unicodeScalars.count <= BearerToken.userLimit
     else {
       throw Problem(
         401, "unauthorized", detail: "Authentication is off: name the user with the header Perch-User.",

@@ -1,4 +1,5 @@
 import CSodium
+import ChatModel
 import Glibc
 import Platform
 
@@ -20,6 +21,9 @@ package struct StreamTicket: Sendable, Equatable {
   package let issued: Int64
   /// When the token it was made from ends, in seconds since 1970.
   package let expires: Int64
+  /// The code that signs it, once it was checked: what it is remembered by. However its text is spelled, the
+  /// code is one.
+  package private(set) var code: [UInt8] = []
 
   /// How long after it was made a ticket is first used, in milliseconds.
   package static let firstUseMilliseconds: Int64 = 60_000
@@ -62,6 +66,12 @@ package struct StreamTicket: Sendable, Equatable {
     guard numbers.1 > now else { return nil }
     self.init(
       user: String(decoding: content.dropFirst(16), as: UTF8.self), issued: numbers.0, expires: numbers.1)
+    code = Array(bytes.suffix(32))
+  }
+
+  /// Whether both stand for the same user at the same time.
+  package static func == (a: StreamTicket, b: StreamTicket) -> Bool {
+    a.user.hasSameBytes(as: b.user) && a.issued == b.issued && a.expires == b.expires
   }
 
   private static func message(_ path: String, _ content: UnsafeRawBufferPointer) -> [UInt8] {

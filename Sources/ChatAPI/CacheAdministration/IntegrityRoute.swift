@@ -10,26 +10,31 @@ enum IntegrityRoute {
     return [
       Route(.get, "/v1/cache/integrity", operation: "checkCache") { request in
         try Parameters(request).end()
-        return try reading.admitted(request, scope: .admin) { _ in wait(at: desk, request) }
+        return try reading.admitted(request, scope: .admin) { caller in
+          wait(at: desk, reading, request, caller)
+        }
       }
     ]
   }
 
-  private static func wait(at desk: CheckDesk, _ request: Request) -> Outcome {
+  private static func wait(
+    at desk: CheckDesk, _ reading: Reading, _ request: Request, _ caller: Caller
+  ) -> Outcome {
     let waiter = request.makeWaiter()
     let ticket = desk.ask { waiter.wake() }
-    return .park(
-      Parking(waiter, milliseconds: 30_000) { _ in
-        switch desk.take(ticket) {
-        case .success(let report): return .respond(response(report))
-        case .failure(let error as CacheError): throw Problem(error)
-        case .failure(let error): throw error
-        case nil:
-          throw Problem(
-            503, "busy", detail: "The check goes on: ask again, its findings are the next answer.",
-            headers: [("Retry-After", "10")])
-        }
-      })
+    return reading.hold(
+      request, of: caller, scope: .admin, milliseconds: 30_000, refused: { _ = desk.take(ticket) }
+    ) { _ in
+      switch desk.take(ticket) {
+      case .success(let report): return .respond(response(report))
+      case .failure(let error as CacheError): throw Problem(error)
+      case .failure(let error): throw error
+      case nil:
+        throw Problem(
+          503, "busy", detail: "The check goes on: ask again, its findings are the next answer.",
+          headers: [("Retry-After", "10")])
+      }
+    }
   }
 
   private static func response(_ report: CheckReport) -> Response {

@@ -15,7 +15,7 @@ enum ChannelParameters {
     query.includesMembers = parameters.flag("include_member_list")
     query.includesMetadata = parameters.flag("include_metadata")
     query.channelURLs = parameters.list("channel_urls")
-    query.customTypes = parameters.list("custom_types")
+    query.customTypes = parameters.list("custom_types", allowsEmpty: true)
     query.customTypePrefix = parameters.text("custom_type_starts_with")
     query.nameContains = parameters.text("name_contains")
     query.memberState = parameters.word("member_state", ChannelQuery.MemberState.self) ?? .all
@@ -41,7 +41,7 @@ enum ChannelParameters {
 
   private static func readMetadata(_ parameters: inout Parameters, _ query: inout ChannelQuery) {
     query.metadataKey = parameters.text("metadata_key")
-    query.metadataValues = parameters.list("metadata_values")
+    query.metadataValues = parameters.list("metadata_values", allowsEmpty: true)
     query.metadataValuePrefix = parameters.text("metadata_value_starts_with")
   }
 

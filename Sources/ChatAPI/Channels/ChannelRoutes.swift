@@ -69,16 +69,15 @@ enum ChannelRoutes {
         came.withLock { $0 = fetched }
         waiter.wake()
       }
-      return .park(
-        Parking(waiter, milliseconds: preferences.milliseconds + 500) { _ in
-          let status: CacheStatus =
-            switch came.withLock({ $0 }) {
-            case .stored: .stored
-            case .failed(.unreachable): .offline
-            case .failed, .late, nil: .partial
-            }
-          return try .respond(page(reading, request, caller, query, after, status, preferences))
-        })
+      return reading.hold(request, of: caller, milliseconds: preferences.milliseconds + 500) { _ in
+        let status: CacheStatus =
+          switch came.withLock({ $0 }) {
+          case .stored: .stored
+          case .failed(.unreachable): .offline
+          case .failed, .late, nil: .partial
+          }
+        return try .respond(page(reading, request, caller, query, after, status, preferences))
+      }
     }
   }
 

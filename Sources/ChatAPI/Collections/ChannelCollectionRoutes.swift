@@ -53,7 +53,11 @@ enum ChannelCollectionRoutes {
           let after = try viewing.run { try view.place(ofEdge: token) }
           return try ChannelFetch(viewing, request, caller, asksFirst: false).answer(
             isFull: { try ChannelCollection.isFull(view.query, of: caller.user, after: after, $0) }
-          ) { try more(viewing, request, view, after: after, $0) }
+          ) { preferences in
+            // It may have been disposed of while the request was held.
+            let view = try viewing.run { try viewing.collections.channels(view.id, of: caller.user) }
+            return try more(viewing, request, view, after: after, preferences)
+          }
         }
       },
       Route(

@@ -40,13 +40,10 @@ final class ChannelFetch {
       came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return .park(
-      Parking(waiter, milliseconds: left + 500) { [self] _ in
-        // The right to be answered is looked at again when a wait ends.
-        _ = try viewing.reading.gate.caller(of: request)
-        guard came.withLock({ $0 }) == .stored else { return try body(preferences) }
-        return try answer(isFull: isFull, body)
-      })
+    return viewing.reading.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
+      guard came.withLock({ $0 }) == .stored else { return try body(preferences) }
+      return try answer(isFull: isFull, body)
+    }
   }
 
   private func isNeeded(_ isFull: (CacheReader) throws -> Bool) throws -> Bool {

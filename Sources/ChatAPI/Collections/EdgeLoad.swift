@@ -12,6 +12,7 @@ import Platform
 final class EdgeLoad {
   private let viewing: Viewing
   private let request: Request
+  private let caller: Caller
   private let view: MessageCollection
   private let anchor: PageAnchor
   private let isOlder: Bool
@@ -20,9 +21,13 @@ final class EdgeLoad {
   private var through: ReadThrough
   private var hasStored = false
 
-  init(_ viewing: Viewing, _ request: Request, _ view: MessageCollection, _ place: Position, isOlder: Bool) {
+  init(
+    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ view: MessageCollection, _ place: Position,
+    isOlder: Bool
+  ) {
     self.viewing = viewing
     self.request = request
+    self.caller = caller
     self.view = view
     self.isOlder = isOlder
     anchor = isOlder ? .before(place, isInclusive: false) : .after(place, isInclusive: false)
@@ -79,11 +84,12 @@ final class EdgeLoad {
       came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return .park(
-      Parking(waiter, milliseconds: left + 500) { [self] _ in
-        // The right to be answered is looked at again when a wait ends.
-        _ = try viewing.reading.gate.caller(of: request)
-        return try answer(mayFetch: came.withLock { $0 } == .stored)
-      })
+    return viewing.reading.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
+      // The view may have been disposed of meanwhile, or have begun anew under its name.
+      guard try viewing.run({ try viewing.collections.messages(view.id, of: caller.user) }) === view else {
+        throw Problem(ViewError.foreignEdge("from"))
+      }
+      return try answer(mayFetch: came.withLock { $0 } == .stored)
+    }
   }
 }

@@ -16,8 +16,10 @@ enum EventRoutes {
         var parameters = Parameters(request)
         let poll = PollParameters(request, &parameters)
         // A view that is named twice is followed once.
-        var seen: Set<String> = []
-        let names = parameters.list("collections").filter { !$0.isEmpty && seen.insert($0).inserted }
+        var seen: Set<ExactText> = []
+        let names = parameters.list("collections", allowsEmpty: true).filter {
+          !$0.isEmpty && seen.insert(ExactText($0)).inserted
+        }
         if names.count > mostFollowed { parameters.fault("collections", "Give at most \(mostFollowed).") }
         let hasUserFeed = parameters.flag("user_feed", default: names.isEmpty)
         _ = parameters.text("ticket")
@@ -38,10 +40,10 @@ enum EventRoutes {
         try Parameters(request).end()
         let path = try Viewing.parse(request) { json in
           var fields = BodyFields(json)
-          let path = fields.text("path") ?? ""
-          if !isFollowed(path) { fields.fault("path", "Give the path of a poll, without its query.") }
+          let path = fields.text("path").flatMap(followed)
+          if path == nil { fields.fault("path", "Give the path of a poll, without its query.") }
           try fields.end()
-          return path
+          return path ?? ""
         }
         return try viewing.reading.admitted(request) { caller in
           let (ticket, expires) = viewing.reading.gate.ticket(for: path, caller)
@@ -56,13 +58,33 @@ enum EventRoutes {
     ]
   }
 
-  /// Whether it is the path of a poll.
-  static func isFollowed(_ path: String) -> Bool {
-    if path == "/v1/events" { return true }
-    let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-    return parts.count == 5 && parts[0].isEmpty && parts[1] == "v1"
-      && (parts[2] == "channel-collections" || parts[2] == "message-collections") && !parts[3].isEmpty
-      && parts[4] == "events"
+  /// The path of a poll, one for all its spellings; nil: the text is not the path of a poll.
+  static func followed(_ path: String) -> String? { PathSegments.decoded(path).flatMap(followed) }
+
+  /// The path of the poll that a request is; nil: it is none.
+  static func followed(_ request: Request) -> String? { followed(request.pathSegments) }
+
+  private static func followed(_ segments: [String]) -> String? {
+    let isPoll =
+      switch segments.count {
+      case 3: segments == ["", "v1", "events"]
+      case 5:
+        segments[0].isEmpty && segments[1] == "v1" && segments[4] == "events" && isViewName(segments[3])
+          && (segments[2] == "channel-collections" || segments[2] == "message-collections")
+      default: false
+      }
+    return isPoll ? segments.joined(separator: "/") : nil
+  }
+
+  /// Whether a view could be called so: then no two spellings of its path mean different things.
+  private static func isViewName(_ name: String) -> Bool {
+    !name.isEmpty && name.utf8.count <= 100
+      && name.utf8.allSatisfy {
+        switch $0 {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
+        default: false
+        }
+      }
   }
 
   private static func target(

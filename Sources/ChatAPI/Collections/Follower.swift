@@ -152,11 +152,7 @@ class Follower {
   ///
   /// A cursor of another log is told first: what it followed may be gone with that log (B52, B58).
   final func admit(_ since: EventCursor) throws {
-    let gate = viewing.reading.gate
-    if !gate.admitsStill(caller), try gate.caller(of: request).user != caller.user {
-      throw Problem(ViewError.notFound)
-    }
-    if case .refused(let error) = viewing.reading.interest.seen(caller.user) { throw Problem(error) }
+    try viewing.reading.admitAgain(caller, request)
     guard since.epoch == viewing.reading.cache.cursor.epoch else { throw Problem.cursorExpired(again) }
     try viewing.run {
       for target in targets {

@@ -124,9 +124,9 @@ enum MessageCollectionRoutes {
     _ views: OpenViews<MessageCollection>, _ request: Request, isOlder: Bool
   ) throws -> Outcome {
     let token = try Viewing.edge(request, "from", hint: "Give the edge token of the last page.")
-    return try views.with(request) { view, _ in
+    return try views.with(request) { view, caller in
       let place = try views.viewing.run { try view.place(ofEdge: token) }
-      return try EdgeLoad(views.viewing, request, view, place, isOlder: isOlder).answer()
+      return try EdgeLoad(views.viewing, request, caller, view, place, isOlder: isOlder).answer()
     }
   }
 }

@@ -131,18 +131,15 @@ final class MessageOpening {
         try MessageCollectionRoutes.snapshot(
           viewing, view, apiResult: result, at: result == nil ? since : cursor))
     }
-    return .park(
-      Parking(request.makeWaiter(), milliseconds: Int((end - now) / 1_000_000) + 1) { [self] wake in
-        if case .hungUp = wake {
-          giveUp(view)
-          return .respond(.empty(204))
-        }
-        return try ending(view) {
-          // The right to be answered is looked at again when a wait ends.
-          _ = try viewing.reading.gate.caller(of: request)
-          return try held(view, since: since, until: wake == .woken ? end : 0)
-        }
-      })
+    return viewing.reading.hold(
+      request, of: caller, milliseconds: Int((end - now) / 1_000_000) + 1, refused: { [self] in giveUp(view) }
+    ) { [self] wake in
+      if case .hungUp = wake {
+        giveUp(view)
+        return .respond(.empty(204))
+      }
+      return try ending(view) { try held(view, since: since, until: wake == .woken ? end : 0) }
+    }
   }
 
   /// The upstream's answer moved the window: that is stored before it is told.

@@ -81,7 +81,7 @@ final class SharedAnswers: Sendable {
 
   private struct State {
     var alike: [ChannelKey: [Alike]] = [:]
-    var kept: [String: Kept] = [:]
+    var kept = TextMap<Kept>()
     var bytes = 0
 
     func hasRoom(_ count: Int, _ mostAnswers: Int, _ mostBytes: Int) -> Bool {
@@ -89,7 +89,7 @@ final class SharedAnswers: Sendable {
     }
 
     mutating func remove(where isGone: (Kept) -> Bool) {
-      kept = kept.filter { !isGone($0.value) }
+      kept = kept.filter { !isGone($0) }
       bytes = kept.values.reduce(0) { $0 + $1.response.byteCount }
     }
   }

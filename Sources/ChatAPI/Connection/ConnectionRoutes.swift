@@ -47,13 +47,12 @@ enum ConnectionRoutes {
       told.withLock { $0 = outcome }
       waiter.wake()
     }
-    return .park(
-      Parking(waiter, milliseconds: within + 500) { _ in
-        if case .failure(let error) = told.withLock({ $0 }) { throw Problem(error) }
-        var response = try connection(reading, caller.user)
-        preferences.apply(to: &response)
-        return .respond(response)
-      })
+    return reading.hold(request, of: caller, milliseconds: within + 500) { _ in
+      if case .failure(let error) = told.withLock({ $0 }) { throw Problem(error) }
+      var response = try connection(reading, caller.user)
+      preferences.apply(to: &response)
+      return .respond(response)
+    }
   }
 
   private static func disconnect(
@@ -71,6 +70,7 @@ enum ConnectionRoutes {
     } else {
       reading.interest.disconnect(caller.user) { tell($0.map { 0 }) }
     }
+    // What was done is answered, though the token ended meanwhile: who hears of a refusal does it again.
     return .park(
       Parking(waiter, milliseconds: DurableWriteLimit.milliseconds) { _ in
         switch told.withLock({ $0 }) {

@@ -70,8 +70,8 @@ struct MessageParameters {
     case .file: filter.kind = .file
     case .admin: filter.kind = .admin
     }
-    filter.customTypes = list(&parameters, "custom_types")
-    filter.senders = list(&parameters, "sender_user_ids")
+    filter.customTypes = list(&parameters, "custom_types", allowsEmpty: true).map { ExactText($0) }
+    filter.senders = list(&parameters, "sender_user_ids").map { ExactText($0) }
     filter.replies = parameters.word("reply_type", MessageQuery.Replies.self) ?? .none
     if let text = parameters.text("parent_message_id") {
       filter.parent = Parameters.number(text)
@@ -81,8 +81,10 @@ struct MessageParameters {
     return filter
   }
 
-  private static func list(_ parameters: inout Parameters, _ name: StaticString) -> [String] {
-    let values = parameters.list(name)
+  private static func list(
+    _ parameters: inout Parameters, _ name: StaticString, allowsEmpty: Bool = false
+  ) -> [String] {
+    let values = parameters.list(name, allowsEmpty: allowsEmpty)
     if values.count > ChatModel.Limits.listValues {
       parameters.fault(name, "Give at most \(ChatModel.Limits.listValues) values.")
     }

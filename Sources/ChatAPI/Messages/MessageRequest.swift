@@ -84,15 +84,14 @@ final class MessageRequest {
       came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return .park(
-      Parking(waiter, milliseconds: within + 500) { [self] _ in
-        switch came.withLock({ $0 }) {
-        case .stored: status = .stored
-        case .failed(.unreachable): status = .offline
-        case .failed, .late, nil: status = .partial
-        }
-        return try answer(id)
-      })
+    return reading.hold(request, of: caller, milliseconds: within + 500) { [self] _ in
+      switch came.withLock({ $0 }) {
+      case .stored: status = .stored
+      case .failed(.unreachable): status = .offline
+      case .failed, .late, nil: status = .partial
+      }
+      return try answer(id)
+    }
   }
 
   private func view(_ reader: CacheReader) throws -> ChannelView {

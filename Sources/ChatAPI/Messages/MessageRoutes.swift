@@ -193,16 +193,15 @@ private final class MessagePageRequest {
       came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return .park(
-      Parking(waiter, milliseconds: left + 500) { [self] _ in
-        switch came.withLock({ $0 }) {
-        case .stored:
-          status = .stored
-          return try answer(to: caller)
-        case .failed(.unreachable): status = .offline
-        case .failed, .late, nil: status = .partial
-        }
-        return try finish(caller)
-      })
+    return reading.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
+      switch came.withLock({ $0 }) {
+      case .stored:
+        status = .stored
+        return try answer(to: caller)
+      case .failed(.unreachable): status = .offline
+      case .failed, .late, nil: status = .partial
+      }
+      return try finish(caller)
+    }
   }
 }

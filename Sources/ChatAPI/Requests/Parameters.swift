@@ -57,7 +57,7 @@ struct Parameters {
   /// The text of a parameter that is not empty and not too long.
   mutating func name(_ name: StaticString, atMost characters: Int = 200) -> String? {
     guard let text = text(name) else { return nil }
-    guard !text.isEmpty, text.count <= characters else {
+    guard !text.isEmpty, text.unicodeScalars.count <= characters else {
       fault(name, "Give 1 to \(characters) characters.")
       return nil
     }
@@ -95,10 +95,17 @@ struct Parameters {
     return nil
   }
 
-  /// Values with commas between them; given and empty is one empty value.
-  mutating func list(_ name: StaticString) -> [String] {
+  /// Values with commas between them; given and empty is one empty value, which is a fault unless
+  /// `allowsEmpty`.
+  mutating func list(_ name: StaticString, allowsEmpty: Bool = false) -> [String] {
     guard let text = text(name) else { return [] }
-    return text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    // By bytes: a comma with a combining mark after it is a comma, too.
+    let values = text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+      .map { String(decoding: $0, as: UTF8.self) }
+    if !allowsEmpty, values.contains(where: \.isEmpty) {
+      fault(name, "Give values with commas between them, none of them empty.")
+    }
+    return values
   }
 
   /// Whether a parameter was given.

@@ -20,19 +20,20 @@ package final class Reading: Sendable {
     self.interest = interest
     self.gate = gate
     notModified = NotModified(vary: gate.vary)
+    gate.tickets.keep(in: cache)
   }
 
   /// How long the upstream's word on an unknown user or channel is waited for (ms).
   static let firstWordMilliseconds = 5_000
 
   /// Lets the request in and runs `body` as its user, parking first where nothing is known of the user yet
-  /// (B2).
+  /// (B2), and where a ticket is used for the first time: until it is stored that it was (B51).
   func admitted(
     _ request: Request, scope: Scopes = .chat, _ body: @escaping (Caller) throws -> Outcome
   ) throws -> Outcome {
     let caller = try gate.caller(of: request, scope: scope)
     switch interest.seen(caller.user) {
-    case .admitted: return try body(caller)
+    case .admitted: return try remembered(request, caller, body)
     case .refused(let error): throw Problem(error)
     case .undecided:
       let told = Guarded<Result<UserConnection, WishError>?>(nil)
@@ -41,15 +42,26 @@ package final class Reading: Sendable {
         told.withLock { $0 = outcome }
         waiter.wake()
       }
-      return .park(
-        Parking(waiter, milliseconds: Reading.firstWordMilliseconds + 500) { _ in
-          switch told.withLock({ $0 }) {
-          case .success: return try body(caller)
-          case .failure(let error): throw Problem(error)
-          case nil: throw Problem(.unreachable(.unreachable, retryAfter: 1000))
-          }
-        })
+      return hold(
+        request, of: caller, scope: scope, milliseconds: Reading.firstWordMilliseconds + 500
+      ) { [self] _ in
+        switch told.withLock({ $0 }) {
+        case .success: return try remembered(request, caller, body)
+        case .failure(let error): throw Problem(error)
+        case nil: throw Problem(.unreachable(.unreachable, retryAfter: 1000))
+        }
+      }
     }
+  }
+
+  /// Runs `body`, after it is stored that the request's ticket was used in time, where it is not yet.
+  private func remembered(
+    _ request: Request, _ caller: Caller, _ body: @escaping (Caller) throws -> Outcome
+  ) throws -> Outcome {
+    guard gate.tickets.hasUnstored else { return try body(caller) }
+    let waiter = request.makeWaiter()
+    guard gate.storeTicket(of: request, then: { waiter.wake() }) else { return try body(caller) }
+    return hold(request, of: caller, milliseconds: Reading.firstWordMilliseconds) { _ in try body(caller) }
   }
 
   /// Runs `body` with the channel as the caller sees it: that of the path, or `named`. A channel that
@@ -69,18 +81,17 @@ package final class Reading: Sendable {
       found.withLock { $0 = outcome }
       waiter.wake()
     }
-    return .park(
-      Parking(waiter, milliseconds: Reading.firstWordMilliseconds + 500) { [self] _ in
-        switch found.withLock({ $0 }) {
-        case .success(true):
-          guard let view = try view(of: url, for: caller.user) else { throw Problem.channelNotFound }
-          guard view.isJoined || !needsJoined else { throw Problem.notJoined }
-          return try body(url, caller)
-        case .success(false): throw Problem.channelNotFound
-        case .failure(let error): throw Problem(error)
-        case nil: throw Problem(.notSynced(retryAfter: 1000))
-        }
-      })
+    return hold(request, of: caller, milliseconds: Reading.firstWordMilliseconds + 500) { [self] _ in
+      switch found.withLock({ $0 }) {
+      case .success(true):
+        guard let view = try view(of: url, for: caller.user) else { throw Problem.channelNotFound }
+        guard view.isJoined || !needsJoined else { throw Problem.notJoined }
+        return try body(url, caller)
+      case .success(false): throw Problem.channelNotFound
+      case .failure(let error): throw Problem(error)
+      case nil: throw Problem(.notSynced(retryAfter: 1000))
+      }
+    }
   }
 
   private func view(of url: ChannelURL, for user: UserID) throws -> ChannelView? {
@@ -92,7 +103,7 @@ package final class Reading: Sendable {
 
   private static func channelURL(_ request: Request) throws -> ChannelURL {
     let text = request.parameter(0)
-    guard !text.isEmpty, text.count <= ChatModel.Limits.channelURLCharacters else {
+    guard !text.isEmpty, text.unicodeScalars.count <= ChatModel.Limits.channelURLCharacters else {
       throw Problem.channelNotFound
     }
     return ChannelURL(text)

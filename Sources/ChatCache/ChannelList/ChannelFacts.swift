@@ -42,7 +42,7 @@ package struct ChannelFacts: Hashable, Sendable {
   /// The members that are known here.
   package var members: [Member] = []
   /// The metadata, or nil while it was never fetched.
-  package var metadata: [String: String]?
+  package var metadata: [ExactText: String]?
 
   /// A channel of which nothing else is known.
   package init(channelURL: String) { self.channelURL = channelURL }
@@ -71,10 +71,4 @@ extension StringProtocol {
     guard part.count <= text.count else { return false }
     return (0...(text.count - part.count)).contains { text[$0..<($0 + part.count)].elementsEqual(part) }
   }
-
-  /// Whether the UTF-8 bytes stand before the other's, as SQLite's BINARY collation sees it.
-  func precedesBytes(of other: some StringProtocol) -> Bool { utf8.lexicographicallyPrecedes(other.utf8) }
-
-  /// Whether the UTF-8 bytes are the same: Swift's == also takes texts for equal that differ in bytes.
-  func hasSameBytes(as other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
 }

@@ -25,9 +25,21 @@ package struct ChannelListKey: Hashable, Sendable {
     case .chronological: (time, text) = (facts.createdAt, "")
     case .name: (time, text) = (0, facts.nameKey)
     case .metadataValue:
-      let value = query.metadataOrderKey.flatMap { facts.metadata?[$0] } ?? ""
+      let value = query.metadataOrderKey.flatMap { facts.metadata?[ExactText($0)] } ?? ""
       (time, text) = (0, ChannelFacts.key(value))
     }
+  }
+
+  /// Whether both are one place: texts are compared by their bytes.
+  package static func == (a: ChannelListKey, b: ChannelListKey) -> Bool {
+    a.time == b.time && a.text.hasSameBytes(as: b.text) && a.channelURL.hasSameBytes(as: b.channelURL)
+  }
+
+  /// Feeds time and texts.
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(time)
+    hasher.combine(ExactText(text))
+    hasher.combine(ExactText(channelURL))
   }
 
   /// Whether this place comes before the other: later times first, then texts by their bytes with no text

@@ -72,7 +72,7 @@ extension ChannelQuery {
   private func metadataFilter(_ facts: ChannelFacts) -> Bool? {
     guard let metadataKey else { return true }
     guard let metadata = facts.metadata else { return nil }
-    guard let value = metadata[metadataKey] else { return false }
+    guard let value = metadata[ExactText(metadataKey)] else { return false }
     if let metadataValuePrefix { return value.utf8.starts(with: metadataValuePrefix.utf8) }
     return metadataValues.contains(where: value.hasSameBytes)
   }

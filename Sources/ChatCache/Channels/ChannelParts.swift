@@ -7,11 +7,11 @@ import SQLite
 
 extension CacheWriter {
   /// All of the channel's metadata.
-  func store(_ metadata: [String: String], of channel: ChannelKey) throws -> Bool {
+  func store(_ metadata: [ExactText: String], of channel: ChannelKey) throws -> Bool {
     var writer = JSONWriter()
     writer.beginObject()
     for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
-      key.utf8.withContiguousStorageIfAvailable { writer.name(UnsafeRawBufferPointer($0)) }
+      key.text.utf8.withContiguousStorageIfAvailable { writer.name(UnsafeRawBufferPointer($0)) }
       writer.value(value)
     }
     writer.endObject()
@@ -25,7 +25,7 @@ extension CacheWriter {
     for (key, value) in metadata {
       try db.run("INSERT INTO channel_metadata (channel, key, value, value_key) VALUES (?1, ?2, ?3, ?4)") {
         $0.bind(1, channel.rawValue)
-        $0.bind(2, key)
+        $0.bind(2, key.text)
         $0.bind(3, value)
         $0.bind(4, ChannelFacts.key(value))
       }
@@ -40,8 +40,8 @@ extension CacheWriter {
     for member in named { isChanged = try store(member, of: channel) || isChanged }
     let count = try reader.memberCount(of: channel)
     guard count > 0, Int64(named.count) >= count else { return isChanged }
-    let ids = Set(named.map(\.userID))
-    for gone in try reader.memberIDs(of: channel) where !ids.contains(gone) {
+    let ids = Set(named.map { UserID($0.userID) })
+    for gone in try reader.memberIDs(of: channel) where !ids.contains(UserID(gone)) {
       try removeMember(gone, of: channel)
       isChanged = true
     }
@@ -79,7 +79,7 @@ extension CacheWriter {
   }
 
   /// How far members have read; nobody's position goes back.
-  func store(receipts: [String: Int64], of channel: ChannelKey) throws -> Bool {
+  func store(receipts: [ExactText: Int64], of channel: ChannelKey) throws -> Bool {
     var all = try reader.readReceipts(of: channel)
     let before = all
     all.merge(receipts) { max($0, $1) }
@@ -87,14 +87,14 @@ extension CacheWriter {
     for (user, moment) in receipts {
       try db.run("UPDATE member SET read_at = max(read_at, ?3) WHERE channel = ?1 AND user_id = ?2") {
         $0.bind(1, channel.rawValue)
-        $0.bind(2, user)
+        $0.bind(2, user.text)
         $0.bind(3, moment)
       }
     }
     var writer = JSONWriter()
     writer.beginObject()
     for (user, moment) in all.sorted(by: { $0.key < $1.key }) {
-      user.utf8.withContiguousStorageIfAvailable { writer.name(UnsafeRawBufferPointer($0)) }
+      user.text.utf8.withContiguousStorageIfAvailable { writer.name(UnsafeRawBufferPointer($0)) }
       writer.value(moment)
     }
     writer.endObject()
@@ -134,14 +134,14 @@ extension CacheReader {
     }
   }
 
-  fileprivate func readReceipts(of channel: ChannelKey) throws -> [String: Int64] {
+  fileprivate func readReceipts(of channel: ChannelKey) throws -> [ExactText: Int64] {
     try db.first("SELECT read_receipts FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: { row in
       try JSONParser().parse(row.bytes(0)) { json in
-        var receipts: [String: Int64] = [:]
+        var receipts: [ExactText: Int64] = [:]
         for (user, moment) in json.fields {
-          receipts[String(decoding: user, as: UTF8.self)] = moment.int64 ?? 0
+          receipts[ExactText(String(decoding: user, as: UTF8.self))] = moment.int64 ?? 0
         }
         return receipts
       }

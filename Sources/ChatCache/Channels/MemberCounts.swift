@@ -63,8 +63,8 @@ extension CacheWriter {
       $0.bind(3, message.position.messageID)
       $0.bind(4, version)
       $0.bind(5, ChannelFacts.withoutMessage)
-      $0.bind(6, message.sender)
-      $0.bind(7, message.mentions)
+      $0.bind(6, message.sender.text)
+      $0.bind(7, message.mentions?.text)
       $0.bind(8, Limits.counts.upperBound)
     }
   }
@@ -139,8 +139,8 @@ extension CacheWriter {
       $0.bind(3, message.position.messageID)
       $0.bind(4, sequence)
       $0.bind(5, one)
-      $0.bind(6, message.sender)
-      $0.bind(7, message.mentions)
+      $0.bind(6, message.sender.text)
+      $0.bind(7, message.mentions?.text)
       $0.bind(8, Limits.counts.upperBound)
     }
   }

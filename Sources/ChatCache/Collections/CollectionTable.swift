@@ -121,7 +121,7 @@ extension CacheWriter {
   }
 
   /// Remembers when views were last asked for.
-  package func setAccessed(_ times: [String: Int64]) throws {
+  package func setAccessed(_ times: TextMap<Int64>) throws {
     for (id, time) in times {
       try db.run("UPDATE collection SET accessed_at = ?2 WHERE id = ?1") {
         $0.bind(1, id)

@@ -6,7 +6,7 @@ import SQLite
 /// A channel that a list shows, as its user sees it.
 package struct ListedChannel: ~Copyable {
   /// Its name.
-  package let url: String
+  package let url: ExactText
   /// Its place in the order.
   package let place: ChannelListKey
   /// The channel as a JSON object.
@@ -32,7 +32,7 @@ extension CacheReader {
       try write(row, parts, into: &writer)
       let goesOn = try body(
         ListedChannel(
-          url: row.string(19), place: CacheReader.key(row, query.order), object: writer.finish()))
+          url: ExactText(row.string(19)), place: CacheReader.key(row, query.order), object: writer.finish()))
       guard goesOn else { return }
     }
   }

@@ -36,7 +36,7 @@ private struct ChannelCheck {
     let createdAt: Int64
     let lastMessageAt: Int64?
     let lastMessageID: Int64?
-    let metadata: [String: String]?
+    let metadata: [ExactText: String]?
     let messages: Int64
     let bytes: Int64
   }
@@ -179,14 +179,14 @@ private struct ChannelCheck {
 
   mutating func lookAtMetadata() throws {
     guard let metadata = facts.metadata else { return }
-    var stored: [String: String] = [:]
+    var stored: [ExactText: String] = [:]
     var rows = try reader.db.rows("SELECT key, value, value_key FROM channel_metadata WHERE channel = ?1") {
       $0.bind(1, channel.rawValue)
     }
     var isKeyed = true
     while let row = try rows.next() {
-      stored[row.string(0)] = row.string(1)
-      isKeyed = isKeyed && row.string(2) == ChannelFacts.key(row.string(1))
+      stored[ExactText(row.string(0))] = row.string(1)
+      isKeyed = isKeyed && row.string(2).hasSameBytes(as: ChannelFacts.key(row.string(1)))
     }
     if stored != metadata || !isKeyed { note(.channel, "channel_metadata does not say what metadata says") }
   }
@@ -214,7 +214,9 @@ private struct ChannelCheck {
       let sortAt = ChannelFacts.sortAt(
         lastMessageAt: facts.lastMessageAt.flatMap { $0 >= floor ? $0 : nil }, createdAt: facts.createdAt)
       let who = "of user \(row.int64(0))"
-      if row.string(1) != facts.url || row.string(2) != facts.nameKey || row.int64(3) != facts.createdAt {
+      if !row.string(1).hasSameBytes(as: facts.url) || !row.string(2).hasSameBytes(as: facts.nameKey)
+        || row.int64(3) != facts.createdAt
+      {
         note(.listPlace, "the copies \(who) are not the channel's")
       }
       if row.int64(4) != sortAt { note(.listPlace, "sort_at \(who) is \(row.int64(4)), not \(sortAt)") }

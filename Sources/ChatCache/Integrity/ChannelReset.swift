@@ -110,7 +110,7 @@ private struct ChannelLeftovers {
   let name: String
   let body: [UInt8]
   let readReceipts: [UInt8]
-  let metadata: [String: String]?
+  let metadata: [ExactText: String]?
   let brokenMembers: [String]
 }
 

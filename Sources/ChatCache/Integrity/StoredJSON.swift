@@ -1,3 +1,4 @@
+import ChatModel
 import JSON
 import SQLite
 
@@ -27,13 +28,13 @@ extension JSONParser {
   }
 
   /// An object whose values are texts; nil: it is none.
-  func texts(_ bytes: UnsafeRawBufferPointer) -> [String: String]? {
-    read(bytes) { json -> [String: String]? in
+  func texts(_ bytes: UnsafeRawBufferPointer) -> [ExactText: String]? {
+    read(bytes) { json -> [ExactText: String]? in
       guard json.kind == .object else { return nil }
-      var texts: [String: String] = [:]
+      var texts: [ExactText: String] = [:]
       for (name, value) in json.fields {
         guard let text = value.string else { return nil }
-        texts[String(decoding: name, as: UTF8.self)] = text
+        texts[ExactText(String(decoding: name, as: UTF8.self))] = text
       }
       return texts
     } ?? nil

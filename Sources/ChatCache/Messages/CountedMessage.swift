@@ -4,18 +4,18 @@ import JSON
 /// What decides for whom a message counts as unread, and as a mention (B68).
 struct CountedMessage: Equatable {
   let position: Position
-  let sender: String
+  let sender: ExactText
   /// Whether it counts at all: it is not silent, and not only in a thread.
   let counts: Bool
   /// Whom it mentions, as the column `mentions` keeps it.
-  let mentions: String?
+  let mentions: ExactText?
 
   /// As a row has it.
   init(position: Position, sender: String, flags: MessageFlags, mentions: String?) {
     self.position = position
-    self.sender = sender
+    self.sender = ExactText(sender)
     counts = !flags.contains(.silent) && (!flags.contains(.reply) || flags.contains(.replyToChannel))
-    self.mentions = mentions
+    self.mentions = mentions.map { ExactText($0) }
   }
 
   /// As it came.

@@ -279,8 +279,10 @@ struct MessageRows: ~Copyable {
     if filter.parent == nil, hides(MessageFlags(rawValue: row.int64(3))) { return false }
     if filter.isPlain { return true }
     if let kind = filter.kind, kind.stored != row.int64(2) { return false }
-    if !filter.senders.isEmpty, !filter.senders.contains(where: { row.holds(text: $0, 6) }) { return false }
-    return filter.customTypes.isEmpty || filter.customTypes.contains { row.holds(text: $0, 7) }
+    if !filter.senders.isEmpty, !filter.senders.contains(where: { row.holds(text: $0.text, 6) }) {
+      return false
+    }
+    return filter.customTypes.isEmpty || filter.customTypes.contains { row.holds(text: $0.text, 7) }
   }
 
   private func hides(_ flags: MessageFlags) -> Bool {

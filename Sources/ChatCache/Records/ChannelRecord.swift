@@ -31,9 +31,9 @@ package struct ChannelRecord: Sendable, Equatable {
   /// The newest message, if anything was said of it.
   package var lastMessage: LastMessage
   /// Read positions by user (ms).
-  package var readReceipts: [String: Int64]?
+  package var readReceipts: [ExactText: Int64]?
   /// All of it.
-  package var metadata: [String: String]?
+  package var metadata: [ExactText: String]?
   /// All of them, or those the upstream shows.
   package var members: [MemberRecord]?
   /// What the asking user sees.
@@ -53,7 +53,7 @@ package struct ChannelRecord: Sendable, Equatable {
     url: ChannelURL, name: String?, customType: String?, createdAt: Int64?, isDistinct: Bool?,
     isPublic: Bool?, isSuper: Bool?, isFrozen: Bool?, memberCount: Int64?, joinedMemberCount: Int64?,
     body: [UInt8],
-    lastMessage: LastMessage, readReceipts: [String: Int64]? = nil, metadata: [String: String]? = nil,
+    lastMessage: LastMessage, readReceipts: [ExactText: Int64]? = nil, metadata: [ExactText: String]? = nil,
     members: [MemberRecord]? = nil, membership: MembershipRecord? = nil
   ) {
     self.url = url

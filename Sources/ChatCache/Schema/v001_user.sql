@@ -16,3 +16,18 @@ CREATE TABLE user (
   -- The sequence of the last event that concerns this user alone.
   version INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+
+CREATE TABLE ticket (
+  -- A ticket for an event stream that was first used in time: it stays good until its end, over starts (B51).
+  -- The code is what signs the ticket; the ticket cannot be made of it.
+  code BLOB PRIMARY KEY,
+  user INTEGER NOT NULL REFERENCES user (id) ON DELETE CASCADE,
+  -- Seconds since 1970, as tokens count.
+  expires_at INTEGER NOT NULL,
+  used_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- answers: a user's tickets, newest first (the limit of each user)
+CREATE INDEX ticket_by_user ON ticket (user, used_at);
+-- answers: which tickets have ended
+CREATE INDEX ticket_by_end ON ticket (expires_at);

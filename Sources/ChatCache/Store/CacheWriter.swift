@@ -15,7 +15,7 @@ package final class CacheWriter {
     var channels: Set<ChannelKey> = []
     var users: Set<UserKey> = []
     var members: Set<Member> = []
-    var collections: Set<String> = []
+    var collections: Set<ExactText> = []
     var isForAll = false
     var cleared = Cleared()
     var isLeaving = false
@@ -82,7 +82,7 @@ package final class CacheWriter {
   func touch(_ event: Change, _ sequence: Int64) {
     touched.last = max(touched.last ?? 0, sequence)
     switch (event.collection, event.channel, event.user) {
-    case (let collection?, _, _): touched.collections.insert(collection)
+    case (let collection?, _, _): touched.collections.insert(ExactText(collection))
     case (nil, let channel?, let user?):
       touched.members.insert(Member(channel: channel, user: user))
       touched.users.insert(user)

@@ -28,7 +28,7 @@ package struct Commit: Sendable {
   /// Where something changed in a channel for one user alone.
   package let members: Set<Member>
   /// The collections that were answered.
-  package let collections: Set<String>
+  package let collections: Set<ExactText>
   /// Whether something changed for everybody.
   package let isForAll: Bool
   /// What was let go of by wish, and is to be fetched again.

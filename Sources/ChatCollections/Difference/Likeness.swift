@@ -26,7 +26,7 @@ package struct Likeness: Sendable {
   private let shownAfter: Known<Int64>.Shown
   /// To whom something else happened meanwhile.
   private let users: Set<UserKey>
-  private let collections: Set<String>
+  private let collections: Set<ExactText>
 
   init(
     _ collection: MessageCollection, _ view: ChannelView, _ log: [LoggedChange], since: Int64, until: Int64,
@@ -43,12 +43,12 @@ package struct Likeness: Sendable {
     shownBefore = telling.shown
     shownAfter = telling.after
     users = Set(log.compactMap(\.change.user))
-    collections = Set(log.compactMap(\.change.collection))
+    collections = Set(log.compactMap { $0.change.collection.map { ExactText($0) } })
   }
 
   /// Whether that view is to be told the same, whose user sees the channel so; then it remembers that it was.
   package func holds(for view: MessageCollection, _ own: ChannelView) -> Bool {
-    guard view.channel == channel, !users.contains(view.user), !collections.contains(view.id),
+    guard view.channel == channel, !users.contains(view.user), !collections.contains(ExactText(view.id)),
       view.request == request, own.isJoined, own.channel == channel, own.floorAt == floorAt,
       !own.hasUnsent
     else { return false }

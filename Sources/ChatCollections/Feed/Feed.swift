@@ -64,7 +64,7 @@ package final class Feed: Sendable {
     var byChannel: [ChannelKey: Set<ObjectIdentifier>] = [:]
     var byMember: [Member: Set<ObjectIdentifier>] = [:]
     var byUser: [UserKey: Set<ObjectIdentifier>] = [:]
-    var byCollection: [String: Set<ObjectIdentifier>] = [:]
+    var byCollection: [ExactText: Set<ObjectIdentifier>] = [:]
     var perOwner: [UserKey: Int] = [:]
     var commits: [Commit] = []
     var isStopping = false
@@ -135,7 +135,9 @@ package final class Feed: Sendable {
           state.byChannel[channel, default: []].insert(group)
           state.byMember[Member(channel: channel, user: topics.owner), default: []].insert(group)
         }
-        for collection in topics.collections { state.byCollection[collection, default: []].insert(group) }
+        for collection in topics.collections {
+          state.byCollection[ExactText(collection), default: []].insert(group)
+        }
         if let user = topics.user { state.byUser[user, default: []].insert(group) }
       }
       if isOnce {
@@ -183,7 +185,7 @@ package final class Feed: Sendable {
       remove(group, &state.byChannel, channel)
       remove(group, &state.byMember, Member(channel: channel, user: topics.owner))
     }
-    for id in topics.collections { remove(group, &state.byCollection, id) }
+    for id in topics.collections { remove(group, &state.byCollection, ExactText(id)) }
     if let user = topics.user { remove(group, &state.byUser, user) }
   }
 
@@ -224,7 +226,7 @@ package final class Feed: Sendable {
 
   /// Wakes those who wait for that view, which is no more.
   package func end(_ collection: String) {
-    wake(state.read { $0.byCollection[collection] ?? [] })
+    wake(state.read { $0.byCollection[ExactText(collection)] ?? [] })
   }
 
   /// How many groups are known.

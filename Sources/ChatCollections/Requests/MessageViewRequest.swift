@@ -28,7 +28,7 @@ package struct MessageViewRequest: Sendable, Equatable {
   package init(_ json: JSONValue) throws(InvalidFields) {
     var fields = BodyFields(json)
     channelURL = fields.text("channel_url") ?? ""
-    if channelURL.isEmpty || channelURL.count > Limits.channelURLCharacters {
+    if channelURL.isEmpty || channelURL.unicodeScalars.count > Limits.channelURLCharacters {
       fields.fault("channel_url", "Name the channel.")
     }
     start = fields.place("starting_point")
@@ -48,8 +48,8 @@ package struct MessageViewRequest: Sendable, Equatable {
     case .file: filter.kind = .file
     case .admin: filter.kind = .admin
     }
-    filter.customTypes = fields.list("custom_types")
-    filter.senders = fields.list("sender_user_ids")
+    filter.customTypes = fields.list("custom_types").map { ExactText($0) }
+    filter.senders = fields.list("sender_user_ids").map { ExactText($0) }
     filter.replies = fields.word("reply_type", MessageQuery.Replies.self) ?? .none
     if let text = fields.text("parent_message_id") {
       filter.parent = Int64(text)
@@ -85,8 +85,8 @@ package struct MessageViewRequest: Sendable, Equatable {
     json.field("inclusive", isInclusive)
     json.field("reverse", isReversed)
     json.field("message_type", filter.kind.map { "\($0)" } ?? "all")
-    MessageViewRequest.write("custom_types", filter.customTypes, into: &json)
-    MessageViewRequest.write("sender_user_ids", filter.senders, into: &json)
+    MessageViewRequest.write("custom_types", filter.customTypes.map(\.text), into: &json)
+    MessageViewRequest.write("sender_user_ids", filter.senders.map(\.text), into: &json)
     json.field("reply_type", filter.replies.rawValue)
     if let parent = filter.parent { json.field("parent_message_id", String(parent)) }
     json.field("include_reactions", filter.parts.contains(.reactions))

@@ -27,7 +27,7 @@ extension ChannelCollection {
       if change.kind == .windowTrimmed {
         trimmedAt = trimmedAt ?? logged.sequence
         touched += try Self.names(trimmedBy: change).map {
-          Touched(url: $0, source: change.source, sequence: logged.sequence)
+          Touched(url: ExactText($0), source: change.source, sequence: logged.sequence)
         }
       }
       guard let key = change.channel, let url = try reader.url(of: key) else { continue }
@@ -38,7 +38,7 @@ extension ChannelCollection {
           })
       }
       guard Self.concerns(change.kind) else { continue }
-      touched.append(Touched(url: url.text, source: change.source, sequence: logged.sequence))
+      touched.append(Touched(url: ExactText(url.text), source: change.source, sequence: logged.sequence))
     }
     let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
     var after = shown
@@ -71,14 +71,14 @@ extension ChannelCollection {
 
   /// A channel in which something happened.
   private struct Touched {
-    let url: String
+    let url: ExactText
     let source: ChangeSource
     let sequence: Int64
   }
 
   /// Each channel once, with its last change, in the order of these.
   private static func lastOfEach(_ touched: [Touched]) -> [Touched] {
-    var seen: Set<String> = []
+    var seen: Set<ExactText> = []
     return touched.reversed().filter { seen.insert($0.url).inserted }.reversed()
   }
 
@@ -93,7 +93,7 @@ extension ChannelCollection {
   /// Tells of the channels in which something happened; `letGo` are those of which a bound is all that is
   /// told. Where not all of it fits: the place in the log up to which it does.
   private func tell(
-    _ touched: [Touched], _ after: inout Known<String>.Shown, _ letGo: inout [String],
+    _ touched: [Touched], _ after: inout Known<ExactText>.Shown, _ letGo: inout [String],
     _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter
   ) throws -> Int64? {
     let shown = after
@@ -105,10 +105,10 @@ extension ChannelCollection {
       case .nothing: continue
       case .added: events.add(.added, channel.source, present?.object ?? [])
       case .updated: events.add(.updated, channel.source, present?.object ?? [])
-      case .deleted where channel.source == .localWindowTrimmed: letGo.append(channel.url)
+      case .deleted where channel.source == .localWindowTrimmed: letGo.append(channel.url.text)
       case .deleted:
         var json = JSONWriter()
-        json.value(channel.url)
+        json.value(channel.url.text)
         events.add(.deleted, channel.source, json.finish().array)
       }
       // What happened at one place in the log is told together.
@@ -123,14 +123,14 @@ extension ChannelCollection {
 
   /// Those of the channels that the list shows now.
   private func present(
-    _ urls: [String], _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser
-  ) throws -> [String: (hash: Int64, object: [UInt8])] {
-    var now: [String: (hash: Int64, object: [UInt8])] = [:]
-    let asked = Set(query.channelURLs)
+    _ urls: [ExactText], _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser
+  ) throws -> [ExactText: (hash: Int64, object: [UInt8])] {
+    var now: [ExactText: (hash: Int64, object: [UInt8])] = [:]
+    let asked = Set(query.channelURLs.map { ExactText($0) })
     var rest = urls.filter { asked.isEmpty || asked.contains($0) }[...]
     while !rest.isEmpty {
       var some = query
-      some.channelURLs = Array(rest.prefix(Self.urlsAtOnce))
+      some.channelURLs = rest.prefix(Self.urlsAtOnce).map(\.text)
       rest = rest.dropFirst(Self.urlsAtOnce)
       try reader.eachListed(some, of: user, limit: Self.urlsAtOnce) { channel in
         guard window.contains(channel.place) else { return false }
@@ -143,8 +143,8 @@ extension ChannelCollection {
 
   private func shownNow(
     _ reader: CacheReader, _ user: CachedUser, _ window: ChannelWindow
-  ) throws -> [String: Int64] {
-    var shown: [String: Int64] = [:]
+  ) throws -> [ExactText: Int64] {
+    var shown: [ExactText: Int64] = [:]
     try reader.eachListed(query, of: user) { channel in
       guard window.contains(channel.place) else { return false }
       shown[channel.url] = ChannelCollection.hash(channel.object.bytes)

@@ -23,7 +23,7 @@ package final class ChannelCollection: Sendable {
     /// How far it was loaded, and what of that is stored.
     var held: HeldWindow<ChannelWindow>
     /// Channels by name; what stands for a version is a hash of the object the client got.
-    var known = Known<String>()
+    var known = Known<ExactText>()
     var accessedAt: Int64
     /// The identity of the log under which it was stored last.
     var epoch: UInt64
@@ -65,7 +65,7 @@ package final class ChannelCollection: Sendable {
   package var window: ChannelWindow { state.withLock { $0.window } }
 
   /// The client was answered with `cursor`, at which it has this.
-  func answered(at cursor: Int64, _ shown: Known<String>.Shown) {
+  func answered(at cursor: Int64, _ shown: Known<ExactText>.Shown) {
     state.withLock { state in
       state.known.answered(at: cursor, shown)
       if shown.versions.count > bound.rows { state.isBounded = false }
@@ -87,7 +87,7 @@ package final class ChannelCollection: Sendable {
     let room = try room(reader, user, after: after)
     let limit = min(query.limit, room)
     var json = JSONWriter(capacity: 8192)
-    var shown: [String: Int64] = [:]
+    var shown: [ExactText: Int64] = [:]
     var last: ChannelListKey?
     var hasMore = false
     try reader.eachListed(query, of: user, after: after, limit: limit + 1) { channel in
@@ -124,7 +124,7 @@ package final class ChannelCollection: Sendable {
   package func snapshot(_ reader: CacheReader, cursor: String, at sequence: Int64) throws -> ByteBuffer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     var items = JSONWriter(capacity: 8192)
-    var shown: [String: Int64] = [:]
+    var shown: [ExactText: Int64] = [:]
     let window = window
     try reader.eachListed(query, of: user) { channel in
       guard window.contains(channel.place) else { return false }

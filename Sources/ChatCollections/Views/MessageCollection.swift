@@ -182,7 +182,7 @@ package final class MessageCollection: Sendable {
   /// The place an edge token names.
   package func place(ofEdge token: String) throws(ViewError) -> Position {
     let parts = token.split(separator: ".", maxSplits: 1)
-    guard parts.count == 2, parts[1] == id, let place = Position(parts[0]),
+    guard parts.count == 2, parts[1].hasSameBytes(as: id), let place = Position(parts[0]),
       range.loaded?.contains(place) ?? false
     else { throw ViewError.foreignEdge("from") }
     return place

@@ -3,7 +3,7 @@ import ChatModel
 
 /// What is to be done in one channel.
 struct ChannelWork: Sendable {
-  var views: [String: OpenView] = [:]
+  var views = TextMap<OpenView>()
   /// When its newest end is to be looked at, nil for no reason to.
   var checkAt: Int64?
   /// Its own fields are to be refreshed.

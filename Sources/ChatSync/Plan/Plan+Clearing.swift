@@ -18,7 +18,7 @@ extension Plan {
     overtaken.formUnion(running.filter { $0 != .probe })
     channels = channels.filter { $0.value.isBusy }
     for url in Array(channels.keys) {
-      channels[url]?.views = [:]
+      channels[url]?.views = TextMap()
       channels[url]?.begin(now: now)
     }
     for user in Array(users.keys) {

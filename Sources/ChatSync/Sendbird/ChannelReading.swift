@@ -52,21 +52,21 @@ enum ChannelReading {
     return (try? MessageReading.record(message, in: url)).map { .message($0) } ?? .absent
   }
 
-  private static func receipts(_ json: JSONValue) -> [String: Int64]? {
+  private static func receipts(_ json: JSONValue) -> [ExactText: Int64]? {
     guard json.kind == .object else { return nil }
-    var receipts: [String: Int64] = [:]
+    var receipts: [ExactText: Int64] = [:]
     for field in json.fields {
       guard let moment = field.value.milliseconds else { continue }
-      receipts[String(decoding: field.name, as: UTF8.self)] = moment
+      receipts[ExactText(String(decoding: field.name, as: UTF8.self))] = moment
     }
     return receipts
   }
 
-  private static func metadata(_ json: JSONValue) -> [String: String]? {
+  private static func metadata(_ json: JSONValue) -> [ExactText: String]? {
     guard json.kind == .object else { return nil }
-    var metadata: [String: String] = [:]
+    var metadata: [ExactText: String] = [:]
     for field in json.fields {
-      metadata[String(decoding: field.name, as: UTF8.self)] = field.value.string ?? ""
+      metadata[ExactText(String(decoding: field.name, as: UTF8.self))] = field.value.string ?? ""
     }
     return metadata
   }

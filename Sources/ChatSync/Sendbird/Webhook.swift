@@ -74,11 +74,11 @@ package enum Webhook {
   }
 
   private static func users(_ root: JSONValue) -> [UserID] {
-    var found: Set<String> = []
+    var found: Set<ExactText> = []
     for list in [root["invitees"], root["users"], root["members"], root["read_updates"]] {
-      for user in list?.items ?? .none { found.insert(user.text("user_id")) }
+      for user in list?.items ?? .none { found.insert(ExactText(user.text("user_id"))) }
     }
     found.remove("")
-    return found.sorted().map { UserID($0) }
+    return found.sorted().map { UserID($0.text) }
   }
 }

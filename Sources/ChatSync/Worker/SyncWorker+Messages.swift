@@ -25,7 +25,7 @@ extension SyncWorker {
   }
 
   private func look(at url: ChannelURL, isRealtime: Bool, isMissed: Bool) async throws -> Outcome {
-    let views = Array((unanswered[url] ?? [:]).keys)
+    let views = (unanswered[url] ?? TextMap()).map(\.name)
     do {
       guard let line = try store.line(of: url) else { return .channelGone }
       let changes = try await readableChanges(url, line)

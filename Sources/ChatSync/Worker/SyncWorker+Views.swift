@@ -6,7 +6,7 @@ import Platform
 extension SyncWorker {
   /// A view was opened, or moved to or from the newest end. A view that is new is owed one answer (B16).
   package func open(_ view: OpenView, isNew: Bool) {
-    if isNew { unanswered[view.channel, default: [:]][view.id] = false }
+    if isNew { unanswered[view.channel, default: TextMap()][view.id] = false }
     plan.open(view, now: now)
     tellOffline(view.channel)
     turn()
@@ -24,7 +24,7 @@ extension SyncWorker {
   /// comeback.
   func tellOffline(_ url: ChannelURL) {
     guard case .offline(let reason) = plan.link.state else { return }
-    let views = (unanswered[url] ?? [:]).filter { !$0.value }.map(\.key)
+    let views = (unanswered[url] ?? TextMap()).filter { !$0 }.map(\.name)
     guard !views.isEmpty else { return }
     let failure = UpstreamError.unreachable(reason: reason.rawValue, mayHaveArrived: false)
     Task {
@@ -46,7 +46,7 @@ extension SyncWorker {
     do {
       try await store.answered(views: owed, in: url, failure: failure)
     } catch {
-      for view in owed { unanswered[url, default: [:]][view] = false }
+      for view in owed { unanswered[url, default: TextMap()][view] = false }
       throw error
     }
   }

@@ -39,7 +39,7 @@ package actor SyncWorker {
   /// Who waits for an errand of the plan.
   var waiters: [Awaited: Waiters] = [:]
   /// Views whose first upstream answer is still owed, and whether they were told of a failure already (B16).
-  var unanswered: [ChannelURL: [String: Bool]] = [:]
+  var unanswered: [ChannelURL: TextMap<Bool>] = [:]
   /// What rang in a channel since its last check, and users a membership change named.
   var rung: [ChannelURL: Rung] = [:]
   /// Since when the link is online (wall ms): what is older was nobody's to ring for.

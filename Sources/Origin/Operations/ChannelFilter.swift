@@ -125,14 +125,15 @@ struct ChannelFilter {
       let isAny = try arguments.choice("query_type", ["AND", "OR"], default: "AND") == "OR"
       add(users) { list in
         "(SELECT count(*) FROM member o WHERE o.channel = c.id AND o.user_id IN \(list))"
-          + (isAny ? " > 0" : " = \(Set(users).count)")
+          + (isAny ? " > 0" : " = \(users.onceByBytes.count)")
       }
     }
     if let users = try arguments.texts("members_exactly_in"), !users.isEmpty {
+      let count = users.onceByBytes.count
       add(users) { list in
         """
-        (SELECT count(*) FROM member o WHERE o.channel = c.id AND o.user_id IN \(list)) = \(Set(users).count)
-        AND (SELECT count(*) FROM member o WHERE o.channel = c.id) = \(Set(users).count)
+        (SELECT count(*) FROM member o WHERE o.channel = c.id AND o.user_id IN \(list)) = \(count)
+        AND (SELECT count(*) FROM member o WHERE o.channel = c.id) = \(count)
         """
       }
     }

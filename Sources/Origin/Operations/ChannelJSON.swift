@@ -36,7 +36,7 @@ struct ChannelJSON {
 
   func write(_ channel: ChannelRow, _ db: ReadAccess, to json: inout JSONWriter) throws {
     let members = try MemberRow.all(channel.id, db)
-    let own = members.first { $0.userID == viewer }
+    let own = members.first { $0.userID.hasSameBytes(as: viewer) }
     json.beginObject()
     writeOwnFields(channel, members, to: &json)
     try writeLastMessage(channel, above: own?.floor ?? 0, db, to: &json)

@@ -7,7 +7,7 @@ enum Channels {
     let arguments = call.arguments
     let members = try Members.listed(arguments)
     for member in members { _ = try Users.named(member, call.reading) }
-    let operators = Set(try arguments.texts("operator_ids") ?? [])
+    let operators = try arguments.texts("operator_ids") ?? []
     let key = try arguments.flag("is_distinct") ? members.joined(separator: "\u{1}") : nil
     if let key, let url = try distinct(key, call.reading) {
       return try ChannelJSON.writeDetail(url, call, to: &json)
@@ -22,7 +22,8 @@ enum Channels {
     for member in members {
       let state = try Members.invitation(member, arguments)
       try Members.add(
-        member, to: channel, state: state, isOperator: operators.contains(member), inviter: inviter, call)
+        member, to: channel, state: state, isOperator: operators.contains(bytesOf: member), inviter: inviter,
+        call)
     }
     call.tell("group_channel:create", url, ["members": .array(members.map(Members.user))])
     try ChannelJSON.writeDetail(url, call, to: &json)

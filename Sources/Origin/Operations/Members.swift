@@ -121,7 +121,7 @@ enum Members {
       guard let id = item.string ?? item["user_id"]?.string else { throw Refusal.missing("user_id") }
       return id
     }
-    return Set(ids + users).sorted()
+    return (ids + users).onceByBytes
   }
 
   static func invitation(_ user: String, _ arguments: Arguments) throws -> String {

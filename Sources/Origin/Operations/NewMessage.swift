@@ -112,7 +112,7 @@ enum Mentions {
     _ id: Int64, channel: Int64, _ createdAt: Int64, sender: String?, _ type: String, _ users: [String],
     _ db: WriteAccess
   ) throws {
-    for user in type == "channel" ? [""] : Set(users).sorted() {
+    for user in type == "channel" ? [""] : users.onceByBytes {
       try db.run(
         """
         INSERT OR IGNORE INTO mention (channel, user_id, created_at, id, sender)

@@ -13,12 +13,12 @@ enum Reactions {
     let key = try call.arguments.neededText("reaction")
     let now = call.milliseconds
     var all = Value(stored: try stored(id, call.reading)).items
-    let place = all.firstIndex { $0["key"]?.string == key }
+    let place = all.firstIndex { key.hasSameBytes(as: $0["key"]?.string) }
     var users = place.map { all[$0]["user_ids"]?.strings ?? [] } ?? []
-    guard users.contains(member.userID) != isAdded else {
+    guard users.contains(bytesOf: member.userID) != isAdded else {
       throw isAdded ? Refusal.exists("reaction") : Refusal.unknown("reaction")
     }
-    users = isAdded ? users + [member.userID] : users.filter { $0 != member.userID }
+    users = isAdded ? users + [member.userID] : users.filter { !$0.hasSameBytes(as: member.userID) }
     let entry = Value.object([
       "key": .string(key), "user_ids": .array(users.map(Value.string)), "updated_at": .integer(now),
     ])

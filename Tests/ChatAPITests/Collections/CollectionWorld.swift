@@ -19,7 +19,7 @@ final class CollectionWorld {
   private(set) var collections: Collections
   private(set) var server: Server
   /// Who may ask.
-  private let gate: Gate
+  private var gate: Gate
   private let clock: Clock
 
   init(
@@ -50,8 +50,10 @@ final class CollectionWorld {
     return (cache, collections, server)
   }
 
-  func restart() throws {
+  /// Ends the service and starts another one over the same data, with another gate where one is given.
+  func restart(gate other: Gate? = nil) throws {
     stop()
+    if let other { gate = other }
     (cache, collections, server) = try Self.start(
       directory, interest, Collections.Settings(), Retention(), gate, clock)
   }

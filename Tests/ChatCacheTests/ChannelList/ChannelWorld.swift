@@ -50,7 +50,9 @@ struct ChannelWorld {
     facts.memberCount = facts.members.count + (random.chance(20) ? 1 : 0)
     if random.chance(80) {
       facts.metadata = [:]
-      for key in keys where random.chance(60) { facts.metadata?[key] = values.randomElement(using: &random) }
+      for key in keys where random.chance(60) {
+        facts.metadata?[ExactText(key)] = values.randomElement(using: &random)
+      }
     }
     return facts
   }
@@ -114,7 +116,7 @@ struct ChannelWorld {
     for (key, value) in facts.metadata ?? [:] {
       try db.run("INSERT INTO channel_metadata (channel, key, value, value_key) VALUES (?1, ?2, ?3, ?4)") {
         $0.bind(1, id)
-        $0.bind(2, key)
+        $0.bind(2, key.text)
         $0.bind(3, value)
         $0.bind(4, ChannelFacts.key(value))
       }

@@ -95,8 +95,8 @@ struct MessageLine {
       if filter.replies == .onlyReplyToChannel, !message.isReplyToChannel { return false }
     }
     return (filter.kind == nil || filter.kind == message.kind)
-      && (filter.senders.isEmpty || filter.senders.contains(message.sender))
-      && (filter.customTypes.isEmpty || filter.customTypes.contains(message.customType))
+      && (filter.senders.isEmpty || filter.senders.contains(ExactText(message.sender)))
+      && (filter.customTypes.isEmpty || filter.customTypes.contains(ExactText(message.customType)))
   }
 
   func randomFilter(_ random: inout SeededRandom) -> MessageQuery {

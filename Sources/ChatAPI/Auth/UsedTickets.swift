@@ -1,0 +1,122 @@
+import ChatCache
+import ChatModel
+import Platform
+import Synchronization
+
+/// Tickets that were first used in time: each is good until it ends, over restarts too (B51).
+///
+/// They are remembered here and in the database. Of each user so many are remembered, those used longest ago
+/// go first, so that nobody pushes out another's.
+final class UsedTickets: Sendable {
+  /// How many are remembered of one user.
+  static let mostPerUser = 100
+
+  private let memory = Guarded(TicketMemory())
+  private let cache = Guarded<Cache?>(nil)
+  /// How many are not on their way to the database.
+  private let unstored = Atomic<Int>(0)
+
+  /// Remembers in that database from now on.
+  func keep(in cache: Cache) { self.cache.withLock { $0 = cache } }
+
+  /// Whether a ticket is let in: it was used before, or this is its first use and in time.
+  func use(_ ticket: StreamTicket, now: Int64) throws -> Bool {
+    if change({ $0.use(ticket) }) { return true }
+    let isFirst = now - ticket.issued <= StreamTicket.firstUseMilliseconds
+    if !isFirst {
+      // Used before the last start, or so long ago that the memory has let go of it.
+      guard let cache = cache.withLock({ $0 }),
+        try cache.read({ try $0.isTicketKept(ticket.code, at: now / 1000) })
+      else { return false }
+    }
+    change { $0.add(ticket, isStored: !isFirst, now: now / 1000) }
+    return true
+  }
+
+  private func change<Result>(_ body: (inout TicketMemory) -> Result) -> Result {
+    memory.withLock { memory in
+      defer { unstored.store(memory.unstored, ordering: .relaxed) }
+      return body(&memory)
+    }
+  }
+
+  /// Whether some ticket waits to be stored: asked at every request.
+  var hasUnstored: Bool { unstored.load(ordering: .relaxed) > 0 }
+
+  /// Stores a ticket that is not stored yet, and calls `finish` when it is durable; false where there is
+  /// nothing to do.
+  ///
+  /// A disk that fails keeps nobody from following: the ticket is then good until the next start (B60).
+  func store(_ ticket: StreamTicket, then finish: @escaping @Sendable () -> Void) -> Bool {
+    guard let cache = cache.withLock({ $0 }), change({ $0.take(ticket) }) else { return false }
+    let user = UserID(ticket.user)
+    cache.accept {
+      try $0.keepTicket(ticket.code, of: user, until: ticket.expires, most: UsedTickets.mostPerUser)
+    } finish: { outcome in
+      if case .failure(let error) = outcome {
+        Log.line(.warning, "ticket_not_stored", ["reason": .text("\(error)")])
+      }
+      finish()
+    }
+    return true
+  }
+
+  /// How many are remembered of a user.
+  func count(of user: UserID) -> Int { memory.withLock { $0.count(of: user) } }
+}
+
+/// The tickets themselves, those used last at the end.
+private struct TicketMemory {
+  private struct Used {
+    let code: [UInt8]
+    let expires: Int64
+    /// Whether it is in the database, or on its way there.
+    var isStored: Bool
+  }
+
+  private var byUser: [UserID: [Used]] = [:]
+  /// At how many users those are looked for whose tickets have all ended.
+  private var usersLookedThroughAt = 1024
+  /// How many are not stored.
+  private(set) var unstored = 0
+
+  func count(of user: UserID) -> Int { byUser[user]?.count ?? 0 }
+
+  private func place(of ticket: StreamTicket) -> Int? {
+    byUser[UserID(ticket.user)]?.firstIndex { $0.code == ticket.code }
+  }
+
+  /// Finds a ticket and makes it the last one used.
+  mutating func use(_ ticket: StreamTicket) -> Bool {
+    guard let place = place(of: ticket) else { return false }
+    let user = UserID(ticket.user)
+    guard let used = byUser[user]?.remove(at: place) else { return false }
+    byUser[user]?.append(used)
+    return true
+  }
+
+  /// Adds a ticket unless somebody did meanwhile.
+  mutating func add(_ ticket: StreamTicket, isStored: Bool, now: Int64) {
+    guard place(of: ticket) == nil else { return }
+    let user = UserID(ticket.user)
+    let before = byUser[user] ?? []
+    var after = before.filter { $0.expires > now }
+    after.append(Used(code: ticket.code, expires: ticket.expires, isStored: isStored))
+    after = Array(after.suffix(UsedTickets.mostPerUser))
+    byUser[user] = after
+    unstored += after.count { !$0.isStored } - before.count { !$0.isStored }
+    guard byUser.count >= usersLookedThroughAt else { return }
+    byUser = byUser.filter { $0.value.contains { $0.expires > now } }
+    unstored = byUser.values.reduce(0) { $0 + $1.count { !$0.isStored } }
+    usersLookedThroughAt = max(1024, byUser.count * 2)
+  }
+
+  /// Takes on the storing of a ticket; false where somebody did.
+  mutating func take(_ ticket: StreamTicket) -> Bool {
+    let user = UserID(ticket.user)
+    guard let place = place(of: ticket), byUser[user]?[place].isStored == false else { return false }
+    byUser[user]?[place].isStored = true
+    unstored -= 1
+    return true
+  }
+}

@@ -1,0 +1,117 @@
+import Glibc
+
+/// A text that is compared and hashed by its UTF-8 bytes, as SQLite and the chat server do (B1).
+///
+/// Swift's `String` is compared by Unicode equivalence: `K` and U+212A are one key of a `[String: …]`. What
+/// names somebody or something is a key as one of the id types, or as this.
+package struct ExactText: Hashable, Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
+  /// The text as it came.
+  package let text: String
+  /// Wraps `text`.
+  package init(_ text: some StringProtocol) { self.text = String(text) }
+  /// Wraps a literal.
+  package init(stringLiteral text: String) { self.text = text }
+  /// The text.
+  package var description: String { text }
+
+  /// Whether both are the same bytes.
+  package static func == (a: ExactText, b: ExactText) -> Bool { a.text.hasSameBytes(as: b.text) }
+  /// Feeds the bytes.
+  package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
+}
+
+extension ExactText: Comparable {
+  /// Whether the bytes of `a` come before those of `b`, as in SQLite's BINARY collation.
+  package static func < (a: ExactText, b: ExactText) -> Bool { a.text.precedesBytes(of: b.text) }
+}
+
+/// Values by a text that is compared by its bytes: a dictionary that is asked with plain strings.
+package struct TextMap<Value> {
+  private var entries: [ExactText: Value] = [:]
+
+  /// An empty map.
+  package init() {}
+
+  /// The value under exactly these bytes.
+  package subscript(name: String) -> Value? {
+    get { entries[ExactText(name)] }
+    set { entries[ExactText(name)] = newValue }
+    _modify { yield &entries[ExactText(name)] }
+  }
+
+  /// The value under these bytes; setting begins with `fallback` where there is none.
+  package subscript(name: String, default fallback: @autoclosure () -> Value) -> Value {
+    get { entries[ExactText(name), default: fallback()] }
+    _modify { yield &entries[ExactText(name), default: fallback()] }
+  }
+
+  /// Removes the value under these bytes and gives it back.
+  @discardableResult
+  package mutating func removeValue(forKey name: String) -> Value? {
+    entries.removeValue(forKey: ExactText(name))
+  }
+
+  /// The map with the entries that `isIncluded` picks.
+  package func filter(_ isIncluded: (Value) -> Bool) -> TextMap {
+    var left = self
+    left.entries = entries.filter { isIncluded($0.value) }
+    return left
+  }
+
+  /// All values, in no order.
+  package var values: Dictionary<ExactText, Value>.Values { entries.values }
+  /// How many there are.
+  package var count: Int { entries.count }
+  /// Whether there are none.
+  package var isEmpty: Bool { entries.isEmpty }
+}
+
+extension TextMap: Sequence {
+  /// The entries, in no order.
+  package func makeIterator() -> some IteratorProtocol<(name: String, value: Value)> {
+    entries.lazy.map { (name: $0.key.text, value: $0.value) }.makeIterator()
+  }
+}
+
+extension TextMap: ExpressibleByDictionaryLiteral {
+  /// The entries of a literal.
+  package init(dictionaryLiteral entries: (String, Value)...) {
+    for (name, value) in entries { self[name] = value }
+  }
+}
+
+extension TextMap: Sendable where Value: Sendable {}
+
+extension String {
+  /// Whether both texts are the same bytes.
+  package func hasSameBytes(as other: String) -> Bool {
+    let isSame = utf8.withContiguousStorageIfAvailable { a in
+      other.utf8.withContiguousStorageIfAvailable { b in
+        a.count == b.count && (a.isEmpty || memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0)
+      }
+    }
+    // Strings of Swift's own always lie in one piece; the rest are compared byte by byte.
+    return (isSame ?? nil) ?? utf8.elementsEqual(other.utf8)
+  }
+}
+
+extension StringProtocol {
+  /// Whether both texts are the same bytes.
+  package func hasSameBytes(as other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
+
+  /// Whether the bytes come before the other's, as in SQLite's BINARY collation.
+  package func precedesBytes(of other: some StringProtocol) -> Bool {
+    utf8.lexicographicallyPrecedes(other.utf8)
+  }
+}
+
+extension Hasher {
+  /// Feeds a text's bytes and its end.
+  mutating func combine(bytesOf text: String) {
+    let isDone: Void? = text.utf8.withContiguousStorageIfAvailable {
+      combine(bytes: UnsafeRawBufferPointer($0))
+    }
+    if isDone == nil { for byte in text.utf8 { combine(byte) } }
+    combine(UInt8(0xFF))
+  }
+}

@@ -1,0 +1,52 @@
+/// Names are compared by their bytes (B1): nothing that could be an id is the key of a dictionary or set as a
+/// plain `String`, which Swift compares by Unicode equivalence. The id types, `ExactText` and `TextMap` are
+/// there instead.
+enum Keys {
+  private static let targets: Set<String> = [
+    "ChatModel", "ChatCache", "ChatCollections", "ChatSync", "ChatAPI",
+  ]
+
+  /// Files whose keys are words of the program, of SQLite or of a request's form, and no ids.
+  private static let words: Set<String> = [
+    "Sources/ChatCache/Channels/StoringMemberships.swift",  // the words of hidden_state
+    "Sources/ChatCache/Integrity/FileCheck.swift",  // names of indexes
+    "Sources/ChatCache/Integrity/ChannelCheck.swift",  // kinds of fault
+    "Sources/ChatCollections/Requests/BodyFields.swift",  // names of fields, looked up by the program's own
+  ]
+
+  /// Dictionaries and sets of texts where ids may be meant.
+  static func check(_ file: SourceFile) -> [Finding] {
+    guard targets.contains(file.target), !words.contains(file.path) else { return [] }
+    return file.code.indices.compactMap { index in
+      let isKeyed = ["[String:", "[String :", "Set<String>", "Dictionary<String,"].contains {
+        file.code(index, contains: $0)
+      }
+      guard isKeyed else { return nil }
+      return Finding(
+        path: file.path, line: index + 1,
+        what: "a String as a key is compared by Unicode equivalence: use an id type, ExactText or TextMap")
+    }
+  }
+}
+
+/// Rights are looked at again before a held request is answered (B1): requests are parked in one place that
+/// does so, and in few others that say why they need not.
+enum Parkings {
+  private static let known: Set<String> = [
+    "Sources/ChatAPI/Requests/Holding.swift",  // the place
+    "Sources/ChatAPI/Collections/Poll.swift",  // looks at the rights itself, more closely
+    "Sources/ChatAPI/Connection/ConnectionRoutes.swift",  // disconnect: answers what was done
+    "Sources/ChatAPI/CacheAdministration/CacheRoutes.swift",  // clearing: answers what was done
+    "Sources/ChatAPI/Webhooks/SendbirdWebhookRoute.swift",  // has no caller
+  ]
+
+  /// Requests that are parked elsewhere.
+  static func check(_ file: SourceFile) -> [Finding] {
+    guard file.target == "ChatAPI", !known.contains(file.path) else { return [] }
+    return file.code.indices.compactMap { index in
+      guard file.code(index, contains: "Parking(") else { return nil }
+      return Finding(
+        path: file.path, line: index + 1, what: "park with Reading.hold, which looks at the rights again")
+    }
+  }
+}
