@@ -126,6 +126,57 @@ struct SendbirdTests {
     #expect(b.membership?.unread == nil && b.membership?.hiddenState == nil && b.membership?.floorAt == nil)
   }
 
+  @Test(
+    "B1: an id stays one segment of the path, whatever it holds",
+    arguments: [
+      ("a/b", "a%2Fb"), ("a?b#c", "a%3Fb%23c"), ("%2E%2E", "%252E%252E"), ("...", "..."), (".a", ".a"),
+      ("a/../b", "a%2F..%2Fb"), ("\u{1}\n\0", "%01%0A%00"), ("\u{212A}", "%E2%84%AA"),
+      ("a;b&c=d", "a%3Bb%26c%3Dd"),
+    ])
+  func segments(id: String, path: String) async throws {
+    let (_, request) = try await ask(#"{"channel_url":"x","user_id":"x","is_member":true}"#) { upstream in
+      _ = try await upstream.user(UserID(id), .open)
+      _ = try await upstream.channel(ChannelURL(id), as: nil, .open)
+      _ = try await upstream.isMember(UserID(id), of: ChannelURL(id), .open)
+    }
+    let targets = request.matches(of: #/GET ([^ ?]+)/#).map { String($0.1) }
+    #expect(
+      targets == [
+        "/v3/users/\(path)", "/v3/group_channels/\(path)", "/v3/group_channels/\(path)/members/\(path)",
+      ])
+  }
+
+  @Test("B1: an id that a path cannot hold does not exist: nothing is asked", arguments: [".", "..", ""])
+  func noSegments(id: String) async throws {
+    var refusals: [UpstreamError?] = []
+    let (_, request) = try await ask("{}") { upstream in
+      let asks: [() async throws -> Void] = [
+        { _ = try await upstream.user(UserID(id), .open) },
+        { _ = try await upstream.channel(ChannelURL(id), as: UserID("al"), .open) },
+        { _ = try await upstream.message(1, in: ChannelURL(id), .open) },
+        { _ = try await upstream.channels(of: UserID(id), order: .creation, limit: 1, after: nil, .open) },
+      ]
+      for ask in asks {
+        do { try await ask() } catch { refusals.append(error as? UpstreamError) }
+      }
+      let isMember = try await upstream.isMember(UserID(id), of: ChannelURL("general"), .open)
+      #expect(!isMember)
+    }
+    #expect(request.isEmpty && refusals.count == 4 && refusals.allSatisfy { $0?.isNotFound == true })
+  }
+
+  @Test("B1: curl asks for the path as it was written")
+  func pathAsIs() async throws {
+    let server = RawServer { _ in RawServer.ok("{}") }
+    let client = HTTPClient()
+    defer {
+      client.close()
+      server.close()
+    }
+    _ = try await client.send(HTTPRequest(.get, "http://127.0.0.1:\(server.port)/v3/a/../b/%2E%2E/./c"))
+    #expect(server.requests.withLock { $0.joined() }.hasPrefix("GET /v3/a/../b/%2E%2E/./c HTTP/1.1"))
+  }
+
   @Test("B31: a changelog names its place also at the end, and its deletes in both spellings")
   func changes() async throws {
     let json = """

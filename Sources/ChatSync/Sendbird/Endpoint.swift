@@ -25,11 +25,11 @@ struct Endpoint: Sendable, Equatable {
 
   static let upload = Endpoint(path: "/v3/storage/file")
 
-  static func user(_ user: UserID) -> Endpoint { Endpoint(path: "/v3/users/\(encoded(user.text))") }
+  static func user(_ user: UserID) -> Endpoint { Endpoint(path: "/v3/users/\(segment(user.text))") }
 
   static func channels(of user: UserID, order: ChannelOrder, limit: Int, after token: String?) -> Endpoint {
     var endpoint = Endpoint(
-      path: "/v3/users/\(encoded(user.text))/my_group_channels",
+      path: "/v3/users/\(segment(user.text))/my_group_channels",
       query: [
         ("order", order == .lastMessage ? "latest_last_message" : "chronological"), ("limit", "\(limit)"),
         ("hidden_mode", "all"), ("member_state_filter", "all"),
@@ -45,18 +45,18 @@ struct Endpoint: Sendable, Equatable {
 
   static func channelChanges(of user: UserID, since: ChangesSince) -> Endpoint {
     Endpoint(
-      path: "/v3/users/\(encoded(user.text))/my_group_channels/changelogs",
+      path: "/v3/users/\(segment(user.text))/my_group_channels/changelogs",
       query: [place(since), ("limit", "100")] + channelParts)
   }
 
   static func channel(_ url: ChannelURL, as user: UserID?) -> Endpoint {
-    var endpoint = Endpoint(path: "/v3/group_channels/\(encoded(url.text))", query: channelParts)
+    var endpoint = Endpoint(path: "/v3/group_channels/\(segment(url.text))", query: channelParts)
     if let user { endpoint.query.append(("user_id", user.text)) }
     return endpoint
   }
 
   static func member(_ user: UserID, of url: ChannelURL) -> Endpoint {
-    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/members/\(encoded(user.text))")
+    Endpoint(path: "/v3/group_channels/\(segment(url.text))/members/\(segment(user.text))")
   }
 
   static func messages(in url: ChannelURL, _ window: MessageWindow) -> Endpoint {
@@ -67,7 +67,7 @@ struct Endpoint: Sendable, Equatable {
       case .message(let position): ("message_id", "\(position.messageID)")
       }
     return Endpoint(
-      path: "/v3/group_channels/\(encoded(url.text))/messages",
+      path: "/v3/group_channels/\(segment(url.text))/messages",
       query: [
         anchor, ("prev_limit", "\(window.older)"), ("next_limit", "\(window.newer)"),
         ("include", window.includesAnchor ? "true" : "false"), ("reverse", "false"),
@@ -80,12 +80,12 @@ struct Endpoint: Sendable, Equatable {
   ]
 
   static func message(_ id: Int64, in url: ChannelURL) -> Endpoint {
-    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages/\(id)", query: messageParts)
+    Endpoint(path: "/v3/group_channels/\(segment(url.text))/messages/\(id)", query: messageParts)
   }
 
   static func messageChanges(in url: ChannelURL, since: ChangesSince) -> Endpoint {
     Endpoint(
-      path: "/v3/group_channels/\(encoded(url.text))/messages/changelogs",
+      path: "/v3/group_channels/\(segment(url.text))/messages/changelogs",
       query: [place(since), ("limit", "100")] + messageParts)
   }
 
@@ -118,6 +118,20 @@ struct Endpoint: Sendable, Equatable {
     case .time(let time): ("change_ts", "\(time)")
     case .token(let token): ("token", token.text)
     }
+  }
+
+  /// An id as one segment of a path. `.` and `..` are percent-encoded, since as they are they lead to other
+  /// paths.
+  private static func segment(_ id: String) -> String {
+    ExactText(id) == "." || ExactText(id) == ".." ? id.utf8.map { _ in "%2E" }.joined() : encoded(id)
+  }
+
+  /// Whether the path can be asked for. Not with an id that is empty, which makes it the path of a list; and
+  /// not with `.` or `..`: also percent-encoded, URL parsers and proxies take them out of a path (RFC 3986,
+  /// 6.2.2), and the key would open another one.
+  var isAskable: Bool {
+    path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
+      .allSatisfy { !$0.isEmpty && !$0.elementsEqual("%2E".utf8) && !$0.elementsEqual("%2E%2E".utf8) }
   }
 
   /// Percent-encodes everything but RFC 3986's unreserved characters, so a slash stays inside its segment.

@@ -199,6 +199,10 @@ package final class SendbirdUpstream: Upstream {
     _ endpoint: Endpoint, _ importance: Importance, totalMilliseconds: Int? = nil,
     _ read: (JSONValue) throws -> Result
   ) async throws -> Result {
+    // The server's own word for what does not exist: nothing can have such a name there.
+    guard endpoint.isAskable else {
+      throw UpstreamError.rejection(code: 400201, message: "an id is empty, . or ..")
+    }
     let request = HTTPRequest(
       .get, configuration.base + endpoint.target, headers: ["Api-Token: \(configuration.token)"],
       importance: importance, totalMilliseconds: totalMilliseconds)

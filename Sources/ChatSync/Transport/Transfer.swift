@@ -44,6 +44,8 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     firstByteDeadline = now + Int64(max(configuration.firstByteMilliseconds, request.totalMilliseconds ?? 0))
     lastByteDeadline = now + Int64(total)
     _ = perch_curl_string(easy, CURLOPT_URL, request.url)
+    // What is asked for is what was written: curl would take `..` out of a path, and ask for another.
+    _ = perch_curl_long(easy, CURLOPT_PATH_AS_IS, 1)
     _ = perch_curl_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
     _ = perch_curl_string(easy, CURLOPT_ACCEPT_ENCODING, "")
     _ = perch_curl_string(easy, CURLOPT_USERAGENT, "perch")
