@@ -225,6 +225,21 @@ import Testing
     #expect(!late.body.contains("below"))
   }
 
+  @Test("B23: the user's feed tells nothing of messages below the floor, however they change")
+  func floorOfTheFeed() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    try world.join("alice", "general", floor: 25, name: "General")
+    let since = world.cache.cursor
+    for id in [2, 3] as [Int64] { try world.send(id, in: "general", text: "changed \(id)", updatedAt: 99) }
+    let mine = world.ask("/v1/events?since=\(since)&wait=0")
+    #expect(mine.body.contains("changed 3") && !mine.body.contains("changed 2"), "\(mine.body)")
+    let theirs = world.ask("/v1/events?since=\(since)&wait=0", as: "bob")
+    #expect(theirs.body.contains("changed 3") && theirs.body.contains("changed 2"))
+    try world.delete(2, in: "general")
+    #expect(!world.ask("/v1/events?since=\(since)&wait=0").body.contains("message.deleted"))
+  }
+
   @Test("B50, B69: of several followed views the lost one tells channel.deleted once, the others go on")
   func lostAmongSeveral() throws {
     let world = try world(CollectionWorld())

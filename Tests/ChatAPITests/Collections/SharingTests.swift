@@ -196,4 +196,39 @@ import Testing
     #expect(zip(views, own).map { likeness.holds(for: $0, $1) } == [true, true, false, false])
     #expect(!likeness.holds(for: views[1], own[1]), "it has moved on")
   }
+
+  @Test("B1, B23: who was alike takes no answer any more with another floor, or without having joined")
+  func likenessOfTheMoment() throws {
+    let users = ["alice", "bob", "carol", "dave"]
+    let world = try world(users)
+    defer { world.stop() }
+    let views = try users.map { user in
+      let path = open(world, as: user).path
+      _ = world.ask(path, as: user)
+      return try world.collections.messages(String(path.split(separator: "/").last ?? ""), of: UserID(user))
+    }
+    // All stand at one cursor.
+    for view in views {
+      #expect(world.ask("/v1/message-collections/\(view.id)", as: view.userID.text).status == 200)
+    }
+    let since = world.cache.cursor.sequence
+    try world.send(6, in: "general")
+    let until = world.cache.cursor.sequence
+    let sight = world.collections.sight(ChannelURL("general"))
+    let found = try world.cache.read { try views[0].changes($0, since: since, until: until, sight).likeness }
+    let likeness = try #require(found)
+    func own(_ view: MessageCollection) throws -> ChannelView {
+      try #require(try world.cache.view(of: view.url, for: view.userID))
+    }
+    try world.join("bob", "general", floor: 1, name: "General")
+    #expect(try !likeness.holds(for: views[1], own(views[1])), "it has another floor")
+    var invited = CollectionWorld.channel("general", floor: 0, name: "General", last: nil)
+    invited.membership?.state = .invited
+    let invitation = invited
+    try world.cache.write {
+      _ = try $0.store([invitation], of: UserID("carol"), .refresh(.channelChanged))
+    }
+    #expect(try !likeness.holds(for: views[2], own(views[2])), "it is only invited")
+    #expect(try likeness.holds(for: views[3], own(views[3])), "it is alike still")
+  }
 }
