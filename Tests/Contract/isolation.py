@@ -4,11 +4,16 @@ Ana asks every operation of the contract with ben's names: his channel, messages
 cursors and tickets. She must be answered exactly as when she makes the names up. Every answer is searched for the
 texts that only ben may read: those of his own channel, of one that ana is only invited to, and of messages below her
 history floor in a channel they share. No tag of one's answer gives the other a 304.
+
+Then users and channels whose names are one to Unicode (NFC, NFKC), but for the case of letters, or once they are
+percent-decoded: each asks every operation with the names of the first one. They are strangers to each other.
 """
 
 import json
 import re
+import unicodedata
 import unittest
+import urllib.parse
 
 from places import PLACES, Names, operations
 from service import CONTRACT, Pair, until
@@ -21,11 +26,48 @@ HIS = "his-channel"
 INVITED = "not-joined-yet"
 
 
-class World:
+class Scene:
+    """A service beside its upstream, and what a test makes there."""
+
+    def __init__(self):
+        self.pair = Pair()
+
+    def channel(self, url, users, name, **fields):
+        self.pair.origin("POST", "/v3/group_channels", {"channel_url": url, "user_ids": users, "name": name} | fields)
+
+    def send(self, url, text, user="ben", **fields):
+        return self.pair.origin("POST", f"/v3/group_channels/{urllib.parse.quote(url, safe='')}/messages",
+                                {"message_type": "MESG", "user_id": user, "message": text} | fields)
+
+    def page(self, user, url, **query):
+        return self.pair.ask("listMessages", user, {"channel_url": url}, query)
+
+    def names(self, user, url, message):
+        """Everything of a user's that can be named."""
+        ask = self.pair.ask
+        channels = ask("listChannels", user, query={"limit": 1, "include_empty": "true"})
+        page = self.page(user, url, around=0)
+        view = ask("openMessageCollection", user, body={"channel_url": url, "previous_size": 1, "next_size": 1,
+                                                        "starting_point": page.json["items"][1]["position"]})
+        assert view.status == 201, view
+        shown = ask("openChannelCollection", user, body={"query": {"limit": 1, "include_empty": True}})
+        gaps = ask("listGaps", user, {"channel_url": url}).json["items"]
+        ticket = ask("createEventTicket", user, body={"path": f"/v1/message-collections/{view.json['id']}/events"})
+        return Names(
+            channel=url, message=str(message), parent=str(message), gap=gaps[0]["id"] if gaps else "1",
+            list=shown.json["id"], view=view.json["id"], edge=channels.json["next"],
+            more=shown.json["next"], member=user, position=page.json["items"][0]["position"],
+            previous=view.json["previous"] or page.json["items"][0]["position"],
+            next=view.json["next"] or page.json["items"][0]["position"], cursor=view.json["cursor"],
+            ticket=ticket.json["ticket"])
+
+
+class World(Scene):
     """Both users, connected, each with views open."""
 
     def __init__(self):
-        self.pair = pair = Pair()
+        super().__init__()
+        pair = self.pair
         for user in ("ana", "ben"):
             pair.origin("POST", "/v3/users", {"user_id": user, "nickname": user, "profile_url": ""})
         self.channel(HIS, ["ben"], f"{SECRET} name", data=f"{SECRET} data")
@@ -51,35 +93,6 @@ class World:
         self.anas = self.names("ana", OURS, self.new[0]["message_id"])
         self.bens = self.names("ben", HIS, self.his[0]["message_id"])
         self.bens_of_ours = self.names("ben", OURS, self.old["message_id"])
-
-    def channel(self, url, users, name, **fields):
-        self.pair.origin("POST", "/v3/group_channels", {"channel_url": url, "user_ids": users, "name": name} | fields)
-
-    def send(self, url, text, user="ben", **fields):
-        return self.pair.origin("POST", f"/v3/group_channels/{url}/messages",
-                                {"message_type": "MESG", "user_id": user, "message": text} | fields)
-
-    def page(self, user, url, **query):
-        return self.pair.ask("listMessages", user, {"channel_url": url}, query)
-
-    def names(self, user, url, message):
-        """Everything of a user's that can be named."""
-        ask = self.pair.ask
-        channels = ask("listChannels", user, query={"limit": 1, "include_empty": "true"})
-        page = self.page(user, url, around=0)
-        view = ask("openMessageCollection", user, body={"channel_url": url, "previous_size": 1, "next_size": 1,
-                                                        "starting_point": page.json["items"][1]["position"]})
-        assert view.status == 201, view
-        shown = ask("openChannelCollection", user, body={"query": {"limit": 1, "include_empty": True}})
-        gaps = ask("listGaps", user, {"channel_url": url}).json["items"]
-        ticket = ask("createEventTicket", user, body={"path": f"/v1/message-collections/{view.json['id']}/events"})
-        return Names(
-            channel=url, message=str(message), parent=str(message), gap=gaps[0]["id"] if gaps else "1",
-            list=shown.json["id"], view=view.json["id"], edge=channels.json["next"],
-            more=shown.json["next"], member=user, position=page.json["items"][0]["position"],
-            previous=view.json["previous"] or page.json["items"][0]["position"],
-            next=view.json["next"] or page.json["items"][0]["position"], cursor=view.json["cursor"],
-            ticket=ticket.json["ticket"])
 
 
 # Headers that differ from one answer to the next.
@@ -281,6 +294,131 @@ class Isolation(unittest.TestCase):
 
         answer = until("ana hears of what is hers", came)
         self.assertTrue({event.get("channel_url", OURS) for event in answer.json["events"]} <= {OURS, INVITED})
+
+
+# A name, and what others are called that some comparison takes for the same.
+NAME = "Karl;\u00e9"
+ALIKE = {
+    "NFC: the Kelvin sign": NAME.replace("K", "\u212a"),
+    "NFC: the Greek question mark": NAME.replace(";", "\u037e"),
+    "NFC: a letter and its accent": unicodedata.normalize("NFD", NAME),
+    "NFKC: a wide letter": NAME.replace("r", "\uff52"),
+    "case folding": NAME.lower(),
+    "percent-encoding": urllib.parse.quote(NAME, safe=""),
+    "percent-encoding of one letter": "%4B" + NAME[1:],
+}
+
+
+class Alike(Scene):
+    """The first user in a channel of the same name, and each of the others in one of their own name."""
+
+    def __init__(self):
+        super().__init__()
+        self.users = {}
+        for name in [NAME, *ALIKE.values()]:
+            self.pair.origin("POST", "/v3/users", {"user_id": name, "nickname": "somebody", "profile_url": ""})
+            self.channel(name, [name], "a channel")
+            mark = SECRET if name == NAME else "own"
+            message = [self.send(name, f"{mark} {n}", user=name) for n in range(3)][0]
+            self.pair.connect(name)
+            until("the messages are here", lambda: len(self.page(name, name).json["items"]) == 3)
+            self.users[name] = self.names(name, name, message["message_id"])
+
+
+class LookAlikes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.world = Alike()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.world.pair.stop()
+
+    def read(self):
+        """What the first user sees of all that is the user's own, which fills every memory of answers."""
+        names, ask = self.world.users[NAME], self.world.pair.ask
+        found = {}
+        for operation in ("getConnection", "getUnread", "listChannels", "getChannel", "listMembers", "listMessages",
+                          "getMessage", "listGaps", "getChannelCollection", "getMessageCollection",
+                          "pollMessageCollection", "pollChannelCollection", "pollEvents"):
+            answer = ask(operation, NAME, **PLACES[operation](names))
+            self.assertEqual(answer.status, 200, f"{operation}: {answer}")
+            shown = answer.json.get("items", answer.json.get("messages", answer.json.get("channels")))
+            found[operation] = [answer.json.get("state"), json.dumps(shown)]
+        self.assertIn(SECRET, found["listMessages"][1])
+        self.assertIn(SECRET, found["getMessageCollection"][1])
+        return found
+
+    def strange(self, user, operation, names, **more):
+        """Asks as one of the others: nothing of the first one's comes."""
+        asked = PLACES[operation](names)
+        if more.get("query"):
+            asked["query"] = asked.get("query", {}) | more.pop("query")
+        answer = self.world.pair.ask(operation, user, **asked, **more)
+        text = answer.body.decode() + "".join(f"{k}: {v}\n" for k, v in answer.headers.items())
+        self.assertNotIn(SECRET, text.lower(), f"{operation}: {answer}")
+        self.assertLess(answer.status, 500, f"{operation}: {answer}")
+        return answer
+
+    def test_B1_every_operation_by_one_who_is_called_alike_leaks_nothing_and_does_nothing(self):
+        asked = 0
+        for kind, user in ALIKE.items():
+            first, own = self.world.users[NAME], self.world.users[user]
+            before = self.read()
+            for operation in operations():
+                if not operation.has_caller or operation.id in ("clearCache", "disconnect", "checkCache", "listUsers"):
+                    continue
+                # The first one's names; the same with one's own form of the channel; in both orders.
+                for names in (first, first.but(channel=own.channel), own.but(channel=first.channel), first):
+                    with self.subTest(kind=kind, operation=operation.id):
+                        asked += 1
+                        answer = self.strange(user, operation.id, names)
+                        if "channel_url" in operation.path and names.channel == NAME:
+                            self.assertEqual(answer.code, "channel_not_found")
+                        if "collection_id" in operation.path and names.view == first.view:
+                            self.assertEqual(answer.code, "collection_not_found")
+            with self.subTest(kind=kind):
+                self.assertEqual(self.read(), before)
+        self.assertGreater(asked, 500)
+
+    def test_B1_no_memory_of_answers_takes_one_for_the_other_in_any_order(self):
+        for kind, user in ALIKE.items():
+            own = self.world.users[user]
+            for order in ((NAME, user), (user, NAME), (NAME, user, user, NAME), (user, user, NAME, user)):
+                for operation in ("listChannels", "getChannel", "listMessages", "listMembers", "getMessage"):
+                    tags = {}
+                    for asking in order * 2:
+                        with self.subTest(kind=kind, operation=operation, order=len(order)):
+                            names = self.world.users[asking]
+                            answer = self.world.pair.ask(operation, asking, **PLACES[operation](names))
+                            self.assertEqual(answer.status, 200)
+                            self.assertEqual(SECRET in answer.body.decode() and asking != NAME, False)
+                            tag = answer.headers["ETag"]
+                            for other, known in tags.items():
+                                again = self.world.pair.ask(operation, asking, **PLACES[operation](names),
+                                                            headers={"If-None-Match": known})
+                                self.assertEqual(again.status, 304 if other == asking else 200)
+                            tags[asking] = tag
+            ticket = f"/v1/message-collections/{own.view}/events?since=now&wait=0&ticket="
+            self.assertEqual(self.world.pair.send("GET", ticket + self.world.users[NAME].ticket, {}).status, 401)
+
+    def test_B12_a_filter_by_one_shows_nothing_of_the_others(self):
+        for kind, user in ALIKE.items():
+            with self.subTest(kind=kind):
+                for query in ({"sender_user_ids": user}, {"sender_user_ids": user, "reverse": "true"}):
+                    page = self.world.pair.ask("listMessages", NAME, {"channel_url": NAME}, query)
+                    self.assertEqual(page.json["items"], [])
+                for query in ({"channel_urls": user}, {"user_ids_include": user}, {"user_ids_exact": user}):
+                    found = self.world.pair.ask("listChannels", NAME, query=query | {"include_empty": "true"})
+                    self.assertEqual(found.json["items"], [])
+
+    def test_z_B4_disconnecting_and_clearing_one_leaves_the_first_as_it_was(self):
+        before = self.read()
+        for kind, user in ALIKE.items():
+            for query in ({}, {"clear": "true", "force": "true"}):
+                with self.subTest(kind=kind, query=query):
+                    self.assertEqual(self.world.pair.ask("disconnect", user, query=query).status, 204)
+                    self.assertEqual(self.read(), before)
 
 
 if __name__ == "__main__":
