@@ -36,7 +36,7 @@ enum Parkings {
     "Sources/ChatAPI/Requests/Holding.swift",  // the place
     "Sources/ChatAPI/Collections/Poll.swift",  // looks at the rights itself, more closely
     "Sources/ChatAPI/Connection/ConnectionRoutes.swift",  // disconnect: answers what was done
-    "Sources/ChatAPI/CacheAdministration/CacheRoutes.swift",  // clearing: answers what was done
+    "Sources/ChatAPI/Requests/DurableWrite.swift",  // writes: answer what was done
     "Sources/ChatAPI/Webhooks/SendbirdWebhookRoute.swift",  // has no caller
   ]
 

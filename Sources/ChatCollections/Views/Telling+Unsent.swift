@@ -14,24 +14,24 @@ struct UnsentChanges {
   /// By the message's id.
   private(set) var answers: [Int64: Answer] = [:]
   /// The requests that were accepted or sent again after the first cursor.
-  private var created: Set<String> = []
+  private var created: Set<ExactText> = []
   /// The last source that the log names for each request.
-  private(set) var sources: [String: ChangeSource] = [:]
+  private(set) var sources = TextMap<ChangeSource>()
 
   init(_ log: [LoggedChange], of user: UserKey, until end: Int64) {
     for logged in log where logged.sequence <= end && logged.change.kind == .outbox {
       let change = logged.change
       guard change.user == user, let request = change.reference else { continue }
-      if change.source == .localPendingCreated { created.insert(request) }
+      if change.source == .localPendingCreated { created.insert(ExactText(request)) }
       sources[request] = change.source
       if let id = change.outboxDetail(.message) {
-        answers[id] = Answer(request: request, wasPending: !created.contains(request))
+        answers[id] = Answer(request: request, wasPending: wasPending(request))
       }
     }
   }
 
   /// Whether the client was told of the request before.
-  func wasPending(_ request: String) -> Bool { !created.contains(request) }
+  func wasPending(_ request: String) -> Bool { !created.contains(ExactText(request)) }
 }
 
 extension Telling {
@@ -41,7 +41,7 @@ extension Telling {
     guard row.isIn, !told.contains(row.position.messageID) else { return false }
     events.add(answer.wasPending ? .updated : .added, .messageSent, status: "succeeded", row.object)
     told.insert(row.position.messageID)
-    toldRequests.insert(answer.request)
+    toldRequests.insert(ExactText(answer.request))
     after.versions[row.position.messageID] = row.version
     range.arrive(at: row.position)
     return true
@@ -49,16 +49,16 @@ extension Telling {
 
   /// An unsent message or change of the user changed. Of each request one entry is told, as it stands now.
   mutating func unsentChanged(_ change: Change) throws {
-    guard let request = change.reference, !toldRequests.contains(request) else { return }
+    guard let request = change.reference, !toldRequests.contains(ExactText(request)) else { return }
     let source = unsent.sources[request] ?? change.source
     if let target = change.outboxDetail(.target) { return try changePending(of: target, source) }
-    toldRequests.insert(request)
+    toldRequests.insert(ExactText(request))
     let place = OutboxPlace(user: collection.user, channel: collection.url)
     let wasPending = unsent.wasPending(request)
     if let message = try reader.unsentMessage(request, in: place) {
       guard message.isShown(by: collection.request.filter, sender: collection.userID) else { return }
       events.add(wasPending ? .updated : .added, source, status: message.status.rawValue, message.object)
-    } else if let id = change.outboxDetail(.message) ?? unsent.answers.first(where: { $1.request == request })?.key {
+    } else if let id = change.outboxDetail(.message) {
       // What it became is told with its stretch; where the view does not show that, the unsent one goes.
       if try !shows(id), wasPending { goes(request, source, "succeeded") }
     } else if wasPending {

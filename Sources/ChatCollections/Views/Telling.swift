@@ -23,7 +23,7 @@ struct Telling: ~Copyable {
   /// The user's unsent messages and changes of which the log tells.
   let unsent: UnsentChanges
   /// Requests that were told of.
-  var toldRequests: Set<String> = []
+  var toldRequests: Set<ExactText> = []
   /// What the client knew of each message that was looked at.
   private(set) var knew: [Int64: Verdict.Knowledge] = [:]
   /// Whether every change told is the same for all views that are alike.
