@@ -55,8 +55,8 @@ package struct UnsentMessage: Sendable {
   /// Whether a view with that filter lists it; `sender`: whose it is.
   package func isShown(by filter: MessageQuery, sender: UserID) -> Bool {
     if let wanted = filter.kind, wanted != kind { return false }
-    if !filter.senders.isEmpty, !filter.senders.contains(where: { UserID($0) == sender }) { return false }
-    if !filter.customTypes.isEmpty, !filter.customTypes.contains(customType) { return false }
+    if !filter.senders.isEmpty, !filter.senders.contains(ExactText(sender.text)) { return false }
+    if !filter.customTypes.isEmpty, !filter.customTypes.contains(ExactText(customType)) { return false }
     if let thread = filter.parent { return parent == thread }
     guard parent != nil else { return true }
     return switch filter.replies {
