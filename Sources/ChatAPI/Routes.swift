@@ -18,13 +18,17 @@ package struct RouteParts: Sendable {
   package let gate: Gate
   /// The open views.
   package let collections: Collections
+  /// The operator's choices about sending.
+  package let outboxPolicy: OutboxPolicy
 
   /// All parts together.
   package init(
     status: ServiceStatus, metrics: Metrics, cache: Cache, interest: any Interest, gate: Gate,
-    webhookSignature: WebhookSignature?, collections: Collections
+    webhookSignature: WebhookSignature?, collections: Collections,
+    outboxPolicy: OutboxPolicy = OutboxPolicy()
   ) {
     self.collections = collections
+    self.outboxPolicy = outboxPolicy
     self.status = status
     self.metrics = metrics
     self.cache = cache
@@ -70,10 +74,13 @@ package enum Routes {
   private static func every(_ parts: RouteParts, hasReference: Bool = true) -> [Route] {
     let reading = Reading(cache: parts.cache, interest: parts.interest, gate: parts.gate)
     let viewing = Viewing(reading: reading, collections: parts.collections)
+    let sending = Sending(
+      reading: reading, feed: parts.collections.feed, policy: parts.outboxPolicy)
     return operatorRoutes(parts, hasReference) + ConnectionRoutes.routes(reading)
       + ChannelRoutes.routes(reading)
       + GapFillRoutes.routes(reading) + MessageRoutes.routes(reading) + CacheRoutes.routes(reading)
-      + IntegrityRoute.routes(reading)
+      + IntegrityRoute.routes(reading) + SendRoutes.routes(sending) + ChangeRoutes.routes(sending)
+      + UnsentMessageRoutes.routes(sending) + OutboxRoutes.routes(sending)
       + UserRoutes.routes(reading) + ChannelCollectionRoutes.routes(viewing)
       + MessageCollectionRoutes.routes(viewing) + EventRoutes.routes(viewing)
   }

@@ -141,6 +141,7 @@ struct Service {
     ]
     return RouteParts(
       status: status, metrics: Metrics(metrics), cache: cache, interest: sync.interest, gate: gate,
-      webhookSignature: SyncParts.signature(values), collections: collections)
+      webhookSignature: SyncParts.signature(values), collections: collections,
+      outboxPolicy: sync.outboxPolicy)
   }
 }

@@ -15,6 +15,8 @@ struct SyncParts {
   let interest: SyncInterest
   /// What sends requests; nil without an upstream.
   let client: HTTPClient?
+  /// The operator's choices about sending.
+  let outboxPolicy: OutboxPolicy
 
   init(_ values: SettingValues, over cache: Cache) throws {
     let base = values.text("upstream")
@@ -27,32 +29,61 @@ struct SyncParts {
       upstream = SendbirdUpstream(
         SendbirdUpstream.Configuration(base: base, token: values.text("upstream-token")), client: client)
     }
+    outboxPolicy = SyncParts.outboxPolicy(values)
     worker = SyncWorker(
       upstream: upstream, store: CacheStore(cache), pace: SyncParts.pace(values),
+      outboxPolicy: outboxPolicy,
       seed: .random(in: 0 ... .max))
     interest = SyncInterest(worker)
   }
 
   /// The settings that every command that syncs takes.
-  static let settings: [Setting] = [
+  static let settings: [Setting] =
+    [
+      Setting(
+        "upstream", .text, default: "",
+        "the chat server, such as https://api-APP.sendbird.com; none when empty"
+      ),
+      Setting("upstream-token", .secret, default: "", "the key that opens the chat server"),
+      Setting("upstream-in-flight", .number(1...64), default: "4", "requests to the chat server at once"),
+      Setting(
+        "upstream-rate", .number(0...10_000), default: "0",
+        "requests per second to the chat server, polling takes at most half of them; 0: no limit, and polling 5"
+      ),
+      Setting("poll-interval", .duration, default: "2s", "between two looks at a channel somebody has open"),
+      Setting(
+        "idle-poll-interval", .duration, default: "0",
+        "between two looks for a user with nothing open; 0: 30s, or 4 poll intervals where those are below 2s"
+      ),
+      Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
+      Setting(
+        "prefetch-messages", .number(0...100_000), default: "200", "newest messages to have of each channel"),
+      Setting(
+        "prefetch-rate", .number(0...10_000), default: "5", "requests per second for those; 0: no limit"),
+    ] + sendingSettings
+
+  /// Those of them that are about sending.
+  private static let sendingSettings: [Setting] = [
+    Setting("pending-lifetime", .duration, default: "72h", "how long a message may wait before it fails"),
     Setting(
-      "upstream", .text, default: "", "the chat server, such as https://api-APP.sendbird.com; none when empty"
-    ),
-    Setting("upstream-token", .secret, default: "", "the key that opens the chat server"),
-    Setting("upstream-in-flight", .number(1...64), default: "4", "requests to the chat server at once"),
+      "uncertain-grace", .duration, default: "30s",
+      "between two looks for a message of which nobody knows whether it arrived"),
     Setting(
-      "upstream-rate", .number(0...10_000), default: "0",
-      "requests per second to the chat server, polling takes at most half of them; 0: no limit, and polling 5"
-    ),
-    Setting("poll-interval", .duration, default: "2s", "between two looks at a channel somebody has open"),
+      "upstream-deduplicates", .choice(["yes", "no", "unknown"]), default: "unknown",
+      "whether the chat server answers a repeated request id with the first message; unknown counts as no"),
     Setting(
-      "idle-poll-interval", .duration, default: "0",
-      "between two looks for a user with nothing open; 0: 30s, or 4 poll intervals where those are below 2s"),
-    Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
-    Setting(
-      "prefetch-messages", .number(0...100_000), default: "200", "newest messages to have of each channel"),
-    Setting("prefetch-rate", .number(0...10_000), default: "5", "requests per second for those; 0: no limit"),
+      "max-unsent", .number(1...1_000_000), default: "10000", "unsent messages and changes of one user"),
   ]
+
+  private static func outboxPolicy(_ values: SettingValues) -> OutboxPolicy {
+    var policy = OutboxPolicy()
+    policy.backoffMaximum = Int64(max(values.number("backoff-max"), 100))
+    policy.pendingLifetime = Int64(max(values.number("pending-lifetime"), 1000))
+    policy.uncertainGrace = Int64(values.number("uncertain-grace"))
+    policy.deduplicates = values.text("upstream-deduplicates") == "yes"
+    policy.maximumUnsent = values.number("max-unsent")
+    return policy
+  }
 
   private static func limits(_ values: SettingValues) -> HTTPClient.Configuration {
     var limits = HTTPClient.Configuration()

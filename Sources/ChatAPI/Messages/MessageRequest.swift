@@ -59,8 +59,7 @@ final class MessageRequest {
       let view = try view(reader)
       let place = OutboxPlace(user: view.user, channel: url)
       if let unsent = try reader.unsentMessage(name.text, in: place) {
-        var tag = EntityTag(cursor, view.user)
-        unsent.object.withUnsafeBytes { tag.add(bytes: $0) }
+        let tag = EntityTag(cursor, view, of: unsent)
         var body = ByteBuffer(capacity: unsent.object.count)
         unsent.object.withUnsafeBytes { body.append($0) }
         return tag.isKnown(to: request) ? notModified(tag) : decorated(.json(body), tag)
@@ -107,9 +106,7 @@ final class MessageRequest {
     return try reading.read { reader in
       let view = try view(reader)
       guard let object = try reader.message(id, parts: parts, in: view) else { return nil }
-      var tag = EntityTag(cursor, view.user)
-      tag.add(view.channelVersion)
-      tag.add(view.membershipVersion)
+      let tag = EntityTag(cursor, ofMessagesIn: view)
       return tag.isKnown(to: request) ? notModified(tag) : decorated(.json(object), tag)
     }
   }

@@ -31,6 +31,7 @@ enum ProblemTable {
     Meaning(
       403, "insufficient_scope", "The token is good and its scope does not reach: use one with the scope."),
     Meaning(403, "not_joined", "You are invited and have not joined: join upstream to read the messages."),
+    Meaning(403, "not_allowed", "You are a member and may not do this; reason says why."),
     Meaning(403, "origin_not_allowed", "A page of another origin asks: it gets nothing here."),
     Meaning(403, "user_unknown", "The chat server knows no such user, or none any more."),
     Meaning(404, "channel_not_found", "There is no such channel, or you are not in it; both look the same."),
@@ -42,8 +43,21 @@ enum ProblemTable {
     Meaning(404, "message_not_found", "There is no such message in this channel, or it is not yours to see."),
     Meaning(404, "no_demo", "Only `perch demo` answers this."),
     Meaning(404, "problem_not_found", "No problem has this code."),
+    Meaning(404, "unsent_not_found", "You have nothing unsent of this name: it was sent or removed."),
     Meaning(404, "route_not_found", "No operation has this path: the contract lists all."),
     Meaning(405, "method_not_allowed", "The path has other methods; Allow lists them."),
+    Meaning(409, "not_resendable", "Only a failed or canceled message can be sent again."),
+    Meaning(409, "under_way", "The change is being sent and cannot be stopped: look how it stands later."),
+    Meaning(409, "unsent", "The message is not sent yet: wait for its message_id, then refer to that."),
+    Meaning(
+      412, "precondition_failed", "The message or its channel changed since it was read: read it again."),
+    Meaning(422, "idempotency_mismatch", "This request_id was used for something else: take another."),
+    Meaning(
+      422, "not_sent", "It ended without being sent; the message's error says why: resend or remove it."),
+    Meaning(
+      422, "upstream_rejected", "The chat server refused it; upstream has its code: resend or remove it."),
+    Meaning(
+      429, "outbox_full", "You have as many unsent messages as one may have: remove failed ones, or wait."),
     Meaning(409, "shared", "Somebody else uses this channel here too: an operator may clear it."),
     Meaning(
       409, "unsent_messages", "What is not sent yet would be lost: send or remove it, or say force=true."),

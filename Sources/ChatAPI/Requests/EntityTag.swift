@@ -96,6 +96,19 @@ struct EntityTag {
 }
 
 extension EntityTag {
+  /// The tag of one confirmed message: whatever happens in its channel may change it.
+  init(_ cursor: EventCursor, ofMessagesIn view: ChannelView) {
+    self.init(cursor, view.user)
+    add(view.channelVersion)
+    add(view.membershipVersion)
+  }
+
+  /// The tag of one unsent message.
+  init(_ cursor: EventCursor, _ view: ChannelView, of unsent: UnsentMessage) {
+    self.init(cursor, view.user)
+    unsent.object.withUnsafeBytes { add(bytes: $0) }
+  }
+
   /// What of a channel's coverage a page shows.
   mutating func add(_ ground: MessagePageGround) {
     ground.coverage.eachStart { start, content in

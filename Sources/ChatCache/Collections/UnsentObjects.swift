@@ -8,6 +8,8 @@ package struct UnsentMessage: Sendable {
   package let requestID: String
   /// Whether it waits, failed or was taken back.
   package let status: OutboxRow.Status
+  /// Why it failed, or why it waits.
+  package let errorCode: String?
   /// The message as a JSON object.
   package let object: [UInt8]
   /// What views filter by.
@@ -20,12 +22,13 @@ package struct UnsentMessage: Sendable {
     let isCanceled = row.bool(2) || row.string(1) == OutboxRow.State.canceled.rawValue
     let isFailed = row.string(1) == OutboxRow.State.failed.rawValue
     requestID = row.string(0)
+    errorCode = row.stringOrNil(3)
     status = isCanceled ? .canceled : isFailed ? .failed : .pending
     var json = JSONWriter(capacity: row.bytes(4).count + row.bytes(5).count + 128)
     json.beginObject()
     json.splice(fields: row.bytes(4))
     json.field("sending_status", status.rawValue)
-    if let code = row.stringOrNil(3), status == .failed {
+    if let code = errorCode, status == .failed {
       json.name("error")
       json.beginObject()
       json.field("code", code)

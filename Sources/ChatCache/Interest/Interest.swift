@@ -59,6 +59,10 @@ package protocol Interest: Sendable {
   /// Something was accepted for sending: an offline link is tried at once (B3).
   func urge()
 
+  /// Something was accepted for sending, changed or taken back in that lane: it is sent as soon as the link
+  /// allows. May be called on the writer's thread, after the commit.
+  func accepted(of user: UserID, in channel: ChannelURL)
+
   // MARK: Fresher data
 
   /// Messages that a request misses (B15). One upstream page per wish; a request makes at most

@@ -133,7 +133,7 @@ extension CacheWriter {
     if request.kind == .delete {
       try changeLane(place) { $0.cancel(id, now: moment).notices }
     } else if let content = try reader.content(ofUnsent: id) {
-      try rewrite(id, content.edited(by: request.content.params))
+      try rewrite(id, reader.edited(content, by: request.content.params, in: place.channel))
       let lane = try reader.lane(place)
       try tell(.merged(from: id, to: id), in: place, lane, lane)
     }

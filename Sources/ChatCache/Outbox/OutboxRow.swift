@@ -113,5 +113,5 @@ package struct OutboxRow: Hashable, Sendable {
   package var isUnanswered: Bool { state == .inFlight || state == .uncertain }
 
   /// What clients see of a row.
-  package enum Status: String, Sendable { case pending, failed, canceled }
+  package enum Status: String, Sendable, CaseIterable { case pending, failed, canceled }
 }

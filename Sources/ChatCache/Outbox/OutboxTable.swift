@@ -204,7 +204,7 @@ extension CacheWriter {
     let notices = try body(&after)
     let old = Dictionary(uniqueKeysWithValues: before.rows.map { ($0.id, $0) })
     let kept = Set(after.rows.map(\.id))
-    for case .merged(let from, let to) in notices { try merge(from, into: to) }
+    for case .merged(let from, let to) in notices { try merge(from, into: to, in: place) }
     for row in after.rows {
       if let known = old[row.id] {
         if known != row { try update(row) }
@@ -292,13 +292,13 @@ extension CacheWriter {
   }
 
   /// The edit's fields take the place of the unsent message's.
-  private func merge(_ edit: Int64, into message: Int64) throws {
+  private func merge(_ edit: Int64, into message: Int64, in place: OutboxPlace) throws {
     guard let changes = try reader.content(ofUnsent: edit),
       let content = try reader.content(ofUnsent: message)
     else {
       return
     }
-    try rewrite(message, content.edited(by: changes.params))
+    try rewrite(message, reader.edited(content, by: changes.params, in: place.channel))
   }
 
   /// Gives an unsent message another content.

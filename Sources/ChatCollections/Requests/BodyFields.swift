@@ -58,6 +58,9 @@ package struct BodyFields {
     return values[name] ?? .none
   }
 
+  /// Declares a field whose value the caller reads itself.
+  package mutating func known(_ name: String) { asked.insert(name) }
+
   /// A text, nil where it was not given.
   package mutating func text(_ name: String) -> String? {
     switch value(name) {

@@ -101,6 +101,11 @@ package final class SyncInterest: Interest {
   /// See `Interest`.
   package func urge() { tell { await $0.urge() } }
 
+  /// See `Interest`.
+  package func accepted(of user: UserID, in channel: ChannelURL) {
+    tell { await $0.outboxChanged(of: user, in: channel) }
+  }
+
   // MARK: Fresher data
 
   /// See `Interest`.

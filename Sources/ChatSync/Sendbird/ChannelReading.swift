@@ -40,6 +40,10 @@ enum ChannelReading {
       ("freeze", "is_frozen"), ("is_broadcast", "is_broadcast"),
     ]
     for flag in flags { isWhole = out.fieldIfAny(flag.name, json[flag.wire]?.tolerantBool) && isWhole }
+    // Not every form of a channel tells it, so one without it is whole.
+    if let length = json["max_length_message"]?.tolerantInt, length > 0 {
+      out.field("max_message_length", length)
+    }
     let counts: [StaticString] = ["member_count", "joined_member_count"]
     for name in counts { isWhole = out.fieldIfAny(name, json[name]?.count) && isWhole }
   }

@@ -71,6 +71,7 @@ private struct Demo {
     var words = [
       "--listen", values.address("listen").description, "--data", values.text("data"), "--upstream", upstream,
       "--upstream-token", token, "--webhook-secret", webhookSecret, "--auth", "on",
+      "--upstream-deduplicates", "yes",
     ]
     for (name, variable, value) in [
       ("--access-log", "PERCH_ACCESS_LOG", "off"), ("--log-level", "PERCH_LOG_LEVEL", "warning"),

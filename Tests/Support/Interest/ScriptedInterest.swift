@@ -16,6 +16,7 @@ package final class ScriptedInterest: Interest {
     case disconnect(UserID)
     case forget(UserID, isForced: Bool)
     case urge
+    case accepted(UserID, ChannelURL)
     case fetch(MessageWish, within: Int)
     case fetchChannels(UserID, within: Int)
     case find(ChannelURL, as: UserID, within: Int)
@@ -49,6 +50,8 @@ package final class ScriptedInterest: Interest {
     }
     /// What becomes of a user's data that is to be removed: how much of it is unsent keeps it.
     package var onForget: @Sendable (UserID, Bool) -> Result<Int64, WishError> = { _, _ in .success(0) }
+    /// What is done when something was accepted for sending.
+    package var onAccepted: @Sendable (UserID, ChannelURL) -> Void = { _, _ in }
     /// What becomes of a webhook.
     package var onRang: @Sendable ([UInt8]) -> Result<Int, WishError> = { _ in .success(1) }
     /// Answers wait for `release`.
@@ -165,6 +168,12 @@ package final class ScriptedInterest: Interest {
 
   /// See `Interest`.
   package func urge() { _ = note(.urge) }
+
+  /// See `Interest`.
+  package func accepted(of user: UserID, in channel: ChannelURL) {
+    let script = note(.accepted(user, channel))
+    script.onAccepted(user, channel)
+  }
 
   /// See `Interest`.
   package func fetch(

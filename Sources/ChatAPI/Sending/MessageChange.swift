@@ -1,0 +1,191 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+
+/// One request to change a message: an edit, a deletion or a reaction.
+struct MessageChange {
+  /// What is to be done.
+  struct Wish: Sendable {
+    /// The contract's name of it.
+    let operation: String
+    let kind: OutboxRow.Kind
+    /// What is to change, as an object.
+    var params = Array("{}".utf8)
+    /// A reaction's key.
+    var aspect = ""
+    /// The characters of its text.
+    var textLength = 0
+  }
+
+  /// How the message stands after the change.
+  private enum Made: Sendable {
+    case changed([UInt8]?, isReplay: Bool)
+    case refused(code: String, [UInt8]?)
+    case removed
+    case mismatch
+  }
+
+  let sending: Sending
+  let request: Request
+  let caller: Caller
+  let url: ChannelURL
+  let wish: Wish
+  let name: RequestName
+
+  /// The message, as the path names it.
+  private var refText: String { request.parameter(1) }
+
+  func answer() throws -> Outcome {
+    let ref = MessageRef(refText)
+    // What was asked before is answered whatever else changed, so nothing is looked for.
+    if let ref, try isKnown() {
+      switch ref {
+      case .message(let id): return try write(.confirmed(id))
+      case .request(let name): return try write(.unsent(name))
+      }
+    }
+    return try MessageSearch(sending, request, caller, url).find(ref) { try write($0) }
+  }
+
+  private func isKnown() throws -> Bool {
+    guard name.isGiven else { return false }
+    return try sending.reading.read { reader in
+      guard let key = try reader.userKey(of: caller.user) else { return false }
+      return try reader.standing(of: name.id, of: key) != nil
+    }
+  }
+
+  private func write(_ target: MessageTarget) throws -> Outcome {
+    let asked = unsentRequest
+    let condition = request.headerText("If-Match")
+    let cursor = sending.reading.cache.cursor
+    let (user, url, policy) = (caller.user, url, sending.policy)
+    let writing = Sending.Writing(request: request, caller: caller, url: url, name: name.id)
+    return try sending.commit(writing) { writer -> Made in
+      let (view, place) = try Sending.lane(writer.reader, user, url)
+      if try writer.reader.standing(of: asked.requestID, of: place.user) == nil {
+        let now = try target.now(writer.reader, place)
+        if let condition {
+          try Precondition(condition).check(now, writer.reader, view, place, cursor)
+        }
+        if case .unsent(let message) = now, asked.kind == .delete {
+          return try MessageChange.takeBack(message, writer, place)
+        }
+        return try MessageChange.accept(asked, now, writer, user, place, policy)
+      }
+      return try MessageChange.accept(asked, target, writer, user, place, policy)
+    } then: { made in
+      // The right to be answered is looked at again when a wait ends.
+      _ = try sending.reading.gate.caller(of: request)
+      return .respond(try response(made))
+    }
+  }
+
+  private var unsentRequest: UnsentRequest {
+    var asked = UnsentRequest(
+      requestID: name.id, kind: wish.kind, content: OutboxContent(params: wish.params, body: []),
+      contentHash: ContentHash.of(wish.operation, [url.text, refText, wish.aspect], wish.params))
+    asked.aspect = wish.aspect
+    asked.textLength = wish.textLength
+    asked.isAdmin = caller.scopes.contains(.admin)
+    asked.lifetime = sending.policy.pendingLifetime
+    return asked
+  }
+
+  private static func takeBack(
+    _ message: RequestID, _ writer: CacheWriter, _ place: OutboxPlace
+  ) throws -> Made {
+    switch try writer.takeBack(message, in: place) {
+    case .removed: return .removed
+    case .canceled, .underWay:
+      return .changed(try writer.reader.unsentMessage(message.text, in: place)?.object, isReplay: false)
+    case nil: throw SendingDenial.messageNotFound
+    }
+  }
+
+  private static func accept(
+    _ request: UnsentRequest, _ target: MessageTarget, _ writer: CacheWriter, _ user: UserID,
+    _ place: OutboxPlace, _ policy: OutboxPolicy
+  ) throws -> Made {
+    var asked = request
+    switch target {
+    case .confirmed(let id): asked.target = id
+    case .unsent(let message):
+      let isNew = try writer.reader.standing(of: request.requestID, of: place.user) == nil
+      if isNew, request.kind == .reaction { throw SendingDenial.unsent }
+      asked.unsentTarget = message
+    }
+    let accepted = try writer.accept(asked, of: user, in: place.channel, policy)
+    switch accepted {
+    case .mismatch: return .mismatch
+    case .noTarget: throw SendingDenial.messageNotFound
+    case .row, .changed: return .changed(try object(target, writer.reader, user, place), isReplay: false)
+    case .replay(let standing):
+      let shown = standing.message.map { MessageTarget.confirmed($0) } ?? target
+      let object = try object(shown, writer.reader, user, place)
+      if standing.end == "dropped", let code = standing.errorCode { return .refused(code: code, object) }
+      return .changed(object, isReplay: true)
+    }
+  }
+
+  /// The message as the caller sees it now, with what is pending of it.
+  private static func object(
+    _ target: MessageTarget, _ reader: CacheReader, _ user: UserID, _ place: OutboxPlace
+  ) throws -> [UInt8]? {
+    switch target {
+    case .unsent(let name): return try reader.unsentMessage(name.text, in: place)?.object
+    case .confirmed(let id):
+      let (view, _) = try Sending.lane(reader, user, place.channel)
+      return try reader.message(id, parts: Sending.parts, in: view)?.array
+    }
+  }
+
+  private func response(_ made: Made) throws -> Response {
+    switch made {
+    case .removed: return .empty(204)
+    case .mismatch: throw Problem.idempotencyMismatch
+    case .refused(let code, let object):
+      var problem = Problem.notSent(code: code, message: object)
+      problem.headers.append(("Idempotency-Replayed", "true"))
+      throw problem
+    case .changed(nil, _) where wish.kind == .delete: return .empty(204)
+    case .changed(nil, _): throw Problem.messageNotFound
+    case .changed(let object?, let isReplay):
+      var response = Sending.answer(object, status: 202)
+      if isReplay { response.add("Idempotency-Replayed", "true") }
+      return response
+    }
+  }
+}
+
+/// The header `If-Match` (RFC 9110): the change is made where the message is still the one that was read.
+private struct Precondition {
+  private let header: String
+
+  init(_ header: String) { self.header = header }
+
+  func check(
+    _ target: MessageTarget, _ reader: CacheReader, _ view: ChannelView, _ place: OutboxPlace,
+    _ cursor: EventCursor
+  ) throws {
+    let tag: EntityTag
+    switch target {
+    case .confirmed: tag = EntityTag(cursor, ofMessagesIn: view)
+    case .unsent(let name):
+      guard let message = try reader.unsentMessage(name.text, in: place) else {
+        throw SendingDenial.messageNotFound
+      }
+      tag = EntityTag(cursor, view, of: message)
+    }
+    let text = tag.text
+    let isMet = header.split(separator: ",").contains { part in
+      let part = String(part.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+      return part == "*" || part == text
+    }
+    guard isMet else {
+      throw Problem(
+        412, "precondition_failed", detail: "The message or its channel changed: read it again, then decide.")
+    }
+  }
+}

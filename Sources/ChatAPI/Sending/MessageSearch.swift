@@ -1,0 +1,95 @@
+import ChatCache
+import ChatModel
+import MicroHTTP
+import Platform
+
+/// The message that a change is about.
+enum MessageTarget: Sendable, Equatable {
+  /// One that the upstream has.
+  case confirmed(Int64)
+  /// An unsent one of the caller.
+  case unsent(RequestID)
+
+  /// The same at this moment: an unsent message may have been sent since.
+  func now(_ reader: CacheReader, _ place: OutboxPlace) throws -> MessageTarget {
+    guard case .unsent(let name) = self, try reader.unsentMessage(name.text, in: place) == nil else {
+      return self
+    }
+    guard let sent = try reader.standing(of: name, of: place.user)?.message else {
+      throw SendingDenial.messageNotFound
+    }
+    return .confirmed(sent)
+  }
+}
+
+/// Looks for the message that a request names: in the cache, then upstream.
+struct MessageSearch {
+  private let sending: Sending
+  private let request: Request
+  private let caller: Caller
+  private let url: ChannelURL
+
+  init(_ sending: Sending, _ request: Request, _ caller: Caller, _ url: ChannelURL) {
+    self.sending = sending
+    self.request = request
+    self.caller = caller
+    self.url = url
+  }
+
+  /// Goes on with `then` where there is such a message for the caller; otherwise it is a 404.
+  func find(_ ref: MessageRef?, then: @escaping (MessageTarget) throws -> Outcome) throws -> Outcome {
+    guard let ref else { throw Problem.messageNotFound }
+    return try find(ref, isFetched: false, then)
+  }
+
+  private func find(
+    _ ref: MessageRef, isFetched: Bool, _ then: @escaping (MessageTarget) throws -> Outcome
+  ) throws -> Outcome {
+    let (target, isCached) = try look(ref)
+    if isCached { return try then(target) }
+    guard case .confirmed(let id) = target, !isFetched else { throw Problem.messageNotFound }
+    let waiter = request.makeWaiter()
+    let isBack = Guarded(false)
+    let within = Reading.firstWordMilliseconds
+    sending.reading.interest.fetch(MessageWish(url, .message(id)), within: within) { _ in
+      isBack.withLock { $0 = true }
+      waiter.wake()
+    }
+    return wait(waiter, isBack, until: Clock.system.monotonicNanoseconds() + UInt64(within + 500) * 1_000_000)
+    {
+      try find(ref, isFetched: true, then)
+    }
+  }
+
+  /// The waiter is the request's one: others may wake it too.
+  private func wait(
+    _ waiter: Waiter, _ isBack: Guarded<Bool>, until end: UInt64, _ then: @escaping () throws -> Outcome
+  ) -> Outcome {
+    let now = Clock.system.monotonicNanoseconds()
+    return .park(
+      Parking(waiter, milliseconds: now < end ? Int((end - now) / 1_000_000) : 0) { wake in
+        if wake == .woken, !isBack.withLock({ $0 }) { return wait(waiter, isBack, until: end, then) }
+        if case .hungUp = wake { return .respond(.empty(204)) }
+        return try then()
+      })
+  }
+
+  private func look(_ ref: MessageRef) throws -> (target: MessageTarget, isCached: Bool) {
+    do {
+      return try sending.reading.read { reader in
+        let (view, place) = try Sending.lane(reader, caller.user, url)
+        let id: Int64
+        switch ref {
+        case .message(let named): id = named
+        case .request(let name):
+          let target = try MessageTarget.unsent(name).now(reader, place)
+          guard case .confirmed(let sent) = target else { return (target, true) }
+          id = sent
+        }
+        return (.confirmed(id), try reader.message(id, parts: [], in: view) != nil)
+      }
+    } catch let denial as SendingDenial {
+      throw Problem(denial)
+    }
+  }
+}

@@ -1,0 +1,207 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// `/v1/outbox`: all that the user has unsent, in every channel, also in those the user has left (B69).
+enum OutboxRoutes {
+  /// Rows of one page, and when the client names none.
+  static let mostRows: Int64 = 200
+  private static let usualRows: Int64 = 100
+
+  static func routes(_ sending: Sending) -> [Route] {
+    [
+      Route(.get, "/v1/outbox", operation: "listUnsent") { try list(sending, $0) },
+      Route(.get, "/v1/outbox/{request_id}", operation: "getUnsent") { request in
+        try Parameters(request).end()
+        return try sending.reading.admitted(request) { caller in
+          let row = try sending.reading.read { reader -> UnsentRow? in
+            guard let id = RequestID(request.parameter(0)), let key = try reader.userKey(of: caller.user)
+            else { return nil }
+            return try reader.unsentRow(id, of: key)
+          }
+          guard let row else { throw Problem.unsentNotFound }
+          return .respond(Viewing.answer(UnsentObject.json(row)))
+        }
+      },
+      Route(.delete, "/v1/outbox/{request_id}", operation: "removeUnsent") { request in
+        try Parameters(request).end()
+        return try sending.reading.admitted(request) { try remove(sending, request, $0) }
+      },
+      Route(.post, "/v1/outbox/{request_id}/resend", operation: "resendUnsent") { request in
+        try Parameters(request).end()
+        return try sending.reading.admitted(request) { try resend(sending, request, $0) }
+      },
+      Route(.get, "/v1/admin/outbox", operation: "listAllUnsent") { try listAll(sending.reading, $0) },
+    ]
+  }
+
+  private static func list(_ sending: Sending, _ request: Request) throws -> Outcome {
+    var parameters = Parameters(request)
+    let limit = Int(parameters.number("limit", 1...mostRows) ?? usualRows)
+    let after = parameters.number("after", 0 ... .max) ?? 0
+    var filter = UnsentFilter()
+    filter.channel = parameters.name("channel_url", atMost: ChatModel.Limits.channelURLCharacters).map {
+      ChannelURL($0)
+    }
+    filter.status = parameters.word("status", OutboxRow.Status.self)
+    try parameters.end()
+    let wanted = filter
+    return try sending.reading.admitted(request) { caller in
+      let rows = try sending.reading.read { reader -> [UnsentRow] in
+        guard let key = try reader.userKey(of: caller.user) else { return [] }
+        return try reader.unsentRows(of: key, wanted, after: after, limit: limit + 1)
+      }
+      let shown = rows.prefix(limit)
+      let next = rows.count > limit ? shown.last.map { String($0.row.id) } : nil
+      var json = JSONWriter(capacity: 1024)
+      json.beginPage(next: next) { json in
+        for row in shown { UnsentObject.write(row, into: &json) }
+      }
+      json.endObject()
+      var response = Viewing.answer(json.finish())
+      response.link(next: next, request)
+      return .respond(response)
+    }
+  }
+
+  /// Where the caller's row is to be sent, and its name.
+  private static func place(
+    _ sending: Sending, _ request: Request, _ caller: Caller
+  ) throws -> (id: RequestID, place: OutboxPlace) {
+    let found = try sending.reading.read { reader -> (RequestID, OutboxPlace)? in
+      guard let id = RequestID(request.parameter(0)), let key = try reader.userKey(of: caller.user),
+        let place = try reader.unsentPlace(of: id, of: key)
+      else { return nil }
+      return (id, place)
+    }
+    guard let found else { throw Problem.unsentNotFound }
+    return found
+  }
+
+  private static func remove(_ sending: Sending, _ request: Request, _ caller: Caller) throws -> Outcome {
+    let (id, place) = try place(sending, request, caller)
+    let writing = Sending.Writing(request: request, caller: caller, url: place.channel, name: nil)
+    return try sending.commit(writing) { writer -> UnsentRow? in
+      switch try writer.takeBack(id, in: place) {
+      case .removed: return nil
+      case .canceled: return try writer.reader.unsentRow(id, of: place.user)
+      case .underWay:
+        throw Problem(
+          409, "under_way",
+          detail: "This change is being sent and cannot be stopped: look how it stands later.")
+      case nil: throw Problem.unsentNotFound
+      }
+    } then: { row in
+      guard let row else { return .respond(.empty(204)) }
+      return .respond(Viewing.answer(UnsentObject.json(row), status: 202))
+    }
+  }
+
+  private static func resend(_ sending: Sending, _ request: Request, _ caller: Caller) throws -> Outcome {
+    let (id, place) = try place(sending, request, caller)
+    let isAdmin = caller.scopes.contains(.admin)
+    let (user, policy) = (caller.user, sending.policy)
+    let writing = Sending.Writing(request: request, caller: caller, url: place.channel, name: nil)
+    return try sending.commit(writing) { writer -> UnsentRow in
+      let isResent = try writer.resend(id, of: user, in: place, isAdmin: isAdmin, policy)
+      guard let isResent, let row = try writer.reader.unsentRow(id, of: place.user) else {
+        throw Problem.unsentNotFound
+      }
+      guard isResent else { throw Problem.notResendable }
+      return row
+    } then: { row in
+      .respond(Viewing.answer(UnsentObject.json(row), status: 202))
+    }
+  }
+
+  private static func listAll(_ reading: Reading, _ request: Request) throws -> Outcome {
+    var parameters = Parameters(request)
+    let after = parameters.text("after") ?? ""
+    let limit = Int(parameters.number("limit", 1...1000) ?? 100)
+    let status = parameters.word("status", OutboxRow.Status.self)
+    try parameters.end()
+    _ = try reading.gate.caller(of: request, scope: .admin)
+    let users = try reading.read { try $0.outboxes(status: status, after: after, limit: limit + 1) }
+    let shown = users.prefix(limit)
+    let next = users.count > limit ? shown.last?.user.text : nil
+    let now = reading.cache.clock.wallMilliseconds()
+    var json = JSONWriter()
+    json.beginPage(next: next) { json in
+      for outbox in shown {
+        json.beginObject()
+        json.field("user_id", outbox.user.text)
+        json.field("pending", outbox.pending)
+        json.field("failed", outbox.failed)
+        json.field("canceled", outbox.canceled)
+        json.name("oldest_accepted_at")
+        if let moment = outbox.oldestAcceptedAt { json.value(moment) } else { json.null() }
+        json.field("oldest_age_ms", max(0, now - (outbox.oldestAcceptedAt ?? now)))
+        json.endObject()
+      }
+    }
+    json.endObject()
+    var response = Viewing.answer(json.finish())
+    response.link(next: next, request)
+    return .respond(response)
+  }
+}
+
+/// An unsent row as JSON.
+enum UnsentObject {
+  static func json(_ row: UnsentRow) -> ByteBuffer {
+    var json = JSONWriter(capacity: 512)
+    write(row, into: &json)
+    return json.finish()
+  }
+
+  static func write(_ unsent: UnsentRow, into json: inout JSONWriter) {
+    let row = unsent.row
+    json.beginObject()
+    json.field("request_id", row.requestID.text)
+    json.field("channel_url", unsent.channel.text)
+    json.field("kind", row.kind.rawValue)
+    json.field("state", row.state.rawValue)
+    json.field("status", row.status.rawValue)
+    if let message = unsent.message {
+      json.name("message")
+      message.withUnsafeBytes { json.splice($0) }
+    } else {
+      writeChange(unsent, into: &json)
+    }
+    json.field("accepted_at", row.acceptedAt)
+    json.field("expires_at", row.expiresAt)
+    json.name("next_try_at")
+    let isTried = (row.state == .waiting || row.state == .uncertain) && unsent.blockedBy == nil
+    if isTried { json.value(row.nextTryAt) } else { json.null() }
+    json.field("attempts", row.attempts)
+    json.name("blocked_by")
+    if let blocker = unsent.blockedBy { json.value(blocker.text) } else { json.null() }
+    if let code = row.errorCode {
+      json.name("error")
+      json.beginObject()
+      json.field("code", code)
+      json.endObject()
+    }
+    json.endObject()
+  }
+
+  private static func writeChange(_ unsent: UnsentRow, into json: inout JSONWriter) {
+    if let target = unsent.row.target {
+      json.name("message_id")
+      json.value(quoting: target)
+    }
+    if let follows = unsent.follows { json.field("follows", follows.text) }
+    switch unsent.row.kind {
+    case .edit:
+      json.name("changes")
+      unsent.params.withUnsafeBytes { json.splice($0) }
+    case .reaction:
+      json.field("key", unsent.row.aspect)
+      json.name("changes")
+      unsent.params.withUnsafeBytes { json.splice($0) }
+    case .message, .file, .delete, .read: break
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import MicroHTTP
+import Platform
+
+/// One accepted send: answered as it stands, or held until it ends (`Prefer: wait`). It is woken by the events
+/// of its user in its channel.
+final class SendProgress {
+  private let sending: Sending
+  private let request: Request
+  private let caller: Caller
+  private let url: ChannelURL
+  private let id: RequestID
+  private let preferences: Preferences
+  private var ticket: Feed.Ticket?
+  /// Whether the same was asked before.
+  var isReplay = false
+
+  init(_ sending: Sending, _ request: Request, _ caller: Caller, _ url: ChannelURL, _ id: RequestID) {
+    self.sending = sending
+    self.request = request
+    self.caller = caller
+    self.url = url
+    self.id = id
+    preferences = Preferences(request)
+  }
+
+  private enum State {
+    case unsent(UnsentMessage)
+    case sent(Int64, object: [UInt8]?)
+    case gone
+  }
+
+  /// Takes the place to wait in, before anything is stored. Where too many wait already the request is not
+  /// held, and is answered as soon as it is durable.
+  func subscribe() throws {
+    guard let wait = preferences.wait, wait > 0 else { return }
+    let view = try sending.reading.read { try Sending.lane($0, caller.user, url).view }
+    let topics = Feed.Topics(of: view.user, channels: [view.channel])
+    ticket = sending.feed.subscribe(request.makeWaiter(), to: topics)
+  }
+
+  /// Gives the place to wait in back.
+  func unsubscribe() {
+    if let ticket { sending.feed.unsubscribe(ticket) }
+    ticket = nil
+  }
+
+  /// Answers: at once, or when the send has ended or the time is over.
+  func answer() throws -> Outcome {
+    let wait = ticket == nil ? 0 : UInt64(preferences.wait ?? 0)
+    let end = Clock.system.monotonicNanoseconds() + wait * 1_000_000_000
+    do { return try held(until: end) } catch {
+      unsubscribe()
+      throw error
+    }
+  }
+
+  private func held(until end: UInt64) throws -> Outcome {
+    let state = try state()
+    let now = Clock.system.monotonicNanoseconds()
+    guard case .unsent(let message) = state, message.status == .pending, now < end, !request.isServerStopping
+    else {
+      unsubscribe()
+      return try answer(state)
+    }
+    return .park(
+      Parking(request.makeWaiter(), milliseconds: Int((end - now) / 1_000_000) + 1) { [self] wake in
+        if case .hungUp = wake {
+          unsubscribe()
+          return .respond(.empty(204))
+        }
+        do {
+          // The right to be answered is looked at again when a wait ends.
+          _ = try sending.reading.gate.caller(of: request)
+          return try held(until: wake == .woken ? end : 0)
+        } catch {
+          unsubscribe()
+          throw error
+        }
+      })
+  }
+
+  private func state() throws -> State {
+    try sending.reading.read { reader in
+      let (view, place) = try Sending.lane(reader, caller.user, url)
+      if let message = try reader.unsentMessage(id.text, in: place) { return .unsent(message) }
+      guard let sent = try reader.standing(of: id, of: view.user)?.message else { return .gone }
+      return .sent(sent, object: try reader.message(sent, parts: Sending.parts, in: view)?.array)
+    }
+  }
+
+  private func answer(_ state: State) throws -> Outcome {
+    switch state {
+    case .unsent(let message) where message.status == .failed:
+      throw marked(.notSent(code: message.errorCode ?? "", message: message.object))
+    case .unsent(let message): return .respond(decorated(Sending.answer(message.object, status: 202)))
+    case .sent(_, let object?): return .respond(decorated(Sending.answer(object, status: 201)))
+    case .sent(let sent, nil):
+      // It was sent, and is not in the cache any more.
+      return try MessageSearch(sending, request, caller, url).find(.message(sent)) { [self] _ in
+        guard case .sent(_, let object?) = try self.state() else { throw marked(.messageNotFound) }
+        return .respond(decorated(Sending.answer(object, status: 201)))
+      }
+    case .gone: throw marked(.messageNotFound)
+    }
+  }
+
+  private func marked(_ problem: Problem) -> Problem {
+    var marked = problem
+    if isReplay { marked.headers.append(("Idempotency-Replayed", "true")) }
+    if let wait = preferences.wait { marked.headers.append(("Preference-Applied", "wait=\(wait)")) }
+    return marked
+  }
+
+  private func decorated(_ response: consuming Response) -> Response {
+    response.add("Location", Sending.location(of: id, in: url))
+    if isReplay { response.add("Idempotency-Replayed", "true") }
+    preferences.apply(to: &response)
+    return response
+  }
+}

@@ -1,0 +1,138 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import JSON
+import MicroHTTP
+
+/// The body of sendMessage, checked.
+struct SendRequest: Sendable {
+  /// What kind of message is sent.
+  enum Kind: String, CaseIterable { case user, file, admin }
+
+  /// The file that a file message names.
+  struct File: Sendable {
+    var url: String?
+    var name: String?
+    var mime: String?
+    var size: Int64?
+
+    /// Whether nothing of it was given.
+    var isEmpty: Bool { url == nil && name == nil && mime == nil && size == nil }
+  }
+
+  let kind: Kind
+  let content: MessageContent
+  let file: File
+  /// The message it replies to, as it was named.
+  let parent: String?
+  let isReplyToChannel: Bool
+  let isSilent: Bool
+  let requestID: RequestID?
+  let blocksOnFailure: Bool
+
+  /// Reads a body; throws the fields at fault.
+  init(_ json: JSONValue) throws(InvalidFields) {
+    var fields = BodyFields(json)
+    kind = fields.word("type", Kind.self) ?? .user
+    content = MessageContent(json, &fields)
+    if kind != .file, json.kind == .object, content.message == nil, json["message"] == nil {
+      fields.fault("message", "Give the text of the message.")
+    }
+    file = SendRequest.file(&fields, kind)
+    parent = fields.text("parent_message_id")
+    if let parent, MessageRef(parent) == nil {
+      fields.fault("parent_message_id", "Give a message_id.")
+    }
+    isReplyToChannel = fields.flag("is_reply_to_channel")
+    isSilent = fields.flag("is_silent")
+    let name = fields.text("request_id")
+    requestID = name.flatMap { RequestID($0) }
+    if name != nil, requestID == nil { fields.fault("request_id", RequestName.hint) }
+    blocksOnFailure = fields.flag("block_on_failure")
+    try fields.end()
+  }
+
+  private static func file(_ fields: inout BodyFields, _ kind: Kind) -> File {
+    var file = File()
+    file.url = fields.text("file_url")
+    file.name = fields.text("file_name")
+    file.mime = fields.text("file_mime")
+    file.size = fields.number("file_size", 0 ... .max)
+    for (name, text) in [("file_url", file.url), ("file_name", file.name), ("file_mime", file.mime)] {
+      if let text, text.count > SendingLimit.fileCharacters {
+        fields.fault(name, "Give at most \(SendingLimit.fileCharacters) characters.")
+      }
+    }
+    if kind != .file {
+      if !file.isEmpty { fields.fault("type", "Give type file with the fields of a file.") }
+    } else if !isLink(file.url ?? "") {
+      fields.fault("file_url", "Give the file's url, which begins with http:// or https://.")
+    }
+    return file
+  }
+
+  private static func isLink(_ url: String) -> Bool {
+    for scheme in ["http://", "https://"] where url.lowercased().hasPrefix(scheme) {
+      let rest = url.utf8.dropFirst(scheme.utf8.count)
+      return !rest.isEmpty && rest.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+    }
+    return false
+  }
+
+  /// What was asked, as an object in the contract's words and in one order whatever the body's was. `parent`:
+  /// what names the message it replies to.
+  func params(parent: String?) -> [UInt8] {
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("type", kind.rawValue)
+    content.write(into: &json)
+    if let url = file.url { json.field("file_url", url) }
+    if let name = file.name { json.field("file_name", name) }
+    if let mime = file.mime { json.field("file_mime", mime) }
+    if let size = file.size { json.field("file_size", size) }
+    if let parent { json.field("parent_message_id", parent) }
+    if isReplyToChannel { json.field("is_reply_to_channel", true) }
+    if isSilent { json.field("is_silent", true) }
+    if blocksOnFailure { json.field("block_on_failure", true) }
+    json.endObject()
+    return json.finish().array
+  }
+
+  /// The request for the outbox. `parent`: the confirmed message it replies to.
+  func unsent(_ name: RequestName, in url: ChannelURL, parent: Int64?, _ caller: Caller) -> UnsentRequest {
+    var request = UnsentRequest(
+      requestID: name.id, kind: .message,
+      content: OutboxContent(params: params(parent: parent.map { String($0) }), body: []),
+      contentHash: ContentHash.of("sendMessage", [url.text], params(parent: self.parent)))
+    request.blocksOnFailure = blocksOnFailure
+    request.textLength = content.message?.count ?? 0
+    request.isAdmin = caller.scopes.contains(.admin)
+    return request
+  }
+}
+
+/// The body of editMessage, checked.
+struct EditRequest: Sendable {
+  let content: MessageContent
+  let requestID: RequestID?
+
+  /// Reads a body; throws the fields at fault.
+  init(_ json: JSONValue) throws(InvalidFields) {
+    var fields = BodyFields(json)
+    content = MessageContent(json, &fields)
+    let name = fields.text("request_id")
+    requestID = name.flatMap { RequestID($0) }
+    if name != nil, requestID == nil { fields.fault("request_id", RequestName.hint) }
+    if json.kind == .object, content.isEmpty { fields.fault("body", "Give at least one field to change.") }
+    try fields.end()
+  }
+
+  /// What is to change, as an object in the contract's words and in one order.
+  var params: [UInt8] {
+    var json = JSONWriter()
+    json.beginObject()
+    content.write(into: &json)
+    json.endObject()
+    return json.finish().array
+  }
+}

@@ -1,0 +1,108 @@
+import ChatCache
+import ChatCollections
+import ChatModel
+import JSON
+import MicroHTTP
+import Platform
+
+/// What the operations that send, change and take back work with.
+final class Sending: Sendable {
+  /// Reading, and who may.
+  let reading: Reading
+  /// Wakes those who wait for an unsent row.
+  let feed: Feed
+  /// The operator's choices.
+  let policy: OutboxPolicy
+
+  init(reading: Reading, feed: Feed, policy: OutboxPolicy) {
+    self.reading = reading
+    self.feed = feed
+    self.policy = policy
+  }
+
+  /// The parts of a confirmed message that answers about sending show.
+  static let parts: MessageQuery.Parts = [.reactions, .metaarray, .threadInfo]
+
+  /// Who writes, where, and under which name.
+  struct Writing {
+    let request: Request
+    let caller: Caller
+    let url: ChannelURL
+    let name: RequestID?
+  }
+
+  /// Writes with `body` and answers with `then` when that is durable; no thread waits for the disk. Whoever
+  /// sends is told of the commit. What `body` refuses is answered as a problem. `failed` is called where `then`
+  /// is not going to be.
+  func commit<Made: Sendable>(
+    _ writing: Writing, _ body: @escaping @Sendable (CacheWriter) throws -> Made,
+    failed: @escaping () -> Void = {}, then: @escaping (Made) throws -> Outcome
+  ) throws -> Outcome {
+    let interest = reading.interest
+    let cache = reading.cache
+    let (user, url) = (writing.caller.user, writing.url)
+    let change = Sending.problems(naming: writing.name)
+    do {
+      return try DurableWrite<Made>().answer(
+        writing.request,
+        submit: { finish in
+          cache.accept(body) { result in
+            if case .success = result {
+              interest.accepted(of: user, in: url)
+              interest.urge()
+            }
+            finish(result)
+          }
+        }, failed: failed, then: then
+      ).mapErrors(change)
+    } catch {
+      throw change(error)
+    }
+  }
+
+  /// Turns errors into problems. Those after which the request may be stored name it.
+  private static func problems(naming name: RequestID?) -> (any Error) -> any Error {
+    { error in
+      switch error {
+      case let denial as SendingDenial: return Problem(denial)
+      case let error as CacheError: return name.map { Problem(error).naming($0) } ?? Problem(error)
+      case let problem as Problem:
+        let mayBeStored = problem.code != "idempotency_mismatch" && problem.code != "precondition_failed"
+        guard let name, mayBeStored else { return problem }
+        return problem.naming(name)
+      default: return error
+      }
+    }
+  }
+
+  /// A lane of the caller; throws where the caller is not in the channel.
+  static func lane(
+    _ reader: CacheReader, _ caller: UserID, _ url: ChannelURL
+  ) throws -> (view: ChannelView, place: OutboxPlace) {
+    guard let key = try reader.userKey(of: caller), let view = try reader.view(of: url, for: key) else {
+      throw SendingDenial.channelNotFound
+    }
+    guard view.isJoined else { throw SendingDenial.notJoined }
+    return (view, OutboxPlace(user: key, channel: url))
+  }
+
+  /// An answer that is a JSON object and is not to be kept.
+  static func answer(_ object: [UInt8], status: Int) -> Response {
+    var body = ByteBuffer(capacity: object.count)
+    object.withUnsafeBytes { body.append($0) }
+    return Viewing.answer(body, status: status)
+  }
+
+  /// The path of an unsent message of the caller.
+  static func location(of id: RequestID, in url: ChannelURL) -> String {
+    var path = "/v1/channels/"
+    for byte in url.text.utf8 {
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
+        path.append(Character(UnicodeScalar(byte)))
+      default: path += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+      }
+    }
+    return path + "/messages/request_id:" + id.text
+  }
+}

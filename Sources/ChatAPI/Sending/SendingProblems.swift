@@ -1,0 +1,92 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+
+extension Problem {
+  /// What a client is told whose request to send or change something is not accepted. Nothing was stored.
+  init(_ denial: SendingDenial) {
+    switch denial {
+    case .channelNotFound: self = .channelNotFound
+    case .notJoined: self = .notJoined
+    case .notAllowed(let reason):
+      self.init(
+        403, "not_allowed", detail: Problem.detail(of: reason), members: "\"reason\":\"\(reason.rawValue)\"")
+    case .messageNotFound: self = .messageNotFound
+    case .unsent:
+      self.init(
+        409, "unsent",
+        detail: "The message is not sent yet: wait until it has a message_id, then refer to that.")
+    case .tooLong(let limit):
+      self = .invalid(
+        "message", "Give at most \(limit) characters, as the channel's max_message_length says.")
+    case .full(let limit):
+      self.init(
+        429, "outbox_full",
+        detail:
+          "You have \(limit) unsent messages and changes: remove failed ones, or wait until some are sent.",
+        headers: [("Retry-After", "10")])
+    }
+  }
+
+  private static func detail(of reason: SendingDenial.Reason) -> String {
+    switch reason {
+    case .muted: "You are muted in this channel: ask one of its operators."
+    case .frozen: "The channel is frozen: its operators alone may send."
+    case .broadcast: "The channel is a broadcast channel: its operators alone may send."
+    case .notSender: "Only its sender may edit a message."
+    case .notOperator: "Only its sender and the channel's operators may delete a message."
+    case .adminOnly: "Admin messages need a token with the scope admin."
+    }
+  }
+
+  /// The request id was used for something else (B37).
+  static var idempotencyMismatch: Problem {
+    Problem(
+      422, "idempotency_mismatch",
+      detail:
+        "This request_id was used for something else: repeat that as it was, or take another request_id.")
+  }
+
+  /// The message is neither failed nor canceled.
+  static var notResendable: Problem {
+    Problem(
+      409, "not_resendable",
+      detail: "Only a failed or canceled message can be sent again: look how it stands.")
+  }
+
+  /// The user has nothing unsent of that name.
+  static var unsentNotFound: Problem {
+    Problem(
+      404, "unsent_not_found", detail: "You have nothing unsent of this name: it was sent, or it was removed."
+    )
+  }
+
+  /// A request that ended without success: refused by the upstream, or not sent for another reason. `message`:
+  /// the message as it stands, where there is one.
+  static func notSent(code: String, message: [UInt8]?) -> Problem {
+    var members = message.map { "\"message\":" + String(decoding: $0, as: UTF8.self) } ?? ""
+    guard let number = Int64(code) else {
+      return Problem(
+        422, "not_sent",
+        detail: "It was not sent (\(code)): a failed message can be resent or removed.", members: members)
+    }
+    members = "\"upstream\":{\"code\":\(number)}" + (members.isEmpty ? "" : "," + members)
+    return Problem(
+      422, "upstream_rejected",
+      detail: "The chat server refused it (\(number)): a failed message can be resent or removed.",
+      members: members)
+  }
+
+  /// The same problem with the request's id, and the advice to repeat the request with it where nobody knows
+  /// whether it was stored.
+  func naming(_ id: RequestID) -> Problem {
+    var named = self
+    if code == "storage_unavailable" {
+      named.detail += " Send it with this request_id: then it is done once, however often it is sent."
+    }
+    let member = "\"request_id\":\"\(id.text)\""
+    named.members = members.isEmpty ? member : members + "," + member
+    return named
+  }
+}

@@ -1,0 +1,107 @@
+import ChatCache
+import ChatModel
+import JSON
+import MicroHTTP
+
+/// A channel's failed messages: sent again, one or all, and removed (B44).
+enum UnsentMessageRoutes {
+  static func routes(_ sending: Sending) -> [Route] {
+    [
+      Route(
+        .post, "/v1/channels/{channel_url}/messages/{message_ref}/resend", operation: "resendMessage"
+      ) { request in
+        try Parameters(request).end()
+        return try inChannel(sending, request) { url, caller in
+          try MessageSearch(sending, request, caller, url).find(MessageRef(request.parameter(1))) { target in
+            guard case .unsent(let name) = target else { throw Problem.notResendable }
+            return try resend(sending, request, caller, url, name)
+          }
+        }
+      },
+      Route(
+        .post, "/v1/channels/{channel_url}/messages/resend", operation: "resendFailedMessages"
+      ) { request in
+        try Parameters(request).end()
+        return try inChannel(sending, request) { url, caller in
+          try resendAll(sending, request, caller, url)
+        }
+      },
+      Route(.delete, "/v1/channels/{channel_url}/messages", operation: "removeFailedMessages") { request in
+        var parameters = Parameters(request)
+        if parameters.text("status") != "failed" { parameters.fault("status", "Give failed.") }
+        try parameters.end()
+        return try inChannel(sending, request) { url, caller in
+          try removeAll(sending, request, caller, url)
+        }
+      },
+    ]
+  }
+
+  private static func inChannel(
+    _ sending: Sending, _ request: Request, _ body: @escaping (ChannelURL, Caller) throws -> Outcome
+  ) throws -> Outcome {
+    try sending.reading.admitted(request) { caller in
+      try sending.reading.inChannel(request, caller, needsJoined: true, body)
+    }
+  }
+
+  private static func resend(
+    _ sending: Sending, _ request: Request, _ caller: Caller, _ url: ChannelURL, _ name: RequestID
+  ) throws -> Outcome {
+    let progress = SendProgress(sending, request, caller, url, name)
+    try progress.subscribe()
+    let isAdmin = caller.scopes.contains(.admin)
+    let (user, policy) = (caller.user, sending.policy)
+    do {
+      return try sending.commit(
+        Sending.Writing(request: request, caller: caller, url: url, name: nil),
+        { writer in
+          let (_, place) = try Sending.lane(writer.reader, user, url)
+          let isResent = try writer.resend(name, of: user, in: place, isAdmin: isAdmin, policy)
+          guard let isResent else { throw SendingDenial.messageNotFound }
+          guard isResent else { throw Problem.notResendable }
+        }, failed: { progress.unsubscribe() }, then: { try progress.answer() })
+    } catch {
+      progress.unsubscribe()
+      throw error
+    }
+  }
+
+  private static func resendAll(
+    _ sending: Sending, _ request: Request, _ caller: Caller, _ url: ChannelURL
+  ) throws -> Outcome {
+    let isAdmin = caller.scopes.contains(.admin)
+    let (user, policy) = (caller.user, sending.policy)
+    return try sending.commit(Sending.Writing(request: request, caller: caller, url: url, name: nil)) {
+      writer in
+      let (_, place) = try Sending.lane(writer.reader, user, url)
+      return try writer.resendFailed(of: user, in: place, isAdmin: isAdmin, policy)
+    } then: { count in
+      var json = JSONWriter()
+      json.beginObject()
+      json.field("resent", count)
+      json.endObject()
+      return .respond(Viewing.answer(json.finish(), status: 202))
+    }
+  }
+
+  private static func removeAll(
+    _ sending: Sending, _ request: Request, _ caller: Caller, _ url: ChannelURL
+  ) throws -> Outcome {
+    let user = caller.user
+    return try sending.commit(Sending.Writing(request: request, caller: caller, url: url, name: nil)) {
+      writer in
+      let (_, place) = try Sending.lane(writer.reader, user, url)
+      return try writer.removeFailed(in: place)
+    } then: { removed in
+      var json = JSONWriter()
+      json.beginObject()
+      json.name("request_ids")
+      json.beginArray()
+      for id in removed { json.value(id.text) }
+      json.endArray()
+      json.endObject()
+      return .respond(Viewing.answer(json.finish()))
+    }
+  }
+}

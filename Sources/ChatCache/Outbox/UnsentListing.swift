@@ -1,0 +1,157 @@
+import ChatModel
+import SQLite
+
+// A user's outbox as it is listed: all that is unsent, in every channel, also in those the user has left.
+
+/// One row of a user's outbox.
+package struct UnsentRow: Sendable {
+  /// The row.
+  package let row: OutboxRow
+  /// Where it is to be sent.
+  package let channel: ChannelURL
+  /// The request that has to end before this one is tried.
+  package let blockedBy: RequestID?
+  /// The request of the unsent message that it changes.
+  package let follows: RequestID?
+  /// What was asked of a change: a JSON object.
+  package let params: [UInt8]
+  /// The unsent message as the API draws it; nil where the row is a change.
+  package let message: [UInt8]?
+}
+
+/// Which rows of an outbox are listed.
+package struct UnsentFilter: Sendable {
+  /// Those of this channel.
+  package var channel: ChannelURL?
+  /// Those that stand so.
+  package var status: OutboxRow.Status?
+
+  /// All of them.
+  package init() {}
+}
+
+/// How much one user has unsent.
+package struct UserOutbox: Sendable, Equatable {
+  /// Who.
+  package let user: UserID
+  /// Rows that wait.
+  package let pending: Int64
+  /// Messages that failed.
+  package let failed: Int64
+  /// Messages that were taken back.
+  package let canceled: Int64
+  /// When the oldest row was accepted, ms.
+  package let oldestAcceptedAt: Int64?
+}
+
+extension CacheReader {
+  /// The user's unsent rows after the row named `after`, in the order they were accepted.
+  package func unsentRows(
+    of user: UserKey, _ filter: UnsentFilter, after: Int64, limit: Int
+  ) throws -> [UnsentRow] {
+    let found = try db.all(
+      """
+      SELECT id, channel_url, params
+      FROM outbox INDEXED BY outbox_by_user
+      WHERE user = ?1
+        AND id > ?2
+        AND (?3 IS NULL OR channel_url = ?3)
+        AND (
+          ?4 IS NULL
+          OR ?4 = CASE
+            WHEN is_cancel_wanted = 1 OR state = 'canceled' THEN 'canceled'
+            WHEN state = 'failed' THEN 'failed'
+            ELSE 'pending'
+          END
+        )
+      ORDER BY id
+      LIMIT ?5
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, after)
+      $0.bind(3, filter.channel?.text)
+      $0.bind(4, filter.status?.rawValue)
+      $0.bind(5, limit)
+    } _: {
+      FoundRow(id: $0.int64(0), channel: ChannelURL($0.string(1)), params: Array($0.bytes(2)))
+    }
+    return try listed(found, of: user)
+  }
+
+  /// One unsent row of the user, by its name.
+  package func unsentRow(_ request: RequestID, of user: UserKey) throws -> UnsentRow? {
+    let found = try db.first(
+      "SELECT id, channel_url, params FROM outbox WHERE user = ?1 AND request_id = ?2"
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, request.text)
+    } _: {
+      FoundRow(id: $0.int64(0), channel: ChannelURL($0.string(1)), params: Array($0.bytes(2)))
+    }
+    return try found.flatMap { try listed([$0], of: user).first }
+  }
+
+  private struct FoundRow {
+    let id: Int64
+    let channel: ChannelURL
+    let params: [UInt8]
+  }
+
+  /// Reads each lane once, since what holds a row is another row of its lane.
+  private func listed(_ found: [FoundRow], of user: UserKey) throws -> [UnsentRow] {
+    var lanes: [ChannelURL: OutboxLane] = [:]
+    return try found.compactMap { found in
+      let place = OutboxPlace(user: user, channel: found.channel)
+      let lane = try lanes[found.channel] ?? lane(place)
+      lanes[found.channel] = lane
+      guard let row = lane.row(found.id) else { return nil }
+      return UnsentRow(
+        row: row, channel: found.channel, blockedBy: lane.blocker(of: row.id)?.requestID,
+        follows: row.follows.flatMap { lane.row($0)?.requestID }, params: found.params,
+        message: row.kind.isMessage ? try unsentMessage(row.requestID.text, in: place)?.object : nil)
+    }
+  }
+
+  /// Where the user's unsent row of that name is to be sent.
+  package func unsentPlace(of request: RequestID, of user: UserKey) throws -> OutboxPlace? {
+    try db.first("SELECT channel_url FROM outbox WHERE user = ?1 AND request_id = ?2") {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, request.text)
+    } _: {
+      OutboxPlace(user: user, channel: ChannelURL($0.string(0)))
+    }
+  }
+
+  /// Who has something unsent, after that name, in order. `status`: those who have a row that stands so.
+  package func outboxes(
+    status: OutboxRow.Status?, after: String, limit: Int
+  ) throws -> [UserOutbox] {
+    try db.all(
+      """
+      SELECT
+        u.user_id, n.pending, n.failed, n.canceled,
+        (SELECT min(o.accepted_at) FROM outbox AS o INDEXED BY outbox_by_user WHERE o.user = u.id)
+      FROM unsent_count AS n
+      JOIN user AS u ON u.id = n.user
+      WHERE u.user_id > ?1
+        AND CASE ?2
+          WHEN 'pending' THEN n.pending
+          WHEN 'failed' THEN n.failed
+          WHEN 'canceled' THEN n.canceled
+          ELSE n.pending + n.failed + n.canceled
+        END > 0
+      ORDER BY u.user_id
+      LIMIT ?3
+      """
+    ) {
+      $0.bind(1, after)
+      $0.bind(2, status?.rawValue)
+      $0.bind(3, limit)
+    } _: {
+      UserOutbox(
+        user: UserID($0.string(0)), pending: $0.int64(1), failed: $0.int64(2), canceled: $0.int64(3),
+        oldestAcceptedAt: $0.int64OrNil(4))
+    }
+  }
+}

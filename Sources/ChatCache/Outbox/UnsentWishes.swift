@@ -1,0 +1,113 @@
+import ChatModel
+import JSON
+
+// What a user asks of unsent rows: take back, forget, send again.
+
+/// What became of an unsent row that its user does not want any more.
+package enum TakenBack: Sendable, Hashable {
+  /// A message that waited is taken back; its row stays and says so.
+  case canceled
+  /// The row is gone: it was a failed or canceled message, or a change that waited.
+  case removed
+  /// A change that is under way cannot be stopped.
+  case underWay
+}
+
+extension CacheWriter {
+  /// Takes back what waits and forgets what failed (B44); nil: there is no such row.
+  package func takeBack(_ request: RequestID, in place: OutboxPlace) throws -> TakenBack? {
+    guard let row = try reader.lane(place).row(request) else { return nil }
+    let moment = try outboxMoment()
+    if !row.kind.isMessage {
+      guard row.state == .waiting || row.state == .held, !row.mayHaveArrived else { return .underWay }
+      try changeLane(place) { $0.withdraw(row.id, now: moment) }
+      return .removed
+    }
+    var isRemoved = false
+    try changeLane(place) { lane in
+      let removal = lane.remove(row.id, now: moment)
+      isRemoved = removal.isRemoved
+      return isRemoved ? removal.notices : lane.cancel(row.id, now: moment).notices
+    }
+    return isRemoved ? .removed : .canceled
+  }
+
+  /// Sends a failed or canceled message again, if the user may still send there (B44, B67). False: it is
+  /// neither; nil: there is no such row.
+  package func resend(
+    _ request: RequestID, of user: UserID, in place: OutboxPlace, isAdmin: Bool, _ policy: OutboxPolicy
+  ) throws -> Bool? {
+    guard let row = try reader.lane(place).row(request) else { return nil }
+    guard row.kind.isMessage, row.state == .failed || row.state == .canceled else { return false }
+    try checkSending([row], of: user, in: place, isAdmin: isAdmin)
+    let moment = try outboxMoment()
+    var isResent = false
+    try changeLane(place) {
+      let outcome = $0.resend(row.id, now: moment, lifetime: policy.pendingLifetime)
+      isResent = outcome.isResent
+      return outcome.notices
+    }
+    return isResent
+  }
+
+  /// Sends all failed messages of the lane again, in their order; answers how many.
+  package func resendFailed(
+    of user: UserID, in place: OutboxPlace, isAdmin: Bool, _ policy: OutboxPolicy
+  ) throws -> Int {
+    let failed = try reader.lane(place).rows.filter { $0.state == .failed }
+    try checkSending(failed, of: user, in: place, isAdmin: isAdmin)
+    let moment = try outboxMoment()
+    return try changeLane(place) { $0.resendFailed(now: moment, lifetime: policy.pendingLifetime) }.count
+  }
+
+  /// Forgets the failed and canceled messages of the lane; answers their names (B44).
+  package func removeFailed(in place: OutboxPlace) throws -> [RequestID] {
+    let moment = try outboxMoment()
+    var removed: [RequestID] = []
+    try changeLane(place) { lane in
+      var notices: [OutboxLane.Notice] = []
+      for row in lane.rows where row.kind.isMessage {
+        let removal = lane.remove(row.id, now: moment)
+        notices += removal.notices
+        if removal.isRemoved { removed.append(row.requestID) }
+      }
+      return notices
+    }
+    return removed
+  }
+
+  /// Checks that the user may send these messages now.
+  private func checkSending(
+    _ rows: [OutboxRow], of user: UserID, in place: OutboxPlace, isAdmin: Bool
+  ) throws {
+    guard let view = try reader.view(of: place.channel, for: place.user) else {
+      throw SendingDenial.channelNotFound
+    }
+    try reader.checkRights(of: SendingRights(kind: .message, isAdmin: isAdmin), view, user)
+    guard !isAdmin else { return }
+    for row in rows where try reader.isAdminMessage(row.id) { throw SendingDenial.notAllowed(.adminOnly) }
+  }
+}
+
+extension CacheReader {
+  fileprivate func isAdminMessage(_ id: Int64) throws -> Bool {
+    guard let params = try content(ofUnsent: id)?.params else { return false }
+    return try params.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { $0["type"]?.string == "admin" }
+    }
+  }
+}
+
+extension OutboxLane {
+  /// Forgets a change that was never sent off.
+  mutating func withdraw(_ id: Int64, now: Int64) -> [Notice] {
+    drop(id)
+    holdOrRelease(now: now)
+    return [.dropped(id, code: OutboxRow.withdrawn)]
+  }
+}
+
+extension OutboxRow {
+  /// The code of a change that its user took back before it was sent.
+  package static let withdrawn = "withdrawn"
+}
