@@ -82,6 +82,12 @@ class Programs(unittest.TestCase):
         outcome = run("errors", "no-such-channel")
         self.assertEqual((outcome.returncode, outcome.stderr), (1, "404 channel_not_found\n"))
 
+    def test_a_message_is_sent_or_waits(self):
+        outcome = run("sending")
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        self.assertRegex(outcome.stdout, "^(sent|waits) [0-9]+-[0-9]+")
+        self.assertEqual(run("sending", "no-such-channel").stderr, "not sent: 404\n")
+
     def test_sh_follows_a_channel(self):
         self.follows(subprocess.Popen(["sh", "-c", program("following")], env=environment("general"),
                                       stdout=subprocess.PIPE, text=True), "open ")
@@ -95,8 +101,8 @@ class Programs(unittest.TestCase):
 
     def test_every_program_of_the_page_is_tried(self):
         self.assertEqual(re.findall(r"```sh\n#!/bin/sh\n# (\w+)", PAGE),
-                         ["paging", "conditional", "errors", "following"])
-        self.assertEqual(PAGE.count("```sh"), 4)
+                         ["paging", "conditional", "errors", "sending", "following"])
+        self.assertEqual(PAGE.count("```sh"), 5)
         self.assertEqual(PAGE.count("```js"), 1)
 
 

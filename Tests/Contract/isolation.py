@@ -9,6 +9,7 @@ Then users and channels whose names are one to Unicode (NFC, NFKC), but for the 
 percent-decoded: each asks every operation with the names of the first one. They are strangers to each other.
 """
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -52,9 +53,13 @@ class Scene:
         assert view.status == 201, view
         shown = ask("openChannelCollection", user, body={"query": {"limit": 1, "include_empty": True}})
         gaps = ask("listGaps", user, {"channel_url": url}).json["items"]
+        request = "sent-" + hashlib.sha1(f"{user} {url}".encode()).hexdigest()
+        unsent = ask("sendMessage", user, {"channel_url": url}, body={
+            "message": f"{SECRET if user == 'ben' and url == HIS else 'mine'} unsent", "request_id": request})
+        assert unsent.status == 202, unsent
         ticket = ask("createEventTicket", user, body={"path": f"/v1/message-collections/{view.json['id']}/events"})
         return Names(
-            channel=url, message=str(message), parent=str(message), gap=gaps[0]["id"] if gaps else "1",
+            own=str(message), request=request, channel=url, message=str(message), parent=str(message), gap=gaps[0]["id"] if gaps else "1",
             list=shown.json["id"], view=view.json["id"], edge=channels.json["next"],
             more=shown.json["next"], member=user, position=page.json["items"][0]["position"],
             previous=view.json["previous"] or page.json["items"][0]["position"],
@@ -90,7 +95,8 @@ class World(Scene):
             pair.connect(user)
         until("ben's messages are here", lambda: len(self.page("ben", HIS).json["items"]) == 3)
         until("ana's messages are here", lambda: len(self.page("ana", OURS).json["items"]) >= 3)
-        self.anas = self.names("ana", OURS, self.new[0]["message_id"])
+        self.mine = self.send(OURS, "hers", user="ana")
+        self.anas = self.names("ana", OURS, self.new[0]["message_id"]).but(own=str(self.mine["message_id"]))
         self.bens = self.names("ben", HIS, self.his[0]["message_id"])
         self.bens_of_ours = self.names("ben", OURS, self.old["message_id"])
 

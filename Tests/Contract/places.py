@@ -14,6 +14,8 @@ class Names:
 
     channel: str = "no-such-channel"
     message: str = "999999999999"
+    # A message that the asker wrote, and the name of an unsent one.
+    own: str = "999999999999"
     request: str = "no-such-request"
     gap: str = "999999"
     list: str = "0123456789abcdef0123456789abcdef"
@@ -54,6 +56,14 @@ def gap(names):
     return {"params": {"channel_url": names.channel, "gap_id": names.gap}}
 
 
+def of_message(names, ref, body=None, **more):
+    return {"params": {"channel_url": names.channel, "message_ref": ref} | more, "body": body}
+
+
+def unsent(names):
+    return {"params": {"request_id": names.request}}
+
+
 def after(names, **query):
     return {"query": query | ({"after": names.edge} if names.edge else {})}
 
@@ -82,6 +92,21 @@ PLACES = {
     "getMessage": lambda names: {
         "params": {"channel_url": names.channel, "message_ref": names.message},
         "query": {"include_parent_message": "true", "include_thread_info": "true"}},
+    "sendMessage": lambda names: in_channel(names) | {
+        "body": {"message": "hello", "parent_message_id": names.message}},
+    "resendFailedMessages": lambda names: in_channel(names),
+    "removeFailedMessages": lambda names: in_channel(names, status="failed"),
+    "editMessage": lambda names: of_message(names, names.own, {"message": "changed"}),
+    "deleteMessage": lambda names: of_message(names, names.own),
+    "resendMessage": lambda names: of_message(names, "request_id:" + names.request),
+    "addReaction": lambda names: of_message(names, names.message, key="smile"),
+    "removeReaction": lambda names: of_message(names, names.message, key="smile"),
+    "markChannelAsRead": lambda names: in_channel(names),
+    "listUnsent": lambda names: {"query": {"channel_url": names.channel}},
+    "getUnsent": unsent,
+    "removeUnsent": unsent,
+    "resendUnsent": unsent,
+    "listAllUnsent": lambda names: {"query": {"after": names.member}},
     "listGaps": lambda names: in_channel(names),
     "fillGap": gap,
     "stopGapFill": gap,
@@ -111,7 +136,7 @@ PLACES = {
 }
 
 # Those after which others have nothing left to find; walks do them last.
-LAST = ["disposeChannelCollection", "disposeMessageCollection", "resetMessageCollection", "clearChannelCache",
+LAST = ["deleteMessage", "disposeChannelCollection", "disposeMessageCollection", "resetMessageCollection", "clearChannelCache",
         "disconnect", "clearCache"]
 
 

@@ -6,9 +6,11 @@ the contract: what is declared and never came, or came and is not declared, fail
 
 import hashlib
 import hmac
+import json
 import signal
 import socket
 import sqlite3
+import threading
 import unittest
 
 from places import PLACES, Names, operations
@@ -18,6 +20,38 @@ FRIENDS = "friends"
 INVITED = "not-joined-yet"
 # In and out: whoever had views of it lost it; one was invited again.
 LOST, INVITED_AGAIN = "lost-channel", "lost-and-invited"
+FROZEN = "frozen-channel"
+
+
+def unsent_row(pair, user, url, name, kind="message", state="failed", code="900100"):
+    """Puts a row into a user's outbox, as sending would have left it, and has the service see it."""
+    params = json.dumps({"type": "user", "message": "unsent"})
+    body = (f'"message_id":"","request_id":"{name}","channel_url":"{url}","type":"user","message":"unsent",'
+            f'"sender":{{"user_id":"{user}"}},"created_at":1,"updated_at":0')
+    far = 1 << 52
+    with sqlite3.connect(pair.data + "/perch.db", timeout=10) as database:
+        database.execute(
+            "INSERT INTO request (user, request_id, channel_url, content_hash)"
+            " SELECT id, ?, ?, x'00' FROM user WHERE user_id = ?", (name, url, user))
+        database.execute(
+            "INSERT INTO outbox (user, channel_url, request_id, kind, state, place, params, body, accepted_at,"
+            " expires_at, next_try_at, error_code) SELECT id, ?, ?, ?, ?, coalesce((SELECT max(place) + 1 FROM outbox),"
+            " 1), ?, ?, 1, ?, ?, ? FROM user WHERE user_id = ?",
+            (url, name, kind, state, params.encode(), body.encode(), far, far, code, user))
+    database.close()
+    see(pair, user)
+    return name
+
+
+def see(pair, user):
+    """Readers see what others wrote with the service's own next commit."""
+    assert pair.ask("openChannelCollection", user, body={}).status == 201
+
+
+def change(pair, sql, *values):
+    with sqlite3.connect(pair.data + "/perch.db", timeout=10) as database:
+        database.execute(sql, values)
+    database.close()
 
 
 class Provocations(unittest.TestCase):
@@ -27,12 +61,16 @@ class Provocations(unittest.TestCase):
         for user in ("ana", "ben", "many"):
             pair.origin("POST", "/v3/users", {"user_id": user, "nickname": user, "profile_url": ""})
         for url, users in [(FRIENDS, ["ana", "ben"]), (INVITED, ["ben"]), (LOST, ["ana", "ben"]),
-                           (INVITED_AGAIN, ["ana", "ben"]), ("anas-own", ["ana"]), ("with-many", ["many", "ben"])]:
+                           (FROZEN, ["ana", "ben"]), (INVITED_AGAIN, ["ana", "ben"]), ("anas-own", ["ana"]), ("with-many", ["many", "ben"])]:
             pair.origin("POST", "/v3/group_channels", {"channel_url": url, "user_ids": users, "name": url})
             for n in range(3):
                 cls.message = pair.origin("POST", f"/v3/group_channels/{url}/messages",
                                           {"message_type": "MESG", "user_id": users[-1], "message": f"{n}"})
+        cls.own = str(pair.origin("POST", f"/v3/group_channels/{FRIENDS}/messages",
+                                  {"message_type": "MESG", "user_id": "ana", "message": "hers"})["message_id"])
+        pair.origin("PUT", f"/v3/group_channels/{FROZEN}/freeze", {"freeze": True})
         cls.invite(INVITED)
+        cls.unsent = 0
         for user in ("ana", "ben", "many"):
             pair.connect(user)
         cls.names = cls.fresh(FRIENDS)
@@ -68,9 +106,15 @@ class Provocations(unittest.TestCase):
         assert shown.status == 201, shown
         edge = view.json["previous"] or f'{view.json["messages"][0]["position"]}.{view.json["id"]}'
         return Names(
-            channel=url, message=page.json["items"][0]["message_id"], list=shown.json["id"], view=view.json["id"],
+            own=cls.own, channel=url, message=page.json["items"][0]["message_id"], list=shown.json["id"], view=view.json["id"],
             more=shown.json["next"], position=page.json["items"][0]["position"],
             previous=edge, next=view.json["next"] or edge, cursor=view.json["cursor"])
+
+    @classmethod
+    def row(cls, url=FRIENDS, user="ana", **fields):
+        """The name of a row in a user's outbox, a failed message where nothing else is said."""
+        cls.unsent += 1
+        return unsent_row(cls.pair, user, url, f"row-{cls.unsent}", **fields)
 
     def ask(self, operation, names=None, user="ana", **more):
         place = PLACES[operation](names or self.names)
@@ -97,6 +141,8 @@ class Provocations(unittest.TestCase):
                 names = self.names
                 if operation.id.startswith(("dispose", "reset")):
                     names = self.fresh(FRIENDS)
+                if "Unsent" in operation.id or operation.id == "resendMessage":
+                    names = names.but(request=self.row())
                 if operation.id == "clearChannelCache":
                     names = names.but(channel="anas-own")
                 if operation.id == "clearCache":
@@ -108,6 +154,8 @@ class Provocations(unittest.TestCase):
                 if answer.body:
                     kept = "no-cache" if "vary" in operation.headers.get(200, ()) else "no-store"
                     wanted = "no-store" if answer.status in (201, 202) else kept
+                    if operation.id in ("getUnsent", "removeUnsent"):
+                        self.assertEqual(answer.json["request_id"], names.request)
                     self.assertEqual(answer.headers["Cache-Control"], wanted)
                 if operation.id == "disconnect":
                     self.ask("connect")
@@ -146,12 +194,16 @@ class Provocations(unittest.TestCase):
                     view = self.fresh(FRIENDS)
                     if operation.id == "listChannels":
                         view = view.but(edge=None)
+                    if operation.id == "resendMessage":
+                        view = view.but(request=self.row())
                     answer = self.ask(operation.id, view, headers={"Prefer": "wait=1"})
                     self.assertEqual(answer.headers["Preference-Applied"], "wait=1")
                     if 304 in operation.statuses:
                         headers = {"Prefer": "wait=1", "If-None-Match": answer.headers["ETag"]}
                         self.assertEqual(self.ask(operation.id, view, headers=headers).status, 304)
-        for operation in ("listChannels", "listMembers", "listUsers"):
+        for user in ("ana", "ana", "ben"):
+            self.row(user=user)
+        for operation in ("listChannels", "listMembers", "listUsers", "listUnsent", "listAllUnsent"):
             with self.subTest(operation=operation):
                 answer = self.ask(operation, self.names.but(edge=None), query={"limit": "1"})
                 self.assertIn('rel="next"', answer.headers["Link"])
@@ -213,7 +265,8 @@ class Provocations(unittest.TestCase):
             methods.setdefault(operation.path, set()).add(operation.method)
         for path, known in methods.items():
             with self.subTest(path=path):
-                target = path.format(channel_url=FRIENDS, message_ref="1", gap_id="1", collection_id="x", code="busy")
+                target = path.format(channel_url=FRIENDS, message_ref="1", gap_id="1", collection_id="x", code="busy",
+                                     key="k", request_id="r")
                 answer = self.pair.send("OPTIONS", target, {})
                 allowed = known | {"OPTIONS"} | ({"HEAD"} if "GET" in known else set())
                 self.assertEqual(answer.status, 204)
@@ -257,10 +310,12 @@ class Provocations(unittest.TestCase):
                     continue
                 if code == "channel_not_found" and operation.declares(404, "collection_not_found"):
                     names = self.lost[LOST]
+                elif code == "channel_not_found" and operation.id == "resendUnsent":
+                    names = nothing.but(request=self.row("no-such-channel"))
                 elif code in ("channel_not_found", "collection_not_found"):
                     names = nothing
                 else:
-                    names = self.names.but(message="999999999999", gap="999999")
+                    names = self.names.but(message="999999999999", own="999999999999", gap="999999")
                 self.expect(operation.id, status, code, names)
 
     def test_B69_who_was_invited_again_has_not_joined(self):
@@ -268,7 +323,72 @@ class Provocations(unittest.TestCase):
             if operation.declares(403, "not_joined"):
                 names = self.lost[INVITED_AGAIN] if operation.declares(404, "collection_not_found") else \
                     self.names.but(channel=INVITED)
+                if operation.id == "resendUnsent":
+                    names = names.but(request=self.row(INVITED))
                 self.expect(operation.id, 403, "not_joined", names)
+
+    # Sending
+
+    def test_B37_the_same_again(self):
+        """A repeated request says that it is one; another request of the same name is refused."""
+        for operation in operations():
+            declared = {status: names for status, names in operation.headers.items()
+                        if "idempotency-replayed" in names and status < 300}
+            if not declared:
+                continue
+            with self.subTest(operation=operation.id):
+                headers = {"Idempotency-Key": f"twice-{operation.id}", "Prefer": "wait=5"}
+                first = self.ask(operation.id, headers=headers)
+                self.assertIn(first.status, declared)
+                again = self.ask(operation.id, headers=headers)
+                # What was deleted meanwhile is gone.
+                self.assertIn(again.status, set(declared) | ({204} if operation.id == "deleteMessage" else set()))
+                if again.status != 204:
+                    self.assertEqual(again.headers["Idempotency-Replayed"], "true")
+        self.ask("sendMessage", headers={"Idempotency-Key": "once"})
+        for operation in operations():
+            if operation.declares(422, "idempotency_mismatch"):
+                more = {"body": {"message": "another"}} if operation.id == "sendMessage" else {}
+                self.expect(operation.id, 422, "idempotency_mismatch", headers={"Idempotency-Key": "once"}, **more)
+
+    def test_B36_a_send_is_held_until_it_is_sent(self):
+        for operation, names in [("sendMessage", self.names), ("resendMessage", self.names.but(request=self.row()))]:
+            with self.subTest(operation=operation):
+                answer = self.ask(operation, names, headers={"Prefer": "wait=5"})
+                self.assertIn(answer.status, (201, 202))
+                self.assertIn("Location", answer.headers)
+
+    def test_B67_members_who_may_not(self):
+        foreign = self.names.but(own=self.names.message)
+        frozen = self.fresh(FROZEN)
+        for operation in operations():
+            if operation.declares(403, "not_allowed"):
+                names = foreign if operation.id in ("editMessage", "deleteMessage") else frozen.but(
+                    request=self.row(FROZEN))
+                self.expect(operation.id, 403, "not_allowed", names)
+
+    def test_what_is_not_sent_yet_or_not_failed(self):
+        unsent = self.names.but(message="request_id:" + self.row(state="waiting", code=None))
+        for operation in operations():
+            if operation.declares(409, "unsent"):
+                self.expect(operation.id, 409, "unsent", unsent)
+            if operation.declares(409, "not_resendable"):
+                self.expect(operation.id, 409, "not_resendable",
+                            self.names.but(request=self.row(state="waiting", code=None)))
+            if operation.declares(409, "under_way"):
+                self.expect(operation.id, 409, "under_way",
+                            self.names.but(request=self.row(kind="edit", state="in_flight", code=None)))
+
+    def test_what_is_taken_back(self):
+        self.assertEqual(self.ask("removeUnsent", self.names.but(
+            request=self.row(state="waiting", code=None))).status, 202)
+        self.assertEqual(self.ask("removeUnsent", self.names.but(request=self.row())).status, 204)
+        self.assertEqual(self.ask("deleteMessage", self.names.but(own="request_id:" + self.row())).status, 204)
+
+    def test_what_changed_since_it_was_read(self):
+        for operation in operations():
+            if operation.declares(412, "precondition_failed"):
+                self.expect(operation.id, 412, "precondition_failed", headers={"If-Match": '"old"'})
 
     def test_B52_cursors_that_the_log_does_not_have(self):
         for operation in operations():
@@ -407,6 +527,74 @@ class Offline(unittest.TestCase):
                         answer = pair.ask(operation.id, user, scope="chat admin", **place)
                         self.assertEqual((answer.status, answer.code), (503, code), answer)
                         self.assertIn("Retry-After", answer.headers)
+
+
+class Unsendable(unittest.TestCase):
+    """Sending while the chat server cannot be reached."""
+
+    def setUp(self):
+        self.pair = pair = Pair("--max-unsent", "7")
+        self.addCleanup(pair.stop)
+        pair.connect("alice")
+        page = until("the messages are here", lambda: pair.ask(
+            "listMessages", "alice", {"channel_url": "general"}, {"sender_user_ids": "alice"}).json.get("items"))
+        self.names = Names(channel="general", message=page[-1]["message_id"], own=page[-1]["message_id"])
+        pair.cut()
+        until("it is offline", lambda: pair.ask("getReadiness").json["upstream"] == "offline")
+
+    def ask(self, operation, names, **more):
+        return self.pair.ask(operation, "alice", **(PLACES[operation](names) | more))
+
+    def test_B40_what_was_refused_or_not_sent_says_so(self):
+        number = 0
+        for operation in operations():
+            for code, error in [("upstream_rejected", "900100"), ("not_sent", "expired")]:
+                if not operation.declares(422, code):
+                    continue
+                with self.subTest(operation=operation.id, code=code):
+                    number += 1
+                    name = f"ends-{number}"
+                    if operation.id == "resendMessage":
+                        unsent_row(self.pair, "alice", "general", name)
+                        self.resent(name, code, error)
+                    else:
+                        key = {"Idempotency-Key": name, "Prefer": "wait=1"}
+                        self.assertEqual(self.ask(operation.id, self.names, headers=key).status, 202)
+                        self.end(name, error, isMessage=operation.id == "sendMessage")
+                        answer = self.ask(operation.id, self.names, headers=key)
+                        self.assertEqual((answer.status, answer.code), (422, code), answer)
+                        self.assertEqual(answer.headers["Idempotency-Replayed"], "true")
+                    change(self.pair, "DELETE FROM outbox")
+
+    def end(self, name, error, isMessage):
+        if isMessage:
+            change(self.pair, "UPDATE outbox SET state = 'failed', error_code = ? WHERE request_id = ?", error, name)
+        else:
+            change(self.pair, "DELETE FROM outbox WHERE request_id = ?", name)
+            change(self.pair, "UPDATE request SET ended_at = 1, ended_as = 'dropped', error_code = ?"
+                   " WHERE request_id = ?", error, name)
+        see(self.pair, "alice")
+
+    def resent(self, name, code, error):
+        answers = []
+        asking = threading.Thread(target=lambda: answers.append(self.ask(
+            "resendMessage", self.names.but(request=name), headers={"Prefer": "wait=3"})))
+        asking.start()
+        until("it waits", lambda: self.ask("getUnsent", Names(request=name)).json["status"] == "pending")
+        self.end(name, error, isMessage=True)
+        asking.join()
+        self.assertEqual((answers[0].status, answers[0].code), (422, code), answers[0])
+
+    def test_an_outbox_that_is_full(self):
+        for _ in range(7):
+            self.assertEqual(self.pair.ask(
+                "sendMessage", "alice", {"channel_url": "general"}, body={"message": "more"}).status, 202)
+        for operation in operations():
+            if operation.declares(429, "outbox_full"):
+                with self.subTest(operation=operation.id):
+                    answer = self.ask(operation.id, self.names)
+                    self.assertEqual((answer.status, answer.code), (429, "outbox_full"), answer)
+                    self.assertIn("Retry-After", answer.headers)
 
 
 class Clearing(unittest.TestCase):

@@ -92,7 +92,7 @@ CONTRACT = Contract()
 
 
 # The headers that mean something to a client beside what HTTP itself says of them.
-HEADERS = ("allow", "cache-status", "etag", "link", "location", "preference-applied", "retry-after", "vary",
+HEADERS = ("allow", "cache-status", "etag", "idempotency-replayed", "link", "location", "preference-applied", "retry-after", "vary",
            "www-authenticate")
 
 

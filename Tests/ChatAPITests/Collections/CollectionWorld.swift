@@ -21,20 +21,23 @@ final class CollectionWorld {
   /// Who may ask.
   private var gate: Gate
   private let clock: Clock
+  private let policy: OutboxPolicy
 
   init(
     settings: Collections.Settings = Collections.Settings(), retention: Retention = Retention(),
-    gate: Gate = Gate(.named), clock: Clock = .system
+    gate: Gate = Gate(.named), clock: Clock = .system, policy: OutboxPolicy = OutboxPolicy()
   ) throws {
     self.gate = gate
+    self.policy = policy
     self.clock = clock
     directory = TestFolder.make("collections")
-    (cache, collections, server) = try Self.start(directory, interest, settings, retention, gate, clock)
+    (cache, collections, server) = try Self.start(
+      directory, interest, settings, retention, gate, clock, policy)
   }
 
   private static func start(
     _ directory: String, _ interest: ScriptedInterest, _ settings: Collections.Settings,
-    _ retention: Retention, _ gate: Gate, _ clock: Clock
+    _ retention: Retention, _ gate: Gate, _ clock: Clock, _ policy: OutboxPolicy
   ) throws -> (Cache, Collections, Server) {
     var configuration = Cache.Configuration(directory: directory, clock: clock)
     configuration.retention = retention
@@ -46,7 +49,7 @@ final class CollectionWorld {
       Routes.all(
         RouteParts(
           status: ServiceStatus(), metrics: Metrics([]), cache: cache, interest: interest, gate: gate,
-          webhookSignature: nil, collections: collections)))
+          webhookSignature: nil, collections: collections, outboxPolicy: policy)))
     return (cache, collections, server)
   }
 
@@ -55,7 +58,7 @@ final class CollectionWorld {
     stop()
     if let other { gate = other }
     (cache, collections, server) = try Self.start(
-      directory, interest, Collections.Settings(), Retention(), gate, clock)
+      directory, interest, Collections.Settings(), Retention(), gate, clock, policy)
   }
 
   func stop() {

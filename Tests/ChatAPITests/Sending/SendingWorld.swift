@@ -1,0 +1,86 @@
+import ChatCache
+import ChatModel
+import JSON
+import TestSupport
+
+@testable import ChatAPI
+
+/// What happens to sends upstream, as the test says.
+extension CollectionWorld {
+  /// A world in which alice and bob are in `general`, with the messages 1 and 2 of bob and 3 of alice.
+  static func forSending(policy: OutboxPolicy = OutboxPolicy()) throws -> CollectionWorld {
+    let world = try CollectionWorld(policy: policy)
+    try world.join("alice", "general")
+    try world.join("bob", "general")
+    for (id, sender) in [(1, "bob"), (2, "bob"), (3, "alice")] as [(Int64, String)] {
+      try world.put(id, from: sender)
+    }
+    return world
+  }
+
+  /// A message that the upstream has.
+  func put(_ id: Int64, from sender: String, answering request: String = "") throws {
+    var json = JSONWriter()
+    json.name("message_id")
+    json.value(quoting: id)
+    json.field("request_id", request)
+    json.field("message", "hello \(id)")
+    json.field("created_at", id * 10)
+    let body = json.finish().array
+    try cache.write {
+      _ = try $0.store(
+        MessageRecord(
+          messageID: id, createdAt: id * 10, updatedAt: 0, kind: .user, isSilent: false,
+          isReplyToChannel: false,
+          parentID: nil, parentAt: nil, sender: sender, customType: "", requestID: request, mentions: .nobody,
+          body: body, parent: nil), in: ChannelURL("general"), .messageSent)
+    }
+  }
+
+  /// The lane of a user in `general`.
+  func place(of user: String = "alice") throws -> OutboxPlace {
+    let key = try cache.read { try $0.userKey(of: UserID(user)) }
+    return OutboxPlace(user: key ?? UserKey(0), channel: ChannelURL("general"))
+  }
+
+  /// The lane's rows.
+  func rows(of user: String = "alice") throws -> [OutboxRow] {
+    let place = try place(of: user)
+    return try cache.read { try $0.lane(place).rows }
+  }
+
+  /// The upstream refuses the request.
+  func refuse(_ request: String, of user: String = "alice", code: String = "900100") throws {
+    let place = try place(of: user)
+    try cache.write { writer in
+      try writer.changeLane(place) { lane in
+        guard let row = RequestID(request).flatMap({ lane.row($0) }),
+          lane.dispatch(row.id, .send, now: writer.now)
+        else { return [] }
+        return lane.finish(row.id, .send, .rejection(code: code), now: writer.now, random: 3)
+      }
+    }
+  }
+
+  /// The request is under way.
+  func dispatch(_ request: String, of user: String = "alice") throws {
+    let place = try place(of: user)
+    try cache.write { writer in
+      try writer.changeLane(place) { lane in
+        if let row = RequestID(request).flatMap({ lane.row($0) }) {
+          _ = lane.dispatch(row.id, .send, now: writer.now)
+        }
+        return []
+      }
+    }
+  }
+
+  /// Sends a text of alice's.
+  func send(_ request: String, _ more: String = "", as user: String = "alice") -> Answer {
+    post(
+      "/v1/channels/general/messages", #"{"message":"hi","request_id":"\#(request)"\#(more)}"#, as: user)
+  }
+
+  /// How often somebody was told of something accepted.
+  var tellings: Int { interest.calls.count { if case .accepted = $0 { true } else { false } } }
+}
