@@ -3,16 +3,16 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// The name of a request to send or change something (B37): the client's, from the header `Idempotency-Key` or
-/// the body's `request_id`, or one made here.
+/// The name of a request to send or change something (B37): the client's, from the header `Idempotency-Key`
+/// or the body's `request_id`, or one made here.
 struct RequestName: Sendable {
   /// The name.
   let id: RequestID
   /// Whether the client gave it, so that it may have been used before.
   let isGiven: Bool
 
-  /// Reads the header, and compares it with the `request_id` of the body, where there is one. Throws a problem
-  /// that names the header where it is no request id, or where both are given and differ.
+  /// Reads the header, and compares it with the `request_id` of the body, where there is one. Throws a
+  /// problem that names the header where it is no request id, or where both are given and differ.
   init(_ request: Request, inBody: RequestID? = nil) throws {
     guard let header = request.headerText(RequestName.header) else {
       id = inBody ?? RequestName.made()

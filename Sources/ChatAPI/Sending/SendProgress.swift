@@ -4,8 +4,8 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// One accepted send: answered as it stands, or held until it ends (`Prefer: wait`). It is woken by the events
-/// of its user in its channel.
+/// One accepted send: answered as it stands, or held until it ends (`Prefer: wait`). It is woken by the
+/// events of its user in its channel.
 final class SendProgress {
   private let sending: Sending
   private let request: Request

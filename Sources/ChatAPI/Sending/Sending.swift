@@ -32,8 +32,8 @@ final class Sending: Sendable {
   }
 
   /// Writes with `body` and answers with `then` when that is durable; no thread waits for the disk. Whoever
-  /// sends is told of the commit. What `body` refuses is answered as a problem. `failed` is called where `then`
-  /// is not going to be.
+  /// sends is told of the commit. What `body` refuses is answered as a problem. `failed` is called where
+  /// `then` is not going to be.
   func commit<Made: Sendable>(
     _ writing: Writing, _ body: @escaping @Sendable (CacheWriter) throws -> Made,
     failed: @escaping () -> Void = {}, then: @escaping (Made) throws -> Outcome

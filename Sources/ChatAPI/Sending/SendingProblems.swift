@@ -62,8 +62,8 @@ extension Problem {
     )
   }
 
-  /// A request that ended without success: refused by the upstream, or not sent for another reason. `message`:
-  /// the message as it stands, where there is one.
+  /// A request that ended without success: refused by the upstream, or not sent for another reason.
+  /// `message`: the message as it stands, where there is one.
   static func notSent(code: String, message: [UInt8]?) -> Problem {
     var members = message.map { "\"message\":" + String(decoding: $0, as: UTF8.self) } ?? ""
     guard let number = Int64(code) else {
