@@ -56,9 +56,14 @@ struct MessageContent: Sendable {
     var entries: [Metadata] = []
     for item in given.items {
       let place = "metaarray[\(entries.count)]"
+      guard item.kind == .object else {
+        fields.fault(place, "Give an object with a key and a value.")
+        entries.append(Metadata(key: "", values: []))
+        continue
+      }
       var entry = BodyFields(item, prefix: place)
       let key = entry.text("key") ?? ""
-      if key.isEmpty, item.kind == .object { entry.fault("key", "Give a text that is not empty.") }
+      if key.isEmpty { entry.fault("key", "Give a text that is not empty.") }
       let values = entry.list("value")
       entries.append(Metadata(key: key, values: values))
       do throws(InvalidFields) { try entry.end() } catch {

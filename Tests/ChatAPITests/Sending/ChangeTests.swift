@@ -99,10 +99,6 @@ import Testing
     _ world: CollectionWorld, _ ref: String, _ extra: [String: String]
   ) -> Answer { edit(world, ref, #"{"message":"better"}"#, as: "alice", extra) }
 
-  private func delete(_ world: CollectionWorld, _ ref: String, _ extra: [String: String]) -> Answer {
-    delete(world, ref, as: "alice", extra)
-  }
-
   @Test("B46: an unsent message is edited where it waits; one that is under way is followed by the edit")
   func unsentEdited() throws {
     let world = try CollectionWorld.forSending()

@@ -45,7 +45,7 @@ import Testing
       extra: ["Idempotency-Key": "\"k-4\""])
     #expect(agreeing.status == 202)
     #expect(try world.rows().map(\.requestID.text).suffix(4) == ["k-1", "k-2", "k-3", "k-4"])
-    for header in ["k-5", "\"k", "", "a b", String(repeating: "k", count: 81)] {
+    for header in ["k-5", "\"k", "a b", String(repeating: "k", count: 81)] {
       let answer = world.ask(
         Self.path, method: "POST", body: #"{"message":"hi","request_id":"other"}"#,
         extra: ["Idempotency-Key": header])
