@@ -38,29 +38,28 @@ struct SyncParts {
   }
 
   /// The settings that every command that syncs takes.
-  static let settings: [Setting] =
-    [
-      Setting(
-        "upstream", .text, default: "",
-        "the chat server, such as https://api-APP.sendbird.com; none when empty"
-      ),
-      Setting("upstream-token", .secret, default: "", "the key that opens the chat server"),
-      Setting("upstream-in-flight", .number(1...64), default: "4", "requests to the chat server at once"),
-      Setting(
-        "upstream-rate", .number(0...10_000), default: "0",
-        "requests per second to the chat server, polling takes at most half of them; 0: no limit, and polling 5"
-      ),
-      Setting("poll-interval", .duration, default: "2s", "between two looks at a channel somebody has open"),
-      Setting(
-        "idle-poll-interval", .duration, default: "0",
-        "between two looks for a user with nothing open; 0: 30s, or 4 poll intervals where those are below 2s"
-      ),
-      Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
-      Setting(
-        "prefetch-messages", .number(0...100_000), default: "200", "newest messages to have of each channel"),
-      Setting(
-        "prefetch-rate", .number(0...10_000), default: "5", "requests per second for those; 0: no limit"),
-    ] + sendingSettings
+  static let settings = linkSettings + sendingSettings
+
+  /// Those of them that are about the link and what is fetched.
+  private static let linkSettings: [Setting] = [
+    Setting(
+      "upstream", .text, default: "", "the chat server, such as https://api-APP.sendbird.com; none when empty"
+    ),
+    Setting("upstream-token", .secret, default: "", "the key that opens the chat server"),
+    Setting("upstream-in-flight", .number(1...64), default: "4", "requests to the chat server at once"),
+    Setting(
+      "upstream-rate", .number(0...10_000), default: "0",
+      "requests per second to the chat server, polling takes at most half of them; 0: no limit, and polling 5"
+    ),
+    Setting("poll-interval", .duration, default: "2s", "between two looks at a channel somebody has open"),
+    Setting(
+      "idle-poll-interval", .duration, default: "0",
+      "between two looks for a user with nothing open; 0: 30s, or 4 poll intervals where those are below 2s"),
+    Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
+    Setting(
+      "prefetch-messages", .number(0...100_000), default: "200", "newest messages to have of each channel"),
+    Setting("prefetch-rate", .number(0...10_000), default: "5", "requests per second for those; 0: no limit"),
+  ]
 
   /// Those of them that are about sending.
   private static let sendingSettings: [Setting] = [

@@ -45,13 +45,21 @@ import Testing
 
   @Test("B67: only the sender edits, only the sender and operators delete, and nothing is stored otherwise")
   func rights() throws {
-    let world = try CollectionWorld.forSending()
+    let (world, headers) = try CollectionWorld.withToken()
     defer { world.stop() }
-    let foreign = edit(world, "1")
+    func edit(_ ref: String) -> Answer {
+      ask(
+        world.server, Self.path + "/" + ref, method: "PATCH", headers: headers, body: #"{"message":"better"}"#
+      )
+    }
+    func delete(_ ref: String) -> Answer {
+      ask(world.server, Self.path + "/" + ref, method: "DELETE", headers: headers)
+    }
+    let foreign = edit("1")
     #expect(foreign.status == 403 && foreign.text("reason") == "not_sender")
-    let deletion = delete(world, "1")
+    let deletion = delete("1")
     #expect(deletion.status == 403 && deletion.text("reason") == "not_operator")
-    for answer in [edit(world, "99"), delete(world, "99"), edit(world, "request_id:none"), edit(world, "x")] {
+    for answer in [edit("99"), delete("99"), edit("request_id:none"), edit("x")] {
       #expect(answer.status == 404 && answer.text("code") == "message_not_found")
     }
     #expect(try world.rows().isEmpty && world.tellings == 0)

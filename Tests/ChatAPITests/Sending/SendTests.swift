@@ -136,12 +136,15 @@ import Testing
 
   @Test("B67: who may not send is told why, and nothing is stored")
   func rights() throws {
-    let world = try CollectionWorld.forSending()
+    let (world, headers) = try CollectionWorld.withToken()
     defer { world.stop() }
-    let admin = world.send("r", #","type":"admin""#)
+    func send(_ url: String, _ body: String) -> Answer {
+      ask(world.server, "/v1/channels/\(url)/messages", method: "POST", headers: headers, body: body)
+    }
+    let admin = send("general", #"{"message":"hi","type":"admin"}"#)
     #expect(
       admin.status == 403 && admin.text("code") == "not_allowed" && admin.text("reason") == "admin_only")
-    let elsewhere = world.post("/v1/channels/none/messages", #"{"message":"hi"}"#)
+    let elsewhere = send("none", #"{"message":"hi"}"#)
     #expect(elsewhere.status == 404 && elsewhere.text("code") == "channel_not_found")
     #expect(try world.rows().isEmpty && world.tellings == 0)
   }

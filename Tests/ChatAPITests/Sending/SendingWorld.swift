@@ -1,6 +1,7 @@
 import ChatCache
 import ChatModel
 import JSON
+import Platform
 import TestSupport
 
 @testable import ChatAPI
@@ -8,8 +9,10 @@ import TestSupport
 /// What happens to sends upstream, as the test says.
 extension CollectionWorld {
   /// A world in which alice and bob are in `general`, with the messages 1 and 2 of bob and 3 of alice.
-  static func forSending(policy: OutboxPolicy = OutboxPolicy()) throws -> CollectionWorld {
-    let world = try CollectionWorld(policy: policy)
+  static func forSending(gate: Gate = Gate(.named), policy: OutboxPolicy = OutboxPolicy()) throws
+    -> CollectionWorld
+  {
+    let world = try CollectionWorld(gate: gate, policy: policy)
     try world.join("alice", "general")
     try world.join("bob", "general")
     for (id, sender) in [(1, "bob"), (2, "bob"), (3, "alice")] as [(Int64, String)] {
@@ -35,6 +38,17 @@ extension CollectionWorld {
           parentID: nil, parentAt: nil, sender: sender, customType: "", requestID: request, mentions: .nobody,
           body: body, parent: nil), in: ChannelURL("general"), .messageSent)
     }
+  }
+
+  /// Such a world in which alice asks with a token of the scope chat. Without tokens everybody has
+  /// every scope.
+  static func withToken() throws -> (world: CollectionWorld, headers: [String: String]) {
+    let secrets = try SigningSecrets("0123456789abcdef0123456789abcdef")
+    let token = BearerToken(
+      user: "alice", scopes: .chat, expires: Clock.system.wallMilliseconds() / 1000 + 600
+    ).signed(with: secrets)
+    let headers = ["Authorization": "Bearer \(token)", "Content-Type": "application/json"]
+    return (try forSending(gate: Gate(.tokens(Keyring(secrets)))), headers)
   }
 
   /// The lane of a user in `general`.
