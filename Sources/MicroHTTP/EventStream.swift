@@ -4,9 +4,10 @@ import Platform
 
 /// Server-sent events on one connection: a position and a waiter, not a buffer.
 ///
-/// Whenever the client has taken what it was sent, `produce` is asked for what comes next. It appends events
+/// Whenever the client has taken what it was sent, `produce` is asked for the next piece. It appends events
 /// and returns `.more`, or appends nothing and returns `.wait` to be parked until the waiter is woken, or
-/// `.end`. A comment goes out when nothing else did for some time, so that proxies and clients know that the
+/// `.end`. A stream keeps one piece until its client has taken it, and nothing while it waits; the pieces of
+/// all streams have a bound (`StreamMemory`). A comment goes out when nothing else did for some time, so that proxies and clients know that the
 /// stream lives. A client that does not take a batch in time is cut off; it comes back with the cursor it
 /// has.
 package struct EventStream {
@@ -36,10 +37,16 @@ package struct EventStream {
 
   /// What libmicrohttpd pulls from, block by block.
   final class Reader {
+    private enum Filled { case piece, nothing, ended }
+
     private let stream: EventStream
-    private var batch = ByteBuffer(capacity: 64)
+    private var piece = ByteBuffer(capacity: Reader.firstBytes)
     private var taken = 0
     private var isEnding = false
+    /// Bytes counted for the piece.
+    private var held = 0
+    private var turn: StreamMemory.Turn?
+    private var memory: StreamMemory?
     /// Set when the response is queued; used on the connection's worker thread alone.
     weak var request: Request?
     /// Bytes handed over so far, for the access log.
@@ -47,68 +54,102 @@ package struct EventStream {
 
     init(_ stream: EventStream) {
       self.stream = stream
-      batch.append(":\n\n")
+      piece.append(":\n\n")
     }
 
-    deinit { stream.ended() }
+    deinit {
+      memory?.end(turn, held: held)
+      stream.ended()
+    }
 
     /// Fills the next block. 0 only after the connection was suspended.
     func read(into block: UnsafeMutablePointer<CChar>, room: Int) -> Int {
       guard let request, let connection = request.connection else { return Reader.endOfStream }
       let server = request.server
-      while taken == batch.count {
+      while taken == piece.count {
         if isEnding { return Reader.endOfStream }
-        batch.truncate(to: 0)
-        taken = 0
-        if !fill(server) { return Reader.endOfStream }
-        if !batch.bytes.isEmpty {
+        letGo(server)
+        switch fill(server) {
+        case .ended: return Reader.endOfStream
+        case .piece:
           let stall = server.configuration.limits.streamStallSeconds
           server.lot.setDeadline(request.link, server.lot.tick(at: server.lot.now(), plusSeconds: stall))
-          break
-        }
-        if isEnding { continue }
-        let beat = server.configuration.limits.heartbeatSeconds * 1000
-        switch server.lot.park(stream.waiter, connection, request.link, milliseconds: beat) {
-        case nil: return 0
-        case .shutdown, .hungUp: return Reader.endOfStream
-        case .woken, .deadline: continue
+        case .nothing:
+          if isEnding { continue }
+          let beat = server.configuration.limits.heartbeatSeconds * 1000
+          switch server.lot.park(stream.waiter, connection, request.link, milliseconds: beat) {
+          case nil: return 0
+          case .shutdown, .hungUp: return Reader.endOfStream
+          case .woken, .deadline: continue
+          }
         }
       }
-      let count = min(room, batch.count - taken)
-      memcpy(block, batch.base + taken, count)
+      let count = min(room, piece.count - taken)
+      memcpy(block, piece.base + taken, count)
       taken += count
       sent += count
       request.sentBytes = sent
       return count
     }
 
-    /// Asks for the next batch, or notes why there is none. False ends the stream.
-    private func fill(_ server: Server) -> Bool {
+    /// The client has taken the piece: its memory is for others.
+    private func letGo(_ server: Server) {
+      if piece.allocated > Reader.restBytes { piece = ByteBuffer(capacity: Reader.firstBytes) }
+      piece.truncate(to: 0)
+      taken = 0
+      guard held > 0 else { return }
+      server.streamMemory.give(held)
+      held = 0
+    }
+
+    /// Asks for the next piece, or notes why there is none.
+    private func fill(_ server: Server) -> Filled {
       switch stream.waiter.takeReason() {
-      case .shutdown, .hungUp: return false
-      case .deadline: batch.append(":\n\n")
+      case .shutdown, .hungUp: return .ended
+      case .deadline: piece.append(":\n\n")
       case .woken, nil: break
       }
-      if server.isStopping { return false }
+      if server.isStopping { return .ended }
       stream.waiter.clear()
+      memory = server.streamMemory
+      guard server.streamMemory.take(&turn, stream.waiter, now: server.lot.now()) else {
+        if turn?.isOver(at: server.lot.now()) ?? false { return .ended }
+        return piece.count > 0 ? .piece : .nothing
+      }
+      let limit = server.configuration.limits.streamPieceBytes
+      held = limit
+      defer {
+        let allocated = piece.count > 0 ? piece.allocated : 0
+        server.streamMemory.change(from: held, to: allocated)
+        held = allocated
+      }
+      return produce()
+    }
+
+    private func produce() -> Filled {
+      let before = piece.count
       do {
-        while batch.count < server.configuration.limits.streamBatchBytes {
-          switch try stream.produce(&batch) {
-          case .more: continue
-          case .wait: return true
+        while true {
+          switch try stream.produce(&piece) {
+          case .more:
+            if piece.count > before { return .piece }
+          case .wait: return piece.count > 0 ? .piece : .nothing
           case .end:
             isEnding = true
-            return true
+            return piece.count > 0 ? .piece : .nothing
           }
         }
-        return true
       } catch {
         Log.line(.error, "stream_failed", ["error": .text("\(error)")])
-        return false
+        return .ended
       }
     }
 
     private static let endOfStream = -1
+    /// Bytes that a stream keeps while it waits.
+    private static let restBytes = 1024
+    /// Bytes of a new piece; it doubles up to what a piece may have.
+    private static let firstBytes = 64
   }
 }
 

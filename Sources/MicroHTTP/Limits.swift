@@ -43,8 +43,14 @@ package struct Limits: Sendable {
   package var heartbeatSeconds = 15
   /// Seconds in which the reader of an event stream must take what it was sent.
   package var streamStallSeconds = 30
-  /// Bytes that an event stream may produce before the reader has taken them.
-  package var streamBatchBytes = 1_048_576
+  /// Bytes of one piece of an event stream. A stream keeps no more until its client has taken them, unless one
+  /// event alone is larger, and nothing while it waits.
+  package var streamPieceBytes = 65_536
+  /// Bytes that the pieces of all event streams take together. A stream whose next piece does not fit waits
+  /// for its turn.
+  package var streamMemoryBytes = 33_554_432
+  /// Seconds that an event stream waits for its turn before it is closed; its client comes back.
+  package var streamTurnSeconds = 60
   /// Bytes of one block of an event stream.
   package var streamBlockBytes = 1024
 

@@ -26,6 +26,19 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   let visit = Atomic<UInt32>(0)
   static let noDeadline = UInt32.max
 
+  /// What happens on it, for the metrics; stored by its worker thread.
+  enum Activity: UInt8, AtomicRepresentable {
+    /// It waits for a request.
+    case idle
+    /// A request is being read.
+    case reading
+    /// A request is being answered, or is parked.
+    case answering
+    /// An event stream.
+    case streaming
+  }
+  let activity = Atomic<Activity>(.idle)
+
   /// Whether the connection waits for bytes of the client, rather than the client for an answer.
   let isReading = Atomic<Bool>(true)
 

@@ -86,6 +86,24 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
 
   var counts: (connections: Int, parked: Int) { state.read { ($0.connections, $0.parked) } }
 
+  /// The open connections by what happens on them. It looks at each of them.
+  var connectionCounts: ConnectionCounts {
+    state.read { state in
+      var counts = ConnectionCounts()
+      for case let link? in state.bySocket {
+        let link = link.takeUnretainedValue()
+        switch link.activity.load(ordering: .relaxed) {
+        case .idle: counts.idle += 1
+        case .reading: counts.reading += 1
+        case .streaming: counts.streaming += 1
+        case .answering where link.parked != nil: counts.parked += 1
+        case .answering: counts.running += 1
+        }
+      }
+      return counts
+    }
+  }
+
   // MARK: - Deadlines
 
   /// The connection has until `tick`.

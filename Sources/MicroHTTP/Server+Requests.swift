@@ -19,6 +19,7 @@ extension Server {
     // A connection has one request at a time; one that the library forgot ends here.
     if let forgotten = link.request { abandon(forgotten) }
     counters.begin()
+    link.activity.store(.reading, ordering: .relaxed)
     let request = Request(server: self, link: link, connection: connection, target: target, at: lot.now())
     let kept = Unmanaged.passRetained(request)
     link.request = kept
@@ -114,6 +115,7 @@ extension Server {
   func run(_ request: Request, head: UnsafePointer<CChar>) -> Bool {
     request.phase = .running
     request.link.isReading.store(false, ordering: .sequentiallyConsistent)
+    request.link.activity.store(.answering, ordering: .relaxed)
     if let repeated = request.repeated { return queue(repeated.answer, request) }
     lot.setDeadline(request.link, Link.noDeadline)
     defer { admitBody(of: request) }
@@ -235,7 +237,10 @@ extension Server {
       request.link.isRefused = true
     }
     response.fit(lineBytes: Int(request.seen.freeBytes) - Response.ownHeadBytes)
-    if case .stream(let reader) = response.content { reader.request = request }
+    if case .stream(let reader) = response.content {
+      reader.request = request
+      request.link.activity.store(.streaming, ordering: .relaxed)
+    }
     if case .whole = response.content { request.isWhole = true }
     let (status, byteCount) = (response.status, response.byteCount)
     // Only a shared answer has no object of its own, and it was queued above.
@@ -281,6 +286,7 @@ extension Server {
     if request.status != 0 { log?.note(request, microseconds: (now &- request.startedAt) / 1000) }
     request.connection = nil
     request.link.idleSince = now
+    request.link.activity.store(.idle, ordering: .relaxed)
     request.link.request = nil
     counters.end(status: Int(request.status))
   }

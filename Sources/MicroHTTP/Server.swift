@@ -15,6 +15,7 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
   /// Whether the loaded libmicrohttpd's memory is laid out as in the version that is known.
   let knowsLibrary: Bool
   let lot: ParkingLot
+  let streamMemory: StreamMemory
   let log: AccessLog?
   /// Every table there was, so that requests read the present one without a lock and without counting.
   private let tables = Guarded<[RouteTable]>([])
@@ -34,6 +35,7 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     knowsLibrary = LibraryCheck.verdict == .known && !configuration.distrustsLibrary
     bodyRoom = BodyRoom(most: configuration.limits.unadmittedBodyBytes)
     lot = try ParkingLot(clock: clock)
+    streamMemory = StreamMemory(configuration.limits)
     log = configuration.accessLog.map { AccessLog(file: $0, clock: clock) }
     let empty = RouteTable([], otherwise: Server.notFound)
     tables.withLock { $0.append(empty) }
@@ -153,7 +155,6 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
     let lot = lot
     threads.append(Thread("http-deadlines") { lot.runWheel() })
     threads.append(Thread("http-hang-ups") { lot.runHangUpWatch() })
-    if let log { threads.append(Thread("http-log") { log.run() }) }
   }
 
   private func certificateTexts() throws(ServerError) -> [UnsafeMutablePointer<CChar>] {
@@ -178,6 +179,13 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
 
   /// Requests parked and connections open now.
   package var counts: (connections: Int, parked: Int) { lot.counts }
+
+  /// Connections open now by what happens on them; it takes as long as there are many.
+  package var connectionCounts: ConnectionCounts { lot.connectionCounts }
+
+  /// Bytes that event streams keep until their clients have taken them, and streams that were closed because
+  /// there was no room for their next piece.
+  package var streamCounts: (bytes: Int, refused: Int) { (streamMemory.bytes, streamMemory.refused) }
 
   /// Stops: takes no more connections, answers everything parked with `.shutdown`, reads no request that is
   /// not whole to its end, lets running requests end

@@ -22,6 +22,9 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
   /// The first byte; moves when the buffer grows.
   @inlinable public var base: UnsafeMutableRawPointer { start }
 
+  /// How many bytes of memory it has.
+  package var allocated: Int { capacity }
+
   /// How many bytes are filled.
   @inlinable public var count: Int { filled }
 

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Lines of JSON on stderr, one write each.
+/// Lines of JSON on stderr. A reader that stalls holds up nobody (`LogQueue`).
 ///
 /// Values are text or numbers; nothing secret is ever handed to it.
 package enum Log {
@@ -23,6 +23,10 @@ package enum Log {
   }
 
   private static let threshold = Guarded(Level.info)
+
+  /// What is on its way to stderr. Everything that writes lines there goes through it, so that one thread
+  /// alone ever waits for the reader.
+  package static let queue = LogQueue(file: STDERR_FILENO)
 
   /// Lines below `level` are not written from now on.
   package static func setLevel(_ level: Level) { threshold.withLock { $0 = level } }
@@ -50,7 +54,7 @@ package enum Log {
       }
     }
     line.append("}\n")
-    _ = write(STDERR_FILENO, line.base, line.count)
+    queue.add(.event) { $0.append(line.bytes) }
   }
 }
 

@@ -1,3 +1,6 @@
 import Glibc
+import Platform
 
-exit(CommandLineCall(Array(CommandLine.arguments.dropFirst())).run())
+let code = CommandLineCall(Array(CommandLine.arguments.dropFirst())).run()
+Log.queue.flush()
+exit(code)

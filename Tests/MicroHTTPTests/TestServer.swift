@@ -124,7 +124,7 @@ final class TestServer: Sendable {
         return .park(Parking(waiter, milliseconds: nil) { .respond(.text("\($0)")) })
       },
       Route(.get, "/events", operation: "events") { request in .respond(stream(board, request)) },
-    ] + [shared(), known(), slow(), flood(board), links(), large()] + [largeBody()]
+    ] + [shared(), known(), slow(), flood(board), burst(board), links(), large()] + [largeBody()]
   }
 
   /// Answers with a link of so many bytes as the query says, which may be left out.
@@ -186,6 +186,28 @@ final class TestServer: Sendable {
         return .more
       } ended: {
         board.state.withLock { $0.streamsEnded += 1 }
+      }
+      return .respond(.events(stream))
+    }
+  }
+
+  /// A stream that waits for the next publication, then sends a megabyte in pieces, and waits again.
+  private static func burst(_ board: Board) -> Route {
+    Route(.get, "/burst", operation: "burst") { request in
+      let waiter = request.makeWaiter()
+      var position = board.number
+      var left = 0
+      let stream = EventStream(waiter) { piece in
+        board.add(waiter)
+        if left <= 0, board.number > position {
+          position = board.number
+          left = 1_048_576
+        }
+        guard left > 0 else { return .wait }
+        let before = piece.count
+        for _ in 0..<1200 { piece.append("data: 0123456789012345678901234567890123456789\n\n") }
+        left -= piece.count - before
+        return .more
       }
       return .respond(.events(stream))
     }

@@ -1,4 +1,5 @@
 import MicroHTTP
+import Platform
 
 /// The HTTP layer's metrics.
 package enum ServerMetrics {
@@ -24,6 +25,28 @@ package enum ServerMetrics {
       Int64(server.bodyRoom.bytes))
     let counts = server.counts
     text.metric("perch_http_connections", .gauge, "Connections open.", Int64(counts.connections))
+    writeActivities(server.connectionCounts, to: &text)
     text.metric("perch_http_parked", .gauge, "Requests that wait for a change.", Int64(counts.parked))
+    let streams = server.streamCounts
+    text.metric(
+      "perch_http_stream_bytes", .gauge, "Bytes that event streams keep until they are taken.",
+      Int64(streams.bytes))
+    text.metric(
+      "perch_http_streams_refused_total", .counter,
+      "Event streams that were closed because there was no room for their next piece.", Int64(streams.refused)
+    )
+    text.metric(
+      "perch_log_lines_dropped_total", .counter, "Lines of the log that its reader did not take in time.",
+      Int64(Log.queue.droppedLines))
+  }
+
+  private static func writeActivities(_ counts: ConnectionCounts, to text: inout MetricsText) {
+    text.begin("perch_http_connections_by_activity", .gauge, "Connections open, by what happens on them.")
+    for (name, count) in [
+      ("idle", counts.idle), ("reading", counts.reading), ("running", counts.running),
+      ("parked", counts.parked), ("streaming", counts.streaming),
+    ] {
+      text.sample("perch_http_connections_by_activity", label: "activity=\"\(name)\"", Int64(count))
+    }
   }
 }

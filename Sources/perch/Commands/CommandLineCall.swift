@@ -33,10 +33,10 @@ struct CommandLineCall {
     } catch let error as SettingError {
       return refuse(error.description + "\n")
     } catch let error as CommandFailure {
-      CommandLineCall.write("perch \(first): \(error.description)\n", to: STDERR_FILENO)
+      fail("perch \(first): \(error.description)\n")
       return 1
     } catch {
-      CommandLineCall.write("perch \(first): \(error)\n", to: STDERR_FILENO)
+      fail("perch \(first): \(error)\n")
       return 1
     }
   }
@@ -46,17 +46,28 @@ struct CommandLineCall {
     return 0
   }
 
+  private func fail(_ text: String) {
+    Log.queue.flush()
+    CommandLineCall.write(text, to: STDERR_FILENO, waitingAtMost: CommandLineCall.readerMilliseconds)
+  }
+
   private func refuse(_ text: String) -> Int32 {
-    CommandLineCall.write("perch: \(text)", to: STDERR_FILENO)
+    fail("perch: \(text)")
     return 2
   }
 
-  /// Writes text at once, past any buffer.
-  static func write(_ text: String, to file: Int32) {
+  /// Milliseconds that a line of a service, or of a failure, waits for its reader.
+  static let readerMilliseconds: Int32 = 1000
+
+  /// Writes text at once, past any buffer. `milliseconds`: how long a reader that stalls is waited for; what
+  /// it does not take then is lost. Nil: until it goes on.
+  static func write(_ text: String, to file: Int32, waitingAtMost milliseconds: Int32? = nil) {
     var text = text
     text.withUTF8 { utf8 in
       var done = 0
       while done < utf8.count {
+        var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
+        if let milliseconds, poll(&waiting, 1, milliseconds) == 0 { return }
         let wrote = Glibc.write(file, utf8.baseAddress! + done, utf8.count - done)
         if wrote < 0, errno == EINTR { continue }
         guard wrote > 0 else { return }

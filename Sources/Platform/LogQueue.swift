@@ -1,0 +1,191 @@
+import Glibc
+import Synchronization
+
+/// Lines on their way to a file, written by a thread of their own: whoever adds a line never waits for the
+/// file's reader.
+///
+/// What is kept is bounded. When the reader stalls, further lines are dropped and counted, and the count is
+/// among the lines once there is room. A line of an event is written at once, and whoever adds it waits a few
+/// milliseconds for that while the reader keeps up: the last lines before a crash are in the file. Lines of
+/// requests are gathered and written at least each second.
+package final class LogQueue: @unchecked Sendable {  // because the lines are guarded, and one thread writes
+  /// What a line tells of.
+  package enum Kind: Sendable {
+    /// An answered request: there are many of these.
+    case request
+    /// Something that happened to the process.
+    case event
+  }
+
+  private static let flushBytes = 65_536
+  /// Bytes beyond which lines of requests are dropped, and those of events.
+  private static let (mostBytes, mostBytesOfAll) = (1_048_576, 1_310_720)
+  /// What a pipe takes as a whole where it takes anything.
+  private static let pieceBytes = Int(PIPE_BUF)
+  /// How often a writer that waits for its reader looks whether it is to end.
+  private static let lookMilliseconds: Int32 = 100
+  /// How long whoever adds a line of an event waits until it is written.
+  private static let settleNanoseconds: UInt64 = 5_000_000
+  /// How long the end waits for the reader.
+  private static let lastNanoseconds: UInt64 = 1_000_000_000
+
+  private struct Bell {
+    var isRung = false
+    var endsBy: UInt64?
+    /// How many bytes of all that were added are written, or given up.
+    var written: UInt64 = 0
+    /// Whether a line was not written in time: nobody waits until all is.
+    var isStalled = false
+  }
+
+  private let file: Int32
+  private let clock: Clock
+  private let lock = Lock()
+  private let bell = Watched(Bell())
+  private let thread = ThreadPlace()
+  private let isStarted = Atomic<Bool>(false)
+  private let droppedInAll = Atomic<Int>(0)
+  private var lines = ByteBuffer(capacity: LogQueue.flushBytes + 1024)
+  private var added: UInt64 = 0
+  private var dropped = (requests: 0, events: 0)
+  /// What is being written; the writing thread's own.
+  private var full = ByteBuffer(capacity: LogQueue.flushBytes + 1024)
+
+  /// A queue before that file, which stays the caller's.
+  package init(file: Int32, clock: Clock = .system) {
+    self.file = file
+    self.clock = clock
+  }
+
+  /// Lines dropped so far.
+  package var droppedLines: Int { droppedInAll.load(ordering: .relaxed) }
+
+  /// Adds the line that `write` appends, with its line end.
+  package func add(_ kind: Kind, _ write: (inout ByteBuffer) -> Void) {
+    start()
+    let mark = lock.withLock { () -> (isFull: Bool, end: UInt64)? in
+      guard lines.count <= (kind == .request ? LogQueue.mostBytes : LogQueue.mostBytesOfAll) else {
+        if kind == .request { dropped.requests += 1 } else { dropped.events += 1 }
+        droppedInAll.wrappingAdd(1, ordering: .relaxed)
+        return nil
+      }
+      let before = lines.count
+      write(&lines)
+      added += UInt64(lines.count - before)
+      return (before < LogQueue.flushBytes && lines.count >= LogQueue.flushBytes, added)
+    }
+    guard let mark else { return }
+    if kind == .event {
+      settle(mark.end)
+    } else if mark.isFull {
+      bell.update { $0.isRung = true }
+    }
+  }
+
+  /// Waits a moment until all up to there is written; not while the reader stalls.
+  private func settle(_ end: UInt64) {
+    let isStalled = bell.update { bell in
+      bell.isRung = true
+      return bell.isStalled
+    }
+    if isStalled { return }
+    let moment = Clock.system.monotonicNanoseconds() + LogQueue.settleNanoseconds
+    let isWritten: Void? = bell.wait(until: moment) { $0.written >= end ? () : nil }
+    if isWritten == nil { bell.read { if $0.written < end { $0.isStalled = true } } }
+  }
+
+  /// Waits until all that was added is written, but no longer than a stalled reader is waited for.
+  package func flush() {
+    let end = lock.withLock { added }
+    let moment = Clock.system.monotonicNanoseconds() + LogQueue.lastNanoseconds
+    bell.update { $0.isRung = true }
+    _ = bell.wait(until: moment) { $0.written >= end ? () : nil }
+  }
+
+  /// Ends the writing; what was added is written if somebody reads it.
+  package func end() {
+    let moment = Clock.system.monotonicNanoseconds() + LogQueue.lastNanoseconds
+    bell.update { $0.endsBy = moment }
+    thread.join()
+  }
+
+  /// Starts the thread with the first line. It takes no signals: who waits for them may not have blocked them
+  /// yet.
+  private func start() {
+    guard !isStarted.load(ordering: .relaxed), !isStarted.exchange(true, ordering: .relaxed) else { return }
+    var (all, before) = (sigset_t(), sigset_t())
+    sigfillset(&all)
+    pthread_sigmask(SIG_SETMASK, &all, &before)
+    thread.start("perch-log") { [self] in run() }
+    pthread_sigmask(SIG_SETMASK, &before, nil)
+  }
+
+  private func run() {
+    var isLast = false
+    while !isLast {
+      let second = Clock.system.monotonicNanoseconds() + 1_000_000_000
+      bell.wait(until: second) { $0.isRung || $0.endsBy != nil ? () : nil }
+      isLast = bell.read { bell in
+        bell.isRung = false
+        return bell.endsBy != nil
+      }
+      writeOut()
+    }
+  }
+
+  private var isOverdue: Bool {
+    guard let moment = bell.read({ $0.endsBy }) else { return false }
+    return Clock.system.monotonicNanoseconds() > moment
+  }
+
+  private func writeOut() {
+    var lost = (requests: 0, events: 0)
+    let end = lock.withLock { () -> UInt64 in
+      swap(&full, &lines)
+      swap(&lost, &dropped)
+      return added
+    }
+    tell(lost.requests, dropped: "access_log_dropped")
+    tell(lost.events, dropped: "log_lines_dropped")
+    writeAll()
+    full.clear()
+    bell.update { bell in
+      bell.written = end
+      bell.isStalled = false
+    }
+  }
+
+  /// Says among the lines how many were dropped after them.
+  private func tell(_ lost: Int, dropped event: StaticString) {
+    guard lost > 0 else { return }
+    full.append("{\"at\":")
+    full.append(decimal: clock.wallMilliseconds())
+    full.append(",\"level\":\"warning\",\"event\":\"")
+    full.append(event)
+    full.append("\",\"lines\":")
+    full.append(decimal: Int64(lost))
+    full.append("}\n")
+  }
+
+  /// Writes line by line as far as the file takes them: a reader that stalls must not hold up the end.
+  private func writeAll() {
+    var rest = full.bytes
+    while !rest.isEmpty, !isOverdue {
+      var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
+      let ready = poll(&waiting, 1, LogQueue.lookMilliseconds)
+      if ready < 0, errno != EINTR { return }
+      guard ready > 0 else { continue }
+      let wrote = Glibc.write(file, rest.baseAddress!, LogQueue.piece(of: rest))
+      if wrote < 0, errno == EINTR || errno == EAGAIN { continue }
+      guard wrote > 0 else { return }
+      rest = UnsafeRawBufferPointer(rebasing: rest[wrote...])
+    }
+  }
+
+  /// How many bytes are whole lines, and no more than are taken at once.
+  private static func piece(of bytes: UnsafeRawBufferPointer) -> Int {
+    guard bytes.count > pieceBytes else { return bytes.count }
+    let newline = bytes[..<pieceBytes].lastIndex(of: UInt8(ascii: "\n"))
+    return newline.map { $0 + 1 } ?? pieceBytes
+  }
+}
