@@ -86,7 +86,11 @@ let package = Package(
     .testTarget(
       name: "OriginTests",
       dependencies: ["Origin", "MicroHTTP", "Platform", "SQLite", "TestFolders", "TestSupport"]),
-    .testTarget(name: "PerchTests", dependencies: ["perch"]),
+    .testTarget(
+      name: "PerchTests",
+      dependencies: [
+        "perch", "ChatCache", "ChatModel", "JSON", "MicroHTTP", "Platform", "TestFolders", "TestSupport",
+      ]),
     fuzzTarget(
       sources: Context.environment["PERCH_FUZZ"] == nil ? nil : ["Fuzzer", "Harnesses"],
       dependencies: [

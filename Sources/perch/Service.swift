@@ -35,9 +35,10 @@ struct Service {
     try DataDirectory.prepare(values.text("data"))
     let ownership = try owned(values.text("data"))
     let access = try AccessParts(values)
+    let descriptors = try DescriptorPlan.make(wanted)
     let listeners: Listeners
     do throws(ServerError) {
-      listeners = try Listeners(configuration(), admin: values.optionalAddress("admin-listen"))
+      listeners = try Listeners(configuration(descriptors), admin: values.optionalAddress("admin-listen"))
       try listeners.start(Routes.starting(status), otherwise: Routes.notYet)
     } catch {
       throw CommandFailure(description: error.detail)
@@ -49,11 +50,14 @@ struct Service {
         defer { told = true }
         return !told
       }
-      if isFirst { CommandLineCall.write(listeners.lines, to: STDOUT_FILENO) }
+      if isFirst {
+        CommandLineCall.write(
+          listeners.lines, to: STDOUT_FILENO, waitingAtMost: CommandLineCall.readerMilliseconds)
+      }
     }
     let cache = try openCache(ownership, isMigrating: tellURL)
     let sync = try SyncParts(values, over: cache)
-    let collections = Collections(cache: cache, interest: sync.interest, settings: settings())
+    let collections = Collections(cache: cache, interest: sync.interest, settings: settings(descriptors))
     listeners.serve(
       parts(listeners.main, cache, sync, access.gate, collections), and: demoRoutes, guarded: access.guarded)
     try sync.start()
@@ -75,11 +79,18 @@ struct Service {
     return 0
   }
 
-  private func settings() -> Collections.Settings {
+  private var wanted: DescriptorPlan.Wanted {
+    DescriptorPlan.Wanted(
+      workers: values.number("workers"), upstreamRequests: values.number("upstream-in-flight"),
+      connections: values.number("max-connections"), parked: values.number("max-parked"),
+      parkedPerUser: values.number("max-parked-per-user"))
+  }
+
+  private func settings(_ descriptors: DescriptorPlan) -> Collections.Settings {
     var settings = Collections.Settings()
     settings.idleMilliseconds = Int64(values.number("collection-idle"))
-    settings.parked = values.number("max-parked")
-    settings.parkedPerUser = values.number("max-parked-per-user")
+    settings.parked = descriptors.parked
+    settings.parkedPerUser = descriptors.parkedPerUser
     return settings
   }
 
@@ -113,10 +124,10 @@ struct Service {
     }
   }
 
-  private func configuration() -> Configuration {
+  private func configuration(_ descriptors: DescriptorPlan) -> Configuration {
     var configuration = Configuration(listen: values.address("listen"))
     configuration.workers = values.number("workers")
-    configuration.limits.connections = values.number("max-connections")
+    configuration.limits.connections = descriptors.connections
     configuration.crossOrigin.origins = values.list("cors-origins")
     configuration.uploadDirectory = values.text("data")
     configuration.accessLog = values.text("access-log") == "on" ? STDERR_FILENO : nil

@@ -16,10 +16,14 @@ package final class ChildProcess {
   private let pid: pid_t
   private var isOver = false
 
-  /// Starts the program; `log`: the file that gets its standard error. The tests' own variables are none that
-  /// the program knows.
-  package init(_ name: String, _ words: [String], log: String? = nil) throws {
-    let path = ChildProcess.folder + "/" + name
+  /// Starts the program; `log`: the file that gets its standard error, `errors`: the open one that does;
+  /// `files`: how many files it may have open. The tests' own variables are none that the program knows.
+  package init(
+    _ name: String, _ words: [String], log: String? = nil, errors: Int32? = nil, files: Int? = nil
+  ) throws {
+    let program = ChildProcess.folder + "/" + name
+    let path = files == nil ? program : "/bin/sh"
+    let limited = files.map { ["-c", "ulimit -n \($0); exec \"$0\" \"$@\"", program] } ?? []
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { throw NotStarted(path: path, code: errno) }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -30,7 +34,8 @@ package final class ChildProcess {
     if let log {
       posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     }
-    var arguments = ([path] + words).map { strdup($0) } + [nil]
+    if let errors { posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO) }
+    var arguments = ([path] + limited + words).map { strdup($0) } + [nil]
     defer { for argument in arguments { free(argument) } }
     var variables = ChildProcess.environment.filter { !$0.hasPrefix("PERCH_") }.map { strdup($0) } + [nil]
     defer { for variable in variables { free(variable) } }
@@ -50,6 +55,18 @@ package final class ChildProcess {
     close(output)
   }
 
+  /// How many files it has open.
+  package var openFiles: Int {
+    guard let directory = opendir("/proc/\(pid)/fd") else { return 0 }
+    defer { closedir(directory) }
+    var count = 0
+    while readdir(directory) != nil { count += 1 }
+    return count - 2
+  }
+
+  /// Sends a signal.
+  package func send(_ signal: Int32) { if !isOver { kill(pid, signal) } }
+
   /// Sends a signal and waits for the end. How it ended, as `waitpid` says it; nil where it was over before.
   @discardableResult
   package func end(_ signal: Int32) -> Int32? {
@@ -59,6 +76,23 @@ package final class ChildProcess {
     var status: Int32 = 0
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
     return status
+  }
+
+  /// Sends a signal and waits for the end, but no longer than so many seconds; then it is killed. How it
+  /// ended, as `waitpid` says it; nil where it had to be killed, or was over before.
+  package func end(_ signal: Int32, within seconds: Double) -> Int32? {
+    guard !isOver else { return nil }
+    kill(pid, signal)
+    var status: Int32 = 0
+    for _ in 0..<Int(seconds * 100) {
+      if waitpid(pid, &status, WNOHANG) == pid {
+        isOver = true
+        return status
+      }
+      usleep(10_000)
+    }
+    end(SIGKILL)
+    return nil
   }
 
   /// Where this program lies, and those that were built with it.

@@ -18,14 +18,18 @@ extension Command {
         "cache-clear-order", .text, default: "message_collection_accessed_at",
         "what is let go of first: this, or fields of /v1/cache/channels as in cached_bytes:desc,accessed_at"),
       Setting("collection-idle", .duration, default: "1h", "a collection nobody asked for is disposed of"),
-      Setting("max-parked", .number(1...1_000_000), default: "20000", "polls that wait at once"),
+      Setting(
+        "max-parked", .number(1...1_000_000), default: "20000",
+        "polls that wait at once; fewer where the process may open too few files"),
       Setting("max-parked-per-user", .number(1...1_000_000), default: "12000", "the same of one user"),
       Setting(
         "keep-events", .number(100...100_000_000), default: "200000", "changes that clients can still ask for"
       ),
       Setting("keep-events-for", .duration, default: "7d", "how long each of them is kept; 1m at the least"),
       Setting("workers", .number(1...64), default: "2", "threads that read requests and answer"),
-      Setting("max-connections", .number(16...1_000_000), default: "24000", "connections at once"),
+      Setting(
+        "max-connections", .number(16...1_000_000), default: "24000",
+        "connections at once; fewer where the process may open too few files"),
       Setting("cors-origins", .list, default: "", "origins whose scripts may read answers; * for all"),
       Setting("tls-certificate", .path, default: "", "PEM file of a certificate chain; turns TLS on"),
       Setting("tls-key", .path, default: "", "PEM file of the certificate's key"),
