@@ -43,8 +43,8 @@ package struct Limits: Sendable {
   package var heartbeatSeconds = 15
   /// Seconds in which the reader of an event stream must take what it was sent.
   package var streamStallSeconds = 30
-  /// Bytes of one piece of an event stream. A stream keeps no more until its client has taken them, unless one
-  /// event alone is larger, and nothing while it waits.
+  /// Bytes of one piece of an event stream. A stream keeps no more until its client has taken them, unless
+  /// one event alone is larger, and nothing while it waits.
   package var streamPieceBytes = 65_536
   /// Bytes that the pieces of all event streams take together. A stream whose next piece does not fit waits
   /// for its turn.

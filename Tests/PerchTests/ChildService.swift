@@ -26,7 +26,12 @@ final class ChildService {
       log: errors == nil ? folder + "/log" : nil, errors: errors, files: files)
     var line: [UInt8] = []
     var byte: UInt8 = 0
-    while Glibc.read(process.output, &byte, 1) == 1, byte != 10 { line.append(byte) }
+    var ready = pollfd(fd: process.output, events: Int16(POLLIN), revents: 0)
+    while poll(&ready, 1, Int32(15_000 * patience)) == 1, Glibc.read(process.output, &byte, 1) == 1,
+      byte != 10
+    {
+      line.append(byte)
+    }
     let text = String(decoding: line, as: UTF8.self)
     guard let port = text.split(separator: ":").last.flatMap({ UInt16($0) }) else {
       throw NotListening(said: text)
