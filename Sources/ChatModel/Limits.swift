@@ -40,6 +40,10 @@ package enum Limits {
   package static let eventEntries = 500
   /// Bytes of one events answer (B49).
   package static let eventBytes = 256 * 1024
+  /// Messages that one change of the log tells of at most: an answer can end between two changes only (B49).
+  package static let changeMessages = 100
+  /// Bytes of the messages that one change of the log tells of at most, unless one message alone is larger.
+  package static let changeBytes = 32 * 1024
   /// Events kept in the log (B53).
   package static let logEvents: Int64 = 200_000
   /// Milliseconds an event is kept (B53).

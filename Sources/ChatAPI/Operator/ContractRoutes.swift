@@ -22,12 +22,13 @@ enum ContractRoutes {
       Route(.get, "/openapi.json", operation: "getOpenapiJson") { _ in .respond(json.response) },
       Route(.get, "/docs", operation: "getReference") { _ in .respond(reference.response) },
       Route(.get, "/problems/{code}", operation: "getProblem") { request in
-        guard let entry = ProblemTable.entry(request.parameter(0)) else {
+        let meanings = ProblemTable.meanings(of: request.parameter(0))
+        guard !meanings.isEmpty else {
           throw Problem(
             404, "problem_not_found", detail: "No problem has this code: the contract lists them.")
         }
         var body = ByteBuffer(capacity: 1024)
-        body.append(StartPage.problem(entry, hasReference: hasReference))
+        body.append(StartPage.problem(meanings, hasReference: hasReference))
         return .respond(Response(status: 200, type: html, body: body))
       },
     ]

@@ -83,5 +83,6 @@ enum ProblemTable {
     Meaning(507, "upload_not_stored", "The upload could not be written to disk."),
   ]
 
-  static func entry(_ code: String) -> Meaning? { all.first { $0.code == code } }
+  /// What the code means with each status it comes with; nothing where it is no code.
+  static func meanings(of code: String) -> [Meaning] { all.filter { $0.code == code } }
 }

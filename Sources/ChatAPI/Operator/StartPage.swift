@@ -24,9 +24,11 @@ enum StartPage {
       ).utf8)
   }
 
-  static func problem(_ entry: ProblemTable.Meaning, hasReference: Bool) -> String {
+  /// `meanings`: of one code, by the statuses it comes with.
+  static func problem(_ meanings: [ProblemTable.Meaning], hasReference: Bool) -> String {
     let link = hasReference ? "\n<p><a href=\"/docs\">The reference</a></p>" : ""
-    return page("\(entry.status) \(entry.code)", "<p>\(escaped(entry.meaning))</p>\(link)")
+    let title = meanings.map { "\($0.status) \($0.code)" }.joined(separator: ", ")
+    return page(title, meanings.map { "<p>\(escaped($0.meaning))</p>" }.joined(separator: "\n") + link)
   }
 
   /// A page in the house's plain dress, without outside assets.

@@ -100,8 +100,8 @@ extension CacheWriter {
     facts.mentions = Limits.counts.nearest(to: facts.mentions)
   }
 
-  /// The user's counts while a read mark waits to be sent: the upstream does not know of it, so what is stored
-  /// after the mark counts, whatever the upstream says.
+  /// The user's counts while a read mark waits to be sent: the upstream does not know of it, so what is
+  /// stored after the mark counts, whatever the upstream says.
   private func countSinceOwnRead(
     _ facts: inout MembershipFacts, since old: MembershipFacts, of user: UserID, in channel: ChannelKey
   ) throws {

@@ -4,16 +4,42 @@ import SQLite
 // The table `message`, row by row: what is newer is written, what is not is left alone, what was deleted
 // stays so.
 
-/// The messages that one commit changes in one channel, all under one event.
+/// The messages that one commit changes in one channel, under as few events as hold them: an answer can end
+/// between two events only, so each event tells of a bounded number of messages (B49).
 struct MessageBatch {
+  /// The messages of one event.
+  struct Piece {
+    /// The event's number, which its messages carry as their version.
+    let sequence: Int64
+    /// From the oldest to the newest changed message.
+    fileprivate(set) var stretch: ClosedRange<Position>
+    private var rows = 1
+    private var bytes: Int64
+
+    fileprivate init(sequence: Int64, _ record: MessageRecord) {
+      self.sequence = sequence
+      stretch = record.position...record.position
+      bytes = record.storedBytes
+    }
+
+    /// Takes one more message. False where it does not fit.
+    fileprivate mutating func take(_ record: MessageRecord) -> Bool {
+      guard rows < Limits.changeMessages, bytes + record.storedBytes <= Limits.changeBytes else {
+        return false
+      }
+      rows += 1
+      bytes += record.storedBytes
+      stretch = min(stretch.lowerBound, record.position)...max(stretch.upperBound, record.position)
+      return true
+    }
+  }
+
   let channel: ChannelKey
   let source: ChangeSource
-  /// The event's number, taken with the first change.
-  var sequence: Int64?
+  /// The events of the changed messages, in the order of their numbers.
+  private(set) var pieces: [Piece] = []
   /// The event of the last deletion.
   var deletion: Int64?
-  /// From the oldest to the newest changed message.
-  var stretch: ClosedRange<Position>?
   /// Messages that were not there before.
   var added: [CountedMessage] = []
   /// Messages that count otherwise than before.
@@ -31,6 +57,18 @@ struct MessageBatch {
   init(_ channel: ChannelKey, _ source: ChangeSource) {
     self.channel = channel
     self.source = source
+  }
+
+  /// The number of the last event of changed messages; nil while none changed.
+  var sequence: Int64? { pieces.last?.sequence }
+
+  /// The number of the event that tells of this message; `next` gives the number of a further event.
+  fileprivate mutating func sequence(for record: MessageRecord, next: () -> Int64) -> Int64 {
+    let last = pieces.count - 1
+    if last >= 0, pieces[last].take(record) { return pieces[last].sequence }
+    let piece = Piece(sequence: next(), record)
+    pieces.append(piece)
+    return piece.sequence
   }
 }
 
@@ -92,12 +130,7 @@ extension CacheWriter {
       batch.added.append(CountedMessage(record))
     }
     batch.bytes += record.storedBytes
-    let sequence = batch.sequence ?? takeSequence()
-    batch.sequence = sequence
-    batch.stretch =
-      batch.stretch.map {
-        min($0.lowerBound, record.position)...max($0.upperBound, record.position)
-      } ?? record.position...record.position
+    let sequence = batch.sequence(for: record, next: takeSequence)
     if record.isInChannel, batch.newest.map({ $0.position <= record.position }) ?? true {
       batch.newest = record
     }

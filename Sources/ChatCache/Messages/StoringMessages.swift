@@ -132,12 +132,12 @@ extension CacheWriter {
     }
   }
 
-  /// The event of a batch, and what follows from it for the channel and its members.
+  /// The events of a batch, and what follows from it for the channel and its members.
   private func finish(_ batch: MessageBatch) throws {
-    if let sequence = batch.sequence, let stretch = batch.stretch {
+    for piece in batch.pieces {
       var change = Change(.messages, batch.source, channel: batch.channel)
-      change.stretch = stretch
-      try append(change, at: sequence)
+      change.stretch = piece.stretch
+      try append(change, at: piece.sequence)
     }
     guard let version = [batch.sequence, batch.deletion].compactMap({ $0 }).max() else { return }
     try db.run(

@@ -2,8 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-// A message that comes from the upstream may be the answer to an unsent one, whatever brings it: the answer to
-// the send, a listing after a webhook, a changelog. The commit that stores the message ends the row, so no
+// A message that comes from the upstream may be the answer to an unsent one, whatever brings it: the answer
+// to the send, a listing after a webhook, a changelog. The commit that stores the message ends the row, so no
 // client sees both (B38).
 
 /// Who has unsent rows, looked up once for a batch of messages.

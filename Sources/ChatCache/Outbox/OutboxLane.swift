@@ -113,7 +113,8 @@ package struct OutboxLane: Hashable, Sendable {
   ///
   /// `newest`: the newest place known in the channel; `policy`: how long a look that gets no answer counts.
   package mutating func dispatch(
-    _ id: Int64, _ errand: Errand, now: Int64, newest: Position = .start, policy: OutboxPolicy = OutboxPolicy()
+    _ id: Int64, _ errand: Errand, now: Int64, newest: Position = .start,
+    policy: OutboxPolicy = OutboxPolicy()
   ) -> Bool {
     guard let row = row(id) else { return false }
     if errand == .upload {

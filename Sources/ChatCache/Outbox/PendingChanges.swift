@@ -3,8 +3,8 @@ import JSON
 import SQLite
 
 /// What differs for one user in a channel because something of this user is not sent yet: the changes asked
-/// for stand beside the messages they are about, never in them (B46, B47), and messages that may be the answer
-/// to a send under way are not shown (B38).
+/// for stand beside the messages they are about, never in them (B46, B47), and messages that may be the
+/// answer to a send under way are not shown (B38).
 package struct PendingChanges: Sendable, Equatable {
   /// The fields `pending_edit`, `pending_delete` and `pending_reactions` of each message, without braces.
   var fragments: [Int64: [UInt8]] = [:]

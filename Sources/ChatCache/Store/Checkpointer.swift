@@ -29,7 +29,8 @@ final class Checkpointer: Sendable {
   private let path: String
   private let state = Watched(State())
   private let thread = ThreadPlace()
-  private let connection: Connected
+  /// Nil once the checkpoint thread has ended: the last connection that closes moves the WAL into the file.
+  private let connection: Guarded<Connected?>
   private let readers: ReaderPool
   /// SQLite lets one checkpoint run at a time and makes a second one fail at once, so they take turns here.
   private let turn = Lock()
@@ -46,7 +47,7 @@ final class Checkpointer: Sendable {
     try opened.execute("PRAGMA wal_autocheckpoint = 0")
     // This fails where a checkpoint would silently do nothing.
     try opened.checkpoint(.passive)
-    connection = Connected(connection: opened)
+    connection = Guarded(Connected(connection: opened))
   }
 
   func start() { thread.start("perch-checkpoint") { [self] in run() } }
@@ -54,6 +55,7 @@ final class Checkpointer: Sendable {
   func stop() {
     state.update { $0.isStopping = true }
     thread.join()
+    connection.withLock { $0 = nil }
   }
 
   /// The writer's thread calls this after every commit, before it takes up the next one.
@@ -101,15 +103,20 @@ final class Checkpointer: Sendable {
       if now.isStopping { return }
       quietLooks = now.commits == 0 ? quietLooks + 1 : 0
       if seen != nil {
-        let result = checkpoint(connection.connection, .passive)
+        let result = checkpoint(.passive)
         // Where a reader keeps the rest from being copied, the same is not tried again at once.
         let copied = result == nil ? now.frames : max(now.frames, result?.done ?? 0)
         state.read { $0.copied = min(copied, $0.frames) }
       } else if quietLooks >= WALLimits.quietLooks, walBytes > WALLimits.restingBytes {
         quietLooks = 0
-        _ = checkpoint(connection.connection, .truncate)
+        _ = checkpoint(.truncate)
       }
     }
+  }
+
+  /// On the checkpoint thread, by its own connection.
+  private func checkpoint(_ mode: Connection.CheckpointMode) -> Connection.Checkpoint? {
+    connection.withLock { $0 }.flatMap { checkpoint($0.connection, mode) }
   }
 
   private func checkpoint(

@@ -4,7 +4,7 @@ import ChatModel
 /// What decides an answer beside the log itself. Views of one channel that are alike in all of it, whosever
 /// they are, are told the same: one of them reads it, the others take its bytes.
 ///
-/// A user with something unsent in the channel sees messages that nobody else sees so, and shares with nobody.
+/// A user with something unsent in the channel sees messages as nobody else does, and shares with nobody.
 ///
 /// Nothing of it is taken on trust: whoever takes the bytes brings its own membership and floor of that
 /// moment, and is refused where the log names its user, or its view, between the two cursors.

@@ -60,7 +60,7 @@ extension Telling {
       events.add(wasPending ? .updated : .added, source, status: message.status.rawValue, message.object)
     } else if let id = change.outboxDetail(.message) {
       // What it became is told with its stretch; where the view does not show that, the unsent one goes.
-      if try !shows(id), wasPending { goes(request, source, "succeeded") }
+      if try !shows(id), wasPending { goes(request, source, "canceled") }
     } else if wasPending {
       goes(request, source, source == .localFailed ? "failed" : "canceled")
     }

@@ -13,9 +13,9 @@ struct LaneWork: Sendable {
   var wait: Backoff
 }
 
-// Sending (B30, B40, B43): a lane is looked at when its next try is due. Lanes that were served longest ago go
-// first, so that a long lane starves nobody. After the link came back a user's changes and open channels come
-// before what the user has unsent.
+// Sending (B30, B40, B43): a lane is looked at when its next try is due. Lanes that were served longest ago
+// go first, so that a long lane starves nobody. After the link came back a user's changes and open channels
+// come before what the user has unsent.
 extension Plan {
   /// Something was accepted or changed in the lane: it is looked at as soon as possible.
   package mutating func outboxChanged(_ lane: OutboxLaneName, wait: Int64 = 0, now: Int64) {

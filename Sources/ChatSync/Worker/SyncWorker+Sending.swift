@@ -61,7 +61,9 @@ extension SyncWorker {
       // The upstream throws nothing else.
       let error = error as? UpstreamError ?? .canceled
       plan.met(error, now: now)
-      if case .rateLimited(let milliseconds) = error { plan.pauseSending(milliseconds: milliseconds, now: now) }
+      if case .rateLimited(let milliseconds) = error {
+        plan.pauseSending(milliseconds: milliseconds, now: now)
+      }
       return EndedErrand(errand, outcome(error, of: errand))
     }
   }

@@ -49,7 +49,8 @@ import Testing
   }
 
   private static let all: [(String, Exercise)] =
-    connecting + channelCollection + messageCollection + moreOfMessages + store + syncManager + byHand
+    connecting + channelCollection + messageCollection + moreOfMessages + sending + store + syncManager
+    + byHand
 
   // MARK: Setting up and connecting
 

@@ -122,7 +122,8 @@ struct SendingStormTests {
       OriginSide.Weather(),
       [
         .object([
-          "kind": .string("status"), "path": .string("/v3/group_channels/c0/messages"), "status": .integer(500),
+          "kind": .string("status"), "path": .string("/v3/group_channels/c0/messages"),
+          "status": .integer(500),
         ])
       ], seed: 1)
     try await world.send("c0", "r1", "stuck")
