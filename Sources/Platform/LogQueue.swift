@@ -19,7 +19,8 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
 
   private static let flushBytes = 65_536
   /// Bytes beyond which lines of requests are dropped, and those of events.
-  private static let (mostBytes, mostBytesOfAll) = (1_048_576, 1_310_720)
+  private static let unwrittenBytes = 1_048_576
+  private static let unwrittenBytesOfAll = 1_310_720
   /// What a pipe takes as a whole where it takes anything.
   private static let pieceBytes = Int(PIPE_BUF)
   /// How often a writer that waits for its reader looks whether it is to end.
@@ -64,7 +65,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
   package func add(_ kind: Kind, _ write: (inout ByteBuffer) -> Void) {
     start()
     let mark = lock.withLock { () -> (isFull: Bool, end: UInt64)? in
-      guard lines.count <= (kind == .request ? LogQueue.mostBytes : LogQueue.mostBytesOfAll) else {
+      guard lines.count <= (kind == .request ? LogQueue.unwrittenBytes : LogQueue.unwrittenBytesOfAll) else {
         if kind == .request { dropped.requests += 1 } else { dropped.events += 1 }
         droppedInAll.wrappingAdd(1, ordering: .relaxed)
         return nil

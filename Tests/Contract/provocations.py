@@ -45,7 +45,9 @@ def unsent_row(pair, user, url, name, kind="message", state="failed", code="9001
 
 def see(pair, user):
     """Readers see what others wrote with the service's own next commit."""
-    assert pair.ask("openChannelCollection", user, body={}).status == 201
+    opened = pair.ask("openChannelCollection", user, body={})
+    assert opened.status == 201, opened
+    assert pair.ask("disposeChannelCollection", user, {"collection_id": opened.json["id"]}).status == 204
 
 
 def change(pair, sql, *values):
@@ -66,8 +68,6 @@ class Provocations(unittest.TestCase):
             for n in range(3):
                 cls.message = pair.origin("POST", f"/v3/group_channels/{url}/messages",
                                           {"message_type": "MESG", "user_id": users[-1], "message": f"{n}"})
-        cls.own = str(pair.origin("POST", f"/v3/group_channels/{FRIENDS}/messages",
-                                  {"message_type": "MESG", "user_id": "ana", "message": "hers"})["message_id"])
         pair.origin("PUT", f"/v3/group_channels/{FROZEN}/freeze", {"freeze": True})
         cls.invite(INVITED)
         cls.unsent = 0
@@ -91,6 +91,15 @@ class Provocations(unittest.TestCase):
             "user_ids": ["ana"], "inviter_id": "ben", "invitation_status": {"ana": "invited_by_friend"}})
 
     @classmethod
+    def write(cls):
+        """A message of ana's that nobody has changed or deleted yet."""
+        return str(cls.pair.origin("POST", f"/v3/group_channels/{FRIENDS}/messages",
+                                   {"message_type": "MESG", "user_id": "ana", "message": "hers"})["message_id"])
+
+    def setUp(self):
+        self.names = self.names.but(own=self.write())
+
+    @classmethod
     def status(cls, operation, params):
         return cls.pair.ask(operation, "ana", params).status
 
@@ -106,7 +115,7 @@ class Provocations(unittest.TestCase):
         assert shown.status == 201, shown
         edge = view.json["previous"] or f'{view.json["messages"][0]["position"]}.{view.json["id"]}'
         return Names(
-            own=cls.own, channel=url, message=page.json["items"][0]["message_id"], list=shown.json["id"], view=view.json["id"],
+            own=cls.write(), channel=url, message=page.json["items"][0]["message_id"], list=shown.json["id"], view=view.json["id"],
             more=shown.json["next"], position=page.json["items"][0]["position"],
             previous=edge, next=view.json["next"] or edge, cursor=view.json["cursor"])
 

@@ -103,7 +103,7 @@ final class ChildService {
   func ask(_ socket: Int32, _ method: String, _ path: String, body: String = "") -> Int {
     let length =
       body.isEmpty ? "" : "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
-    let request = "\(method) \(path) HTTP/1.1\r\nHost: x\r\nPerch-User: alice\r\n\(length)\r\n\(body)"
+    let request = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nPerch-User: alice\r\n\(length)\r\n\(body)"
     guard Glibc.send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else { return 0 }
     var bytes: [UInt8] = []
     var room = [UInt8](repeating: 0, count: 65_536)

@@ -70,6 +70,8 @@ struct MessageSearch {
       Parking(waiter, milliseconds: now < end ? Int((end - now) / 1_000_000) : 0) { wake in
         if wake == .woken, !isBack.withLock({ $0 }) { return wait(waiter, isBack, until: end, then) }
         if case .hungUp = wake { return .respond(.empty(204)) }
+        // The right to be answered is looked at again when a wait ends.
+        _ = try sending.reading.gate.caller(of: request)
         return try then()
       })
   }
