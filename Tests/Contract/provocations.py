@@ -96,8 +96,16 @@ class Provocations(unittest.TestCase):
         return str(cls.pair.origin("POST", f"/v3/group_channels/{FRIENDS}/messages",
                                    {"message_type": "MESG", "user_id": "ana", "message": "hers"})["message_id"])
 
+    # Views that `fresh` opened, by who has them and the operation that disposes of them.
+    opened = []
+
     def setUp(self):
         self.names = self.names.but(own=self.write())
+        self.opened.clear()
+
+    def tearDown(self):
+        for user, operation, view in self.opened:
+            self.pair.ask(operation, user, {"collection_id": view})
 
     @classmethod
     def status(cls, operation, params):
@@ -113,6 +121,7 @@ class Provocations(unittest.TestCase):
         assert view.status == 201, view
         shown = ask("openChannelCollection", user, body={"query": {"limit": 1, "include_empty": True}})
         assert shown.status == 201, shown
+        cls.opened += [(user, "disposeMessageCollection", view.json["id"]), (user, "disposeChannelCollection", shown.json["id"])]
         edge = view.json["previous"] or f'{view.json["messages"][0]["position"]}.{view.json["id"]}'
         return Names(
             own=cls.write(), channel=url, message=page.json["items"][0]["message_id"], list=shown.json["id"], view=view.json["id"],
