@@ -591,6 +591,15 @@ class Unsendable(unittest.TestCase):
                         self.assertEqual(answer.headers["Idempotency-Replayed"], "true")
                     change(self.pair, "DELETE FROM outbox")
 
+    def test_B37_what_waits_says_so_however_often_it_is_asked(self):
+        key = {"Idempotency-Key": "waits", "Prefer": "wait=1"}
+        for replayed in (None, "true"):
+            answer = self.ask("sendMessage", self.names, headers=key)
+            self.assertEqual((answer.status, answer.headers["Idempotency-Replayed"]), (202, replayed), answer)
+        unsent_row(self.pair, "alice", "general", "failed-once")
+        answer = self.ask("resendMessage", self.names.but(request="failed-once"), headers={"Prefer": "wait=1"})
+        self.assertEqual((answer.status, answer.headers["Preference-Applied"]), (202, "wait=1"), answer)
+
     def end(self, name, error, isMessage):
         if isMessage:
             change(self.pair, "UPDATE outbox SET state = 'failed', error_code = ? WHERE request_id = ?", error, name)
