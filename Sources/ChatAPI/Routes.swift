@@ -40,18 +40,18 @@ package struct RouteParts: Sendable {
 
 /// The contract's operations. Each family is a file that gives its routes.
 package enum Routes {
-  /// Who asks an address, which decides what it answers.
+  /// Who uses a listening address. It decides which routes the address has.
   package enum Audience: Sendable {
-    /// One address for all.
+    /// Everybody: there is no separate address for operators.
     case everybody
-    /// The operators have another address.
+    /// Clients only: operators use `--admin-listen`.
     case clients
-    /// That other address (`--admin-listen`).
+    /// Operators only, at `--admin-listen`.
     case operators
   }
 
-  /// The routes for `audience`. Clients and operators share what tells whether the service is well, what
-  /// problems mean, and the first page.
+  /// The routes for `audience`. Clients and operators share the health checks, the problem types and the first
+  /// page.
   package static func all(_ parts: RouteParts, for audience: Audience = .everybody) -> [Route] {
     switch audience {
     case .everybody: every(parts)

@@ -109,8 +109,8 @@ enum ChannelCollectionRoutes {
     }
   }
 
-  /// The page after an edge. Where it moves the window, that is stored first and the page is read again: a
-  /// client is told nothing that a crash takes back (B17, B22).
+  /// The page after an edge. A page that moves the view's window is answered after the new window is stored,
+  /// and is read again then. So a client never gets a page that a crash could undo (B17, B22).
   private static func more(
     _ viewing: Viewing, _ request: Request, _ view: ChannelCollection, after: ChannelListKey?,
     _ preferences: Preferences

@@ -7,8 +7,8 @@ import Platform
 
 /// One load call: the page at an edge, fetched where it is missing (B17).
 ///
-/// Where the page moves the view's window, that is stored first and the page is read again: a client is told
-/// nothing that a crash takes back.
+/// A page that moves the view's window is answered after the new window is stored, and is read again then. So
+/// a client never gets a page that a crash could undo.
 final class EdgeLoad {
   private let viewing: Viewing
   private let request: Request

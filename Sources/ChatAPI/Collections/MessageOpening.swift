@@ -35,7 +35,7 @@ final class MessageOpening {
     guard let wait = preferences.wait, wait > 0 else {
       return try open(name) { [self] view in
         let opened = viewing.reading.cache.cursor
-        // What the worker answers from now on comes as an event after this cursor.
+        // The cursor is taken before the worker is asked: its changes then are events after the cursor.
         let body = try MessageCollectionRoutes.snapshot(viewing, view, at: opened)
         viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
         return respond(view, body)

@@ -249,8 +249,8 @@ enum EventsOverTime {
   }
 }
 
-/// What a stream stores of its views before it tells anything of them: the stream waits for it like for a
-/// change.
+/// A stream's write of its views' windows. The stream sends nothing of a view before its window is stored, and
+/// the commit wakes the stream like a new event does.
 private final class StreamWrite: Sendable {
   private enum State {
     case none, underWay
@@ -262,7 +262,7 @@ private final class StreamWrite: Sendable {
 
   init(_ waiter: Waiter) { self.waiter = waiter }
 
-  /// Whether nothing is under way; an error, once, where it could not be stored.
+  /// Whether no write is under way. Throws the error of a failed write, once.
   var isOver: Bool {
     get throws {
       try state.withLock { state in
@@ -277,7 +277,7 @@ private final class StreamWrite: Sendable {
     }
   }
 
-  /// Begins to store what has to be stored.
+  /// Begins to store the windows that are not stored yet.
   func begin(_ follower: Follower) throws -> EventStream.Step {
     state.withLock { $0 = .underWay }
     try follower.makeReady { [self] result in

@@ -70,7 +70,8 @@ enum ConnectionRoutes {
     } else {
       reading.interest.disconnect(caller.user) { tell($0.map { 0 }) }
     }
-    // What was done is answered, though the token ended meanwhile: who hears of a refusal does it again.
+    // A token that expired during the wait is not refused here: the change is made, and a client that gets a
+    // refusal would send it again.
     return .park(
       Parking(waiter, milliseconds: DurableWriteLimit.milliseconds) { _ in
         switch told.withLock({ $0 }) {

@@ -83,6 +83,6 @@ enum ProblemTable {
     Meaning(507, "upload_not_stored", "The upload could not be written to disk."),
   ]
 
-  /// What the code means with each status it comes with; nothing where it is no code.
+  /// The meanings of a code, one for each status it is answered with. An unknown code has none.
   static func meanings(of code: String) -> [Meaning] { all.filter { $0.code == code } }
 }

@@ -12,13 +12,14 @@ import Platform
 ///
 ///     try reading.commit(request) { writer in try writer.clear(url) } then: { .respond(.empty(204)) }
 ///
-/// `then` runs on a worker thread after the commit and may park again, for `Prefer: wait` such as a send has
-/// it. Rights that an answer with data needs are looked at again there.
+/// `then` runs on a worker thread after the commit. It may park again: a send with `Prefer: wait` does. Where
+/// the answer shows data, `then` checks the caller's rights again.
 struct DurableWrite<Made: Sendable>: Sendable {
-  /// What a request is told that gave up: how to find out, or what to do again.
+  /// The next step for a client whose request timed out before the commit: how to find out what was stored, or
+  /// what to send again.
   let advice: String
-  /// Takes back what was made, where nobody was told of it: the client left, or the request gave up before
-  /// the commit. Called once, on the writer's thread or on a worker's.
+  /// Undoes a committed write that no client was told of, because the client left or the request timed out.
+  /// Called at most once, on the writer's thread or on a worker's.
   let unheard: @Sendable (Made) -> Void
   /// How long the request waits for its commit.
   let milliseconds: Int
@@ -33,9 +34,9 @@ struct DurableWrite<Made: Sendable>: Sendable {
     self.unheard = unheard
   }
 
-  /// Answers after the write that `submit` submits: it hands the function it gets to whoever calls it once,
-  /// from any thread, with what was written. `failed` runs on this request's thread where `then` is not going
-  /// to.
+  /// Answers the request after its write. `submit` starts the write; the writer calls `finish` once, from any
+  /// thread, with the result. Once `submit` has returned, exactly one of `then` and `failed` runs, on a worker
+  /// thread.
   func answer(
     _ request: Request,
     submit: (_ finish: @escaping @Sendable (Result<Made, any Error>) -> Void) throws -> Void,
@@ -108,8 +109,8 @@ extension Reading {
   }
 }
 
-/// Where the writer's thread and a request's hand over what was written: either the request takes it, or it
-/// gave up before and what was written is unheard of.
+/// Passes a write's result from the writer's thread to the request's. The request takes the result. If it times
+/// out first, `unheard` is called with the result instead.
 private final class WriteExchange<Made: Sendable>: Sendable {
   private enum State {
     /// `submit` has not returned.
@@ -151,7 +152,7 @@ private final class WriteExchange<Made: Sendable>: Sendable {
     }
   }
 
-  /// What came, once.
+  /// The result, if it is here and was not taken before.
   func take() -> Result<Made, any Error>? {
     state.withLock { state in
       guard case .came(let result) = state else { return nil }
@@ -160,7 +161,7 @@ private final class WriteExchange<Made: Sendable>: Sendable {
     }
   }
 
-  /// What came; else nobody takes it any more.
+  /// The result, if it is here. If not, a result that comes later goes to `unheard`.
   func giveUp() -> Result<Made, any Error>? {
     state.withLock { state in
       defer { state = .over }

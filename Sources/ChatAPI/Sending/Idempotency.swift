@@ -3,12 +3,12 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// The name of a request to send or change something (B37): the client's, from the header `Idempotency-Key`
-/// or the body's `request_id`, or one made here.
+/// The id of a request to send or change something (B37). The client gives it in the header `Idempotency-Key`
+/// or in the body's `request_id`. If the client gives none, one is made here.
 struct RequestName: Sendable {
   /// The name.
   let id: RequestID
-  /// Whether the client gave it, so that it may have been used before.
+  /// Whether the client gave the id. Only such an id can have been used before.
   let isGiven: Bool
 
   /// Reads the header, and compares it with the `request_id` of the body, where there is one. Throws a
@@ -46,7 +46,7 @@ struct RequestName: Sendable {
     return String(text.dropFirst().dropLast())
   }
 
-  /// A name that nobody guesses: 128 random bits.
+  /// A request id of 128 random bits, so that nobody can guess it.
   private static func made() -> RequestID {
     var words = SystemRandomNumberGenerator()
     let digits = (0..<2).map { _ in String(words.next(), radix: 36) }.joined()

@@ -7,7 +7,7 @@ import MicroHTTP
 struct MessageChange {
   /// What is to be done.
   struct Wish: Sendable {
-    /// The contract's name of it.
+    /// The action's name in the contract.
     let operation: String
     let kind: OutboxRow.Kind
     /// What is to change, as an object.

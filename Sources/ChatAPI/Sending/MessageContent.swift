@@ -6,7 +6,7 @@ import MicroHTTP
 /// What a message says, as a body gives it to be sent or to replace what a message said. Fields that were not
 /// given are nil.
 struct MessageContent: Sendable {
-  /// Whom a message mentions.
+  /// The users that a message mentions.
   enum MentionType: String, CaseIterable { case users, channel }
 
   /// One entry of `metaarray`.

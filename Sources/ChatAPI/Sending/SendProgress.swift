@@ -14,7 +14,7 @@ final class SendProgress {
   private let id: RequestID
   private let preferences: Preferences
   private var ticket: Feed.Ticket?
-  /// Whether the same was asked before.
+  /// Whether this request id was sent before with the same content.
   var isReplay = false
 
   init(_ sending: Sending, _ request: Request, _ caller: Caller, _ url: ChannelURL, _ id: RequestID) {
@@ -32,8 +32,8 @@ final class SendProgress {
     case gone
   }
 
-  /// Takes the place to wait in, before anything is stored. Where too many wait already the request is not
-  /// held, and is answered as soon as it is durable.
+  /// Subscribes to the lane's events before anything is stored. If too many requests wait already, this one does
+  /// not wait, and is answered as soon as it is durable.
   func subscribe() throws {
     guard let wait = preferences.wait, wait > 0 else { return }
     let view = try sending.reading.read { try Sending.lane($0, caller.user, url).view }
@@ -41,7 +41,7 @@ final class SendProgress {
     ticket = sending.feed.subscribe(request.makeWaiter(), to: topics)
   }
 
-  /// Gives the place to wait in back.
+  /// Ends the subscription.
   func unsubscribe() {
     if let ticket { sending.feed.unsubscribe(ticket) }
     ticket = nil

@@ -5,11 +5,11 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// What the operations that send, change and take back work with.
+/// What the routes for sending, changing and canceling share.
 final class Sending: Sendable {
-  /// Reading, and who may.
+  /// Reads the cache and checks tokens.
   let reading: Reading
-  /// Wakes those who wait for an unsent row.
+  /// Wakes requests that wait for an unsent row.
   let feed: Feed
   /// The operator's choices.
   let policy: OutboxPolicy
@@ -75,7 +75,7 @@ final class Sending: Sendable {
     }
   }
 
-  /// A lane of the caller; throws where the caller is not in the channel.
+  /// The caller's lane in a channel. Throws if the caller is not in the channel.
   static func lane(
     _ reader: CacheReader, _ caller: UserID, _ url: ChannelURL
   ) throws -> (view: ChannelView, place: OutboxPlace) {

@@ -4,7 +4,7 @@ import JSON
 import MicroHTTP
 
 extension Problem {
-  /// What a client is told whose request to send or change something is not accepted. Nothing was stored.
+  /// The problem for a request to send or change something that is not accepted. Nothing was stored.
   init(_ denial: SendingDenial) {
     switch denial {
     case .channelNotFound: self = .channelNotFound
@@ -55,7 +55,7 @@ extension Problem {
       detail: "Only a failed or canceled message can be sent again: look how it stands.")
   }
 
-  /// The user has nothing unsent of that name.
+  /// The user has no unsent row with that request id.
   static var unsentNotFound: Problem {
     Problem(
       404, "unsent_not_found", detail: "You have nothing unsent of this name: it was sent, or it was removed."

@@ -5,11 +5,11 @@ import SQLite
 // How rows leave the outbox: each errand begins with a commit, so that a crash knows what may have been sent,
 // and the commit that takes in its answer begins the lane's next one.
 
-/// Whose unsent rows, and where, by the upstream's names.
+/// One user's unsent rows in one channel, named by the upstream's ids.
 package struct OutboxLaneName: Hashable, Sendable {
-  /// Who sends.
+  /// The user who sends.
   package let user: UserID
-  /// Into which channel.
+  /// The channel that is sent into.
   package let channel: ChannelURL
 
   /// Names a lane.
@@ -19,7 +19,7 @@ package struct OutboxLaneName: Hashable, Sendable {
   }
 }
 
-/// Something to do upstream for a row; that it begins is durable.
+/// A request to make to the upstream for one row. Its start is stored before it is made.
 package struct OutboxErrand: Sendable {
   /// The row.
   package let row: Int64
@@ -27,9 +27,9 @@ package struct OutboxErrand: Sendable {
   package let errand: OutboxLane.Errand
   /// What kind of row it is.
   package let kind: OutboxRow.Kind
-  /// The client's name of it.
+  /// The client's id of the request.
   package let requestID: RequestID
-  /// The confirmed message it is about, and of what kind that is.
+  /// The confirmed message that the row changes.
   package let target: Int64?
   /// The kind of that message.
   package let targetKind: MessageQuery.Kind
@@ -41,11 +41,11 @@ package struct OutboxErrand: Sendable {
 
 /// How an errand ended.
 package struct EndedErrand: Sendable {
-  /// Which.
+  /// The errand that ended.
   package let errand: OutboxErrand
   /// What the upstream said.
   package var outcome: OutboxLane.Outcome
-  /// The message that it answered with; of a look: all that came after the row's anchor.
+  /// The message in the upstream's answer. For a look: all messages after the row's anchor.
   package var messages: [MessageRecord] = []
 
   /// An errand and its outcome.
@@ -56,11 +56,11 @@ package struct EndedErrand: Sendable {
   }
 }
 
-/// How far a lane is.
+/// What a lane does next.
 package struct LaneProgress: Sendable {
-  /// What has begun and is to be done now.
+  /// The errand whose start was just stored. It is made now.
   package var begun: OutboxErrand?
-  /// In how many ms something is to be tried; nil: nothing waits to be tried.
+  /// The ms until the lane's next try. Nil: no row of the lane waits for a try.
   package var nextTryIn: Int64?
 
   /// Nothing to do.
@@ -120,8 +120,8 @@ extension CacheWriter {
       aspect: begun.row.aspect, params: content.params)
   }
 
-  /// Why a row must not be sent now, although it was accepted: rights are looked at again (B67), and a read
-  /// mark waits while something newer is unread.
+  /// The reason not to send an accepted row now. The user may have lost the right to send (B67). A read mark
+  /// waits while a newer message is unread.
   private func refusal(
     of row: OutboxRow, _ view: ChannelView?, _ user: UserID, _ moment: Int64
   ) throws -> OutboxLane.Outcome? {
@@ -178,7 +178,7 @@ extension CacheReader {
 }
 
 extension OutboxErrand {
-  /// What the event of its answer is called.
+  /// The name of the event that tells how the row ended.
   fileprivate var source: ChangeSource {
     switch kind {
     case .message, .file: .messageSent

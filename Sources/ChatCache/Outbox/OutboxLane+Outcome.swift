@@ -261,7 +261,7 @@ extension OutboxRow {
   /// Whether the upstream said that it has this request, and nobody knows as which message.
   var isKnownUpstream: Bool { state == .uncertain && errorCode == OutboxRow.existsAlready }
 
-  /// As if it had never been tried. The anchor stays: an earlier try may still arrive, after that place.
+  /// Resets the row's tries. The anchor stays, because an earlier try may still arrive after that place.
   mutating func waitAfresh(now: Int64) {
     state = .waiting
     attempts = 0

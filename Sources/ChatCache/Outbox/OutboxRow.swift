@@ -42,7 +42,7 @@ package struct OutboxRow: Hashable, Sendable {
 
   /// The order of acceptance.
   package let id: Int64
-  /// The client's name of it.
+  /// The client's id of the request.
   package let requestID: RequestID
   /// What is to be done.
   package let kind: Kind

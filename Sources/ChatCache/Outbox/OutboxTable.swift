@@ -6,9 +6,9 @@ import SQLite
 
 /// Whose unsent messages, and where.
 package struct OutboxPlace: Hashable, Sendable {
-  /// Who sends.
+  /// The user who sends.
   package let user: UserKey
-  /// Into which channel.
+  /// The channel that is sent into.
   package let channel: ChannelURL
 
   /// Names a lane.
@@ -54,8 +54,8 @@ extension CacheReader {
     return OutboxLane(rows: rows)
   }
 
-  /// What of the lane decides how a new row is accepted: the failed messages that hold what follows them, and
-  /// of read marks those that wait. Accepting costs the same however long the lane is.
+  /// The rows that decide how a new row is accepted: failed messages that block later ones and, for a read mark,
+  /// the read marks that wait. So the cost of accepting does not grow with the lane.
   func acceptanceLane(_ place: OutboxPlace, isReadMark: Bool) throws -> OutboxLane {
     let rows = try db.all(
       """
@@ -94,7 +94,7 @@ extension CacheReader {
     } ?? 0
   }
 
-  /// Whether anybody has anything unsent.
+  /// Whether any user has an unsent row.
   func hasUnsent() throws -> Bool {
     try db.first("SELECT 1 FROM outbox LIMIT 1") { _ in true } ?? false
   }
@@ -194,7 +194,7 @@ extension CacheWriter {
     try changeLane(place, from: try reader.lane(place), news: news, body)
   }
 
-  /// The same with `before`: those rows of the lane that `body` needs to see.
+  /// Changes the lane with `body` and stores what changed. `before`: the rows of the lane that `body` needs.
   @discardableResult
   func changeLane(
     _ place: OutboxPlace, from before: OutboxLane, news: [Int64: OutboxContent] = [:],

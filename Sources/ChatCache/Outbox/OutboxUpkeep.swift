@@ -37,7 +37,8 @@ extension CacheWriter {
     }
   }
 
-  /// Fails what is out of time (B41), shows what was withheld for long enough, and forgets old requests.
+  /// Fails rows that are older than the pending lifetime (B41), shows messages whose time of being withheld is
+  /// over, and deletes old request ids.
   package func keepUpOutbox() throws {
     try expireOutbox()
     _ = try releaseWithheld()

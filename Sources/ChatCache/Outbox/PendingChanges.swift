@@ -13,7 +13,7 @@ package struct PendingChanges: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// What of the user's is pending in the channel; nil where nothing is unsent there.
+  /// The user's pending changes in the channel. Nil: the user has no unsent row there.
   func pendingChanges(in view: ChannelView) throws -> PendingChanges? {
     guard view.hasUnsent else { return nil }
     var pending = PendingChanges()
@@ -71,8 +71,8 @@ extension CacheReader {
 
     init(message: Int64?) { self.message = message }
 
-    /// Takes in the next row: the latest of each kind and key comes first and counts, since an earlier one is
-    /// on its way and this one comes after it.
+    /// Adds the next row. Rows come newest first, and only the newest of each kind and key is shown, because the
+    /// upstream gets it last.
     mutating func add(_ row: Row) {
       let (kind, aspect) = (row.string(1), row.string(4))
       if let last, last == (kind, aspect) { return }

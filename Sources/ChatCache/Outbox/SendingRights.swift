@@ -116,7 +116,7 @@ extension CacheReader {
   }
 }
 
-/// What of a request its rights are decided by.
+/// The parts of a request that decide which rights it needs.
 package struct SendingRights: Sendable {
   /// What is to be done.
   package var kind: OutboxRow.Kind

@@ -19,11 +19,11 @@ package struct UnsentRow: Sendable {
   package let message: [UInt8]?
 }
 
-/// Which rows of an outbox are listed.
+/// Selects rows of an outbox.
 package struct UnsentFilter: Sendable {
-  /// Those of this channel.
+  /// Only rows of this channel.
   package var channel: ChannelURL?
-  /// Those that stand so.
+  /// Only rows with this status.
   package var status: OutboxRow.Status?
 
   /// All of them.
@@ -32,7 +32,7 @@ package struct UnsentFilter: Sendable {
 
 /// How much one user has unsent.
 package struct UserOutbox: Sendable, Equatable {
-  /// Who.
+  /// The user.
   package let user: UserID
   /// Rows that wait.
   package let pending: Int64
@@ -123,7 +123,7 @@ extension CacheReader {
     }
   }
 
-  /// Who has something unsent, after that name, in order. `status`: those who have a row that stands so.
+  /// Users with unsent rows whose ids come after `after`, in order. `status`: only users who have a row with it.
   package func outboxes(
     status: OutboxRow.Status?, after: String, limit: Int
   ) throws -> [UserOutbox] {

@@ -3,18 +3,18 @@ import JSON
 
 // What a user asks of unsent rows: take back, forget, send again.
 
-/// What became of an unsent row that its user does not want any more.
+/// The result of removing an unsent row.
 package enum TakenBack: Sendable, Hashable {
-  /// A message that waited is taken back; its row stays and says so.
+  /// The message had not been sent. It is canceled and its row stays, with that status.
   case canceled
   /// The row is gone: it was a failed or canceled message, or a change that waited.
   case removed
-  /// A change that is under way cannot be stopped.
+  /// The row is a change that is being sent, which cannot be stopped.
   case underWay
 }
 
 extension CacheWriter {
-  /// Takes back what waits and forgets what failed (B44); nil: there is no such row.
+  /// Cancels a message that waits, or deletes the row of a failed one (B44). Nil: there is no such row.
   package func takeBack(_ request: RequestID, in place: OutboxPlace) throws -> TakenBack? {
     guard let row = try reader.lane(place).row(request) else { return nil }
     let moment = try outboxMoment()
@@ -60,7 +60,7 @@ extension CacheWriter {
     return try changeLane(place) { $0.resendFailed(now: moment, lifetime: policy.pendingLifetime) }.count
   }
 
-  /// Forgets the failed and canceled messages of the lane; answers their names (B44).
+  /// Deletes the lane's failed and canceled messages and returns their request ids (B44).
   package func removeFailed(in place: OutboxPlace) throws -> [RequestID] {
     let moment = try outboxMoment()
     var removed: [RequestID] = []
@@ -99,7 +99,7 @@ extension CacheReader {
 }
 
 extension OutboxLane {
-  /// Forgets a change that was never sent off.
+  /// Deletes a change that was never sent.
   mutating func withdraw(_ id: Int64, now: Int64) -> [Notice] {
     drop(id)
     holdOrRelease(now: now)

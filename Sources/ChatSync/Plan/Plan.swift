@@ -15,9 +15,9 @@ package struct Plan: Sendable {
   package let pace: Pace
   var users: [UserID: UserWork] = [:]
   var channels: [ChannelURL: ChannelWork] = [:]
-  /// Where something is unsent that waits to be tried.
+  /// The lanes with rows that wait for a try.
   var lanes: [OutboxLaneName: LaneWork] = [:]
-  /// The upstream wants no sends before that moment.
+  /// The upstream asked to get no sends before that moment.
   var sendsNotBefore: Int64 = 0
   private(set) var capabilities: [Capability: Bool] = [:]
   /// Users whose standing may have changed since `takeChangedUsers`.

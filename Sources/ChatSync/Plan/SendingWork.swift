@@ -8,7 +8,7 @@ struct LaneWork: Sendable {
   var isBusy = false
   /// Whether something changed while an errand was under way: then the lane is looked at again at once.
   var hasChanged = false
-  /// Whether the link came back since the lane was looked at: nothing waits for it any more (B40).
+  /// Whether the link came back after the lane's last turn. Its rows do not wait for the link any more (B40).
   var isLinkBack = false
   var wait: Backoff
 }
@@ -17,7 +17,7 @@ struct LaneWork: Sendable {
 // go first, so that a long lane starves nobody. After the link came back a user's changes and open channels
 // come before what the user has unsent.
 extension Plan {
-  /// Something was accepted or changed in the lane: it is looked at as soon as possible.
+  /// A row of the lane was accepted or changed. The lane gets a turn as soon as possible.
   package mutating func outboxChanged(_ lane: OutboxLaneName, wait: Int64 = 0, now: Int64) {
     if var work = lanes[lane] {
       work.dueAt = min(work.dueAt, now + wait)
@@ -29,7 +29,7 @@ extension Plan {
     users[lane.user]?.hasUnsent = true
   }
 
-  /// Nothing waits for the link any more.
+  /// The link is back: lanes that waited for it are due.
   mutating func releaseLanes(now: Int64) {
     for lane in Array(lanes.keys) {
       lanes[lane]?.isLinkBack = true
@@ -38,7 +38,7 @@ extension Plan {
     }
   }
 
-  /// Whether the lane was told of the link's return; asked once.
+  /// Whether the link came back since the last call for this lane.
   mutating func takeLinkBack(_ lane: OutboxLaneName) -> Bool {
     defer { lanes[lane]?.isLinkBack = false }
     return lanes[lane]?.isLinkBack ?? false
@@ -70,7 +70,7 @@ extension Plan {
 
   mutating func startedSending(_ lane: OutboxLaneName) { lanes[lane]?.isBusy = true }
 
-  /// The upstream wants no sends for that long.
+  /// The upstream asked to get no sends for that long.
   mutating func pauseSending(milliseconds: Int64, now: Int64) {
     sendsNotBefore = max(sendsNotBefore, now + milliseconds)
   }
