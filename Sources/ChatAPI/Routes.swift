@@ -50,8 +50,8 @@ package enum Routes {
     case operators
   }
 
-  /// The routes for `audience`. Clients and operators share the health checks, the problem types and the first
-  /// page.
+  /// The routes for `audience`. Clients and operators share the health checks, the problem types and the
+  /// first page.
   package static func all(_ parts: RouteParts, for audience: Audience = .everybody) -> [Route] {
     switch audience {
     case .everybody: every(parts)

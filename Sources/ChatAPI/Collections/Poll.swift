@@ -249,8 +249,8 @@ enum EventsOverTime {
   }
 }
 
-/// A stream's write of its views' windows. The stream sends nothing of a view before its window is stored, and
-/// the commit wakes the stream like a new event does.
+/// A stream's write of its views' windows. The stream sends nothing of a view before its window is stored,
+/// and the commit wakes the stream like a new event does.
 private final class StreamWrite: Sendable {
   private enum State {
     case none, underWay

@@ -15,8 +15,8 @@ import Platform
 /// `then` runs on a worker thread after the commit. It may park again: a send with `Prefer: wait` does. Where
 /// the answer shows data, `then` checks the caller's rights again.
 struct DurableWrite<Made: Sendable>: Sendable {
-  /// The next step for a client whose request timed out before the commit: how to find out what was stored, or
-  /// what to send again.
+  /// The next step for a client whose request timed out before the commit: how to find out what was stored,
+  /// or what to send again.
   let advice: String
   /// Undoes a committed write that no client was told of, because the client left or the request timed out.
   /// Called at most once, on the writer's thread or on a worker's.
@@ -35,8 +35,8 @@ struct DurableWrite<Made: Sendable>: Sendable {
   }
 
   /// Answers the request after its write. `submit` starts the write; the writer calls `finish` once, from any
-  /// thread, with the result. Once `submit` has returned, exactly one of `then` and `failed` runs, on a worker
-  /// thread.
+  /// thread, with the result. Once `submit` has returned, exactly one of `then` and `failed` runs, on a
+  /// worker thread.
   func answer(
     _ request: Request,
     submit: (_ finish: @escaping @Sendable (Result<Made, any Error>) -> Void) throws -> Void,
@@ -109,8 +109,8 @@ extension Reading {
   }
 }
 
-/// Passes a write's result from the writer's thread to the request's. The request takes the result. If it times
-/// out first, `unheard` is called with the result instead.
+/// Passes a write's result from the writer's thread to the request's. The request takes the result. If it
+/// times out first, `unheard` is called with the result instead.
 private final class WriteExchange<Made: Sendable>: Sendable {
   private enum State {
     /// `submit` has not returned.

@@ -32,8 +32,8 @@ final class SendProgress {
     case gone
   }
 
-  /// Subscribes to the lane's events before anything is stored. If too many requests wait already, this one does
-  /// not wait, and is answered as soon as it is durable.
+  /// Subscribes to the lane's events before anything is stored. If too many requests wait already, this one
+  /// does not wait, and is answered as soon as it is durable.
   func subscribe() throws {
     guard let wait = preferences.wait, wait > 0 else { return }
     let view = try sending.reading.read { try Sending.lane($0, caller.user, url).view }

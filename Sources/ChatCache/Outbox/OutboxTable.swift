@@ -54,8 +54,8 @@ extension CacheReader {
     return OutboxLane(rows: rows)
   }
 
-  /// The rows that decide how a new row is accepted: failed messages that block later ones and, for a read mark,
-  /// the read marks that wait. So the cost of accepting does not grow with the lane.
+  /// The rows that decide how a new row is accepted: failed messages that block later ones and, for a read
+  /// mark, the read marks that wait. So the cost of accepting does not grow with the lane.
   func acceptanceLane(_ place: OutboxPlace, isReadMark: Bool) throws -> OutboxLane {
     let rows = try db.all(
       """

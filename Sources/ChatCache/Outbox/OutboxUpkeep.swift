@@ -37,8 +37,8 @@ extension CacheWriter {
     }
   }
 
-  /// Fails rows that are older than the pending lifetime (B41), shows messages whose time of being withheld is
-  /// over, and deletes old request ids.
+  /// Fails rows that are older than the pending lifetime (B41), shows messages whose time of being withheld
+  /// is over, and deletes old request ids.
   package func keepUpOutbox() throws {
     try expireOutbox()
     _ = try releaseWithheld()

@@ -71,8 +71,8 @@ extension CacheReader {
 
     init(message: Int64?) { self.message = message }
 
-    /// Adds the next row. Rows come newest first, and only the newest of each kind and key is shown, because the
-    /// upstream gets it last.
+    /// Adds the next row. Rows come newest first, and only the newest of each kind and key is shown, because
+    /// the upstream gets it last.
     mutating func add(_ row: Row) {
       let (kind, aspect) = (row.string(1), row.string(4))
       if let last, last == (kind, aspect) { return }

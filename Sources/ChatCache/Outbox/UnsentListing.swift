@@ -123,7 +123,8 @@ extension CacheReader {
     }
   }
 
-  /// Users with unsent rows whose ids come after `after`, in order. `status`: only users who have a row with it.
+  /// Users with unsent rows whose ids come after `after`, in order. `status`: only users who have a row with
+  /// it.
   package func outboxes(
     status: OutboxRow.Status?, after: String, limit: Int
   ) throws -> [UserOutbox] {
