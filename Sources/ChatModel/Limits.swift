@@ -44,6 +44,9 @@ package enum Limits {
   package static let changeMessages = 100
   /// Bytes of the messages that one change of the log tells of at most, unless one message alone is larger.
   package static let changeBytes = 32 * 1024
+  /// Room that an events answer keeps for one more change of messages written as JSON: an answer with less room
+  /// than this ends.
+  package static let changeRoom = 64 * 1024
   /// Events kept in the log (B53).
   package static let logEvents: Int64 = 200_000
   /// Milliseconds an event is kept (B53).

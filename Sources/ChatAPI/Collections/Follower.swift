@@ -265,14 +265,18 @@ class Follower {
         guard var exact = sight else { continue }
         exact.head = until
         told.take(
-          try view.changes(reader, since: since, until: until, exact, collection: isMany ? view.id : nil))
+          try view.changes(
+            reader, since: since, until: until, exact, room: told.room, collection: isMany ? view.id : nil))
       case .channels(let view):
-        told.take(try view.changes(reader, since: since, until: until, collection: isMany ? view.id : nil))
+        told.take(
+          try view.changes(
+            reader, since: since, until: until, room: told.room, collection: isMany ? view.id : nil))
       }
     }
     if hasUserFeed {
       told.take(
-        try UserFeed(caller.user).changes(reader, since: since, until: until, standing: standing))
+        try UserFeed(caller.user).changes(
+          reader, since: since, until: until, standing: standing, room: told.room))
     }
     return told
   }
@@ -288,6 +292,9 @@ class Follower {
     private var likeness: Likeness?
 
     init(until: Int64) { end = until }
+
+    /// The bytes that are left for the next one's events. Each tells one change at least.
+    var room: Int { max(0, Limits.eventBytes - json.buffer.count) }
 
     /// Whether all of them told up to the same place.
     var isEven: Bool { ends.allSatisfy { $0 <= end } }

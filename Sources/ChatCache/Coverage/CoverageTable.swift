@@ -59,11 +59,13 @@ extension CacheWriter {
     if changes.isEmpty && !isNew { return }
     for place in changes.removed where !isNew { try remove(segmentAt: place, of: channel) }
     for row in isNew ? coverage.rows : changes.written { try write(row, of: channel) }
-    try tell(coverage, over: old, of: channel, source)
+    let isTold = try tellUncovered(coverage, since: old, of: channel, source)
+    try tell(coverage, over: old, of: channel, source, messagesAreTold: isTold)
   }
 
   private func tell(
-    _ coverage: Coverage, over old: Coverage, of channel: ChannelKey, _ source: ChangeSource
+    _ coverage: Coverage, over old: Coverage, of channel: ChannelKey, _ source: ChangeSource,
+    messagesAreTold: Bool
   ) throws {
     let before = Dictionary(uniqueKeysWithValues: old.gaps.map { ($0.gap?.id ?? 0, $0) })
     let after = Dictionary(uniqueKeysWithValues: coverage.gaps.map { ($0.gap?.id ?? 0, $0) })
@@ -74,6 +76,10 @@ extension CacheWriter {
       var change = Change(isHuge && !wasHuge ? .hugeGap : .coverage, source, channel: channel)
       change.stretch = before[id].map { unite($0.range, segment.range) } ?? segment.range
       change.reference = String(id)
+      // A gap that came or grew hides messages, and its own change tells of that.
+      if messagesAreTold, let was = before[id]?.range, segment.range.clamped(to: was) == segment.range {
+        change.detail = Change.messagesAreTold
+      }
       if before[id]?.gap?.reason == .evicted, before[id]?.range != after[id]?.range {
         change.detail = Change.cachedAgain
       }

@@ -23,6 +23,12 @@ package struct Change: Sendable, Equatable {
   /// messages that are gone since (B58).
   package static let cachedAgain = Array("\"is_cached_again\":true".utf8)
 
+  /// The detail of a change of messages that were stored before and become visible with its commit.
+  package static let uncovers = Array("\"uncovers\":true".utf8)
+
+  /// The detail of a change of coverage whose messages other changes of the same commit tell of.
+  package static let messagesAreTold = Array("\"messages_are_told\":true".utf8)
+
   /// A change of `kind`, with nothing else said yet.
   package init(_ kind: ChangeKind, _ source: ChangeSource, channel: ChannelKey? = nil, user: UserKey? = nil) {
     self.kind = kind

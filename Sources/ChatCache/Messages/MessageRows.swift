@@ -125,7 +125,7 @@ extension CacheReader {
       """, bind)
   }
 
-  private static func bind(_ statement: Statement, _ range: ClosedRange<Position>, _ channel: ChannelKey) {
+  static func bind(_ statement: Statement, _ range: ClosedRange<Position>, _ channel: ChannelKey) {
     statement.bind(1, channel.rawValue)
     statement.bind(2, range.lowerBound.createdAt)
     statement.bind(3, range.lowerBound.messageID)

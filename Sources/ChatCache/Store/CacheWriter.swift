@@ -78,6 +78,9 @@ package final class CacheWriter {
   /// The number of the next event, for rows that must carry it before the event is complete.
   func takeSequence() -> Int64 { log.take() }
 
+  /// The last event of the commits before this one.
+  var lastCommitted: Int64 { log.head }
+
   /// Remembers whom an event that was just written concerns.
   func touch(_ event: Change, _ sequence: Int64) {
     touched.last = max(touched.last ?? 0, sequence)

@@ -11,9 +11,11 @@ extension ChannelCollection {
   /// Changes looked at for one answer.
   private static let changesLookedAt = 1000
 
-  /// The events after `since` up to `until`, for the client that has that cursor.
+  /// The events after `since` up to `until`, for the client that has that cursor. `room`: the bytes they may
+  /// take.
   package func changes(
-    _ reader: CacheReader, since: Int64, until: Int64, collection: String? = nil
+    _ reader: CacheReader, since: Int64, until: Int64, room: Int = Limits.eventBytes,
+    collection: String? = nil
   ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     let until = max(until, since)
@@ -43,7 +45,7 @@ extension ChannelCollection {
     let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
     var after = shown
     var letGo: [String] = []
-    if let cut = try tell(Self.lastOfEach(touched), &after, &letGo, window, reader, user, &events) {
+    if let cut = try tell(Self.lastOfEach(touched), &after, &letGo, window, reader, user, &events, room) {
       end = cut
     }
     if let trimmedAt, trimmedAt <= end { events.add(first: trimmed(letGo, window, collection)) }
@@ -94,12 +96,19 @@ extension ChannelCollection {
   /// told. Where not all of it fits: the place in the log up to which it does.
   private func tell(
     _ touched: [Touched], _ after: inout Known<ExactText>.Shown, _ letGo: inout [String],
-    _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter
+    _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter,
+    _ room: Int
   ) throws -> Int64? {
     let shown = after
     let now = try present(touched.map(\.url), window, reader, user)
     for (index, channel) in touched.enumerated() {
       let present = now[channel.url]
+      // What happened at one place in the log is told together.
+      if index > 0, touched[index - 1].sequence < channel.sequence, !events.isEmpty,
+        events.entries >= Limits.eventEntries || events.bytes + (present?.object.count ?? 0) > room
+      {
+        return touched[index - 1].sequence
+      }
       after.versions[channel.url] = present?.hash
       switch Verdict(since: shown.knowledge(of: channel.url), now: present?.hash) {
       case .nothing: continue
@@ -110,10 +119,6 @@ extension ChannelCollection {
         var json = JSONWriter()
         json.value(channel.url.text)
         events.add(.deleted, channel.source, json.finish().array)
-      }
-      // What happened at one place in the log is told together.
-      if events.isFull, index + 1 < touched.count, touched[index + 1].sequence > channel.sequence {
-        return channel.sequence
       }
     }
     return nil

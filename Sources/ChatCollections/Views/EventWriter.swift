@@ -22,8 +22,10 @@ struct EventWriter: ~Copyable {
   private(set) var entries = 0
   private(set) var bytes = 0
 
-  /// Whether no more fits into one answer.
-  var isFull: Bool { entries >= Limits.eventEntries || bytes >= Limits.eventBytes }
+  /// Whether one more change may not fit into an answer of that many bytes.
+  func isFull(_ room: Int) -> Bool {
+    entries + Limits.changeMessages > Limits.eventEntries || bytes + Limits.changeRoom > room
+  }
   var isEmpty: Bool { groups.isEmpty && leading.isEmpty && others.isEmpty }
 
   mutating func add(_ kind: Kind, _ source: ChangeSource, status: String? = nil, _ item: [UInt8]) {

@@ -42,9 +42,10 @@ extension MessageCollection {
   private static let lossMilliseconds: Int64 = 600_000
 
   /// The events after `since` up to `until`, for the client that has that cursor. `collection`: the name
-  /// events carry where several views are followed at once.
+  /// events carry where several views are followed at once. `room`: the bytes they may take.
   package func changes(
-    _ reader: CacheReader, since: Int64, until: Int64, _ sight: Sight, collection: String? = nil
+    _ reader: CacheReader, since: Int64, until: Int64, _ sight: Sight, room: Int = Limits.eventBytes,
+    collection: String? = nil
   ) throws -> ViewAnswer {
     guard let view = try reader.view(of: url, for: user), view.isJoined else {
       return try lost(reader, since, until, sight, collection)
@@ -54,18 +55,18 @@ extension MessageCollection {
     let before = state.withLock { (range: $0.range, shown: $0.known.shown(at: since)) }
     var end = until
     if log.count == Self.changesLookedAt { end = min(end, log[log.count - 1].sequence) }
-    var telling = Telling(
-      self, reader: reader, view: view, coverage: try reader.coverage(of: channel), sight: sight,
-      range: before.range, shown: before.shown, unsent: UnsentChanges(log, of: user, until: end),
-      collection: collection)
-    for logged in log where logged.sequence <= end { telling.closeEnd(before: logged.change) }
-    for logged in log where logged.sequence <= end {
-      try telling.tell(logged)
-      if telling.isFull, logged.sequence < end { end = logged.sequence }
+    let coverage = try reader.coverage(of: channel)
+    func begin() -> Telling {
+      Telling(
+        self, reader: reader, view: view, coverage: coverage, sight: sight, range: before.range,
+        shown: before.shown, unsent: UnsentChanges(log, of: user, until: end), collection: collection)
     }
+    var telling = begin()
+    while try !telling.tell(log, until: &end, room) { telling = begin() }
     try telling.finish()
     var after = telling.after
-    if end == until, !after.isWhole {
+    // Where other views ended before this one, rows that later changes uncover were not told.
+    if end == until, !after.isWhole, try end == reader.lastChange() {
       after = Known.Shown(
         all: try shownNow(reader, view, telling.coverage, telling.range, end, telling.after.versions))
     }

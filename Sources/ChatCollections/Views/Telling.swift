@@ -53,8 +53,31 @@ struct Telling: ~Copyable {
   /// the edge tokens of its own view.
   var isSameForAlike: Bool { isCommon && replaced == nil }
 
-  /// Whether no more fits. The whole window replaces every entry, so it always fits.
-  var isFull: Bool { events.isFull && replaced == nil }
+  /// Whether one more change may not fit into an answer of that many bytes. The whole window replaces every
+  /// entry, so it always fits.
+  func isFull(_ room: Int) -> Bool { events.isFull(room) && replaced == nil }
+
+  /// Whether what was told is larger than an answer of that many bytes.
+  func exceeds(_ room: Int) -> Bool { events.bytes > room && replaced == nil }
+
+  /// Takes in the changes up to `end`, or fewer where more do not fit into `room`: then `end` is the last one
+  /// that was told. False: the last of them did not fit. `end` is the one before it, and all has to be told
+  /// anew. The first change that tells of anything always fits.
+  mutating func tell(_ log: [LoggedChange], until end: inout Int64, _ room: Int) throws -> Bool {
+    for logged in log where logged.sequence <= end { closeEnd(before: logged.change) }
+    var previous: Int64?
+    for logged in log where logged.sequence <= end {
+      let isFirst = events.isEmpty
+      try tell(logged)
+      if exceeds(room), !isFirst, let previous {
+        end = previous
+        return false
+      }
+      if isFull(room), logged.sequence < end { end = logged.sequence }
+      previous = logged.sequence
+    }
+    return true
+  }
 
   /// Takes in the next change.
   mutating func tell(_ logged: LoggedChange) throws {
@@ -69,6 +92,10 @@ struct Telling: ~Copyable {
     switch change.kind {
     case .messages:
       guard let stretch = change.stretch else { return }
+      if change.detail == Change.uncovers {
+        guard let reach = range.reach, stretch.overlaps(reach) else { return }
+        return try consider(stretch.clamped(to: reach), version: nil, change.source)
+      }
       // What is told to one user alone, because it was withheld, has the version it was stored with.
       try consider(stretch, version: change.user == nil ? logged.sequence : nil, change.source)
     case .messageDeleted: deleted(change)
@@ -207,7 +234,9 @@ struct Telling: ~Copyable {
     if change.kind == .coverage, stretch.overlaps(reach) {
       // Nobody told of what was deleted while it was not cached.
       if change.detail == Change.cachedAgain { replaced = replaced ?? .channelRefresh }
-      try consider(stretch.clamped(to: reach), version: nil, change.source)
+      if change.detail != Change.messagesAreTold {
+        try consider(stretch.clamped(to: reach), version: nil, change.source)
+      }
     }
     let isBeside =
       stretch.upperBound.next >= loaded.lowerBound && stretch.lowerBound.previous <= loaded.upperBound

@@ -14,46 +14,54 @@ package struct UserFeed: Sendable {
   /// The feed of that user.
   package init(_ user: UserID) { self.user = user }
 
-  /// The events after `since` up to `until`. `standing`: where the user stands with the link, and how far the
-  /// user's channels are in the cache.
+  /// The events after `since` up to `until`, and of these as many as take `room` bytes. `standing`: where the
+  /// user stands with the link, and how far the user's channels are in the cache.
   package func changes(
-    _ reader: CacheReader, since: Int64, until: Int64, standing: UserConnection
+    _ reader: CacheReader, since: Int64, until: Int64, standing: UserConnection,
+    room: Int = Limits.eventBytes
   ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(user) else { throw ViewError.notFound }
     let until = max(until, since)
     let log = try reader.changes(for: user.key, after: since, limit: Self.changesLookedAt)
     var end = log.isWhole ? until : min(log.end, until)
     var json = JSONWriter(capacity: 4096)
-    var count = 0
+    var (entries, previous) = (0, since)
     for logged in log.changes where logged.sequence <= end {
-      if try write(logged.change, logged.sequence, reader, user, standing, into: &json) { count += 1 }
-      if json.buffer.count >= Limits.eventBytes || count >= Limits.eventEntries, logged.sequence < end {
-        end = logged.sequence
+      let before = json.buffer.count
+      let more = try write(logged.change, logged.sequence, reader, user, standing, into: &json)
+      if json.buffer.count > room || entries + more > Limits.eventEntries, before > 0 {
+        // An answer ends before the change that does not fit.
+        json.buffer.truncate(to: before)
+        end = previous
+      } else {
+        entries += more
       }
+      previous = logged.sequence
     }
-    return ViewAnswer(events: json.finish(), cursor: end, hasMore: end < until, isEmpty: count == 0) { _ in }
+    return ViewAnswer(events: json.finish(), cursor: end, hasMore: end < until, isEmpty: entries == 0) { _ in
+    }
   }
 
-  /// Writes one event; false where there is nothing to tell.
+  /// Writes one event and answers how many entries it has; 0 where there is nothing to tell.
   private func write(
     _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ user: CachedUser,
     _ standing: UserConnection, into json: inout JSONWriter
-  ) throws -> Bool {
+  ) throws -> Int {
     guard let key = change.channel else { return writeStanding(change, standing, into: &json) }
-    guard let url = try reader.url(of: key) else { return false }
+    guard let url = try reader.url(of: key) else { return 0 }
     guard let view = try reader.view(of: url, for: user.key) else {
-      guard change.kind == .membershipLost || change.kind == .channelDeleted else { return false }
+      guard change.kind == .membershipLost || change.kind == .channelDeleted else { return 0 }
       begin("channel.left", change.source, url, into: &json)
       MessageViewRequest.write("channel_urls", [url.text], into: &json)
       json.endObject()
-      return true
+      return 1
     }
     switch change.kind {
     case .messages: return try writeMessages(change, sequence, reader, view, into: &json)
     case .messageDeleted:
       guard view.isJoined, let id = change.reference,
         change.stretch.map({ $0.lowerBound.createdAt >= view.floorAt }) ?? false
-      else { return false }
+      else { return 0 }
       begin("message.deleted", change.source, url, into: &json)
       json.field("sending_status", "succeeded")
       json.name("message_refs")
@@ -64,9 +72,9 @@ package struct UserFeed: Sendable {
       json.endObject()
       json.endArray()
       json.endObject()
-      return true
+      return 1
     case .channel, .membership, .floor, .membershipGained:
-      guard let object = try reader.channel(view) else { return false }
+      guard let object = try reader.channel(view) else { return 0 }
       begin(
         change.kind == .membershipGained ? "channel.joined" : "channel.changed", change.source, url,
         into: &json)
@@ -75,20 +83,20 @@ package struct UserFeed: Sendable {
       json.splice(object.bytes)
       json.endArray()
       json.endObject()
-      return true
+      return 1
     case .coverage, .hugeGap: return try writeGap(change, reader, view, into: &json)
     case .cacheCleared:
       begin("cache.cleared", nil, url, into: &json)
       MessageViewRequest.write("channel_urls", [url.text], into: &json)
       json.endObject()
-      return true
+      return 1
     case .outbox:
       try writePending(change, reader, view, into: &json)
       try writeOutbox(reader, user, url, into: &json)
-      return true
+      return 1
     case .membershipLost, .channelDeleted, .connection, .syncProgress, .collectionAnswered,
       .collectionFailed, .unverified, .windowTrimmed:
-      return false
+      return 0
     }
   }
 
@@ -105,8 +113,8 @@ package struct UserFeed: Sendable {
   private func writeMessages(
     _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ view: ChannelView,
     into json: inout JSONWriter
-  ) throws -> Bool {
-    guard view.isJoined, let stretch = change.stretch else { return false }
+  ) throws -> Int {
+    guard view.isJoined, let stretch = change.stretch else { return 0 }
     var filter = MessageQuery()
     filter.replies = .all
     filter.parts = [.reactions, .metaarray, .threadInfo]
@@ -121,7 +129,7 @@ package struct UserFeed: Sendable {
       count += 1
       return count < Limits.eventEntries
     }
-    guard count > 0 else { return false }
+    guard count > 0 else { return 0 }
     let isNew = [.messageReceived, .messageSent, .messageFill].contains(change.source)
     begin(isNew ? "message.received" : "message.changed", change.source, view.url, into: &json)
     json.field("sending_status", "succeeded")
@@ -131,7 +139,7 @@ package struct UserFeed: Sendable {
     json.splice(fields: text.bytes)
     json.endArray()
     json.endObject()
-    return true
+    return count
   }
 
   /// A confirmed message beside which something pending changed, as its user sees it now.
@@ -152,10 +160,10 @@ package struct UserFeed: Sendable {
 
   private func writeGap(
     _ change: Change, _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
-  ) throws -> Bool {
+  ) throws -> Int {
     guard view.isJoined, let name = change.reference, let stretch = change.stretch,
       stretch.upperBound >= Position.first(at: view.floorAt)
-    else { return false }
+    else { return 0 }
     begin(change.kind == .hugeGap ? "huge_gap.detected" : "gap.changed", nil, view.url, into: &json)
     json.name("gap")
     if let gap = try Int64(name).flatMap({ id in try reader.coverage(of: view.channel).gap(id) }) {
@@ -167,7 +175,7 @@ package struct UserFeed: Sendable {
       newest.writeNewest(into: &json)
     }
     json.endObject()
-    return true
+    return 1
   }
 
   private func writeOutbox(
@@ -185,7 +193,7 @@ package struct UserFeed: Sendable {
 
   private func writeStanding(
     _ change: Change, _ standing: UserConnection, into json: inout JSONWriter
-  ) -> Bool {
+  ) -> Int {
     switch change.kind {
     case .connection:
       begin("connection.changed", nil, nil, into: &json)
@@ -195,7 +203,7 @@ package struct UserFeed: Sendable {
       if let link = change.reference { json.field("link", link) }
       json.endObject()
       json.endObject()
-      return true
+      return 1
     case .syncProgress:
       begin("sync.progress", nil, nil, into: &json)
       json.name("progress")
@@ -206,8 +214,8 @@ package struct UserFeed: Sendable {
       if let total = standing.progress.channelsTotal { json.value(total) } else { json.null() }
       json.endObject()
       json.endObject()
-      return true
-    default: return false
+      return 1
+    default: return 0
     }
   }
 }

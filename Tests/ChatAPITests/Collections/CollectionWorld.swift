@@ -125,8 +125,9 @@ final class CollectionWorld {
     }
   }
 
-  /// The newest messages, behind a gap in which more are missing than is filled by itself.
-  func listAfterGap(_ ids: [Int64], missing: Int, in channel: String) throws {
+  /// The newest messages, behind a gap. `missing`: how many are missing in it, where these are more than are
+  /// filled by themselves.
+  func listAfterGap(_ ids: [Int64], missing: Int?, in channel: String) throws {
     let rows = ids.map { Self.message($0, at: $0 * 10) }
     let asked = cache.cursor.sequence
     try cache.write {
@@ -141,14 +142,14 @@ final class CollectionWorld {
   }
 
   /// The messages after one and up to another, in pages of 100, as what was missed is fetched.
-  func fill(after first: Int64, through last: Int64, in channel: String) throws {
+  func fill(after first: Int64, through last: Int64, in channel: String, text: String = "hello") throws {
     let asked = cache.cursor.sequence
     let listings = stride(from: first, through: last, by: 100).map { from in
       MessageListing(
         window: MessageWindow(
           .message(Position(createdAt: from * 10, messageID: from)), older: 0, newer: 100),
-        rows: (from...min(from + 100, last)).map { Self.message($0, at: $0 * 10) }, isWhole: true,
-        askedAt: asked)
+        rows: (from...min(from + 100, last)).map { Self.message($0, at: $0 * 10, text: text) },
+        isWhole: true, askedAt: asked)
     }
     try cache.write {
       try $0.store(

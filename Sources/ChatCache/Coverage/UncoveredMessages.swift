@@ -1,0 +1,88 @@
+import ChatModel
+import SQLite
+
+// A gap may hide many messages that are stored already. When it closes they all become visible at once, and
+// one change of the log would tell of all of them. An answer ends between two changes only (B49), so changes
+// of a bounded size tell of them first.
+
+extension CacheWriter {
+  /// Tells of the messages that were stored before this commit and become visible with it, where one change
+  /// cannot tell of all. False: it can, and nothing is told here.
+  func tellUncovered(
+    _ coverage: Coverage, since old: Coverage, of channel: ChannelKey, _ source: ChangeSource
+  ) throws -> Bool {
+    var slices: [UncoveredSlice] = []
+    for stretch in coverage.uncovered(since: old) {
+      slices += try uncoveredSlices(of: stretch, in: channel)
+    }
+    guard slices.count > 1 else { return false }
+    for slice in slices {
+      var change = Change(.messages, source, channel: channel)
+      change.stretch = slice.stretch
+      change.detail = Change.uncovers
+      try append(change)
+    }
+    return true
+  }
+
+  private func uncoveredSlices(
+    of stretch: ClosedRange<Position>, in channel: ChannelKey
+  ) throws -> [UncoveredSlice] {
+    var rows = try db.reading.rows(
+      """
+      SELECT
+        created_at, message_id,
+        length(body) + coalesce(length(reactions), 0) + coalesce(length(metaarray), 0)
+          + coalesce(length(thread_info), 0) + coalesce(length(parent), 0)
+      FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+        AND version <= ?6
+      ORDER BY created_at, message_id
+      """
+    ) {
+      CacheReader.bind($0, stretch, channel)
+      $0.bind(6, lastCommitted)
+    }
+    var slices: [UncoveredSlice] = []
+    while let row = try rows.next() {
+      let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      if slices.isEmpty || !slices[slices.count - 1].take(position, bytes: row.int64(2)) {
+        slices.append(UncoveredSlice(position, bytes: row.int64(2)))
+      }
+    }
+    return slices
+  }
+}
+
+/// Neighbouring messages of which one change tells.
+private struct UncoveredSlice {
+  private(set) var stretch: ClosedRange<Position>
+  private var rows = 1
+  private var bytes: Int64
+
+  init(_ position: Position, bytes: Int64) {
+    stretch = position...position
+    self.bytes = bytes
+  }
+
+  /// Takes one more message. False where it does not fit.
+  mutating func take(_ position: Position, bytes more: Int64) -> Bool {
+    guard rows < Limits.changeMessages, bytes + more <= Limits.changeBytes else { return false }
+    rows += 1
+    bytes += more
+    stretch = stretch.lowerBound...position
+    return true
+  }
+}
+
+extension Coverage {
+  /// The stretches whose messages this coverage shows, and `old` did not.
+  func uncovered(since old: Coverage) -> [ClosedRange<Position>] {
+    let (now, shown) = (gaps, segments.filter { $0.gap == nil })
+    return old.gaps.filter { !now.contains($0) }.flatMap { gap in
+      shown.filter { $0.range.overlaps(gap.range) }.map { $0.range.clamped(to: gap.range) }
+    }
+  }
+}
