@@ -45,8 +45,8 @@ extension CacheReader {
       $0.bind(5, range.upperBound.messageID)
       $0.bind(6, version)
     }
-    let pending = try pendingChanges(in: view)
     while let row = try found.next() {
+      let pending = try pendingChanges(in: view, of: row.int64(1))
       var rows = MessageRows(filter, floor: view.floorAt, pending: pending, capacity: 1024)
       rows.begin(isBackwards: false)
       // A thread's view shows its replies alone; the walk of a thread's page sees no others.

@@ -154,7 +154,7 @@ extension CacheReader {
     var filter = MessageQuery()
     filter.replies = .all
     filter.parts = parts
-    var rows = MessageRows(filter, floor: view.floorAt, pending: try pendingChanges(in: view))
+    var rows = MessageRows(filter, floor: view.floorAt, pending: try pendingChanges(in: view, of: id))
     rows.begin(isBackwards: false)
     rows.take(row)
     return rows.count == 0 ? nil : rows.joined(isReversed: false)

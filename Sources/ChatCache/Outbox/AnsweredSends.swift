@@ -29,7 +29,9 @@ extension CacheWriter {
     if let request = RequestID(record.requestID) {
       guard let id = try reader.row(of: request, in: place) else { return }
       let moment = try outboxMoment()
-      try changeLane(place) { $0.confirm(id, message: record.messageID, now: moment) }
+      try changeLane(place, from: try reader.laneStep(place, row: id)) {
+        $0.confirm(id, message: record.messageID, now: moment)
+      }
       try release(record.messageID, of: user, in: batch.channel)
     } else if isNew, try reader.hasUnansweredMessage(in: place) {
       try withhold(record, from: user, in: batch.channel)

@@ -105,7 +105,7 @@ extension CacheWriter {
     let moment = try outboxMoment()
     var follows: Int64?
     if let name = request.unsentTarget {
-      let lane = try reader.lane(place)
+      let lane = try reader.laneStep(place, row: try reader.row(of: name, in: place))
       guard let row = lane.row(name), let reach = lane.reach(ofEdit: row.id) else { return .noTarget }
       switch reach {
       case .row:
@@ -118,7 +118,6 @@ extension CacheWriter {
       id: try nextUnsentID(), requestID: request.requestID, kind: request.kind, target: request.target,
       follows: follows, aspect: request.aspect, blocksOnFailure: request.blocksOnFailure,
       upload: request.upload, now: moment, lifetime: request.lifetime)
-    row.place = try reader.lastPlace(in: place) + 1
     row.isAdmin = request.isAdmin
     try remember(request, in: place, hasEnded: false)
     let lane = try reader.acceptanceLane(place, isReadMark: request.kind == .read)
@@ -131,10 +130,10 @@ extension CacheWriter {
     _ id: Int64, by request: UnsentRequest, in place: OutboxPlace, _ moment: Int64
   ) throws -> Accepted {
     if request.kind == .delete {
-      try changeLane(place) { $0.cancel(id, now: moment).notices }
+      try changeLane(place, from: try reader.laneStep(place, row: id)) { $0.cancel(id, now: moment).notices }
     } else if let content = try reader.content(ofUnsent: id) {
       try rewrite(id, reader.edited(content, by: request.content.params, in: place.channel))
-      let lane = try reader.lane(place)
+      let lane = try reader.laneStep(place, row: id)
       try tell(.merged(from: id, to: id), in: place, lane, lane)
     }
     return .changed(id)

@@ -85,9 +85,12 @@ extension CacheWriter {
     if let ended { try take(ended, in: place, of: name.user, moment, policy, random) }
     let begun = try begin(place, name, moment, mayBegin: mayBegin, isLinkBack: isLinkBack, policy, random)
     if ended != nil { try releaseWithheld(in: place) }
-    let next = try reader.lane(place).nextTryAt
+    let next = try reader.laneStep(place, now: moment).nextTryAt
     return LaneProgress(begun: begun, nextTryIn: next.map { max(0, $0 - moment) })
   }
+
+  /// Rows that one commit refuses without asking the upstream. The lane goes on at once in another commit.
+  private static let refusalsPerStep = 32
 
   private func begin(
     _ place: OutboxPlace, _ name: OutboxLaneName, _ moment: Int64, mayBegin: Bool, isLinkBack: Bool,
@@ -95,23 +98,32 @@ extension CacheWriter {
   ) throws -> OutboxErrand? {
     let view = try reader.view(of: name.channel, for: place.user)
     let newest = try view.flatMap { try reader.newestKnown(in: $0.channel) } ?? .start
-    var begun: (row: OutboxRow, errand: OutboxLane.Errand)?
-    try changeLane(place) { lane in
-      if isLinkBack { lane.linkRecovered(now: moment) }
-      var notices = lane.expire(now: moment)
-      guard mayBegin else { return notices }
-      while begun == nil, let due = lane.errands(now: moment).first(where: { $0.errand != .upload }),
-        let row = lane.row(due.row)
-      {
-        let refusal = due.errand == .send ? try refusal(of: row, view, name.user, moment) : nil
-        guard lane.dispatch(due.row, due.errand, now: moment, newest: newest, policy: policy) else { break }
-        if let refusal {
-          notices += lane.finish(due.row, .send, refusal, now: moment, random: random, policy: policy)
-        } else {
-          begun = (row, due.errand)
-        }
+    if isLinkBack {
+      try changeLane(place, from: try reader.interruptedLane(place, now: moment)) {
+        $0.linkRecovered(now: moment)
+        return []
       }
-      return notices
+    }
+    try changeLane(place, from: try reader.laneStep(place, now: moment)) { $0.expire(now: moment) }
+    var begun: (row: OutboxRow, errand: OutboxLane.Errand)?
+    var isRefused = mayBegin
+    for _ in 0..<Self.refusalsPerStep where isRefused {
+      isRefused = false
+      try changeLane(place, from: try reader.laneStep(place, now: moment)) { lane in
+        guard let due = lane.errands(now: moment).first(where: { $0.errand != .upload }),
+          let row = lane.row(due.row)
+        else { return [] }
+        let refusal = due.errand == .send ? try refusal(of: row, view, name.user, moment) : nil
+        guard lane.dispatch(due.row, due.errand, now: moment, newest: newest, policy: policy) else {
+          return []
+        }
+        guard let refusal else {
+          begun = (row, due.errand)
+          return []
+        }
+        isRefused = true
+        return lane.finish(due.row, .send, refusal, now: moment, random: random, policy: policy)
+      }
     }
     guard let begun, let content = try reader.content(ofUnsent: begun.row.id) else { return nil }
     return OutboxErrand(
@@ -149,7 +161,7 @@ extension CacheWriter {
       ended.outcome = .success(message: found.messageID)
       ended.messages = [found]
     }
-    try changeLane(place) {
+    try changeLane(place, from: try reader.laneStep(place, row: ended.errand.row)) {
       $0.finish(
         ended.errand.row, ended.errand.errand, ended.outcome, now: moment, random: random, policy: policy)
     }

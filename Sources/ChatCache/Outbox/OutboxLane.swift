@@ -151,6 +151,9 @@ package struct OutboxLane: Hashable, Sendable {
     }
   }
 
+  /// The failed messages that hold what follows them.
+  var blocking: [Int64] { rows.filter { $0.state == .failed && $0.blocksOnFailure }.map(\.place) }
+
   func failedBlocker(before place: Int64) -> OutboxRow? {
     rows.first { $0.place < place && $0.state == .failed && $0.blocksOnFailure }
   }

@@ -1,8 +1,8 @@
 import ChatModel
 import SQLite
 
-// The table `outbox`: one user's lane in one channel is read whole, changed as a value, and what differs is
-// written back, with the events that tell of it, in one transaction.
+// The table `outbox`. A step reads the rows of a lane that it needs, changes them as a value, and writes back
+// the rows that differ and the events that tell of them, in one transaction.
 
 /// Whose unsent messages, and where.
 package struct OutboxPlace: Hashable, Sendable {
@@ -33,67 +33,6 @@ package struct OutboxContent: Hashable, Sendable {
 }
 
 extension CacheReader {
-  /// The lane of a user in a channel; empty where nothing is unsent.
-  package func lane(_ place: OutboxPlace) throws -> OutboxLane {
-    let rows = try db.all(
-      """
-      SELECT
-        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
-        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id, is_admin
-      FROM outbox
-      WHERE user = ?1 AND channel_url = ?2
-      ORDER BY place
-      """
-    ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
-    } _: {
-      try CacheReader.outboxRow($0)
-    }
-    return OutboxLane(rows: rows)
-  }
-
-  /// The rows that decide how a new row is accepted: failed messages that block later ones and, for a read
-  /// mark, the read marks that wait. So the cost of accepting does not grow with the lane.
-  func acceptanceLane(_ place: OutboxPlace, isReadMark: Bool) throws -> OutboxLane {
-    let rows = try db.all(
-      """
-      SELECT
-        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
-        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id, is_admin
-      FROM outbox
-      WHERE id IN (
-        SELECT id
-        FROM outbox INDEXED BY outbox_blocking
-        WHERE user = ?1 AND channel_url = ?2 AND state = 'failed' AND block_on_failure = 1
-        UNION ALL
-        SELECT id
-        FROM outbox INDEXED BY outbox_reads
-        WHERE ?3 AND user = ?1 AND channel_url = ?2 AND kind = 'read'
-      )
-      """
-    ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
-      $0.bind(3, isReadMark)
-    } _: {
-      try CacheReader.outboxRow($0)
-    }
-    return OutboxLane(rows: rows)
-  }
-
-  /// The last place in the lane, 0 where nothing is unsent.
-  func lastPlace(in place: OutboxPlace) throws -> Int64 {
-    try db.first("SELECT max(place) FROM outbox WHERE user = ?1 AND channel_url = ?2") {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
-    } _: {
-      $0.int64OrNil(0) ?? 0
-    } ?? 0
-  }
-
   /// Whether any user has an unsent row.
   func hasUnsent() throws -> Bool {
     try db.first("SELECT 1 FROM outbox LIMIT 1") { _ in true } ?? false
@@ -106,39 +45,6 @@ extension CacheReader {
     } _: {
       OutboxContent(params: Array($0.bytes(0)), body: Array($0.bytes(1)))
     }
-  }
-
-  /// The lanes in which something is to be tried at `now`, longest overdue first. A lane counts once, however
-  /// many of its rows are due.
-  package func dueLanes(now: Int64, limit: Int) throws -> [OutboxPlace] {
-    try db.all(
-      """
-      SELECT user, channel_url, min(next_try_at)
-      FROM outbox INDEXED BY outbox_due
-      WHERE state IN ('waiting', 'uncertain') AND next_try_at <= ?1
-      GROUP BY user, channel_url
-      ORDER BY 3
-      LIMIT ?2
-      """
-    ) {
-      $0.bind(1, now)
-      $0.bind(2, limit)
-    } _: {
-      OutboxPlace(user: UserKey($0.int64(0)), channel: ChannelURL($0.string(1)))
-    }
-  }
-
-  /// The moment of the next try in any lane, nil where nothing waits (B43).
-  package func nextTryAt() throws -> Int64? {
-    try db.first(
-      """
-      SELECT next_try_at
-      FROM outbox INDEXED BY outbox_due
-      WHERE state IN ('waiting', 'uncertain')
-      ORDER BY next_try_at
-      LIMIT 1
-      """
-    ) { $0.int64(0) }
   }
 
   /// How many unsent messages and changes of a user wait, and how many failed.
@@ -155,46 +61,20 @@ extension CacheReader {
       ($0.int64(0), $0.int64(1), $0.int64(2))
     } ?? (0, 0, 0)
   }
-
-  static func outboxRow(_ row: Row) throws -> OutboxRow {
-    guard let request = RequestID(row.string(1)), let kind = OutboxRow.Kind(rawValue: row.string(2)),
-      let state = OutboxRow.State(rawValue: row.string(3)),
-      let upload = OutboxRow.Upload(rawValue: row.string(8))
-    else {
-      throw CacheError.unreadable("outbox row \(row.int64(0))")
-    }
-    var read = OutboxRow(
-      id: row.int64(0), requestID: request, kind: kind, target: row.int64OrNil(5), follows: row.int64OrNil(6),
-      aspect: row.string(7), blocksOnFailure: row.bool(9), upload: upload, now: row.int64(11))
-    read.state = state
-    read.place = row.int64(4)
-    read.isCancelWanted = row.bool(10)
-    read.expiresAt = row.int64(12)
-    read.attempts = row.int(13)
-    read.nextTryAt = row.int64(14)
-    read.dispatchedAt = row.int64OrNil(15)
-    read.mayHaveArrived = row.bool(16)
-    read.absences = row.int(17)
-    read.errorCode = row.stringOrNil(18)
-    read.isAdmin = row.bool(21)
-    read.anchor = row.int64OrNil(19).map { Position(createdAt: $0, messageID: row.int64(20)) }
-    return read
-  }
 }
 
 extension CacheWriter {
-  /// Changes a lane and writes what differs: rows, what became of requests, events. Answers the notices.
-  ///
-  /// `news`: the content of rows that `body` accepts, by id.
+  /// Changes all rows of a lane and writes what differs: rows, what became of requests, events. Answers the
+  /// notices.
   @discardableResult
   package func changeLane(
-    _ place: OutboxPlace, news: [Int64: OutboxContent] = [:],
-    _ body: (inout OutboxLane) throws -> [OutboxLane.Notice]
+    _ place: OutboxPlace, _ body: (inout OutboxLane) throws -> [OutboxLane.Notice]
   ) throws -> [OutboxLane.Notice] {
-    try changeLane(place, from: try reader.lane(place), news: news, body)
+    try changeLane(place, from: try reader.lane(place), body)
   }
 
   /// Changes the lane with `body` and stores what changed. `before`: the rows of the lane that `body` needs.
+  /// `news`: the content of rows that `body` accepts, by id.
   @discardableResult
   func changeLane(
     _ place: OutboxPlace, from before: OutboxLane, news: [Int64: OutboxContent] = [:],
@@ -217,8 +97,44 @@ extension CacheWriter {
     for row in before.rows where !kept.contains(row.id) {
       try db.run("DELETE FROM outbox WHERE id = ?1") { $0.bind(1, row.id) }
     }
+    if before.blocking != after.blocking { try holdRest(place) }
     for notice in notices { try tell(notice, in: place, before, after) }
     return notices
+  }
+
+  /// A failed message began or ended to hold what follows it: the rows that the step did not read follow.
+  private func holdRest(_ place: OutboxPlace) throws {
+    let first = try reader.firstBlockingPlace(in: place) ?? .max
+    try db.run(
+      """
+      UPDATE outbox
+      SET state = 'held'
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND place > ?3
+        AND state = 'waiting'
+        AND kind NOT IN ('reaction', 'read')
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+      $0.bind(3, first)
+    }
+    try db.run(
+      """
+      UPDATE outbox
+      SET state = 'waiting', next_try_at = min(next_try_at, ?4)
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND place <= ?3
+        AND state = 'held'
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+      $0.bind(3, first)
+      $0.bind(4, now)
+    }
   }
 
   /// The id of the next row, never given before.

@@ -23,14 +23,19 @@ extension CacheWriter {
   /// After a start: what was under way may have arrived (B39); after a restore so may all that waited (B65).
   package func recoverOutbox(isRestored: Bool = false) throws {
     let moment = try outboxMoment()
-    for place in try reader.lanes(
-      """
-      SELECT DISTINCT user, channel_url
-      FROM outbox
-      WHERE state IN ('in_flight', 'waiting') OR upload = 'running'
-      """, { _ in })
-    {
-      try changeLane(place) {
+    let lanes =
+      isRestored
+      ? try reader.lanes("SELECT DISTINCT user, channel_url FROM outbox") { _ in }
+      : try reader.lanes(
+        """
+        SELECT user, channel_url FROM outbox INDEXED BY outbox_in_flight WHERE state = 'in_flight'
+        UNION
+        SELECT user, channel_url FROM outbox INDEXED BY outbox_uploads WHERE upload IN ('needed', 'running')
+        """
+      ) { _ in }
+    for place in lanes {
+      let lane = isRestored ? try reader.lane(place) : try reader.underWayLane(place)
+      try changeLane(place, from: lane) {
         $0.recover(now: moment, isRestored: isRestored)
         return []
       }
@@ -55,24 +60,7 @@ extension CacheWriter {
       WHERE state NOT IN ('failed', 'canceled') AND expires_at <= ?1
       """, { $0.bind(1, moment) })
     {
-      try changeLane(place) { $0.expire(now: moment) }
-    }
-  }
-
-  /// The upstream can be reached again: what waited for the link is tried now (B40, B43).
-  package func wakeOutbox() throws {
-    let moment = try outboxMoment()
-    for place in try reader.lanes(
-      """
-      SELECT DISTINCT user, channel_url
-      FROM outbox INDEXED BY outbox_due
-      WHERE state IN ('waiting', 'uncertain') AND next_try_at > ?1
-      """, { $0.bind(1, moment) })
-    {
-      try changeLane(place) {
-        $0.linkRecovered(now: moment)
-        return []
-      }
+      try changeLane(place, from: try reader.laneStep(place, now: moment)) { $0.expire(now: moment) }
     }
   }
 

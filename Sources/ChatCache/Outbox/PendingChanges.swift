@@ -13,33 +13,59 @@ package struct PendingChanges: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// The user's pending changes in the channel. Nil: the user has no unsent row there.
-  func pendingChanges(in view: ChannelView) throws -> PendingChanges? {
+  /// The user's pending changes in the channel: of `message` alone where it is named. Nil: the user has no
+  /// unsent row there.
+  func pendingChanges(in view: ChannelView, of message: Int64? = nil) throws -> PendingChanges? {
     guard view.hasUnsent else { return nil }
     var pending = PendingChanges()
-    pending.fragments = try fragments(in: OutboxPlace(user: view.user, channel: view.url))
+    let place = OutboxPlace(user: view.user, channel: view.url)
+    pending.fragments =
+      try message.map { try fragments(in: place, of: $0) } ?? fragments(in: place)
     pending.withheld = Set(
-      try db.all("SELECT message_id FROM withheld WHERE user = ?1 AND channel = ?2") {
+      try db.all(
+        """
+        SELECT message_id
+        FROM withheld
+        WHERE user = ?1 AND channel = ?2 AND (?3 IS NULL OR message_id = ?3)
+        """
+      ) {
         $0.bind(1, view.user.rawValue)
         $0.bind(2, view.channel.rawValue)
+        $0.bind(3, message)
       } _: {
         $0.int64(0)
       })
     return pending
   }
 
-  /// The pending changes of confirmed messages: of `message` alone where it is named.
-  package func fragments(
-    in place: OutboxPlace, of message: Int64? = nil
-  ) throws -> [Int64: [UInt8]] {
-    var rows = try db.rows(
+  /// The pending changes of all confirmed messages.
+  package func fragments(in place: OutboxPlace) throws -> [Int64: [UInt8]] {
+    try fragments(
       """
       SELECT target_id, kind, request_id, params, aspect
       FROM outbox INDEXED BY outbox_by_target
       WHERE user = ?1
         AND channel_url = ?2
         AND target_id IS NOT NULL
-        AND (?3 IS NULL OR target_id = ?3)
+        AND kind IN ('edit', 'delete', 'reaction')
+        AND state NOT IN ('failed', 'canceled')
+      ORDER BY target_id, kind = 'reaction', kind, aspect, place DESC
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+    }
+  }
+
+  /// The pending changes of one confirmed message.
+  package func fragments(in place: OutboxPlace, of message: Int64) throws -> [Int64: [UInt8]] {
+    try fragments(
+      """
+      SELECT target_id, kind, request_id, params, aspect
+      FROM outbox INDEXED BY outbox_by_target
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND target_id = ?3
         AND kind IN ('edit', 'delete', 'reaction')
         AND state NOT IN ('failed', 'canceled')
       ORDER BY target_id, kind = 'reaction', kind, aspect, place DESC
@@ -49,6 +75,12 @@ extension CacheReader {
       $0.bind(2, place.channel.text)
       $0.bind(3, message)
     }
+  }
+
+  private func fragments(
+    _ sql: StaticString, _ bind: (Statement) -> Void
+  ) throws -> [Int64: [UInt8]] {
+    var rows = try db.rows(sql, bind)
     var found: [Int64: [UInt8]] = [:]
     var fragment = Fragment(message: nil)
     while let row = try rows.next() {

@@ -98,13 +98,11 @@ extension CacheReader {
     let params: [UInt8]
   }
 
-  /// Reads each lane once, since what holds a row is another row of its lane.
+  /// Reads with each row the rows that hold it.
   private func listed(_ found: [FoundRow], of user: UserKey) throws -> [UnsentRow] {
-    var lanes: [ChannelURL: OutboxLane] = [:]
-    return try found.compactMap { found in
+    try found.compactMap { found in
       let place = OutboxPlace(user: user, channel: found.channel)
-      let lane = try lanes[found.channel] ?? lane(place)
-      lanes[found.channel] = lane
+      let lane = try laneStep(place, row: found.id)
       guard let row = lane.row(found.id) else { return nil }
       return UnsentRow(
         row: row, channel: found.channel, blockedBy: lane.blocker(of: row.id)?.requestID,

@@ -16,15 +16,16 @@ package enum TakenBack: Sendable, Hashable {
 extension CacheWriter {
   /// Cancels a message that waits, or deletes the row of a failed one (B44). Nil: there is no such row.
   package func takeBack(_ request: RequestID, in place: OutboxPlace) throws -> TakenBack? {
-    guard let row = try reader.lane(place).row(request) else { return nil }
+    let step = try reader.laneStep(place, row: try reader.row(of: request, in: place))
+    guard let row = step.row(request) else { return nil }
     let moment = try outboxMoment()
     if !row.kind.isMessage {
       guard row.state == .waiting || row.state == .held, !row.mayHaveArrived else { return .underWay }
-      try changeLane(place) { $0.withdraw(row.id, now: moment) }
+      try changeLane(place, from: step) { $0.withdraw(row.id, now: moment) }
       return .removed
     }
     var isRemoved = false
-    try changeLane(place) { lane in
+    try changeLane(place, from: step) { lane in
       let removal = lane.remove(row.id, now: moment)
       isRemoved = removal.isRemoved
       return isRemoved ? removal.notices : lane.cancel(row.id, now: moment).notices
@@ -37,12 +38,13 @@ extension CacheWriter {
   package func resend(
     _ request: RequestID, of user: UserID, in place: OutboxPlace, isAdmin: Bool, _ policy: OutboxPolicy
   ) throws -> Bool? {
-    guard let row = try reader.lane(place).row(request) else { return nil }
+    let step = try reader.laneStep(place, row: try reader.row(of: request, in: place))
+    guard let row = step.row(request) else { return nil }
     guard row.kind.isMessage, row.state == .failed || row.state == .canceled else { return false }
     try checkSending([row], of: user, in: place, isAdmin: isAdmin)
     let moment = try outboxMoment()
     var isResent = false
-    try changeLane(place) {
+    try changeLane(place, from: step) {
       let outcome = $0.resend(row.id, now: moment, lifetime: policy.pendingLifetime)
       isResent = outcome.isResent
       return outcome.notices
@@ -54,17 +56,19 @@ extension CacheWriter {
   package func resendFailed(
     of user: UserID, in place: OutboxPlace, isAdmin: Bool, _ policy: OutboxPolicy
   ) throws -> Int {
-    let failed = try reader.lane(place).rows.filter { $0.state == .failed }
-    try checkSending(failed, of: user, in: place, isAdmin: isAdmin)
+    let ended = try reader.endedLane(place)
+    try checkSending(ended.rows.filter { $0.state == .failed }, of: user, in: place, isAdmin: isAdmin)
     let moment = try outboxMoment()
-    return try changeLane(place) { $0.resendFailed(now: moment, lifetime: policy.pendingLifetime) }.count
+    return try changeLane(place, from: ended) {
+      $0.resendFailed(now: moment, lifetime: policy.pendingLifetime)
+    }.count
   }
 
   /// Deletes the lane's failed and canceled messages and returns their request ids (B44).
   package func removeFailed(in place: OutboxPlace) throws -> [RequestID] {
     let moment = try outboxMoment()
     var removed: [RequestID] = []
-    try changeLane(place) { lane in
+    try changeLane(place, from: try reader.endedLane(place)) { lane in
       var notices: [OutboxLane.Notice] = []
       for row in lane.rows where row.kind.isMessage {
         let removal = lane.remove(row.id, now: moment)

@@ -36,6 +36,7 @@ enum Migration {
         PackageResources.v001_collection_sql,
       ]),
     Step(version: 2, scripts: [PackageResources.v002_sending_sql]),
+    Step(version: 3, scripts: [PackageResources.v003_outbox_steps_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -1,0 +1,237 @@
+import ChatModel
+import SQLite
+
+// Which rows of a lane a step reads. A lane may have 10 000 rows; accepting, one try and one event need a few
+// of them, and each part below is found by an index of its own.
+extension CacheReader {
+  /// All rows of a user in a channel; empty where nothing is unsent.
+  package func lane(_ place: OutboxPlace) throws -> OutboxLane {
+    try lane(
+      """
+      SELECT
+        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
+        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
+        absences, error_code, anchor_at, anchor_id, is_admin
+      FROM outbox
+      WHERE user = ?1 AND channel_url = ?2
+      ORDER BY place
+      """, place)
+  }
+
+  /// The rows that decide what the lane does next, and what may happen to the row `id`: the first pending
+  /// row of those in order, what is under way, the reaction or read mark that is tried next, files to
+  /// upload, rows out of time at `now`, failed messages that hold others, the last row, and what follows any
+  /// of these.
+  package func laneStep(_ place: OutboxPlace, row id: Int64? = nil, now: Int64 = 0) throws -> OutboxLane {
+    try lane(stepRows, place) {
+      $0.bind(3, id)
+      $0.bind(4, now)
+    }
+  }
+
+  /// The rows that decide how a new row is accepted: failed messages that hold others, the last row and, for
+  /// a read mark, the read marks that wait.
+  func acceptanceLane(_ place: OutboxPlace, isReadMark: Bool) throws -> OutboxLane {
+    try lane(
+      """
+      SELECT
+        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
+        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
+        absences, error_code, anchor_at, anchor_id, is_admin
+      FROM outbox
+      WHERE id IN (
+        SELECT id FROM (
+          SELECT id FROM outbox INDEXED BY outbox_queue
+          WHERE user = ?1 AND channel_url = ?2 ORDER BY place DESC LIMIT 1
+        )
+        UNION ALL
+        SELECT id FROM (
+          SELECT id FROM outbox INDEXED BY outbox_blocking
+          WHERE user = ?1 AND channel_url = ?2 AND state = 'failed' AND block_on_failure = 1
+          ORDER BY place LIMIT 1
+        )
+        UNION ALL
+        SELECT id
+        FROM outbox INDEXED BY outbox_reads
+        WHERE ?3 AND user = ?1 AND channel_url = ?2 AND kind = 'read'
+      )
+      """, place
+    ) { $0.bind(3, isReadMark) }
+  }
+
+  /// The failed and canceled messages of a lane, and its last row.
+  func endedLane(_ place: OutboxPlace) throws -> OutboxLane {
+    try lane(
+      """
+      SELECT
+        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
+        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
+        absences, error_code, anchor_at, anchor_id, is_admin
+      FROM outbox
+      WHERE id IN (
+        SELECT id FROM (
+          SELECT id FROM outbox INDEXED BY outbox_queue
+          WHERE user = ?1 AND channel_url = ?2 ORDER BY place DESC LIMIT 1
+        )
+        UNION ALL
+        SELECT id
+        FROM outbox INDEXED BY outbox_ended
+        WHERE user = ?1 AND channel_url = ?2 AND state IN ('failed', 'canceled')
+      )
+      """, place)
+  }
+
+  /// The rows of a lane that wait because the upstream could not be reached or gave no usable answer.
+  func interruptedLane(_ place: OutboxPlace, now: Int64) throws -> OutboxLane {
+    try lane(
+      """
+      SELECT
+        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
+        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
+        absences, error_code, anchor_at, anchor_id, is_admin
+      FROM outbox INDEXED BY outbox_interrupted
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND (state = 'uncertain' OR (state = 'waiting' AND error_code IS NOT NULL))
+        AND next_try_at > ?3
+      """, place
+    ) { $0.bind(3, now) }
+  }
+
+  /// The rows of a lane that are under way.
+  func underWayLane(_ place: OutboxPlace) throws -> OutboxLane {
+    try lane(
+      """
+      SELECT
+        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
+        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
+        absences, error_code, anchor_at, anchor_id, is_admin
+      FROM outbox
+      WHERE id IN (
+        SELECT id
+        FROM outbox INDEXED BY outbox_in_flight
+        WHERE user = ?1 AND channel_url = ?2 AND state = 'in_flight'
+        UNION ALL
+        SELECT id
+        FROM outbox INDEXED BY outbox_uploads
+        WHERE user = ?1 AND channel_url = ?2 AND upload IN ('needed', 'running')
+      )
+      """, place)
+  }
+
+  /// The place of the first failed message that holds what follows it; nil: nothing is held.
+  func firstBlockingPlace(in place: OutboxPlace) throws -> Int64? {
+    try db.first(
+      """
+      SELECT place
+      FROM outbox INDEXED BY outbox_blocking
+      WHERE user = ?1 AND channel_url = ?2 AND state = 'failed' AND block_on_failure = 1
+      ORDER BY place
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+    } _: {
+      $0.int64(0)
+    }
+  }
+
+  private func lane(
+    _ sql: StaticString, _ place: OutboxPlace, _ bind: (Statement) -> Void = { _ in }
+  ) throws -> OutboxLane {
+    let rows = try db.all(sql) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+      bind($0)
+    } _: {
+      try CacheReader.outboxRow($0)
+    }
+    return OutboxLane(rows: rows)
+  }
+
+  static func outboxRow(_ row: Row) throws -> OutboxRow {
+    guard let request = RequestID(row.string(1)), let kind = OutboxRow.Kind(rawValue: row.string(2)),
+      let state = OutboxRow.State(rawValue: row.string(3)),
+      let upload = OutboxRow.Upload(rawValue: row.string(8))
+    else {
+      throw CacheError.unreadable("outbox row \(row.int64(0))")
+    }
+    var read = OutboxRow(
+      id: row.int64(0), requestID: request, kind: kind, target: row.int64OrNil(5), follows: row.int64OrNil(6),
+      aspect: row.string(7), blocksOnFailure: row.bool(9), upload: upload, now: row.int64(11))
+    read.state = state
+    read.place = row.int64(4)
+    read.isCancelWanted = row.bool(10)
+    read.expiresAt = row.int64(12)
+    read.attempts = row.int(13)
+    read.nextTryAt = row.int64(14)
+    read.dispatchedAt = row.int64OrNil(15)
+    read.mayHaveArrived = row.bool(16)
+    read.absences = row.int(17)
+    read.errorCode = row.stringOrNil(18)
+    read.isAdmin = row.bool(21)
+    read.anchor = row.int64OrNil(19).map { Position(createdAt: $0, messageID: row.int64(20)) }
+    return read
+  }
+}
+
+/// The statement of `laneStep`.
+private let stepRows: StaticString =
+  """
+  WITH needed (id) AS (
+    SELECT id FROM (
+      SELECT id FROM outbox INDEXED BY outbox_heads
+      WHERE user = ?1 AND channel_url = ?2
+        AND kind NOT IN ('reaction', 'read') AND state NOT IN ('failed', 'canceled')
+      ORDER BY place LIMIT 1
+    )
+    UNION SELECT id FROM (
+      SELECT id FROM outbox INDEXED BY outbox_queue
+      WHERE user = ?1 AND channel_url = ?2 ORDER BY place DESC LIMIT 1
+    )
+    UNION SELECT id FROM (
+      SELECT id FROM outbox INDEXED BY outbox_blocking
+      WHERE user = ?1 AND channel_url = ?2 AND state = 'failed' AND block_on_failure = 1
+      ORDER BY place LIMIT 2
+    )
+    UNION SELECT id FROM (
+      SELECT s.id FROM outbox AS s INDEXED BY outbox_side
+      WHERE s.user = ?1 AND s.channel_url = ?2
+        AND s.kind IN ('reaction', 'read') AND s.state IN ('waiting', 'uncertain')
+        AND NOT EXISTS (
+          SELECT 1 FROM outbox AS e INDEXED BY outbox_by_target
+          WHERE e.user = ?1 AND e.channel_url = ?2 AND e.target_id = s.target_id AND e.kind = s.kind
+            AND e.aspect = s.aspect AND e.place < s.place AND e.state NOT IN ('failed', 'canceled')
+        )
+        AND NOT (s.kind = 'read' AND EXISTS (
+          SELECT 1 FROM outbox AS e INDEXED BY outbox_reads
+          WHERE e.user = ?1 AND e.channel_url = ?2 AND e.kind = 'read' AND e.target_id IS s.target_id
+            AND e.aspect = s.aspect AND e.place < s.place AND e.state NOT IN ('failed', 'canceled')
+        ))
+      ORDER BY s.next_try_at LIMIT 1
+    )
+    UNION SELECT id FROM outbox INDEXED BY outbox_in_flight
+      WHERE user = ?1 AND channel_url = ?2 AND state = 'in_flight'
+    UNION SELECT id FROM outbox INDEXED BY outbox_uploads
+      WHERE user = ?1 AND channel_url = ?2 AND upload IN ('needed', 'running')
+    UNION SELECT id FROM outbox INDEXED BY outbox_by_expiry
+      WHERE state NOT IN ('failed', 'canceled') AND expires_at <= ?4 AND user = ?1 AND channel_url = ?2
+    UNION SELECT id FROM outbox WHERE id = ?3
+    UNION SELECT follows FROM outbox WHERE id = ?3 AND follows IS NOT NULL
+  )
+  SELECT
+    id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
+    is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
+    absences, error_code, anchor_at, anchor_id, is_admin
+  FROM outbox
+  WHERE user = ?1
+    AND channel_url = ?2
+    AND id IN (
+      SELECT id FROM needed
+      UNION ALL
+      SELECT o.id
+      FROM needed AS n
+      JOIN outbox AS o INDEXED BY outbox_followers ON o.follows = n.id
+    )
+  """

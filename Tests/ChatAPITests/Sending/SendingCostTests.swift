@@ -1,0 +1,79 @@
+import ChatModel
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatAPI
+@testable import ChatCache
+
+/// What an event costs a view whose user has much unsent.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct SendingCostTests {
+  /// Alice's view of `general`, and its cursor.
+  private struct Watched {
+    let world: CollectionWorld
+    let path: String
+    var cursor: String
+    var shortest = UInt64.max
+  }
+
+  private static let policy: OutboxPolicy = {
+    var policy = OutboxPolicy()
+    policy.maximumUnsent = 50_000
+    return policy
+  }()
+
+  private static func accept(
+    _ name: String, _ kind: OutboxRow.Kind, _ writer: borrowing CacheWriter
+  ) throws {
+    let params = Array((kind.isMessage ? #"{"message":"hi"}"# : #"{"add":true}"#).utf8)
+    let id = try #require(RequestID(name))
+    let url = ChannelURL("general")
+    let body =
+      kind.isMessage ? try writer.reader.unsentBody(params, id, of: UserID("alice"), in: url, at: 1) : []
+    var request = UnsentRequest(
+      requestID: id, kind: kind, content: OutboxContent(params: params, body: body), contentHash: params)
+    if kind == .reaction {
+      request.target = 2
+      request.aspect = name
+    }
+    _ = try writer.accept(request, of: UserID("alice"), in: url, policy)
+  }
+
+  private static func world(_ unsent: Int, _ kind: OutboxRow.Kind) throws -> Watched {
+    let world = try CollectionWorld.forSending(policy: policy)
+    try world.cache.accept { writer in
+      for number in 0..<unsent { try accept("filler-\(number)", kind, writer) }
+    }
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    #expect(open.status == 201)
+    return Watched(
+      world: world, path: "/v1/message-collections/\(open.text("id"))/events", cursor: open.text("cursor"))
+  }
+
+  @Test(
+    "B49: an event of a view costs at most 1.5 times as much where its user has 10 000 unsent rows",
+    arguments: [OutboxRow.Kind.message, .reaction])
+  func events(_ kind: OutboxRow.Kind) throws {
+    var views = [try Self.world(1, kind), try Self.world(10_000, kind)]
+    defer { for view in views { view.world.stop() } }
+    for round in 0..<60 {
+      for index in views.indices {
+        let world = views[index].world
+        if round % 2 == 0 {
+          try world.cache.accept { try Self.accept("more-\(round)", .message, $0) }
+        } else {
+          try world.put(Int64(100 + round), from: "bob")
+        }
+        let path = "\(views[index].path)?since=\(views[index].cursor)&wait=0"
+        let began = Clock.system.monotonicNanoseconds()
+        let answer = world.ask(path)
+        views[index].shortest = min(
+          views[index].shortest, Clock.system.monotonicNanoseconds() - began)
+        #expect(answer.body.contains(round % 2 == 0 ? "more-\(round)" : "hello \(100 + round)"))
+        views[index].cursor = answer.text("cursor")
+      }
+    }
+    #expect(
+      views[1].shortest <= views[0].shortest * 3 / 2, "\(views[0].shortest) and \(views[1].shortest) ns")
+  }
+}

@@ -1,0 +1,102 @@
+import ChatModel
+import Platform
+import Testing
+
+@testable import ChatCache
+
+/// What a step of a lane costs beside a lane that is empty.
+@Suite(.serialized) struct OutboxCostTests {
+  private static let unsent = 10_000
+  private static let policy: OutboxPolicy = {
+    var policy = OutboxPolicy()
+    policy.maximumUnsent = 50_000
+    return policy
+  }()
+
+  /// A channel in which alice has so many unsent rows, all but the first `failed` of them waiting.
+  private func world(_ count: Int, _ kind: OutboxRow.Kind, failed: Int = 0) throws -> ChannelWithMessages {
+    let world = try ChannelWithMessages()
+    let rows = (1...9).map { ChannelWithMessages.message(Int64($0), at: Int64($0) * 10, sender: "alice") }
+    try world.listNewest(rows, limit: 100)
+    try world.cache.accept { writer in
+      for number in 0..<count { try Self.accept("filler-\(number)", kind, world, writer) }
+    }
+    if failed > 0 {
+      try world.cache.accept { writer in
+        try writer.db.run("UPDATE outbox SET state = 'failed', error_code = '1' WHERE id <= ?1") {
+          $0.bind(1, failed)
+        }
+      }
+    }
+    return world
+  }
+
+  private static func accept(
+    _ name: String, _ kind: OutboxRow.Kind, _ world: ChannelWithMessages, _ writer: borrowing CacheWriter
+  ) throws {
+    var request = OutboxTableTests.request(name, kind, kind == .reaction ? #"{"add":true}"# : "{}")
+    if !kind.isMessage { request.target = 5 }
+    if kind == .reaction { request.aspect = name }
+    _ = try writer.accept(request, of: world.alice, in: world.url, policy)
+  }
+
+  /// The shortest time of a step in each of the worlds, measured in turns, ns.
+  private func shortest(
+    _ worlds: [ChannelWithMessages],
+    _ step: @escaping @Sendable (ChannelWithMessages, Int, borrowing CacheWriter) throws -> Void
+  ) throws -> [UInt64] {
+    var best = [UInt64](repeating: .max, count: worlds.count)
+    for round in 0..<150 {
+      for (index, world) in worlds.enumerated() {
+        let taken = try world.cache.accept { writer in
+          let began = Clock.system.monotonicNanoseconds()
+          try step(world, round, writer)
+          return UInt64(Clock.system.monotonicNanoseconds() - began)
+        }
+        best[index] = min(best[index], taken)
+      }
+    }
+    return best
+  }
+
+  @Test(
+    "Accepting, and one step of sending, cost at most 1.5 times as much with 10 000 rows as with few",
+    arguments: [(OutboxRow.Kind.message, 0), (.message, 9_000), (.edit, 0), (.reaction, 0)])
+  func steps(_ kind: OutboxRow.Kind, failed: Int) throws {
+    let worlds = [
+      try world(1, kind), try world(Self.unsent, kind, failed: failed),
+    ]
+    defer { for world in worlds { world.cache.close() } }
+    let accepting = try shortest(worlds) { try Self.accept("more-\($1)", kind, $0, $2) }
+    #expect(accepting[1] <= accepting[0] * 3 / 2, "accepting: \(accepting) ns")
+    let ended = Guarded<[ObjectIdentifier: EndedErrand]>([:])
+    let sending = try shortest(worlds) { world, round, writer in
+      let progress = try writer.advance(
+        OutboxLaneName(user: world.alice, channel: world.url),
+        after: ended.withLock { $0[ObjectIdentifier(world.cache)] }, Self.policy, random: 1)
+      let begun = try #require(progress.begun, "round \(round)")
+      let done = EndedErrand(begun, .success(message: Int64(1000 + round)))
+      ended.withLock { $0[ObjectIdentifier(world.cache)] = done }
+    }
+    #expect(sending[1] <= sending[0] * 3 / 2, "sending: \(sending) ns")
+  }
+
+  @Test("A refused row costs itself: a user who may not send any more is told row by row, in bounded commits")
+  func refusals() throws {
+    let world = try world(100, .message)
+    defer { world.cache.close() }
+    try world.cache.accept { writer in
+      try writer.db.run("UPDATE membership SET is_muted = 1")
+    }
+    let lane = OutboxLaneName(user: world.alice, channel: world.url)
+    var waits: [Int64?] = []
+    for _ in 0..<4 {
+      waits.append(
+        try world.cache.accept { try $0.advance(lane, after: nil, Self.policy, random: 1) }.nextTryIn)
+    }
+    #expect(waits == [0, 0, 0, nil])
+    let place = OutboxPlace(user: UserKey(1), channel: world.url)
+    let rows = try world.cache.read { try $0.lane(place).rows }
+    #expect(rows.count == 100 && rows.allSatisfy { $0.state == .failed && $0.errorCode == "900041" })
+  }
+}
