@@ -44,8 +44,8 @@ package enum Limits {
   package static let changeMessages = 100
   /// Bytes of the messages that one change of the log tells of at most, unless one message alone is larger.
   package static let changeBytes = 32 * 1024
-  /// Room that an events answer keeps for one more change of messages written as JSON: an answer with less room
-  /// than this ends.
+  /// Room that an events answer keeps for one more change of messages written as JSON: an answer with less
+  /// room than this ends.
   package static let changeRoom = 64 * 1024
   /// Events kept in the log (B53).
   package static let logEvents: Int64 = 200_000
@@ -65,6 +65,8 @@ package enum Limits {
   package static let withheldMilliseconds: Int64 = 10_000
   /// Milliseconds a pending message waits before it fails (B41).
   package static let pendingMilliseconds: Int64 = 3 * 86_400_000
+  /// How long past its time a send that may have arrived is looked for, where no look can be finished, ms.
+  package static let lookBeyondMilliseconds: Int64 = 3_600_000
   /// Milliseconds the data of a user is kept whom the upstream does not know any more (B5).
   package static let closedMilliseconds: Int64 = 30 * 86_400_000
   /// Milliseconds a request id is remembered past its end (B37).

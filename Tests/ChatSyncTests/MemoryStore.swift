@@ -114,6 +114,9 @@ final class MemoryStore: SyncStore {
     state.withLock { $0.users[user]?.channels.filter { $0.value < sweep }.map(\.key) ?? [] }
   }
   func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void) {}
+  func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void) {}
+  /// What a step of a lane does; nothing where none is set.
+  let advances = Guarded<(@Sendable (EndedErrand?) throws -> LaneProgress)?>(nil)
   func endListing(of user: UserID, begunAt: Int64) async throws {
     state.withLock { $0.users[user]?.isSynced = true }
   }
@@ -294,12 +297,12 @@ final class MemoryStore: SyncStore {
   }
   func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)] { state.withLock { $0.fills } }
 
-  // Nothing is ever unsent here: sending is tested over the real cache.
+  // Nothing is unsent here but what a test scripts: sending is tested over the real cache.
   func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)] { [] }
   func advance(
     _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
     _ policy: OutboxPolicy, random: UInt64
-  ) async throws -> LaneProgress { LaneProgress() }
+  ) async throws -> LaneProgress { try advances.withLock { $0 }?(ended) ?? LaneProgress() }
   func keepUpOutbox() async throws {}
 
   func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell] {

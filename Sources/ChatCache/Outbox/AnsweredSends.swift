@@ -32,6 +32,7 @@ extension CacheWriter {
       try changeLane(place, from: try reader.laneStep(place, row: id)) {
         $0.confirm(id, message: record.messageID, now: moment)
       }
+      noteLane(OutboxLaneName(user: UserID(record.sender), channel: url))
       try release(record.messageID, of: user, in: batch.channel)
     } else if isNew, try reader.hasUnansweredMessage(in: place) {
       try withhold(record, from: user, in: batch.channel)

@@ -118,11 +118,29 @@ extension CacheWriter {
       id: try nextUnsentID(), requestID: request.requestID, kind: request.kind, target: request.target,
       follows: follows, aspect: request.aspect, blocksOnFailure: request.blocksOnFailure,
       upload: request.upload, now: moment, lifetime: request.lifetime)
+    row.nextTryAt = now
     row.isAdmin = request.isAdmin
     try remember(request, in: place, hasEnded: false)
     let lane = try reader.acceptanceLane(place, isReadMark: request.kind == .read)
     try changeLane(place, from: lane, news: [row.id: request.content]) { $0.accept(row, now: moment) }
+    if !request.kind.isMessage { try keepTargetKind(of: row, in: place) }
     return .row(row.id)
+  }
+
+  /// Stores the kind of the message that a change is about: the upstream asks for it, and the message may
+  /// leave the cache before the change is sent.
+  private func keepTargetKind(of row: OutboxRow, in place: OutboxPlace) throws {
+    var kind: MessageQuery.Kind?
+    if let followed = row.follows {
+      kind = try reader.content(ofUnsent: followed).map { try $0.messageKind }
+    } else if let target = row.target, let channel = try reader.channelKey(of: place.channel) {
+      kind = try reader.kind(of: target, in: channel)
+    }
+    guard let kind else { return }
+    try db.run("UPDATE outbox SET target_kind = ?2 WHERE id = ?1") {
+      $0.bind(1, row.id)
+      $0.bind(2, kind.rawValue)
+    }
   }
 
   /// An edit or deletion of an unsent message that is not under way (B46).

@@ -47,12 +47,18 @@ package struct EndedErrand: Sendable {
   package var outcome: OutboxLane.Outcome
   /// The message in the upstream's answer. For a look: all messages after the row's anchor.
   package var messages: [MessageRecord] = []
+  /// Of a look that did not read everything: the place up to which it did.
+  package var searched: Position?
 
   /// An errand and its outcome.
-  package init(_ errand: OutboxErrand, _ outcome: OutboxLane.Outcome, messages: [MessageRecord] = []) {
+  package init(
+    _ errand: OutboxErrand, _ outcome: OutboxLane.Outcome, messages: [MessageRecord] = [],
+    searched: Position? = nil
+  ) {
     self.errand = errand
     self.outcome = outcome
     self.messages = messages
+    self.searched = searched
   }
 }
 
@@ -82,68 +88,89 @@ extension CacheWriter {
     guard let user = try reader.userKey(of: name.user) else { return LaneProgress() }
     let place = OutboxPlace(user: user, channel: name.channel)
     let moment = try outboxMoment()
-    if let ended { try take(ended, in: place, of: name.user, moment, policy, random) }
-    let begun = try begin(place, name, moment, mayBegin: mayBegin, isLinkBack: isLinkBack, policy, random)
+    if let ended {
+      try take(ended, in: place, of: name.user, policy, random)
+    } else {
+      // Nothing of this lane is being asked now: what says so was left by a commit that failed.
+      try changeLane(place, from: try reader.inFlightLane(place)) {
+        $0.recover(now: now)
+        return []
+      }
+    }
+    try wake(place, moment, isLinkBack: isLinkBack, policy)
+    let begun = mayBegin ? try begin(place, name, moment, policy, random) : nil
     if ended != nil { try releaseWithheld(in: place) }
     let next = try reader.laneStep(place, now: moment).nextTryAt
-    return LaneProgress(begun: begun, nextTryIn: next.map { max(0, $0 - moment) })
+    return LaneProgress(
+      begun: begun, nextTryIn: next.map { min(max(0, $0 - now), policy.longestWait) })
   }
 
   /// Rows that one commit refuses without asking the upstream. The lane goes on at once in another commit.
   private static let refusalsPerStep = 32
 
-  private func begin(
-    _ place: OutboxPlace, _ name: OutboxLaneName, _ moment: Int64, mayBegin: Bool, isLinkBack: Bool,
-    _ policy: OutboxPolicy, _ random: UInt64
-  ) throws -> OutboxErrand? {
-    let view = try reader.view(of: name.channel, for: place.user)
-    let newest = try view.flatMap { try reader.newestKnown(in: $0.channel) } ?? .start
+  /// Ends rows that are out of time, and makes those due that no longer have to wait. `moment` never goes
+  /// back and ends rows; tries go by the wall clock.
+  private func wake(
+    _ place: OutboxPlace, _ moment: Int64, isLinkBack: Bool, _ policy: OutboxPolicy
+  ) throws {
     if isLinkBack {
-      try changeLane(place, from: try reader.interruptedLane(place, now: moment)) {
-        $0.linkRecovered(now: moment)
+      try changeLane(place, from: try reader.interruptedLane(place, now: now)) {
+        $0.linkRecovered(now: now)
         return []
       }
     }
-    try changeLane(place, from: try reader.laneStep(place, now: moment)) { $0.expire(now: moment) }
+    try changeLane(place, from: try reader.laneStep(place, now: moment)) {
+      $0.expire(now: moment)
+    }
+    try changeLane(place, from: try reader.laneStep(place, now: moment)) {
+      $0.clockWentBack(now: now, longest: policy.longestWait)
+      return []
+    }
+  }
+
+  private func begin(
+    _ place: OutboxPlace, _ name: OutboxLaneName, _ moment: Int64, _ policy: OutboxPolicy, _ random: UInt64
+  ) throws -> OutboxErrand? {
+    let view = try reader.view(of: name.channel, for: place.user)
+    let newest = try view.flatMap { try reader.newestKnown(in: $0.channel) } ?? .start
     var begun: (row: OutboxRow, errand: OutboxLane.Errand)?
-    var isRefused = mayBegin
+    var isRefused = true
     for _ in 0..<Self.refusalsPerStep where isRefused {
       isRefused = false
       try changeLane(place, from: try reader.laneStep(place, now: moment)) { lane in
-        guard let due = lane.errands(now: moment).first(where: { $0.errand != .upload }),
+        guard let due = lane.errands(now: now).first(where: { $0.errand != .upload }),
           let row = lane.row(due.row)
         else { return [] }
-        let refusal = due.errand == .send ? try refusal(of: row, view, name.user, moment) : nil
-        guard lane.dispatch(due.row, due.errand, now: moment, newest: newest, policy: policy) else {
-          return []
-        }
+        let refusal = due.errand == .send ? try refusal(of: row, view, name.user) : nil
+        guard lane.dispatch(due.row, due.errand, now: now, newest: newest, policy: policy) else { return [] }
         guard let refusal else {
           begun = (row, due.errand)
           return []
         }
         isRefused = true
-        return lane.finish(due.row, .send, refusal, now: moment, random: random, policy: policy)
+        return lane.finish(due.row, .send, refusal, now: now, random: random, policy: policy)
       }
     }
     guard let begun, let content = try reader.content(ofUnsent: begun.row.id) else { return nil }
     return OutboxErrand(
       row: begun.row.id, errand: begun.errand, kind: begun.row.kind, requestID: begun.row.requestID,
-      target: begun.row.target, targetKind: try reader.kind(of: begun.row.target, view),
+      target: begun.row.target, targetKind: try reader.targetKind(of: begun.row, view),
       aspect: begun.row.aspect, params: content.params)
   }
 
   /// The reason not to send an accepted row now. The user may have lost the right to send (B67). A read mark
   /// waits while a newer message is unread.
   private func refusal(
-    of row: OutboxRow, _ view: ChannelView?, _ user: UserID, _ moment: Int64
+    of row: OutboxRow, _ view: ChannelView?, _ user: UserID
   ) throws -> OutboxLane.Outcome? {
     guard let view else { return .rejection(code: OutboxRow.notAMember) }
     if row.kind == .read {
-      return try reader.unreadCount(view) > 0 ? .wait(until: moment + ReadMark.waitMilliseconds) : nil
+      return try reader.unreadCount(view) > 0 ? .wait(until: now + ReadMark.waitMilliseconds) : nil
     }
     do {
       try reader.checkRights(
-        of: SendingRights(kind: row.kind, target: row.target, isAdmin: row.isAdmin), view, user)
+        of: SendingRights(kind: row.kind, target: row.target, isAdmin: row.isAdmin, isAccepted: true), view,
+        user)
       return nil
     } catch let denial as SendingDenial {
       return .rejection(code: denial.code)
@@ -151,19 +178,22 @@ extension CacheWriter {
   }
 
   private func take(
-    _ ended: EndedErrand, in place: OutboxPlace, of user: UserID, _ moment: Int64, _ policy: OutboxPolicy,
-    _ random: UInt64
+    _ ended: EndedErrand, in place: OutboxPlace, of user: UserID, _ policy: OutboxPolicy, _ random: UInt64
   ) throws {
     var ended = ended
-    if case .look = ended.errand.errand, ended.outcome == .absent,
+    if case .look = ended.errand.errand, ended.outcome == .absent || ended.outcome == .uncertain,
       let found = try reader.answer(to: ended.errand, of: user, place.user, among: ended.messages)
     {
       ended.outcome = .success(message: found.messageID)
       ended.messages = [found]
     }
     try changeLane(place, from: try reader.laneStep(place, row: ended.errand.row)) {
-      $0.finish(
-        ended.errand.row, ended.errand.errand, ended.outcome, now: moment, random: random, policy: policy)
+      let notices = $0.finish(
+        ended.errand.row, ended.errand.errand, ended.outcome, now: now, random: random, policy: policy)
+      if ended.outcome == .uncertain, let place = ended.searched {
+        $0.searched(ended.errand.row, through: place)
+      }
+      return notices
     }
     guard case .success(let message) = ended.outcome else { return }
     if let message, let channel = try reader.channelKey(of: place.channel) {
@@ -177,15 +207,41 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// The kind of a confirmed message; user where it is not known.
-  fileprivate func kind(of message: Int64?, _ view: ChannelView?) throws -> MessageQuery.Kind {
-    guard let message, let view else { return .user }
-    return try db.first("SELECT type FROM message WHERE channel = ?1 AND message_id = ?2") {
-      $0.bind(1, view.channel.rawValue)
+  /// The kind of the message that a change is about, also where the cache has let go of the message.
+  fileprivate func targetKind(of row: OutboxRow, _ view: ChannelView?) throws -> MessageQuery.Kind {
+    if let target = row.target, let view, let kind = try kind(of: target, in: view.channel) { return kind }
+    return try db.first("SELECT target_kind FROM outbox WHERE id = ?1") {
+      $0.bind(1, row.id)
+    } _: {
+      $0.int64OrNil(0).flatMap { MessageQuery.Kind(rawValue: $0) } ?? .user
+    } ?? .user
+  }
+
+  /// The kind of a stored message.
+  func kind(of message: Int64, in channel: ChannelKey) throws -> MessageQuery.Kind? {
+    try db.first("SELECT type FROM message WHERE channel = ?1 AND message_id = ?2") {
+      $0.bind(1, channel.rawValue)
       $0.bind(2, message)
     } _: {
-      MessageQuery.Kind(rawValue: $0.int64(0)) ?? .user
-    } ?? .user
+      MessageQuery.Kind(rawValue: $0.int64(0))
+    } ?? nil
+  }
+}
+
+extension OutboxContent {
+  /// The kind of the unsent message.
+  var messageKind: MessageQuery.Kind {
+    get throws {
+      try params.withUnsafeBytes { bytes in
+        try JSONParser().parse(bytes) { message in
+          switch message["type"]?.string {
+          case "file": .file
+          case "admin": .admin
+          default: .user
+          }
+        }
+      }
+    }
   }
 }
 

@@ -41,7 +41,10 @@ extension OutboxLane {
       if case .success(let message) = outcome {
         notices = confirm(id, message: message, now: now)
       } else if errand == .send ? row.state == .inFlight : row.state == .uncertain {
-        notices = finishSend(row, outcome, now: now, later: later, policy)
+        notices =
+          errand != .send && outcome == .uncertain
+          ? finishLookWithoutAnswer(row, now: now, later: later)
+          : finishSend(row, outcome, now: now, later: later, policy)
       }
     }
     holdOrRelease(now: now)
@@ -141,10 +144,30 @@ extension OutboxLane {
     return mergeFollowers(of: row.id) + expire(now: now)
   }
 
+  /// A look that could not read everything proves nothing. It is repeated, longer after each time, and given
+  /// up an hour after the row's time is over.
+  private mutating func finishLookWithoutAnswer(_ row: OutboxRow, now: Int64, later: Int64) -> [Notice] {
+    if row.expiresAt + Limits.lookBeyondMilliseconds <= now {
+      return row.isCancelWanted
+        ? cancelNow(row.id, now: now) : end(row.id, code: OutboxRow.outOfTime, now: now)
+    }
+    change(row.id) {
+      $0.attempts += 1
+      $0.nextTryAt = later
+    }
+    return []
+  }
+
+  /// A look found nothing up to that place: the next one begins there.
+  mutating func searched(_ id: Int64, through place: Position) {
+    guard row(id)?.state == .uncertain else { return }
+    change(id) { $0.anchor = max($0.anchor ?? .start, place) }
+  }
+
   private mutating func finishLook(
     _ row: OutboxRow, now: Int64, later: Int64, _ policy: OutboxPolicy
   ) -> [Notice] {
-    if row.isKnownUpstream {
+    if row.isKnownUpstream, !row.isCancelWanted {
       // The upstream has it, and a listing does not show it yet. It is looked for until its time is over.
       change(row.id) {
         $0.attempts += 1
@@ -152,7 +175,10 @@ extension OutboxLane {
       }
       return []
     }
-    if let code = row.errorCode, !row.isCancelWanted { return end(row.id, code: code, now: now) }
+    if let code = row.errorCode, !row.isCancelWanted {
+      if row.absences + 1 >= policy.looks { change(row.id) { $0.mayHaveArrived = false } }
+      return end(row.id, code: code, now: now)
+    }
     if row.absences + 1 < policy.looks {
       change(row.id) {
         $0.absences += 1
@@ -160,8 +186,16 @@ extension OutboxLane {
       }
       return []
     }
-    if row.isCancelWanted { return cancelNow(row.id, now: now) }
-    change(row.id) { $0.waitAfresh(now: now) }
+    if row.isCancelWanted {
+      if !row.isKnownUpstream { change(row.id) { $0.mayHaveArrived = false } }
+      return cancelNow(row.id, now: now)
+    }
+    change(row.id) {
+      // The first repetition goes at once; what fails again and again waits longer each time.
+      $0.waitAfresh(now: now)
+      $0.attempts = row.attempts
+      if row.attempts > 1 { $0.nextTryAt = later }
+    }
     return mergeFollowers(of: row.id)
   }
 

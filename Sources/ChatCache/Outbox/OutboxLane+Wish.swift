@@ -36,16 +36,22 @@ extension OutboxLane {
   }
 
   /// Sends a failed or canceled message again, at the end of the queue and with three days of its own (B41).
+  /// One that may have arrived is looked for first (B39). `tryAt`: when it may be tried, where that is not
+  /// `now`.
   /// False: it is neither, or was deleted upstream under this request id.
   package mutating func resend(
-    _ id: Int64, now: Int64, lifetime: Int64 = Limits.pendingMilliseconds
+    _ id: Int64, now: Int64, lifetime: Int64 = Limits.pendingMilliseconds, tryAt: Int64? = nil
   ) -> (isResent: Bool, notices: [Notice]) {
     guard let row = row(id), row.state == .failed || row.state == .canceled, row.target == nil else {
       return (false, [])
     }
     let place = lastPlace + 1
     change(id) {
-      $0.waitAfresh(now: now)
+      $0.waitAfresh(now: tryAt ?? now)
+      if row.mayHaveArrived {
+        $0.state = .uncertain
+        $0.mayHaveArrived = true
+      }
       $0.place = place
       $0.acceptedAt = now
       $0.expiresAt = now + lifetime
@@ -55,8 +61,11 @@ extension OutboxLane {
   }
 
   /// Sends all failed messages again, in their order (B44).
-  package mutating func resendFailed(now: Int64, lifetime: Int64 = Limits.pendingMilliseconds) -> [Notice] {
-    rows.filter { $0.state == .failed }.flatMap { resend($0.id, now: now, lifetime: lifetime).notices }
+  package mutating func resendFailed(
+    now: Int64, lifetime: Int64 = Limits.pendingMilliseconds, tryAt: Int64? = nil
+  ) -> [Notice] {
+    rows.filter { $0.state == .failed }
+      .flatMap { resend($0.id, now: now, lifetime: lifetime, tryAt: tryAt).notices }
   }
 
   /// Forgets a failed or canceled message (B44). False: it is neither.
@@ -98,7 +107,15 @@ extension OutboxLane {
   /// The user lost the channel, or may not send there any more: everything fails with that code (B69).
   package mutating func failAll(code: String, now: Int64) -> [Notice] {
     rows.filter { $0.state.isPending }.flatMap { row in
-      row.isCancelWanted ? cancelNow(row.id, now: now) : end(row.id, code: code, now: now)
+      if row.isUnanswered { change(row.id) { $0.mayHaveArrived = true } }
+      return row.isCancelWanted ? cancelNow(row.id, now: now) : end(row.id, code: code, now: now)
+    }
+  }
+
+  /// A try that lies further ahead than any wait was set by a clock that ran ahead: it is due now (B43).
+  package mutating func clockWentBack(now: Int64, longest: Int64) {
+    for row in rows where row.state.isPending && row.nextTryAt > now + longest {
+      change(row.id) { $0.nextTryAt = now }
     }
   }
 

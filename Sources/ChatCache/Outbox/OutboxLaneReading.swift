@@ -119,6 +119,19 @@ extension CacheReader {
       """, place)
   }
 
+  /// The rows of a lane whose request is being made, or was when the service ended.
+  func inFlightLane(_ place: OutboxPlace) throws -> OutboxLane {
+    try lane(
+      """
+      SELECT
+        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
+        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
+        absences, error_code, anchor_at, anchor_id, is_admin
+      FROM outbox INDEXED BY outbox_in_flight
+      WHERE user = ?1 AND channel_url = ?2 AND state = 'in_flight'
+      """, place)
+  }
+
   /// The place of the first failed message that holds what follows it; nil: nothing is held.
   func firstBlockingPlace(in place: OutboxPlace) throws -> Int64? {
     try db.first(

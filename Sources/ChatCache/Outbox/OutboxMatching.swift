@@ -10,11 +10,14 @@ extension CacheReader {
   func answer(
     to errand: OutboxErrand, of user: UserID, _ key: UserKey, among messages: [MessageRecord]
   ) throws -> MessageRecord? {
-    if let named = messages.first(where: { RequestID($0.requestID) == errand.requestID }) { return named }
     let wanted = try MessageContent(asked: errand.params)
-    return try messages.sorted { $0.position < $1.position }.first { message in
-      try message.requestID.isEmpty && UserID(message.sender) == (wanted.isAdmin ? UserID("") : user)
-        && MessageContent(message) == wanted && !isClaimed(message.messageID, by: key)
+    // Request ids are unique per user only.
+    let sender = wanted.isAdmin ? UserID("") : user
+    let own = messages.filter { UserID($0.sender) == sender }
+    if let named = own.first(where: { RequestID($0.requestID) == errand.requestID }) { return named }
+    return try own.sorted { $0.position < $1.position }.first { message in
+      try message.requestID.isEmpty && MessageContent(message) == wanted
+        && !isClaimed(message.messageID, by: key)
     }
   }
 }

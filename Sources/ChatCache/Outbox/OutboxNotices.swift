@@ -21,7 +21,8 @@ extension CacheWriter {
       try end(before.row(id), as: "removed", place)
       try log(before.row(id), .localFailed, place)
     case .merged(let from, let to):
-      try end(before.row(from), as: "merged", place)
+      // The request of a message that was changed in place goes on.
+      if from != to { try end(before.row(from), as: "merged", place) }
       try log(after.row(to) ?? before.row(to), .messageUpdated, place)
     }
   }

@@ -20,6 +20,9 @@ package struct OutboxPolicy: Hashable, Sendable {
   /// How many looks in a row must not show a message before it is sent again.
   var looks: Int { deduplicates ? 1 : 2 }
 
+  /// The longest wait between two tries of a row, ms, but for what the upstream asks for.
+  package var longestWait: Int64 { max(backoffMaximum, uncertainGrace, ReadMark.waitMilliseconds) }
+
   /// The bound of the wait after so many tries, ms: it doubles from 1 s.
   package func bound(attempt: Int) -> Int64 {
     max(1, min(backoffMaximum, 1000 << Int64(min(max(attempt - 1, 0), 10))))

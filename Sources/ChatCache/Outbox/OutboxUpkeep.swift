@@ -22,7 +22,6 @@ extension CacheWriter {
 
   /// After a start: what was under way may have arrived (B39); after a restore so may all that waited (B65).
   package func recoverOutbox(isRestored: Bool = false) throws {
-    let moment = try outboxMoment()
     let lanes =
       isRestored
       ? try reader.lanes("SELECT DISTINCT user, channel_url FROM outbox") { _ in }
@@ -36,7 +35,7 @@ extension CacheWriter {
     for place in lanes {
       let lane = isRestored ? try reader.lane(place) : try reader.underWayLane(place)
       try changeLane(place, from: lane) {
-        $0.recover(now: moment, isRestored: isRestored)
+        $0.recover(now: now, isRestored: isRestored)
         return []
       }
     }
@@ -60,7 +59,10 @@ extension CacheWriter {
       WHERE state NOT IN ('failed', 'canceled') AND expires_at <= ?1
       """, { $0.bind(1, moment) })
     {
-      try changeLane(place, from: try reader.laneStep(place, now: moment)) { $0.expire(now: moment) }
+      let notices = try changeLane(place, from: try reader.laneStep(place, now: moment)) {
+        $0.expire(now: moment)
+      }
+      if !notices.isEmpty { try noteLane(place) }
     }
   }
 
@@ -68,6 +70,17 @@ extension CacheWriter {
   package func failOutbox(in place: OutboxPlace, code: String = OutboxRow.notAMember) throws {
     let moment = try outboxMoment()
     try changeLane(place) { $0.failAll(code: code, now: moment) }
+    try noteLane(place)
+  }
+
+  /// The lane changed by something else than its own turn: it is looked at after the commit.
+  func noteLane(_ place: OutboxPlace) throws {
+    let user = try db.reading.first("SELECT user_id FROM user WHERE id = ?1") {
+      $0.bind(1, place.user.rawValue)
+    } _: {
+      UserID($0.string(0))
+    }
+    if let user { noteLane(OutboxLaneName(user: user, channel: place.channel)) }
   }
 }
 

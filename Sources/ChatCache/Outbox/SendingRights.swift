@@ -63,8 +63,7 @@ extension CacheReader {
         throw SendingDenial.tooLong(limit: rules.maximumLength)
       }
     case .edit:
-      let target = try target(of: request, view)
-      guard request.isAdmin || UserID(target.sender) == user else {
+      if let target = try target(of: request, view), !request.isAdmin, UserID(target.sender) != user {
         throw SendingDenial.notAllowed(target.sender.isEmpty ? .adminOnly : .notSender)
       }
       try rules.check(view, isAdmin: request.isAdmin)
@@ -72,8 +71,9 @@ extension CacheReader {
         throw SendingDenial.tooLong(limit: rules.maximumLength)
       }
     case .delete:
-      let target = try target(of: request, view)
-      guard request.isAdmin || UserID(target.sender) == user || view.isOperator else {
+      if let target = try target(of: request, view),
+        !request.isAdmin, UserID(target.sender) != user, !view.isOperator
+      {
         throw SendingDenial.notAllowed(.notOperator)
       }
     case .reaction: _ = try target(of: request, view)
@@ -81,9 +81,11 @@ extension CacheReader {
     }
   }
 
+  /// The message that a change is about. Nil: it left the cache after the change was accepted, and was not
+  /// deleted, so the upstream decides.
   private func target(
     of request: SendingRights, _ view: ChannelView
-  ) throws -> (sender: String, createdAt: Int64) {
+  ) throws -> (sender: String, createdAt: Int64)? {
     let found = try request.target.flatMap { id in
       try db.first("SELECT sender, created_at FROM message WHERE channel = ?1 AND message_id = ?2") {
         $0.bind(1, view.channel.rawValue)
@@ -91,6 +93,9 @@ extension CacheReader {
       } _: {
         (sender: $0.string(0), createdAt: $0.int64(1))
       }
+    }
+    if found == nil, request.isAccepted, let id = request.target, try !isDeleted(id, in: view.channel) {
+      return nil
     }
     guard let found, found.createdAt >= view.floorAt else { throw SendingDenial.messageNotFound }
     return found
@@ -127,8 +132,15 @@ package struct SendingRights: Sendable {
   /// Whether it is done with the scope `admin`, as an operator of the service.
   package var isAdmin: Bool
 
+  /// Whether the request was accepted before, and is about to be sent.
+  package var isAccepted: Bool
+
   /// The rights that a request needs.
-  package init(kind: OutboxRow.Kind, target: Int64? = nil, textLength: Int = 0, isAdmin: Bool = false) {
+  package init(
+    kind: OutboxRow.Kind, target: Int64? = nil, textLength: Int = 0, isAdmin: Bool = false,
+    isAccepted: Bool = false
+  ) {
+    self.isAccepted = isAccepted
     self.kind = kind
     self.target = target
     self.textLength = textLength

@@ -45,7 +45,7 @@ extension CacheWriter {
     let moment = try outboxMoment()
     var isResent = false
     try changeLane(place, from: step) {
-      let outcome = $0.resend(row.id, now: moment, lifetime: policy.pendingLifetime)
+      let outcome = $0.resend(row.id, now: moment, lifetime: policy.pendingLifetime, tryAt: now)
       isResent = outcome.isResent
       return outcome.notices
     }
@@ -60,7 +60,7 @@ extension CacheWriter {
     try checkSending(ended.rows.filter { $0.state == .failed }, of: user, in: place, isAdmin: isAdmin)
     let moment = try outboxMoment()
     return try changeLane(place, from: ended) {
-      $0.resendFailed(now: moment, lifetime: policy.pendingLifetime)
+      $0.resendFailed(now: moment, lifetime: policy.pendingLifetime, tryAt: now)
     }.count
   }
 

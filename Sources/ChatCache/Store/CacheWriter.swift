@@ -18,6 +18,7 @@ package final class CacheWriter {
     var collections: Set<ExactText> = []
     var isForAll = false
     var cleared = Cleared()
+    var lanes: Set<OutboxLaneName> = []
     var isLeaving = false
     /// The log's new identity, where everything was cleared.
     var epoch: UInt64?
@@ -33,6 +34,9 @@ package final class CacheWriter {
 
   /// Remembers what was let go of by wish, so that it is fetched again.
   func noteCleared(_ body: (inout Cleared) -> Void) { body(&touched.cleared) }
+
+  /// Remembers that the lane's next turn may come sooner.
+  func noteLane(_ lane: OutboxLaneName) { touched.lanes.insert(lane) }
 
   /// Remembers that a channel may be nobody's since.
   func noteLeaving() { touched.isLeaving = true }
@@ -71,7 +75,7 @@ package final class CacheWriter {
       Commit(
         sequence: $0, channels: touched.channels, users: touched.users, members: touched.members,
         collections: touched.collections, isForAll: touched.isForAll, cleared: touched.cleared,
-        isLeaving: touched.isLeaving)
+        lanes: touched.lanes, isLeaving: touched.isLeaving)
     }
   }
 

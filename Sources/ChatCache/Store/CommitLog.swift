@@ -33,6 +33,8 @@ package struct Commit: Sendable {
   package let isForAll: Bool
   /// What was let go of by wish, and is to be fetched again.
   package let cleared: Cleared
+  /// Lanes of unsent rows that changed by something else than their own turn.
+  package let lanes: Set<OutboxLaneName>
   /// Whether somebody left a channel, or was removed: nobody may be in it any more.
   let isLeaving: Bool
 }

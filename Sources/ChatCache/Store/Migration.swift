@@ -37,6 +37,7 @@ enum Migration {
       ]),
     Step(version: 2, scripts: [PackageResources.v002_sending_sql]),
     Step(version: 3, scripts: [PackageResources.v003_outbox_steps_sql]),
+    Step(version: 4, scripts: [PackageResources.v004_outbox_target_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

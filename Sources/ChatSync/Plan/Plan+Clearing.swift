@@ -15,7 +15,8 @@ extension Plan {
 
   /// Everything is gone, views too: every user's channels are listed again.
   package mutating func clearedEverything(now: Int64) {
-    overtaken.formUnion(running.filter { $0 != .probe })
+    // What a send brings still counts: its row is gone, and its lane learns that by itself.
+    overtaken.formUnion(running.filter { $0.user != nil || $0.channel != nil })
     channels = channels.filter { $0.value.isBusy }
     for url in Array(channels.keys) {
       channels[url]?.views = TextMap()

@@ -162,7 +162,7 @@ package struct Plan: Sendable {
     if link.isOnline && running.count(where: { $0 != .probe }) < pace.errands {
       for work in users.values { soonest = min(soonest, work.dueAt ?? .max) }
       for work in channels.values { soonest = min(soonest, work.dueAt(self) ?? .max) }
-      soonest = min(soonest, lanesDueAt() ?? .max)
+      soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }
     return soonest == .max ? nil : max(soonest, now + 1)
   }

@@ -44,6 +44,9 @@ extension Plan {
     return lanes[lane]?.isLinkBack ?? false
   }
 
+  /// The link came back, and the lane's turn that was to say so failed.
+  mutating func linkIsBack(_ lane: OutboxLaneName) { lanes[lane]?.isLinkBack = true }
+
   /// The lane that was due first among those that may send.
   func pickLane(now: Int64) -> OutboxLaneName? {
     guard sendsNotBefore <= now else { return nil }
@@ -56,15 +59,15 @@ extension Plan {
     // The user's changes come first, unless a long listing is under way: that is not waited for.
     if user.phase == .steady, user.isBusy || user.pollAt <= now { return false }
     guard let channel = channels[lane.channel], channel.isOpen, !channel.isOfNobody else { return true }
-    return !channel.isBusy && (channel.checkAt ?? .max) > now
+    // A look at the channel that could begin now comes first. One that waits after a failure does not.
+    let check = max(channel.heldBack.moment(.check, channel.checkAt), channel.retryAt ?? 0)
+    return !channel.isBusy && check > now
   }
 
-  /// When a lane may have something to send; nil: never.
-  func lanesDueAt() -> Int64? {
-    let due = lanes.lazy.filter { lane, work in
-      !work.isBusy && self.users[lane.user]?.state.isActive == true
-    }
-    .map(\.value.dueAt).min()
+  /// When a lane may have something to send; nil: never. A lane that waits for its user's or channel's errand
+  /// is looked at when that ended.
+  func lanesDueAt(now: Int64) -> Int64? {
+    let due = lanes.lazy.filter { self.maySend($0, $1, now: now) }.map(\.value.dueAt).min()
     return due.map { max($0, sendsNotBefore) }
   }
 
@@ -81,10 +84,10 @@ extension Plan {
     switch outcome {
     case .drained(let nextTryIn):
       work.wait.reset()
-      if let nextTryIn {
-        work.dueAt = now + nextTryIn
-      } else if work.hasChanged {
+      if work.hasChanged {
         work.dueAt = now
+      } else if let nextTryIn {
+        work.dueAt = now + nextTryIn
       } else {
         lanes[lane] = nil
         users[lane.user]?.hasUnsent = lanes.keys.contains { $0.user == lane.user }

@@ -35,6 +35,13 @@ package struct CacheStore: SyncStore {
     }
   }
 
+  /// Lanes that changed by something else than their own turn.
+  package func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void) {
+    cache.onCommit { commit in
+      if !commit.lanes.isEmpty { observer(commit.lanes) }
+    }
+  }
+
   /// No run of this file begins with a generation that another run used.
   package var firstGeneration: Int64 { cache.cursor.run << 20 }
 }
@@ -149,8 +156,7 @@ extension CacheStore {
     try await accept { writer in
       try writer.recoverOutbox()
       try writer.expireOutbox()
-      let moment = try writer.outboxMoment()
-      return try writer.reader.waitingLanes(now: moment)
+      return try writer.reader.waitingLanes(now: writer.now)
     }
   }
   /// Ends an errand, begins the next one.

@@ -14,6 +14,8 @@ package protocol SyncStore: Sendable {
   /// Calls `observer` after each commit that let go of something by wish (B58), before anything that is
   /// stored later; it must be quick.
   func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void)
+  /// Calls `observer` with lanes of unsent rows that changed by something else than their own turn.
+  func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void)
 
   // MARK: Users and link
 

@@ -35,21 +35,36 @@ extension SyncWorker {
     }
   }
 
+  /// Something else than their own turns changed these lanes.
+  func lanesChanged(_ lanes: Set<OutboxLaneName>) {
+    for lane in lanes { plan.outboxChanged(lane, now: now) }
+    turn()
+  }
+
   /// Sends what is due in the lane.
   func send(_ lane: OutboxLaneName) async throws -> Outcome {
-    var isLinkBack = plan.takeLinkBack(lane)
-    var ended: EndedErrand?
+    var ended = endedSends.removeValue(forKey: lane)
     for _ in 0..<SyncWorker.errandsPerTurn {
-      let progress = try await store.advance(
-        lane, after: ended, mayBegin: plan.link.isOnline && !isStopped, isLinkBack: isLinkBack, outboxPolicy,
-        random: random.next())
-      isLinkBack = false
+      let progress = try await advance(lane, ended, mayBegin: plan.link.isOnline && !isStopped)
       guard let errand = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
       ended = await perform(errand, in: lane)
     }
-    let progress = try await store.advance(
-      lane, after: ended, mayBegin: false, isLinkBack: false, outboxPolicy, random: random.next())
-    return .drained(nextTryIn: progress.nextTryIn)
+    return .drained(nextTryIn: try await advance(lane, ended, mayBegin: false).nextTryIn)
+  }
+
+  /// Takes in how the lane's last errand ended. What a failed commit did not take in is kept.
+  private func advance(
+    _ lane: OutboxLaneName, _ ended: EndedErrand?, mayBegin: Bool
+  ) async throws -> LaneProgress {
+    let isLinkBack = plan.takeLinkBack(lane)
+    do {
+      return try await store.advance(
+        lane, after: ended, mayBegin: mayBegin, isLinkBack: isLinkBack, outboxPolicy, random: random.next())
+    } catch {
+      endedSends[lane] = ended
+      if isLinkBack { plan.linkIsBack(lane) }
+      throw error
+    }
   }
 
   private func perform(_ errand: OutboxErrand, in lane: OutboxLaneName) async -> EndedErrand {
@@ -108,25 +123,30 @@ extension SyncWorker {
     }
   }
 
-  /// Lists all that came after the newest place known when the message was first sent off.
+  /// Lists all that came after the newest place known when the message was first sent off. A listing that
+  /// goes on for too long, or has an item that cannot be read, may still show the message.
   private func look(
     for errand: OutboxErrand, after place: Position, in url: ChannelURL
   ) async throws -> EndedErrand {
     var found: [MessageRecord] = []
+    var searched: Position?
+    var isWhole = true
     var window = MessageWindow(
       .time(place == .start ? 0 : place.createdAt), older: 0, newer: SyncWorker.lookRows)
     for _ in 0..<SyncWorker.lookPages {
       let page = try await upstream.messages(in: url, window, .open)
       found += page.items.filter { $0.position > place }
-      let last = page.items.map(\.position).max()
       // What cannot be read may be the message.
-      if page.unreadable > 0 { return EndedErrand(errand, .uncertain) }
-      guard page.items.count >= SyncWorker.lookRows, let last else {
-        return EndedErrand(errand, .absent, messages: found)
+      isWhole = isWhole && page.unreadable == 0
+      let last = page.items.map(\.position).max()
+      if isWhole { searched = last ?? searched }
+      guard page.items.count + page.unreadable >= SyncWorker.lookRows, let last else {
+        return EndedErrand(
+          errand, isWhole ? .absent : .uncertain, messages: found, searched: isWhole ? nil : searched)
       }
       window = MessageWindow(.message(last), older: 0, newer: SyncWorker.lookRows, includesAnchor: false)
     }
-    return EndedErrand(errand, .uncertain)
+    return EndedErrand(errand, .uncertain, messages: found, searched: searched)
   }
 
   private func outcome(_ error: UpstreamError, of errand: OutboxErrand) -> OutboxLane.Outcome {

@@ -26,6 +26,8 @@ package actor SyncWorker {
   /// When unsent rows are next looked through for what time alone changes, and the look under way.
   var upkeepAt: Int64 = 0
   var keepingUp: Task<Void, Never>?
+  /// How the last errand of a lane ended whose commit failed: the lane's next turn hands it in again.
+  var endedSends: [OutboxLaneName: EndedErrand] = [:]
   /// The operator's choices about sending.
   let outboxPolicy: OutboxPolicy
   var random = SystemRandomNumberGenerator()
@@ -82,6 +84,10 @@ package actor SyncWorker {
       guard let self else { return }
       ordered.append { await self.cleared(cleared) }
     }
+    store.onLanesChanged { [weak self] lanes in
+      guard let self else { return }
+      ordered.append { await self.lanesChanged(lanes) }
+    }
     for (capability, isOffered) in try store.capabilities() { plan.learn(capability, isOffered: isOffered) }
     for user in try store.knownUsers() {
       plan.add(
@@ -97,7 +103,7 @@ package actor SyncWorker {
     }
     try takeDoorbells()
     for (lane, wait) in try await store.recoverOutbox() {
-      plan.outboxChanged(lane, wait: wait, now: now)
+      plan.outboxChanged(lane, wait: min(wait, outboxPolicy.longestWait), now: now)
     }
     turn()
   }

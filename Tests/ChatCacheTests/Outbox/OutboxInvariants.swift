@@ -57,7 +57,10 @@ extension OutboxWorld {
       now = max(now, next)
       _ = work()
     }
-    if let stuck = lane.rows.first(where: { $0.state.isPending && $0.state != .held }) {
+    // What was sent again while it may have arrived waits behind a failed message too.
+    if let stuck = lane.rows.first(where: {
+      $0.state.isPending && $0.state != .held && lane.failedBlocker(before: $0.place) == nil
+    }) {
       return "row \(stuck.id) never came to an end"
     }
     for (id, request) in accepted where kinds[id]?.isMessage == true {

@@ -1,0 +1,517 @@
+#!/usr/bin/python3
+"""Sends through services that are killed, over a network and to a chat server that fail (B36-B44).
+
+Each round: eight clients of two users send, edit, delete, take back and send again in five channels, while the
+service is killed and faults come and go. Then all heals, and what was accepted must be upstream once, in its order,
+and look the same here. PERCH_ROUNDS says how many rounds; the words are those of --help.
+"""
+
+import argparse
+import collections
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+PERCH = os.environ["TARGET_BINARY"]
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
+CHANNELS = [f"c{number}" for number in range(5)]
+USERS = ["alice", "bob"]
+CLIENTS = 8
+# How long clients are at work in a round, and how long everything may take to end after all healed (s).
+WORK, DRAIN = 1.5, 10
+# An answer that does not come is asked for again for so long (s).
+PERSISTENCE = 25
+
+
+class Broken(Exception):
+    """What must not happen did."""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Program:
+    """A server of this program's."""
+
+    def __init__(self, log, *words):
+        self.process = subprocess.Popen(
+            [PERCH, *words], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=log, text=True)
+        line = self.process.stdout.readline().split()
+        if not line:
+            raise Broken("the program did not start: " + " ".join(words))
+        self.url = line[-1]
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Proxy:
+    """Stands between the service and the chat server, and fails as networks do."""
+
+    def __init__(self, port):
+        self.target, self.fault, self.open = port, None, set()
+        self.lock = threading.Lock()
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near, _ = self.socket.accept()
+            if self.fault == "refuse":
+                near.close()
+                continue
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                near.close()
+                continue
+            with self.lock:
+                self.open.add((near, far))
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(source, sink, (near, far)), daemon=True).start()
+
+    def carry(self, source, sink, pair):
+        try:
+            while data := source.recv(16384):
+                if self.fault == "stall":
+                    time.sleep(0.15)
+                if self.fault == "cut" and random.random() < 0.3:
+                    sink.sendall(data[: random.randrange(len(data))])
+                    break
+                sink.sendall(data)
+        except OSError:
+            pass
+        self.end(pair)
+
+    def end(self, pair):
+        with self.lock:
+            self.open.discard(pair)
+        for end in pair:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            end.close()
+
+    def reset(self):
+        """Ends every connection."""
+        for pair in list(self.open):
+            self.end(pair)
+
+
+def ask(connection, method, path, body=None, headers=None):
+    """Status and JSON of one answer."""
+    data = None if body is None else json.dumps(body)
+    connection.request(method, path, data, {"Content-Type": "application/json"} | (headers or {}))
+    answer = connection.getresponse()
+    text = answer.read()
+    return answer.status, json.loads(text) if text else None
+
+
+class Message:
+    """What one client asked of one message, and what must have become of it."""
+
+    def __init__(self, name, channel, client, number, text=None):
+        self.name, self.channel, self.client, self.number = name, channel, client, number
+        self.same, self.version, self.wanted, self.is_resent = text, 0, "present", False
+        # Texts that it may have at the end.
+        self.texts = {self.text}
+
+    @property
+    def text(self):
+        return self.same or f"{self.name}|{self.version}"
+
+
+class Client(threading.Thread):
+    """One program of one user: it asks again, with the same name, until it has an answer."""
+
+    def __init__(self, world, number):
+        super().__init__(daemon=True)
+        self.world, self.number, self.user = world, number, USERS[number % len(USERS)]
+        self.random = random.Random(world.random.random())
+        self.connection, self.messages, self.count, self.failure = None, [], 0, None
+
+    def ask(self, method, path, body=None, key=None):
+        """The answer, and whether an earlier one may have been lost."""
+        end, is_repeated = time.monotonic() + PERSISTENCE, False
+        headers = {"Perch-User": self.user} | ({"Idempotency-Key": key} if key else {})
+        while True:
+            try:
+                if self.connection is None:
+                    self.connection = http.client.HTTPConnection("127.0.0.1", self.world.port, timeout=5)
+                status, found = ask(self.connection, method, path, body, headers)
+                if status not in (503, 429):
+                    return status, found, is_repeated
+            except (OSError, http.client.HTTPException):
+                self.connection.close()
+                self.connection = None
+                is_repeated = True
+            if time.monotonic() > end:
+                raise Broken(f"no answer to {method} {path}")
+            time.sleep(0.05)
+
+    def run(self):
+        try:
+            while time.monotonic() < self.world.work_ends:
+                self.act()
+                time.sleep(self.random.random() * 0.06)
+        except Exception as error:  # It is told by the thread that waits.
+            self.failure = error
+
+    def act(self):
+        choice = self.random.random()
+        known = [m for m in self.messages if not m.same]
+        present = [m for m in known if m.wanted == "present"]
+        gone = [m for m in known if m.wanted == "gone"]
+        if choice < 0.15 and present:
+            self.edit(self.random.choice(present[-4:]))
+        elif choice < 0.30 and present:
+            self.remove(self.random.choice(present[-3:]))
+        elif choice < 0.40 and gone:
+            self.resend(self.random.choice(gone[-3:]))
+        else:
+            self.send()
+
+    def path(self, message):
+        return f"/v1/channels/{message.channel}/messages/request_id:{message.name}"
+
+    def send(self):
+        self.count += 1
+        channel = self.random.choice(CHANNELS)
+        name = f"{self.world.name}-{self.number}-{self.count}"
+        same = f"{self.world.name} ok" if self.random.random() < 0.1 else None
+        message = Message(name, channel, self.number, self.count, same)
+        body = {"message": message.text, "request_id": name}
+        with self.world.turn(self.user, channel) as turn:
+            status, found, _ = self.ask("POST", f"/v1/channels/{channel}/messages", body)
+            message.turn = turn
+        if status not in (201, 202):
+            raise Broken(f"send {name}: {status} {found}")
+        self.messages.append(message)
+
+    def edit(self, message):
+        self.count += 1
+        message.version += 1
+        status, found, is_repeated = self.ask(
+            "PATCH", self.path(message), {"message": message.text}, f"{self.world.name}-{self.number}-{self.count}")
+        if status == 202:
+            message.texts = {message.text}
+        else:
+            raise Broken(f"edit {message.name}: {status} {found}")
+
+    def remove(self, message):
+        self.count += 1
+        status, found, is_repeated = self.ask(
+            "DELETE", self.path(message), key=f"{self.world.name}-{self.number}-{self.count}")
+        if status not in (202, 204) and not (status == 404 and is_repeated):
+            raise Broken(f"remove {message.name}: {status} {found}")
+        message.wanted = "gone"
+
+    def resend(self, message):
+        status, found, is_repeated = self.ask("POST", self.path(message) + "/resend")
+        if status in (201, 202):
+            message.wanted = "present"
+            message.is_resent = True
+        elif is_repeated:
+            message.wanted = "either"
+        elif status not in (404, 409):
+            raise Broken(f"resend {message.name}: {status} {found}")
+
+
+class Turn:
+    """Numbers what one user sends into one channel; in some rounds one at a time, so that the order is known."""
+
+    def __init__(self, is_kept):
+        self.lock, self.is_kept, self.count = threading.Lock(), is_kept, 0
+
+    def __enter__(self):
+        if self.is_kept:
+            self.lock.acquire()
+        self.count += 1
+        return self.count
+
+    def __exit__(self, *_):
+        if self.is_kept:
+            self.lock.release()
+
+
+class World:
+    """A chat server, a network, a service, and its clients."""
+
+    def __init__(self, options):
+        self.options, self.random = options, random.Random(options.seed)
+        self.place = tempfile.TemporaryDirectory()
+        self.log = open(self.place.name + "/log", "w")
+        self.port, self.killed = free_port(), 0
+        self.origin = Program(
+            self.log, "origin", "--listen", "127.0.0.1:0", "--seed", "none", "--clock-offset", options.clock_offset,
+            "--webhook", f"http://127.0.0.1:{self.port}/v1/webhooks/sendbird")
+        self.origin_port = int(self.origin.url.rsplit(":", 1)[1])
+        self.proxy = Proxy(self.origin_port)
+        self.there("PUT", "/_faults", self.desk([]))
+        for user in USERS:
+            self.there("POST", "/v3/users", {"user_id": user, "nickname": user, "profile_url": ""})
+        for channel in CHANNELS:
+            self.there("POST", "/v3/group_channels", {"channel_url": channel, "name": channel, "user_ids": USERS})
+        self.start()
+        for user in USERS:
+            self.until(20, lambda: self.connected(user), f"{user} is not synced")
+
+    def desk(self, faults):
+        return {"seed": self.random.randrange(1 << 30), "faults": faults, "capabilities": {
+            "dedup": self.options.dedup, "request_ids": self.options.request_ids == "yes"}}
+
+    def there(self, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.origin_port, timeout=10)
+        status, found = ask(connection, method, path, body, {"Api-Token": "origin"})
+        connection.close()
+        if status != 200:
+            raise Broken(f"{method} {path} upstream: {status} {found}")
+        return found
+
+    def here(self, user, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            return ask(connection, method, path, body, {"Perch-User": user})
+        finally:
+            connection.close()
+
+    def start(self):
+        self.service = Program(
+            self.log, "serve", "--listen", f"127.0.0.1:{self.port}", "--auth", "off", "--access-log", "off",
+            "--data", self.place.name + "/data", "--upstream", f"http://127.0.0.1:{self.proxy.port}",
+            "--upstream-token", "origin", "--backoff-max", "2s", "--uncertain-grace", "3s",
+            "--upstream-deduplicates", "yes" if self.options.dedup == "first" else "no")
+
+    def restart(self):
+        self.service.kill()
+        self.killed += 1
+        self.start()
+
+    def connected(self, user):
+        status, found = self.here(user, "PUT", "/v1/connection", {})
+        return status == 200 and self.here(user, "GET", "/v1/channels?limit=10")[1].get("complete")
+
+    def until(self, seconds, is_so, complaint):
+        end = time.monotonic() + seconds
+        while not is_so():
+            if time.monotonic() > end:
+                raise Broken(complaint() if callable(complaint) else complaint)
+            time.sleep(0.05)
+
+    def turn(self, user, channel):
+        return self.turns[user, channel]
+
+    # A round
+
+    def round(self, number):
+        self.name, began = f"r{number}", time.monotonic()
+        is_kept = self.random.random() < 0.5
+        self.turns = {(user, channel): Turn(is_kept) for user in USERS for channel in CHANNELS}
+        self.work_ends = began + WORK
+        clients = [Client(self, client) for client in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        self.storm(began)
+        self.heal()
+        for client in clients:
+            client.join(PERSISTENCE + 10)
+            if client.failure or client.is_alive():
+                raise Broken(client.failure or f"client {client.number} never ended")
+        healed = time.monotonic()
+        self.until(self.options.drain, lambda: not self.pending(), lambda: f"still pending: {self.pending()}")
+        drained = time.monotonic() - healed
+        messages = [m for client in clients for m in client.messages]
+        self.check_there(messages, is_kept)
+        self.until(self.options.drain, lambda: not self.differences(), lambda: f"not the same here: {self.differences()}")
+        self.check_rows(messages)
+        return len(messages), drained
+
+    def storm(self, began):
+        kills = sorted(began + self.random.random() * WORK for _ in range(self.random.randrange(1, 3)))
+        while time.monotonic() < self.work_ends:
+            self.break_something()
+            time.sleep(self.random.random() * 0.3)
+            if kills and time.monotonic() > kills[0]:
+                kills.pop(0)
+                self.restart()
+        if self.random.random() < 0.3:
+            self.restart()
+
+    def break_something(self):
+        share = {"probability": 0.4, "path": "/v3/group_channels/*/messages*"}
+        late = {"kind": "late", "milliseconds": self.random.randrange(50, 1000), "cut": self.random.random() < 0.5}
+        kind = self.random.choice([
+            None, {"kind": "lose_reply"}, {"kind": "dark"}, late, {"kind": "status", "status": 500}, {"kind": "html"},
+            {"kind": "status", "status": 429, "retry_after": 1}, {"kind": "cut_body"},
+            {"kind": "drop_webhook"}, {"kind": "shuffle_webhook"}, "refuse", "cut", "stall"])
+        self.proxy.fault = kind if isinstance(kind, str) else None
+        is_webhook = isinstance(kind, dict) and "webhook" in kind["kind"]
+        faults = [kind | (share | ({"path": "*"} if is_webhook else {}))] if isinstance(kind, dict) else []
+        self.there("PUT", "/_faults", self.desk(faults))
+
+    def heal(self):
+        """The network is back: connections that hang have ended."""
+        self.proxy.fault = None
+        self.there("PUT", "/_faults", self.desk([]))
+        self.proxy.reset()
+
+    def pending(self):
+        rows = []
+        for user in USERS:
+            status, found = self.here(user, "GET", "/v1/outbox?status=pending&limit=20")
+            rows += found["items"] if status == 200 else [status]
+        return rows
+
+    # What became of it
+
+    def upstream(self, channel):
+        """The round's messages in their order: id, sender, text."""
+        found, after = [], self.since.get(channel, 0)
+        while True:
+            query = urllib.parse.urlencode({
+                "message_ts": after, "prev_limit": 0, "next_limit": 200, "include": "false", "is_sdk": "false"})
+            page = self.there("GET", f"/v3/group_channels/{channel}/messages?{query}")["messages"]
+            new = [m for m in page if m["message_id"] not in {id for id, _, _ in found}]
+            found += [(m["message_id"], m["user"]["user_id"], m["message"]) for m in new]
+            if len(page) < 200:
+                break
+            after = page[-1]["created_at"] - 1
+        return [m for m in found if m[2].startswith(self.name + "-") or m[2].startswith(self.name + " ")]
+
+    def check_there(self, messages, is_kept):
+        self.since = getattr(self, "since", {})
+        self.arrived = {channel: self.upstream(channel) for channel in CHANNELS}
+        self.check_once(messages)
+        for channel, arrived in self.arrived.items():
+            places = {text.split("|")[0]: place for place, (_, _, text) in enumerate(arrived) if "|" in text}
+            lines = collections.defaultdict(list)
+            for m in messages:
+                if m.channel == channel and not m.is_resent and m.name in places:
+                    lines[m.client].append((m.number, m.name))
+                    if is_kept:
+                        lines[USERS[m.client % len(USERS)]].append((m.turn, m.name))
+            for who, line in lines.items():
+                order = [places[name] for _, name in sorted(line)]
+                if order != sorted(order):
+                    raise Broken(f"{who} in {channel}: {sorted(line)} arrived as {arrived}")
+
+    def check_once(self, messages):
+        arrived = collections.defaultdict(list)
+        same = collections.Counter()
+        for channel, found in self.arrived.items():
+            for _, user, text in found:
+                if "|" in text:
+                    arrived[text.split("|")[0]].append(text)
+                else:
+                    same[channel, user] += 1
+        for m in messages:
+            if m.same:
+                same[m.channel, USERS[m.client % len(USERS)]] -= 1
+                continue
+            found = arrived.pop(m.name, [])
+            if len(found) > 1:
+                raise Broken(f"{m.name} is upstream {len(found)} times: {found}")
+            if m.wanted == "present" and (not found or found[0] not in m.texts):
+                raise Broken(f"{m.name} should be upstream as {m.texts}, and is {found}: {self.standing(m)}")
+            if m.wanted == "gone" and found:
+                raise Broken(f"{m.name} was taken back and is upstream: {found}: {self.standing(m)}")
+        if arrived or any(same.values()):
+            raise Broken(f"too many or too few upstream: {dict(arrived)} {same}")
+
+    def standing(self, message):
+        user = USERS[message.client % len(USERS)]
+        return (self.here(user, "GET", f"/v1/outbox/{message.name}"),
+                self.here(user, "GET", f"/v1/channels/{message.channel}/messages/request_id:{message.name}"))
+
+    def differences(self):
+        """Where this side shows something else than the chat server has."""
+        for user in USERS:
+            for channel, arrived in self.arrived.items():
+                status, page = self.here(user, "GET", f"/v1/channels/{channel}/messages?limit=200")
+                if status != 200:
+                    return status, page
+                shown = [(int(m["message_id"]), m["sender"]["user_id"], m["message"]) for m in page["items"]
+                         if m["message"].startswith((self.name + "-", self.name + " "))]
+                if shown != arrived:
+                    return user, channel, [m for m in shown if m not in arrived], [m for m in arrived if m not in shown]
+                for m in page["items"]:
+                    name = m["message"].split("|")[0]
+                    if m["sender"]["user_id"] == user and name.startswith(self.name + "-") and m["request_id"] != name:
+                        return user, channel, f"{name} is the answer to {m['request_id']!r}"
+        return None
+
+    def check_rows(self, messages):
+        """Only what was taken back is left, and can be removed."""
+        gone = {m.name for m in messages if m.wanted != "present"}
+        for user in USERS:
+            _, found = self.here(user, "GET", "/v1/outbox?limit=200")
+            for row in found["items"]:
+                if row["status"] != "canceled" or row["request_id"] not in gone:
+                    raise Broken(f"left in the outbox: {row}")
+            for channel in CHANNELS:
+                status, _ = self.here(user, "DELETE", f"/v1/channels/{channel}/messages?status=failed")
+                if status != 200:
+                    raise Broken(f"removing what failed: {status}")
+        for channel, arrived in self.arrived.items():
+            if arrived:
+                newest = self.there("GET", f"/v3/group_channels/{channel}/messages/{arrived[-1][0]}")
+                self.since[channel] = newest["created_at"]
+
+    def end(self):
+        self.service.process.send_signal(signal.SIGTERM)
+        code = self.service.process.wait(timeout=30)
+        self.origin.kill()
+        if code != 0:
+            raise Broken(f"the service ended with {code}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("PERCH_ROUNDS", "10")))
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--dedup", choices=["first", "off", "error"], default="first")
+    parser.add_argument("--request-ids", choices=["yes", "no"], default="yes")
+    parser.add_argument("--clock-offset", default="0")
+    parser.add_argument("--drain", type=float, default=DRAIN)
+    parser.add_argument("--keep-log", default="", help="where the log goes when something is broken")
+    options = parser.parse_args()
+    world, sent, longest, began = World(options), 0, 0.0, time.monotonic()
+    try:
+        for number in range(options.rounds):
+            try:
+                count, drained = world.round(number)
+            except Broken as broken:
+                if options.keep_log:
+                    world.log.flush()
+                    os.replace(world.place.name + "/log", options.keep_log)
+                sys.exit(f"sending: round {number} of seed {options.seed}: {broken}")
+            sent, longest = sent + count, max(longest, drained)
+        world.end()
+    finally:
+        if world.service.process.poll() is None:
+            world.service.kill()
+        if world.origin.process.poll() is None:
+            world.origin.kill()
+    print(f"sending: {options.rounds} rounds with deduplication {options.dedup}, request ids {options.request_ids}, "
+          f"clock {options.clock_offset}: {sent} messages, {world.killed} kills, drained within {longest:.1f} s, "
+          f"{time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

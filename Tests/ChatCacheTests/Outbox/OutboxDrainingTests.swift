@@ -1,0 +1,202 @@
+import ChatModel
+import JSON
+import Platform
+import Testing
+
+@testable import ChatCache
+
+/// Steps of a lane in its table: what they begin, and what they take in.
+@Suite struct OutboxDrainingTests {
+  /// Alice's lane in `general`, with a clock of the test's own.
+  private struct Lane {
+    let world: ChannelWithMessages
+    let wall: Guarded<Int64>
+    let name: OutboxLaneName
+
+    init(at moment: Int64 = 1_000_000) throws {
+      let wall = Guarded(moment)
+      self.wall = wall
+      let clock = Clock(
+        wallMilliseconds: { wall.withLock { $0 } },
+        monotonicNanoseconds: Clock.system.monotonicNanoseconds)
+      world = try ChannelWithMessages(clock: clock)
+      let rows = [
+        ChannelWithMessages.message(1, at: 10, sender: "bob"),
+        ChannelWithMessages.message(2, at: 20, kind: .file, sender: "alice"),
+      ]
+      try world.listNewest(rows, limit: 100)
+      name = OutboxLaneName(user: world.alice, channel: world.url)
+    }
+
+    var cache: Cache { world.cache }
+    var place: OutboxPlace { OutboxPlace(user: UserKey(1), channel: world.url) }
+    var rows: [OutboxRow] { get throws { try cache.read { try $0.lane(place).rows } } }
+
+    func accept(
+      _ name: String, _ kind: OutboxRow.Kind = .message, target: Int64? = nil, unsent: String? = nil,
+      _ params: String = #"{"message":"hello"}"#
+    ) throws -> Accepted {
+      var request = OutboxTableTests.request(name, kind, params)
+      request.target = target
+      request.unsentTarget = unsent.flatMap { RequestID($0) }
+      let asked = request
+      return try cache.accept {
+        try $0.accept(asked, of: world.alice, in: world.url, OutboxPolicy())
+      }
+    }
+
+    func advance(
+      after ended: EndedErrand? = nil, policy: OutboxPolicy = OutboxPolicy()
+    ) throws -> LaneProgress {
+      let name = name
+      return try cache.accept { try $0.advance(name, after: ended, policy, random: 500) }
+    }
+  }
+
+  private static func record(
+    _ id: Int64, request: String, sender: String, text: String = "hello"
+  ) -> MessageRecord {
+    var record = ChannelWithMessages.message(id, at: id * 10, sender: sender, text: text)
+    record.requestID = request
+    return record
+  }
+
+  @Test("B43: a row that a failed commit left under way is looked for, and blocks nothing")
+  func orphaned() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    _ = try lane.accept("r1")
+    #expect(try lane.advance().begun?.errand == .send)
+    #expect(try lane.rows.map(\.state) == [.inFlight])
+    guard case .look = try lane.advance().begun?.errand else {
+      Issue.record("nothing is looked for: \(try lane.rows)")
+      return
+    }
+    #expect(try lane.rows.map(\.state) == [.uncertain])
+  }
+
+  @Test("B1 B39: a look takes no message of somebody else, whatever request it names")
+  func sameName() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    _ = try lane.accept("r1")
+    let sent = try #require(try lane.advance().begun)
+    _ = try lane.advance(after: EndedErrand(sent, .uncertain))
+    lane.wall.withLock { $0 += 60_000 }
+    let look = try #require(try lane.advance().begun)
+    let bobs = Self.record(30, request: "r1", sender: "bob")
+    _ = try lane.advance(after: EndedErrand(look, .absent, messages: [bobs]))
+    #expect(try lane.rows.map(\.state) == [.uncertain])
+    lane.wall.withLock { $0 += 60_000 }
+    let again = try #require(try lane.advance().begun)
+    let own = Self.record(31, request: "r1", sender: "alice")
+    _ = try lane.advance(after: EndedErrand(again, .absent, messages: [bobs, own]))
+    #expect(try lane.rows.isEmpty)
+    let standing = try lane.cache.read { try $0.standing(of: RequestID("r1")!, of: UserKey(1)) }
+    #expect(standing == RequestStanding(end: "succeeded", message: 31))
+  }
+
+  @Test("B39: a look that could not finish takes the message it did find, and else goes on where it ended")
+  func unfinished() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    _ = try lane.accept("r1")
+    let sent = try #require(try lane.advance().begun)
+    _ = try lane.advance(after: EndedErrand(sent, .uncertain))
+    lane.wall.withLock { $0 += 60_000 }
+    let look = try #require(try lane.advance().begun)
+    let place = Position(createdAt: 400, messageID: 40)
+    _ = try lane.advance(after: EndedErrand(look, .uncertain, searched: place))
+    #expect(try lane.rows.map(\.anchor) == [place])
+    lane.wall.withLock { $0 += 60_000 }
+    let again = try #require(try lane.advance().begun)
+    #expect(again.errand == .look(after: place))
+    let own = Self.record(50, request: "r1", sender: "alice")
+    _ = try lane.advance(after: EndedErrand(again, .uncertain, messages: [own]))
+    #expect(try lane.rows.isEmpty)
+  }
+
+  @Test("B43: tries go on by the wall clock after it was set back, and expiry does not")
+  func clockSetBack() throws {
+    let day: Int64 = 86_400_000
+    let lane = try Lane(at: 10 * day)
+    defer { lane.cache.close() }
+    _ = try lane.accept("r1")
+    let sent = try #require(try lane.advance().begun)
+    let wait = try lane.advance(after: EndedErrand(sent, .linkFault(code: "x"))).nextTryIn
+    #expect(wait == 501)
+    lane.wall.withLock { $0 = 9 * day }
+    #expect(try lane.advance().begun?.errand == .send, "it waits for no clock")
+    let next = try #require(try lane.rows.first)
+    _ = try lane.advance(
+      after: EndedErrand(try #require(OutboxErrand(next)), .linkFault(code: "x")))
+    lane.wall.withLock { $0 += 2_000 }
+    #expect(try lane.advance().begun?.errand == .send)
+    #expect(try lane.rows.first?.expiresAt == 13 * day)
+  }
+
+  @Test("B46: an edit whose message left the cache is sent, as an edit of its kind; one of a deleted message is not")
+  func targetLeftTheCache() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    _ = try lane.accept("e1", .edit, target: 2)
+    let url = lane.world.url
+    try lane.cache.write { try $0.clear(url) }
+    let begun = try #require(try lane.advance().begun)
+    #expect(begun.kind == .edit && begun.targetKind == .file && begun.target == 2)
+    _ = try lane.advance(after: EndedErrand(begun, .success(message: 2)))
+    #expect(try lane.rows.isEmpty)
+    try lane.world.listNewest([ChannelWithMessages.message(2, at: 20, sender: "alice")], limit: 100)
+    _ = try lane.accept("e2", .edit, target: 2)
+    try lane.cache.write { try $0.delete(message: 2, in: url, .messageDeleted) }
+    #expect(try lane.advance().begun == nil)
+    #expect(try lane.rows.isEmpty)
+  }
+
+  @Test("B37: a message that was edited where it waits keeps its request")
+  func editedInPlace() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    _ = try lane.accept("r1")
+    #expect(try lane.accept("e1", .edit, unsent: "r1", #"{"message":"better"}"#) == .changed(1))
+    func standing(_ name: String) throws -> RequestStanding? {
+      try lane.cache.read { try $0.standing(of: RequestID(name)!, of: UserKey(1)) }
+    }
+    #expect(try standing("r1") == RequestStanding(row: 1))
+    #expect(try standing("e1") == RequestStanding(end: "merged"))
+    lane.wall.withLock { $0 += 8 * 86_400_000 }
+    #expect(try lane.cache.accept { try $0.forgetRequests() } == 1, "the edit's alone")
+    #expect(try standing("r1") == RequestStanding(row: 1))
+  }
+
+  @Test("B43: commits that change a lane by something else than its turn name it")
+  func named() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    let named = Guarded<[Set<OutboxLaneName>]>([])
+    lane.cache.onCommit { commit in
+      if !commit.lanes.isEmpty { named.withLock { $0.append(commit.lanes) } }
+    }
+    for name in ["r1", "r2", "r3"] { _ = try lane.accept(name) }
+    let url = lane.world.url
+    let own = Self.record(30, request: "r1", sender: "alice")
+    try lane.cache.write { _ = try $0.store(own, in: url, .messageReceived) }
+    #expect(try lane.rows.map(\.requestID.text) == ["r2", "r3"])
+    lane.wall.withLock { $0 += Limits.pendingMilliseconds }
+    try lane.cache.accept { try $0.expireOutbox() }
+    let place = lane.place
+    _ = try lane.accept("r4")
+    try lane.cache.accept { try $0.failOutbox(in: place) }
+    #expect(named.withLock { $0 } == Array(repeating: [lane.name], count: 3))
+  }
+}
+
+extension OutboxErrand {
+  /// The send of a row that is under way.
+  fileprivate init?(_ row: OutboxRow) {
+    guard row.state == .inFlight else { return nil }
+    self.init(
+      row: row.id, errand: .send, kind: row.kind, requestID: row.requestID, target: row.target,
+      targetKind: .user, aspect: row.aspect, params: Array("{}".utf8))
+  }
+}

@@ -1,0 +1,96 @@
+import ChatModel
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatCache
+@testable import ChatSync
+
+/// When lanes get their turns.
+struct SendingPlanTests {
+  private static let alice = UserID("alice")
+  private static let lane = OutboxLaneName(user: alice, channel: ChannelURL("c0"))
+  private static let send = Job.send(lane)
+
+  /// A plan whose user is known, at rest, with a row to send.
+  private func plan() -> Plan {
+    var plan = Plan(pace: Pace(), seed: 1)
+    _ = plan.next(now: 0)
+    plan.ended(.probe, .done, now: 0)
+    plan.add(Self.alice, isSynced: true, isCached: true, now: 0)
+    plan.know(ChannelURL("c0"), isPrefetched: true, isUnverified: false, lastMessageAt: 0, now: 0)
+    for job in plan.next(now: 0) { plan.ended(job, .acknowledged, now: 0) }
+    for job in plan.next(now: 0) { plan.ended(job, .listed(next: nil, channels: []), now: 0) }
+    for job in plan.next(now: 0) { plan.ended(job, .done, now: 0) }
+    return plan
+  }
+
+  @Test("B58: a clear of everything while something is sent leaves its lane free")
+  func cleared() {
+    var plan = plan()
+    plan.outboxChanged(Self.lane, now: 1)
+    #expect(plan.next(now: 1).contains(Self.send))
+    plan.clearedEverything(now: 2)
+    plan.ended(Self.send, .drained(nextTryIn: nil), now: 3)
+    #expect(plan.lanes[Self.lane]?.isBusy != true)
+  }
+
+  @Test("B43: what is accepted while the lane's turn ends is sent at once")
+  func acceptedAtTheEnd() {
+    var plan = plan()
+    plan.outboxChanged(Self.lane, now: 1)
+    #expect(plan.next(now: 1).contains(Self.send))
+    plan.outboxChanged(Self.lane, now: 2)
+    plan.ended(Self.send, .drained(nextTryIn: 30_000), now: 3)
+    #expect(plan.lanes[Self.lane]?.dueAt == 3)
+  }
+
+  @Test("B42: sends into an open channel whose look fails are not held by it, and the plan sleeps meanwhile")
+  func openChannel() throws {
+    var plan = plan()
+    let url = ChannelURL("c0")
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 1)
+    plan.outboxChanged(Self.lane, now: 1)
+    var jobs = plan.next(now: 1)
+    #expect(jobs.contains(.check(url)) && !jobs.contains(Self.send))
+    let wake = try #require(plan.wakeAt(now: 1))
+    #expect(wake > 100, "a lane that may not go is no reason to wake: \(wake)")
+    plan.ended(.check(url), .failed(.rejection(code: 400108, message: "")), now: 2)
+    let retry = try #require(plan.channels[url]?.retryAt)
+    #expect(retry > 2)
+    jobs = plan.next(now: 2)
+    #expect(jobs == [Self.send])
+  }
+
+  @Test("B43 B60: how an errand ended is handed in again where the commit that was to take it in failed")
+  func failedCommit() async throws {
+    let world = World()
+    world.upstream.join(world.alice, ChannelURL("c0"))
+    let lane = OutboxLaneName(user: world.alice, channel: ChannelURL("c0"))
+    let turns = Guarded(0)
+    let handed = Guarded<[OutboxLane.Outcome?]>([])
+    let errand = OutboxErrand(
+      row: 1, errand: .send, kind: .message, requestID: try #require(RequestID("r1")), target: nil,
+      targetKind: .user, aspect: "", params: Array(#"{"message":"hello"}"#.utf8))
+    world.store.advances.withLock {
+      $0 = { ended in
+        handed.withLock { $0.append(ended?.outcome) }
+        switch turns.withLock({ turn in
+          turn += 1
+          return turn
+        }) {
+        case 1: return LaneProgress(begun: errand)
+        case 2: throw CacheError.unreadable("the disk is full")
+        default: return LaneProgress()
+        }
+      }
+    }
+    try await world.worker.start()
+    await world.worker.connect(world.alice)
+    await world.worker.outboxChanged(of: lane.user, in: lane.channel)
+    #expect(await World.wait { handed.withLock { $0.count } >= 3 })
+    let outcomes = handed.withLock { $0 }
+    #expect(outcomes.count == 3 && outcomes[0] == nil && outcomes[1] != nil && outcomes[2] == outcomes[1])
+    await world.worker.stop()
+  }
+}
