@@ -138,11 +138,20 @@ extension Server {
     guard let resume = request.resume else { return false }
     request.resume = nil
     request.phase = .running
-    do {
-      let outcome = try resume(reason)
-      return reason == .hungUp ? false : settle(outcome, request)
-    } catch {
-      return reason == .hungUp ? false : queue(render(error, request), request)
+    if reason == .hungUp {
+      giveUp(resume, reason)
+      return false
+    }
+    do { return settle(try resume(reason), request) } catch { return queue(render(error, request), request) }
+  }
+
+  /// Ends a parked request that nobody waits for any more. Where it would park again it is told at once that
+  /// the client has left, until it gives up. Nobody reads what comes of it, an error included.
+  private func giveUp(_ resume: (Wake) throws -> Outcome, _ reason: Wake) {
+    guard var outcome = try? resume(reason) else { return }
+    while case .park(let parking) = consume outcome {
+      guard let next = try? parking.resume(.hungUp) else { return }
+      outcome = next
     }
   }
 
@@ -274,8 +283,7 @@ extension Server {
       waiter.end()
       if let resume = request.resume {
         request.resume = nil
-        // The client is gone, so nobody reads what comes of it, an error included.
-        _ = try? resume(reason == .shutdown ? .shutdown : .hungUp)
+        giveUp(resume, reason == .shutdown ? .shutdown : .hungUp)
       }
     }
     admitBody(of: request)

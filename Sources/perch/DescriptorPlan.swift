@@ -19,6 +19,8 @@ struct DescriptorPlan: Equatable {
     var parked: Int
     /// Those of one user.
     var parkedPerUser: Int
+    /// Connections at once of the operators' address; 0 where there is none.
+    var adminConnections = 0
   }
 
   /// Fewer connections are none to run a service with.
@@ -32,6 +34,8 @@ struct DescriptorPlan: Equatable {
   let reserved: Int
   /// Connections at once.
   let connections: Int
+  /// Connections at once of the operators' address.
+  let adminConnections: Int
   /// Parked requests at once.
   let parked: Int
   /// Parked requests of one user.
@@ -47,9 +51,12 @@ struct DescriptorPlan: Equatable {
     let upstream = wanted.upstreamRequests + 8
     // An epoll and an eventfd for each worker and what watches connections; the listening socket.
     let server = 3 * wanted.workers + 6
+    // The operators' address has one worker, and its connections.
+    adminConnections = min(wanted.adminConnections, max(limit / 16, 4))
+    let admin = adminConnections > 0 ? 3 + 6 + adminConnections : 0
     // Spooled uploads, secrets that are read again, the process's own figures.
     let files = min(max(limit / 32, 8), 256)
-    reserved = open + database + upstream + server + files
+    reserved = open + database + upstream + server + admin + files
     connections = min(wanted.connections, max(0, limit - reserved))
     let isWhole = connections == wanted.connections
     parked = min(wanted.parked, isWhole ? connections : connections * 5 / 6)

@@ -12,12 +12,15 @@ struct Listeners {
   private let host: String
   private let adminHost: String
 
-  /// Connections of the operators' address at once, and the threads that answer there.
-  private static let adminConnections = 256
+  /// Connections of the operators' address at once, where there are descriptors enough.
+  static let adminConnections = 64
+  /// The threads that answer there.
   private static let adminWorkers = 1
 
-  /// Two servers with `configuration`, which do not listen yet.
-  init(_ configuration: Configuration, admin address: ListenAddress?) throws(ServerError) {
+  /// Two servers with `configuration`, which do not listen yet. The second has `adminConnections` at once.
+  init(
+    _ configuration: Configuration, admin address: ListenAddress?, adminConnections: Int
+  ) throws(ServerError) {
     main = try Server(configuration)
     scheme = configuration.tls == nil ? "http" : "https"
     host = configuration.listen.host
@@ -28,7 +31,7 @@ struct Listeners {
     }
     var configuration = configuration
     configuration.listen = address
-    configuration.limits.connections = min(configuration.limits.connections, Listeners.adminConnections)
+    configuration.limits.connections = adminConnections
     configuration.workers = Listeners.adminWorkers
     admin = try Server(configuration)
   }

@@ -34,16 +34,19 @@ struct Service {
     Signals.block()
     try DataDirectory.prepare(values.text("data"))
     let ownership = try owned(values.text("data"))
+    // The port of a service that was killed may be another program's by now.
+    let address = AddressFile(values.text("data"))
     let access = try AccessParts(values)
     let descriptors = try DescriptorPlan.make(wanted)
     let listeners: Listeners
     do throws(ServerError) {
-      listeners = try Listeners(configuration(descriptors), admin: values.optionalAddress("admin-listen"))
+      listeners = try Listeners(
+        configuration(descriptors), admin: values.optionalAddress("admin-listen"),
+        adminConnections: descriptors.adminConnections)
       try listeners.start(Routes.starting(status), otherwise: Routes.notYet)
     } catch {
       throw CommandFailure(description: error.detail)
     }
-    let address = AddressFile(values.text("data"))
     let isTold = Guarded(false)
     let tellURL = { @Sendable in
       let isFirst = isTold.withLock { told in
@@ -58,6 +61,8 @@ struct Service {
     let cache = try openCache(ownership, isMigrating: tellURL)
     let sync = try SyncParts(values, over: cache)
     let collections = Collections(cache: cache, interest: sync.interest, settings: settings(descriptors))
+    // Before that it is not known which users and views there are: a client would be told that its own is
+    // not.
     listeners.serve(
       parts(listeners.main, cache, sync, access.gate, collections), and: demoRoutes, guarded: access.guarded)
     try sync.start()
@@ -83,7 +88,8 @@ struct Service {
     DescriptorPlan.Wanted(
       workers: values.number("workers"), upstreamRequests: values.number("upstream-in-flight"),
       connections: values.number("max-connections"), parked: values.number("max-parked"),
-      parkedPerUser: values.number("max-parked-per-user"))
+      parkedPerUser: values.number("max-parked-per-user"),
+      adminConnections: values.text("admin-listen").isEmpty ? 0 : Listeners.adminConnections)
   }
 
   private func settings(_ descriptors: DescriptorPlan) -> Collections.Settings {

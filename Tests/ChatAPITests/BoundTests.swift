@@ -25,6 +25,16 @@ import Testing
     }
   }
 
+  @Test("a query of very many parameters is a 400 that says so, and they are not all compared")
+  func parameters() throws {
+    let world = try world()
+    defer { world.stop() }
+    let query = (0..<800).map { "%61\(String($0, radix: 36))" }.joined(separator: "&")
+    let answer = world.ask("/v1/channels?\(query)")
+    #expect(answer.status == 400 && answer.body.contains(#""field":"query""#))
+    #expect(answer.body.utf8.count < 4096)
+  }
+
   @Test("B22: a user opens no more views than allowed, of both kinds together; others open theirs")
   func viewsPerUser() throws {
     var settings = Collections.Settings()

@@ -17,12 +17,16 @@ final class ChildService {
   let port: UInt16
   let folder: String
 
-  /// Starts it with these words besides; `errors` gets its standard error.
-  init(_ words: [String] = [], errors: Int32? = nil, files: Int? = nil) throws {
-    folder = TestFolder.make("service")
-    try ChildService.fill(folder)
+  /// Starts it with these words besides; `errors` gets its standard error. `old`: the folder of one that has
+  /// ended, to go on with. `listen`: the port, or any.
+  init(
+    _ words: [String] = [], errors: Int32? = nil, files: Int? = nil, over old: String? = nil,
+    listen: UInt16 = 0
+  ) throws {
+    folder = old ?? TestFolder.make("service")
+    if old == nil { try ChildService.fill(folder) }
     process = try ChildProcess(
-      "perch", ["serve", "--listen", "127.0.0.1:0", "--auth", "off", "--data", folder] + words,
+      "perch", ["serve", "--listen", "127.0.0.1:\(listen)", "--auth", "off", "--data", folder] + words,
       log: errors == nil ? folder + "/log" : nil, errors: errors, files: files)
     var line: [UInt8] = []
     var byte: UInt8 = 0
@@ -81,7 +85,10 @@ final class ChildService {
   }
 
   /// A connection; negative where there is none within two seconds.
-  func connect() -> Int32 {
+  func connect() -> Int32 { ChildService.connect(port) }
+
+  /// A connection to a port of this machine.
+  static func connect(_ port: UInt16) -> Int32 {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var wait = timeval(tv_sec: Int(5 * patience), tv_usec: 0)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
@@ -101,6 +108,11 @@ final class ChildService {
 
   /// Asks on a connection that stays open; the status, 0 where no answer comes.
   func ask(_ socket: Int32, _ method: String, _ path: String, body: String = "") -> Int {
+    ChildService.ask(socket, method, path, body: body)
+  }
+
+  /// The same of a service that is about to start.
+  static func ask(_ socket: Int32, _ method: String, _ path: String, body: String = "") -> Int {
     let length =
       body.isEmpty ? "" : "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
     let request = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nPerch-User: alice\r\n\(length)\r\n\(body)"

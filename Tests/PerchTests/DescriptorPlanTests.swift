@@ -32,6 +32,20 @@ import Testing
     #expect(plan.connections == 100 && plan.parked == 100 && plan.parkedPerUser == 100)
   }
 
+  @Test("B54: the operators' connections are in the plan, and take a small part where there are few")
+  func operators() {
+    var both = wanted
+    both.adminConnections = 64
+    let plan = DescriptorPlan(limit: 65_536, open: 5, both)
+    #expect(plan.adminConnections == 64)
+    #expect(plan.reserved - DescriptorPlan(limit: 65_536, open: 5, wanted).reserved >= 64)
+    for limit in [128, 256, 1024] {
+      let plan = DescriptorPlan(limit: limit, open: 5, both)
+      #expect(plan.connections + plan.reserved == limit && plan.connections > 0)
+      #expect(plan.adminConnections >= 4 && plan.adminConnections <= limit / 16)
+    }
+  }
+
   @Test("a limit below what the process itself needs leaves none")
   func none() {
     #expect(DescriptorPlan(limit: 40, open: 5, wanted).connections == 0)

@@ -127,8 +127,8 @@ class Follower {
   /// Whether it waits.
   final var isSubscribed: Bool { ticket != nil }
 
-  /// It was woken for the one time it waited for.
-  final func woken() { ticket = nil }
+  /// It was woken. Where something else than the one change it waited for woke it, it still waits.
+  final func woken() { unsubscribe() }
 
   /// Waits no more.
   final func unsubscribe() {

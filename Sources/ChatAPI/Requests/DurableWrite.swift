@@ -13,7 +13,8 @@ import Platform
 ///     try reading.commit(request) { writer in try writer.clear(url) } then: { .respond(.empty(204)) }
 ///
 /// `then` runs on a worker thread after the commit. It may park again: a send with `Prefer: wait` does. Where
-/// the answer shows data, `then` checks the caller's rights again.
+/// the answer shows more than what the caller wrote, `then` checks the caller's rights again. An answer that
+/// only says what was stored is not refused: a client that gets a refusal would send it again.
 struct DurableWrite<Made: Sendable>: Sendable {
   /// The next step for a client whose request timed out before the commit: how to find out what was stored,
   /// or what to send again.

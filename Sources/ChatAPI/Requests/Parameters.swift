@@ -1,3 +1,4 @@
+import ChatCollections
 import ChatModel
 import MicroHTTP
 
@@ -12,6 +13,9 @@ struct Parameters {
     var isAsked = false
   }
 
+  /// Parameters that are looked at. No operation knows as many.
+  private static let most = 64
+
   private var given: [Given] = []
   private var unasked = 0
   private var isAsked = false
@@ -22,6 +26,10 @@ struct Parameters {
     if request.encodedQuery.isEmpty { return }
     given.reserveCapacity(8)
     for item in request.query {
+      guard given.count + faults.count < Parameters.most else {
+        faults = [Problem.FieldError("query", "Give fewer than \(Parameters.most) parameters.")]
+        break
+      }
       if given.contains(where: { $0.item.isNamed(as: item) }) {
         faults.append(Problem.FieldError(item.name, "It is given more than once."))
       } else {
@@ -131,8 +139,19 @@ struct Parameters {
 extension Problem {
   /// Fields of a request are at fault.
   static func invalid(_ errors: [FieldError]) -> Problem {
-    let names = errors.map(\.field).joined(separator: ", ")
-    return Problem(400, "invalid_request", detail: "Correct these and ask again: \(names).", errors: errors)
+    let told = errors.prefix(InvalidFields.most).map { FieldError(shortened($0.field), $0.detail) }
+    let names = told.map(\.field).joined(separator: ", ")
+    return Problem(400, "invalid_request", detail: "Correct these and ask again: \(names).", errors: told)
+  }
+
+  /// A field's name as far as it is told: the client chose it, and it may be as long as the request.
+  private static func shortened(_ name: String) -> String {
+    let most = 100
+    guard
+      let end = name.unicodeScalars.index(
+        name.startIndex, offsetBy: most, limitedBy: name.endIndex), end < name.endIndex
+    else { return name }
+    return name[..<end] + "…"
   }
 
   /// One field of a request is at fault.

@@ -55,6 +55,10 @@ struct MessageContent: Sendable {
     }
     var entries: [Metadata] = []
     for item in given.items {
+      guard entries.count < SendingLimit.metaarrayEntries else {
+        fields.fault("metaarray", "Give at most \(SendingLimit.metaarrayEntries) entries.")
+        break
+      }
       let place = "metaarray[\(entries.count)]"
       guard item.kind == .object else {
         fields.fault(place, "Give an object with a key and a value.")
@@ -69,9 +73,6 @@ struct MessageContent: Sendable {
       do throws(InvalidFields) { try entry.end() } catch {
         for fault in error.faults { fields.fault(fault.field, fault.detail) }
       }
-    }
-    if entries.count > SendingLimit.metaarrayEntries {
-      fields.fault("metaarray", "Give at most \(SendingLimit.metaarrayEntries) entries.")
     }
     return entries
   }

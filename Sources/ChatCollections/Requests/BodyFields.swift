@@ -2,6 +2,9 @@ import JSON
 
 /// Fields of a body are at fault.
 package struct InvalidFields: Error, Sendable {
+  /// Faults that are told of one request at most. A body of 256 KiB can have tens of thousands.
+  package static let most = 20
+
   /// Each field and what to do about it.
   package let faults: [(field: String, detail: String)]
 }
@@ -25,7 +28,7 @@ package struct BodyFields {
     for field in json.fields {
       let name = String(decoding: field.name, as: UTF8.self)
       if values.updateValue(BodyFields.read(field.value), forKey: name) != nil {
-        faults.append((name, "It is given more than once."))
+        fault(name, "It is given more than once.")
       }
     }
   }
@@ -51,7 +54,9 @@ package struct BodyFields {
   }
 
   /// Notes what is wrong with a field.
-  package mutating func fault(_ name: String, _ detail: String) { faults.append((name, detail)) }
+  package mutating func fault(_ name: String, _ detail: String) {
+    if faults.count < InvalidFields.most { faults.append((name, detail)) }
+  }
 
   private mutating func value(_ name: String) -> Value {
     asked.insert(name)
@@ -128,7 +133,8 @@ package struct BodyFields {
 
   /// Ends the reading: what was never asked for is nothing this operation knows.
   package func end() throws(InvalidFields) {
-    let unknown = values.keys.filter { !asked.contains($0) }.sorted().map {
+    let room = InvalidFields.most - faults.count
+    let unknown = values.keys.filter { !asked.contains($0) }.sorted().prefix(room).map {
       (field: $0, detail: "There is no such field.")
     }
     let all = (faults + unknown).map {

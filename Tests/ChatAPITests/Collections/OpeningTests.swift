@@ -93,6 +93,36 @@ import Testing
     #expect(world.interest.wait { if case .closed(id, _) = $0 { true } else { false } })
   }
 
+  @Test("B22: a client that leaves while its list of channels is fetched leaves no view and no row")
+  func listHungUp() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    try world.cache.write { _ = try $0.acknowledge(UserID("alice")) }
+    world.interest.tell { $0.isHolding = true }
+    let socket = connected(world.server)
+    let text =
+      "POST /v1/channel-collections HTTP/1.1\r\nHost: x\r\nPerch-User: alice\r\n"
+      + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+    _ = send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL))
+    try #require(world.interest.wait { if case .fetchChannels = $0 { true } else { false } })
+    try #require(until { world.server.counts.parked == 1 })
+    close(socket)
+    try #require(until { world.server.counts.parked == 0 })
+    world.interest.release()
+    // The commit that it submitted comes, and is undone by another one.
+    usleep(300_000)
+    #expect(until { (try? world.cache.read { try $0.collections().isEmpty }) ?? false })
+  }
+
+  private func until(_ condition: () -> Bool) -> Bool {
+    let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
+    while !condition() {
+      guard Clock.system.monotonicNanoseconds() < end else { return false }
+      usleep(1000)
+    }
+    return true
+  }
+
   @Test(
     "B11: a channel collection opened while the first listing runs asks upstream first, at most three pages")
   func channelList() throws {

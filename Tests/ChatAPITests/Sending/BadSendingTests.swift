@@ -50,6 +50,30 @@ import Testing
     #expect(try world.rows().isEmpty && world.tellings == 0)
   }
 
+  /// Bodies of many faults, or of a name as long as the body.
+  private static func manyFaults() -> [String] {
+    let fields = (0..<20_000).map { "\"a\($0)\":1" }.joined(separator: ",")
+    let repeated = Array(repeating: #""a":1"#, count: 40_000).joined(separator: ",")
+    let objects = Array(repeating: "{}", count: 80_000).joined(separator: ",")
+    let numbers = Array(repeating: "1", count: 100_000).joined(separator: ",")
+    let name = String(repeating: #"\u0001"#, count: 40_000)
+    return [
+      "{\(fields)}", "{\(repeated)}", #"{"metaarray":[\#(objects)]}"#,
+      #"{"message":"hi","metaarray":[\#(numbers)]}"#, "{\"\(name)\":1}",
+    ]
+  }
+
+  @Test("a body of tens of thousands of faults, or with a name as long as itself, is answered in a few KB")
+  func faultsAreBounded() throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    for body in Self.manyFaults() {
+      let answer = world.post(Self.path, body)
+      #expect(answer.status == 400 && answer.text("code") == "invalid_request", "\(body.prefix(40))")
+      #expect(answer.body.utf8.count < 16_384, "\(body.prefix(40)): \(answer.body.utf8.count) bytes")
+    }
+  }
+
   @Test(
     "a text beyond the channel's length and a custom type beyond 128 characters are named; at the limit they go"
   )
