@@ -10,6 +10,9 @@ package final class BodyRoom: Sendable {
   /// Bytes at most.
   let most: Int
   private let held = Atomic<Int>(0)
+  /// The most bytes that were held since all were given back. Roughly: two threads may overtake one another.
+  private let peak = Atomic<Int>(0)
+  private static let muchMemory = 2 << 20
   private let hasLine = Atomic<Bool>(false)
   private let line = Guarded<[Waiter]>([])
   /// How much room one more body is expected to need, when those in line are told.
@@ -26,10 +29,22 @@ package final class BodyRoom: Sendable {
     while before + count <= most {
       let (exchanged, original) = held.compareExchange(
         expected: before, desired: before + count, ordering: .sequentiallyConsistent)
-      if exchanged { return true }
+      if exchanged {
+        if before + count > peak.load(ordering: .relaxed) {
+          peak.store(before + count, ordering: .relaxed)
+        }
+        return true
+      }
       before = original
     }
     return count == 0
+  }
+
+  /// Whether all of much memory was given back since this was asked last: the allocator still holds it.
+  func hasEmptied() -> Bool {
+    guard peak.load(ordering: .relaxed) >= BodyRoom.muchMemory, bytes == 0 else { return false }
+    peak.store(0, ordering: .relaxed)
+    return true
   }
 
   /// Puts a body in line. It must ask for room once more afterwards, because some may have come in between.

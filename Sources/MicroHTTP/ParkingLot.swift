@@ -166,8 +166,8 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     link.previous = nil
   }
 
-  /// Runs the wheel until `close`; sleeps while there is no connection.
-  func runWheel() {
+  /// Runs the wheel until `close`; sleeps while there is no connection. `each` is called after each turn.
+  func runWheel(_ each: () -> Void) {
     while true {
       let isClosed = state.wait { $0.isClosed ? true : $0.connections > 0 ? false : nil }
       if isClosed == true { return }
@@ -180,6 +180,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
           visitSlot(&state)
         }
       }
+      each()
     }
   }
 

@@ -146,12 +146,13 @@ extension Server {
   }
 
   /// Ends a parked request that nobody waits for any more. Where it would park again it is told at once that
-  /// the client has left, until it gives up. Nobody reads what comes of it, an error included.
+  /// the client has left, until it gives up.
   private func giveUp(_ resume: (Wake) throws -> Outcome, _ reason: Wake) {
-    guard var outcome = try? resume(reason) else { return }
-    while case .park(let parking) = consume outcome {
-      guard let next = try? parking.resume(.hungUp) else { return }
-      outcome = next
+    do {
+      var outcome = try resume(reason)
+      while case .park(let parking) = consume outcome { outcome = try parking.resume(.hungUp) }
+    } catch {
+      // Nobody reads the answer, so nobody reads the error either.
     }
   }
 

@@ -153,7 +153,10 @@ package final class Server: @unchecked Sendable {  // because the rest is set be
 
   private func startThreads() {
     let lot = lot
-    threads.append(Thread("http-deadlines") { lot.runWheel() })
+    threads.append(
+      Thread("http-deadlines") { [bodyRoom] in
+        lot.runWheel { if bodyRoom.hasEmptied() { _ = malloc_trim(0) } }
+      })
     threads.append(Thread("http-hang-ups") { lot.runHangUpWatch() })
   }
 

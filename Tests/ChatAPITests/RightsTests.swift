@@ -138,6 +138,7 @@ import Testing
     try invite(world)
     let now = world.cache.cursor.description
     #expect(world.ask("\(path)?since=\(now)&wait=0").status == 404, "nothing new is no reason to answer")
+    #expect(world.held("\(path)?since=\(now)&wait=20").answer().status == 404, "nor one to wait")
     try world.send(6, in: "general", text: "not for alice")
     for since in [now, view.text("cursor")] {
       #expect(!world.ask("\(path)?since=\(since)&wait=0").body.contains("not for alice"))

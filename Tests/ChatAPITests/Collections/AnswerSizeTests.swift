@@ -23,7 +23,9 @@ import Testing
 
   /// Polls until nothing more follows; each answer is within the bounds. Answers the messages told, with what
   /// told them.
-  private func drained(_ world: CollectionWorld, _ path: String, since: String) throws -> [String: [String]] {
+  private func drained(
+    _ world: CollectionWorld, _ path: String, since: String, restarting: Bool = false
+  ) throws -> [String: [String]] {
     var (told, cursor): ([String: [String]], String) = ([:], since)
     for _ in 0..<60 {
       let poll = world.ask("\(path)since=\(cursor)&wait=0")
@@ -38,6 +40,7 @@ import Testing
       #expect(entries <= 500, "\(path): \(entries) entries")
       cursor = poll.text("cursor")
       if !poll.hasMore { return told }
+      if restarting { try world.restart() }
     }
     Issue.record("it never ended")
     return told
@@ -90,6 +93,11 @@ import Testing
     let told = try drained(world, path + "/events?", since: since)
     #expect(Set(told["messages.added"] ?? []).isSuperset(of: ids(100...399)))
     #expect((told["messages.added"] ?? []).count == Set(told["messages.added"] ?? []).count)
+    // A service that remembers nothing of its client tells no message twice either.
+    try world.restart()
+    let again = try drained(world, path + "/events?", since: since, restarting: true)
+    #expect(Set(again["messages.added"] ?? []).isSuperset(of: ids(100...399)))
+    #expect((again["messages.added"] ?? []).count == Set(again["messages.added"] ?? []).count)
   }
 
   @Test("B49: a list of channels is told in answers of at most 256 KiB, each channel once")

@@ -92,6 +92,20 @@ import Testing
     withExtendedLifetime((file, field)) {}
   }
 
+  @Test("when much memory was given back, the allocator is told once to let go of it")
+  func empties() {
+    let room = BodyRoom(most: 16 << 20)
+    #expect(room.take(1 << 20))
+    room.give(back: 1 << 20)
+    #expect(!room.hasEmptied(), "1 MB is not much")
+    for _ in 0..<3 { #expect(room.take(1 << 20)) }
+    room.give(back: 2 << 20)
+    #expect(!room.hasEmptied(), "some is held still")
+    room.give(back: 1 << 20)
+    #expect(room.hasEmptied())
+    #expect(!room.hasEmptied(), "it was told")
+  }
+
   @Test("stopping ends what is not whole at once, and lets requests that run go on to their end")
   func stopsAtOnce() throws {
     let test = try TestServer {
