@@ -84,6 +84,18 @@ package final class OriginServer: Sendable {
     set { desk.isCutOff = newValue }
   }
 
+  /// Replaces all faults; where answers are to come from the past, the past is kept from now on.
+  func setFaults(_ value: Value) throws {
+    try desk.set(value)
+    store.keepPast(milliseconds: desk.reachBack)
+  }
+
+  /// Takes all faults away.
+  func clearFaults() {
+    desk.clear()
+    store.keepPast(milliseconds: 0)
+  }
+
   /// Ends everything that it started.
   package func stop() {
     chatter.withLock { $0 }?.stop()

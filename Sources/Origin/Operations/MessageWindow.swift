@@ -23,6 +23,7 @@ struct MessageWindow {
   private let isIncluded: Bool
   private let isReversed: Bool
   private let filter: Filter
+  private let tieDice: UInt64?
 
   init(_ channel: ChannelRow, _ asked: some Asked) throws {
     let arguments = asked.arguments
@@ -50,10 +51,12 @@ struct MessageWindow {
       newerAfter = isIncluded ? 0 : .max
     }
     filter = try Filter(channel.id, asked)
+    tieDice = arguments.tieDice
   }
 
   /// Writes the window's messages from the oldest, or from the newest when reversed.
   func write(_ parts: MessageJSON, _ db: ReadAccess, to json: inout JSONWriter) throws {
+    if let tieDice { return try writeShuffled(parts, tieDice, db, to: &json) }
     let older = try older > 0 ? ids(MessageWindow.olderSQL, olderBefore, older, db) : []
     let newer = try newer > 0 ? ids(MessageWindow.newerSQL, newerAfter, newer, db) : []
     var all = older.reversed() + (isIncluded ? anchor.map { [$0] } ?? [] : []) + newer
@@ -62,6 +65,51 @@ struct MessageWindow {
     for id in all { _ = try parts.write(id: id, db, to: &json) }
     json.endArray()
   }
+
+  /// The same from a server that orders the messages of one millisecond anew in each answer.
+  private func writeShuffled(
+    _ parts: MessageJSON, _ dice: UInt64, _ db: ReadAccess, to json: inout JSONWriter
+  ) throws {
+    func place(_ id: Int64) -> UInt64 { (UInt64(bitPattern: id) ^ dice) &* 0x9E37_79B9_7F4A_7C15 }
+    let rows = try db.all(
+      MessageWindow.allSQL,
+      {
+        $0.bind(1, channel)
+        filter.bind(to: $0)
+      }
+    ) { (id: $0.int64(0), at: $0.int64(1)) }.sorted {
+      $0.at != $1.at ? $0.at < $1.at : place($0.id) < place($1.id)
+    }
+    let first: Int
+    let last: Int
+    if let anchor {
+      first = rows.firstIndex { $0.id == anchor } ?? rows.count
+      last = min(rows.count, first + 1)
+    } else {
+      let isOlder = isIncluded && newer == 0
+      first = rows.firstIndex { isOlder ? $0.at > time : $0.at >= time } ?? rows.count
+      last = isIncluded ? first : rows.firstIndex { $0.at > time } ?? rows.count
+    }
+    var all = rows[..<first].suffix(Int(older)).map(\.id)
+    if isIncluded, anchor != nil { all += rows[first..<last].map(\.id) }
+    all += rows[last...].prefix(Int(newer)).map(\.id)
+    if isReversed { all.reverse() }
+    json.beginArray()
+    for id in all { _ = try parts.write(id: id, db, to: &json) }
+    json.endArray()
+  }
+
+  static let allSQL: StaticString = """
+    SELECT id, created_at
+    FROM message
+    WHERE channel = ?1
+      AND created_at > ?5
+      AND (?6 IS NULL OR user_id IN (SELECT value FROM json_each(?6)))
+      AND (?7 IS NULL OR custom_type IN (SELECT value FROM json_each(?7)))
+      AND (?8 IS NULL OR type = ?8)
+      AND (parent IS NULL OR ?9 = 'ALL' OR (?9 = 'ONLY_REPLY_TO_CHANNEL' AND is_reply_to_channel = 1))
+      AND (?10 IS NULL OR created_at < ?10)
+    """
 
   private func ids(_ sql: StaticString, _ id: Int64, _ limit: Int64, _ db: ReadAccess) throws -> [Int64] {
     try db.all(
@@ -82,10 +130,11 @@ struct MessageWindow {
     WHERE channel = ?1
       AND (created_at, id) < (?2, ?3)
       AND created_at > ?5
+      AND (?10 IS NULL OR created_at < ?10)
       AND (?6 IS NULL OR user_id IN (SELECT value FROM json_each(?6)))
       AND (?7 IS NULL OR custom_type IN (SELECT value FROM json_each(?7)))
       AND (?8 IS NULL OR type = ?8)
-      AND (parent IS NULL OR ?9 = 'all' OR (?9 = 'only_reply_to_channel' AND is_reply_to_channel = 1))
+      AND (parent IS NULL OR ?9 = 'ALL' OR (?9 = 'ONLY_REPLY_TO_CHANNEL' AND is_reply_to_channel = 1))
     ORDER BY created_at DESC, id DESC
     LIMIT ?4
     """
@@ -96,10 +145,11 @@ struct MessageWindow {
     WHERE channel = ?1
       AND (created_at, id) > (?2, ?3)
       AND created_at > ?5
+      AND (?10 IS NULL OR created_at < ?10)
       AND (?6 IS NULL OR user_id IN (SELECT value FROM json_each(?6)))
       AND (?7 IS NULL OR custom_type IN (SELECT value FROM json_each(?7)))
       AND (?8 IS NULL OR type = ?8)
-      AND (parent IS NULL OR ?9 = 'all' OR (?9 = 'only_reply_to_channel' AND is_reply_to_channel = 1))
+      AND (parent IS NULL OR ?9 = 'ALL' OR (?9 = 'ONLY_REPLY_TO_CHANNEL' AND is_reply_to_channel = 1))
     ORDER BY created_at, id
     LIMIT ?4
     """
@@ -111,6 +161,7 @@ struct MessageWindow {
     private let customTypes: String?
     private let type: String?
     private let replies: String
+    private let hiddenSince: Int64?
 
     init(_ channel: Int64, _ asked: some Asked) throws {
       let arguments = asked.arguments
@@ -119,8 +170,9 @@ struct MessageWindow {
       let type = try arguments.choice("message_type", ["MESG", "FILE", "ADMM"], default: "")
       self.type = type.isEmpty ? nil : type
       let wanted = try arguments.choice(
-        "include_reply_type", ["all", "none", "only_reply_to_channel"], default: "none")
-      replies = wanted == "all" && !asked.capabilities.areReplyListingsOn ? "none" : wanted
+        "include_reply_type", ["ALL", "NONE", "ONLY_REPLY_TO_CHANNEL"], default: "NONE")
+      replies = wanted == "ALL" && !asked.capabilities.areReplyListingsOn ? "NONE" : wanted
+      hiddenSince = arguments.hiddenSince
       let user = try arguments.text("user_id") ?? ""
       floor = try MemberRow.find(channel, user, asked.reading)?.floor ?? -1
     }
@@ -136,6 +188,7 @@ struct MessageWindow {
       statement.bind(7, customTypes)
       statement.bind(8, type)
       statement.bind(9, replies)
+      statement.bind(10, hiddenSince)
     }
   }
 }

@@ -6,6 +6,12 @@ struct Arguments {
   private var query: [String: String] = [:]
   var body: Value
   var parts: [MultipartPart] = []
+  /// Whether words are taken only as they are documented.
+  var isStrict = false
+  /// Lists lack messages from this moment on (ms).
+  var hiddenSince: Int64?
+  /// Messages of one millisecond are ordered by these dice, not by their ids.
+  var tieDice: UInt64?
 
   init(path: [String: String], query: [String: String], body: Value, parts: [MultipartPart]) {
     self.path = path
@@ -49,8 +55,12 @@ struct Arguments {
     return id
   }
 
-  /// One of `choices`, given in any case of its letters, or `fallback`.
+  /// One of `choices`, or `fallback`; given in any case of its letters, where words are not strict.
   func choice(_ name: String, _ choices: [String], default fallback: String) throws -> String {
+    if isStrict, let text = try text(name), !text.isEmpty {
+      guard choices.contains(where: { $0.hasSameBytes(as: text) }) else { throw Refusal.invalid(name) }
+      return text
+    }
     guard let text = try text(name)?.lowercased(), !text.isEmpty else { return fallback }
     guard let choice = choices.first(where: { $0.lowercased() == text }) else { throw Refusal.invalid(name) }
     return choice
@@ -80,7 +90,7 @@ struct Arguments {
     case nil: return fallback
     case .bool(let flag)?: return flag
     case .string(let text)? where !isFromBody(name):
-      switch text.lowercased() {
+      switch isStrict ? text : text.lowercased() {
       case "true", "1": return true
       case "false", "0": return false
       default: throw Refusal(400104, "\"\(name)\" must be a boolean.")

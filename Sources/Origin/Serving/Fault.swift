@@ -24,6 +24,25 @@ struct Fault: Sendable {
     case forgetTokens = "forget_tokens"
     /// The changelog endpoints are answered with 403.
     case denyChangelogs = "deny_changelogs"
+    /// Answered from the state of `milliseconds` ago.
+    case stalePage = "stale_page"
+    /// A list without anything in it, as if there were nothing.
+    case emptyPage = "empty_page"
+    /// A list of messages lacks those that are younger than `milliseconds`; the one asked for by its id is
+    /// there.
+    case laggingListing = "lagging_listing"
+    /// A list's items come in any order.
+    case reorderPage = "reorder_page"
+    /// Refused with `status` and `code`, as `body` says: `envelope`, `bare` or `html`.
+    case deny
+    /// Words are taken only as they are documented, letter by letter.
+    case strictWords = "strict_words"
+    /// Channels come without the fields that only one member sees.
+    case noMemberView = "no_member_view"
+    /// Items of a list are spoiled, as `spoils` chooses.
+    case foreignItems = "foreign_items"
+    /// Messages of one millisecond come in another order in each answer.
+    case unstableTies = "unstable_ties"
     /// Not sent.
     case dropWebhook = "drop_webhook"
     /// Sent twice.
@@ -33,7 +52,7 @@ struct Fault: Sendable {
 
     /// Those that answer instead of the work.
     static let beforeWork: Set<Kind> = [
-      .dark, .refuse, .delay, .status, .html, .late, .forgetTokens, .denyChangelogs,
+      .dark, .refuse, .delay, .status, .html, .late, .forgetTokens, .denyChangelogs, .deny,
     ]
 
     /// Whether it means anything for such a request. A form's files go with the request, so it is never late.
@@ -60,6 +79,15 @@ struct Fault: Sendable {
   let retryAfter: Int64
   /// Whether the connection is cut at once.
   let isCut: Bool
+  /// The code of a `deny`.
+  let code: Int64
+  /// What a `deny` is answered with.
+  let form: DenialForm
+  /// How items are spoiled.
+  let spoils: [Spoiling]
+
+  /// What a refused request gets.
+  enum DenialForm: String, Sendable { case envelope, bare, html }
 
   init(_ value: Value) throws {
     guard let name = value["kind"]?.string, let kind = Kind(rawValue: name) else {
@@ -76,7 +104,16 @@ struct Fault: Sendable {
       default: 1
       }
     milliseconds = value["milliseconds"]?.integer ?? 1000
-    status = value["status"]?.integer ?? 500
+    status = value["status"]?.integer ?? (kind == .deny ? 400 : 500)
+    code = value["code"]?.integer ?? 400302
+    guard let form = DenialForm(rawValue: value["body"]?.string ?? "envelope") else {
+      throw Refusal.invalid("body")
+    }
+    self.form = form
+    spoils = try (value["spoils"]?.strings ?? []).map {
+      guard let spoiling = Spoiling(rawValue: $0) else { throw Refusal.invalid("spoils") }
+      return spoiling
+    }
     retryAfter = value["retry_after"]?.integer ?? 1
     isCut = value["cut"] == .bool(true)
     guard (400...599).contains(status), (0...600_000).contains(milliseconds) else {

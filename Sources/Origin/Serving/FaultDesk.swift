@@ -88,6 +88,21 @@ final class FaultDesk: Sendable {
     return taken
   }
 
+  /// How far back an answer may have to go, for the faults that are set (ms).
+  var reachBack: Int64 {
+    state.withLock { state in
+      state.faults.filter { $0.kind == .stalePage }.map(\.milliseconds).max() ?? 0
+    }
+  }
+
+  /// New dice, as the seed has it.
+  func dice() -> UInt64 {
+    state.withLock { state in
+      _ = FaultDesk.roll(&state.dice)
+      return state.dice
+    }
+  }
+
   /// Counts a request against the first rate limit that it falls under.
   func count(_ method: String, _ path: String) -> RateReading? {
     let now = clock.wallMilliseconds()

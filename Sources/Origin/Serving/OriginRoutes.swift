@@ -133,14 +133,14 @@ enum OriginRoutes {
       Route(.put, "/_faults", operation: "setFaults", body: .collected(limit: bodyBytes)) {
         [unowned origin] request in
         do {
-          try origin.desk.set(OriginServer.body(request))
+          try origin.setFaults(OriginServer.body(request))
         } catch let refusal as Refusal {
           return .respond(refusal.response)
         }
         return .respond(Response.text(origin.desk.shown, type: "application/json"))
       },
       Route(.delete, "/_faults", operation: "clearFaults") { [unowned origin] _ in
-        origin.desk.clear()
+        origin.clearFaults()
         return .respond(Response.text("{}", type: "application/json"))
       },
     ]

@@ -5,12 +5,15 @@ import Platform
 
 extension OriginServer {
   /// Runs an operation in a transaction or a snapshot; its webhooks are handed on after the commit.
-  func run(_ arguments: Arguments, path: String, base: String, _ operation: Operation) throws -> ByteBuffer {
+  /// `age`: what is only read is read as it was so many ms ago.
+  func run(
+    _ arguments: Arguments, path: String, base: String, age: Int64? = nil, _ operation: Operation
+  ) throws -> ByteBuffer {
     var json = JSONWriter(capacity: 4096)
     let capabilities = desk.capabilities
     switch operation {
     case .read(let body):
-      try store.read { db, now in
+      try store.read(asOf: age) { db, now in
         let question = Question(
           arguments: arguments, reading: db, capabilities: capabilities, base: base, milliseconds: now)
         try body(question, &json)
@@ -80,7 +83,18 @@ extension OriginServer {
     case .html:
       return .respond(Response.text("<html><body>Bad gateway</body></html>", status: 502, type: "text/html"))
     case .forgetTokens: return .respond(Refusal(400109, "The token is expired.").response)
+    case .deny: return .respond(denial(fault))
     default: return .respond(Refusal(400108, "Not allowed.", status: 403).response)
+    }
+  }
+
+  private func denial(_ fault: Fault) -> Response {
+    let status = Int(fault.status)
+    switch fault.form {
+    case .envelope: return Refusal(Int(fault.code), "Denied.", status: status).response
+    case .bare: return .empty(status)
+    case .html:
+      return Response.text("<html><body>Denied</body></html>", status: status, type: "text/html")
     }
   }
 
@@ -140,10 +154,11 @@ extension OriginServer {
   ) -> Outcome {
     do {
       var arguments = try admitted(request, names)
-      if case .read = operation, desk.take([.cutPage], path: path) != nil { arguments.halveLimits(path) }
-      let body = try run(arguments, path: path, base: base(request), operation)
+      if desk.take([.strictWords], path: path) != nil { arguments.isStrict = true }
+      let age = operation.isWrite ? nil : bend(&arguments, path)
+      let body = try run(arguments, path: path, base: base(request), age: age, operation)
       if desk.take([.loseReply], path: path) != nil { return dark(request) }
-      var text = body
+      var text = operation.isWrite ? body : bent(body, path)
       if desk.take([.cutBody], path: path) != nil { text.truncate(to: text.count / 2) }
       var response = Response.json(text)
       rate?.write(to: &response)
@@ -153,6 +168,37 @@ extension OriginServer {
       rate?.write(to: &response)
       return .respond(response)
     }
+  }
+
+  /// What faults make of a question before it is asked; how many ms ago it is to be answered from.
+  private func bend(_ arguments: inout Arguments, _ path: String) -> Int64? {
+    if desk.take([.cutPage], path: path) != nil { arguments.halveLimits(path) }
+    if let fault = desk.take([.laggingListing], path: path) {
+      arguments.hiddenSince = configuration.clock.wallMilliseconds() - fault.milliseconds
+    }
+    if desk.take([.unstableTies], path: path) != nil { arguments.tieDice = desk.dice() }
+    return desk.take([.stalePage], path: path)?.milliseconds
+  }
+
+  /// What faults make of an answer.
+  private func bent(_ body: consuming ByteBuffer, _ path: String) -> ByteBuffer {
+    let faults = [Fault.Kind.emptyPage, .noMemberView, .foreignItems, .reorderPage].compactMap {
+      desk.take([$0], path: path)
+    }
+    guard !faults.isEmpty else { return body }
+    var value = Value(stored: String(decoding: body.bytes, as: UTF8.self))
+    var bending = BentAnswer(dice: desk.dice())
+    for fault in faults {
+      switch fault.kind {
+      case .emptyPage: value = bending.emptied(value)
+      case .noMemberView: value = bending.withoutMemberView(value)
+      case .foreignItems: value = bending.spoiled(value, fault.spoils)
+      default: value = bending.reordered(value)
+      }
+    }
+    var json = JSONWriter(capacity: 4096)
+    value.write(to: &json)
+    return json.finish()
   }
 
   /// What a request with the right token asks for.

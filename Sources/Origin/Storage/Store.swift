@@ -12,11 +12,14 @@ final class Store: @unchecked Sendable {  // because a connection is only touche
   private var lastStamp: Int64
   private let readers: Watched<[Connection]>?
   private let clock: Clock
+  private let folder: String
+  private var past: Past?
 
   /// Opens the file, or memory for `:memory:`, and makes the tables.
   init(path: String, clock: Clock, readerCount: Int) throws {
     writer = try Connection(path: path)
     self.clock = clock
+    folder = path == ":memory:" ? "/tmp" : path.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
     try writer.execute("PRAGMA journal_mode = WAL")
     try writer.execute("PRAGMA synchronous = FULL")
     try writer.execute("PRAGMA foreign_keys = ON")
@@ -50,13 +53,28 @@ final class Store: @unchecked Sendable {  // because a connection is only touche
     try lock.withLock {
       lastStamp = max(clock.wallMilliseconds() * 1000, lastStamp + 1)
       let stamp = lastStamp
+      try past?.keep(writer)
       return try writer.write { try body($0, stamp) }
     }
   }
 
-  /// One snapshot; `body` also gets the time in ms.
-  func read<Result>(_ body: (ReadAccess, Int64) throws -> Result) throws -> Result {
+  /// Keeps what was, so far back; 0: not any more.
+  func keepPast(milliseconds: Int64) {
+    lock.withLock {
+      guard past?.milliseconds ?? 0 != milliseconds else { return }
+      past = milliseconds > 0 ? Past(milliseconds: milliseconds, folder: folder, clock: clock) : nil
+    }
+  }
+
+  /// One snapshot; `body` also gets the time in ms. `age`: of what was so many ms ago, as far as it was kept.
+  func read<Result>(asOf age: Int64? = nil, _ body: (ReadAccess, Int64) throws -> Result) throws -> Result {
     let now = clock.wallMilliseconds()
+    if let age {
+      let old: Result? = try lock.withLock {
+        try past?.state(milliseconds: age)?.read { try body($0, now - age) }
+      }
+      if let old { return old }
+    }
     guard let readers else { return try lock.withLock { try writer.read { try body($0, now) } } }
     guard let reader = readers.wait({ $0.popLast() }) else {
       preconditionFailure("a wait without an end ended")

@@ -269,7 +269,7 @@ final class OriginSide: Sendable {
   }
 
   func set(_ weather: Weather, _ faults: [Value], seed: Int64) throws {
-    try origin.desk.set(
+    try origin.setFaults(
       .object([
         "seed": .integer(seed), "faults": .array(faults),
         "capabilities": .object([

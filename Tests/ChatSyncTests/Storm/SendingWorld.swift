@@ -86,7 +86,7 @@ final class SendingWorld {
   }
 
   private func set(_ faults: [Value]) throws {
-    try there.origin.desk.set(
+    try there.origin.setFaults(
       .object(["seed": .integer(1), "faults": .array(faults), "capabilities": .object(offers)]))
   }
 
