@@ -60,9 +60,11 @@ package final class Collections: Sendable {
     for stored in try cache.read({ try $0.collections() }) {
       guard let view = read(stored, cache.cursor.epoch) else { continue }
       views.withLock { $0.open[stored.id] = view }
-      // One that has seen nothing yet still waits for its first answer.
+      // One that was promised an answer, or has seen nothing yet, still waits for it.
       if case .messages(let messages) = view {
-        interest.opened(messages.openView, isOwedAnswer: !messages.range.hasSeenAnything)
+        var open = messages.openView
+        open.wasToldOfFailure = stored.owes == .success
+        interest.opened(open, isOwedAnswer: stored.owes != .nothing || !messages.range.hasSeenAnything)
       }
     }
     feed.start { [weak self] in self?.disposeIdle() }

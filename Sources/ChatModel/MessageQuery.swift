@@ -1,7 +1,7 @@
 /// Which messages of a channel a page or a view shows, and which of their parts (B12).
 package struct MessageQuery: Hashable, Sendable {
-  /// The kinds of message.
-  package enum Kind: Int64, Sendable, CaseIterable { case user = 0, file, admin }
+  /// The kinds of message. Other: a kind that this program does not know, kept as it came.
+  package enum Kind: Int64, Sendable, CaseIterable { case user = 0, file, admin, other }
 
   /// How replies are treated.
   package enum Replies: String, Sendable, CaseIterable {

@@ -1,7 +1,7 @@
-import ChatCache
 import ChatModel
 import Platform
 
+@testable import ChatCache
 @testable import ChatSync
 
 /// The port to the cache over dictionaries and the real coverage, to test the worker alone.
@@ -9,13 +9,21 @@ final class MemoryStore: SyncStore {
   struct Channel {
     var coverage = Coverage()
     var rows: [Int64: MessageRecord] = [:]
-    var tombstones: Set<Int64> = []
+    /// When each was called deleted.
+    var tombstones: [Int64: Int64] = [:]
+    var doubted: [Int64: Doubt] = [:]
     var versions: [Int64: Int64] = [:]
     var changes: ChangesSince?
     var lastMessageAt: Int64 = 0
     var hugeCount = 0
     /// When all that is covered was last put in doubt.
     var doubtedAt: Int64 = 0
+  }
+
+  struct Doubt: Equatable {
+    let position: Position
+    let askedAt: Int64
+    let isInside: Bool
   }
 
   struct User {
@@ -171,21 +179,19 @@ final class MemoryStore: SyncStore {
     return line
   }
 
-  func store(_ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext) async throws {
+  func store(
+    _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
+  ) async throws -> Bool {
     state.withLock { state in
       state.sequence += 1
-      guard var channel = state.channels[url] else { return }
+      guard var channel = state.channels[url] else { return false }
       let before = channel.coverage
       state.sources.append(context.source)
       for listing in listings {
         let proof = listing.window.listing(listing.rows.map(\.position))
+        var isOverreaching = false
         if let claim = proof.claim, listing.isWhole {
-          let came = Set(listing.rows.map(\.messageID))
-          for row in channel.rows.values where claim.contains(row.position) && !came.contains(row.messageID) {
-            guard channel.versions[row.messageID] ?? 0 <= listing.askedAt else { continue }
-            channel.rows[row.messageID] = nil
-            channel.tombstones.insert(row.messageID)
-          }
+          isOverreaching = MemoryStore.doubtMissing(claim, listing, context, &channel)
         }
         let isOutdated =
           proof.open.map { open in
@@ -194,17 +200,26 @@ final class MemoryStore: SyncStore {
             return !rows.contains { $0.position >= open.upperBound && !isNew($0) }
               && rows.contains { $0.position >= open.lowerBound && isNew($0) }
           } ?? false
-        for row in listing.rows { MemoryStore.apply(row, &channel, state.sequence) }
+        for row in listing.rows {
+          MemoryStore.apply(
+            row, &channel, state.sequence, askedAt: listing.askedAt, isNamed: context.settlesDoubts)
+        }
         if channel.changes == nil {
           channel.changes = .time(listing.rows.map(\.createdAt).max() ?? 0)
         }
-        channel.coverage.claim(
-          proof, now: 1, generation: context.generation,
-          isOutdated: isOutdated || !listing.isEndRead)
+        if listing.breaks.isEmpty {
+          channel.coverage.claim(
+            proof, now: 1, generation: context.generation,
+            isOutdated: isOutdated || isOverreaching || !listing.isEndRead)
+        } else {
+          channel.coverage.claimRuns(listing, now: 1, generation: context.generation, isOutdated: isOutdated)
+        }
         if !listing.isEndRead, proof.claim?.upperBound == .end, let last = proof.last {
           channel.coverage.arrive(at: last.next)
         }
-        if let claim = proof.claim, !listing.isWhole { channel.coverage.markUnverified(claim) }
+        if let claim = proof.claim, !listing.isWhole, listing.breaks.isEmpty {
+          channel.coverage.markUnverified(claim)
+        }
         if let claim = proof.claim, !before.unverified.isEmpty, channel.doubtedAt > listing.askedAt {
           channel.coverage.markUnverified(claim)
         }
@@ -217,29 +232,88 @@ final class MemoryStore: SyncStore {
         if let gap = channel.coverage.gaps.last?.gap { channel.coverage.estimate(gap.id, missing: missing) }
       }
       state.channels[url] = channel
+      return !channel.doubted.isEmpty
     }
   }
 
-  private static func apply(_ row: MessageRecord, _ channel: inout Channel, _ sequence: Int64) {
-    guard !channel.tombstones.contains(row.messageID) else { return }
+  private static func doubtMissing(
+    _ claim: ClosedRange<Position>, _ listing: MessageListing, _ context: ListingContext,
+    _ channel: inout Channel
+  ) -> Bool {
+    let came = Set(listing.rows.map(\.messageID))
+    let places = listing.rows.map(\.position)
+    var isOverreaching = false
+    for row in channel.rows.values where claim.contains(row.position) && !came.contains(row.messageID) {
+      guard channel.versions[row.messageID] ?? 0 <= listing.askedAt else { continue }
+      let doubt = channel.doubted[row.messageID]
+      if context.settlesDoubts, let doubt, doubt.askedAt <= listing.askedAt {
+        channel.rows[row.messageID] = nil
+        channel.doubted[row.messageID] = nil
+        continue
+      }
+      let isInside = places.contains { $0 < row.position } && places.contains { $0 > row.position }
+      isOverreaching = isOverreaching || !isInside
+      if channel.doubted[row.messageID] == nil {
+        channel.doubted[row.messageID] = Doubt(
+          position: row.position, askedAt: listing.askedAt, isInside: isInside)
+      }
+    }
+    return isOverreaching
+  }
+
+  private static func apply(
+    _ row: MessageRecord, _ channel: inout Channel, _ sequence: Int64, askedAt: Int64, isNamed: Bool = false
+  ) {
+    if let buried = channel.tombstones[row.messageID] {
+      guard askedAt >= buried else { return }
+      guard isNamed else {
+        if channel.doubted[row.messageID] == nil {
+          channel.doubted[row.messageID] = Doubt(position: row.position, askedAt: askedAt, isInside: false)
+        }
+        return
+      }
+      channel.tombstones[row.messageID] = nil
+    }
+    if let doubt = channel.doubted[row.messageID], doubt.askedAt <= askedAt {
+      channel.doubted[row.messageID] = nil
+      if isNamed, doubt.isInside { channel.coverage.markUnverified(row.position...row.position) }
+    }
     if let old = channel.rows[row.messageID], old.updatedAt > row.updatedAt || old == row { return }
     channel.rows[row.messageID] = row
     channel.versions[row.messageID] = sequence
   }
 
   func store(
-    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource
-  ) async throws {
+    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource,
+    askedAt: Int64
+  ) async throws -> Bool {
     state.withLock { state in
       state.sequence += 1
-      guard var channel = state.channels[url] else { return }
-      for row in changes.updated { MemoryStore.apply(row, &channel, state.sequence) }
+      guard var channel = state.channels[url] else { return false }
+      for row in changes.updated { MemoryStore.apply(row, &channel, state.sequence, askedAt: askedAt) }
       for id in changes.deleted {
         channel.rows[id] = nil
-        channel.tombstones.insert(id)
+        channel.doubted[id] = nil
+        channel.tombstones[id] = state.sequence
       }
       if let next = changes.next { channel.changes = .token(next) }
       state.channels[url] = channel
+      return !channel.doubted.isEmpty
+    }
+  }
+  func doubted(in url: ChannelURL, limit: Int) throws -> [DoubtedMessage] {
+    state.withLock { state in
+      let all = state.channels[url]?.doubted.values.sorted { $0.position > $1.position } ?? []
+      return all.prefix(limit).map { DoubtedMessage(position: $0.position, askedAt: $0.askedAt) }
+    }
+  }
+  func channelsInDoubt() throws -> [ChannelURL] {
+    state.withLock { $0.channels.filter { !$0.value.doubted.isEmpty }.map(\.key) }
+  }
+  func believe(against askedAt: Int64, in url: ChannelURL) async throws {
+    state.withLock { state in
+      guard let doubted = state.channels[url]?.doubted else { return }
+      state.channels[url]?.doubted = doubted.filter { $0.value.askedAt != askedAt }
     }
   }
   func store(
@@ -248,14 +322,15 @@ final class MemoryStore: SyncStore {
     state.withLock { state in
       state.sequence += 1
       guard var channel = state.channels[url] else { return }
-      MemoryStore.apply(message, &channel, state.sequence)
+      MemoryStore.apply(message, &channel, state.sequence, askedAt: askedAt, isNamed: true)
       state.channels[url] = channel
     }
   }
   func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws {
     state.withLock { state in
       state.channels[url]?.rows[id] = nil
-      _ = state.channels[url]?.tombstones.insert(id)
+      state.channels[url]?.doubted[id] = nil
+      state.channels[url]?.tombstones[id] = state.sequence
     }
   }
   func doubt(_ url: ChannelURL) async throws {
@@ -307,7 +382,21 @@ final class MemoryStore: SyncStore {
 
   func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell] {
     state.withLock { state in
-      for bell in doorbells where !state.doorbells.contains(bell) { state.doorbells.append(bell) }
+      for bell in doorbells {
+        let known = state.doorbells.firstIndex {
+          $0.kind == bell.kind && $0.channel == bell.channel && $0.messageID == bell.messageID
+        }
+        guard let known else {
+          state.doorbells.append(bell)
+          continue
+        }
+        let old = state.doorbells[known]
+        var new = Webhook.Doorbell(
+          kind: bell.kind, channel: bell.channel, messageID: bell.messageID, source: bell.source,
+          users: old.users + bell.users.filter { !old.users.contains($0) })
+        new.noted = old.noted + 1
+        state.doorbells[known] = new
+      }
     }
     return doorbells
   }
@@ -315,9 +404,18 @@ final class MemoryStore: SyncStore {
   func dueDoorbells(in url: ChannelURL) throws -> [Webhook.Doorbell] {
     try dueDoorbells().filter { $0.channel == url }
   }
-  func settled(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64) async throws {
+  func settled(_ bell: Webhook.Doorbell) async throws {
     state.withLock {
-      $0.doorbells.removeAll { $0.kind == kind && $0.channel == url && $0.messageID == message }
+      $0.doorbells.removeAll {
+        $0.kind == bell.kind && $0.channel == bell.channel && $0.messageID == bell.messageID
+          && $0.noted <= bell.noted
+      }
+    }
+  }
+  func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64] {
+    state.withLock { state in
+      guard let channel = state.channels[url] else { return messages }
+      return messages.filter { channel.rows[$0] == nil && channel.tombstones[$0] == nil }
     }
   }
 }

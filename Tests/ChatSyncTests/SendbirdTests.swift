@@ -80,14 +80,17 @@ struct SendbirdTests {
   func isolation() async throws {
     let json = """
       {"messages":[{"message_id":"12","type":"MESG","created_at":1700000000},{"type":"MESG"},7,
-      {"message_id":13,"type":"WHAT","created_at":1}]}
+      {"message_id":13,"type":"WHAT","created_at":1,"x":{"y":1}}]}
       """
     let (page, _) = try await ask(json) {
       try await $0.messages(in: general, MessageWindow(.time(0), older: 0, newer: 9), .background)
     }
-    #expect(page.items.map(\.messageID) == [12])
+    #expect(page.items.map(\.messageID) == [12, 13])
+    #expect(page.items[1].kind == .other, "a type that is not known is kept")
+    #expect(
+      String(decoding: page.items[1].body, as: UTF8.self).contains(#""raw":{"message_id":13,"type":"WHAT""#))
     #expect(page.items[0].createdAt == 1_700_000_000_000, "seconds become milliseconds")
-    #expect(page.unreadable == 3)
+    #expect(page.unreadable == 2 && page.breaks == [1] && page.isEndRead)
   }
 
   @Test("B11: a channel says only what its answer carried")
@@ -254,7 +257,7 @@ struct SendbirdTests {
     }
     let sent = try ring(
       #"{"category":"group_channel:message_send","channel":{"channel_url":"a"},"payload":{"message_id":5}}"#)
-    #expect(sent.map(\.kind) == [.newest] && sent[0].messageID == 0 && sent[0].source == .messageReceived)
+    #expect(sent.map(\.kind) == [.newest] && sent[0].messageID == 5 && sent[0].source == .messageReceived)
     let edited = try ring(
       #"{"category":"group_channel:message_update","channel":{"channel_url":"a"},"payload":{"message_id":5}}"#
     )

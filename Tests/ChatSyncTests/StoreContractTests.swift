@@ -129,11 +129,11 @@ private struct StoreWorld {
           listing.askedAt = listing.isWhole ? store.mark() : 0
           return listing
         }
-        try await store.store(asked, in: url, ListingContext(source: .apiResult, generation: generation))
+        _ = try await store.store(asked, in: url, ListingContext(source: .apiResult, generation: generation))
       case .changes(let updated, let deleted):
         let changes = UpstreamChanges(
           updated: updated, deleted: deleted, hasMore: false, next: SyncToken("t"), unreadable: 0)
-        try await store.store(changes, in: url, .messageChangelog)
+        _ = try await store.store(changes, in: url, .messageChangelog, askedAt: store.mark())
       case .message(let message):
         try await store.store(message, in: url, .messageReceived, askedAt: store.mark())
       case .deleted(let id): try await store.delete(message: id, in: url, .messageDeleted)

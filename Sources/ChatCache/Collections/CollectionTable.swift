@@ -8,6 +8,10 @@ package struct StoredCollection: Sendable, Equatable {
   /// What a view shows.
   package enum Kind: String, Sendable { case channels, messages }
 
+  /// What a view is owed: its first answer; a success, where it was told that the answer could not be had and
+  /// will be tried again (B16).
+  package enum Owed: String, Sendable { case nothing, answer, success }
+
   /// Its name.
   package let id: String
   /// Whose it is.
@@ -24,6 +28,8 @@ package struct StoredCollection: Sendable, Equatable {
   package var loaded: [UInt8]
   /// When somebody last asked for it, ms.
   package var accessedAt: Int64
+  /// What it is owed.
+  package var owes = Owed.nothing
 
   /// A view to be stored.
   package init(
@@ -53,16 +59,19 @@ extension CacheReader {
   package func collections() throws -> [StoredCollection] {
     try db.all(
       """
-      SELECT o.id, o.user, u.user_id, o.kind, o.channel, o.channel_url, o.query, o.loaded, o.accessed_at
+      SELECT o.id, o.user, u.user_id, o.kind, o.channel, o.channel_url, o.query, o.loaded, o.accessed_at,
+        o.owes
       FROM collection AS o
       JOIN user AS u ON u.id = o.user
       """
     ) { row in
-      StoredCollection(
+      var stored = StoredCollection(
         id: row.string(0), user: UserKey(row.int64(1)), userID: UserID(row.string(2)),
         kind: StoredCollection.Kind(rawValue: row.string(3)) ?? .channels,
         channel: row.int64OrNil(4).map { (ChannelKey($0), ChannelURL(row.string(5))) },
         query: Array(row.bytes(6)), loaded: Array(row.bytes(7)), accessedAt: row.int64(8))
+      stored.owes = StoredCollection.Owed(rawValue: row.string(9)) ?? .nothing
+      return stored
     }
   }
 }
@@ -92,11 +101,12 @@ extension CacheWriter {
     try db.run(
       """
       INSERT INTO collection (
-        id, user, kind, channel, channel_url, query, loaded, opened_at, accessed_at
+        id, user, kind, channel, channel_url, query, loaded, opened_at, accessed_at, owes
       )
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, iif(?3 = 'messages', 'answer', 'nothing'))
       ON CONFLICT (id) DO UPDATE
-      SET channel = excluded.channel, loaded = excluded.loaded, accessed_at = excluded.accessed_at
+      SET channel = excluded.channel, loaded = excluded.loaded, accessed_at = excluded.accessed_at,
+        owes = excluded.owes
       """
     ) {
       $0.bind(1, collection.id)

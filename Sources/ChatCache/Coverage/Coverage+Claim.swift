@@ -43,6 +43,11 @@ extension Coverage {
     if lower < start { paint(lower...start.previous, .covered(isUnverified: false), lost: lost) }
   }
 
+  /// Messages stand beside each other in a listing: between the first and the last of them is no other.
+  package mutating func cover(_ range: ClosedRange<Position>, generation: Int64) {
+    paint(range, .covered(isUnverified: false), lost: reasonForLosing(in: generation))
+  }
+
   /// A confirmed message came to be stored by itself: as the answer to a send, or fetched alone. Where the
   /// end was never listed, a tail of which nothing is known begins with it, so that it can be shown.
   package mutating func arrive(at position: Position) {

@@ -19,6 +19,11 @@ extension CacheWriter {
         change.detail = writer.finish().array
       }
       try append(change)
+      let owes = failure.map { $0.willRetry ? StoredCollection.Owed.success : .nothing } ?? .nothing
+      try db.run("UPDATE collection SET owes = ?2 WHERE id = ?1") {
+        $0.bind(1, view)
+        $0.bind(2, owes.rawValue)
+      }
     }
   }
 }

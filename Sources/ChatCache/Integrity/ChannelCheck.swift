@@ -121,7 +121,7 @@ private struct ChannelCheck {
       for column in 4...8 { bytes += Int64(row.bytes(Int32(column)).count) }
       if row.int64(0) < 0 { fault("stands before 1970", id) }
       if row.int64(2) > end { fault("has a version beyond the log's end", id) }
-      if !(0...2).contains(row.int64(3)) { fault("is of no known type", id) }
+      if !(0...3).contains(row.int64(3)) { fault("is of no known type", id) }
       if !json.speaks(row.bytes(4), of: id, at: row.int64(0)) {
         fault("has a body that is not its own JSON", id)
       }

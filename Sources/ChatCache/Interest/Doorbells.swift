@@ -26,6 +26,8 @@ package struct Doorbell: Sendable, Equatable {
   package let source: ChangeSource
   /// The users whose membership may have changed.
   package let users: [UserID]
+  /// How often it was noted when it was read.
+  package var noted: Int64 = 1
 
   /// A doorbell with these parts.
   package init(
@@ -42,7 +44,7 @@ package struct Doorbell: Sendable, Equatable {
 extension CacheReader {
   /// What rang and was not answered yet, oldest first.
   package func dueDoorbells() throws -> [Doorbell] {
-    try db.all("SELECT kind, channel_url, message_id, source, users FROM due ORDER BY id") {
+    try db.all("SELECT kind, channel_url, message_id, source, users, noted FROM due ORDER BY id") {
       try Doorbell($0)
     }
   }
@@ -50,7 +52,7 @@ extension CacheReader {
   /// What rang in that channel and was not answered yet, oldest first.
   package func dueDoorbells(in url: ChannelURL) throws -> [Doorbell] {
     try db.all(
-      "SELECT kind, channel_url, message_id, source, users FROM due WHERE channel_url = ?1 ORDER BY id"
+      "SELECT kind, channel_url, message_id, source, users, noted FROM due WHERE channel_url = ?1 ORDER BY id"
     ) {
       $0.bind(1, url.text)
     } _: {
@@ -67,6 +69,7 @@ extension Doorbell {
     self.init(
       kind: kind, channel: ChannelURL(row.string(1)), messageID: row.int64(2), source: source,
       users: row.string(4).split(separator: "\n").map { UserID(String($0)) })
+    noted = row.int64(5)
   }
 }
 
@@ -77,14 +80,17 @@ extension CacheWriter {
   package func note(_ bells: [Doorbell]) throws -> [Doorbell] {
     try bells.map { bell in
       try insert(bell)
-      guard bell.kind == .message, try namedMessages(in: bell.channel) > Limits.namedMessages else {
-        return bell
-      }
+      guard bell.kind == .message || bell.kind == .newest,
+        try namedMessages(bell.kind, in: bell.channel) > Limits.namedMessages
+      else { return bell }
       try db.run("DELETE FROM due WHERE channel_url = ?1 AND kind = ?2") {
         $0.bind(1, bell.channel.text)
-        $0.bind(2, Doorbell.Kind.message.rawValue)
+        $0.bind(2, bell.kind.rawValue)
       }
-      let all = Doorbell(kind: .missed, channel: bell.channel, source: .messageChangelog)
+      let all =
+        bell.kind == .newest
+        ? Doorbell(kind: .newest, channel: bell.channel, source: bell.source)
+        : Doorbell(kind: .missed, channel: bell.channel, source: .messageChangelog)
       try insert(all)
       return all
     }
@@ -97,7 +103,7 @@ extension CacheWriter {
       INSERT INTO due (at, channel_url, kind, message_id, source, users)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6)
       ON CONFLICT (channel_url, kind, message_id) DO UPDATE
-      SET source = excluded.source, users = excluded.users
+      SET source = iif(source = ?7, source, excluded.source), users = excluded.users, noted = noted + 1
       """
     ) {
       $0.bind(1, now)
@@ -106,13 +112,14 @@ extension CacheWriter {
       $0.bind(4, bell.messageID)
       $0.bind(5, bell.source.rawValue)
       $0.bind(6, users)
+      $0.bind(7, ChangeSource.channelDeleted.rawValue)
     }
   }
 
-  private func namedMessages(in url: ChannelURL) throws -> Int {
+  private func namedMessages(_ kind: Doorbell.Kind, in url: ChannelURL) throws -> Int {
     try db.reading.first("SELECT count(*) FROM due WHERE channel_url = ?1 AND kind = ?2") {
       $0.bind(1, url.text)
-      $0.bind(2, Doorbell.Kind.message.rawValue)
+      $0.bind(2, kind.rawValue)
     } _: {
       $0.int(0)
     } ?? 0
@@ -131,12 +138,23 @@ extension CacheWriter {
     } ?? []
   }
 
-  /// What a doorbell named is in the cache.
-  package func settled(_ kind: Doorbell.Kind, in url: ChannelURL, message: Int64) throws {
-    try db.run("DELETE FROM due WHERE channel_url = ?1 AND kind = ?2 AND message_id = ?3") {
+  /// What a doorbell named is in the cache. One that was noted again since it was read stays.
+  package func settled(
+    _ kind: Doorbell.Kind, in url: ChannelURL, message: Int64, noted: Int64 = .max
+  ) throws {
+    try db.run("DELETE FROM due WHERE channel_url = ?1 AND kind = ?2 AND message_id = ?3 AND noted <= ?4") {
       $0.bind(1, url.text)
       $0.bind(2, kind.rawValue)
       $0.bind(3, message)
+      $0.bind(4, noted)
     }
+  }
+}
+
+extension CacheReader {
+  /// Which of these messages the cache neither has nor knows to be deleted.
+  package func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64] {
+    guard let channel = try channelKey(of: url) else { return messages }
+    return try messages.filter { try time(of: $0, in: channel) == nil && !isDeleted($0, in: channel) }
   }
 }

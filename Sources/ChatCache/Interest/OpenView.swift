@@ -30,6 +30,8 @@ package struct OpenView: Sendable, Equatable {
   package let start: Start
   /// Whether it shows the newest end (its `has_next` is false): only then missing messages are counted (B28).
   package var isAtNewest: Bool
+  /// Whether it was told already that its first answer could not be had (B16).
+  package var wasToldOfFailure = false
 
   /// A view called `id` on that channel.
   package init(id: String, channel: ChannelURL, start: Start = .newest, isAtNewest: Bool) {

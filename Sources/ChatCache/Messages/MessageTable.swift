@@ -50,6 +50,8 @@ struct MessageBatch {
   var newest: MessageRecord?
   /// Whether a message that was there before is now at another time.
   var hasMoved = false
+  /// Messages that a listing lacked between its rows although they are there.
+  var overlooked: [Position] = []
   /// Rows and bytes that came (went: negative).
   var rows: Int64 = 0
   var bytes: Int64 = 0
@@ -108,8 +110,23 @@ extension CacheWriter {
   ///
   /// `askedAt`: the log's sequence when it was asked for. What changed here since is newer than an answer
   /// of the same `updated_at`; reactions and threads change without raising it.
-  func put(_ record: MessageRecord, _ batch: inout MessageBatch, askedAt: Int64 = .max) throws {
-    guard try !reader.isDeleted(record.messageID, in: batch.channel) else { return }
+  ///
+  /// A message that the upstream called deleted comes back where it was asked for by its id later than that
+  /// (`isNamed`); where another later answer shows it, it is doubted, so that it is asked for.
+  func put(
+    _ record: MessageRecord, _ batch: inout MessageBatch, askedAt: Int64 = .max, isNamed: Bool = false
+  ) throws {
+    if let buriedAt = try reader.buriedAt(record.messageID, in: batch.channel) {
+      guard askedAt != .max, askedAt >= buriedAt else { return }
+      guard isNamed else { return try doubt(record.position, in: batch.channel, askedAt: askedAt) }
+      try db.run("DELETE FROM tombstone WHERE channel = ?1 AND message_id = ?2") {
+        $0.bind(1, batch.channel.rawValue)
+        $0.bind(2, record.messageID)
+      }
+    }
+    if try endDoubt(record.messageID, in: batch.channel, askedAt: askedAt) {
+      batch.overlooked.append(record.position)
+    }
     let record = try naming(record, &batch)
     let stored = try standing(of: record, in: batch.channel)
     switch stored {
@@ -214,18 +231,11 @@ extension CacheWriter {
     }
   }
 
-  /// Removes a message the upstream has no more; it leaves a tombstone and one event (B21, B27).
-  func removeMessage(_ id: Int64, _ batch: inout MessageBatch) throws {
-    try db.run(
-      """
-      INSERT OR IGNORE INTO tombstone (channel, message_id, deleted_at)
-      VALUES (?1, ?2, ?3)
-      """
-    ) {
-      $0.bind(1, batch.channel.rawValue)
-      $0.bind(2, id)
-      $0.bind(3, now)
-    }
+  /// Removes a message the upstream has no more, with one event. Where the upstream itself called it deleted
+  /// it leaves a tombstone (B21, B27).
+  func removeMessage(_ id: Int64, _ batch: inout MessageBatch, leavesTombstone: Bool = true) throws {
+    try endDoubt(id, in: batch.channel, askedAt: .max)
+    if leavesTombstone { try bury(id, in: batch.channel, at: reader.lastChange()) }
     guard let row = try reader.doomed(id, in: batch.channel) else { return }
     let position = row.counted.position
     try deleteRow(at: position, in: batch.channel)
@@ -236,8 +246,24 @@ extension CacheWriter {
     change.reference = String(id)
     change.detail = row.requestID.map { Array("\"request_id\":".utf8) + $0 }
     let sequence = try append(change)
+    if leavesTombstone { try bury(id, in: batch.channel, at: sequence) }
     batch.deletion = sequence
     try uncount(row.counted, &batch, sequence)
+  }
+
+  private func bury(_ id: Int64, in channel: ChannelKey, at sequence: Int64) throws {
+    try db.run(
+      """
+      INSERT INTO tombstone (channel, message_id, deleted_at, seq)
+      VALUES (?1, ?2, ?3, ?4)
+      ON CONFLICT (channel, message_id) DO UPDATE SET seq = max(seq, excluded.seq)
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, id)
+      $0.bind(3, now)
+      $0.bind(4, sequence)
+    }
   }
 
   private func deleteRow(at position: Position, in channel: ChannelKey) throws {
@@ -256,6 +282,7 @@ extension MessageQuery.Kind {
     case .user: 0
     case .file: 1
     case .admin: 2
+    case .other: 3
     }
   }
 }

@@ -65,7 +65,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// Whether the message was deleted: nothing brings it back (B21).
+  /// Whether the upstream called the message deleted (B21).
   func isDeleted(_ id: Int64, in channel: ChannelKey) throws -> Bool {
     try db.first("SELECT 1 FROM tombstone WHERE channel = ?1 AND message_id = ?2") {
       $0.bind(1, channel.rawValue)
@@ -121,10 +121,10 @@ extension CacheReader {
   /// The stored messages of a stretch that changed no later than `sequence`.
   func messages(
     in stretch: ClosedRange<Position>, of channel: ChannelKey, notAfter sequence: Int64, sparesReplies: Bool
-  ) throws -> [Int64] {
+  ) throws -> [Position] {
     try db.all(
       """
-      SELECT message_id
+      SELECT created_at, message_id
       FROM message
       WHERE channel = ?1
         AND (created_at, message_id) >= (?2, ?3)
@@ -141,7 +141,7 @@ extension CacheReader {
       $0.bind(6, sequence)
       $0.bind(7, sparesReplies)
     } _: {
-      $0.int64(0)
+      Position(createdAt: $0.int64(0), messageID: $0.int64(1))
     }
   }
 }

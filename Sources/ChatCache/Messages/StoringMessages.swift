@@ -7,31 +7,43 @@ import SQLite
 // stored.
 
 extension CacheWriter {
-  /// Stores listings in order, with the coverage they claim, and deletes what they prove gone (B24, B27).
-  package func store(_ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext) throws {
-    guard let channel = try reader.attendedChannel(url) else { return }
+  /// Stores listings in order, with the coverage they claim, and casts doubt on what they lack (B24, B27).
+  /// Answers whether messages of the channel are doubted.
+  @discardableResult
+  package func store(
+    _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
+  ) throws -> Bool {
+    guard let channel = try reader.attendedChannel(url) else { return false }
     let old = try reader.coverage(of: channel)
     var coverage = old
     var batch = MessageBatch(channel, context.source)
     // Each listing was asked for by its own; what was cleared since then it must not bring back.
     for listing in listings where try !reader.wasCleared(channel, since: listing.askedAt) {
       let proof = listing.window.listing(listing.rows.map(\.position))
+      var isOverreaching = false
       if listing.isWhole, let claim = proof.claim {
-        try deleteMissing(claim, listing, sparesReplies: !context.listsReplies, &batch)
+        isOverreaching = try doubtMissing(claim, listing, context, &batch)
       }
       let isOutdated = try proof.open.map {
         try reader.isOutdated($0, in: channel, since: listing.askedAt)
       }
-      for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt) }
-      coverage.claim(
-        proof, now: now, generation: context.generation,
-        isOutdated: isOutdated ?? false || !listing.isEndRead)
+      for row in listing.rows {
+        try put(row, &batch, askedAt: listing.askedAt, isNamed: context.settlesDoubts)
+      }
+      if listing.breaks.isEmpty {
+        coverage.claim(
+          proof, now: now, generation: context.generation,
+          isOutdated: isOutdated ?? false || isOverreaching || !listing.isEndRead)
+      } else {
+        coverage.claimRuns(
+          listing, now: now, generation: context.generation, isOutdated: isOutdated ?? false)
+      }
       // Where the newest end was never listed, the rows stand before an end of which nothing is known.
       if !listing.isEndRead, proof.claim?.upperBound == .end, let last = proof.last {
         coverage.arrive(at: last.next)
       }
-      // What could not be read may be anywhere among the rows: they are served, and listed again (B31).
-      if let claim = proof.claim, !listing.isWhole { coverage.markUnverified(claim) }
+      // Where what could not be read may be anywhere, all rows are served, and listed again (B31).
+      if let claim = proof.claim, !listing.isWhole, listing.breaks.isEmpty { coverage.markUnverified(claim) }
       // What was asked for before changes were missed does not show them (B31).
       if let claim = proof.claim, !old.unverified.isEmpty,
         try reader.wasDoubted(channel, since: listing.askedAt)
@@ -46,18 +58,23 @@ extension CacheWriter {
     try finish(batch)
     try save(coverage, over: old, of: channel, context.source)
     try beginChangelog(of: channel, at: listings.flatMap(\.rows).map(\.createdAt).max() ?? 0)
+    return try reader.hasDoubts(channel)
   }
 
-  /// Stores a page of the channel's changelog and its place in one commit (B31).
+  /// Stores a page of the channel's changelog, asked for at that mark, and its place in one commit (B31).
+  /// Answers whether messages of the channel are doubted.
+  @discardableResult
   package func store(
-    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource
-  ) throws {
-    guard let channel = try reader.attendedChannel(url) else { return }
+    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource,
+    askedAt: Int64 = .max
+  ) throws -> Bool {
+    guard let channel = try reader.attendedChannel(url) else { return false }
     var batch = MessageBatch(channel, source)
-    for row in changes.updated { try put(row, &batch) }
+    for row in changes.updated { try put(row, &batch, askedAt: askedAt) }
     for id in changes.deleted { try removeMessage(id, &batch) }
     try finish(batch)
     if let next = changes.next { try setChangelog(of: channel, to: .token(next)) }
+    return try reader.hasDoubts(channel)
   }
 
   /// Stores one message that was asked for by name, unless the channel was cleared since.
@@ -69,8 +86,10 @@ extension CacheWriter {
     let old = try reader.coverage(of: channel)
     var coverage = old
     var batch = MessageBatch(channel, source)
-    try put(message, &batch)
+    try put(message, &batch, askedAt: askedAt, isNamed: true)
     coverage.arrive(at: message.position)
+    // What a listing overlooked shows that it may have overlooked others: it is listed again.
+    for place in batch.overlooked { coverage.markUnverified(place...place) }
     try finish(batch)
     try save(coverage, over: old, of: channel, source)
   }
@@ -117,19 +136,6 @@ extension CacheWriter {
     guard body(&coverage) else { return false }
     try save(coverage, over: old, of: channel, source)
     return true
-  }
-
-  /// What a listing lacks is gone, unless it changed here after the listing was asked for (B27).
-  private func deleteMissing(
-    _ claim: ClosedRange<Position>, _ listing: MessageListing, sparesReplies: Bool,
-    _ batch: inout MessageBatch
-  ) throws {
-    let came = Set(listing.rows.map(\.messageID))
-    for id in try reader.messages(
-      in: claim, of: batch.channel, notAfter: listing.askedAt, sparesReplies: sparesReplies)
-    where !came.contains(id) {
-      try removeMessage(id, &batch)
-    }
   }
 
   /// The events of a batch, and what follows from it for the channel and its members.

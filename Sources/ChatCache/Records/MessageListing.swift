@@ -43,17 +43,21 @@ package struct MessageListing: Sendable, Equatable {
   package var isWhole: Bool
   /// Whether the last item could be read: only then does the listing say where the newest end is.
   package var isEndRead: Bool
+  /// Before which of the rows, by number, items stood that could not be read: the claim ends there (B24).
+  package var breaks: [Int]
   /// The log's sequence when the request went out (B27).
   package var askedAt: Int64
 
   /// A listing with these parts.
   package init(
-    window: MessageWindow, rows: [MessageRecord], isWhole: Bool, isEndRead: Bool = true, askedAt: Int64
+    window: MessageWindow, rows: [MessageRecord], isWhole: Bool, isEndRead: Bool = true, breaks: [Int] = [],
+    askedAt: Int64
   ) {
     self.window = window
     self.rows = rows
     self.isWhole = isWhole
     self.isEndRead = isEndRead
+    self.breaks = breaks
     self.askedAt = askedAt
   }
 }
@@ -72,6 +76,9 @@ package struct ListingContext: Sendable, Equatable {
   /// Whether the upstream is known to list replies: otherwise a listing says nothing of them, and none is
   /// deleted because it is absent (see BEHAVIOUR, "authoritative listing").
   package var listsReplies = true
+  /// Whether these listings were asked for to settle doubts, long enough after them: what they lack, too, is
+  /// gone (B27).
+  package var settlesDoubts = false
 
   /// A context with these parts.
   package init(

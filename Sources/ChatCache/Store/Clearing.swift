@@ -67,6 +67,7 @@ extension CacheWriter {
   /// Drops a channel's messages. Nothing is told; what comes back of them is not new, since it was counted.
   func dropMessages(of channel: ChannelKey) throws {
     try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    try db.run("DELETE FROM doubted WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try db.run(
       """
       UPDATE channel

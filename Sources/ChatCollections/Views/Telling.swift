@@ -131,8 +131,8 @@ struct Telling: ~Copyable {
       let id = row.position.messageID
       let then = shown.knowledge(of: id)
       knew[id] = then
-      // What nobody remembers and lies outside cannot have been in the view.
-      if then == .unknown, !row.isIn, !range.contains(row.position) { continue }
+      // What nobody remembers and lies outside cannot have been in the view, nor what the user may not see.
+      if then == .unknown, !row.isIn, !mayHaveBeenIn(row.position) { continue }
       if let answer = unsent.answers[id], tellAnswer(answer, row) { continue }
       switch Verdict(since: then, now: row.isIn ? row.version : nil) {
       case .nothing: continue
@@ -173,10 +173,16 @@ struct Telling: ~Copyable {
     }
     let then = shown.knowledge(of: id)
     knew[id] = then
-    if then == .absent || (then == .unknown && !range.contains(place)) { return }
+    if then == .absent || (then == .unknown && !mayHaveBeenIn(place)) { return }
     events.add(.deleted, change.source, status: "succeeded", Self.reference(name, change.detail))
     told.insert(id)
     after.versions[id] = nil
+  }
+
+  /// Whether the view may have shown something there: inside the window, and not before the user's history
+  /// begins (B23).
+  private func mayHaveBeenIn(_ place: Position) -> Bool {
+    range.contains(place) && place.createdAt >= view.floorAt
   }
 
   static func reference(_ message: String, _ detail: [UInt8]?) -> [UInt8] {

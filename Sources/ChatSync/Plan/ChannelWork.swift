@@ -12,6 +12,8 @@ struct ChannelWork: Sendable {
   var messages: [Int64] = []
   var isPrefetched = false
   var verifyAt: Int64?
+  /// When it is asked for messages of which answers disagree whether they are there (B27).
+  var settleAt: Int64?
   /// Gaps somebody asked to fill.
   var fills: [Int64] = []
   var lastMessageAt: Int64 = 0
@@ -35,6 +37,7 @@ struct ChannelWork: Sendable {
     case .refresh: isRefreshDue = false
     case .message(_, let id): messages.removeAll { $0 == id }
     case .verify: verifyAt = nil
+    case .settle: settleAt = nil
     default: break
     }
   }
@@ -46,6 +49,7 @@ struct ChannelWork: Sendable {
     guard !isBusy, !isOfNobody else { return nil }
     var soonest = min(heldBack.moment(.check, checkAt), heldBack.moment(.verify, verifyAt))
     if isRefreshDue { soonest = min(soonest, heldBack.moment(.refresh, 0)) }
+    soonest = min(soonest, heldBack.moment(.settle, settleAt))
     for id in messages { soonest = min(soonest, heldBack.moment(.message(id), 0)) }
     if !plan.isForegroundWaiting {
       let at = plan.prefetchNotBefore
@@ -166,6 +170,11 @@ extension Plan {
     change(url) { $0.verifyAt = min($0.verifyAt ?? .max, now) }
   }
 
+  /// Answers disagree whether messages of the channel are there: they are asked for by their ids (B27).
+  mutating func settle(_ url: ChannelURL, now: Int64) {
+    change(url) { $0.settleAt = min($0.settleAt ?? .max, now) }
+  }
+
   /// Sync met the channel in a list or a changelog.
   mutating func met(_ activity: ChannelActivity, isNewlyListed: Bool) {
     change(activity.url) {
@@ -183,6 +192,7 @@ extension Plan {
     if let (url, id) = best.message { return .message(url, id: id) }
     if let url = best.refresh { return .refresh(url) }
     if let url = best.openCheck?.url { return .check(url) }
+    if let url = best.settle?.url { return .settle(url) }
     if let lane = pickLane(now: now) { return .send(lane) }
     if let job = pickForUser(now: now, isListing: true) { return job }
     if let url = best.check?.url { return .check(url) }
@@ -207,6 +217,7 @@ extension Plan {
     var check: (url: ChannelURL, at: Int64)?
     var prefetch: (url: ChannelURL, at: Int64)?
     var verify: (url: ChannelURL, at: Int64)?
+    var settle: (url: ChannelURL, at: Int64)?
     var fill: (url: ChannelURL, gap: Int64)?
   }
 
@@ -230,6 +241,9 @@ extension Plan {
       }
       if let at = work.verifyAt, at <= now, at < best.verify?.at ?? .max, !held.holds(.verify, now: now) {
         best.verify = (url, at)
+      }
+      if let at = work.settleAt, at <= now, at < best.settle?.at ?? .max, !held.holds(.settle, now: now) {
+        best.settle = (url, at)
       }
       if let gap = work.fills.first(where: { !held.holds(.fill($0), now: now) }) {
         best.fill = best.fill ?? (url, gap)
@@ -282,6 +296,7 @@ extension Plan {
   private func progressed(_ work: inout ChannelWork, _ job: Job, _ isComplete: Bool, now: Int64) {
     switch job {
     case .verify: work.verifyAt = isComplete ? nil : now
+    case .settle: work.settleAt = isComplete ? work.settleAt : now
     case .fill(_, let gap): if isComplete { work.fills.removeAll { $0 == gap } }
     default: break
     }
@@ -294,6 +309,7 @@ extension Plan {
     case .refresh: work.isRefreshDue = true
     case .message(_, let id): if !work.messages.contains(id) { work.messages.append(id) }
     case .verify: work.verifyAt = now
+    case .settle: work.settleAt = now
     case .fill(_, let gap) where outcome.isRejection: work.fills.removeAll { $0 == gap }
     default: break
     }

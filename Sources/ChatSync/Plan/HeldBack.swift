@@ -4,7 +4,7 @@
 struct HeldBack: Sendable, Equatable {
   /// An errand within one channel.
   enum Errand: Hashable, Sendable {
-    case check, refresh, prefetch, verify
+    case check, refresh, prefetch, verify, settle
     case message(Int64)
     case fill(Int64)
   }
@@ -44,6 +44,7 @@ extension Job {
     case .refresh: .refresh
     case .prefetch: .prefetch
     case .verify: .verify
+    case .settle: .settle
     case .message(_, let id): .message(id)
     case .fill(_, let gap): .fill(gap)
     case .probe, .connect, .list, .endSweep, .channelChanges, .topChannels, .send: nil

@@ -27,6 +27,8 @@ package enum Job: Hashable, Sendable {
   case verify(ChannelURL)
   /// A page of a gap somebody asked to fill (B28).
   case fill(ChannelURL, gap: Int64)
+  /// Ask for messages by their ids of which answers disagree whether they are there (B27).
+  case settle(ChannelURL)
   /// What a user has unsent in a channel (B40).
   case send(OutboxLaneName)
 
@@ -34,7 +36,7 @@ package enum Job: Hashable, Sendable {
   var channel: ChannelURL? {
     switch self {
     case .refresh(let url), .check(let url), .message(let url, _), .prefetch(let url), .verify(let url),
-      .fill(let url, _):
+      .fill(let url, _), .settle(let url):
       url
     default: nil
     }

@@ -45,6 +45,7 @@ extension ChannelWork {
   fileprivate mutating func begin(now: Int64) {
     isPrefetched = false
     verifyAt = nil
+    settleAt = nil
     fills = []
     retryAt = nil
     wait.reset()

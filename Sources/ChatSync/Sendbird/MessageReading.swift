@@ -11,7 +11,7 @@ enum MessageReading {
     guard let createdAt = json["created_at"]?.milliseconds ?? json["ts"]?.milliseconds else {
       throw Unreadable(what: "created_at")
     }
-    let kind = try kind(json)
+    let kind = kind(json)
     let parentID = json["parent_message_id"]?.messageID
     let parent = json.object("parent_message_info")
     let position = Position(createdAt: createdAt, messageID: id)
@@ -32,12 +32,12 @@ enum MessageReading {
   /// The message's id, nil where it has none.
   static func id(_ json: JSONValue) -> Int64? { json["message_id"]?.messageID ?? json["msg_id"]?.messageID }
 
-  private static func kind(_ json: JSONValue) throws -> MessageQuery.Kind {
+  private static func kind(_ json: JSONValue) -> MessageQuery.Kind {
     switch json.text("type") {
     case "MESG", "": .user
     case "FILE": .file
     case "ADMM", "BRDM": .admin
-    default: throw Unreadable(what: "type")
+    default: .other
     }
   }
 
@@ -90,6 +90,20 @@ enum MessageReading {
     out.field("is_reply_to_channel", json.flag("is_reply_to_channel"))
     out.copy(json.object("og_tag"), as: "og")
     out.copy(json.object("translations"), as: "translations")
+    extras(json, &out)
+    if kind == .other { out.copy(json, as: "raw") }
+  }
+
+  /// What not every message has: several files, a poll, an application's own payload.
+  private static func extras(_ json: JSONValue, _ out: inout JSONWriter) {
+    if let files = json.objects("files"), !files.isEmpty {
+      out.name("files")
+      out.beginArray()
+      for file in files { fields(of: file, file["thumbnails"], &out) }
+      out.endArray()
+    }
+    out.copy(json.object("poll"), as: "poll")
+    out.copy(json.object("extended_message_payload"), as: "extended_payload")
   }
 
   private static func word(_ kind: MessageQuery.Kind) -> StaticString {
@@ -97,6 +111,7 @@ enum MessageReading {
     case .user: "user"
     case .file: "file"
     case .admin: "admin"
+    case .other: "other"
     }
   }
 
@@ -117,6 +132,10 @@ enum MessageReading {
 
   private static func file(_ file: JSONValue, _ thumbnails: JSONValue?, _ out: inout JSONWriter) {
     out.name("file")
+    fields(of: file, thumbnails, &out)
+  }
+
+  private static func fields(of file: JSONValue, _ thumbnails: JSONValue?, _ out: inout JSONWriter) {
     out.beginObject()
     out.copy(text: file["url"], as: "url")
     out.copy(text: file["name"], as: "name")
@@ -149,8 +168,7 @@ enum MessageReading {
     out.name("message_id")
     out.value(quoting: json["message_id"]?.messageID ?? id ?? 0)
     out.name("type")
-    // A parent of an unknown type is shown as what its text is.
-    out.value(plain: word((try? kind(json)) ?? .user))
+    out.value(plain: word(kind(json)))
     out.copy(text: json["message"], as: "message")
     out.copy(text: json["custom_type"], as: "custom_type")
     if let sender = sender(json) {

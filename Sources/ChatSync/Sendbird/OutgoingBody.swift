@@ -30,7 +30,8 @@ enum OutgoingBody {
 
   /// `PUT …/messages/{id}`
   static func edit(_ edit: OutgoingEdit) throws -> [UInt8] {
-    try object(edit.params) { params, out in
+    guard edit.kind != .other else { throw refusal(400111, "A message of an unknown type is not edited.") }
+    return try object(edit.params) { params, out in
       out.name("message_type")
       out.value(plain: word(edit.kind))
       if edit.kind != .admin { out.field("user_id", edit.user.text) }
@@ -145,6 +146,8 @@ enum OutgoingBody {
     case .user: "MESG"
     case .file: "FILE"
     case .admin: "ADMM"
+    // Refused before it is written: nobody makes or changes a message of a kind that is not known.
+    case .other: ""
     }
   }
 

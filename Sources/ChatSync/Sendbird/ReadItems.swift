@@ -11,7 +11,9 @@ struct ReadItems<Item, Name> {
   /// The names of those, where their names could be read.
   private(set) var unreadableNames: [Name] = []
   /// Whether the last item of the list could be read.
-  private(set) var isEndRead = true
+  var isEndRead: Bool { breaks.last != items.count || breaks.isEmpty }
+  /// Before which of the items, by number, those stood that could not be read; the count of items: after all.
+  private(set) var breaks: [Int] = []
 
   /// No items.
   init() {}
@@ -24,10 +26,9 @@ struct ReadItems<Item, Name> {
     for value in list.items {
       do {
         items.append(try read(value))
-        isEndRead = true
       } catch {
         unreadable += 1
-        isEndRead = false
+        if breaks.last != items.count { breaks.append(items.count) }
         if let name = name(value) { unreadableNames.append(name) }
         if reason.isEmpty { reason = "\(error)" }
       }

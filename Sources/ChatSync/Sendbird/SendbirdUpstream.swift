@@ -136,7 +136,8 @@ package final class SendbirdUpstream: Upstream {
       let read = SendbirdUpstream.messages(list, in: url, of: endpoint)
       return UpstreamPage(
         items: read.items, next: nil, at: nil, unreadable: read.unreadable,
-        unreadableNames: read.unreadableNames.map { String($0) }, isEndRead: read.isEndRead)
+        unreadableNames: read.unreadableNames.map { String($0) }, isEndRead: read.isEndRead,
+        breaks: read.breaks)
     }
   }
 

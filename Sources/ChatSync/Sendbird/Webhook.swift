@@ -46,7 +46,7 @@ package enum Webhook {
       // Without an id there is nothing to fetch by: the newest end and the changelog find it.
       let isNameless = kind == .message && id == 0
       return Doorbell(
-        kind: isNameless ? .newest : kind, channel: url, messageID: kind == .message ? id : 0, source: source,
+        kind: isNameless ? .newest : kind, channel: url, messageID: kind == .channel ? 0 : id, source: source,
         users: users(root))
     }
     switch category {

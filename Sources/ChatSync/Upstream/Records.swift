@@ -26,4 +26,6 @@ package struct UpstreamPage<Item: Sendable>: Sendable {
   package var unreadableNames: [String] = []
   /// Whether the last item of the list could be read.
   package var isEndRead = true
+  /// Before which of the items, by number, others stood that could not be read.
+  package var breaks: [Int] = []
 }

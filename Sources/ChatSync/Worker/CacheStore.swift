@@ -121,14 +121,25 @@ extension CacheStore {
   /// Stores in one commit.
   package func store(
     _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
-  ) async throws {
+  ) async throws -> Bool {
     try await write { try $0.store(listings, in: url, context) }
   }
   /// Stores in one commit.
   package func store(
-    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource
-  ) async throws {
-    try await write { try $0.store(changes, in: url, source) }
+    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource,
+    askedAt: Int64
+  ) async throws -> Bool {
+    try await write { try $0.store(changes, in: url, source, askedAt: askedAt) }
+  }
+  /// Messages of which answers disagree whether they are there.
+  package func doubted(in url: ChannelURL, limit: Int) throws -> [DoubtedMessage] {
+    try cache.read { try $0.doubted(in: url, limit: limit) }
+  }
+  /// The channels that have such messages.
+  package func channelsInDoubt() throws -> [ChannelURL] { try cache.read { try $0.channelsInDoubt() } }
+  /// What a wrong listing lacks is not doubted.
+  package func believe(against askedAt: Int64, in url: ChannelURL) async throws {
+    try await write { try $0.believe(against: askedAt, in: url) }
   }
   /// Stores in one commit.
   package func store(
@@ -198,7 +209,13 @@ extension CacheStore {
     try cache.read { try $0.dueDoorbells(in: url) }
   }
   /// What a doorbell named is in the cache.
-  package func settled(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64) async throws {
-    try await write { try $0.settled(kind, in: url, message: message) }
+  package func settled(_ bell: Webhook.Doorbell) async throws {
+    try await write {
+      try $0.settled(bell.kind, in: bell.channel, message: bell.messageID, noted: bell.noted)
+    }
+  }
+  /// Which of these messages the cache neither has nor knows to be deleted.
+  package func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64] {
+    try cache.read { try $0.unknown(messages, in: url) }
   }
 }

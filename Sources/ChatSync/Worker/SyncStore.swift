@@ -70,13 +70,24 @@ package protocol SyncStore: Sendable {
 
   /// What is known of the channel's line; nil where the channel is unknown, or nobody here is in it.
   func line(of url: ChannelURL) throws -> ChannelLine?
-  /// Stores listings in order, with the coverage they claim, and deletes what they prove gone (B24, B27). A
-  /// listing that was asked for before the channel was cleared is left out (B58).
-  func store(_ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext) async throws
-  /// Stores a page of the channel's changelog and its place in one commit (B31).
+  /// Stores listings in order, with the coverage they claim, and casts doubt on what they lack (B24, B27). A
+  /// listing that was asked for before the channel was cleared is left out (B58). Answers whether messages of
+  /// the channel are doubted.
   func store(
-    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource
-  ) async throws
+    _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
+  ) async throws -> Bool
+  /// Stores a page of the channel's changelog, asked for at that mark, and its place in one commit (B31).
+  /// Answers whether messages of the channel are doubted.
+  func store(
+    _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource,
+    askedAt: Int64
+  ) async throws -> Bool
+  /// Messages of the channel of which answers disagree whether they are there, newest first (B27).
+  func doubted(in url: ChannelURL, limit: Int) throws -> [DoubtedMessage]
+  /// The channels that have such messages.
+  func channelsInDoubt() throws -> [ChannelURL]
+  /// The listing that was asked for at that mark is known to be wrong: what it lacks is not doubted.
+  func believe(against askedAt: Int64, in url: ChannelURL) async throws
   /// Stores one message that was asked for by name at that mark, unless the channel was cleared since.
   func store(
     _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64
@@ -122,6 +133,8 @@ package protocol SyncStore: Sendable {
   func dueDoorbells() throws -> [Webhook.Doorbell]
   /// The same of one channel.
   func dueDoorbells(in url: ChannelURL) throws -> [Webhook.Doorbell]
-  /// What a doorbell named is in the cache.
-  func settled(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64) async throws
+  /// Which of these messages the cache neither has nor knows to be deleted.
+  func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64]
+  /// What a doorbell named is in the cache. One that was noted again since it was read stays.
+  func settled(_ bell: Webhook.Doorbell) async throws
 }

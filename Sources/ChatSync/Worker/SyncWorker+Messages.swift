@@ -9,6 +9,7 @@ extension SyncWorker {
   /// Edits and deletes first, then the newest end (B30). What rang for it is settled, or rings on.
   func check(_ url: ChannelURL) async throws -> Outcome {
     let (isRealtime, isMissed) = (rung[url]?.isRealtime ?? false, rung[url]?.isMissed ?? false)
+    let bells = try isRealtime || isMissed ? store.dueDoorbells(in: url) : []
     rung[url]?.isRealtime = false
     rung[url]?.isMissed = false
     var isSettled = false
@@ -18,10 +19,27 @@ extension SyncWorker {
     }
     let outcome = try await look(at: url, isRealtime: isRealtime, isMissed: isMissed)
     if case .lacks = outcome { return outcome }
-    if isRealtime { try await store.settled(.newest, in: url, message: 0) }
-    if isMissed { try await store.settled(.missed, in: url, message: 0) }
+    if isRealtime { try await settleNewest(bells.filter { $0.kind == .newest }, in: url) }
+    for bell in bells where isMissed && bell.kind == .missed { try await store.settled(bell) }
     isSettled = true
     return outcome
+  }
+
+  /// A new message that rang is settled when it is stored, not when a listing came: one that a listing lacks
+  /// is asked for by its id (B34). Where it cannot be, its note stays, and the next look at the channel asks.
+  private func settleNewest(_ bells: [Webhook.Doorbell], in url: ChannelURL) async throws {
+    let lacking = Set(try store.unknown(bells.map(\.messageID).filter { $0 != 0 }, in: url))
+    for bell in bells {
+      if lacking.contains(bell.messageID) {
+        do {
+          try await fetchMessage(bell.messageID, in: url, bell.source, .open)
+        } catch let error as UpstreamError {
+          guard case .rejection = error else { throw error }
+          continue
+        }
+      }
+      try await store.settled(bell)
+    }
   }
 
   private func look(at url: ChannelURL, isRealtime: Bool, isMissed: Bool) async throws -> Outcome {
@@ -67,6 +85,7 @@ extension SyncWorker {
     guard !plan.lacks(.messageChangelog), var since = line.changes else { return .done }
     var count = 0
     for page in 1...SyncWorker.changelogPages {
+      let askedAt = store.mark()
       let changes: UpstreamChanges<MessageRecord, Int64>
       do {
         changes = try await upstream.messageChanges(in: url, since: since, importance(url))
@@ -86,7 +105,9 @@ extension SyncWorker {
         }
         try take(try await store.note(notes))
       }
-      try await store.store(changes, in: url, .messageChangelog)
+      if try await store.store(changes, in: url, .messageChangelog, askedAt: askedAt) {
+        plan.settle(url, now: now)
+      }
       guard changes.hasMore, let next = changes.next, since != .token(next) else { break }
       since = .token(next)
       if count > Limits.changelogChanges || page == SyncWorker.changelogPages {
@@ -118,7 +139,7 @@ extension SyncWorker {
         }
       case .finish(let verdict):
         if case .huge(let missing) = verdict { context.hugeMissing = missing }
-        try await store.store(check.keep.map { listings[$0] }, in: url, context)
+        try await keep(check.keep.map { listings[$0] }, in: url, context)
         return
       }
     }
@@ -139,12 +160,23 @@ extension SyncWorker {
   ) async throws -> MessageListing {
     let askedAt = store.mark()
     let page = try await upstream.messages(in: url, window, importance)
+    try await askForUnreadable(page.unreadableNames, in: url)
+    if page.items.isEmpty, page.unreadable == 0 { try await confirmEmpty(url, window, importance) }
     if let lists = ReplyListing.shown(by: page.items, of: window, known: plan.capabilities[.replyListing]) {
       await learn(.replyListing, isOffered: lists)
     }
     return MessageListing(
       window: window, rows: page.items, isWhole: page.unreadable == 0, isEndRead: page.isEndRead,
-      askedAt: askedAt)
+      breaks: page.breaks, askedAt: askedAt)
+  }
+
+  /// Messages that could not be read in a list are noted, and asked for one by one until they can be (B35).
+  private func askForUnreadable(_ names: [String], in url: ChannelURL) async throws {
+    let notes = names.compactMap { Int64($0) }.map {
+      Webhook.Doorbell(kind: .message, channel: url, messageID: $0, source: .messageFill)
+    }
+    guard !notes.isEmpty else { return }
+    try take(try await store.note(notes))
   }
 
   /// A channel that is unknown upstream: ask for each member before anything is removed.
@@ -161,9 +193,9 @@ extension SyncWorker {
 
   /// One message that a doorbell named (B34).
   func message(_ id: Int64, in url: ChannelURL) async throws -> Outcome {
-    try await fetchMessage(id, in: url, rung[url]?.sources[id] ?? .messageUpdated, .open)
-    rung[url]?.sources[id] = nil
-    try await store.settled(.message, in: url, message: id)
+    let bell = try store.dueDoorbells(in: url).first { $0.kind == .message && $0.messageID == id }
+    try await fetchMessage(id, in: url, bell?.source ?? .messageUpdated, .open)
+    if let bell { try await store.settled(bell) }
     return .done
   }
 
@@ -207,7 +239,7 @@ extension SyncWorker {
 
   private func storeOlder(than position: Position, in url: ChannelURL, _ source: ChangeSource) async throws {
     let listings = try await listed(url, .older(than: position, rows: GapCheck.pageRows), .background)
-    try await store.store(listings, in: url, context(source))
+    try await keep(listings, in: url, context(source))
   }
 
   /// The newest stretch in doubt, a page a time from its newer end (B31).
@@ -219,7 +251,7 @@ extension SyncWorker {
     }
     let stretch = MessageWish.Stretch.older(than: doubt.upperBound.next, rows: GapCheck.pageRows)
     let listings = try await listed(url, stretch, .background)
-    try await store.store(listings, in: url, context(.messageChangelog))
+    try await keep(listings, in: url, context(.messageChangelog))
     let after = try store.line(of: url)?.unverified
     // What proved nothing is not asked again at once: the next look at the channel finds the doubt.
     return .progressed(isComplete: after == nil || after == doubt)
@@ -237,7 +269,7 @@ extension SyncWorker {
       try await list(url, MessageWindow(.newest, older: GapCheck.pageRows, newer: 0), .open)
     ]
     for page in 1...SyncWorker.pagesListedAgain {
-      try await store.store(listings, in: url, context(.apiResult))
+      try await keep(listings, in: url, context(.apiResult))
       let last = listings[listings.count - 1]
       guard let first = last.rows.map(\.position).min(), page < SyncWorker.pagesListedAgain else { return }
       if !line.reachesBeginning, first <= line.oldest ?? .end { return }
@@ -255,7 +287,7 @@ extension SyncWorker {
       ? .older(than: range.upperBound.next, rows: rows) : .newer(than: range.lowerBound.previous, rows: rows)
     do {
       let listings = try await listed(url, stretch, .background)
-      try await store.store(listings, in: url, context(.messageFill, fills: gap))
+      try await keep(listings, in: url, context(.messageFill, fills: gap))
     } catch UpstreamError.rejection(let code, let message) {
       try await store.endFill(gap, in: url)
       throw UpstreamError.rejection(code: code, message: message)

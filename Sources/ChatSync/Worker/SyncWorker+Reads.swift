@@ -112,7 +112,7 @@ extension SyncWorker {
       try await fetchMessage(id, in: url, .apiResult, .foreground)
     case .older, .newer, .around:
       let listings = try await listed(url, wish.stretch, .foreground)
-      try await store.store(listings, in: url, context(.apiResult))
+      try await keep(listings, in: url, context(.apiResult))
     }
   }
 

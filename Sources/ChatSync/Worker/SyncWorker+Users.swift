@@ -19,10 +19,15 @@ extension SyncWorker {
   func list(_ user: UserID, after: String?) async throws -> Outcome {
     let startedAt = clock.wallMilliseconds()
     let mark = store.mark()
-    let page: UpstreamPage<ChannelRecord>
+    var page: UpstreamPage<ChannelRecord>
     do {
       page = try await upstream.channels(
         of: user, order: .creation, limit: SyncWorker.channelPage, after: after, .background)
+      // An empty page ends the list, so it has to say so twice.
+      if page.items.isEmpty, page.unreadable == 0 {
+        page = try await upstream.channels(
+          of: user, order: .creation, limit: SyncWorker.channelPage, after: after, .background)
+      }
     } catch {
       guard after != nil, let denial = error as? UpstreamError, denial.deniesToken, !denial.isNotFound else {
         throw error
@@ -139,28 +144,35 @@ extension SyncWorker {
 
   /// The channel as each of its connected members sees it (B10).
   func refresh(_ url: ChannelURL) async throws -> Outcome {
-    let named = rung[url]?.users ?? []
-    let source = rung[url]?.refresh ?? .channelRefresh
-    rung[url]?.users = []
-    let connected = named.filter { plan.standing($0)?.phase == .connected }
-    let members = Set(try store.connectedMembers(of: url)).union(connected)
+    // The note stays until all is done, with whom it names; what is noted meanwhile is a new note (B34).
+    let bell = try store.dueDoorbells(in: url).first { $0.kind == .channel }
+    let named = (bell?.users ?? []).filter { user in
+      plan.standing(user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
+    }
     // What cannot be read of one member keeps no other member waiting; the refresh comes again (B35).
     var unreadable: (any Error)?
-    do {
-      for user in members {
-        do { try await refresh(url, as: user, source) } catch {
-          guard error.isUnreadableUpstream else { throw error }
-          unreadable = error
-        }
+    for user in try asked(of: url, bell, named) {
+      do { try await refresh(url, as: user, bell?.source ?? .channelRefresh) } catch {
+        guard error.isUnreadableUpstream else { throw error }
+        unreadable = error
       }
-      if let unreadable { throw unreadable }
-    } catch {
-      rung[url, default: Rung()].users.formUnion(named)
-      throw error
     }
-    try await store.settled(.channel, in: url, message: 0)
+    if let unreadable { throw unreadable }
+    if let bell { try await store.settled(bell) }
     try know(url)
     return try store.connectedMembers(of: url).isEmpty ? .channelGone : .done
+  }
+
+  /// As whom the channel is looked at: what all share comes with any of them, and what one user alone sees is
+  /// asked for those whom the note names (B34). Only where the channel may be gone is every member asked.
+  private func asked(of url: ChannelURL, _ bell: Webhook.Doorbell?, _ named: [UserID]) throws -> [UserID] {
+    let members = try store.connectedMembers(of: url)
+    guard let bell, bell.source != .channelDeleted else { return Array(Set(members).union(named)) }
+    if bell.source == .read {
+      let readers = members.filter { named.contains($0) }
+      return readers.isEmpty ? Array(members.prefix(1)) : readers
+    }
+    return named + members.filter { !named.contains($0) }.prefix(1)
   }
 
   private func refresh(_ url: ChannelURL, as user: UserID, _ source: ChangeSource) async throws {

@@ -6,7 +6,7 @@ import Platform
 extension SyncWorker {
   /// A view was opened, or moved to or from the newest end. A view that is new is owed one answer (B16).
   package func open(_ view: OpenView, isNew: Bool) {
-    if isNew { unanswered[view.channel, default: TextMap()][view.id] = false }
+    if isNew { unanswered[view.channel, default: TextMap()][view.id] = view.wasToldOfFailure }
     plan.open(view, now: now)
     tellOffline(view.channel)
     turn()
@@ -62,7 +62,7 @@ extension SyncWorker {
         start.at.map { .time($0) } ?? .newest, older: min(start.older, rows), newer: min(start.newer, rows))
       guard !isInNewestPage, window.older + window.newer > 0, seen.insert(window).inserted else { continue }
       let listing = try await list(url, window, .open)
-      try await store.store([listing], in: url, context(.apiResult))
+      try await keep([listing], in: url, context(.apiResult))
     }
   }
 
@@ -143,11 +143,7 @@ extension SyncWorker {
       case .newest: rung[bell.channel, default: Rung()].isRealtime = true
       case .missed:
         rung[bell.channel, default: Rung()].isMissed = true
-        rung[bell.channel]?.sources = [:]
-      case .message: rung[bell.channel, default: Rung()].sources[bell.messageID] = bell.source
-      case .channel:
-        rung[bell.channel, default: Rung()].refresh = bell.source
-        rung[bell.channel]?.users.formUnion(bell.users)
+      case .message, .channel: break
       }
       plan.ring(bell.kind, in: bell.channel, message: bell.messageID, now: now)
     }

@@ -42,7 +42,7 @@ package actor SyncWorker {
   var waiters: [Awaited: Waiters] = [:]
   /// Views whose first upstream answer is still owed, and whether they were told of a failure already (B16).
   var unanswered: [ChannelURL: TextMap<Bool>] = [:]
-  /// What rang in a channel since its last check, and users a membership change named.
+  /// What rang in a channel since its last check.
   var rung: [ChannelURL: Rung] = [:]
   /// Since when the link is online (wall ms): what is older was nobody's to ring for.
   private var onlineSince = Int64.max
@@ -55,9 +55,6 @@ package actor SyncWorker {
     var isRealtime = false
     /// Whether changes are to be looked for beyond the newest end.
     var isMissed = false
-    var users: Set<UserID> = []
-    var sources: [Int64: ChangeSource] = [:]
-    var refresh: ChangeSource?
   }
 
   /// A worker that does nothing until `start`.
@@ -102,6 +99,7 @@ package actor SyncWorker {
         isUnverified: channel.line.unverified != nil, lastMessageAt: channel.lastMessageAt, now: now)
     }
     try takeDoorbells()
+    for url in try store.channelsInDoubt() { plan.settle(url, now: now) }
     for (lane, wait) in try await store.recoverOutbox() {
       plan.outboxChanged(lane, wait: min(wait, outboxPolicy.longestWait), now: now)
     }
@@ -222,6 +220,7 @@ package actor SyncWorker {
       case .prefetch(let url): return try await prefetch(url)
       case .verify(let url): return try await verify(url)
       case .fill(let url, let gap): return try await fill(gap, in: url)
+      case .settle(let url): return try await settle(url)
       case .send(let lane): return try await send(lane)
       }
       return .done
@@ -295,6 +294,7 @@ extension Job {
     case .prefetch: "prefetch"
     case .verify: "verify"
     case .fill: "fill"
+    case .settle: "settle"
     case .send: "send"
     }
   }

@@ -240,6 +240,22 @@ import Testing
     #expect(!world.ask("/v1/events?since=\(since)&wait=0").body.contains("message.deleted"))
   }
 
+  @Test("B23: after a restart a view tells nothing of messages below the floor, however they change")
+  func floorAfterRestart() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    try world.join("alice", "general", floor: 25, name: "General")
+    let (path, _) = open(world)
+    let cursor = world.ask(path + "?since=now&wait=0").text("cursor")
+    try world.restart()
+    try world.send(2, in: "general", text: "changed below", updatedAt: 99)
+    try world.delete(1, in: "general")
+    try world.send(3, in: "general", text: "changed above", updatedAt: 99)
+    let poll = world.ask(path + "?since=\(cursor)&wait=0")
+    #expect(poll.body.contains("changed above"), "\(poll.body)")
+    #expect(!poll.body.contains(#""message_id":"1""#) && !poll.body.contains(#""message_id":"2""#))
+  }
+
   @Test("B50, B69: of several followed views the lost one tells channel.deleted once, the others go on")
   func lostAmongSeveral() throws {
     let world = try world(CollectionWorld())

@@ -52,6 +52,24 @@ import Testing
     #expect(world.collections.feed.count == 0)
   }
 
+  @Test("B16: what a view was promised before a restart it is owed after it, and nothing else")
+  func promises() throws {
+    let world = try world()
+    defer { world.stop() }
+    let names = (0..<3).map { _ in world.post("/v1/message-collections", Self.body).text("id") }
+    try world.cache.write {
+      try $0.answered(views: [names[1]], in: ChannelURL("general"), failure: ("upstream_busy", true))
+      try $0.answered(views: [names[2]], in: ChannelURL("general"), failure: nil)
+    }
+    let before = world.interest.calls.count
+    try world.restart()
+    var owed: [String: Bool] = [:]
+    for call in world.interest.calls.dropFirst(before) {
+      if case .opened(let view, true) = call { owed[view.id] = view.wasToldOfFailure }
+    }
+    #expect(owed == [names[0]: false, names[1]: true])
+  }
+
   @Test("B54: an opening whose reading fails while it is held waits for nothing any more, and leaves no view")
   func readingFails() throws {
     let world = try world()

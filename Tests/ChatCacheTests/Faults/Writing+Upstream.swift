@@ -71,16 +71,16 @@ extension Writing {
           .changelog(deleted: [ChannelURL("gone")], next: SyncToken("next")))
       }
     },
-    Writing(name: "a listing that adds and deletes", prepare: messages) { cache in
+    Writing(name: "a listing that adds and casts doubt", prepare: messages) { cache in
       let mark = cache.cursor.sequence
       try cache.write { writer in
-        try writer.store(
+        _ = try writer.store(
           [listing(3...12, askedAt: mark)], in: url, ListingContext(source: .messageFill, generation: 2))
       }
     },
     Writing(name: "a page of the message changelog", prepare: messages) { cache in
       try cache.write { writer in
-        try writer.store(
+        _ = try writer.store(
           UpstreamChanges(
             updated: [message(5, edited: true)], deleted: [8, 2], hasMore: false, next: SyncToken("m"),
             unreadable: 0), in: url, .messageChangelog)

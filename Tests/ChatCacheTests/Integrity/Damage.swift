@@ -73,7 +73,7 @@ struct Damage: Sendable, CustomTestStringConvertible {
     Damage(
       "a message before 1970", .message,
       "UPDATE message SET created_at = -5 WHERE channel = 1 AND message_id = 3"),
-    Damage("a message both stored and deleted", .message, "INSERT INTO tombstone VALUES (1, 3, 5)"),
+    Damage("a message both stored and deleted", .message, "INSERT INTO tombstone VALUES (1, 3, 5, 0)"),
     Damage(
       "mentions that are no list", .message,
       "UPDATE message SET mentions = '[\"bob' WHERE channel = 1 AND message_id = 3"),

@@ -25,9 +25,16 @@ import Testing
       askedAt: askedAt)
   }
 
+  /// The doubted messages, newest first.
+  private func doubted(_ world: ChannelWithMessages) throws -> [Int64] {
+    let url = Self.url
+    return try world.cache.read { try $0.doubted(in: url, limit: 100) }.map(\.position.messageID)
+  }
+
   @Test(
-    "B27: a listing deletes what it lacks, each with its event and tombstone, and nothing outside its range")
-  func deletes() throws {
+    "B27: a listing casts doubt on what it lacks, and on nothing outside its range; the upstream's word decides"
+  )
+  func doubts() throws {
     let world = try ChannelWithMessages()
     defer { world.cache.close() }
     try world.listNewest((1...8).map { message($0) }, limit: 100)
@@ -37,13 +44,78 @@ import Testing
       isWhole: true,
       askedAt: mark)
     try world.list(around)
+    #expect(try ids(world) == [1, 2, 3, 4, 5, 6, 7, 8] && doubted(world) == [5])
+    func told() throws -> [String?] {
+      try world.cache.read { try $0.changes(in: ChannelKey(1), after: mark, limit: 10) }
+        .filter { $0.change.kind == .messageDeleted }.map(\.change.reference)
+    }
+    #expect(try told().isEmpty)
+    let url = Self.url
+    try world.cache.write { try $0.delete(message: 5, in: url, .messageDeleted) }
+    #expect(try ids(world) == [1, 2, 3, 4, 6, 7, 8] && told() == ["5"] && doubted(world).isEmpty)
+    // A page that was under way says nothing; a later one is a reason to ask; a later word brings it back.
+    try world.list(newest([1, 2, 3, 4, 5, 6, 7, 8], askedAt: mark))
+    #expect(try ids(world) == [1, 2, 3, 4, 6, 7, 8] && doubted(world).isEmpty)
+    try world.list(newest([1, 2, 3, 4, 5, 6, 7, 8], askedAt: world.cache.cursor.sequence))
+    #expect(try ids(world) == [1, 2, 3, 4, 6, 7, 8] && doubted(world) == [5])
+    let (back, now) = (message(5), world.cache.cursor.sequence)
+    try world.cache.write { try $0.store(back, in: url, .messageFill, askedAt: now) }
+    #expect(try ids(world) == [1, 2, 3, 4, 5, 6, 7, 8] && doubted(world).isEmpty)
+  }
+
+  @Test("B27: an empty or shrunken page takes nothing away, and does not say where the newest end is")
+  func shrunken() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...8).map { message($0) }, limit: 100)
+    let before = try world.cache.read { try $0.coverage(of: ChannelKey(1)) }
+    for rows in [[], [1], [1, 2, 3]] as [[Int64]] {
+      try world.list(newest(rows, askedAt: world.cache.cursor.sequence))
+      #expect(try ids(world) == [1, 2, 3, 4, 5, 6, 7, 8])
+    }
     #expect(
-      try ids(world) == [1, 2, 3, 4, 6, 7, 8], "5 stood between 4 and 6; 1, 2, 7 and 8 were not listed")
-    let told = try world.cache.read { try $0.changes(in: ChannelKey(1), after: mark, limit: 10) }
-    #expect(told.filter { $0.change.kind == .messageDeleted }.map(\.change.reference) == ["5"])
-    try world.list(newest([3, 4, 5, 6], askedAt: world.cache.cursor.sequence))
+      try world.cache.read { try $0.coverage(of: ChannelKey(1)) } == before, "nor was the end confirmed")
+    #expect(try doubted(world) == [8, 7, 6, 5, 4], "the last page showed 1, 2 and 3")
+    try world.list(newest([1, 2, 3, 4, 5, 6, 7, 8], askedAt: world.cache.cursor.sequence))
+    #expect(try doubted(world).isEmpty)
+  }
+
+  @Test("B27: a second listing, asked for to settle it, takes away without a tombstone")
+  func settles() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...4).map { message($0) }, limit: 100)
+    try world.list(newest([1, 2, 4], askedAt: world.cache.cursor.sequence))
+    var context = ListingContext(source: .messageFill, generation: 1)
+    context.settlesDoubts = true
+    let listing = newest([1, 2, 4], askedAt: world.cache.cursor.sequence)
+    let (settling, url) = (context, Self.url)
+    try world.cache.write { try $0.store([listing], in: url, settling) }
+    #expect(try ids(world) == [1, 2, 4] && doubted(world).isEmpty)
+    try world.list(newest([1, 2, 3, 4], askedAt: world.cache.cursor.sequence))
+    #expect(try ids(world) == [1, 2, 3, 4], "a newer answer that shows it wins")
+  }
+
+  @Test("B24: between the rows of a listing a claim ends at what could not be read")
+  func breaks() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    var listing = newest([1, 2, 5, 6, 9], askedAt: world.cache.cursor.sequence, isWhole: false)
+    listing.breaks = [0, 2, 4]
+    try world.list(listing)
+    let covered = try world.cache.read { try $0.coverage(of: ChannelKey(1)) }.segments.filter(\.isCovered)
     #expect(
-      try ids(world) == [1, 2, 3, 4, 6], "5 has a tombstone and stays away, 7 and 8 are gone at the end")
+      covered.map(\.range) == [
+        message(1).position...message(2).position, message(5).position...message(6).position,
+        message(9).position...message(9).position,
+      ])
+    #expect(try world.page(MessagePageQuery()).ids == [9] && !world.page(MessagePageQuery()).isComplete)
+    listing.rows.swapAt(0, 1)
+    let fresh = try ChannelWithMessages()
+    defer { fresh.cache.close() }
+    try fresh.list(listing)
+    let nothing = try fresh.cache.read { try $0.coverage(of: ChannelKey(1)) }
+    #expect(nothing.segments.allSatisfy { !$0.isCovered }, "in another order nothing stands beside anything")
   }
 
   @Test(
@@ -59,9 +131,9 @@ import Testing
     try world.list(newest([1], askedAt: asked, isWhole: false))
     #expect(try ids(world) == [1, 2, 3, 4, 5], "absence proves nothing where an item was left out")
     try world.list(newest([1], askedAt: asked))
-    #expect(try ids(world) == [1, 2, 5], "2 and 5 are newer than the question")
+    #expect(try doubted(world) == [4, 3], "2 and 5 are newer than the question")
     try world.list(newest([1], askedAt: world.cache.cursor.sequence))
-    #expect(try ids(world) == [1])
+    #expect(try doubted(world) == [5, 4, 3, 2])
   }
 
   @Test("B25: a listing that newer messages overtook says nothing of the gap that came to be meanwhile")
@@ -135,9 +207,9 @@ import Testing
     context.listsReplies = false
     let blind = context
     try world.cache.write { try $0.store([listing], in: url, blind) }
-    #expect(try ids(world) == [1, 2])
+    #expect(try doubted(world) == [3])
     try world.list(listing)
-    #expect(try ids(world) == [1])
+    #expect(try doubted(world) == [3, 2])
   }
 
   @Test("B47: a pending edit stands beside the message whatever rows come, until it is answered")

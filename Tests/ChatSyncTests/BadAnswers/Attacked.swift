@@ -88,15 +88,15 @@ final class Attacked: Sendable {
       let page = try await upstream.messages(in: general, window, .open)
       let listing = MessageListing(
         window: window, rows: page.items, isWhole: page.unreadable == 0, isEndRead: page.isEndRead,
-        askedAt: store.mark())
-      try await store.store([listing], in: general, ListingContext(source: .apiResult, generation: 1))
+        breaks: page.breaks, askedAt: store.mark())
+      _ = try await store.store([listing], in: general, ListingContext(source: .apiResult, generation: 1))
       return .messages(page.items, unreadable: page.unreadable)
     case .message:
       let record = try await upstream.message(501, in: general, .open)
       try await store.store(record, in: general, .messageUpdated, askedAt: .max)
     case .messageChanges:
       let changes = try await upstream.messageChanges(in: general, since: .time(0), .open)
-      try await store.store(changes, in: general, .messageChangelog)
+      _ = try await store.store(changes, in: general, .messageChangelog, askedAt: store.mark())
       return .messages(changes.updated, unreadable: changes.unreadable)
     }
     return .other

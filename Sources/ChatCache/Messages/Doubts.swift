@@ -1,0 +1,168 @@
+import ChatModel
+import SQLite
+
+// Messages of which answers disagree whether they are there (B27). An answer may be stale, cut or empty, so
+// a listing that lacks a stored message takes nothing away, and one that shows a deleted message brings
+// nothing back: the message is doubted. What the upstream says of it by its id decides, or, where it cannot
+// be asked for so, a second listing.
+
+/// A message that is to be asked for by its id.
+package struct DoubtedMessage: Sendable, Equatable {
+  /// Its place on the channel's line.
+  package let position: Position
+  /// The log's sequence when the answer was asked for that casts the doubt.
+  package let askedAt: Int64
+
+  /// A doubted message.
+  package init(position: Position, askedAt: Int64) {
+    self.position = position
+    self.askedAt = askedAt
+  }
+}
+
+extension CacheReader {
+  /// The channel's doubted messages, newest first.
+  package func doubted(in url: ChannelURL, limit: Int) throws -> [DoubtedMessage] {
+    try db.all(
+      """
+      SELECT d.created_at, d.message_id, d.asked_at
+      FROM channel AS c
+      JOIN doubted AS d ON d.channel = c.id
+      WHERE c.channel_url = ?1
+      ORDER BY d.created_at DESC, d.message_id DESC
+      LIMIT ?2
+      """
+    ) {
+      $0.bind(1, url.text)
+      $0.bind(2, limit)
+    } _: {
+      DoubtedMessage(
+        position: Position(createdAt: $0.int64(0), messageID: $0.int64(1)), askedAt: $0.int64(2))
+    }
+  }
+
+  /// The channels that have doubted messages.
+  package func channelsInDoubt() throws -> [ChannelURL] {
+    try db.all(
+      """
+      SELECT channel_url
+      FROM channel
+      WHERE EXISTS (SELECT 1 FROM doubted AS d WHERE d.channel = channel.id)
+      """
+    ) { ChannelURL($0.string(0)) }
+  }
+
+  /// Whether the channel has doubted messages.
+  func hasDoubts(_ channel: ChannelKey) throws -> Bool {
+    try db.first("SELECT 1 FROM doubted WHERE channel = ?1 LIMIT 1") {
+      $0.bind(1, channel.rawValue)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// The log's sequence at which the upstream called the message deleted; nil where it did not.
+  func buriedAt(_ id: Int64, in channel: ChannelKey) throws -> Int64? {
+    try db.first("SELECT seq FROM tombstone WHERE channel = ?1 AND message_id = ?2") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, id)
+    } _: {
+      $0.int64(0)
+    }
+  }
+}
+
+extension CacheWriter {
+  /// Messages of one listing that are doubted at most: what it lacks beyond them, the next one lacks again.
+  static let mostDoubted = 1_000
+
+  /// Casts doubt on a message, unless an earlier answer did.
+  func doubt(
+    _ position: Position, in channel: ChannelKey, askedAt: Int64, isInside: Bool = false
+  ) throws {
+    try db.run(
+      """
+      INSERT OR IGNORE INTO doubted (channel, message_id, created_at, asked_at, is_inside)
+      VALUES (?1, ?2, ?3, ?4, ?5)
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, position.messageID)
+      $0.bind(3, position.createdAt)
+      $0.bind(4, askedAt)
+      $0.bind(5, isInside)
+    }
+  }
+
+  /// The upstream showed the message when it was asked at `askedAt`: older doubts of it end. Answers whether
+  /// one ended that shows that others may be missing around it.
+  @discardableResult
+  func endDoubt(_ id: Int64, in channel: ChannelKey, askedAt: Int64) throws -> Bool {
+    let ended = try db.reading.all(
+      """
+      DELETE FROM doubted
+      WHERE channel = ?1 AND message_id = ?2 AND asked_at <= ?3
+      RETURNING is_inside
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, id)
+      $0.bind(3, askedAt)
+    } _: {
+      $0.bool(0)
+    }
+    return ended.contains(true)
+  }
+
+  /// The answer asked for at that mark is known to be wrong: what it casts doubt on is not doubted.
+  package func believe(against askedAt: Int64, in url: ChannelURL) throws {
+    guard let channel = try reader.channelKey(of: url) else { return }
+    try db.run("DELETE FROM doubted WHERE channel = ?1 AND asked_at = ?2") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, askedAt)
+    }
+  }
+
+  /// The stored messages that a listing should have and lacks, unless they changed here after it was asked
+  /// for: doubted, or gone where a second listing settles an earlier doubt. Answers whether one of them lies
+  /// beyond the listing's rows, so that it does not say what is there.
+  func doubtMissing(
+    _ claim: ClosedRange<Position>, _ listing: MessageListing, _ context: ListingContext,
+    _ batch: inout MessageBatch
+  ) throws -> Bool {
+    let came = Set(listing.rows.map(\.messageID))
+    let places = listing.rows.map(\.position)
+    let (first, last) = (places.min() ?? .end, places.max() ?? .start)
+    let isBetween = { (place: Position) in first < place && place < last }
+    var isOverreaching = false
+    var count = 0
+    let stored = try reader.messages(
+      in: claim, of: batch.channel, notAfter: listing.askedAt, sparesReplies: !context.listsReplies)
+    for position in stored where !came.contains(position.messageID) {
+      if context.settlesDoubts,
+        try reader.isDoubted(position.messageID, in: batch.channel, before: listing.askedAt)
+      {
+        try removeMessage(position.messageID, &batch, leavesTombstone: false)
+        continue
+      }
+      let isInside = isBetween(position)
+      isOverreaching = isOverreaching || !isInside
+      count += 1
+      guard count <= CacheWriter.mostDoubted else { continue }
+      try doubt(position, in: batch.channel, askedAt: listing.askedAt, isInside: isInside)
+    }
+    return isOverreaching
+  }
+}
+
+extension CacheReader {
+  fileprivate func isDoubted(_ id: Int64, in channel: ChannelKey, before mark: Int64) throws -> Bool {
+    try db.first("SELECT 1 FROM doubted WHERE channel = ?1 AND message_id = ?2 AND asked_at <= ?3") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, id)
+      $0.bind(3, mark)
+    } _: { _ in
+      true
+    } ?? false
+  }
+}

@@ -1,0 +1,160 @@
+import ChatCache
+import ChatModel
+import Platform
+import TestFolders
+import Testing
+
+@testable import ChatSync
+
+/// Webhook notes over a real cache: each stays until what it tells of is done (B34), and none costs a request
+/// per member.
+@Suite(.timeLimit(.minutes(2)), .serialized)
+struct NoteTests {
+  /// A worker over real sockets and a real cache.
+  private final class Noted {
+    let server = WireServer()
+    let cache: Cache
+    var worker: SyncWorker
+    private let client = HTTPClient()
+    static let url = ChannelURL("c0")
+
+    init() throws {
+      cache = try Cache(Cache.Configuration(directory: TestFolder.make("notes") + "/data"))
+      worker = Noted.worker(server, client, cache)
+    }
+
+    private static func worker(_ server: WireServer, _ client: HTTPClient, _ cache: Cache) -> SyncWorker {
+      SyncWorker(
+        upstream: SendbirdUpstream(.init(base: server.base, token: "t"), client: client),
+        store: CacheStore(cache), pace: World.pace, seed: 1)
+    }
+
+    func restart() async throws {
+      await worker.stop()
+      worker = Noted.worker(server, client, cache)
+      try await worker.start()
+    }
+
+    func connect(_ names: [String]) async throws {
+      try await worker.start()
+      for name in names { await worker.connect(UserID(name)) }
+      let cache = cache
+      // A reading that fails is not yet what is waited for.
+      #expect(
+        await World.wait(seconds: 20) {
+          names.allSatisfy { name in (try? cache.read { try $0.isSynced(name) }) == true }
+        })
+    }
+
+    func ring(_ category: String, _ more: String = "") async {
+      let body = #"{"category":"group_channel:\#(category)","channel":{"channel_url":"c0"}\#(more)}"#
+      _ = await worker.rang(Array(body.utf8))
+    }
+
+    var due: Int { (try? cache.read { try $0.dueDoorbells().count }) ?? -1 }
+
+    func isIn(_ name: String) -> Bool {
+      // A reading that fails is not yet what is waited for.
+      (try? cache.read { try $0.connectedMembers(of: Self.url).contains(UserID(name)) }) ?? false
+    }
+
+    func stop() async {
+      await worker.stop()
+      client.close()
+      server.raw.close()
+      cache.close()
+    }
+  }
+
+  private static let limited = RawServer.Answer.text(
+    "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
+
+  @Test("B34: a join note outlives a 429 and a restart, and the user it names comes in")
+  func join() async throws {
+    let world = try Noted()
+    world.server.fake.join(UserID("alice"), Noted.url)
+    world.server.fake.join(UserID("bob"), ChannelURL("c9"))
+    try await world.connect(["alice", "bob"])
+    world.server.garble.withLock {
+      $0 = { $0.contains("/group_channels/c0?") || $0.contains("my_group_channels") ? Self.limited : nil }
+    }
+    // What was asked before has its answer.
+    try await Task.sleep(for: .milliseconds(100))
+    world.server.fake.join(UserID("bob"), Noted.url)
+    await world.ring("join", #","users":[{"user_id":"bob"}]"#)
+    try await Task.sleep(for: .milliseconds(300))
+    #expect(world.due == 1 && !world.isIn("bob"))
+    try await world.restart()
+    try await Task.sleep(for: .milliseconds(300))
+    #expect(world.due == 1 && !world.isIn("bob"))
+    world.server.garble.withLock { $0 = { $0.contains("my_group_channels") ? Self.limited : nil } }
+    #expect(await World.wait { world.isIn("bob") && world.due == 0 })
+    await world.stop()
+  }
+
+  @Test("B34: what is noted again while it is looked into stays noted")
+  func again() throws {
+    let cache = try Cache(Cache.Configuration(directory: TestFolder.make("notes") + "/data"))
+    defer { cache.close() }
+    func bell(_ user: String) -> Webhook.Doorbell {
+      Webhook.Doorbell(kind: .channel, channel: Noted.url, source: .memberJoined, users: [UserID(user)])
+    }
+    let (first, second) = (bell("bob"), bell("carol"))
+    try cache.accept { try $0.note([first]) }
+    let read = try #require(try cache.read { try $0.dueDoorbells() }.first)
+    try cache.accept { try $0.note([second]) }
+    try cache.accept {
+      try $0.settled(read.kind, in: read.channel, message: read.messageID, noted: read.noted)
+    }
+    let left = try cache.read { try $0.dueDoorbells() }
+    #expect(left.map(\.users) == [[UserID("bob"), UserID("carol")]])
+  }
+
+  @Test("B34: a new message that rang is asked for by its id where the listing lacks it")
+  func lagging() async throws {
+    let world = try Noted()
+    world.server.fake.join(UserID("alice"), Noted.url)
+    for number in 0..<5 { world.server.fake.send(Noted.url, "m\(number)") }
+    try await world.connect(["alice"])
+    #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 5 })
+    let listed = world.server.fake.state.withLock { $0.channels[Noted.url]!.messages }.map {
+      #"{"message_id":\#($0.id),"type":"MESG","message":"","user":{"user_id":"x"},"created_at":\#($0.at)}"#
+    }
+    let old = RawServer.ok("{\"messages\":[\(listed.joined(separator: ","))]}")
+    world.server.garble.withLock {
+      $0 = { $0.contains("/messages?") ? old : $0.contains("my_group_channels") ? Self.limited : nil }
+    }
+    world.server.fake.send(Noted.url, "new")
+    let id = world.server.fake.state.withLock { $0.channels[Noted.url]!.messages.last!.id }
+    await world.ring("message_send", #","payload":{"message_id":\#(id)}"#)
+    #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 6 })
+    #expect(await World.wait { world.due == 0 })
+    await world.stop()
+  }
+
+  @Test("B34: a note about one reader or a changed name costs a request, not one per member")
+  func cost() async throws {
+    let world = try Noted()
+    let names = (0..<30).map { "u\($0)" }
+    for name in names { world.server.fake.join(UserID(name), Noted.url) }
+    try await world.connect(names)
+    for (category, more) in [
+      ("message_read", #","read_updates":[{"user_id":"u3","read_ts":5}]"#), ("changed", ""),
+    ] {
+      let before = world.server.raw.requests.withLock { $0.count { $0.contains("/group_channels/c0?") } }
+      await world.ring(category, more)
+      #expect(await World.wait { world.due == 0 })
+      let asked = world.server.raw.requests.withLock { $0.filter { $0.contains("/group_channels/c0?") } }
+      #expect(asked.count - before == 1, "\(category)")
+      if category == "message_read" { #expect(asked.last?.contains("user_id=u3") == true) }
+    }
+    await world.stop()
+  }
+}
+
+extension CacheReader {
+  /// Whether all channels of the user were listed once.
+  fileprivate func isSynced(_ name: String) throws -> Bool {
+    try knownUsers().contains { $0.id == UserID(name) && $0.isSynced }
+  }
+}

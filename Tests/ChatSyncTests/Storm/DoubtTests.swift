@@ -1,0 +1,164 @@
+import ChatCache
+import ChatModel
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatSync
+@testable import Origin
+
+/// What a stale, empty or shrunken answer may take away: nothing, until the upstream says so (B27).
+@Suite(.timeLimit(.minutes(5)), .serialized)
+struct DoubtTests {
+  private static let listing = "/v3/group_channels/*/messages"
+
+  private func set(_ there: OriginSide, _ fault: [String: Value], _ weather: OriginSide.Weather) throws {
+    var fault = fault
+    fault["path"] = fault["path"] ?? .string(Self.listing)
+    try there.set(weather, [.object(fault)], seed: 7)
+  }
+
+  private func stored(_ sides: Sides) throws -> Int {
+    try sides.here.channel("c0", from: .start)?.rows.count ?? 0
+  }
+
+  private func doubted(_ sides: Sides) throws -> Int {
+    try sides.here.cache.read { try $0.doubted(in: ChannelURL("c0"), limit: 100).count }
+  }
+
+  @Test(
+    "B27: empty listings take no message away, whether there are changelogs or not", arguments: [true, false])
+  func empty(hasChangelogs: Bool) async throws {
+    var weather = OriginSide.Weather()
+    weather.hasChangelogs = hasChangelogs
+    let sides = try Sides(messages: 30)
+    try sides.there.calm(weather)
+    try await sides.open()
+    #expect(try await sides.isEqual() == nil)
+    try set(sides.there, ["kind": .string("empty_page")], weather)
+    for _ in 0..<20 {
+      try await Task.sleep(for: .milliseconds(50))
+      #expect(try stored(sides) == 30)
+    }
+    #expect(try sides.events(.messageDeleted) == 0)
+    try sides.there.calm(weather)
+    sides.there.send("c0", "after")
+    #expect(try await sides.isEqual() == nil)
+    await sides.end()
+  }
+
+  @Test("B27: an empty answer does not make a channel look empty that was never listed")
+  func emptyAtFirst() async throws {
+    let sides = try Sides(messages: 30)
+    try set(sides.there, ["kind": .string("empty_page"), "count": .integer(1)], OriginSide.Weather())
+    try await sides.open()
+    #expect(try await sides.isEqual() == nil)
+    let line = try #require(try sides.here.cache.read { try $0.line(of: ChannelURL("c0")) })
+    #expect(line.rows == 30)
+    await sides.end()
+  }
+
+  @Test("B27: listings that are behind take away nothing that came by itself, and no message is lost")
+  func stale() async throws {
+    var weather = OriginSide.Weather()
+    weather.hasChangelogs = false
+    let sides = try Sides(messages: 5, hasWebhooks: true)
+    try sides.there.calm(weather)
+    try await sides.open()
+    sides.there.receiver.withLock { $0 = sides.here.worker }
+    try set(
+      sides.there,
+      ["kind": .string("stale_page"), "milliseconds": .integer(1_000), "probability": .double(0.5)], weather)
+    for number in 0..<12 {
+      sides.there.send("c0", "live \(number)")
+      try await Task.sleep(for: .milliseconds(150))
+    }
+    #expect(await World.wait { (try? stored(sides)) == 17 }, "while listings go on to be behind")
+    #expect(try sides.events(.messageDeleted) == 0, "nothing was ever told as deleted")
+    try sides.there.calm(weather)
+    #expect(try await sides.isEqual() == nil)
+    await sides.end()
+  }
+
+  @Test("B27: what listings lack goes when the upstream says so by its id, and nothing is doubted then")
+  func gone() async throws {
+    var weather = OriginSide.Weather()
+    weather.hasChangelogs = false
+    let sides = try Sides(messages: 30)
+    try sides.there.calm(weather)
+    try await sides.open()
+    for id in [3, 9, 30] as [Int64] { sides.there.delete("c0", id) }
+    #expect(await World.wait { (try? stored(sides)) == 27 })
+    #expect(await World.wait { (try? doubted(sides)) == 0 })
+    #expect(try sides.events(.messageDeleted) == 3)
+    await sides.end()
+  }
+
+  @Test("B27: where messages cannot be asked for by their ids, a second listing settles it")
+  func secondListing() async throws {
+    var weather = OriginSide.Weather()
+    weather.hasChangelogs = false
+    let sides = try Sides(messages: 30)
+    try sides.there.calm(weather)
+    try await sides.open()
+    let asked = "/v3/group_channels/c0/messages/9"
+    try set(
+      sides.there, ["kind": .string("deny"), "code": .integer(400108), "path": .string(asked)], weather)
+    sides.there.delete("c0", 9)
+    #expect(await World.wait { (try? stored(sides)) == 29 })
+    #expect(try sides.events(.messageDeleted) == 1)
+    await sides.end()
+  }
+
+  @Test("B21: a message wrongly called deleted comes back when it is shown and asked for again")
+  func back() async throws {
+    let sides = try Sides(messages: 5)
+    try await sides.open()
+    let url = ChannelURL("c0")
+    try sides.here.cache.accept { try $0.delete(message: 5, in: url, .messageDeleted) }
+    #expect(try stored(sides) == 4)
+    sides.there.send("c0", "next")
+    #expect(try await sides.isEqual() == nil)
+    #expect(try stored(sides) == 6)
+    await sides.end()
+  }
+
+  @Test("B24: messages of an unknown type are kept as they are, with all that is older")
+  func unknownType() async throws {
+    let sides = try Sides(messages: 300)
+    let kind: [String: Value] = [
+      "kind": .string("foreign_items"), "spoils": .array([.string("unknown_type")]),
+    ]
+    try set(sides.there, kind, OriginSide.Weather())
+    try await sides.open()
+    #expect(await World.wait { (try? stored(sides)) ?? 0 >= 150 })
+    let bodies = try #require(try sides.here.channel("c0", from: .start)).rows.map(\.body)
+    #expect(bodies.contains { $0.contains(#""type":"other""#) && $0.contains(#""type":"HOLO""#) })
+    #expect(bodies.contains { $0.contains(#""type":"user""#) })
+    await sides.end()
+  }
+
+  @Test("B24: a claim ends at an item that cannot be read; what is older is there, behind a gap")
+  func unreadable() async throws {
+    let sides = try Sides(messages: 300)
+    let kind: [String: Value] = [
+      "kind": .string("foreign_items"), "spoils": .array([.string("missing")]),
+    ]
+    try set(sides.there, kind, OriginSide.Weather())
+    try await sides.here.worker.start()
+    _ = sides.here.interest.seen(UserID("alice"))
+    #expect(await World.wait { (try? stored(sides)) ?? 0 > 100 })
+    let (rows, coverage) = try #require(try sides.here.channel("c0", from: .start))
+    for segment in coverage.segments where segment.isCovered {
+      let times = rows.map(\.position).filter { segment.range.contains($0) }.map(\.messageID)
+      guard let first = times.first, let last = times.last else { continue }
+      #expect(times == Array(first...last), "no message of a covered stretch is missing")
+    }
+    #expect(coverage.gaps.count > 1)
+    try sides.there.calm(OriginSide.Weather())
+    sides.here.interest.opened(
+      OpenView(id: "view", channel: ChannelURL("c0"), isAtNewest: true), isOwedAnswer: true)
+    #expect(await World.wait { (try? stored(sides)) ?? 0 >= 150 })
+    await sides.end()
+  }
+}
