@@ -49,6 +49,15 @@ import Testing
     }
   }
 
+  @Test("each decision has a number, a title, a date, and a row of the index")
+  func decisions() {
+    let pages = Repository.files(below: "docs/decisions", suffix: ".md")
+      .filter { !$0.hasSuffix("/README.md") }
+    let index = Repository.text("docs/decisions/README.md")
+    #expect(pages.count >= 24)
+    for page in pages { expectNone(Decisions.check(page, Repository.text(page), index: index)) }
+  }
+
   @Test("every mutant breaks a line that is there")
   func mutants() {
     let list = Repository.text("Tests/Mutants/mutants.txt")

@@ -123,6 +123,17 @@ import Testing
     }
   }
 
+  @Test("a decision without a number, a title, a date or a row of the index is found")
+  func decisions() {
+    let (path, index) = ("docs/decisions/0007-one.md", "| [0007](0007-one.md) | One thing | 2026-01-01 |")
+    let good = "# 0007. One thing\n\n2026-01-01\n\n## Context\n"
+    #expect(Decisions.check(path, good, index: index).isEmpty)
+    #expect(Decisions.check(path, good + "\n# Another\n", index: index).count == 1)
+    #expect(Decisions.check(path, good, index: "").count == 1)
+    #expect(Decisions.check(path, "# 0007. One thing\n\n## Context\n", index: index).count == 1)
+    #expect(Decisions.check("docs/decisions/one.md", good, index: index).count >= 2)
+  }
+
   @Test("a mutant whose line is not there, or is there twice, is found")
   func mutants() {
     let list = "== a: b\nSources/A.swift\n- if ‹one›\n+ true\n"

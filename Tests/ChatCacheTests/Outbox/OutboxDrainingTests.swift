@@ -135,7 +135,7 @@ import Testing
     #expect(try lane.rows.first?.expiresAt == 13 * day)
   }
 
-  @Test("B46: an edit whose message left the cache is sent, as an edit of its kind; one of a deleted message is not")
+  @Test("B46: an edit whose message left the cache is sent, as an edit of its kind; a deleted one is not")
   func targetLeftTheCache() throws {
     let lane = try Lane()
     defer { lane.cache.close() }
