@@ -272,7 +272,7 @@ class Provocations(unittest.TestCase):
     # What is not
 
     def test_what_is_checked_first(self):
-        """The form of the request, the token, its scope, what is there for the user, then values (API, Errors)."""
+        """The order of openapi.yaml: the form, the token, its scope, what is there for the user, then values."""
         def code(user, channel, scope=None, **query):
             return self.pair.ask("listMessages", user, {"channel_url": channel}, query, scope=scope).code
 

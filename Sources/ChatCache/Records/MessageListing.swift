@@ -74,7 +74,7 @@ package struct ListingContext: Sendable, Equatable {
   /// The gap these listings fill, which stays marked as being filled while anything of it is left (B28).
   package var fillsGap: Int64?
   /// Whether the upstream is known to list replies: otherwise a listing says nothing of them, and none is
-  /// deleted because it is absent (see BEHAVIOUR, "authoritative listing").
+  /// deleted because it is absent (docs/rules.md, "authoritative listing").
   package var listsReplies = true
   /// Whether these listings were asked for to settle doubts, long enough after them: what they lack, too, is
   /// gone (B27).

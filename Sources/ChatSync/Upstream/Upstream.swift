@@ -5,7 +5,7 @@ import ChatModel
 ///
 /// Every call throws `UpstreamError` and nothing else (typed throws through the existential break this
 /// compiler); what to do about it is a property of the error. Listings are authoritative: every type, all
-/// replies, no filter, nobody's view (see BEHAVIOUR, "authoritative listing").
+/// replies, no filter, nobody's view (docs/rules.md, "authoritative listing").
 package protocol Upstream: Sendable {
   /// Asks something cheap that proves that server and key are good.
   func probe() async throws
