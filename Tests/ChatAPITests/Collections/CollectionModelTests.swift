@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test(
-    "B9, B18, B49: whatever is lost, left, hidden and restarted, each client converges by allowed events",
+    "B9 B18 B19 B49: whatever is lost, left, hidden and restarted, each client converges by allowed events",
     arguments: 0..<16)
   func converges(seed: Int) throws {
     var random = SeededRandom(seed: UInt64(seed))

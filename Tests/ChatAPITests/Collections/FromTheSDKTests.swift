@@ -39,7 +39,7 @@ import Testing
     #expect(Set(Self.all.map(\.0)).subtracting(served).isEmpty)
   }
 
-  @Test("What the SDK's document promises is so", arguments: Self.all.indices)
+  @Test("What the SDK's document promises is so; a change says its source (B10)", arguments: Self.all.indices)
   func exercise(index: Int) throws {
     let world = try CollectionWorld()
     defer { world.stop() }

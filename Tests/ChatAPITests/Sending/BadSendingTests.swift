@@ -9,7 +9,7 @@ import Testing
   private static let path = "/v1/channels/general/messages"
 
   @Test(
-    "a field of sendMessage at fault is a 400 that names it, and nothing is stored",
+    "B48: a field of sendMessage at fault is a 400 that names it, and nothing is stored",
     arguments: [
       ("type", #"{"message":"hi","type":"video"}"#), ("type", #"{"message":"hi","type":1}"#),
       ("message", #"{}"#), ("message", #"{"message":""}"#), ("message", #"{"message":7}"#),
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(
-    "a field of editMessage at fault is a 400 that names it, and nothing is stored",
+    "B48: a field of editMessage at fault is a 400 that names it, and nothing is stored",
     arguments: [
       ("body", "{}"), ("message", #"{"message":""}"#), ("message", #"{"message":1}"#),
       ("data", #"{"data":1}"#), ("custom_type", #"{"custom_type":1}"#), ("type", #"{"type":"user"}"#),

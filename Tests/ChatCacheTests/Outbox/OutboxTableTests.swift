@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test("B38: each step of a message's life is one event for its sender, naming the request")
+  @Test("B20 B38: each step of a message's life is one event for its sender, with its source and request")
   func events() throws {
     let cache = try Self.fresh()
     defer { cache.close() }
