@@ -65,6 +65,22 @@ import Testing
     expectNone(Mutants.check(list, text: Repository.text))
   }
 
+  @Test("docs/rules.md has each rule that is named; tests name each that is built; its files are there")
+  func rules() {
+    let text = Repository.text(Rules.page)
+    let rules = Rules.read(text)
+    #expect(rules.count >= 69 && Set(rules.map(\.number)).count == rules.count)
+    for folder in ["Sources", "Tests", "docs"] {
+      for suffix in [".swift", ".sql", ".py", ".txt", ".md"] {
+        for path in Repository.files(below: folder, suffix: suffix) {
+          expectNone(Rules.unknown(Repository.text(path), path: path, rules))
+        }
+      }
+    }
+    expectNone(Rules.untested(rules, Repository.tests))
+    expectNone(Rules.missingFiles(text, isThere: { !Repository.text($0).isEmpty }))
+  }
+
   @Test("the routes and the contract have the same operations on the same paths")
   func operations() {
     let contract = Operations.contract(Repository.text("openapi.yaml"))

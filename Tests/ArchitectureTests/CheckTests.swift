@@ -143,6 +143,26 @@ import Testing
     #expect(Mutants.count(list) == 1)
   }
 
+  @Test("a rule that is not on the page, one that no test names, and a file that is not there are found")
+  func rules() {
+    let text = "### B1 One\n\nSays it.\n\nCode: `A/A.swift`, `A.sql`.\n\n### B2 Two\n\nNot yet.\n"
+    let rules = Rules.read(text)
+    #expect(rules == [Rules.Rule(number: 1, line: 1), Rules.Rule(number: 2, line: 7, isBuilt: false)])
+    #expect(Rules.unknown("B1, (B2): 0xB7 %B7 AB7 B7a B100", path: "a", rules).isEmpty)
+    #expect(Rules.unknown("one\n// B1, (B\(7))", path: "a", rules).map(\.line) == [2])
+    for test in [
+      "  @Test(\"B1: one\")", "@Test(\n  \"one (B1)\",\n  arguments: [1])", "/// B1.\n@Suite struct A {",
+    ] {
+      #expect(Rules.untested(rules, [file(test)]).isEmpty, "\(test)")
+    }
+    for test in ["// B1\n@Test(\"one\")", "@Test(\"B2: two\")", "/// B1.\nstruct A {\n@Suite struct B {"] {
+      #expect(Rules.untested(rules, [file(test)]).map(\.line) == [1], "\(test)")
+    }
+    let missing = Rules.missingFiles(text, isThere: { $0 == "Sources/A/A.swift" })
+    #expect(missing.map(\.what) == ["Sources/A.sql is not there"])
+    #expect(Rules.missingFiles(text, isThere: { _ in true }).isEmpty)
+  }
+
   @Test("operations are read from the contract and from routes")
   func operations() {
     let yaml = "paths:\n  /a/{b}:\n    get:\n      operationId: getB\n    post:\n      operationId: makeB\n"
