@@ -229,6 +229,7 @@ class Client(threading.Thread):
             message.is_resent = True
         elif is_repeated:
             message.wanted = "either"
+            message.is_resent = True
         elif status not in (404, 409):
             raise Broken(f"resend {message.name}: {status} {found}")
 
@@ -362,6 +363,9 @@ class World:
             {"kind": "drop_webhook"}, {"kind": "shuffle_webhook"}, "refuse", "cut", "stall"])
         self.proxy.fault = kind if isinstance(kind, str) else None
         is_webhook = isinstance(kind, dict) and "webhook" in kind["kind"]
+        if kind is late:
+            # An edit that the network keeps until a later edit was made would undo that one.
+            share["path"] = "/v3/group_channels/*/messages"
         faults = [kind | (share | ({"path": "*"} if is_webhook else {}))] if isinstance(kind, dict) else []
         self.there("PUT", "/_faults", self.desk(faults))
 
@@ -409,7 +413,8 @@ class World:
             for who, line in lines.items():
                 order = [places[name] for _, name in sorted(line)]
                 if order != sorted(order):
-                    raise Broken(f"{who} in {channel}: {sorted(line)} arrived as {arrived}")
+                    fates = {m.name: (m.wanted, m.version) for m in messages if m.name in places}
+                    raise Broken(f"{who} in {channel}: {sorted(line)} arrived as {arrived}: {fates}")
 
     def check_once(self, messages):
         arrived = collections.defaultdict(list)

@@ -29,9 +29,11 @@ extension CacheWriter {
     if let request = RequestID(record.requestID) {
       guard let id = try reader.row(of: request, in: place) else { return }
       let moment = try outboxMoment()
+      let edited = try reader.contentToCompare(ofUnsent: id)
       try changeLane(place, from: try reader.laneStep(place, row: id)) {
         $0.confirm(id, message: record.messageID, now: moment)
       }
+      try sendEdit(edited, of: request, missingIn: record, in: place)
       noteLane(OutboxLaneName(user: UserID(record.sender), channel: url))
       try release(record.messageID, of: user, in: batch.channel)
     } else if isNew, try reader.hasUnansweredMessage(in: place) {

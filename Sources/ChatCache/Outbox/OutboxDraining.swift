@@ -187,6 +187,7 @@ extension CacheWriter {
       ended.outcome = .success(message: found.messageID)
       ended.messages = [found]
     }
+    let edited = try reader.contentToCompare(ofUnsent: ended.errand.row)
     try changeLane(place, from: try reader.laneStep(place, row: ended.errand.row)) {
       let notices = $0.finish(
         ended.errand.row, ended.errand.errand, ended.outcome, now: now, random: random, policy: policy)
@@ -200,6 +201,9 @@ extension CacheWriter {
       try release(message, of: place.user, in: channel)
     }
     for record in ended.messages { try store(record, in: place.channel, ended.errand.source) }
+    if let sent = ended.messages.first {
+      try sendEdit(edited, of: ended.errand.requestID, missingIn: sent, in: place)
+    }
     if ended.errand.isDeletion, let target = ended.errand.deleted {
       try delete(message: target, in: place.channel, .messageDeleted)
     }

@@ -23,7 +23,7 @@ extension CacheReader {
 }
 
 /// What makes two messages of one sender look the same.
-private struct MessageContent: Equatable {
+struct MessageContent: Equatable {
   private let type: [UInt8]
   private let text: [UInt8]
   private let data: [UInt8]

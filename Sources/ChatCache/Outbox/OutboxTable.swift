@@ -217,11 +217,17 @@ extension CacheWriter {
     try rewrite(message, reader.edited(content, by: changes.params, in: place.channel))
   }
 
-  /// Gives an unsent message another content.
+  /// Gives an unsent message another content, and remembers that a copy without it may have left.
   func rewrite(_ id: Int64, _ content: OutboxContent) throws {
     try content.params.withUnsafeBytes { params in
       try content.body.withUnsafeBytes { body in
-        _ = try db.run("UPDATE outbox SET params = ?2, body = ?3 WHERE id = ?1") {
+        _ = try db.run(
+          """
+          UPDATE outbox
+          SET params = ?2, body = ?3, is_edited = anchor_at IS NOT NULL
+          WHERE id = ?1
+          """
+        ) {
           $0.bind(1, id)
           $0.bind(2, blob: params)
           $0.bind(3, blob: body)

@@ -169,6 +169,37 @@ import Testing
     #expect(try standing("r1") == RequestStanding(row: 1))
   }
 
+  @Test(
+    "B46: an edit that went into a message after a copy of it left is made upstream where that copy arrived",
+    arguments: [true, false])
+  func editedAfterFirstCopy(isAnswer: Bool) throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    var policy = OutboxPolicy()
+    policy.deduplicates = true
+    _ = try lane.accept("r1")
+    let sent = try #require(try lane.advance(policy: policy).begun)
+    #expect(try lane.accept("e1", .edit, unsent: "r1", #"{"message":"better"}"#) == .row(2))
+    _ = try lane.advance(after: EndedErrand(sent, .uncertain), policy: policy)
+    lane.wall.withLock { $0 += 60_000 }
+    let look = try #require(try lane.advance(policy: policy).begun)
+    let again = try #require(
+      try lane.advance(after: EndedErrand(look, .absent), policy: policy).begun)
+    #expect(again.params == Array(#"{"message":"better"}"#.utf8))
+    let first = Self.record(30, request: "r1", sender: "alice")
+    if isAnswer {
+      let url = lane.world.url
+      try lane.cache.write { _ = try $0.store(first, in: url, .messageReceived) }
+    }
+    let answer = EndedErrand(again, .success(message: 30), messages: [first])
+    let edit = try #require(try lane.advance(after: answer, policy: policy).begun)
+    #expect(edit.kind == .edit && edit.target == 30)
+    #expect(edit.params == Array(#"{"message":"better"}"#.utf8))
+    let edited = Self.record(30, request: "r1", sender: "alice", text: "better")
+    _ = try lane.advance(after: EndedErrand(edit, .success(message: 30), messages: [edited]))
+    #expect(try lane.rows.isEmpty)
+  }
+
   @Test("B43: commits that change a lane by something else than its turn name it")
   func named() throws {
     let lane = try Lane()
