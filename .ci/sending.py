@@ -478,6 +478,34 @@ class World:
                 newest = self.there("GET", f"/v3/group_channels/{channel}/messages/{arrived[-1][0]}")
                 self.since[channel] = newest["created_at"]
 
+    # At the pace that the chat server allows
+
+    def pace(self):
+        """200 messages in 10 channels, 5 of which the chat server takes a second: how long they take (s)."""
+        channels = [f"paced{number}" for number in range(10)]
+        for channel in channels:
+            self.there("POST", "/v3/group_channels", {"channel_url": channel, "name": channel, "user_ids": USERS})
+        path = "/v1/channels?limit=50&include_empty=true"
+        self.until(20, lambda: len(self.here("alice", "GET", path)[1]["items"]) == 15, "no channels")
+        limit = {"path": "/v3/group_channels/*/messages", "method": "POST", "requests": 5, "seconds": 1}
+        self.there("PUT", "/_faults", self.desk([]) | {"rate_limits": [limit]})
+        began = time.monotonic()
+        for number in range(200):
+            body = {"message": f"paced {number}", "request_id": f"paced-{number}"}
+            status, found = self.here("alice", "POST", f"/v1/channels/{channels[number % 10]}/messages", body)
+            if status != 202:
+                raise Broken(f"send {number}: {status} {found}")
+        self.until(90, lambda: not self.here("alice", "GET", "/v1/outbox?limit=1")[1]["items"], "never sent")
+        taken = time.monotonic() - began
+        for place, channel in enumerate(channels):
+            page = self.there("GET", f"/v3/group_channels/{channel}/messages?message_ts=0&prev_limit=0&next_limit=100")
+            texts = [m["message"] for m in page["messages"]]
+            if texts != [f"paced {number}" for number in range(place, 200, 10)]:
+                raise Broken(f"{channel} has {texts}")
+        if not 39.5 <= taken <= 44:
+            raise Broken(f"200 messages at 5 a second took {taken:.1f} s")
+        return taken
+
     def end(self):
         self.service.process.send_signal(signal.SIGTERM)
         code = self.service.process.wait(timeout=30)
@@ -494,10 +522,14 @@ def main():
     parser.add_argument("--request-ids", choices=["yes", "no"], default="yes")
     parser.add_argument("--clock-offset", default="0")
     parser.add_argument("--drain", type=float, default=DRAIN)
+    parser.add_argument("--paced", action="store_true", help="200 messages where 5 a second are allowed, nothing else")
     parser.add_argument("--keep-log", default="", help="where the log goes when something is broken")
     options = parser.parse_args()
     world, sent, longest, began = World(options), 0, 0.0, time.monotonic()
     try:
+        if options.paced:
+            print(f"sending: 200 messages where 5 a second are allowed took {world.pace():.1f} s")
+            return world.end()
         for number in range(options.rounds):
             try:
                 count, drained = world.round(number)

@@ -151,6 +151,7 @@ struct Service {
       { [unowned server] text in ServerMetrics.write(server, to: &text) },
       { text in ProcessMetrics.write(to: &text) },
       { text in sync.write(to: &text) },
+      { text in SyncParts.write(unsentIn: cache, to: &text) },
       { text in
         text.metric(
           "perch_cache_wal_bytes", .gauge, "Length of the write-ahead log's file.", Int64(cache.walBytes))

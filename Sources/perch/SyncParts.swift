@@ -132,6 +132,28 @@ struct SyncParts {
     text.metric(
       "perch_upstream_generation", .gauge, "Rises at every start and every loss of the chat server.",
       interest.link.generation)
+    let counts = worker.sendingCounts
+    text.begin("perch_sending_requests_total", .counter, "Requests that sent or looked, by how they ended.")
+    for end in SendingCounts.End.allCases {
+      text.sample("perch_sending_requests_total", label: "end=\"\(end.rawValue)\"", counts[end])
+    }
+    text.metric(
+      "perch_sending_looks_total", .counter, "Listings that looked for a message that may have arrived.",
+      counts.looks)
+  }
+
+  /// What waits to be sent, for `/metrics`; nothing where the cache cannot be read.
+  static func write(unsentIn cache: Cache, to text: inout MetricsText) {
+    // A cache that cannot be read has its own metrics and its own line in the log.
+    guard let unsent = try? cache.read({ try $0.unsentOfAllUsers() }) else { return }
+    text.begin("perch_outbox_rows", .gauge, "Unsent messages and changes of all users.")
+    text.sample("perch_outbox_rows", label: "status=\"pending\"", unsent.pending)
+    text.sample("perch_outbox_rows", label: "status=\"failed\"", unsent.failed)
+    text.sample("perch_outbox_rows", label: "status=\"canceled\"", unsent.canceled)
+    let now = Clock.system.wallMilliseconds()
+    text.metric(
+      "perch_outbox_oldest_seconds", .gauge, "Age of the row that was accepted first.",
+      unsent.oldest.map { max(0, now - $0) / 1000 } ?? 0)
   }
 
   /// Takes up what the cache knows and begins.

@@ -121,6 +121,15 @@ extension CacheReader {
     }
   }
 
+  /// How many rows all users have unsent, and when the oldest of them was accepted, ms.
+  package func unsentOfAllUsers() throws -> (pending: Int64, failed: Int64, canceled: Int64, oldest: Int64?) {
+    let counts = try db.first("SELECT sum(pending), sum(failed), sum(canceled) FROM unsent_count") {
+      ($0.int64OrNil(0) ?? 0, $0.int64OrNil(1) ?? 0, $0.int64OrNil(2) ?? 0)
+    }
+    let oldest = try db.first("SELECT accepted_at FROM outbox ORDER BY id LIMIT 1") { $0.int64(0) }
+    return (counts?.0 ?? 0, counts?.1 ?? 0, counts?.2 ?? 0, oldest)
+  }
+
   /// Users with unsent rows whose ids come after `after`, in order. `status`: only users who have a row with
   /// it.
   package func outboxes(

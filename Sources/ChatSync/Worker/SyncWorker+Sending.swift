@@ -47,7 +47,9 @@ extension SyncWorker {
     for _ in 0..<SyncWorker.errandsPerTurn {
       let progress = try await advance(lane, ended, mayBegin: plan.link.isOnline && !isStopped)
       guard let errand = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
-      ended = await perform(errand, in: lane)
+      let done = await perform(errand, in: lane)
+      sendingCounts.count(done)
+      ended = done
     }
     return .drained(nextTryIn: try await advance(lane, ended, mayBegin: false).nextTryIn)
   }

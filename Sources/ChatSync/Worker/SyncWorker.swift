@@ -16,6 +16,8 @@ package actor SyncWorker {
   nonisolated let ordered = OrderedCalls()
   /// Where link and users stand, for those who may not wait.
   nonisolated let board: StandingBoard
+  /// How requests that send ended.
+  package nonisolated let sendingCounts = SendingCounts()
   var plan: Plan
   var tasks: [Job: Task<Void, Never>] = [:]
   private var timer: Task<Void, Never>?

@@ -25,7 +25,7 @@ struct Writing: Sendable, CustomTestStringConvertible {
 
   /// All of them.
   static let all: [Writing] =
-    [doorbell, accepting, sending, expiring] + fromUpstream + lettingGo + standings + gaps + views
+    [doorbell, accepting, sending, expiring] + steps + fromUpstream + lettingGo + standings + gaps + views
 
   /// A noted doorbell.
   static let doorbell = Writing(name: "a doorbell") { cache in

@@ -1,0 +1,62 @@
+import ChatCache
+import Synchronization
+
+/// How requests that send ended, counted since the start, for `/metrics`.
+package final class SendingCounts: Sendable {
+  /// How a request ended. The names are the metric's labels.
+  package enum End: String, CaseIterable, Sendable {
+    /// The chat server did it, or a look found it done.
+    case done
+    /// The chat server says that it has the request already.
+    case duplicate
+    /// The chat server refused it.
+    case rejected
+    /// The chat server asked for silence (429).
+    case rateLimited = "rate_limited"
+    /// Nothing left this machine.
+    case unreachable
+    /// It may have been done.
+    case uncertain
+    /// A look did not show it.
+    case absent
+  }
+
+  private let done = Atomic<Int64>(0)
+  private let duplicate = Atomic<Int64>(0)
+  private let rejected = Atomic<Int64>(0)
+  private let rateLimited = Atomic<Int64>(0)
+  private let unreachable = Atomic<Int64>(0)
+  private let uncertain = Atomic<Int64>(0)
+  private let absent = Atomic<Int64>(0)
+  private let lookCount = Atomic<Int64>(0)
+
+  /// Listings that looked for a message that may have arrived.
+  package var looks: Int64 { lookCount.load(ordering: .relaxed) }
+
+  /// How many requests ended so.
+  package subscript(_ end: End) -> Int64 {
+    switch end {
+    case .done: done.load(ordering: .relaxed)
+    case .duplicate: duplicate.load(ordering: .relaxed)
+    case .rejected: rejected.load(ordering: .relaxed)
+    case .rateLimited: rateLimited.load(ordering: .relaxed)
+    case .unreachable: unreachable.load(ordering: .relaxed)
+    case .uncertain: uncertain.load(ordering: .relaxed)
+    case .absent: absent.load(ordering: .relaxed)
+    }
+  }
+
+  /// A request of a lane ended.
+  func count(_ ended: EndedErrand) {
+    if case .look = ended.errand.errand { lookCount.add(1, ordering: .relaxed) }
+    switch ended.outcome {
+    case .success: done.add(1, ordering: .relaxed)
+    case .duplicate: duplicate.add(1, ordering: .relaxed)
+    case .rejection: rejected.add(1, ordering: .relaxed)
+    case .wait: rateLimited.add(1, ordering: .relaxed)
+    case .linkFault: unreachable.add(1, ordering: .relaxed)
+    case .uncertain: uncertain.add(1, ordering: .relaxed)
+    case .absent: absent.add(1, ordering: .relaxed)
+    }
+  }
+}

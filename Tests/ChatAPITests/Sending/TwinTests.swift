@@ -1,0 +1,278 @@
+import ChatModel
+import JSON
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatAPI
+@testable import ChatCache
+
+/// A strict client looks at every answer while messages arrive by the reply, by a listing before or after it,
+/// or by a listing alone (B38). No answer, and nothing that the client puts together from its answers, shows a
+/// pending message beside the message that it became.
+@Suite(.timeLimit(.minutes(5))) struct TwinTests {
+  @Test(
+    "B38 B49: no client ever shows twins, and events make of its state what a fresh answer shows",
+    arguments: [true, false], 0..<10)
+  func strict(saysRequests: Bool, group: Int) throws {
+    for seed in group * 10..<group * 10 + 10 {
+      let story = try SendingStory(seed: UInt64(seed), saysRequests: saysRequests)
+      defer { story.world.stop() }
+      var client = try StrictClient(story.world)
+      for step in 0..<24 {
+        let said = try story.step(step)
+        if let broken = try client.look() {
+          Issue.record("seed \(seed), request ids \(saysRequests), step \(step), after \(said): \(broken)")
+          return
+        }
+      }
+      try story.end()
+      if let broken = try client.look() ?? client.leftovers() {
+        Issue.record("seed \(seed), request ids \(saysRequests), at the end: \(broken)")
+        return
+      }
+    }
+  }
+}
+
+/// The sync worker and the chat server of a test: what is sent arrives or not, and is answered or not.
+private final class SendingStory {
+  let world: CollectionWorld
+  private let wall: Guarded<Int64>
+  private let saysRequests: Bool
+  private let policy: OutboxPolicy
+  private var random: SeededRandom
+  /// What the chat server has, and which of it was listed here.
+  private var upstream: [MessageRecord] = []
+  private var unlisted: [MessageRecord] = []
+  /// The errand under way, and the message that it became.
+  private var underWay: (errand: OutboxErrand, arrived: MessageRecord?)?
+  private static let lane = OutboxLaneName(user: UserID("alice"), channel: ChannelURL("general"))
+
+  init(seed: UInt64, saysRequests: Bool) throws {
+    let wall = Guarded(Clock.system.wallMilliseconds())
+    self.wall = wall
+    self.saysRequests = saysRequests
+    random = SeededRandom(seed: seed)
+    var policy = OutboxPolicy()
+    policy.backoffMaximum = 1
+    policy.uncertainGrace = 1
+    self.policy = policy
+    world = try CollectionWorld(
+      clock: Clock(
+        wallMilliseconds: { wall.withLock { $0 } },
+        monotonicNanoseconds: Clock.system.monotonicNanoseconds), policy: policy)
+    for user in ["alice", "bob"] { try world.join(user, "general") }
+    try world.list([1, 2, 3], in: "general")
+  }
+
+  func step(_ step: Int) throws -> String {
+    wall.withLock { $0 += 3 }
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0..<3:
+      #expect(world.send("r\(step)", #","data":"\#(step)""#).status == 202)
+      return "a send"
+    case 3..<5: return try begin()
+    case 5..<7: return try answer()
+    case 7: return try hear(of: Int.random(in: 0..<max(1, unlisted.count), using: &random))
+    case 8: return try hear(of: unlisted.count - 1)
+    default:
+      arrive(from: "bob", request: "", data: "bob \(step)")
+      return try hear(of: unlisted.count - 1)
+    }
+  }
+
+  /// Everything is answered and listed.
+  func end() throws {
+    for _ in 0..<200 {
+      wall.withLock { $0 += 3 }
+      if underWay == nil, try begin() == "nothing to begin", try world.rows().isEmpty { break }
+      _ = try answer()
+    }
+    while !unlisted.isEmpty { _ = try hear(of: 0) }
+  }
+
+  @discardableResult
+  private func arrive(from sender: String, request: String, data: String) -> MessageRecord {
+    let id = Int64(100 + upstream.count)
+    var json = JSONWriter()
+    json.name("message_id")
+    json.value(quoting: id)
+    if saysRequests { json.field("request_id", request) }
+    json.field("message", "hi")
+    json.field("data", data)
+    json.field("created_at", id * 10)
+    let record = MessageRecord(
+      messageID: id, createdAt: id * 10, updatedAt: 0, kind: .user, isSilent: false, isReplyToChannel: false,
+      parentID: nil, parentAt: nil, sender: sender, customType: "", requestID: saysRequests ? request : "",
+      mentions: .nobody, body: json.finish().array, parent: nil)
+    upstream.append(record)
+    unlisted.append(record)
+    return record
+  }
+
+  private func begin() throws -> String {
+    guard underWay == nil else { return "nothing: something is under way" }
+    return take(try advance(nil))
+  }
+
+  private func advance(_ ended: EndedErrand?) throws -> LaneProgress {
+    let (policy, dice) = (policy, random.next())
+    return try world.cache.accept { try $0.advance(Self.lane, after: ended, policy, random: dice) }
+  }
+
+  private func take(_ progress: LaneProgress) -> String {
+    guard let errand = progress.begun else { return "nothing to begin" }
+    var arrived: MessageRecord?
+    if errand.errand == .send, Int.random(in: 0..<4, using: &random) > 0 {
+      let data = JSONParser().parseData(errand.params)
+      arrived = arrive(from: "alice", request: errand.requestID.text, data: data)
+    }
+    underWay = (errand, arrived)
+    return "\(errand.errand) \(errand.requestID.text), which \(arrived == nil ? "gets lost" : "arrives")"
+  }
+
+  /// The reply comes, or is lost; a look is answered.
+  private func answer() throws -> String {
+    guard let (errand, arrived) = underWay else { return "no answer" }
+    underWay = nil
+    var ended = EndedErrand(errand, .uncertain)
+    if case .look(let place) = errand.errand {
+      ended = EndedErrand(errand, .absent, messages: upstream.filter { $0.position > place })
+    } else if let arrived, Int.random(in: 0..<3, using: &random) > 0 {
+      ended = EndedErrand(errand, .success(message: arrived.messageID), messages: [arrived])
+    }
+    return "the answer \(ended.outcome); then \(take(try advance(ended)))"
+  }
+
+  /// A listing shows a message, as after a webhook.
+  private func hear(of index: Int) throws -> String {
+    guard unlisted.indices.contains(index) else { return "no webhook" }
+    let record = unlisted.remove(at: index)
+    try world.cache.write { _ = try $0.store(record, in: ChannelURL("general"), .messageReceived) }
+    return "a listing with \(record.messageID)"
+  }
+}
+
+extension JSONParser {
+  /// What an unsent message says as `data`.
+  fileprivate func parseData(_ params: [UInt8]) -> String {
+    (params.withUnsafeBytes { read($0) { $0["data"]?.string } } ?? nil) ?? ""
+  }
+}
+
+/// What a client has: unsent messages by request and sent ones by id, each with its `data`.
+private struct Shown: Equatable {
+  var pending: [String: String] = [:]
+  var messages: [String: String] = [:]
+
+  /// A message that is shown twice.
+  var twin: String? {
+    let sent = Set(messages.values)
+    return pending.values.first { !$0.isEmpty && sent.contains($0) }
+  }
+
+  mutating func add(_ items: JSONValue?) {
+    for item in items?.items ?? JSONValue.Items() {
+      let (request, id) = (item["request_id"]?.string ?? "", item["message_id"]?.string ?? "")
+      if id.isEmpty {
+        pending[request] = item["data"]?.string ?? ""
+      } else {
+        pending[request] = nil
+        messages[id] = item["data"]?.string ?? ""
+      }
+    }
+  }
+
+  mutating func take(_ event: JSONValue) {
+    if event["type"]?.string == "messages.replaced" { messages = [:] }
+    add(event["messages"])
+    for item in event["message_refs"]?.items ?? JSONValue.Items() {
+      if let id = item["message_id"]?.string { messages[id] = nil }
+      if let request = item["request_id"]?.string { pending[request] = nil }
+    }
+  }
+}
+
+/// Follows a view and the user's feed, and reads pages, the outbox and single messages besides.
+private struct StrictClient {
+  private let world: CollectionWorld
+  private let path: String
+  private var cursor: String
+  private var feedCursor: String
+  private var shown = Shown()
+  private var feed = Shown()
+  private var answers = 0
+
+  init(_ world: CollectionWorld) throws {
+    self.world = world
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    path = "/v1/message-collections/\(open.text("id"))"
+    cursor = open.text("cursor")
+    feedCursor = world.ask("/v1/events?since=now").text("cursor")
+    shown = try Self.view(open)
+  }
+
+  private static func view(_ answer: Answer) throws -> Shown {
+    try JSONParser().parse(answer.body) { json in
+      var shown = Shown()
+      shown.add(json["messages"])
+      shown.add(json["pending"])
+      return shown
+    }
+  }
+
+  /// Asks for everything once. What is wrong; nil: nothing.
+  mutating func look() throws -> String? {
+    answers += 1
+    // Whoever looks at pages first sees what the view was not told yet.
+    if answers % 2 == 0, let wrong = try pages() { return wrong }
+    if let wrong = try poll(path + "/events", &cursor, &shown) { return "view: " + wrong }
+    let fresh = try Self.view(world.ask(path))
+    if let twin = fresh.twin { return "the view shows \(twin) twice" }
+    if fresh != shown { return "events made \(shown), and the view is \(fresh)" }
+    if let wrong = try poll("/v1/events", &feedCursor, &feed) { return "feed: " + wrong }
+    if feed.pending != shown.pending { return "the feed has \(feed.pending), the view \(shown.pending)" }
+    return try pages()
+  }
+
+  private func poll(_ path: String, _ cursor: inout String, _ shown: inout Shown) throws -> String? {
+    let answer = world.ask("\(path)?since=\(cursor)&wait=0")
+    guard answer.status == 200 else { return answer.body }
+    var next = shown
+    let twin: String? = try JSONParser().parse(answer.body) { json in
+      for event in json["events"]?.items ?? JSONValue.Items() {
+        next.take(event)
+        if let twin = next.twin { return twin }
+      }
+      return nil
+    }
+    shown = next
+    cursor = answer.text("cursor")
+    return twin.map { "\($0) is shown twice after \(answer.body)" }
+  }
+
+  /// A page and a single message beside the outbox.
+  private func pages() throws -> String? {
+    let page = world.ask(
+      "/v1/channels/general/messages?limit=100", extra: ["Cache-Control": "only-if-cached"])
+    var all = Shown()
+    try JSONParser().parse(page.body) { all.add($0["items"]) }
+    let outbox = world.ask("/v1/outbox?limit=200")
+    try JSONParser().parse(outbox.body) { json in
+      for row in json["items"]?.items ?? JSONValue.Items() {
+        guard let name = row["request_id"]?.string, let message = row["message"] else { continue }
+        all.pending[name] = message["data"]?.string ?? ""
+      }
+    }
+    if let twin = all.twin { return "a page shows \(twin), which is unsent: \(page.body) \(outbox.body)" }
+    for name in all.pending.keys {
+      let one = world.ask("/v1/channels/general/messages/request_id:\(name)")
+      if one.status != 200 || !one.text("message_id").isEmpty { return "\(name) is \(one.body)" }
+    }
+    return nil
+  }
+
+  /// What is still unsent.
+  func leftovers() -> String? { shown.pending.isEmpty ? nil : "unsent at the end: \(shown.pending)" }
+}

@@ -1,0 +1,72 @@
+import ChatModel
+import Platform
+import SQLite
+import Testing
+
+@testable import ChatCache
+
+/// A file of schema 1 is opened by a program of today (B63).
+@Suite struct MigrationTests {
+  /// A database as the first release left it: alice has unsent rows in every state, and used request ids.
+  private static func firstSchema(_ folder: String) throws {
+    let connection = try Connection(path: folder + "/perch.db")
+    try connection.write { db in
+      for script in Migration.steps[0].scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
+      try db.execute(
+        """
+        INSERT INTO user (id, user_id, standing, seen_at) VALUES (1, 'alice', 'connected', 0);
+        INSERT INTO outbox (
+          id, user, channel_url, request_id, kind, state, place, target_id, aspect, params, body,
+          block_on_failure, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived
+        )
+        VALUES
+          (1, 1, 'general', 'waiting', 'message', 'waiting', 1, NULL, '', '{"message":"a"}', '"message":"a"',
+            0, 5, 9000000000000, 0, 5, NULL, 0),
+          (2, 1, 'general', 'underway', 'message', 'in_flight', 2, NULL, '', '{"message":"b"}',
+            '"message":"b"', 0, 6, 9000000000000, 1, 6, 6, 0),
+          (3, 1, 'general', 'failed', 'message', 'failed', 3, NULL, '', '{"message":"c"}', '"message":"c"',
+            1, 7, 9000000000000, 1, 7, 7, 0),
+          (4, 1, 'general', 'edit', 'edit', 'held', 4, 70, '', '{"message":"d"}', '', 0, 8, 9000000000000, 0,
+            8, NULL, 0),
+          (5, 1, 'general', 'reaction', 'reaction', 'waiting', 5, 70, 'smile', '{"add":true}', '', 0, 9,
+            9000000000000, 0, 9, NULL, 0);
+        INSERT INTO request (user, request_id, channel_url, content_hash, message_id, ended_at, ended_as)
+        VALUES
+          (1, 'waiting', 'general', x'01', NULL, NULL, NULL), (1, 'edit', 'general', x'02', 70, NULL, NULL),
+          (1, 'gone', 'general', x'03', 71, 9, 'succeeded');
+        PRAGMA user_version = 1
+        """)
+    }
+  }
+
+  @Test("B63: unsent rows of schema 1 survive the migration, are counted, and go on where they were")
+  func outbox() throws {
+    let folder = Disk.folder()
+    try Self.firstSchema(folder)
+    let told = Guarded<[MigrationProgress]>([])
+    let cache = try Cache(Cache.Configuration(directory: folder)) { progress in
+      told.withLock { $0.append(progress) }
+    }
+    defer { cache.close() }
+    let first = try #require(told.withLock { $0 }.first)
+    #expect(first == MigrationProgress(from: 1, to: Migration.newest, percent: 0))
+    let place = OutboxPlace(user: UserKey(1), channel: ChannelURL("general"))
+    let rows = try cache.read { try $0.lane(place).rows }
+    #expect(rows.map(\.requestID.text) == ["waiting", "underway", "failed", "edit", "reaction"])
+    #expect(rows.map(\.state) == [.waiting, .inFlight, .failed, .held, .waiting])
+    #expect(rows.allSatisfy { $0.anchor == nil && !$0.isAdmin })
+    let counts = try cache.read { try $0.unsentCounts(of: UserKey(1)) }
+    #expect(counts == (pending: 4, failed: 1, canceled: 0))
+    try cache.accept { try $0.recoverOutbox() }
+    let step = try cache.read { try $0.laneStep(place) }
+    #expect(step.head?.requestID.text == "waiting" && step.row(2)?.state == .uncertain)
+    #expect(try cache.read { try $0.standing(of: RequestID("gone")!, of: UserKey(1)) }?.message == 71)
+    try cache.accept { writer in
+      try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 3)) {
+        $0.remove(3, now: 10).notices
+      }
+    }
+    let released = try cache.read { try $0.lane(place).rows }
+    #expect(released.first { $0.id == 4 }?.state == .waiting, "nothing holds the edit any more")
+  }
+}
