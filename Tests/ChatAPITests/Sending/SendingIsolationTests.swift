@@ -5,7 +5,7 @@ import Testing
 @testable import ChatAPI
 
 /// What alice has unsent is nobody else's: not its text, not its name, not how much it is (B1, B46).
-@Suite(.timeLimit(.minutes(1))) struct SendingIsolationTests {
+@Suite(.timeLimit(.minutes(5))) struct SendingIsolationTests {
   private static let secret = "zqxj"
   private static let messages = "/v1/channels/general/messages"
 

@@ -23,7 +23,7 @@ extension Writing {
   /// Begins to send the first row.
   private static func dispatch(_ cache: Cache) throws {
     try cache.accept { writer in
-      try writer.changeLane(place, from: try writer.reader.laneStep(place)) { lane in
+      _ = try writer.changeLane(place, from: try writer.reader.laneStep(place)) { lane in
         _ = lane.dispatch(1, .send, now: writer.now)
         return []
       }
@@ -68,7 +68,7 @@ extension Writing {
     },
     write: { cache in
       try cache.accept { writer in
-        try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 1)) {
+        _ = try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 1)) {
           $0.finish(1, .send, .wait(until: writer.now), now: writer.now, random: 1)
         }
       }
@@ -78,7 +78,7 @@ extension Writing {
     name: "taking a message back", prepare: { try accept($0, ["a", "b"]) },
     write: { cache in
       try cache.accept { writer in
-        try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 1)) {
+        _ = try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 1)) {
           $0.cancel(1, now: writer.now).notices
         }
       }
@@ -96,7 +96,7 @@ extension Writing {
     },
     write: { cache in
       try cache.accept { writer in
-        try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 1)) {
+        _ = try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 1)) {
           $0.resend(1, now: writer.now).notices
         }
       }
