@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+"""Measures sending, for `make bench` (ROW=sending): what is accepted a second, and how fast the outbox drains.
+
+Accepting: 64 keep-alive senders over HTTP against plain SQLite without HTTP, one commit for each send (`commit`), in
+turns. A shim stretches every sync of both to 5 ms. Draining: 10 000 messages of 100 channels against curl, which posts
+the same to the chat server itself with as many requests at once.
+"""
+
+import http.client
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+PERCH, PEERS = os.environ["TARGET_BINARY"], os.environ.get("BENCH_PEERS", "")
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAIRS = int(os.environ.get("BENCH_PAIRS", "7"))
+SECONDS = int(os.environ.get("BENCH_SECONDS", "2"))
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
+SYNC, SENDERS, IN_FLIGHT, CHANNELS = 5000, 64, 4, 100
+MESSAGES = int(os.environ.get("BENCH_MESSAGES", "10000"))
+
+
+class World:
+    """A chat server with its data in a directory, and a service beside it."""
+
+    def __init__(self, channels):
+        self.place = tempfile.TemporaryDirectory()
+        self.running = {}
+        self.run("origin", "origin", "--data", self.place.name + "/origin", "--seed", str(channels))
+        self.names = []
+
+    def run(self, name, command, *words, listen="127.0.0.1:0", more={}):
+        process = subprocess.Popen([PERCH, command, "--listen", listen, *words], env=ENVIRONMENT | more,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.running[name] = process, process.stdout.readline().split()[-1].removeprefix("http://")
+
+    def serve(self, more={}):
+        self.run("serve", "serve", "--auth", "off", "--access-log", "off", "--data", self.place.name + "/data",
+                 "--upstream", "http://" + self.running["origin"][1], "--upstream-token", "origin", "--max-unsent",
+                 "1000000", "--upstream-in-flight", str(IN_FLIGHT), "--prefetch-rate", "1", "--backoff-max", "1s",
+                 more=more)
+        self.ask("PUT", "/v1/connection", {})
+        for _ in range(600):
+            page = self.ask("GET", "/v1/channels?limit=100&include_empty=true")
+            if page.get("complete"):
+                break
+            time.sleep(0.1)
+        self.names = [channel["channel_url"] for channel in page["items"]]
+
+    def stop(self, name):
+        process, host = self.running.pop(name)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        return host
+
+    def end(self):
+        for name in list(self.running):
+            self.stop(name)
+        self.place.cleanup()
+
+    def ask(self, method, path, body=None, connection=None):
+        line = connection or http.client.HTTPConnection(self.running["serve"][1], timeout=60)
+        line.request(method, path, None if body is None else json.dumps(body),
+                     {"Perch-User": "alice", "Content-Type": "application/json"})
+        answer = line.getresponse()
+        found = json.loads(answer.read() or b"null")
+        if answer.status not in (200, 202):
+            sys.exit(f"{method} {path}: {answer.status} {found}")
+        return found
+
+
+def accepting():
+    """Accepted a second and p99 in ms, of ours and of the peer, in turns; the chat server is away meanwhile."""
+    world = World(1)
+    shim, script = world.place.name + "/shim.so", world.place.name + "/post.lua"
+    source = ROOT + "/Tests/SyncShim/sync_shim.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", shim, source, "-ldl"], check=True)
+    world.serve({"LD_PRELOAD": shim, "SYNC_SHIM_MICROSECONDS": str(SYNC)})
+    world.stop("origin")
+    with open(script, "w") as file:
+        text = "b" * 350
+        file.write('wrk.method = "POST"\nwrk.headers["Perch-User"] = "alice"\n'
+                   'wrk.headers["Content-Type"] = "application/json"\n' f"wrk.body = '{{\"message\":\"{text}\"}}'\n")
+    url = f"http://{world.running['serve'][1]}/v1/channels/{world.names[0]}/messages"
+    ours, theirs, late = [], [], []
+    for _ in range(PAIRS):
+        said = subprocess.run(["wrk", "-t1", f"-c{SENDERS}", f"-d{SECONDS}", "--latency", "-s", script, url],
+                              capture_output=True, text=True).stdout
+        if "Non-2xx" in said:
+            sys.exit(said)
+        ours.append(float(re.search(r"Requests/sec:\s+([0-9.]+)", said)[1]))
+        value, unit = re.search(r"99%\s+([0-9.]+)(us|ms|s)", said).groups()
+        late.append(float(value) * {"us": 0.001, "ms": 1, "s": 1000}[unit])
+        if PEERS:
+            words = [PEERS + "/commit", world.place.name + "/peer.db", "one", str(SENDERS), str(SECONDS), str(SYNC)]
+            said = subprocess.run(words, capture_output=True, text=True).stdout
+            theirs.append(float(re.search(r": ([0-9.]+)/s", said)[1]))
+    world.end()
+    return ours, theirs, late
+
+
+def draining():
+    """Messages a second: drained by the service, and posted by curl to the same chat server."""
+    world = World(CHANNELS)
+    world.serve()
+    address = world.stop("origin")
+    line = http.client.HTTPConnection(world.running["serve"][1], timeout=60)
+    for number in range(MESSAGES):
+        channel = world.names[number % len(world.names)]
+        world.ask("POST", f"/v1/channels/{channel}/messages", {"message": f"message {number}"}, line)
+    world.run("origin", "origin", "--data", world.place.name + "/origin", listen=address)
+    began = time.monotonic()
+    while world.ask("GET", "/v1/outbox?limit=1")["items"]:
+        if time.monotonic() - began > 600:
+            sys.exit("the outbox did not drain")
+        time.sleep(0.05)
+    ours = MESSAGES / (time.monotonic() - began)
+    config = world.place.name + "/curl"
+    with open(config, "w") as file:
+        for number in range(MESSAGES):
+            body = json.dumps({"message_type": "MESG", "user_id": "alice", "message": f"message {number}"})
+            channel = world.names[number % len(world.names)]
+            file.write(f'next\nurl = "http://{address}/v3/group_channels/{channel}/messages"\n'
+                       f'data = {json.dumps(body)}\nheader = "Api-Token: origin"\n'
+                       'header = "Content-Type: application/json"\noutput = "/dev/null"\n')
+    began = time.monotonic()
+    subprocess.run(["curl", "-sS", "--parallel", "--parallel-max", str(IN_FLIGHT), "-K", config], check=True)
+    theirs = MESSAGES / (time.monotonic() - began)
+    world.end()
+    return ours, theirs
+
+
+def main():
+    ours, theirs, late = accepting()
+    print(f"P6 accepted: {statistics.median(ours):.0f}/s, p99 {statistics.median(late):.1f} ms = "
+          f"{statistics.median(late) * 1000 / SYNC:.1f} syncs (goal 3)")
+    if theirs:
+        ratio = statistics.median(o / t for o, t in zip(ours, theirs))
+        print(f"P6 against commit one: {statistics.median(theirs):.0f}/s, ratio {ratio:.1f} (goal 20)")
+    ours, theirs = draining()
+    print(f"drained: {ours:.0f}/s, curl {theirs:.0f}/s, ratio {ours / theirs:.2f} (goal 0.6)")
+
+
+if __name__ == "__main__":
+    main()
