@@ -91,7 +91,7 @@ extension Collections {
     }
   }
 
-  /// Writes down when views were last asked for, so that a start does not take them for idle.
+  /// Writes down when views were last asked for, those that were since it was last written down.
   private func noteAccess() {
     var times = TextMap<Int64>()
     for (id, view) in views.withLock({ $0.open }) {
@@ -100,7 +100,14 @@ extension Collections {
       case .channels(let channels): times[id] = channels.state.withLock { $0.accessedAt }
       }
     }
-    let all = times
+    let known = noted.withLock { noted in
+      defer { noted = times }
+      return noted
+    }
+    var changed = TextMap<Int64>()
+    for (id, time) in times where known[id] != time { changed[id] = time }
+    guard !changed.isEmpty else { return }
+    let all = changed
     cache.write({ try $0.setAccessed(all) }) { result in
       if case .failure(let error) = result {
         Log.line(.warning, "collection_access_not_stored", ["reason": .text("\(error)")])

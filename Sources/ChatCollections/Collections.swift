@@ -46,6 +46,8 @@ package final class Collections: Sendable {
   }
   let views = Guarded(Views())
   private let removed = Atomic<UInt64>(0)
+  /// When each view was last asked for, as it is written down.
+  let noted = Guarded(TextMap<Int64>())
 
   /// No views yet.
   package init(cache: Cache, interest: any Interest, settings: Settings = Settings()) {
@@ -74,6 +76,8 @@ package final class Collections: Sendable {
   package func stop() { feed.stop() }
 
   private func read(_ stored: StoredCollection, _ epoch: UInt64) -> View? {
+    // How long nobody could ask is not how long nobody asked, and the clock may have been set meanwhile.
+    let started = cache.clock.wallMilliseconds()
     do {
       switch stored.kind {
       case .messages:
@@ -82,14 +86,14 @@ package final class Collections: Sendable {
         return .messages(
           MessageCollection(
             id: stored.id, user: stored.user, userID: stored.userID, channel: channel.key, request: request,
-            range: try LoadedRange(stored: stored.loaded), accessedAt: stored.accessedAt, epoch: epoch,
+            range: try LoadedRange(stored: stored.loaded), accessedAt: started, epoch: epoch,
             bound: settings.bound))
       case .channels:
         let query = try stored.query.withUnsafeBytes { try JSONParser().parse($0) { try ChannelQuery($0) } }
         return .channels(
           ChannelCollection(
             id: stored.id, user: stored.user, userID: stored.userID, query: query,
-            window: try ChannelWindow(stored: stored.loaded), accessedAt: stored.accessedAt, epoch: epoch,
+            window: try ChannelWindow(stored: stored.loaded), accessedAt: started, epoch: epoch,
             bound: settings.bound))
       }
     } catch {

@@ -51,6 +51,8 @@ package enum Limits {
   package static let logEvents: Int64 = 200_000
   /// Milliseconds an event is kept (B53).
   package static let logMilliseconds: Int64 = 7 * 86_400_000
+  /// Milliseconds until what the upstream did not offer is tried again (B32).
+  package static let capabilityMilliseconds: Int64 = 86_400_000
   /// Milliseconds a tombstone is kept: longer than any page is under way.
   package static let tombstoneMilliseconds: Int64 = 30 * 86_400_000
   /// Rows that one slice of trimming removes: the writer is free again within a few ms (B53).

@@ -32,6 +32,18 @@ package struct Clock: Sendable {
     return Clock(wallMilliseconds: { wall() + milliseconds }, monotonicNanoseconds: monotonicNanoseconds)
   }
 
+  /// This clock with a wall clock that never steps: it begins with the present wall time and goes on with the
+  /// monotonic one. Whoever measures how long something takes, or is unused, by stamps of one run asks it.
+  package func steady() -> Clock {
+    let (wall, monotonic) = (wallMilliseconds(), monotonicNanoseconds())
+    let ticks = monotonicNanoseconds
+    return Clock(
+      wallMilliseconds: {
+        let now = ticks()
+        return wall + Int64((now > monotonic ? now - monotonic : 0) / 1_000_000)
+      }, monotonicNanoseconds: ticks)
+  }
+
   private static func read(_ id: clockid_t) -> timespec {
     var time = timespec()
     clock_gettime(id, &time)

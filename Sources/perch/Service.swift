@@ -112,6 +112,8 @@ struct Service {
   private func openCache(_ ownership: Cache.Ownership, isMigrating: @Sendable () -> Void) throws -> Cache {
     var configuration = Cache.Configuration(
       directory: values.text("data"), upstream: SyncParts.binding(values))
+    // Nothing that is measured by it is done early or late because somebody sets the machine's clock.
+    configuration.clock = Clock.system.steady()
     configuration.retention.events = Int64(values.number("keep-events"))
     configuration.retention.eventMilliseconds = max(60_000, Int64(values.number("keep-events-for")))
     configuration.limit = CacheLimit(

@@ -32,7 +32,7 @@ struct SyncParts {
     outboxPolicy = SyncParts.outboxPolicy(values)
     worker = SyncWorker(
       upstream: upstream, store: CacheStore(cache), pace: SyncParts.pace(values),
-      outboxPolicy: outboxPolicy,
+      outboxPolicy: outboxPolicy, clock: cache.clock,
       seed: .random(in: 0 ... .max))
     interest = SyncInterest(worker)
   }

@@ -96,7 +96,7 @@ struct PlanTests {
     #expect(pace.openInterval(count: 50, requests: 2, hasWebhooks: false) == 20_000)
   }
 
-  @Test("B30: channel changelog first, then open channels, then what fell behind, then prefetch")
+  @Test("B30: open channels first, then the channel changelog, then what fell behind, then prefetch")
   func order() {
     var pace = Pace()
     pace.errands = 1
@@ -117,7 +117,7 @@ struct PlanTests {
     }
     #expect(
       jobs == [
-        .channelChanges(alice), .check(ChannelURL("c0")), .check(ChannelURL("c1")),
+        .check(ChannelURL("c0")), .channelChanges(alice), .check(ChannelURL("c1")),
         .prefetch(ChannelURL("new")),
       ])
   }
@@ -349,12 +349,15 @@ struct PlanTests {
     }
   }
 
-  @Test("B34: a doorbell's listing waits 100 ms for others, a named message is fetched at once")
+  @Test("B34: a quiet channel is listed at once, and once more for all that rings within 100 ms")
   func doorbells() {
     var plan = settled(1)
     let url = ChannelURL("c0")
     for job in plan.next(now: 0) { plan.ended(job, usual(job, 0), now: 0) }
     plan.ring(.newest, in: url, message: 0, now: 1000)
+    check(plan.next(now: 1000) == [.check(url)])
+    plan.ended(.check(url), .done, now: 1030)
+    plan.ring(.newest, in: url, message: 0, now: 1040)
     plan.ring(.newest, in: url, message: 0, now: 1050)
     check(plan.next(now: 1099) == [])
     check(plan.wakeAt(now: 1099) == 1100)

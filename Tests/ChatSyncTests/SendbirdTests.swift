@@ -55,7 +55,7 @@ struct SendbirdTests {
     #expect(
       request.hasPrefix(
         "GET /v3/group_channels/general%2F1/messages?message_ts=9007199254740991&prev_limit=100"))
-    for part in ["include_reply_type=all", "with_sorted_meta_array=true", "Api-Token: secret"] {
+    for part in ["include_reply_type=ALL", "with_sorted_meta_array=true", "Api-Token: secret"] {
       #expect(request.contains(part))
     }
     let message = try #require(page.items.first)

@@ -13,7 +13,7 @@ enum MessageCollectionRoutes {
     let views = OpenViews(
       viewing: viewing, path: path, find: { try $0.messages($1, of: $2) }, isReady: { $0.isReady($1) },
       makeReady: { try $0.makeReady($1, then: $2) }, target: { .messages($0) },
-      forget: { $0.dispose($1, then: $2) })
+      forget: { $0.dispose($1, then: $2) }, channel: { $0.url })
     return itself(viewing, views) + following(viewing, views)
   }
 

@@ -14,6 +14,8 @@ struct OpenViews<View: Sendable>: Sendable {
   let makeReady: @Sendable (Collections, View, @escaping Collections.Opened<View>) throws -> Void
   let target: @Sendable (View) -> Follower.Target
   let forget: @Sendable (Collections, View, @escaping Collections.Stored) -> Void
+  /// The channel that it shows, where it shows one.
+  var channel: @Sendable (View) -> ChannelURL? = { _ in nil }
 
   /// Runs `body` with the view that the request names, after whatever has to be stored of it.
   func with(
@@ -21,7 +23,13 @@ struct OpenViews<View: Sendable>: Sendable {
   ) throws -> Outcome {
     try viewing.reading.admitted(request) { caller in
       let view = try view(request.parameter(0), caller)
-      return try ready(view, request) { try body($0, caller) }
+      guard let url = channel(view), !isReady(viewing.collections, view) else {
+        return try ready(view, request) { try body($0, caller) }
+      }
+      // After everything was cleared the channel may not be known yet: then it is asked for (B1).
+      return try viewing.reading.inChannel(request, caller, named: url, needsJoined: true) { _, caller in
+        try ready(view, request) { try body($0, caller) }
+      }
     }
   }
 

@@ -5,8 +5,8 @@ import Platform
 
 /// `/healthz`: the process answers. `/readyz`: whether to send it requests, and what is amiss.
 enum HealthRoutes {
-  /// `interest`: nil while there is no cache yet.
-  static func routes(_ status: ServiceStatus, _ interest: (any Interest)?) -> [Route] {
+  /// `interest` and `cache`: nil while there is no cache yet.
+  static func routes(_ status: ServiceStatus, _ interest: (any Interest)?, _ cache: Cache? = nil) -> [Route] {
     [
       Route(.get, "/healthz", operation: "getHealth") { _ in
         var json = JSONWriter(capacity: 32)
@@ -16,7 +16,9 @@ enum HealthRoutes {
         return .respond(uncached(json.finish(), status: 200))
       },
       Route(.get, "/readyz", operation: "getReadiness") { _ in
-        .respond(readiness(status.report, interest?.link.state ?? .unknown))
+        var report = status.report
+        if cache?.isFailingToWrite ?? false { report.reasons.append("storage") }
+        return .respond(readiness(report, interest?.link.state ?? .unknown))
       },
     ]
   }

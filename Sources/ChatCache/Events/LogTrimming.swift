@@ -19,9 +19,9 @@ extension CacheWriter {
   /// Removes a slice of what `retention` does not keep; `surplus`: so many events are too many.
   func trim(_ retention: Retention, surplus: Int64) throws -> Trimmed {
     var trimmed = Trimmed()
-    trimmed.events = try trimLog(surplus, before: now - retention.eventMilliseconds)
+    trimmed.events = try trimLog(surplus, before: moment - retention.eventMilliseconds)
     trimmed.tombstones = try trimTombstones(
-      before: now - retention.tombstoneMilliseconds, atMost: Limits.trimmedRows - trimmed.events)
+      before: moment - retention.tombstoneMilliseconds, atMost: Limits.trimmedRows - trimmed.events)
     return trimmed
   }
 

@@ -61,6 +61,11 @@ extension CacheReader {
     } ?? false
   }
 
+  /// Whether the upstream called the message deleted.
+  package func isBuried(_ id: Int64, in url: ChannelURL) throws -> Bool {
+    try channelKey(of: url).map { try isDeleted(id, in: $0) } ?? false
+  }
+
   /// The log's sequence at which the upstream called the message deleted; nil where it did not.
   func buriedAt(_ id: Int64, in channel: ChannelKey) throws -> Int64? {
     try db.first("SELECT seq FROM tombstone WHERE channel = ?1 AND message_id = ?2") {

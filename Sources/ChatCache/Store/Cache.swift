@@ -136,6 +136,9 @@ package final class Cache: Sendable {
   /// The length of the write-ahead log's file, in bytes.
   package var walBytes: Int { checkpointer.walBytes }
 
+  /// Whether what was last to be stored could not be.
+  package var isFailingToWrite: Bool { log.isFailing.load(ordering: .relaxed) }
+
   /// The last durable place in the log.
   package var cursor: EventCursor {
     EventCursor(

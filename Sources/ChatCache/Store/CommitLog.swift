@@ -57,6 +57,11 @@ package struct Cleared: Sendable, Equatable {
 final class CommitLog: Sendable {
   let epoch: Atomic<UInt64>
   let run: Atomic<Int64>
+  /// Milliseconds that the wall clock went on between this file's runs, all together: nobody can tell a stop
+  /// from a clock that was set forward, so they make nothing older (B53).
+  let lost: Int64
+  /// Whether the last transaction could not be stored.
+  let isFailing = Atomic<Bool>(false)
   /// Which state readers see.
   let revision = Revision()
   /// The same, as far as users are removed.
@@ -65,7 +70,8 @@ final class CommitLog: Sendable {
   private let committed: Atomic<Int64>
   private let observers = Guarded<[@Sendable (Commit) -> Void]>([])
 
-  init(epoch: UInt64, run: Int64, last: Int64) {
+  init(epoch: UInt64, run: Int64, last: Int64, lost: Int64 = 0) {
+    self.lost = lost
     self.epoch = Atomic(epoch)
     self.run = Atomic(run)
     next = Guarded(last + 1)

@@ -182,6 +182,7 @@ private final class Writer {
         needsMarker = false
       }
     } catch {
+      log.isFailing.store(true, ordering: .relaxed)
       for job in batch { job.finish(.failure(Writer.translated(error))) }
       return
     }
@@ -218,11 +219,14 @@ private final class Writer {
         stage = .committing
       }
       log.end(writer)
+      log.isFailing.store(false, ordering: .relaxed)
     } catch is TransactionLost {
+      log.isFailing.store(true, ordering: .relaxed)
       // The broken item has its own error; the others come again.
     } catch {
       // A transaction that never began left nothing behind.
       needsMarker = stage != .beginning
+      log.isFailing.store(true, ordering: .relaxed)
       let failure = stage == .committing ? Writer.unknown(error) : Writer.translated(error)
       done =
         done.map { ($0.0, .failure(failure)) } + batch.dropFirst(done.count).map { ($0, .failure(failure)) }

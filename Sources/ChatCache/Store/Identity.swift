@@ -17,8 +17,28 @@ enum Identity {
         $0.bind(2, last + 1)
         $0.bind(3, configuration.clock.wallMilliseconds())
       }
-      return CommitLog(epoch: epoch, run: run, last: last)
+      let lost = try lost(db, now: configuration.clock.wallMilliseconds())
+      return CommitLog(epoch: epoch, run: run, last: last, lost: lost)
     }
+  }
+
+  /// Between two runs so much may pass without a word (ms).
+  private static let usualStop: Int64 = 60_000
+
+  /// How far the wall clock went on between runs, with what it went since the last event.
+  private static func lost(_ db: WriteAccess, now: Int64) throws -> Int64 {
+    let before = try db.reading.first("SELECT value FROM meta WHERE key = 'lost'") { $0.int64(0) } ?? 0
+    let last = try db.reading.first("SELECT at FROM event ORDER BY seq DESC LIMIT 1") { $0.int64(0) }
+    guard let last, now - last > usualStop else { return before }
+    let lost = before + now - last
+    try db.run(
+      """
+      INSERT INTO meta (key, value)
+      VALUES ('lost', ?1)
+      ON CONFLICT (key) DO UPDATE SET value = excluded.value
+      """
+    ) { $0.bind(1, lost) }
+    return lost
   }
 
   /// A directory belongs to the first upstream it was opened with (B65).

@@ -131,7 +131,7 @@ final class Upkeep: Sendable {
   private func isDue() throws -> Bool {
     guard !state.read({ $0.isStopping }) else { return false }
     return try surplus() > 0
-      || readers.read(log) { try $0.hasOutlived(retention, now: clock.wallMilliseconds()) }
+      || readers.read(log) { try $0.hasOutlived(retention, now: clock.wallMilliseconds() - log.lost) }
   }
 
   /// Removes one slice; true when it was the last.

@@ -5,12 +5,14 @@ import SQLite
 // stands.
 
 extension CacheReader {
-  /// Capabilities that were probed: whether the upstream offers each (B32).
-  package func capabilities() throws -> [Capability: Bool] {
+  /// Capabilities that were probed: whether the upstream offers each (B32). What was not offered more than a
+  /// day before `now` (wall ms), or after it, is not known any more.
+  package func capabilities(now: Int64) throws -> [Capability: Bool] {
     var known: [Capability: Bool] = [:]
-    var rows = try db.rows("SELECT name, offered FROM capability")
+    var rows = try db.rows("SELECT name, offered, probed_at FROM capability")
     while let row = try rows.next() {
-      if let capability = Capability(rawValue: row.string(0)) { known[capability] = row.bool(1) }
+      let isFresh = row.bool(1) || (now - Limits.capabilityMilliseconds...now).contains(row.int64(2))
+      if isFresh, let capability = Capability(rawValue: row.string(0)) { known[capability] = row.bool(1) }
     }
     return known
   }

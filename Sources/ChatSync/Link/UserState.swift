@@ -38,6 +38,8 @@ package struct UserState: Sendable, Equatable {
   package private(set) var seenAt: Int64
   /// When the upstream first said that the user is gone (ms), and has not taken it back.
   package private(set) var refusedAt: Int64?
+  /// When the upstream last said so of somebody of whom nothing is cached (ms).
+  private var closedAt: Int64?
   /// Whether another call succeeded since.
   package private(set) var hasKeyWorkedSince = false
 
@@ -52,6 +54,14 @@ package struct UserState: Sendable, Equatable {
   package mutating func seen(now: Int64) -> Bool {
     seenAt = max(seenAt, now)
     guard phase == .idle else { return false }
+    phase = .connecting
+    return true
+  }
+
+  /// A request came of somebody whom the upstream did not know, and of whom nothing is cached: it may know
+  /// the user by now, so it is asked again, at most once a minute. True if work begins.
+  package mutating func seenUnknown(now: Int64) -> Bool {
+    guard phase == .closed, now - (closedAt ?? now) >= UserState.refusalDistance else { return false }
     phase = .connecting
     return true
   }
@@ -80,6 +90,7 @@ package struct UserState: Sendable, Equatable {
   package mutating func refused(now: Int64, isCached: Bool) -> Verdict {
     guard isCached else {
       phase = .closed
+      closedAt = now
       return .unknown
     }
     guard let first = refusedAt else {

@@ -6,6 +6,10 @@ struct ChannelWork: Sendable {
   var views = TextMap<OpenView>()
   /// When its newest end is to be looked at, nil for no reason to.
   var checkAt: Int64?
+  /// When a listing for news last began to be due at once.
+  var rangAt: Int64?
+  /// Whether a webhook asks for the look at its newest end that is due.
+  var isRung = false
   /// Its own fields are to be refreshed.
   var isRefreshDue = false
   /// Messages a doorbell named, and how many times each was tried.
@@ -33,7 +37,9 @@ struct ChannelWork: Sendable {
   mutating func started(_ job: Job) {
     isBusy = true
     switch job {
-    case .check: checkAt = nil
+    case .check:
+      checkAt = nil
+      isRung = false
     case .refresh: isRefreshDue = false
     case .message(_, let id): messages.removeAll { $0 == id }
     case .verify: verifyAt = nil
@@ -134,9 +140,15 @@ extension Plan {
     let delay = pace.doorbellDelay
     change(url) {
       switch kind {
-      case .newest: $0.checkAt = min($0.checkAt ?? .max, now + delay)
+      case .newest:
+        // At once where it was quiet, and one more for all that rings soon after.
+        let isQuiet = $0.rangAt.map { now - $0 >= delay } ?? true
+        if isQuiet { $0.rangAt = now }
+        $0.isRung = true
+        $0.checkAt = min($0.checkAt ?? .max, isQuiet ? now : ($0.rangAt ?? now) + delay)
       case .missed:
         $0.messages = []
+        $0.isRung = true
         $0.checkAt = min($0.checkAt ?? .max, now + delay)
       case .message: if !$0.messages.contains(message) { $0.messages.append(message) }
       case .channel: $0.isRefreshDue = true
@@ -185,17 +197,40 @@ extension Plan {
     }
   }
 
-  /// The next errand by order of importance (B30).
+  /// The next errand: of the class whose turn it is, or else of the first in order of importance that has one
+  /// (B30).
   mutating func pick(now: Int64) -> Job? {
-    if let job = pickForUser(now: now, isListing: false) { return job }
     let best = candidates(now: now)
-    if let (url, id) = best.message { return .message(url, id: id) }
-    if let url = best.refresh { return .refresh(url) }
-    if let url = best.openCheck?.url { return .check(url) }
-    if let url = best.settle?.url { return .settle(url) }
-    if let lane = pickLane(now: now) { return .send(lane) }
-    if let job = pickForUser(now: now, isListing: true) { return job }
-    if let url = best.check?.url { return .check(url) }
+    let turn = Share.turns[turns % Share.turns.count]
+    for share in [turn] + Share.allCases {
+      guard let job = pick(share, best, now: now) else { continue }
+      turns += 1
+      return job
+    }
+    return nil
+  }
+
+  private mutating func pick(_ share: Share, _ best: Candidates, now: Int64) -> Job? {
+    switch share {
+    case .views:
+      // Notes and polls of open views in turns: neither keeps the other waiting.
+      let look = best.rungCheck ?? best.openCheck
+      if let look, turns % 4 == 0 { return .check(look.url) }
+      if let look = best.openCheck, turns % 4 == 2 { return .check(look.url) }
+      if let look = best.rungCheck { return .check(look.url) }
+      if let (url, id) = best.message { return .message(url, id: id) }
+      if let url = best.refresh { return .refresh(url) }
+      if let look { return .check(look.url) }
+      return best.settle.map { .settle($0.url) }
+    case .users: return pickForUser(now: now, isListing: false)
+    case .sends: return pickLane(now: now).map { .send($0) }
+    case .listings: return pickForUser(now: now, isListing: true)
+    case .channels: return best.check.map { .check($0.url) }
+    case .rest: return pickRest(best, now: now)
+    }
+  }
+
+  private mutating func pickRest(_ best: Candidates, now: Int64) -> Job? {
     if let url = best.prefetch?.url, !isForegroundWaiting {
       guard let later = prefetchBucket.take(now: now) else { return .prefetch(url) }
       prefetchNotBefore = later
@@ -213,6 +248,7 @@ extension Plan {
   private struct Candidates {
     var message: (url: ChannelURL, id: Int64)?
     var refresh: ChannelURL?
+    var rungCheck: (url: ChannelURL, at: Int64)?
     var openCheck: (url: ChannelURL, at: Int64)?
     var check: (url: ChannelURL, at: Int64)?
     var prefetch: (url: ChannelURL, at: Int64)?
@@ -230,7 +266,9 @@ extension Plan {
       }
       if work.isRefreshDue, !held.holds(.refresh, now: now) { best.refresh = best.refresh ?? url }
       if let at = work.checkAt, at <= now, !held.holds(.check, now: now) {
-        if work.isOpen {
+        if work.isRung {
+          if at < best.rungCheck?.at ?? .max { best.rungCheck = (url, at) }
+        } else if work.isOpen {
           if at < best.openCheck?.at ?? .max { best.openCheck = (url, at) }
         } else if at < best.check?.at ?? .max {
           best.check = (url, at)
@@ -272,7 +310,7 @@ extension Plan {
       work.retryAt = now + wait(&work.wait, outcome)
       isDueAgain(&work, job, outcome, now: now)
     case .lacks(let capability):
-      learn(capability, isOffered: false)
+      learn(capability, isOffered: false, now: now)
       if case .check = job { work.checkAt = now }
     default:
       work.wait.reset()

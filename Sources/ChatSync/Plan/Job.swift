@@ -75,6 +75,8 @@ package enum Outcome: Sendable {
   case tokenLost
   /// The upstream does not offer what was asked (B32).
   case lacks(Capability)
+  /// It refused what it may not offer, and answered another call: not the link's fault, nor the user's.
+  case refused(Capability)
   /// A channel was looked at; whether its newest stretch is long enough, and whether anything is in doubt.
   case checked(isPrefetched: Bool, isInDoubt: Bool)
   /// A page of the prefetch is stored.

@@ -10,6 +10,8 @@ package struct Pace: Sendable, Equatable {
   package var sweep: Int64 = 600_000
   /// Between two listings of an open window where there is no message changelog (B32).
   package var verify: Int64 = 30_000
+  /// Until a call that was refused while others succeed is tried again.
+  package var refusedRetry: Int64 = 1_000
   /// Requests per second that are the upstream's limit as far as is known; polling takes at most half.
   package var requestsPerSecond = 10.0
   /// Requests per second for prefetching, 0 for no limit.

@@ -4,9 +4,10 @@ import ChatModel
 /// Everything the worker means to do, as a value: what happened goes in, the next errands come out. It knows
 /// no sockets, threads or clocks; times are monotonic milliseconds that the caller gives.
 ///
-/// Order (B30): the link's probe; then users (their acknowledgement, their channel changelog); then what a
-/// doorbell named; then open channels; then the rest of first listings; then channels that fell behind; then
-/// prefetch; then verification and gap jobs. One errand per user and one per channel at a time, so nothing
+/// Order (B30): the link's probe; then what a webhook named and open channels; then users (their
+/// acknowledgement, their channel changelog), those in turn by age; then the rest of first listings; then
+/// channels that fell behind; then prefetch; then verification and gap jobs. Each class has turns that
+/// nothing takes away (`Share`). One errand per user and one per channel at a time, so nothing
 /// overtakes itself. A failed errand waits with backoff and holds back nothing but its own user or channel.
 package struct Plan: Sendable {
   /// The one link to the upstream.
@@ -19,13 +20,15 @@ package struct Plan: Sendable {
   var lanes: [OutboxLaneName: LaneWork] = [:]
   /// The upstream asked to get no sends before that moment.
   var sendsNotBefore: Int64 = 0
-  private(set) var capabilities: [Capability: Bool] = [:]
+  private var offers = Capabilities()
   /// Users whose standing may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []
   private(set) var running: Set<Job> = []
   /// Running errands that began before what they work on was cleared (B58): how they end means nothing.
   var overtaken: Set<Job> = []
   var isProbeWanted = false
+  /// How many errands were begun: whose turn it is.
+  var turns = 0
   /// Whether somebody went idle or woke since `takeRest`.
   var hasRested = false
   var prefetchBucket: TokenBucket
@@ -73,9 +76,18 @@ package struct Plan: Sendable {
 
   // MARK: What happened
 
+  /// What the upstream offers, as far as it is known.
+  var capabilities: [Capability: Bool] { offers.known }
+
   /// Whether the upstream offers this.
-  package mutating func learn(_ capability: Capability, isOffered: Bool) {
-    capabilities[capability] = isOffered
+  package mutating func learn(_ capability: Capability, isOffered: Bool, now: Int64 = 0) {
+    offers.learn(capability, isOffered: isOffered, now: now)
+  }
+
+  /// It was refused while another call succeeded with the same key. Answers whether it counts as not offered.
+  mutating func refused(_ capability: Capability, now: Int64) -> Bool {
+    met(nil, now: now)
+    return offers.refuse(capability)
   }
 
   /// Whether the upstream is known not to offer this.
@@ -133,6 +145,7 @@ package struct Plan: Sendable {
 
   /// The errands to start now; they count as running until `ended`.
   package mutating func next(now: Int64) -> [Job] {
+    offers.forgetOld(now: now)
     act(link.tick(now: now))
     var jobs: [Job] = []
     if isProbeWanted {

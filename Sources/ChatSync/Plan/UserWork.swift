@@ -65,9 +65,11 @@ extension Plan {
   /// A request of the user came (B4).
   package mutating func seen(_ user: UserID, now: Int64) {
     guard var work = users[user] else { return }
-    if work.state.seen(now: now) {
+    let isAskedAgain = !work.isCached && work.state.seenUnknown(now: now)
+    if work.state.seen(now: now) || isAskedAgain {
       hasRested = true
       work.phase = .connecting
+      work.denial = nil
       work.pollAt = now
     }
     users[user] = work
@@ -142,23 +144,24 @@ extension Plan {
       channelsListed: work.channelsListed, denial: work.denial, link: link.state)
   }
 
+  /// The errand of the user who waits longest.
   mutating func pickForUser(now: Int64, isListing: Bool) -> Job? {
-    for (id, work) in users where work.isFree && work.pollAt <= now {
+    var best: (at: Int64, job: Job)?
+    for (id, work) in users where work.isFree && work.pollAt <= now && work.pollAt < best?.at ?? .max {
       switch work.phase {
-      case .connecting where !isListing: return .connect(id)
-      case .listing(let after, _) where isListing: return .list(id, after: after)
-      case .sweeping where isListing: return .endSweep(id)
+      case .connecting where !isListing: best = (work.pollAt, .connect(id))
+      case .listing(let after, _) where isListing: best = (work.pollAt, .list(id, after: after))
+      case .sweeping where isListing: best = (work.pollAt, .endSweep(id))
       case .steady where !isListing:
-        guard lacks(.channelChangelog) else { return .channelChanges(id) }
-        if work.sweepAt <= now {
+        if lacks(.channelChangelog), work.sweepAt <= now {
           users[id]?.phase = .listing(after: nil, done: 0)
           continue
         }
-        return .topChannels(id)
+        best = (work.pollAt, lacks(.channelChangelog) ? .topChannels(id) : .channelChanges(id))
       default: continue
       }
     }
-    return nil
+    return best?.job
   }
 
   mutating func endedForUser(_ user: UserID, _ job: Job, _ outcome: Outcome, now: Int64) {
@@ -189,8 +192,10 @@ extension Plan {
     case .tokenLost:
       work.phase = .listing(after: nil, done: 0)
       work.pollAt = now
+    case .refused:
+      work.pollAt = now + pace.refusedRetry
     case .lacks(let capability):
-      learn(capability, isOffered: false)
+      learn(capability, isOffered: false, now: now)
       work.sweepAt = now + pace.sweep
       work.pollAt = now
     case .failed(let error): failed(&work, job, error, outcome, now: now)

@@ -4,7 +4,7 @@ import Platform
 
 /// One request of the Sendbird-compatible Platform API as a value: path and query, not yet sent.
 ///
-/// A time larger than any message stands for the newest end. `include_reply_type=all` and every `include_`
+/// A time larger than any message stands for the newest end. `include_reply_type=ALL` and every `include_`
 /// switch are always set, so that what is stored is whole (B13).
 struct Endpoint: Sendable, Equatable {
   var path: String
@@ -16,6 +16,15 @@ struct Endpoint: Sendable, Equatable {
   var target: String {
     guard !query.isEmpty else { return path }
     return path + "?" + query.map { "\($0.name)=\(Endpoint.encoded($0.value))" }.joined(separator: "&")
+  }
+
+  /// The same with its words in lower case.
+  var inLowerCase: Endpoint {
+    var endpoint = self
+    for index in query.indices where query[index].name == "include_reply_type" {
+      endpoint.query[index].value = query[index].value.lowercased()
+    }
+    return endpoint
   }
 
   /// Later than any message, and still an integer everywhere.
@@ -75,7 +84,7 @@ struct Endpoint: Sendable, Equatable {
   }
 
   private static let messageParts: [(name: String, value: String)] = [
-    ("include_reply_type", "all"), ("include_reactions", "true"), ("with_sorted_meta_array", "true"),
+    ("include_reply_type", "ALL"), ("include_reactions", "true"), ("with_sorted_meta_array", "true"),
     ("include_thread_info", "true"), ("include_parent_message_info", "true"),
   ]
 

@@ -28,6 +28,8 @@ package final class SendbirdUpstream: Upstream {
   let configuration: Configuration
   private let client: any RequestSender
   private let parsers = Guarded<[Lent]>([])
+  /// Whether the server takes words in lower case only, as some of this kind do.
+  private let takesLowerCase = Guarded(false)
 
   /// A parser on its way between tasks.
   private struct Lent: @unchecked Sendable {  // because only the task that took it from the pool uses it
@@ -58,8 +60,8 @@ package final class SendbirdUpstream: Upstream {
       try await ask(request) { _ in }
       return true
     } catch let error as UpstreamError {
-      guard case .rejection = error else { throw error }
-      return !error.deniesCapability
+      guard error.isRefusal else { throw error }
+      return error.asksForMore
     }
   }
 
@@ -116,13 +118,21 @@ package final class SendbirdUpstream: Upstream {
   package func isMember(
     _ user: UserID, of url: ChannelURL, _ importance: Importance
   ) async throws -> Bool {
+    try await memberState(user, of: url, importance) != .outside
+  }
+
+  /// See `Upstream`.
+  package func memberState(
+    _ user: UserID, of url: ChannelURL, _ importance: Importance
+  ) async throws -> MembershipRecord.State {
     do {
       return try await get(.member(user, of: url), importance) { root in
         guard let isMember = root["is_member"]?.tolerantBool else { throw Unreadable(what: "is_member") }
-        return isMember || root.text("state") == "invited"
+        if root.text("state") == "invited" { return .invited }
+        return isMember ? .joined : .outside
       }
     } catch let error as UpstreamError where error.isNotFound {
-      return false
+      return .outside
     }
   }
 
@@ -196,8 +206,31 @@ package final class SendbirdUpstream: Upstream {
       unreadableNames: updated.unreadableNames)
   }
 
+  /// Asks in the words that the vendor documents, and, where those are refused, in lower case: what is taken
+  /// is remembered.
   private func get<Result>(
     _ endpoint: Endpoint, _ importance: Importance, totalMilliseconds: Int? = nil,
+    _ read: (JSONValue) throws -> Result
+  ) async throws -> Result {
+    let lower = endpoint.inLowerCase
+    guard lower != endpoint else { return try await ask(endpoint, importance, totalMilliseconds, read) }
+    let isLower = takesLowerCase.withLock { $0 }
+    do {
+      return try await ask(isLower ? lower : endpoint, importance, totalMilliseconds, read)
+    } catch let error as UpstreamError where error.deniesWord {
+      let result: Result
+      do {
+        result = try await ask(isLower ? endpoint : lower, importance, totalMilliseconds, read)
+      } catch is UpstreamError {
+        throw error
+      }
+      takesLowerCase.withLock { $0 = !isLower }
+      return result
+    }
+  }
+
+  private func ask<Result>(
+    _ endpoint: Endpoint, _ importance: Importance, _ totalMilliseconds: Int?,
     _ read: (JSONValue) throws -> Result
   ) async throws -> Result {
     // The server's own word for what does not exist: nothing can have such a name there.

@@ -18,6 +18,10 @@ package struct RequestQueue<Entry> {
   private let limit: Int
   private(set) var inFlight = 0
   private var backgroundInFlight = 0
+  /// Requests started in a row while less important ones waited.
+  private var passedOver = 0
+  /// After so many a less important one has its turn, so that nothing waits without end.
+  static var mostPassedOver: Int { 8 }
   /// No request starts before this moment (monotonic ms).
   package private(set) var pausedUntil: Int64 = 0
 
@@ -61,15 +65,21 @@ package struct RequestQueue<Entry> {
     if importance == .background { backgroundInFlight -= 1 }
   }
 
+  /// The most important lane in which a request waits, or the last such where it was passed over for long.
+  private var lane: Int? {
+    let isTurn = passedOver >= RequestQueue.mostPassedOver
+    return isTurn
+      ? lanes.indices.last { !lanes[$0].isEmpty } : lanes.indices.first { !lanes[$0].isEmpty }
+  }
+
   /// What to do at `now`; a request that is started counts as in flight from now on.
   package mutating func next(now: Int64) -> Decision {
-    guard inFlight < limit, let lane = lanes.indices.first(where: { !lanes[$0].isEmpty }) else {
-      return .idle
-    }
+    guard inFlight < limit, let lane = lane else { return .idle }
     let isBackground = lane == Importance.background.rawValue
     if isBackground && limit > 1 && backgroundInFlight >= limit - 1 { return .idle }
     guard now >= pausedUntil else { return .wait(until: pausedUntil) }
     if let later = bucket.take(now: now) { return .wait(until: later) }
+    passedOver = lanes[(lane + 1)...].contains { !$0.isEmpty } ? passedOver + 1 : 0
     inFlight += 1
     if isBackground { backgroundInFlight += 1 }
     return .start(lanes[lane].removeFirst())

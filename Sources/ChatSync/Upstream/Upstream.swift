@@ -36,6 +36,11 @@ package protocol Upstream: Sendable {
     _ user: UserID, of url: ChannelURL, _ importance: Importance
   ) async throws -> Bool
 
+  /// Whether the user is in the channel, or only invited.
+  func memberState(
+    _ user: UserID, of url: ChannelURL, _ importance: Importance
+  ) async throws -> MembershipRecord.State
+
   /// The messages of one stretch, in any order.
   func messages(
     in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
@@ -74,6 +79,15 @@ package protocol Upstream: Sendable {
 
   /// Marks everything in the channel as read by the user.
   func markAsRead(_ url: ChannelURL, as user: UserID, _ importance: Importance) async throws
+}
+
+extension Upstream {
+  /// Of a server that does not tell an invitation apart.
+  package func memberState(
+    _ user: UserID, of url: ChannelURL, _ importance: Importance
+  ) async throws -> MembershipRecord.State {
+    try await isMember(user, of: url, importance) ? .joined : .outside
+  }
 }
 
 /// In which order channels are listed.

@@ -33,6 +33,31 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     return false
   }
 
+  /// A 4xx without an error object, as an answer that cannot be read gives it.
+  static let bareRefusal = "status 4"
+
+  /// Whether it refuses, in whatever words: of a kind of call that it may not offer to Perch's key, while
+  /// others succeed with the same key (B32).
+  package var isRefusal: Bool {
+    switch self {
+    case .rejection, .unauthorized: true
+    case .unreadable(let reason): reason.hasPrefix(UpstreamError.bareRefusal)
+    default: false
+    }
+  }
+
+  /// Whether a word of the question is not one that the upstream takes.
+  package var deniesWord: Bool {
+    if case .rejection(code: 400111, _) = self { return true }
+    return false
+  }
+
+  /// Whether the upstream takes such a call and lacks something in it: it offers the call.
+  package var asksForMore: Bool {
+    if case .rejection(let code, _) = self { return (400100...400105).contains(code) || code == 400403 }
+    return false
+  }
+
   /// The upstream does not offer this to Perch's key (B32).
   package var deniesCapability: Bool {
     if case .rejection(let code, _) = self { return [400108, 400930, 403].contains(code) }

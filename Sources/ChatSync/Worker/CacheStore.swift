@@ -51,7 +51,9 @@ extension CacheStore {
   /// Everybody who ever connected here.
   package func knownUsers() throws -> [KnownUser] { try cache.read { try $0.knownUsers() } }
   /// What the upstream was found to offer.
-  package func capabilities() throws -> [Capability: Bool] { try cache.read { try $0.capabilities() } }
+  package func capabilities() throws -> [Capability: Bool] {
+    try cache.read { try $0.capabilities(now: cache.clock.wallMilliseconds()) }
+  }
   /// Remembers whether the upstream offers this.
   package func learn(_ capability: Capability, isOffered: Bool) async throws {
     try await write { try $0.learn(capability, isOffered: isOffered) }

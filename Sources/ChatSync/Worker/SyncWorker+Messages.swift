@@ -1,5 +1,6 @@
 import ChatCache
 import ChatModel
+import Platform
 
 // The errands in one channel: changelog, newest end, prefetch, verification, gaps.
 extension SyncWorker {
@@ -92,7 +93,12 @@ extension SyncWorker {
       } catch {
         guard let error = error as? UpstreamError else { throw error }
         if error.deniesCapability { return .lacks(.messageChangelog) }
-        guard case .token = since, error.deniesToken else { throw error }
+        guard case .token = since, error.deniesToken else {
+          return try await refused(.messageChangelog, error) {
+            _ = try await self.upstream.messages(
+              in: url, MessageWindow(.newest, older: 1, newer: 0), self.importance(url))
+          }
+        }
         try await store.doubt(url)
         return .tokenLost
       }
@@ -116,6 +122,22 @@ extension SyncWorker {
       }
     }
     return .done
+  }
+
+  /// What the refusal of a kind of call means that the upstream may not offer (B32): where `control`, another
+  /// call with the same key, succeeds, it is no fault of the link, the key or the user. The third time it
+  /// counts as not offered.
+  func refused(
+    _ capability: Capability, _ error: UpstreamError, _ control: () async throws -> Void
+  ) async throws -> Outcome {
+    guard error.isRefusal else { throw error }
+    do { try await control() } catch {
+      throw error
+    }
+    Log.line(
+      .info, "upstream_call_refused",
+      ["capability": .text(capability.rawValue), "reason": .text(error.description)])
+    return plan.refused(capability, now: now) ? .lacks(capability) : .refused(capability)
   }
 
   /// Lists from the newest end until the covered end is met, or is known to be far away (B25, B28, B29).

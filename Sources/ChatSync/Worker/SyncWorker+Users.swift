@@ -42,7 +42,8 @@ extension SyncWorker {
     }
     try await askForUnreadable(page.unreadableNames.map { ChannelURL($0) }, of: user)
     let found = try await store.store(
-      page.items, of: user, .listing(sweep: sweeps[user]?.number ?? startedAt))
+      try await withStates(page.items, of: user), of: user,
+      .listing(sweep: sweeps[user]?.number ?? startedAt))
     for activity in found { try know(activity.url) }
     return .listed(next: page.next, channels: found)
   }
@@ -75,8 +76,10 @@ extension SyncWorker {
     } catch {
       guard let error = error as? UpstreamError else { throw error }
       if error.deniesCapability { return .lacks(.channelChangelog) }
-      guard case .token = since, error.deniesToken else { throw error }
-      return .tokenLost
+      if case .token = since, error.deniesToken { return .tokenLost }
+      return try await refused(.channelChangelog, error) {
+        guard try await self.upstream.user(user, .open).isActive else { throw error }
+      }
     }
     await learn(.channelChangelog, isOffered: true)
     // Noted before the changelog's place moves on: a stop in between loses none.
@@ -84,7 +87,7 @@ extension SyncWorker {
     // A changelog that says more without moving on would be asked for ever.
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
     let found = try await store.store(
-      changes.updated, of: user, .changelog(deleted: changes.deleted, next: changes.next))
+      try await withStates(changes.updated, of: user), of: user, .changelog(deleted: changes.deleted, next: changes.next))
     for activity in found { try know(activity.url) }
     if isStuck { return .tokenLost }
     return .changed(found, hasMore: changes.hasMore)
@@ -93,13 +96,31 @@ extension SyncWorker {
   func topChannels(_ user: UserID, _ importance: Importance = .open) async throws -> Outcome {
     let page = try await upstream.channels(
       of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, importance)
-    let found = try await store.store(page.items, of: user, .top)
+    let found = try await store.store(try await withStates(page.items, of: user), of: user, .top)
     for activity in found { try know(activity.url) }
     try await askForUnreadable(page.unreadableNames.map { ChannelURL($0) }, of: user)
     if importance != .foreground, page.next == nil, page.unreadable == 0 {
       try await confirmAbsent(user, besides: Set(page.items.map(\.url)))
     }
     return .changed(found, hasMore: false)
+  }
+
+  /// Where a channel comes without what its user alone sees, and nothing is known of the user there, it is asked
+  /// whether the user is in it or only invited: in a list alone stands nothing of rights.
+  private func withStates(_ records: [ChannelRecord], of user: UserID) async throws -> [ChannelRecord] {
+    var records = records
+    for index in records.indices where records[index].membership?.state == nil {
+      let url = records[index].url
+      guard records[index].membership != nil, try !store.connectedMembers(of: url).contains(user) else {
+        continue
+      }
+      do {
+        records[index].membership?.state = try await upstream.memberState(user, of: url, .background)
+      } catch {
+        guard error.isUnreadableUpstream else { throw error }
+      }
+    }
+    return records
   }
 
   /// The page was the user's whole list: what is not in it is asked for before it is removed, without waiting
@@ -181,7 +202,8 @@ extension SyncWorker {
       if record.membership?.state == .outside {
         try await store.removeMembership(of: user, in: url, source)
       } else {
-        _ = try await store.store([record], of: user, .refresh(source))
+        _ = try await store.store(
+          try await withStates([record], of: user), of: user, .refresh(source))
       }
     } catch {
       guard error.isNotFoundUpstream else { throw error }

@@ -87,12 +87,15 @@ package actor SyncWorker {
       guard let self else { return }
       ordered.append { await self.lanesChanged(lanes) }
     }
-    for (capability, isOffered) in try store.capabilities() { plan.learn(capability, isOffered: isOffered) }
+    for (capability, isOffered) in try store.capabilities() {
+      plan.learn(capability, isOffered: isOffered, now: now)
+    }
     for user in try store.knownUsers() {
       plan.add(
         user.id, isSynced: user.isSynced, isCached: true,
         phase: user.isClosed ? .closed : user.isStopped ? .stopped : .connecting,
-        refusedAt: user.refusedAt.map { now - max(0, clock.wallMilliseconds() - $0) }, now: now)
+        // The second refusal has to come long enough after the first by a clock that does not step.
+        refusedAt: user.refusedAt.map { _ in now }, now: now)
     }
     for fill in try store.fillsBegun() { plan.fill(gap: fill.gap, in: fill.url) }
     for channel in try store.overview() {
@@ -239,7 +242,7 @@ package actor SyncWorker {
   /// Remembers what the upstream showed to offer, or not to (B32).
   func learn(_ capability: Capability, isOffered: Bool) async {
     guard plan.capabilities[capability] != isOffered || !isOffered else { return }
-    plan.learn(capability, isOffered: isOffered)
+    plan.learn(capability, isOffered: isOffered, now: now)
     Log.line(
       .info, "upstream_capability",
       ["capability": .text(capability.rawValue), "offered": isOffered ? "yes" : "no"])
@@ -248,7 +251,7 @@ package actor SyncWorker {
     }
   }
 
-  /// Once a run, until it is known: what a server offers does not change (B32).
+  /// What a server offers is asked for until it is known (B32).
   private func askForUploads() {
     guard plan.capabilities[.uploads] == nil, asking == nil else { return }
     asking = Task {
@@ -256,6 +259,7 @@ package actor SyncWorker {
         Log.line(
           .info, "upstream_capability_unknown", ["capability": "uploads", "reason": .text("\(error)")])
       }
+      asking = nil
     }
   }
 

@@ -70,6 +70,29 @@ import Testing
     #expect(owed == [names[0]: false, names[1]: true])
   }
 
+  @Test("B1, B58: a view's channel that is not known again after a clear is asked for")
+  func cleared() throws {
+    let world = try world()
+    defer { world.stop() }
+    let name = world.post("/v1/message-collections", Self.body).text("id")
+    try world.cache.write { try $0.clearAll(withUnsent: false) }
+    world.interest.tell { $0.onFind = { _, _ in .failure(.notSynced(retryAfter: 1000)) } }
+    #expect(world.ask("/v1/message-collections/\(name)").text("code") == "not_synced")
+    let cache = world.cache
+    world.interest.tell {
+      $0.onFind = { url, user in
+        let record = CollectionWorld.channel(url.text, floor: 0, name: "General", last: nil)
+        // A failure leaves the channel unknown, which is seen below.
+        _ = try? cache.write { _ = try $0.store([record], of: user, .refresh(.channelRefresh)) }
+        return .success(true)
+      }
+    }
+    #expect(world.ask("/v1/message-collections/\(name)").status == 200)
+    world.interest.tell { $0.onFind = { _, _ in .success(false) } }
+    try world.cache.write { try $0.clearAll(withUnsent: false) }
+    #expect(world.ask("/v1/message-collections/\(name)").text("code") == "channel_not_found")
+  }
+
   @Test("B54: an opening whose reading fails while it is held waits for nothing any more, and leaves no view")
   func readingFails() throws {
     let world = try world()

@@ -1,0 +1,23 @@
+/// The classes of errands, in their order of importance (B30). Each has turns of its own, so that nothing
+/// waits without end however much there is to do of another; a turn that its class does not use is the
+/// first's in line.
+enum Share: CaseIterable, Sendable {
+  /// Open views, and what webhooks named.
+  case views
+  /// Unsent messages.
+  case sends
+  /// Users' acknowledgements and polls, in turn by age.
+  case users
+  /// First listings.
+  case listings
+  /// Channels that fell behind and that nobody looks at.
+  case channels
+  /// Prefetch, verification, gaps.
+  case rest
+
+  /// Whose turn it is: half are those of views, a fifth those of users.
+  static let turns: [Share] = [
+    .views, .users, .views, .sends, .views, .listings, .views, .users, .views, .channels,
+    .views, .users, .views, .sends, .views, .listings, .views, .users, .views, .rest,
+  ]
+}

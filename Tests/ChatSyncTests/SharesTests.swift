@@ -1,0 +1,156 @@
+import ChatCache
+import ChatModel
+import Platform
+import Testing
+
+@testable import ChatSync
+
+/// Fair shares (B30), and what the upstream may not offer (B32), on the plan with a clock of its own.
+@Suite struct SharesTests {
+  /// A plan under way: four errands at once, each answer after 100 ms.
+  private struct Run {
+    var plan: Plan
+    var now: Int64 = 0
+    private var running: [(job: Job, ends: Int64)] = []
+
+    init(users: Int, open: Int) {
+      plan = Plan(seed: 1)
+      _ = plan.next(now: 0)
+      plan.ended(.probe, .done, now: 0)
+      for index in 0..<users { plan.add(UserID("u\(index)"), isSynced: true, isCached: true, now: 0) }
+      for index in 0..<open {
+        let url = ChannelURL("c\(index)")
+        plan.know(url, isPrefetched: true, isUnverified: false, lastMessageAt: 1, now: 0)
+        plan.open(OpenView(id: "v\(index)", channel: url, isAtNewest: true), now: 0)
+      }
+    }
+
+    private static func requests(_ job: Job) -> Int64 {
+      if case .check = job { return 2 }
+      return 1
+    }
+
+    /// Goes on until `end`, and tells of each errand when it has ended.
+    mutating func go(until end: Int64, _ told: (Job, Int64) -> Void) {
+      while now < end {
+        for job in plan.next(now: now) { running.append((job, now + 100 * Run.requests(job))) }
+        let next = min(running.map(\.ends).min() ?? .max, plan.wakeAt(now: now) ?? .max, end)
+        now = max(next, now + 1)
+        for (job, _) in running.filter({ $0.ends <= now }) {
+          let outcome: Outcome =
+            switch job {
+            case .connect: .acknowledged
+            case .channelChanges: .changed([], hasMore: false)
+            default: .done
+            }
+          plan.ended(job, outcome, now: now)
+          told(job, now)
+        }
+        running.removeAll { $0.ends <= now }
+      }
+    }
+  }
+
+  @Test("B30: with 2 000 users a message to an open view comes within 1 s by webhook, 5 s by polling")
+  func crowd() {
+    var run = Run(users: 2_000, open: 3)
+    var polled: [UserID: Int64] = [:]
+    var longest: Int64 = 0
+    var checked: [ChannelURL: Int64] = [:]
+    var unlooked: Int64 = 0
+    var late: [Int64] = []
+    run.go(until: 180_000) { job, now in
+      if let user = job.user { polled[user] = now }
+    }
+    #expect(polled.count == 2_000, "everybody is polled within 3 min")
+    for round in 0..<200 {
+      let url = ChannelURL("c\(round % 3)")
+      let at = run.now
+      run.plan.ring(.newest, in: url, message: 0, now: at)
+      var came: Int64?
+      run.go(until: at + 2_000) { job, now in
+        if let user = job.user {
+          longest = max(longest, now - (polled[user] ?? 0))
+          polled[user] = now
+        }
+        guard case .check(let looked) = job else { return }
+        unlooked = max(unlooked, now - (checked[looked] ?? now))
+        checked[looked] = now
+        // One that was under way when it rang does not count.
+        if looked == url, came == nil, now - at >= 200 { came = now - at }
+      }
+      late.append(came ?? .max)
+    }
+    late.sort()
+    #expect(late[197] <= 1_000, "p99 of \(late.count): \(late[197]) ms")
+    #expect(unlooked <= 5_000, "an open view is looked at every \(unlooked) ms at the longest")
+    #expect(longest <= 180_000, "a user is polled every \(longest) ms at the longest")
+  }
+
+  @Test("B30: a flood of one class leaves each other class its turns")
+  func floors() {
+    var run = Run(users: 500, open: 200)
+    for index in 0..<50 {
+      run.plan.know(
+        ChannelURL("p\(index)"), isPrefetched: false, isUnverified: false, lastMessageAt: 5, now: 0)
+    }
+    run.plan.add(UserID("new"), isSynced: false, isCached: true, now: 0)
+    var seen: Set<String> = []
+    for _ in 0..<60 {
+      for index in 0..<200 {
+        run.plan.ring(.message, in: ChannelURL("c\(index)"), message: run.now + Int64(index), now: run.now)
+      }
+      run.go(until: run.now + 1_000) { job, _ in seen.insert(job.name) }
+    }
+    #expect(
+      seen.isSuperset(of: ["message", "check", "connect", "channel_changes", "list", "prefetch"]), "\(seen)")
+  }
+
+  @Test("B35: in the transport's queue a flood of clients' reads does not hold background work for ever")
+  func queue() {
+    var queue = RequestQueue<Int>(limit: 1, bucket: TokenBucket(rate: 0, burst: 1))
+    queue.add(-1, .background)
+    for number in 0..<50 { queue.add(number, .foreground) }
+    var started: [Int] = []
+    for _ in 0..<20 {
+      guard case .start(let entry) = queue.next(now: 0) else { break }
+      started.append(entry)
+      queue.finished(entry < 0 ? .background : .foreground)
+    }
+    #expect(started.contains(-1) && started.first == 0)
+  }
+
+  @Test("B32: three refusals while others succeed count as not offered, and a day later it is tried again")
+  func capabilities() {
+    var offers = Capabilities()
+    #expect(!offers.refuse(.channelChangelog) && !offers.refuse(.channelChangelog))
+    #expect(offers.refuse(.channelChangelog))
+    offers.learn(.channelChangelog, isOffered: false, now: 1_000)
+    offers.forgetOld(now: 86_400_999)
+    #expect(offers.known[.channelChangelog] == false)
+    offers.forgetOld(now: 86_401_000)
+    #expect(offers.known[.channelChangelog] == nil)
+    #expect(offers.refuse(.channelChangelog), "then one refusal is enough")
+    offers.learn(.channelChangelog, isOffered: true, now: 0)
+    #expect(!offers.refuse(.channelChangelog))
+  }
+
+  @Test("B2: one whom the upstream did not know is asked for again by a request, once a minute")
+  func unknownUser() {
+    let alice = UserID("alice")
+    let refusal = Outcome.failed(.rejection(code: 400_201, message: ""))
+    var plan = Plan(seed: 1)
+    _ = plan.next(now: 0)
+    plan.ended(.probe, .done, now: 0)
+    plan.add(alice, isSynced: false, isCached: false, now: 0)
+    #expect(plan.next(now: 0) == [.connect(alice)])
+    plan.ended(.connect(alice), refusal, now: 0)
+    #expect(plan.standing(alice)?.phase == .closed)
+    plan.seen(alice, now: 59_999)
+    #expect(plan.next(now: 59_999).isEmpty)
+    plan.seen(alice, now: 60_000)
+    #expect(plan.next(now: 60_000) == [.connect(alice)])
+    plan.ended(.connect(alice), .acknowledged, now: 60_000)
+    #expect(plan.standing(alice)?.phase == .connected)
+  }
+}

@@ -1,0 +1,57 @@
+import ChatCache
+import ChatModel
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatSync
+@testable import Origin
+
+/// Changelogs that are refused in any words are not offered, and that is nobody's fault (B32).
+@Suite(.timeLimit(.minutes(5)), .serialized)
+struct DenialTests {
+  private static let denials: [[String: Value]] =
+    [400302, 400303, 400301, 400105, 400401].map { ["code": .integer($0)] } + [
+      ["status": .integer(401), "body": .string("bare")], ["status": .integer(403), "body": .string("bare")],
+      ["status": .integer(404), "body": .string("html")],
+    ]
+
+  @Test(
+    "B32: changelogs refused in other words count as not offered, the link stays, and all is found",
+    arguments: 0..<8)
+  func denied(number: Int) async throws {
+    var pace = PerchSide.pace
+    pace.refusedRetry = 50
+    let sides = try Sides(messages: 20, pace: pace)
+    var fault = Self.denials[number]
+    fault["kind"] = .string("deny")
+    fault["path"] = .string("*/changelogs")
+    try sides.there.set(OriginSide.Weather(), [.object(fault)], seed: 1)
+    try await sides.open()
+    let alice = UserID("alice")
+    #expect(
+      await World.wait {
+        let known = sides.here.interest.link.capabilities
+        return known[.channelChangelog] == false && known[.messageChangelog] == false
+      }, "\(sides.here.interest.link.capabilities)")
+    try sides.there.makeChannel("later", ["alice", "bob"])
+    sides.there.send("later", "hello")
+    sides.there.delete("c0", 7)
+    #expect(await World.wait { (try? sides.here.memberships(of: "alice").map(\.url)) == ["c0", "later"] })
+    #expect(await World.wait { (try? sides.here.channel("c0", from: .start)?.rows.count) == 19 })
+    #expect(sides.here.interest.connection(of: alice).error == nil)
+    #expect(try sides.events(.connection) == 1, "the link came up once and stayed")
+    await sides.end()
+  }
+
+  @Test(
+    "B32: words that are taken only as documented, and those that are taken in lower case alone, are found")
+  func words() async throws {
+    let sides = try Sides(messages: 20)
+    try sides.there.set(
+      OriginSide.Weather(), [.object(["kind": .string("strict_words"), "path": .string("/v3/*")])], seed: 1)
+    try await sides.open()
+    #expect(try await sides.isEqual() == nil)
+    await sides.end()
+  }
+}
