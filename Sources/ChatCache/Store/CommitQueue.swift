@@ -1,5 +1,6 @@
 import Platform
 import SQLite
+import Synchronization
 
 /// The one writer. Everything that waits shares a transaction and its fsync; a caller learns only after it.
 ///

@@ -11,13 +11,13 @@ enum Identity {
       if let upstream = configuration.upstream { try bind(db, to: upstream) }
       let epoch = try epoch(db)
       let last = try lastSequence(db.reading)
+      let lost = try lost(db, now: configuration.clock.wallMilliseconds())
       let run = try db.reading.first("SELECT max(run) FROM run") { $0.int64(0) + 1 } ?? 1
       try db.run("INSERT INTO run (run, first_seq, started_at) VALUES (?1, ?2, ?3)") {
         $0.bind(1, run)
         $0.bind(2, last + 1)
         $0.bind(3, configuration.clock.wallMilliseconds())
       }
-      let lost = try lost(db, now: configuration.clock.wallMilliseconds())
       return CommitLog(epoch: epoch, run: run, last: last, lost: lost)
     }
   }
@@ -25,10 +25,19 @@ enum Identity {
   /// Between two runs so much may pass without a word (ms).
   private static let usualStop: Int64 = 60_000
 
-  /// How far the wall clock went on between runs, with what it went since the last event.
+  /// How far the wall clock went on between runs, with what it went since the last
+  /// event of the run before.
   private static func lost(_ db: WriteAccess, now: Int64) throws -> Int64 {
     let before = try db.reading.first("SELECT value FROM meta WHERE key = 'lost'") { $0.int64(0) } ?? 0
-    let last = try db.reading.first("SELECT at FROM event ORDER BY seq DESC LIMIT 1") { $0.int64(0) }
+    let last = try db.reading.first(
+      """
+      SELECT coalesce(
+        (SELECT at FROM event WHERE seq >= run.first_seq ORDER BY seq DESC LIMIT 1), run.started_at)
+      FROM run
+      ORDER BY run.run DESC
+      LIMIT 1
+      """
+    ) { $0.int64(0) }
     guard let last, now - last > usualStop else { return before }
     let lost = before + now - last
     try db.run(

@@ -213,20 +213,26 @@ extension Plan {
   private mutating func pick(_ share: Share, _ best: Candidates, now: Int64) -> Job? {
     switch share {
     case .views:
-      // Notes and polls of open views in turns: neither keeps the other waiting.
-      let look = best.rungCheck ?? best.openCheck
-      if let look, turns % 4 == 0 { return .check(look.url) }
-      if let look = best.openCheck, turns % 4 == 2 { return .check(look.url) }
-      if let look = best.rungCheck { return .check(look.url) }
-      if let (url, id) = best.message { return .message(url, id: id) }
-      if let url = best.refresh { return .refresh(url) }
-      if let look { return .check(look.url) }
-      return best.settle.map { .settle($0.url) }
+      return pickView(best)
     case .users: return pickForUser(now: now, isListing: false)
     case .sends: return pickLane(now: now).map { .send($0) }
     case .listings: return pickForUser(now: now, isListing: true)
     case .channels: return best.check.map { .check($0.url) }
     case .rest: return pickRest(best, now: now)
+    }
+  }
+
+  /// Webhooks' notes and polls of open views, and what is in doubt, in turns: none keeps the others waiting.
+  private func pickView(_ best: Candidates) -> Job? {
+    let rung = best.rungCheck.map { Job.check($0.url) }
+    let open = best.openCheck.map { Job.check($0.url) }
+    let named = best.message.map { Job.message($0.url, id: $0.id) } ?? best.refresh.map { Job.refresh($0) }
+    let doubt = best.settle.map { Job.settle($0.url) }
+    return switch turns % 16 {
+    case 6: doubt ?? rung ?? open ?? named
+    case 2, 10: open ?? rung ?? named ?? doubt
+    case 4, 12: named ?? rung ?? open ?? doubt
+    default: rung ?? named ?? open ?? doubt
     }
   }
 

@@ -18,6 +18,16 @@ struct Endpoint: Sendable, Equatable {
     return path + "?" + query.map { "\($0.name)=\(Endpoint.encoded($0.value))" }.joined(separator: "&")
   }
 
+  /// What kind of call a path is, without whom and what it concerns: what rate limits are about.
+  static func kind(_ method: HTTPRequest.Method, _ path: String) -> String {
+    var words = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    if words.count > 3, ["users", "group_channels"].contains(words[2]) { words[3] = "*" }
+    if words.count > 5, ["messages", "members"].contains(words[4]), words[5] != "changelogs" {
+      words[5] = words[4] == "messages" && Int64(words[5]) == nil ? words[5] : "*"
+    }
+    return method.rawValue + words.joined(separator: "/")
+  }
+
   /// The same with its words in lower case.
   var inLowerCase: Endpoint {
     var endpoint = self

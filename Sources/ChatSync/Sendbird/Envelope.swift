@@ -71,6 +71,14 @@ enum Envelope {
     return milliseconds > 0 ? bounded(milliseconds) : 1000
   }
 
+  /// How long to wait after an answer that says that nothing is left of the limit, in ms; nil where it does not.
+  static func spent(_ headers: HTTPResponse.Headers, now: Int64) -> Int64? {
+    guard let left = headers.rateRemaining.flatMap({ Int64($0) }), left <= 0, headers.rateReset != nil else {
+      return nil
+    }
+    return min(wait(headers, now: now), 60_000)
+  }
+
   /// What `Retry-After` and its kin say, in ms.
   private static func asked(_ headers: HTTPResponse.Headers, now: Int64) -> Int64? {
     for text in [headers.retryAfter, headers.rateRetryAfter] {

@@ -255,14 +255,22 @@ package final class SendbirdUpstream: Upstream {
   func ask<Result>(_ request: HTTPRequest, _ read: (JSONValue) throws -> Result) async throws
     -> Result
   {
+    var request = request
+    let path = request.url.dropFirst(configuration.base.utf8.count).prefix { $0 != "?" }
+    request.endpoint = Endpoint.kind(request.method, String(path))
     let response = try await exchange(request)
     let lent = parsers.withLock { $0.popLast() } ?? Lent(parser: JSONParser())
     defer { parsers.withLock { $0.append(lent) } }
+    let now = configuration.clock.wallMilliseconds()
+    // The last one that is allowed was answered: the next would be refused.
+    if let wait = Envelope.spent(response.headers, now: now) {
+      client.pause(request.endpoint, milliseconds: wait)
+    }
     do {
-      return try Envelope.open(response, lent.parser, now: configuration.clock.wallMilliseconds(), read)
+      return try Envelope.open(response, lent.parser, now: now, read)
     } catch {
       if case .rateLimited(let milliseconds) = error {
-        client.pause(milliseconds: milliseconds)
+        client.pause(request.endpoint, milliseconds: milliseconds)
       }
       throw error
     }

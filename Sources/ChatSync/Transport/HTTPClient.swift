@@ -44,7 +44,8 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
   struct Inbox {
     var arrived: [Transfer] = []
     var canceled: [UInt64] = []
-    var pauseUntil: Int64 = 0
+    /// Kinds of call of which none is started before that moment (monotonic ms).
+    var pauses: [String: Int64] = [:]
     var isClosing = false
     var nextID: UInt64 = 1
     var started = 0
@@ -124,10 +125,10 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
 
   private func cancel(_ id: UInt64) { wake { $0.canceled.append(id) } }
 
-  /// Starts nothing more until `milliseconds` from now: the upstream asked for it (B35).
-  package func pause(milliseconds: Int64) {
+  /// Starts no more calls of that kind until `milliseconds` from now: the upstream asked for it (B35).
+  package func pause(_ endpoint: String, milliseconds: Int64) {
     let until = Int64(configuration.clock.monotonicNanoseconds() / 1_000_000) + milliseconds
-    wake { $0.pauseUntil = max($0.pauseUntil, until) }
+    wake { $0.pauses[endpoint] = max($0.pauses[endpoint] ?? 0, until) }
   }
 
   /// Looks at the clock again: somebody who owns it moved it.

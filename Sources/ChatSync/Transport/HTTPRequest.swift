@@ -43,6 +43,8 @@ package struct HTTPRequest: Sendable {
   package var body: Body
   /// Who waits for it.
   package var importance: Importance
+  /// What kind of call it is: a pause that the server asks for is this kind's alone.
+  package var endpoint = ""
   /// How long sending and receiving may take altogether, or nil for the client's usual time.
   package var totalMilliseconds: Int?
 

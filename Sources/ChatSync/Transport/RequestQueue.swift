@@ -1,8 +1,8 @@
 /// Which request goes out next: the most important first, in order of arrival, at most `limit` in flight, no
-/// faster than the bucket allows, none while the upstream asked for a pause (B35).
+/// faster than the bucket allows, none of a kind for which the upstream asked for a pause (B35).
 ///
 /// One place in flight is kept free for clients' own requests, so that slow background work never holds them
-/// up.
+/// up; and after some that passed it over a less important one has its turn, so that nothing waits for ever.
 package struct RequestQueue<Entry> {
   /// What to do now.
   package enum Decision {
@@ -13,17 +13,23 @@ package struct RequestQueue<Entry> {
     case idle
   }
 
-  private var lanes: [[Entry]] = Importance.allCases.map { _ in [] }
+  private struct Waiting {
+    let entry: Entry
+    let endpoint: String
+  }
+
+  /// After so many requests a less important one has its turn.
+  static var mostPassedOver: Int { 8 }
+
+  private var lanes: [[Waiting]] = Importance.allCases.map { _ in [] }
   private var bucket: TokenBucket
   private let limit: Int
   private(set) var inFlight = 0
   private var backgroundInFlight = 0
   /// Requests started in a row while less important ones waited.
   private var passedOver = 0
-  /// After so many a less important one has its turn, so that nothing waits without end.
-  static var mostPassedOver: Int { 8 }
-  /// No request starts before this moment (monotonic ms).
-  package private(set) var pausedUntil: Int64 = 0
+  /// Until when (monotonic ms) no call of a kind is started.
+  private var pauses: [String: Int64] = [:]
 
   /// An empty queue.
   package init(limit: Int, bucket: TokenBucket) {
@@ -37,15 +43,17 @@ package struct RequestQueue<Entry> {
   /// Whether clients' own requests wait (B33).
   package var hasForegroundWaiting: Bool { !lanes[Importance.foreground.rawValue].isEmpty }
 
-  /// Adds a request at the end of its lane.
-  package mutating func add(_ entry: Entry, _ importance: Importance) {
-    lanes[importance.rawValue].append(entry)
+  /// Adds a request at the end of its lane; `endpoint`: what kind of call it is.
+  package mutating func add(_ entry: Entry, _ importance: Importance, endpoint: String = "") {
+    lanes[importance.rawValue].append(Waiting(entry: entry, endpoint: endpoint))
   }
 
   /// Takes out the waiting request that matches, if it still waits.
   package mutating func remove(where matches: (Entry) -> Bool) -> Entry? {
     for lane in lanes.indices {
-      if let index = lanes[lane].firstIndex(where: matches) { return lanes[lane].remove(at: index) }
+      if let index = lanes[lane].firstIndex(where: { matches($0.entry) }) {
+        return lanes[lane].remove(at: index).entry
+      }
     }
     return nil
   }
@@ -53,11 +61,13 @@ package struct RequestQueue<Entry> {
   /// Takes all that wait.
   package mutating func removeAll() -> [Entry] {
     defer { lanes = lanes.map { _ in [] } }
-    return lanes.flatMap { $0 }
+    return lanes.flatMap { $0.map(\.entry) }
   }
 
-  /// The upstream asked for silence until `moment`.
-  package mutating func pause(until moment: Int64) { pausedUntil = max(pausedUntil, moment) }
+  /// The upstream asked for silence until `moment`, of that kind of call.
+  package mutating func pause(_ endpoint: String = "", until moment: Int64) {
+    pauses[endpoint] = max(pauses[endpoint] ?? 0, moment)
+  }
 
   /// A started request ended.
   package mutating func finished(_ importance: Importance) {
@@ -65,23 +75,36 @@ package struct RequestQueue<Entry> {
     if importance == .background { backgroundInFlight -= 1 }
   }
 
-  /// The most important lane in which a request waits, or the last such where it was passed over for long.
-  private var lane: Int? {
-    let isTurn = passedOver >= RequestQueue.mostPassedOver
-    return isTurn
-      ? lanes.indices.last { !lanes[$0].isEmpty } : lanes.indices.first { !lanes[$0].isEmpty }
-  }
-
   /// What to do at `now`; a request that is started counts as in flight from now on.
   package mutating func next(now: Int64) -> Decision {
-    guard inFlight < limit, let lane = lane else { return .idle }
-    let isBackground = lane == Importance.background.rawValue
-    if isBackground && limit > 1 && backgroundInFlight >= limit - 1 { return .idle }
-    guard now >= pausedUntil else { return .wait(until: pausedUntil) }
+    guard inFlight < limit else { return .idle }
+    pauses = pauses.filter { $0.value > now }
+    guard let (lane, index) = place() else { return pausedEnd }
     if let later = bucket.take(now: now) { return .wait(until: later) }
-    passedOver = lanes[(lane + 1)...].contains { !$0.isEmpty } ? passedOver + 1 : 0
+    let isPassing = lanes[(lane + 1)...].contains { !$0.isEmpty }
+    passedOver = isPassing ? passedOver + 1 : 0
     inFlight += 1
-    if isBackground { backgroundInFlight += 1 }
-    return .start(lanes[lane].removeFirst())
+    if lane == Importance.background.rawValue { backgroundInFlight += 1 }
+    return .start(lanes[lane].remove(at: index).entry)
+  }
+
+  /// The request whose turn it is: of the most important lane, or of the last where it was passed over.
+  private func place() -> (lane: Int, index: Int)? {
+    let isTurn = passedOver >= RequestQueue.mostPassedOver
+    for lane in isTurn ? Array(lanes.indices.reversed()) : Array(lanes.indices) {
+      let isFull =
+        lane == Importance.background.rawValue && limit > 1 && backgroundInFlight >= limit - 1
+      guard !isFull, let index = lanes[lane].firstIndex(where: { pauses[$0.endpoint] == nil }) else {
+        continue
+      }
+      return (lane, index)
+    }
+    return nil
+  }
+
+  /// When the first of those that wait may go on after a pause.
+  private var pausedEnd: Decision {
+    let moments = lanes.joined().compactMap { pauses[$0.endpoint] }
+    return moments.min().map { .wait(until: $0) } ?? .idle
   }
 }

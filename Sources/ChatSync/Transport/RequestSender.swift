@@ -3,8 +3,8 @@ package protocol RequestSender: Sendable {
   /// Sends a request and gives its answer; it throws `TransportFailure` and nothing else.
   func send(_ request: HTTPRequest) async throws -> HTTPResponse
 
-  /// Starts nothing more until `milliseconds` from now: the upstream asked for it (B35).
-  func pause(milliseconds: Int64)
+  /// Starts no more calls of that kind until `milliseconds` from now: the upstream asked for it (B35).
+  func pause(_ endpoint: String, milliseconds: Int64)
 }
 
 extension HTTPClient: RequestSender {}

@@ -56,11 +56,14 @@ final class TransferLoop {
       defer {
         inbox.arrived = []
         inbox.canceled = []
+        inbox.pauses = [:]
       }
       return inbox
     }
-    for transfer in taken.arrived { queue.add(transfer, transfer.request.importance) }
-    queue.pause(until: taken.pauseUntil)
+    for transfer in taken.arrived {
+      queue.add(transfer, transfer.request.importance, endpoint: transfer.request.endpoint)
+    }
+    for (endpoint, moment) in taken.pauses { queue.pause(endpoint, until: moment) }
     for id in taken.canceled { cancel(id) }
     return !taken.isClosing
   }

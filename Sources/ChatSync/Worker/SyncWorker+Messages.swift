@@ -130,10 +130,9 @@ extension SyncWorker {
   func refused(
     _ capability: Capability, _ error: UpstreamError, _ control: () async throws -> Void
   ) async throws -> Outcome {
-    guard error.isRefusal else { throw error }
-    do { try await control() } catch {
-      throw error
-    }
+    let refusal = error
+    guard refusal.isRefusal else { throw refusal }
+    do { try await control() } catch { throw refusal }
     Log.line(
       .info, "upstream_call_refused",
       ["capability": .text(capability.rawValue), "reason": .text(error.description)])

@@ -21,7 +21,7 @@ final class Attacked: Sendable {
       }
     }
 
-    func pause(milliseconds: Int64) {}
+    func pause(_ endpoint: String, milliseconds: Int64) {}
   }
 
   /// What came of an answer.
