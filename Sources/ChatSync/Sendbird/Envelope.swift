@@ -71,7 +71,7 @@ enum Envelope {
     return milliseconds > 0 ? bounded(milliseconds) : 1000
   }
 
-  /// How long to wait after an answer that says that nothing is left of the limit, in ms; nil where it does not.
+  /// How long to wait after an answer that says that nothing is left of the limit, in ms; nil: it does not.
   static func spent(_ headers: HTTPResponse.Headers, now: Int64) -> Int64? {
     guard let left = headers.rateRemaining.flatMap({ Int64($0) }), left <= 0, headers.rateReset != nil else {
       return nil
