@@ -115,11 +115,9 @@ struct PlanTests {
         }
       }
     }
-    #expect(
-      jobs == [
-        .check(ChannelURL("c0")), .channelChanges(alice), .check(ChannelURL("c1")),
-        .prefetch(ChannelURL("new")),
-      ])
+    // Whose turn it is of the first two, the turns decide.
+    #expect(Set(jobs.prefix(2)) == [.check(ChannelURL("c0")), .channelChanges(alice)])
+    #expect(jobs.dropFirst(2) == [.check(ChannelURL("c1")), .prefetch(ChannelURL("new"))])
   }
 
   @Test("B30: one channel's failure stops no other, and comes again with backoff")

@@ -89,7 +89,7 @@ import Testing
 
   @Test("B30: a flood of one class leaves each other class its turns")
   func floors() {
-    var run = Run(users: 500, open: 200)
+    var run = Run(users: 200, open: 200)
     for index in 0..<50 {
       run.plan.know(
         ChannelURL("p\(index)"), isPrefetched: false, isUnverified: false, lastMessageAt: 5, now: 0)
@@ -159,16 +159,18 @@ import Testing
   @Test("B32: three refusals while others succeed count as not offered, and a day later it is tried again")
   func capabilities() {
     var offers = Capabilities()
-    #expect(!offers.refuse(.channelChangelog) && !offers.refuse(.channelChangelog))
-    #expect(offers.refuse(.channelChangelog))
+    let first = (0..<3).map { _ in offers.refuse(.channelChangelog) }
+    #expect(first == [false, false, true])
     offers.learn(.channelChangelog, isOffered: false, now: 1_000)
     offers.forgetOld(now: 86_400_999)
     #expect(offers.known[.channelChangelog] == false)
     offers.forgetOld(now: 86_401_000)
     #expect(offers.known[.channelChangelog] == nil)
-    #expect(offers.refuse(.channelChangelog), "then one refusal is enough")
+    let again = offers.refuse(.channelChangelog)
+    #expect(again, "then one refusal is enough")
     offers.learn(.channelChangelog, isOffered: true, now: 0)
-    #expect(!offers.refuse(.channelChangelog))
+    let later = offers.refuse(.channelChangelog)
+    #expect(!later)
   }
 
   @Test("B2: one whom the upstream did not know is asked for again by a request, once a minute")
@@ -179,13 +181,13 @@ import Testing
     _ = plan.next(now: 0)
     plan.ended(.probe, .done, now: 0)
     plan.add(alice, isSynced: false, isCached: false, now: 0)
-    #expect(plan.next(now: 0) == [.connect(alice)])
+    check(plan.next(now: 0) == [.connect(alice)])
     plan.ended(.connect(alice), refusal, now: 0)
     #expect(plan.standing(alice)?.phase == .closed)
     plan.seen(alice, now: 59_999)
-    #expect(plan.next(now: 59_999).isEmpty)
+    check(plan.next(now: 59_999).isEmpty)
     plan.seen(alice, now: 60_000)
-    #expect(plan.next(now: 60_000) == [.connect(alice)])
+    check(plan.next(now: 60_000) == [.connect(alice)])
     plan.ended(.connect(alice), .acknowledged, now: 60_000)
     #expect(plan.standing(alice)?.phase == .connected)
   }

@@ -129,7 +129,7 @@ extension CacheWriter {
   /// Removes the users who were closed before that moment, with all that is their own (B5).
   package func forgetClosed(before moment: Int64) throws -> [UserID] {
     let users = try db.reading.all("SELECT user_id FROM user WHERE standing = 'closed' AND closed_at < ?1") {
-      $0.bind(1, moment - (now - self.moment))
+      $0.bind(1, moment)
     } _: {
       UserID($0.string(0))
     }

@@ -1,4 +1,5 @@
 import CCurl
+import ChatModel
 import Glibc
 import Platform
 
@@ -45,7 +46,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     var arrived: [Transfer] = []
     var canceled: [UInt64] = []
     /// Kinds of call of which none is started before that moment (monotonic ms).
-    var pauses: [String: Int64] = [:]
+    var pauses: [ExactText: Int64] = [:]
     var isClosing = false
     var nextID: UInt64 = 1
     var started = 0
@@ -128,7 +129,8 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
   /// Starts no more calls of that kind until `milliseconds` from now: the upstream asked for it (B35).
   package func pause(_ endpoint: String, milliseconds: Int64) {
     let until = Int64(configuration.clock.monotonicNanoseconds() / 1_000_000) + milliseconds
-    wake { $0.pauses[endpoint] = max($0.pauses[endpoint] ?? 0, until) }
+    let kind = ExactText(endpoint)
+    wake { $0.pauses[kind] = max($0.pauses[kind] ?? 0, until) }
   }
 
   /// Looks at the clock again: somebody who owns it moved it.

@@ -1,3 +1,5 @@
+import ChatModel
+
 /// Which request goes out next: the most important first, in order of arrival, at most `limit` in flight, no
 /// faster than the bucket allows, none of a kind for which the upstream asked for a pause (B35).
 ///
@@ -15,7 +17,7 @@ package struct RequestQueue<Entry> {
 
   private struct Waiting {
     let entry: Entry
-    let endpoint: String
+    let endpoint: ExactText
   }
 
   /// After so many requests a less important one has its turn.
@@ -29,7 +31,7 @@ package struct RequestQueue<Entry> {
   /// Requests started in a row while less important ones waited.
   private var passedOver = 0
   /// Until when (monotonic ms) no call of a kind is started.
-  private var pauses: [String: Int64] = [:]
+  private var pauses: [ExactText: Int64] = [:]
 
   /// An empty queue.
   package init(limit: Int, bucket: TokenBucket) {
@@ -45,7 +47,7 @@ package struct RequestQueue<Entry> {
 
   /// Adds a request at the end of its lane; `endpoint`: what kind of call it is.
   package mutating func add(_ entry: Entry, _ importance: Importance, endpoint: String = "") {
-    lanes[importance.rawValue].append(Waiting(entry: entry, endpoint: endpoint))
+    lanes[importance.rawValue].append(Waiting(entry: entry, endpoint: ExactText(endpoint)))
   }
 
   /// Takes out the waiting request that matches, if it still waits.
@@ -66,7 +68,8 @@ package struct RequestQueue<Entry> {
 
   /// The upstream asked for silence until `moment`, of that kind of call.
   package mutating func pause(_ endpoint: String = "", until moment: Int64) {
-    pauses[endpoint] = max(pauses[endpoint] ?? 0, moment)
+    let kind = ExactText(endpoint)
+    pauses[kind] = max(pauses[kind] ?? 0, moment)
   }
 
   /// A started request ended.

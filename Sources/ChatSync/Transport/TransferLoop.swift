@@ -63,7 +63,7 @@ final class TransferLoop {
     for transfer in taken.arrived {
       queue.add(transfer, transfer.request.importance, endpoint: transfer.request.endpoint)
     }
-    for (endpoint, moment) in taken.pauses { queue.pause(endpoint, until: moment) }
+    for (endpoint, moment) in taken.pauses { queue.pause(endpoint.text, until: moment) }
     for id in taken.canceled { cancel(id) }
     return !taken.isClosing
   }

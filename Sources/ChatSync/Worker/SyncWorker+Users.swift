@@ -87,7 +87,8 @@ extension SyncWorker {
     // A changelog that says more without moving on would be asked for ever.
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
     let found = try await store.store(
-      try await withStates(changes.updated, of: user), of: user, .changelog(deleted: changes.deleted, next: changes.next))
+      try await withStates(changes.updated, of: user), of: user,
+      .changelog(deleted: changes.deleted, next: changes.next))
     for activity in found { try know(activity.url) }
     if isStuck { return .tokenLost }
     return .changed(found, hasMore: changes.hasMore)
@@ -105,8 +106,8 @@ extension SyncWorker {
     return .changed(found, hasMore: false)
   }
 
-  /// Where a channel comes without what its user alone sees, and nothing is known of the user there, it is asked
-  /// whether the user is in it or only invited: in a list alone stands nothing of rights.
+  /// Where a channel comes without what its user alone sees, and nothing is known of the user there, it is
+  /// asked whether the user is in it or only invited: a list alone says nothing of rights.
   private func withStates(_ records: [ChannelRecord], of user: UserID) async throws -> [ChannelRecord] {
     var records = records
     for index in records.indices where records[index].membership?.state == nil {

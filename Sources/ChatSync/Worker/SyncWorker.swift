@@ -94,8 +94,7 @@ package actor SyncWorker {
       plan.add(
         user.id, isSynced: user.isSynced, isCached: true,
         phase: user.isClosed ? .closed : user.isStopped ? .stopped : .connecting,
-        // The second refusal has to come long enough after the first by a clock that does not step.
-        refusedAt: user.refusedAt.map { _ in now }, now: now)
+        refusedAt: user.refusedAt.map { now - max(0, clock.wallMilliseconds() - $0) }, now: now)
     }
     for fill in try store.fillsBegun() { plan.fill(gap: fill.gap, in: fill.url) }
     for channel in try store.overview() {

@@ -9,8 +9,8 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// Storms of answers that disagree: stale, empty, lagging, shuffled, spoiled, refused in other words. A checker
-/// watches the cache all the while: whatever it calls covered has every message that the upstream has there.
+/// Storms of answers that disagree: stale, empty, lagging, shuffled, spoiled, refused in other words. A
+/// checker watches the cache all the while: what it calls covered has every message that the upstream has.
 /// `PERCH_TORTURE_DISAGREEMENTS` sets how many seeds are tried, `PERCH_TORTURE_DISAGREEMENT` names one.
 @Suite(.timeLimit(.minutes(60)), .serialized)
 struct DisagreeingStormTests {
@@ -46,7 +46,9 @@ struct DisagreeingStormTests {
     }
   }
 
-  @Test("B24, B27: whatever answers say, nothing is lost and nothing is called covered that is not", arguments: seeds)
+  @Test(
+    "B24, B27: whatever answers say, nothing is lost and nothing is called covered that is not",
+    arguments: seeds)
   func storm(seed: Int) async throws {
     var random = Seeded(UInt64(seed) &+ 77 << 40)
     let there = try OriginSide(hasWebhooks: Bool.random(using: &random))
@@ -66,7 +68,8 @@ struct DisagreeingStormTests {
       try there.set(OriginSide.Weather(), Self.faults(&random), seed: Int64(random.next() % 1_000_000))
       for _ in 0..<Int.random(in: 0...25, using: &random) { there.act(Self.urls, &random) }
       let place = there.place(of: "c3", &random)
-      here.interest.fetch(MessageWish(ChannelURL("c3"), .older(than: place, rows: 60)), within: 1_000) { _ in }
+      here.interest.fetch(MessageWish(ChannelURL("c3"), .older(than: place, rows: 60)), within: 1_000) { _ in
+      }
       for _ in 0..<6 {
         try checker.look(there, here)
         try await Task.sleep(for: .milliseconds(20))
