@@ -36,6 +36,7 @@ struct Service {
     let ownership = try owned(values.text("data"))
     // The port of a service that was killed may be another program's by now.
     let address = AddressFile(values.text("data"))
+    address.remove()
     let access = try AccessParts(values)
     let descriptors = try DescriptorPlan.make(wanted)
     let listeners: Listeners
@@ -61,12 +62,12 @@ struct Service {
     let cache = try openCache(ownership, isMigrating: tellURL)
     let sync = try SyncParts(values, over: cache)
     let collections = Collections(cache: cache, interest: sync.interest, settings: settings(descriptors))
+    try sync.start()
+    try collections.start()
     // Before that it is not known which users and views there are: a client would be told that its own is
     // not.
     listeners.serve(
       parts(listeners.main, cache, sync, access.gate, collections), and: demoRoutes, guarded: access.guarded)
-    try sync.start()
-    try collections.start()
     status.becomeReady()
     try address.write(listeners.url)
     tellURL()
