@@ -51,6 +51,8 @@ struct NoteTests {
       _ = await worker.rang(Array(body.utf8))
     }
 
+    var notes: [Webhook.Doorbell.Kind]? { try? cache.read { try $0.dueDoorbells().map(\.kind) } }
+
     var due: Int { (try? cache.read { try $0.dueDoorbells().count }) ?? -1 }
 
     func isIn(_ name: String) -> Bool {
@@ -130,6 +132,45 @@ struct NoteTests {
     #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 6 })
     #expect(await World.wait { world.due == 0 })
     await world.stop()
+  }
+
+  @Test(
+    "B34, B35: a new message that is refused or cannot be read by its id holds up neither its channel nor others",
+    arguments: [
+      #"HTTP/1.1 400 Bad Request\r\nContent-Length: 52\r\n\r\n{"error":true,"code":400108,"message":"no permission"}"#,
+      "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+    ])
+  func refusedMessage(answer: String) async throws {
+    let refusal = RawServer.Answer.text(answer.replacing(#"\r\n"#, with: "\r\n"))
+    let world = try Noted()
+    world.server.fake.join(UserID("alice"), Noted.url)
+    for number in 0..<5 { world.server.fake.send(Noted.url, "m\(number)") }
+    try await world.connect(["alice"])
+    #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 5 })
+    world.server.garble.withLock { $0 = { $0.contains("/messages/999999") ? refusal : nil } }
+    await world.ring("message_send", #","payload":{"message_id":999999}"#)
+    #expect(await World.wait { world.notes == [.message] }, "it waits by itself")
+    for number in 0..<3 {
+      world.server.fake.send(Noted.url, "later \(number)")
+      let id = world.server.fake.state.withLock { $0.channels[Noted.url]!.messages.last!.id }
+      await world.ring("message_send", #","payload":{"message_id":\#(id)}"#)
+      #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 6 + Int64(number) })
+    }
+    await world.stop()
+  }
+
+  @Test("B34: a read note does not take the place of a join note that waits")
+  func joinThenRead() throws {
+    let cache = try Cache(Cache.Configuration(directory: TestFolder.make("notes") + "/data"))
+    defer { cache.close() }
+    for source in [ChangeSource.memberJoined, .read] {
+      try cache.accept {
+        try $0.note([
+          Webhook.Doorbell(kind: .channel, channel: Noted.url, source: source, users: [UserID("bob")])
+        ])
+      }
+    }
+    #expect(try cache.read { try $0.dueDoorbells() }.map(\.source) == [.memberJoined])
   }
 
   @Test("B34: a note about one reader or a changed name costs a request, not one per member")

@@ -103,7 +103,11 @@ extension CacheWriter {
       INSERT INTO due (at, channel_url, kind, message_id, source, users)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6)
       ON CONFLICT (channel_url, kind, message_id) DO UPDATE
-      SET source = iif(source = ?7, source, excluded.source), users = excluded.users, noted = noted + 1
+      SET
+        -- That a channel is gone, or that somebody came, is not overwritten by that somebody read.
+        source = iif(source = ?7 OR excluded.source = ?8, source, excluded.source),
+        users = excluded.users,
+        noted = noted + 1
       """
     ) {
       $0.bind(1, now)
@@ -113,6 +117,7 @@ extension CacheWriter {
       $0.bind(5, bell.source.rawValue)
       $0.bind(6, users)
       $0.bind(7, ChangeSource.channelDeleted.rawValue)
+      $0.bind(8, ChangeSource.read.rawValue)
     }
   }
 

@@ -307,7 +307,7 @@ extension Plan {
         return
       }
       work.isPrefetched = true
-    case .failed(.unreadable):
+    case .failed(let error) where error.isHeldAlone(job):
       if let errand = job.channelErrand {
         work.heldBack.hold(errand, maximum: pace.maximumBackoff, now: now) { wait(&$0, outcome) }
       }
@@ -373,5 +373,16 @@ extension Outcome {
   var isRejection: Bool {
     if case .failed(.rejection) = self { return true }
     return false
+  }
+}
+
+extension UpstreamError {
+  /// Whether it keeps only this errand waiting, and nothing else of its channel (B35): an answer that cannot be
+  /// read, and the refusal of one message.
+  fileprivate func isHeldAlone(_ job: Job) -> Bool {
+    switch (self, job) {
+    case (.unreadable, _), (.rejection, .message): true
+    default: false
+    }
   }
 }

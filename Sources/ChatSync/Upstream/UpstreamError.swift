@@ -21,6 +21,14 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
   /// Given up from this side. A write is uncertain then.
   case canceled
 
+  /// Whether it says something of what was asked for, and nothing of the link or of other requests.
+  package var concernsOneItem: Bool {
+    switch self {
+    case .rejection, .unreadable: true
+    default: false
+    }
+  }
+
   /// The upstream says that there is no such thing.
   package var isNotFound: Bool {
     if case .rejection(code: 400201, _) = self { return true }

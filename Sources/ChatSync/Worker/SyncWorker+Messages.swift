@@ -27,7 +27,8 @@ extension SyncWorker {
   }
 
   /// A new message that rang is settled when it is stored, not when a listing came: one that a listing lacks
-  /// is asked for by its id (B34). Where it cannot be, its note stays, and the next look at the channel asks.
+  /// is asked for by its id (B34). One that is refused or cannot be read gets a note of its own, which is tried
+  /// again by itself: it holds up neither the channel nor its other messages (B35).
   private func settleNewest(_ bells: [Webhook.Doorbell], in url: ChannelURL) async throws {
     let lacking = Set(try store.unknown(bells.map(\.messageID).filter { $0 != 0 }, in: url))
     for bell in bells {
@@ -35,8 +36,10 @@ extension SyncWorker {
         do {
           try await fetchMessage(bell.messageID, in: url, bell.source, .open)
         } catch let error as UpstreamError {
-          guard case .rejection = error else { throw error }
-          continue
+          guard error.concernsOneItem else { throw error }
+          let note = Webhook.Doorbell(
+            kind: .message, channel: url, messageID: bell.messageID, source: bell.source)
+          try take(try await store.note([note]))
         }
       }
       try await store.settled(bell)
@@ -192,8 +195,12 @@ extension SyncWorker {
   }
 
   /// Messages that could not be read in a list are noted, and asked for one by one until they can be (B35).
+  /// Each poll lists them again, so those that were read by their ids, and those that are noted, are left out.
   private func askForUnreadable(_ names: [String], in url: ChannelURL) async throws {
-    let notes = names.compactMap { Int64($0) }.map {
+    let ids = names.compactMap { Int64($0) }
+    guard !ids.isEmpty else { return }
+    let noted = Set(try store.dueDoorbells(in: url).filter { $0.kind == .message }.map(\.messageID))
+    let notes = try store.unknown(ids, in: url).filter { !noted.contains($0) }.map {
       Webhook.Doorbell(kind: .message, channel: url, messageID: $0, source: .messageFill)
     }
     guard !notes.isEmpty else { return }
