@@ -251,12 +251,13 @@ extension OutboxLane {
   }
 
   /// The row will not be sent: a message stays as failed, a change goes.
-  mutating func end(_ id: Int64, code: String, now: Int64) -> [Notice] {
+  /// `isLast`: no other row ends right after it, so that those behind it are held or let go now.
+  mutating func end(_ id: Int64, code: String, now: Int64, isLast: Bool = true) -> [Notice] {
     guard let row = row(id) else { return [] }
+    defer { if isLast { holdOrRelease(now: now) } }
     let merged = mergeFollowers(of: id)
     guard row.kind.isMessage else {
       drop(id)
-      holdOrRelease(now: now)
       return merged + [.dropped(id, code: code)]
     }
     change(id) {
@@ -264,11 +265,11 @@ extension OutboxLane {
       $0.errorCode = code
       $0.absences = 0
     }
-    holdOrRelease(now: now)
     return merged + [.failed(id, code: code)]
   }
 
-  mutating func cancelNow(_ id: Int64, now: Int64) -> [Notice] {
+  mutating func cancelNow(_ id: Int64, now: Int64, isLast: Bool = true) -> [Notice] {
+    defer { if isLast { holdOrRelease(now: now) } }
     let merged = mergeFollowers(of: id)
     change(id) {
       $0.state = .canceled
@@ -276,7 +277,6 @@ extension OutboxLane {
       $0.errorCode = nil
       $0.absences = 0
     }
-    holdOrRelease(now: now)
     return merged + [.canceled(id)]
   }
 

@@ -40,7 +40,8 @@ extension OutboxLane {
   /// `now`.
   /// False: it is neither, or was deleted upstream under this request id.
   package mutating func resend(
-    _ id: Int64, now: Int64, lifetime: Int64 = Limits.pendingMilliseconds, tryAt: Int64? = nil
+    _ id: Int64, now: Int64, lifetime: Int64 = Limits.pendingMilliseconds, tryAt: Int64? = nil,
+    isLast: Bool = true
   ) -> (isResent: Bool, notices: [Notice]) {
     guard let row = row(id), row.state == .failed || row.state == .canceled, row.target == nil else {
       return (false, [])
@@ -56,7 +57,7 @@ extension OutboxLane {
       $0.acceptedAt = now
       $0.expiresAt = now + lifetime
     }
-    holdOrRelease(now: now)
+    if isLast { holdOrRelease(now: now) }
     return (true, [.resendStarted(id)])
   }
 
@@ -64,8 +65,10 @@ extension OutboxLane {
   package mutating func resendFailed(
     now: Int64, lifetime: Int64 = Limits.pendingMilliseconds, tryAt: Int64? = nil
   ) -> [Notice] {
-    rows.filter { $0.state == .failed }
-      .flatMap { resend($0.id, now: now, lifetime: lifetime, tryAt: tryAt).notices }
+    let notices = rows.filter { $0.state == .failed }
+      .flatMap { resend($0.id, now: now, lifetime: lifetime, tryAt: tryAt, isLast: false).notices }
+    holdOrRelease(now: now)
+    return notices
   }
 
   /// Forgets a failed or canceled message (B44). False: it is neither.
@@ -90,26 +93,30 @@ extension OutboxLane {
     for row in rows where row.expiresAt <= now {
       switch row.state {
       case .waiting where row.isCancelWanted, .uncertain where row.isCancelWanted: continue
-      case .waiting, .held: notices += end(row.id, code: OutboxRow.outOfTime, now: now)
+      case .waiting, .held: notices += end(row.id, code: OutboxRow.outOfTime, now: now, isLast: false)
       case .uncertain where row.kind.isMessage && (row.errorCode == nil || row.isKnownUpstream):
         change(row.id) {
           $0.errorCode = OutboxRow.outOfTime
           $0.nextTryAt = min($0.nextTryAt, now)
         }
       case .uncertain where !row.kind.isMessage:
-        notices += end(row.id, code: OutboxRow.outOfTime, now: now)
+        notices += end(row.id, code: OutboxRow.outOfTime, now: now, isLast: false)
       default: continue
       }
     }
+    if !notices.isEmpty { holdOrRelease(now: now) }
     return notices
   }
 
   /// The user lost the channel, or may not send there any more: everything fails with that code (B69).
   package mutating func failAll(code: String, now: Int64) -> [Notice] {
-    rows.filter { $0.state.isPending }.flatMap { row in
+    let notices = rows.filter { $0.state.isPending }.flatMap { row in
       if row.isUnanswered { change(row.id) { $0.mayHaveArrived = true } }
-      return row.isCancelWanted ? cancelNow(row.id, now: now) : end(row.id, code: code, now: now)
+      return row.isCancelWanted
+        ? cancelNow(row.id, now: now, isLast: false) : end(row.id, code: code, now: now, isLast: false)
     }
+    holdOrRelease(now: now)
+    return notices
   }
 
   /// A try that lies further ahead than any wait was set by a clock that ran ahead: it is due now (B43).

@@ -176,8 +176,9 @@ package struct OutboxLane: Hashable, Sendable {
 
   /// Holds what stands behind a failed message that asked for it, and lets go what does not any more.
   mutating func holdOrRelease(now: Int64) {
+    let firstBlocking = rows.first { $0.state == .failed && $0.blocksOnFailure }?.place ?? .max
     for index in rows.indices where rows[index].kind.isOrdered {
-      let isBehind = failedBlocker(before: rows[index].place) != nil
+      let isBehind = rows[index].place > firstBlocking
       if isBehind, rows[index].state == .waiting {
         rows[index].state = .held
       } else if !isBehind, rows[index].state == .held {

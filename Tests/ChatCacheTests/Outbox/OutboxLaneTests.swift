@@ -22,6 +22,20 @@ import Testing
     return lane
   }
 
+  @Test(
+    "B41, B44: two thousand rows of one lane expire, fail and are sent again within the minute",
+    .timeLimit(.minutes(1)))
+  func manyEnd() throws {
+    var lane = OutboxLane(rows: try (1...2000).map { try row($0) })
+    for (place, id) in (Int64(1)...2000).enumerated() { lane.change(id) { $0.place = Int64(place) } }
+    let expired = lane.expire(now: 4 * Self.day)
+    #expect(expired.count == 2000)
+    #expect(lane.resendFailed(now: 4 * Self.day).count == 2000)
+    #expect(due(lane, 4 * Self.day) == [1])
+    #expect(lane.failAll(code: OutboxRow.notAMember, now: 4 * Self.day).count == 2000)
+    #expect(lane.rows.allSatisfy { $0.state == .failed })
+  }
+
   private func begin(_ lane: inout OutboxLane, _ id: Int64, _ errand: OutboxLane.Errand, _ now: Int64) {
     let isBegun = lane.dispatch(id, errand, now: now)
     #expect(isBegun)
