@@ -190,8 +190,9 @@ final class MemoryStore: SyncStore {
       for listing in listings {
         let proof = listing.window.listing(listing.rows.map(\.position))
         var isOverreaching = false
-        if let claim = proof.claim, listing.isWhole {
-          isOverreaching = MemoryStore.doubtMissing(claim, listing, context, &channel)
+        for claim in listing.claims(proof) {
+          let isBeyond = MemoryStore.doubtMissing(claim, listing, context, &channel)
+          isOverreaching = isOverreaching || isBeyond
         }
         let isOutdated =
           proof.open.map { open in
@@ -212,7 +213,8 @@ final class MemoryStore: SyncStore {
             proof, now: 1, generation: context.generation,
             isOutdated: isOutdated || isOverreaching || !listing.isEndRead)
         } else {
-          channel.coverage.claimRuns(listing, now: 1, generation: context.generation, isOutdated: isOutdated)
+          channel.coverage.claimRuns(
+            listing, now: 1, generation: context.generation, isOutdated: isOutdated || isOverreaching)
         }
         if !listing.isEndRead, proof.claim?.upperBound == .end, let last = proof.last {
           channel.coverage.arrive(at: last.next)
@@ -257,6 +259,10 @@ final class MemoryStore: SyncStore {
         channel.doubted[row.messageID] = Doubt(
           position: row.position, askedAt: listing.askedAt, isInside: isInside)
       }
+    }
+    for (id, doubt) in channel.doubted where context.settlesDoubts && claim.contains(doubt.position) {
+      guard channel.rows[id] == nil, !came.contains(id), doubt.askedAt <= listing.askedAt else { continue }
+      channel.doubted[id] = nil
     }
     return isOverreaching
   }

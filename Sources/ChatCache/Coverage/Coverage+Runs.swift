@@ -13,6 +13,22 @@ extension MessageListing {
     }
     return runs
   }
+
+  /// The stretches of the line of which it says all that is there, in order. `proof` is what its rows prove
+  /// if all of them could be read.
+  package func claims(_ proof: Listing) -> [ClosedRange<Position>] {
+    if isWhole { return proof.claim.map { [$0] } ?? [] }
+    guard !breaks.isEmpty, let runs else { return [] }
+    return runs.indices.compactMap { index in
+      let places = runs[index].map(\.position)
+      guard let first = places.first, let last = places.last else { return nil }
+      return isBesideAnchor(index, of: runs.count) ? window.listing(places).claim : first...last
+    }
+  }
+
+  fileprivate func isBesideAnchor(_ run: Int, of count: Int) -> Bool {
+    window.newer == 0 ? run == count - 1 : window.older == 0 && run == 0
+  }
 }
 
 extension Coverage {
@@ -23,9 +39,7 @@ extension Coverage {
     for (index, run) in runs.enumerated() {
       let places = run.map(\.position)
       guard let first = places.first, let last = places.last else { continue }
-      let isBesideAnchor =
-        listing.window.newer == 0 ? index == runs.count - 1 : listing.window.older == 0 && index == 0
-      if isBesideAnchor {
+      if listing.isBesideAnchor(index, of: runs.count) {
         claim(listing.window.listing(places), now: now, generation: generation, isOutdated: isOutdated)
       } else {
         cover(first...last, generation: generation)

@@ -78,13 +78,11 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Messages of one listing that are doubted at most: what it lacks beyond them, the next one lacks again.
+  /// Messages of one listing that are doubted at most: what it lacks beyond them is listed again.
   static let mostDoubted = 1_000
 
   /// Casts doubt on a message, unless an earlier answer did.
-  func doubt(
-    _ position: Position, in channel: ChannelKey, askedAt: Int64, isInside: Bool = false
-  ) throws {
+  func doubt(_ position: Position, in channel: ChannelKey, askedAt: Int64, isInside: Bool = false) throws {
     try db.run(
       """
       INSERT OR IGNORE INTO doubted (channel, message_id, created_at, asked_at, is_inside)
@@ -128,13 +126,55 @@ extension CacheWriter {
     }
   }
 
+  /// Doubts what the listing lacks in the stretches it claims. Answers whether it does not say what is there,
+  /// and the stretches in which it lacks more than is doubted at once.
+  func doubtMissing(
+    _ listing: MessageListing, _ claims: [ClosedRange<Position>], _ context: ListingContext,
+    _ batch: inout MessageBatch
+  ) throws -> (isOverreaching: Bool, undoubted: [ClosedRange<Position>]) {
+    var isOverreaching = false
+    var undoubted: [ClosedRange<Position>] = []
+    for claim in claims {
+      let missing = try doubtMissing(claim, listing, context, &batch)
+      isOverreaching = isOverreaching || missing.isOverreaching
+      if missing.isUndoubted { undoubted.append(claim) }
+      if context.settlesDoubts { try endDoubtsOfUnstored(claim, listing, in: batch.channel) }
+    }
+    return (isOverreaching, undoubted)
+  }
+
+  /// What is not stored, and what the second listing does not show either, is not there.
+  private func endDoubtsOfUnstored(
+    _ claim: ClosedRange<Position>, _ listing: MessageListing, in channel: ChannelKey
+  ) throws {
+    let came = Set(listing.rows.map(\.messageID))
+    let doubted = try db.reading.all(
+      """
+      SELECT message_id, created_at
+      FROM doubted AS d
+      WHERE channel = ?1 AND created_at BETWEEN ?2 AND ?3 AND asked_at <= ?4 AND NOT EXISTS (
+        SELECT 1 FROM message AS m WHERE m.channel = d.channel AND m.message_id = d.message_id)
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, claim.lowerBound.createdAt)
+      $0.bind(3, claim.upperBound.createdAt)
+      $0.bind(4, listing.askedAt)
+    } _: {
+      Position(createdAt: $0.int64(1), messageID: $0.int64(0))
+    }
+    for position in doubted where claim.contains(position) && !came.contains(position.messageID) {
+      try endDoubt(position.messageID, in: channel, askedAt: listing.askedAt)
+    }
+  }
+
   /// The stored messages that a listing should have and lacks, unless they changed here after it was asked
   /// for: doubted, or gone where a second listing settles an earlier doubt. Answers whether one of them lies
-  /// beyond the listing's rows, so that it does not say what is there.
-  func doubtMissing(
+  /// beyond the listing's rows, so that it does not say what is there, and whether not all are doubted.
+  private func doubtMissing(
     _ claim: ClosedRange<Position>, _ listing: MessageListing, _ context: ListingContext,
     _ batch: inout MessageBatch
-  ) throws -> Bool {
+  ) throws -> (isOverreaching: Bool, isUndoubted: Bool) {
     let came = Set(listing.rows.map(\.messageID))
     let places = listing.rows.map(\.position)
     let (first, last) = (places.min() ?? .end, places.max() ?? .start)
@@ -156,7 +196,7 @@ extension CacheWriter {
       guard count <= CacheWriter.mostDoubted else { continue }
       try doubt(position, in: batch.channel, askedAt: listing.askedAt, isInside: isInside)
     }
-    return isOverreaching
+    return (isOverreaching, count > CacheWriter.mostDoubted)
   }
 }
 

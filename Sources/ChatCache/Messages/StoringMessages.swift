@@ -20,10 +20,7 @@ extension CacheWriter {
     // Each listing was asked for by its own; what was cleared since then it must not bring back.
     for listing in listings where try !reader.wasCleared(channel, since: listing.askedAt) {
       let proof = listing.window.listing(listing.rows.map(\.position))
-      var isOverreaching = false
-      if listing.isWhole, let claim = proof.claim {
-        isOverreaching = try doubtMissing(claim, listing, context, &batch)
-      }
+      let (isOverreaching, undoubted) = try doubtMissing(listing, listing.claims(proof), context, &batch)
       let isOutdated = try proof.open.map {
         try reader.isOutdated($0, in: channel, since: listing.askedAt)
       }
@@ -36,8 +33,11 @@ extension CacheWriter {
           isOutdated: isOutdated ?? false || isOverreaching || !listing.isEndRead)
       } else {
         coverage.claimRuns(
-          listing, now: now, generation: context.generation, isOutdated: isOutdated ?? false)
+          listing, now: now, generation: context.generation,
+          isOutdated: isOverreaching ? true : isOutdated ?? false)
       }
+      // It lacks more than is doubted at once: the rest is listed again (B31).
+      for claim in undoubted { coverage.markUnverified(claim) }
       // Where the newest end was never listed, the rows stand before an end of which nothing is known.
       if !listing.isEndRead, proof.claim?.upperBound == .end, let last = proof.last {
         coverage.arrive(at: last.next)

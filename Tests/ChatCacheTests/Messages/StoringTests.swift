@@ -96,6 +96,53 @@ import Testing
     #expect(try ids(world) == [1, 2, 3, 4], "a newer answer that shows it wins")
   }
 
+  @Test("B27: a second listing that lacks a deleted message ends the doubt of it")
+  func settlesUnstored() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...4).map { message($0) }, limit: 100)
+    let url = Self.url
+    try world.cache.write { try $0.delete(message: 3, in: url, .messageDeleted) }
+    try world.list(newest([1, 2, 3, 4], askedAt: world.cache.cursor.sequence))
+    #expect(try ids(world) == [1, 2, 4] && doubted(world) == [3])
+    var context = ListingContext(source: .messageFill, generation: 1)
+    context.settlesDoubts = true
+    let listing = newest([1, 2, 4], askedAt: world.cache.cursor.sequence)
+    let settling = context
+    #expect(try !world.cache.write { try $0.store([listing], in: url, settling) })
+    #expect(try ids(world) == [1, 2, 4] && doubted(world).isEmpty)
+  }
+
+  @Test("B27: what a listing lacks between two items that could not be read is doubted")
+  func doubtsInRuns() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest((1...9).map { message($0) }, limit: 100)
+    let before = try world.cache.read { try $0.coverage(of: ChannelKey(1)) }
+    var listing = newest([1, 3, 5, 7], askedAt: world.cache.cursor.sequence, isWhole: false)
+    listing.breaks = [2]
+    try world.list(listing)
+    #expect(try doubted(world) == [9, 8, 6, 2], "4 is where an item could not be read")
+    #expect(try world.cache.read { try $0.coverage(of: ChannelKey(1)).tail } == before.tail)
+  }
+
+  @Test("B31: where a listing lacks more than is doubted at once, it is asked for again")
+  func tooMany() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let last = Int64(CacheWriter.mostDoubted + 3)
+    try world.listNewest((1...last).map { message($0) }, limit: 2_000)
+    try world.list(newest([1, last], askedAt: world.cache.cursor.sequence))
+    func isUnverified() throws -> Bool {
+      try !world.cache.read { try $0.coverage(of: ChannelKey(1)).unverified }.isEmpty
+    }
+    #expect(try isUnverified())
+    let url = Self.url
+    for id in 2..<Int64(5) { try world.cache.write { try $0.delete(message: id, in: url, .messageDeleted) } }
+    try world.list(newest([1, last], askedAt: world.cache.cursor.sequence))
+    #expect(try !isUnverified())
+  }
+
   @Test("B24: between the rows of a listing a claim ends at what could not be read")
   func breaks() throws {
     let world = try ChannelWithMessages()

@@ -110,6 +110,25 @@ struct DoubtTests {
     await sides.end()
   }
 
+  @Test("B27, B35: where the answer about the newest doubted message cannot be read, all others are settled")
+  func unreadableAnswer() async throws {
+    var weather = OriginSide.Weather()
+    weather.hasChangelogs = false
+    let sides = try Sides(messages: 30)
+    try sides.there.calm(weather)
+    try await sides.open()
+    let asked = "/v3/group_channels/c0/messages/29"
+    try set(
+      sides.there,
+      [
+        "kind": .string("deny"), "status": .integer(400), "body": .string("html"), "path": .string(asked),
+      ], weather)
+    for id in [3, 9, 29] as [Int64] { sides.there.delete("c0", id) }
+    #expect(await World.wait { (try? stored(sides)) == 27 })
+    #expect(await World.wait { (try? doubted(sides)) == 0 })
+    await sides.end()
+  }
+
   @Test("B21: a message wrongly called deleted comes back when it is shown and asked for again")
   func back() async throws {
     let sides = try Sides(messages: 5)
