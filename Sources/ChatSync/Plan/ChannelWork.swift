@@ -377,8 +377,8 @@ extension Outcome {
 }
 
 extension UpstreamError {
-  /// Whether it keeps only this errand waiting, and nothing else of its channel (B35): an answer that cannot be
-  /// read, and the refusal of one message.
+  /// Whether it keeps only this errand waiting, and nothing else of its channel (B35): an answer that cannot
+  /// be read, and the refusal of one message.
   fileprivate func isHeldAlone(_ job: Job) -> Bool {
     switch (self, job) {
     case (.unreadable, _), (.rejection, .message): true

@@ -27,8 +27,8 @@ extension SyncWorker {
   }
 
   /// A new message that rang is settled when it is stored, not when a listing came: one that a listing lacks
-  /// is asked for by its id (B34). One that is refused or cannot be read gets a note of its own, which is tried
-  /// again by itself: it holds up neither the channel nor its other messages (B35).
+  /// is asked for by its id (B34). One that is refused or cannot be read gets a note of its own, which is
+  /// tried again by itself: it holds up neither the channel nor its other messages (B35).
   private func settleNewest(_ bells: [Webhook.Doorbell], in url: ChannelURL) async throws {
     let lacking = Set(try store.unknown(bells.map(\.messageID).filter { $0 != 0 }, in: url))
     for bell in bells {
@@ -195,7 +195,8 @@ extension SyncWorker {
   }
 
   /// Messages that could not be read in a list are noted, and asked for one by one until they can be (B35).
-  /// Each poll lists them again, so those that were read by their ids, and those that are noted, are left out.
+  /// Each poll lists them again, so those that were read by their ids, and those that are noted, are left
+  /// out.
   private func askForUnreadable(_ names: [String], in url: ChannelURL) async throws {
     let ids = names.compactMap { Int64($0) }
     guard !ids.isEmpty else { return }
