@@ -154,7 +154,7 @@ class CommandLine(unittest.TestCase):
             self.assertRegex(sound.stdout, "^0 channels looked at in [0-9]+ ms: sound\n$")
             database = sqlite3.connect(data + "/perch.db")
             with database:
-                database.execute("INSERT INTO tombstone VALUES (99, 1, 1)")
+                database.execute("INSERT INTO tombstone VALUES (99, 1, 1, 0)")
             broken = call("check", "--data", data)
             self.assertEqual(broken.returncode, 1, broken.stdout)
             self.assertIn("rows_orphaned the cache: 1 rows of tombstone belong to no channel", broken.stdout)

@@ -90,7 +90,7 @@ struct Service {
       workers: values.number("workers"), upstreamRequests: values.number("upstream-in-flight"),
       connections: values.number("max-connections"), parked: values.number("max-parked"),
       parkedPerUser: values.number("max-parked-per-user"),
-      adminConnections: values.text("admin-listen").isEmpty ? 0 : Listeners.adminConnections)
+      adminConnections: values.optionalAddress("admin-listen") == nil ? 0 : Listeners.adminConnections)
   }
 
   private func settings(_ descriptors: DescriptorPlan) -> Collections.Settings {
