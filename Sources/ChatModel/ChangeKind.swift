@@ -36,6 +36,9 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   case unverified = 17
   /// A collection's window grew too large: its far side was let go (B22).
   case windowTrimmed = 18
+  /// The user came to be in the channels of one page of the first listing: it stands for one
+  /// `membershipGained` each.
+  case channelsListed = 19
 
   /// Whether it happened in the chat, and not only to what of the chat is cached here.
   package var isOfTheChat: Bool {

@@ -14,15 +14,19 @@ extension CacheWriter {
       for url in deleted { try removeMembership(of: user, in: url, .channelChangelog) }
       if let next { try setChannelToken(next, of: key) }
     }
-    let activities = try channels.map { try store($0, of: user, key, origin) }
-    if case .listing = origin, try !reader.isSynced(key) {
+    var page: ListedPage?
+    if case .listing = origin, try !reader.isSynced(key) { page = try beginPage(of: key) }
+    let activities = try channels.map { try store($0, of: user, key, origin, &page) }
+    if let page {
+      try append(page)
       try append(Change(.syncProgress, .channelRefresh, user: key))
     }
     return activities
   }
 
   private func store(
-    _ record: ChannelRecord, of user: UserID, _ key: UserKey, _ origin: ChannelOrigin
+    _ record: ChannelRecord, of user: UserID, _ key: UserKey, _ origin: ChannelOrigin,
+    _ page: inout ListedPage?
   ) throws -> ChannelActivity {
     let channel = try storeShared(record, origin.source)
     // What is stored of it may be of use to nobody.
@@ -31,7 +35,7 @@ extension CacheWriter {
       if membership.state == .outside {
         try removeMembership(of: user, in: record.url, origin.source)
       } else {
-        try store(membership, of: key, named: user, in: channel, record.lastMessage, origin)
+        try store(membership, of: key, named: user, in: channel, record.lastMessage, origin, &page)
       }
     }
     let last = try reader.lastMessage(of: channel)

@@ -30,7 +30,7 @@ extension CacheWriter {
   /// alone. What it did not say stays; of somebody unknown here it must at least say whether the user is in.
   func store(
     _ record: MembershipRecord, of user: UserKey, named name: UserID, in channel: ChannelKey,
-    _ lastMessage: ChannelRecord.LastMessage, _ origin: ChannelOrigin
+    _ lastMessage: ChannelRecord.LastMessage, _ origin: ChannelOrigin, _ page: inout ListedPage?
   ) throws {
     let old = try facts(of: user, in: channel)
     guard let state = record.state?.rawValue ?? old?.state else { return }
@@ -57,7 +57,8 @@ extension CacheWriter {
     }
     if old == nil || old?.isShown(as: facts) == false {
       try write(facts, of: user, in: channel)
-      try tell(facts, since: old, of: user, in: channel, origin.source)
+      let isToldByPage = old == nil && page?.take(channel) ?? false
+      if !isToldByPage { try tell(facts, since: old, of: user, in: channel, origin.source) }
     } else {
       try setCounted(facts.counted, of: user, in: channel)
     }

@@ -12,11 +12,15 @@ extension CacheReader {
   package func changes(
     for user: UserKey, view: String? = nil, after sequence: Int64, limit: Int
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
-    let walked = try walk(user, view, sequence, limit)
-    if walked.isWhole || walked.changes.count * 4 >= limit { return walked }
-    let own = try gather(user, view, sequence, limit)
-    let isWhole = own.count < limit
-    return (own, isWhole ? try lastChange() : own[own.count - 1].sequence, isWhole)
+    var found = try walk(user, view, sequence, limit)
+    if !found.isWhole, found.changes.count * 4 < limit {
+      let own = try gather(user, view, sequence, limit)
+      let isWhole = own.count < limit
+      found = (own, isWhole ? try lastChange() : own[own.count - 1].sequence, isWhole)
+    }
+    let each = try LoggedChange.each(of: found.changes, after: sequence, limit: limit)
+    if each.isWhole { return (each.changes, found.end, found.isWhole) }
+    return (each.changes, each.changes[each.changes.count - 1].sequence, false)
   }
 
   /// The log as it lies, `limit` rows of it.

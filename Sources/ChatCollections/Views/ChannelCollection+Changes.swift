@@ -86,7 +86,8 @@ extension ChannelCollection {
 
   private static func concerns(_ kind: ChangeKind) -> Bool {
     switch kind {
-    case .coverage, .hugeGap, .unverified, .outbox, .cacheCleared, .collectionAnswered, .collectionFailed:
+    case .coverage, .hugeGap, .unverified, .outbox, .cacheCleared, .collectionAnswered, .collectionFailed,
+      .channelsListed:
       false
     default: true
     }

@@ -111,7 +111,9 @@ struct Telling: ~Copyable {
           detail.withUnsafeBytes { json.splice(fields: $0) }
         })
     case .outbox: try unsentChanged(change)
-    case .channelDeleted, .membershipLost, .connection, .syncProgress, .cacheCleared, .unverified: break
+    case .channelDeleted, .membershipLost, .connection, .syncProgress, .cacheCleared, .unverified,
+      .channelsListed:
+      break
     }
   }
 

@@ -95,7 +95,7 @@ package struct UserFeed: Sendable {
       try writeOutbox(reader, user, url, into: &json)
       return 1
     case .membershipLost, .channelDeleted, .connection, .syncProgress, .collectionAnswered,
-      .collectionFailed, .unverified, .windowTrimmed:
+      .collectionFailed, .unverified, .windowTrimmed, .channelsListed:
       return 0
     }
   }

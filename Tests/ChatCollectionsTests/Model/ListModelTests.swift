@@ -35,7 +35,8 @@ import Testing
       for _ in 0..<40 { try run.step() }
       met.formUnion(run.met)
     }
-    #expect(met == ["trimmed", "loaded", "full", "foreign edge", "old cursor", "restart", "proven end"])
+    #expect(
+      met == ["trimmed", "loaded", "full", "foreign edge", "old cursor", "restart", "proven end", "listed"])
   }
 }
 
@@ -121,11 +122,14 @@ private final class ListRun {
   private var random: SeededRandom
   private var panes: [Pane] = []
   private var messages: Int64 = 0
+  /// Whether the user's first listing goes on: channels come by pages.
+  private var isListing: Bool
   private(set) var met: Set<String> = []
   private(set) var fault: String?
 
   init(seed: Int) throws {
     random = SeededRandom(seed: UInt64(seed))
+    isListing = random.chance(50)
     directory = TestFolder.make("lists")
     (cache, collections) = try Self.open(directory, interest)
     try join(0)
@@ -167,6 +171,10 @@ private final class ListRun {
   private func happen() throws {
     let index = Int.random(in: 0..<16, using: &random)
     switch Int.random(in: 0..<12, using: &random) {
+    case 0...3 where isListing: try list()
+    case 4 where isListing && random.chance(10):
+      isListing = false
+      try cache.write { try $0.endListing(of: UserID("alice")) }
     case 0...5: try join(index)
     case 6:
       let url = ChannelURL("c\(index)")
@@ -183,11 +191,28 @@ private final class ListRun {
   }
 
   private func join(_ index: Int) throws {
+    let (record, isListing) = (record(index), isListing)
+    try cache.write { writer in
+      try writer.acknowledge(UserID("alice"))
+      _ = try writer.store([record], of: UserID("alice"), .refresh(.channelChanged))
+      if !isListing { try writer.endListing(of: UserID("alice")) }
+    }
+  }
+
+  /// A page of the user's first listing.
+  private func list() throws {
+    let indices = (0..<16).shuffled(using: &random).prefix(Int.random(in: 1...8, using: &random))
+    let page = indices.map { record($0) }
+    met.insert("listed")
+    try cache.write { _ = try $0.store(page, of: UserID("alice"), .listing(sweep: 1)) }
+  }
+
+  private func record(_ index: Int) -> ChannelRecord {
     var json = JSONWriter()
     let name = ["Ant", "bee", "Cat", ""].pick(&random)
     json.field("channel_url", "c\(index)")
     json.field("name", name)
-    let record = ChannelRecord(
+    return ChannelRecord(
       url: ChannelURL("c\(index)"), name: name, customType: ["", "", "x"].pick(&random),
       createdAt: Int64(index % 5 + 1), isDistinct: false, isPublic: false, isSuper: false, isFrozen: false,
       memberCount: 2, joinedMemberCount: 2, body: json.finish().array, lastMessage: .absent,
@@ -195,11 +220,6 @@ private final class ListRun {
         state: .joined, isOperator: false, isMuted: false,
         hiddenState: ["unhidden", "unhidden", "hidden_allow_auto_unhide"].pick(&random), floorAt: 0,
         lastReadAt: 0, unread: 0, mentions: 0, joinedAt: 1, invitedAt: 0))
-    try cache.write { writer in
-      try writer.acknowledge(UserID("alice"))
-      _ = try writer.store([record], of: UserID("alice"), .refresh(.channelChanged))
-      try writer.endListing(of: UserID("alice"))
-    }
   }
 
   private func send(_ index: Int) throws {

@@ -56,6 +56,14 @@ struct ModelUpstream {
     messages.values.sorted { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }
   }
 
+  /// A message of that id and moment, and nothing special about it.
+  static func message(_ id: Int64, at createdAt: Int64) -> MessageRecord {
+    Message(
+      id: id, createdAt: createdAt, sender: "bob", kind: .user, customType: "", parent: nil, parentAt: nil,
+      isInChannel: false
+    ).record
+  }
+
   // MARK: What happens there
 
   mutating func send(_ random: inout SeededRandom, sender: String? = nil, request: String = "")

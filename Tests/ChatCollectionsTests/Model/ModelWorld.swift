@@ -61,10 +61,12 @@ final class ModelWorld {
   // MARK: Channels
 
   func join(_ user: String, _ index: Int, _ random: inout SeededRandom) throws {
-    let (user, record) = (UserID(user), record(user, index, &random))
+    let (user, record, isListed) = (UserID(user), record(user, index, &random), random.chance(30))
     try write { writer in
       try writer.acknowledge(user)
-      _ = try writer.store([record], of: user, .refresh(.channelChanged))
+      // All of the user's channels may be listed anew, as after everything was cleared.
+      if isListed { try writer.db.execute("UPDATE user SET is_synced = 0 WHERE user_id = '\(user.text)'") }
+      _ = try writer.store([record], of: user, isListed ? .listing(sweep: 1) : .refresh(.channelChanged))
       try writer.endListing(of: user)
     }
   }
