@@ -2,8 +2,9 @@
 """Measures sending, for `make bench` (ROW=sending): what is accepted a second, and how fast the outbox drains.
 
 Accepting: 64 keep-alive senders over HTTP against plain SQLite without HTTP, one commit for each send (`commit`), in
-turns. A shim stretches every sync of both to 5 ms. Draining: 10 000 messages of 100 channels against curl, which posts
-the same to the chat server itself with as many requests at once.
+turns; once while the chat server is away, and once while sync stores what it prefetches. A shim stretches every sync of
+both to 5 ms. Draining: 10 000 messages of 100 channels against curl, which posts the same to the chat server itself
+with as many requests at once. Pages: those of a channel with pending edits against those of one without.
 """
 
 import http.client
@@ -39,10 +40,10 @@ class World:
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.running[name] = process, process.stdout.readline().split()[-1].removeprefix("http://")
 
-    def serve(self, more={}):
+    def serve(self, more={}, prefetch="1"):
         self.run("serve", "serve", "--auth", "off", "--access-log", "off", "--data", self.place.name + "/data",
                  "--upstream", "http://" + self.running["origin"][1], "--upstream-token", "origin", "--max-unsent",
-                 "1000000", "--upstream-in-flight", str(IN_FLIGHT), "--prefetch-rate", "1", "--backoff-max", "1s",
+                 "1000000", "--upstream-in-flight", str(IN_FLIGHT), "--prefetch-rate", prefetch, "--backoff-max", "1s",
                  more=more)
         self.ask("PUT", "/v1/connection", {})
         for _ in range(600):
@@ -75,21 +76,41 @@ class World:
         return found
 
 
-def accepting():
-    """Accepted a second and p99 in ms, of ours and of the peer, in turns; the chat server is away meanwhile."""
-    world = World(1)
+    def there(self, method, path, body):
+        line = http.client.HTTPConnection(self.running["origin"][1], timeout=60)
+        line.request(method, path, json.dumps(body), {"Api-Token": "origin", "Content-Type": "application/json"})
+        if line.getresponse().status != 200:
+            sys.exit(f"{method} {path} upstream is refused")
+
+    def stored(self):
+        return self.ask("GET", "/v1/cache")["messages"]
+
+
+def accepting(isIngesting):
+    """Accepted a second and p99 in ms, of ours and of the peer, in turns, and the messages that sync stored a second.
+
+    The chat server is away meanwhile, or takes no message while sync prefetches from it.
+    """
+    world = World(6000 if isIngesting else 1)
     shim, script = world.place.name + "/shim.so", world.place.name + "/post.lua"
     source = ROOT + "/Tests/SyncShim/sync_shim.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", shim, source, "-ldl"], check=True)
-    world.serve({"LD_PRELOAD": shim, "SYNC_SHIM_MICROSECONDS": str(SYNC)})
-    world.stop("origin")
+    shimmed = {"LD_PRELOAD": shim, "SYNC_SHIM_MICROSECONDS": str(SYNC)}
+    if isIngesting:
+        limit = {"path": "/v3/group_channels/*/messages", "method": "POST", "requests": 1, "seconds": 600}
+        world.there("PUT", "/_faults", {"rate_limits": [limit]})
+        world.serve(shimmed, prefetch="1000")
+    else:
+        world.serve(shimmed)
+        world.stop("origin")
     with open(script, "w") as file:
         text = "b" * 350
         file.write('wrk.method = "POST"\nwrk.headers["Perch-User"] = "alice"\n'
                    'wrk.headers["Content-Type"] = "application/json"\n' f"wrk.body = '{{\"message\":\"{text}\"}}'\n")
     url = f"http://{world.running['serve'][1]}/v1/channels/{world.names[0]}/messages"
-    ours, theirs, late = [], [], []
+    ours, theirs, late, stored = [], [], [], []
     for _ in range(PAIRS):
+        before = world.stored()
         said = subprocess.run(["wrk", "-t1", f"-c{SENDERS}", f"-d{SECONDS}", "--latency", "-s", script, url],
                               capture_output=True, text=True).stdout
         if "Non-2xx" in said:
@@ -97,12 +118,33 @@ def accepting():
         ours.append(float(re.search(r"Requests/sec:\s+([0-9.]+)", said)[1]))
         value, unit = re.search(r"99%\s+([0-9.]+)(us|ms|s)", said).groups()
         late.append(float(value) * {"us": 0.001, "ms": 1, "s": 1000}[unit])
+        stored.append((world.stored() - before) / SECONDS)
         if PEERS:
             words = [PEERS + "/commit", world.place.name + "/peer.db", "one", str(SENDERS), str(SECONDS), str(SYNC)]
             said = subprocess.run(words, capture_output=True, text=True).stdout
             theirs.append(float(re.search(r": ([0-9.]+)/s", said)[1]))
     world.end()
-    return ours, theirs, late
+    return ours, theirs, late, stored
+
+
+def pages():
+    """Pages a second of a channel whose newest messages have pending edits, and of one without, in turns."""
+    world = World(2)
+    world.serve()
+    world.stop("origin")
+    edited, plain = world.names[:2]
+    for message in world.ask("GET", f"/v1/channels/{edited}/messages?limit=30")["items"]:
+        if message["sender"]["user_id"] == "alice":
+            world.ask("PATCH", f"/v1/channels/{edited}/messages/{message['message_id']}", {"message": "edited"})
+    rates = {edited: [], plain: []}
+    for _ in range(PAIRS):
+        for channel, rate in rates.items():
+            url = f"http://{world.running['serve'][1]}/v1/channels/{channel}/messages?limit=30"
+            said = subprocess.run(["wrk", "-t1", "-c32", f"-d{SECONDS}", "-H", "Perch-User: alice", url],
+                                  capture_output=True, text=True).stdout
+            rate.append(float(re.search(r"Requests/sec:\s+([0-9.]+)", said)[1]))
+    world.end()
+    return rates[edited], rates[plain]
 
 
 def draining():
@@ -137,12 +179,18 @@ def draining():
 
 
 def main():
-    ours, theirs, late = accepting()
-    print(f"P6 accepted: {statistics.median(ours):.0f}/s, p99 {statistics.median(late):.1f} ms = "
-          f"{statistics.median(late) * 1000 / SYNC:.1f} syncs (goal 3)")
-    if theirs:
-        ratio = statistics.median(o / t for o, t in zip(ours, theirs))
-        print(f"P6 against commit one: {statistics.median(theirs):.0f}/s, ratio {ratio:.1f} (goal 20)")
+    for isIngesting in (False, True):
+        ours, theirs, late, stored = accepting(isIngesting)
+        beside = f" beside {statistics.median(stored):.0f} messages/s of sync" if isIngesting else ""
+        print(f"P6 accepted{beside}: {statistics.median(ours):.0f}/s, p99 {statistics.median(late):.1f} ms = "
+              f"{statistics.median(late) * 1000 / SYNC:.1f} syncs (goal 3)")
+        if theirs:
+            ratio = statistics.median(o / t for o, t in zip(ours, theirs))
+            print(f"P6 against commit one: {statistics.median(theirs):.0f}/s, ratio {ratio:.1f} (goal 20)")
+    ours, theirs = pages()
+    ratio = statistics.median(o / t for o, t in zip(ours, theirs))
+    print(f"pages with pending edits: {statistics.median(ours):.0f}/s, without {statistics.median(theirs):.0f}/s, "
+          f"ratio {ratio:.2f} (goal 0.8)")
     ours, theirs = draining()
     print(f"drained: {ours:.0f}/s, curl {theirs:.0f}/s, ratio {ours / theirs:.2f} (goal 0.6)")
 

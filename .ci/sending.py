@@ -478,6 +478,68 @@ class World:
                 newest = self.there("GET", f"/v3/group_channels/{channel}/messages/{arrived[-1][0]}")
                 self.since[channel] = newest["created_at"]
 
+    # What the metrics count
+
+    def metrics(self):
+        """The numbers of /metrics that tell of sending, by name and label."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+        connection.close()
+        found = {}
+        for line in lines:
+            if line.startswith(("perch_sending_", "perch_outbox_")):
+                name, value = line.rsplit(" ", 1)
+                label = name.split('"')[1] if '"' in name else ""
+                found[name.split("{")[0].removeprefix("perch_"), label] = int(value)
+        return found
+
+    def counted(self, seconds, **wanted):
+        """Waits until the requests that ended are counted as wanted, and no others."""
+        def ends():
+            return {end: count for (name, end), count in self.metrics().items()
+                    if name == "sending_requests_total" and count}
+        self.until(seconds, lambda: ends() == wanted, lambda: f"metrics: {ends()} and not {wanted}")
+
+    def check_metrics(self):
+        """Sends one message for each way in which a request ends, and reads what is counted."""
+        self.restart()
+        self.until(20, lambda: self.connected("alice"), "alice is not synced")
+        sends = {"path": "/v3/group_channels/*/messages", "method": "POST", "count": 1}
+
+        def send(name, *faults):
+            self.there("PUT", "/_faults", self.desk([sends | fault for fault in faults]))
+            status, found = self.here(
+                "alice", "POST", "/v1/channels/c0/messages", {"message": name, "request_id": f"metrics-{name}"})
+            if status != 202:
+                raise Broken(f"send {name}: {status} {found}")
+
+        send("done")
+        self.counted(10, done=1)
+        quiet = {"kind": "drop_webhook", "path": "*", "count": 9}
+        send("refused", {"kind": "deny", "code": 900060})
+        self.counted(10, done=1, rejected=1)
+        rows = {label: count for (name, label), count in self.metrics().items() if name == "outbox_rows"}
+        if rows != {"pending": 0, "failed": 1, "canceled": 0}:
+            raise Broken(f"metrics: {rows}")
+        send("slowed", {"kind": "status", "status": 429, "retry_after": 1})
+        self.counted(10, done=2, rejected=1, rate_limited=1)
+        send("lost", {"kind": "lose_reply"}, quiet)
+        self.until(20, lambda: not self.pending(), "the lost one is not found")
+        found = self.metrics()
+        if found["sending_requests_total", "uncertain"] != 1 or found["sending_looks_total", ""] < 1:
+            raise Broken(f"metrics: {found}")
+        self.proxy.fault = "refuse"
+        self.proxy.reset()
+        send("waits")
+        self.until(20, lambda: self.metrics()["sending_requests_total", "unreachable"] >= 1, "no try")
+        time.sleep(1.1)
+        found = self.metrics()
+        if found["outbox_rows", "pending"] != 1 or not 1 <= found["outbox_oldest_seconds", ""] <= 30:
+            raise Broken(f"metrics: {found}")
+        self.heal()
+        self.until(20, lambda: not self.pending(), "it never left")
+
     # At the pace that the chat server allows
 
     def pace(self):
@@ -539,6 +601,10 @@ def main():
                     os.replace(world.place.name + "/log", options.keep_log)
                 sys.exit(f"sending: round {number} of seed {options.seed}: {broken}")
             sent, longest = sent + count, max(longest, drained)
+        try:
+            world.check_metrics()
+        except Broken as broken:
+            sys.exit(f"sending: {broken}")
         world.end()
     finally:
         if world.service.process.poll() is None:

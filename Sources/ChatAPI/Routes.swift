@@ -40,13 +40,13 @@ package struct RouteParts: Sendable {
 
 /// The contract's operations. Each family is a file that gives its routes.
 package enum Routes {
-  /// Who uses a listening address. It decides which routes the address has.
+  /// The people whose requests a listening address takes; they decide which routes it has.
   package enum Audience: Sendable {
-    /// Everybody: there is no separate address for operators.
+    /// Clients and operators share the address.
     case everybody
-    /// Clients only: operators use `--admin-listen`.
+    /// Only clients use the address; operators have their own, `--admin-listen`.
     case clients
-    /// Operators only, at `--admin-listen`.
+    /// Only operators use the address: it is that of `--admin-listen`.
     case operators
   }
 

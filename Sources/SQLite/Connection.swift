@@ -131,6 +131,9 @@ package final class Connection {
   /// Whether a transaction is open.
   package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
+  /// The rows that this connection has changed since it was opened, also by triggers.
+  package var changedRows: Int64 { sqlite3_total_changes64(handle) }
+
   /// Goes back to before the transaction. SQLite may have done so itself, then this is nothing.
   private func rollBack() {
     guard isInTransaction else { return }

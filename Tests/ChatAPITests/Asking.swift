@@ -1,5 +1,6 @@
 import Glibc
 import MicroHTTP
+import TestSupport
 
 /// What a server answered.
 struct Answer {
@@ -14,22 +15,6 @@ struct Answer {
   }
 }
 
-/// A connection of its own; negative where there is none.
-func connected(_ server: Server) -> Int32 {
-  let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-  var address = sockaddr_in()
-  address.sin_family = sa_family_t(AF_INET)
-  address.sin_port = server.port.bigEndian
-  address.sin_addr.s_addr = inet_addr("127.0.0.1")
-  let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-  let isConnected = withUnsafePointer(to: &address) {
-    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, size) == 0 }
-  }
-  if isConnected { return socket }
-  close(socket)
-  return -1
-}
-
 /// A connection that asks again and again, in the same words where it is told the same.
 final class Line {
   private let socket: Int32
@@ -37,7 +22,7 @@ final class Line {
 
   /// Headers for every request, each with its line end.
   init(_ server: Server, headers: String) {
-    socket = connected(server)
+    socket = Loopback.connect(port: server.port)
     self.headers = headers
   }
 
@@ -73,7 +58,7 @@ extension Answer {
 func ask(
   _ server: Server, _ path: String, method: String = "GET", headers: [String: String] = [:], body: String = ""
 ) -> Answer {
-  let socket = connected(server)
+  let socket = Loopback.connect(port: server.port)
   guard socket >= 0 else { return Answer() }
   defer { close(socket) }
   let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()

@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import MicroHTTP
 import Platform
+import TestSupport
 import Testing
 
 @testable import ChatAPI
@@ -146,7 +147,7 @@ private final class NumberLine {
   init(_ server: Server) { self.server = server }
 
   func ask(_ method: String, _ path: String, headers: String = "", body: String = "") -> Int {
-    let socket = connected(server)
+    let socket = Loopback.connect(port: server.port)
     guard socket >= 0 else { return 0 }
     defer { close(socket) }
     let type = body.isEmpty ? "" : "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"

@@ -4,6 +4,7 @@ import Glibc
 import MicroHTTP
 import Platform
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ChatAPI
@@ -252,7 +253,7 @@ import Testing
     let world = try world()
     defer { world.stop() }
     try world.join("us1", "general", name: "General")
-    let socket = connected(world.server)
+    let socket = Loopback.connect(port: world.server.port)
     defer { close(socket) }
     // What is remembered is found by the head's whole words of eight bytes: the user's number stands behind
     // them.

@@ -21,17 +21,9 @@ struct WebhookTests {
 
   /// Status and body of a POST over a connection of its own.
   private func post(_ body: String, signature: String?) -> (status: Int, text: String) {
-    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let socket = Loopback.connect(port: server.port)
+    guard socket >= 0 else { return (0, "") }
     defer { close(socket) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = server.port.bigEndian
-    address.sin_addr.s_addr = inet_addr("127.0.0.1")
-    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isConnected = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, size) == 0 }
-    }
-    guard isConnected else { return (0, "") }
     let signed = signature.map { "x-sendbird-signature: \($0)\r\n" } ?? ""
     let request =
       "POST /v1/webhooks/sendbird HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"

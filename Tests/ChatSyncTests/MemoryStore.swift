@@ -307,10 +307,12 @@ final class MemoryStore: SyncStore {
       return !channel.doubted.isEmpty
     }
   }
-  func doubted(in url: ChannelURL, limit: Int) throws -> [DoubtedMessage] {
+  func doubted(in url: ChannelURL, below: Position?, limit: Int) throws -> [DoubtedMessage] {
     state.withLock { state in
       let all = state.channels[url]?.doubted.values.sorted { $0.position > $1.position } ?? []
-      return all.prefix(limit).map { DoubtedMessage(position: $0.position, askedAt: $0.askedAt) }
+      return all.filter { $0.position < below ?? .end }.prefix(limit).map {
+        DoubtedMessage(position: $0.position, askedAt: $0.askedAt)
+      }
     }
   }
   func channelsInDoubt() throws -> [ChannelURL] {

@@ -55,6 +55,30 @@ struct PlanTests {
     }
   }
 
+  @Test("B27 B35: a settle job that waits keeps nothing waiting, and longer after each failure")
+  func settling() throws {
+    var plan = online()
+    let url = ChannelURL("c0")
+    plan.know(url, isPrefetched: true, isUnverified: false, lastMessageAt: 0, now: 0)
+    plan.settle(url, now: 0)
+    var (now, waits): (Int64, [Int64]) = (0, [])
+    for _ in 0..<6 {
+      #expect(plan.next(now: now) == [.settle(url)])
+      plan.ended(.settle(url), .waits(milliseconds: 2_000), now: now)
+      plan.ring(.message, in: url, message: 7, now: now)
+      #expect(plan.next(now: now) == [.message(url, id: 7)], "the channel's other jobs go on")
+      plan.ended(.message(url, id: 7), .done, now: now)
+      #expect(plan.next(now: now + 1_999).isEmpty)
+      now += 2_000
+      #expect(plan.next(now: now) == [.settle(url)])
+      plan.ended(.settle(url), .failed(.unreadable(reason: "html")), now: now)
+      let next = try #require(plan.wakeAt(now: now))
+      waits.append(next - now)
+      now = next
+    }
+    #expect(waits[5] > 8 * waits[0], "\(waits)")
+  }
+
   @Test("B34: one connected user with 100 channels and nothing open costs at most 300 requests an hour")
   func quietHour() {
     var plan = settled(100)

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// One kept connection to a server, for many requests after each other.
 final class Line {
@@ -35,22 +36,8 @@ final class Line {
   }
 
   private func open(_ seconds: Int) -> Bool {
-    socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var one: Int32 = 1
-    setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
-    var limit = timeval(tv_sec: seconds, tv_usec: 0)
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = inet_addr("127.0.0.1")
-    let isConnected = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-      }
-    }
-    if !isConnected { hangUp() }
-    return isConnected
+    socket = Loopback.connect(port: port, seconds: Double(seconds))
+    return socket >= 0
   }
 
   private func read() -> (Int, [UInt8])? {

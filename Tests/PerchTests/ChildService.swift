@@ -84,28 +84,6 @@ final class ChildService {
     return String(decoding: bytes[..<count], as: UTF8.self)
   }
 
-  /// A connection; negative where there is none within two seconds.
-  func connect() -> Int32 { ChildService.connect(port) }
-
-  /// A connection to a port of this machine.
-  static func connect(_ port: UInt16) -> Int32 {
-    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var wait = timeval(tv_sec: Int(5 * patience), tv_usec: 0)
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = inet_addr("127.0.0.1")
-    let isConnected = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        Glibc.connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-      }
-    }
-    if isConnected { return socket }
-    close(socket)
-    return -1
-  }
-
   /// Asks on a connection that stays open; the status, 0 where no answer comes.
   func ask(_ socket: Int32, _ method: String, _ path: String, body: String = "") -> Int {
     ChildService.ask(socket, method, path, body: body)

@@ -9,7 +9,7 @@ import Testing
   @Test("B22, B63: while the service starts again, a client's view is not yet served, and never gone")
   func views() throws {
     let first = try ChildService()
-    let client = first.connect()
+    let client = Loopback.connect(port: first.port)
     for _ in 0..<200 {
       try #require(first.ask(client, "POST", "/v1/channel-collections", body: "{}") == 201)
     }
@@ -22,7 +22,7 @@ import Testing
         // Until it is served, or gone.
         let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 20e9)
         while Clock.system.monotonicNanoseconds() < end {
-          let socket = ChildService.connect(port)
+          let socket = Loopback.connect(port: port)
           guard socket >= 0 else { continue }
           let status = ChildService.ask(socket, "GET", "/v1/channel-collections/\(last)")
           close(socket)

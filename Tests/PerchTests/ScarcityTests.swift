@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 /// A service that may open few files, and one whose log nobody reads.
@@ -9,11 +10,11 @@ import Testing
     let line = try #require(
       service.log.split(separator: "\n").first { $0.contains(#""event":"descriptors""#) })
     #expect(line.contains(#""limit":128"#) && line.contains(#""level":"warning""#))
-    let client = service.connect()
+    let client = Loopback.connect(port: service.port)
     defer { close(client) }
     #expect(service.ask(client, "GET", "/healthz") == 200)
     // The kernel keeps those that the service has no room for.
-    let idle = (0..<200).map { _ in service.connect() }
+    let idle = (0..<200).map { _ in Loopback.connect(port: service.port) }
     // The service takes what it takes before it is asked for anything of the database.
     var before = -1
     for _ in 0..<100 {
@@ -28,7 +29,7 @@ import Testing
     }
     #expect(service.ask(client, "POST", "/v1/channel-collections", body: "{}") == 201)
     for socket in idle where socket >= 0 { close(socket) }
-    let later = service.connect()
+    let later = Loopback.connect(port: service.port)
     defer { close(later) }
     #expect(service.ask(later, "GET", "/v1/channels") == 200)
     #expect(service.end(SIGTERM) == 0)
@@ -52,7 +53,7 @@ import Testing
     _ = fcntl(ends[1], F_SETFL, 0)
     let service = try ChildService(["--log-level", "debug"], errors: ends[1])
     close(ends[1])
-    let client = service.connect()
+    let client = Loopback.connect(port: service.port)
     defer { close(client) }
     for _ in 0..<30 {
       service.send(SIGHUP)

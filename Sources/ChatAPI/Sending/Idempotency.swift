@@ -2,6 +2,7 @@ import CSodium
 import ChatModel
 import JSON
 import MicroHTTP
+import Platform
 
 /// The id of a request to send or change something (B37). The client gives it in the header `Idempotency-Key`
 /// or in the body's `request_id`. If the client gives none, one is made here.
@@ -29,36 +30,41 @@ struct RequestName: Sendable {
     isGiven = true
   }
 
-  /// What a request id must be.
+  /// The message of a problem whose request id is malformed.
   static let hint = "Give 1 to 80 of the characters A-Z, a-z, 0-9, dot, underscore, colon, hyphen."
 
   private static let header: StaticString = "Idempotency-Key"
   private static let headerName = "Idempotency-Key"
 
-  /// The header's text: as it is, or out of quotes as a string of RFC 8941. Nil where a quote does not end.
+  /// The header's value, without the quotes of an RFC 8941 string; nil if the closing quote is missing.
   private static func unquoted(_ header: String) -> String? {
     var text = header[...]
     while text.first == " " || text.first == "\t" { text.removeFirst() }
     while text.last == " " || text.last == "\t" { text.removeLast() }
     guard text.first == "\"" else { return String(text) }
     guard text.count >= 2, text.last == "\"" else { return nil }
-    // What may be escaped in such a string, a quote and a backslash, is not allowed in a request id.
+    // No unescaping: quotes and backslashes are not allowed in a request id.
     return String(text.dropFirst().dropLast())
   }
 
-  /// A request id of 128 random bits, so that nobody can guess it.
+  /// A request id that nobody can guess: the time in ms, then 64 random bits. Ids of one moment are
+  /// neighbours in the indexes of the database, so a commit of many sends changes few pages.
   private static func made() -> RequestID {
     var words = SystemRandomNumberGenerator()
-    let digits = (0..<2).map { _ in String(words.next(), radix: 36) }.joined()
-    guard let id = RequestID("r" + digits) else { preconditionFailure("digits are allowed in a request id") }
+    let time = String(max(0, Clock.system.wallMilliseconds()), radix: 36)
+    let padding = String(repeating: "0", count: max(0, 9 - time.count))
+    guard let id = RequestID("r" + padding + time + String(words.next(), radix: 36)) else {
+      preconditionFailure("digits are allowed in a request id")
+    }
     return id
   }
 }
 
-/// A hash of everything that a request asks, to know the same request again (B37). The order of the fields in
-/// its body does not matter, nor where its name was given.
+/// A hash of a request's operation, path and body. Two requests with one id must have equal hashes (B37).
+/// Neither the order of the body's fields nor the place of the request id changes the hash.
 enum ContentHash {
-  /// The hash of an operation on what the path names. `content`: what was asked, in a canonical order.
+  /// The hash of one operation. `path`: the path's parameters. `content`: the body, its fields in
+  /// one order.
   static func of(_ operation: String, _ path: [String], _ content: [UInt8]) -> [UInt8] {
     var json = JSONWriter(capacity: content.count + 256)
     json.beginArray()

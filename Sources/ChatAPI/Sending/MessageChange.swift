@@ -5,12 +5,12 @@ import MicroHTTP
 
 /// One request to change a message: an edit, a deletion or a reaction.
 struct MessageChange {
-  /// What is to be done.
+  /// The change that the client asks for.
   struct Wish: Sendable {
     /// The action's name in the contract.
     let operation: String
     let kind: OutboxRow.Kind
-    /// What is to change, as an object.
+    /// The fields to change, as a JSON object.
     var params = Array("{}".utf8)
     /// A reaction's key.
     var aspect = ""
@@ -38,7 +38,7 @@ struct MessageChange {
 
   func answer() throws -> Outcome {
     let ref = MessageRef(refText)
-    // What was asked before is answered whatever else changed, so nothing is looked for.
+    // A repeated request gets its first answer, even if the message was deleted since: no need to find it.
     if let ref, try isKnown() {
       switch ref {
       case .message(let id): return try write(.confirmed(id))

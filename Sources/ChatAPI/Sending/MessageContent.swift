@@ -3,8 +3,7 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// What a message says, as a body gives it to be sent or to replace what a message said. Fields that were not
-/// given are nil.
+/// The content fields of a body that sends or edits a message. Fields that the body lacks are nil.
 struct MessageContent: Sendable {
   /// The users that a message mentions.
   enum MentionType: String, CaseIterable { case users, channel }

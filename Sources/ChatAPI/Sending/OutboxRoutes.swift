@@ -66,7 +66,7 @@ enum OutboxRoutes {
     }
   }
 
-  /// Where the caller's row is to be sent, and its name.
+  /// The channel and lane of the caller's unsent row that the path names.
   private static func place(
     _ sending: Sending, _ request: Request, _ caller: Caller
   ) throws -> (id: RequestID, place: OutboxPlace) {

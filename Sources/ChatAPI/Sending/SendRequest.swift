@@ -6,7 +6,7 @@ import MicroHTTP
 
 /// The body of sendMessage, checked.
 struct SendRequest: Sendable {
-  /// What kind of message is sent.
+  /// The types of message that a client can send.
   enum Kind: String, CaseIterable { case user, file, admin }
 
   /// The file that a file message names.
@@ -99,7 +99,9 @@ struct SendRequest: Sendable {
   }
 
   /// The request for the outbox. `parent`: the confirmed message it replies to.
-  func unsent(_ name: RequestName, in url: ChannelURL, parent: Int64?, _ caller: Caller) -> UnsentRequest {
+  func unsent(
+    _ name: RequestName, in url: ChannelURL, parent: Int64?, _ caller: Caller, lifetime: Int64
+  ) -> UnsentRequest {
     var request = UnsentRequest(
       requestID: name.id, kind: .message,
       content: OutboxContent(params: params(parent: parent.map { String($0) }), body: []),
@@ -107,6 +109,9 @@ struct SendRequest: Sendable {
     request.blocksOnFailure = blocksOnFailure
     request.textLength = content.message?.count ?? 0
     request.isAdmin = caller.scopes.contains(.admin)
+    request.needsAdmin = kind == .admin
+    request.sender = caller.user
+    request.lifetime = lifetime
     return request
   }
 }
@@ -127,7 +132,7 @@ struct EditRequest: Sendable {
     try fields.end()
   }
 
-  /// What is to change, as an object in the contract's words and in one order.
+  /// The fields to change, as a JSON object with the contract's names in one order.
   var params: [UInt8] {
     var json = JSONWriter()
     json.beginObject()

@@ -44,7 +44,7 @@ private struct Send {
   }
 
   func answer() throws -> Outcome {
-    // What was asked before is answered whatever else changed, so nothing is looked for.
+    // A repeated request gets its first answer, even if the parent was deleted since: no need to find it.
     guard let parent = asked.parent.flatMap({ MessageRef($0) }), try !isKnown() else {
       return try accept(parent: nil)
     }
@@ -63,26 +63,15 @@ private struct Send {
   }
 
   private func accept(parent: Int64?) throws -> Outcome {
-    let isAdmin = caller.scopes.contains(.admin)
-    let needsAdmin = asked.kind == .admin
-    let unsent = asked.unsent(name, in: url, parent: parent, caller)
     let (user, url, policy) = (caller.user, url, sending.policy)
+    let unsent = asked.unsent(name, in: url, parent: parent, caller, lifetime: policy.pendingLifetime)
     let progress = SendProgress(sending, request, caller, url, name.id)
     try progress.subscribe()
     let writing = Sending.Writing(request: request, caller: caller, url: url, name: name.id)
     do {
       return try sending.commit(
         writing,
-        { writer in
-          let (_, place) = try Sending.lane(writer.reader, user, url)
-          let isNew = try writer.reader.standing(of: unsent.requestID, of: place.user) == nil
-          if isNew, needsAdmin, !isAdmin { throw SendingDenial.notAllowed(.adminOnly) }
-          var drawn = unsent
-          drawn.lifetime = policy.pendingLifetime
-          drawn.content.body = try writer.reader.unsentBody(
-            unsent.content.params, unsent.requestID, of: user, in: url, at: try writer.outboxMoment())
-          return try writer.accept(drawn, of: user, in: url, policy)
-        }, failed: { progress.unsubscribe() }
+        { try $0.accept(unsent, of: user, in: url, policy) }, failed: { progress.unsubscribe() }
       ) { accepted in
         switch accepted {
         case .mismatch, .noTarget:

@@ -108,8 +108,8 @@ extension CacheReader {
       SELECT
         o.id, o.request_id, o.kind, o.state, o.place, o.target_id, o.follows, o.aspect, o.upload,
         o.block_on_failure, o.is_cancel_wanted, o.accepted_at, o.expires_at, o.attempts, o.next_try_at,
-        o.dispatched_at, o.may_have_arrived, o.absences, o.error_code, o.params, o.body, o.channel_url,
-        u.id IS NOT NULL, r.request_id IS NOT NULL AND r.ended_at IS NULL
+        o.dispatched_at, o.may_have_arrived, o.absences, o.error_code, o.anchor_at, o.anchor_id, o.is_admin,
+        o.params, o.body, o.channel_url, u.id IS NOT NULL, r.request_id IS NOT NULL AND r.ended_at IS NULL
       FROM outbox AS o
       LEFT JOIN user AS u ON u.id = o.user
       LEFT JOIN request AS r ON r.user = o.user AND r.request_id = o.request_id
@@ -117,13 +117,15 @@ extension CacheReader {
     while let row = try rows.next() {
       let name = "unsent \(row.int64(0)) (\(row.string(1)))"
       func note(_ what: String) {
-        found.append(Finding(.unsent, channel: ChannelURL(row.string(21)), "\(name) \(what)"))
+        found.append(Finding(.unsent, channel: ChannelURL(row.string(24)), "\(name) \(what)"))
       }
       do { _ = try CacheReader.outboxRow(row) } catch { note("cannot be read: \(error)") }
-      if !json.reads(row.bytes(19), .object) { note("has params that are not a JSON object") }
-      if !json.reads(fieldsOf: row.bytes(20)) { note("has a body that is not JSON") }
-      if !row.bool(22) { note("is of no user") }
-      if !row.bool(23) { note("has no request that is remembered") }
+      if !json.reads(row.bytes(22), .object) { note("has params that are not a JSON object") }
+      // Only messages are drawn: a change has no body.
+      let isDrawn = row.bytes(23).count > 0 || OutboxRow.Kind(rawValue: row.string(2))?.isMessage ?? true
+      if isDrawn, !json.reads(fieldsOf: row.bytes(23)) { note("has a body that is not JSON") }
+      if !row.bool(25) { note("is of no user") }
+      if !row.bool(26) { note("has no request that is remembered") }
     }
     return found
   }

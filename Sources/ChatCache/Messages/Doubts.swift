@@ -21,20 +21,22 @@ package struct DoubtedMessage: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// The channel's doubted messages, newest first.
-  package func doubted(in url: ChannelURL, limit: Int) throws -> [DoubtedMessage] {
+  /// The channel's doubted messages before a position, newest first.
+  package func doubted(in url: ChannelURL, below: Position? = nil, limit: Int) throws -> [DoubtedMessage] {
     try db.all(
       """
       SELECT d.created_at, d.message_id, d.asked_at
       FROM channel AS c
       JOIN doubted AS d ON d.channel = c.id
-      WHERE c.channel_url = ?1
+      WHERE c.channel_url = ?1 AND (d.created_at, d.message_id) < (?3, ?4)
       ORDER BY d.created_at DESC, d.message_id DESC
       LIMIT ?2
       """
     ) {
       $0.bind(1, url.text)
       $0.bind(2, limit)
+      $0.bind(3, (below ?? .end).createdAt)
+      $0.bind(4, (below ?? .end).messageID)
     } _: {
       DoubtedMessage(
         position: Position(createdAt: $0.int64(0), messageID: $0.int64(1)), askedAt: $0.int64(2))

@@ -121,35 +121,47 @@ extension CacheReader {
   package func page(
     _ query: MessagePageQuery, in view: ChannelView, on ground: MessagePageGround, head: StaticString = ""
   ) throws -> MessagePage {
-    var rows = MessageRows(
-      query.filter, floor: view.floorAt, pending: try pendingChanges(in: view),
-      isDirect: query.isWalkedInOrder, head: head)
-    var isOlderEdgeMet = true
-    var isNewerEdgeMet = true
-    if let range = ground.plan.range {
-      switch query.anchor {
-      case .before:
-        isOlderEdgeMet = try walk(.back, range, query.limit, view, &rows)
-      case .after:
-        isNewerEdgeMet = try walk(.forth, range, query.limit, view, &rows)
-      case .around(let place, let isInclusive):
-        let older = query.limit / 2
-        let looks = Limits.rowsLookedAt / 2
-        if place > range.lowerBound {
-          isOlderEdgeMet = try walk(
-            .back, range.lowerBound...place.previous, older, looks: looks, view, &rows)
-        }
-        let from = max(isInclusive ? place : place.afterAnchor, range.lowerBound)
-        if from <= range.upperBound {
-          isNewerEdgeMet = try walk(
-            .forth, from...range.upperBound, query.limit - older, looks: looks, view, &rows)
-        }
-      }
+    var pending = try pendingChanges(in: view)
+    if pending?.isPartial == true {
+      var shown = MessageRows(query.filter, floor: view.floorAt, pending: pending)
+      _ = try walk(query, view, ground, &shown)
+      if let span = shown.span { pending?.fragments = try fragments(in: view, of: span) }
     }
+    var rows = MessageRows(
+      query.filter, floor: view.floorAt, pending: pending, isDirect: query.isWalkedInOrder, head: head)
+    let (isOlderEdgeMet, isNewerEdgeMet) = try walk(query, view, ground, &rows)
     let (count, span) = (rows.count, rows.span)
     return MessagePage(
       items: rows.joined(isReversed: query.isReversed), count: count, span: span,
       isOlderEdgeMet: isOlderEdgeMet, isNewerEdgeMet: isNewerEdgeMet, ground: ground)
+  }
+
+  /// Walks the stored rows that the page may show. Answers whether it came to the older and the newer end of
+  /// what is covered.
+  private func walk(
+    _ query: MessagePageQuery, _ view: ChannelView, _ ground: MessagePageGround, _ rows: inout MessageRows
+  ) throws -> (isOlderEdgeMet: Bool, isNewerEdgeMet: Bool) {
+    guard let range = ground.plan.range else { return (true, true) }
+    switch query.anchor {
+    case .before:
+      return (try walk(.back, range, query.limit, view, &rows), true)
+    case .after:
+      return (true, try walk(.forth, range, query.limit, view, &rows))
+    case .around(let place, let isInclusive):
+      var isMet = (isOlderEdgeMet: true, isNewerEdgeMet: true)
+      let older = query.limit / 2
+      let looks = Limits.rowsLookedAt / 2
+      if place > range.lowerBound {
+        isMet.isOlderEdgeMet = try walk(
+          .back, range.lowerBound...place.previous, older, looks: looks, view, &rows)
+      }
+      let from = max(isInclusive ? place : place.afterAnchor, range.lowerBound)
+      if from <= range.upperBound {
+        isMet.isNewerEdgeMet = try walk(
+          .forth, from...range.upperBound, query.limit - older, looks: looks, view, &rows)
+      }
+      return isMet
+    }
   }
 
   private enum Way { case back, forth }

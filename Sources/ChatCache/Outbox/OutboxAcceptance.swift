@@ -27,6 +27,10 @@ package struct UnsentRequest: Sendable {
   package var textLength = 0
   /// Whether its sender has the scope `admin`.
   package var isAdmin = false
+  /// Whether only the scope `admin` may send it.
+  package var needsAdmin = false
+  /// The sender, if the message is drawn when it is accepted. Nil: `content.body` is drawn already.
+  package var sender: UserID?
 
   /// A request with nothing but what every request has.
   package init(
@@ -75,14 +79,16 @@ extension CacheWriter {
       throw SendingDenial.channelNotFound
     }
     let place = OutboxPlace(user: key, channel: url)
-    if try reader.remembered(request.requestID, of: key) == nil {
+    let remembered = try reader.remembered(request.requestID, of: key)
+    if remembered == nil {
+      if request.needsAdmin, !request.isAdmin { throw SendingDenial.notAllowed(.adminOnly) }
       try checkRoom(key, policy)
       try reader.checkRights(
         of: SendingRights(
           kind: request.unsentTarget == nil ? request.kind : .message, target: request.target,
           textLength: request.textLength, isAdmin: request.isAdmin), view, user)
     }
-    let accepted = try accept(request, in: place)
+    let accepted = try accept(request, in: place, remembered)
     if case .row = accepted, request.kind == .read { try markRead(view) }
     return accepted
   }
@@ -96,7 +102,13 @@ extension CacheWriter {
 
   /// Takes a request in: durable with the commit, once per id.
   package func accept(_ request: UnsentRequest, in place: OutboxPlace) throws -> Accepted {
-    let remembered = try reader.remembered(request.requestID, of: place.user)
+    try accept(request, in: place, try reader.remembered(request.requestID, of: place.user))
+  }
+
+  private func accept(
+    _ request: UnsentRequest, in place: OutboxPlace,
+    _ remembered: (hash: [UInt8], standing: RequestStanding)?
+  ) throws -> Accepted {
     switch Acceptance.decide(remembered: remembered?.hash, asked: request.contentHash) {
     case .mismatch: return .mismatch
     case .replay: return .replay(remembered?.standing ?? RequestStanding())
@@ -121,8 +133,13 @@ extension CacheWriter {
     row.nextTryAt = now
     row.isAdmin = request.isAdmin
     try remember(request, in: place, hasEnded: false)
+    var content = request.content
+    if let sender = request.sender {
+      content.body = try reader.unsentBody(
+        content.params, request.requestID, of: sender, in: place.channel, at: moment)
+    }
     let lane = try reader.acceptanceLane(place, isReadMark: request.kind == .read)
-    try changeLane(place, from: lane, news: [row.id: request.content]) { $0.accept(row, now: moment) }
+    try changeLane(place, from: lane, news: [row.id: content]) { $0.accept(row, now: moment) }
     if !request.kind.isMessage { try keepTargetKind(of: row, in: place) }
     return .row(row.id)
   }

@@ -23,7 +23,7 @@ package struct OutboxLaneName: Hashable, Sendable {
 package struct OutboxErrand: Sendable {
   /// The row.
   package let row: Int64
-  /// What is to be done.
+  /// The request: a send, a look for an uncertain send, or an upload.
   package let errand: OutboxLane.Errand
   /// What kind of row it is.
   package let kind: OutboxRow.Kind

@@ -6,16 +6,9 @@ import SQLite
 extension CacheReader {
   /// All rows of a user in a channel; empty where nothing is unsent.
   package func lane(_ place: OutboxPlace) throws -> OutboxLane {
-    try lane(
-      """
-      SELECT
-        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
-        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id, is_admin
-      FROM outbox
-      WHERE user = ?1 AND channel_url = ?2
-      ORDER BY place
-      """, place)
+    var rows = LaneRows(self, place)
+    try rows.add("SELECT id FROM outbox WHERE user = ?1 AND channel_url = ?2")
+    return try rows.lane()
   }
 
   /// The rows that decide what the lane does next, and what may happen to the row `id`: the first pending
@@ -23,113 +16,97 @@ extension CacheReader {
   /// upload, rows out of time at `now`, failed messages that hold others, the last row, and what follows any
   /// of these.
   package func laneStep(_ place: OutboxPlace, row id: Int64? = nil, now: Int64 = 0) throws -> OutboxLane {
-    try lane(stepRows, place) {
-      $0.bind(3, id)
-      $0.bind(4, now)
+    var rows = LaneRows(self, place)
+    try rows.add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_heads
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND kind NOT IN ('reaction', 'read')
+        AND state NOT IN ('failed', 'canceled')
+      ORDER BY place
+      LIMIT 1
+      """)
+    try rows.addLast()
+    try rows.addBlocking(limit: 2)
+    try rows.addNextAside()
+    try rows.addUnderWay()
+    try rows.add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_by_expiry
+      WHERE state NOT IN ('failed', 'canceled') AND expires_at <= ?3 AND user = ?1 AND channel_url = ?2
+      """
+    ) { $0.bind(3, now) }
+    if let id {
+      rows.add(id)
+      try rows.add(
+        "SELECT follows FROM outbox WHERE id = ?3 AND user = ?1 AND channel_url = ?2 AND follows IS NOT NULL"
+      ) { $0.bind(3, id) }
     }
+    try rows.addFollowers()
+    return try rows.lane()
   }
 
   /// The rows that decide how a new row is accepted: failed messages that hold others, the last row and, for
   /// a read mark, the read marks that wait.
   func acceptanceLane(_ place: OutboxPlace, isReadMark: Bool) throws -> OutboxLane {
-    try lane(
-      """
-      SELECT
-        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
-        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id, is_admin
-      FROM outbox
-      WHERE id IN (
-        SELECT id FROM (
-          SELECT id FROM outbox INDEXED BY outbox_queue
-          WHERE user = ?1 AND channel_url = ?2 ORDER BY place DESC LIMIT 1
-        )
-        UNION ALL
-        SELECT id FROM (
-          SELECT id FROM outbox INDEXED BY outbox_blocking
-          WHERE user = ?1 AND channel_url = ?2 AND state = 'failed' AND block_on_failure = 1
-          ORDER BY place LIMIT 1
-        )
-        UNION ALL
+    var rows = LaneRows(self, place)
+    try rows.addLast()
+    try rows.addBlocking(limit: 1)
+    if isReadMark {
+      try rows.add(
+        """
         SELECT id
         FROM outbox INDEXED BY outbox_reads
-        WHERE ?3 AND user = ?1 AND channel_url = ?2 AND kind = 'read'
-      )
-      """, place
-    ) { $0.bind(3, isReadMark) }
+        WHERE user = ?1 AND channel_url = ?2 AND kind = 'read'
+        """)
+    }
+    return try rows.lane()
   }
 
   /// The failed and canceled messages of a lane, and its last row.
   func endedLane(_ place: OutboxPlace) throws -> OutboxLane {
-    try lane(
+    var rows = LaneRows(self, place)
+    try rows.addLast()
+    try rows.add(
       """
-      SELECT
-        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
-        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id, is_admin
-      FROM outbox
-      WHERE id IN (
-        SELECT id FROM (
-          SELECT id FROM outbox INDEXED BY outbox_queue
-          WHERE user = ?1 AND channel_url = ?2 ORDER BY place DESC LIMIT 1
-        )
-        UNION ALL
-        SELECT id
-        FROM outbox INDEXED BY outbox_ended
-        WHERE user = ?1 AND channel_url = ?2 AND state IN ('failed', 'canceled')
-      )
-      """, place)
+      SELECT id
+      FROM outbox INDEXED BY outbox_ended
+      WHERE user = ?1 AND channel_url = ?2 AND state IN ('failed', 'canceled')
+      """)
+    return try rows.lane()
   }
 
   /// The rows of a lane that wait because the upstream could not be reached or gave no usable answer.
   func interruptedLane(_ place: OutboxPlace, now: Int64) throws -> OutboxLane {
-    try lane(
+    var rows = LaneRows(self, place)
+    try rows.add(
       """
-      SELECT
-        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
-        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id, is_admin
+      SELECT id
       FROM outbox INDEXED BY outbox_interrupted
       WHERE user = ?1
         AND channel_url = ?2
         AND (state = 'uncertain' OR (state = 'waiting' AND error_code IS NOT NULL))
         AND next_try_at > ?3
-      """, place
+      """
     ) { $0.bind(3, now) }
+    return try rows.lane()
   }
 
   /// The rows of a lane that are under way.
   func underWayLane(_ place: OutboxPlace) throws -> OutboxLane {
-    try lane(
-      """
-      SELECT
-        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
-        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id, is_admin
-      FROM outbox
-      WHERE id IN (
-        SELECT id
-        FROM outbox INDEXED BY outbox_in_flight
-        WHERE user = ?1 AND channel_url = ?2 AND state = 'in_flight'
-        UNION ALL
-        SELECT id
-        FROM outbox INDEXED BY outbox_uploads
-        WHERE user = ?1 AND channel_url = ?2 AND upload IN ('needed', 'running')
-      )
-      """, place)
+    var rows = LaneRows(self, place)
+    try rows.addUnderWay()
+    return try rows.lane()
   }
 
   /// The rows of a lane whose request is being made, or was when the service ended.
   func inFlightLane(_ place: OutboxPlace) throws -> OutboxLane {
-    try lane(
-      """
-      SELECT
-        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
-        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-        absences, error_code, anchor_at, anchor_id, is_admin
-      FROM outbox INDEXED BY outbox_in_flight
-      WHERE user = ?1 AND channel_url = ?2 AND state = 'in_flight'
-      """, place)
+    var rows = LaneRows(self, place)
+    try rows.addInFlight()
+    return try rows.lane()
   }
 
   /// The place of the first failed message that holds what follows it; nil: nothing is held.
@@ -148,19 +125,6 @@ extension CacheReader {
     } _: {
       $0.int64(0)
     }
-  }
-
-  private func lane(
-    _ sql: StaticString, _ place: OutboxPlace, _ bind: (Statement) -> Void = { _ in }
-  ) throws -> OutboxLane {
-    let rows = try db.all(sql) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
-      bind($0)
-    } _: {
-      try CacheReader.outboxRow($0)
-    }
-    return OutboxLane(rows: rows)
   }
 
   static func outboxRow(_ row: Row) throws -> OutboxRow {
@@ -189,62 +153,132 @@ extension CacheReader {
   }
 }
 
-/// The statement of `laneStep`.
-private let stepRows: StaticString =
-  """
-  WITH needed (id) AS (
-    SELECT id FROM (
-      SELECT id FROM outbox INDEXED BY outbox_heads
+/// Collects rows of one lane, each once. Every part is a statement of its own: a union of them would make
+/// SQLite build a temporary table at each step.
+private struct LaneRows {
+  private let reader: CacheReader
+  private let place: OutboxPlace
+  private var ids: Set<Int64> = []
+
+  init(_ reader: CacheReader, _ place: OutboxPlace) {
+    self.reader = reader
+    self.place = place
+  }
+
+  mutating func add(_ id: Int64) { ids.insert(id) }
+
+  /// Adds the ids that the statement selects. Its first two parameters are the lane's user and channel.
+  mutating func add(_ sql: StaticString, _ bind: (Statement) -> Void = { _ in }) throws {
+    var rows = try reader.db.rows(sql) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+      bind($0)
+    }
+    while let row = try rows.next() { ids.insert(row.int64(0)) }
+  }
+
+  mutating func addLast() throws {
+    try add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_queue
       WHERE user = ?1 AND channel_url = ?2
-        AND kind NOT IN ('reaction', 'read') AND state NOT IN ('failed', 'canceled')
-      ORDER BY place LIMIT 1
-    )
-    UNION SELECT id FROM (
-      SELECT id FROM outbox INDEXED BY outbox_queue
-      WHERE user = ?1 AND channel_url = ?2 ORDER BY place DESC LIMIT 1
-    )
-    UNION SELECT id FROM (
-      SELECT id FROM outbox INDEXED BY outbox_blocking
+      ORDER BY place DESC
+      LIMIT 1
+      """)
+  }
+
+  mutating func addBlocking(limit: Int) throws {
+    try add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_blocking
       WHERE user = ?1 AND channel_url = ?2 AND state = 'failed' AND block_on_failure = 1
-      ORDER BY place LIMIT 2
-    )
-    UNION SELECT id FROM (
-      SELECT s.id FROM outbox AS s INDEXED BY outbox_side
-      WHERE s.user = ?1 AND s.channel_url = ?2
-        AND s.kind IN ('reaction', 'read') AND s.state IN ('waiting', 'uncertain')
+      ORDER BY place
+      LIMIT ?3
+      """
+    ) { $0.bind(3, limit) }
+  }
+
+  /// The reaction or read mark that is tried next, unless an earlier one of its kind is pending.
+  mutating func addNextAside() throws {
+    try add(
+      """
+      SELECT s.id
+      FROM outbox AS s INDEXED BY outbox_side
+      WHERE s.user = ?1
+        AND s.channel_url = ?2
+        AND s.kind IN ('reaction', 'read')
+        AND s.state IN ('waiting', 'uncertain')
         AND NOT EXISTS (
-          SELECT 1 FROM outbox AS e INDEXED BY outbox_by_target
+          SELECT 1
+          FROM outbox AS e INDEXED BY outbox_by_target
           WHERE e.user = ?1 AND e.channel_url = ?2 AND e.target_id = s.target_id AND e.kind = s.kind
             AND e.aspect = s.aspect AND e.place < s.place AND e.state NOT IN ('failed', 'canceled')
         )
         AND NOT (s.kind = 'read' AND EXISTS (
-          SELECT 1 FROM outbox AS e INDEXED BY outbox_reads
+          SELECT 1
+          FROM outbox AS e INDEXED BY outbox_reads
           WHERE e.user = ?1 AND e.channel_url = ?2 AND e.kind = 'read' AND e.target_id IS s.target_id
             AND e.aspect = s.aspect AND e.place < s.place AND e.state NOT IN ('failed', 'canceled')
         ))
-      ORDER BY s.next_try_at LIMIT 1
-    )
-    UNION SELECT id FROM outbox INDEXED BY outbox_in_flight
+      ORDER BY s.next_try_at
+      LIMIT 1
+      """)
+  }
+
+  mutating func addInFlight() throws {
+    try add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_in_flight
       WHERE user = ?1 AND channel_url = ?2 AND state = 'in_flight'
-    UNION SELECT id FROM outbox INDEXED BY outbox_uploads
+      """)
+  }
+
+  mutating func addUnderWay() throws {
+    try addInFlight()
+    try add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_uploads
       WHERE user = ?1 AND channel_url = ?2 AND upload IN ('needed', 'running')
-    UNION SELECT id FROM outbox INDEXED BY outbox_by_expiry
-      WHERE state NOT IN ('failed', 'canceled') AND expires_at <= ?4 AND user = ?1 AND channel_url = ?2
-    UNION SELECT id FROM outbox WHERE id = ?3
-    UNION SELECT follows FROM outbox WHERE id = ?3 AND follows IS NOT NULL
-  )
-  SELECT
-    id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
-    is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
-    absences, error_code, anchor_at, anchor_id, is_admin
-  FROM outbox
-  WHERE user = ?1
-    AND channel_url = ?2
-    AND id IN (
-      SELECT id FROM needed
-      UNION ALL
-      SELECT o.id
-      FROM needed AS n
-      JOIN outbox AS o INDEXED BY outbox_followers ON o.follows = n.id
-    )
-  """
+      """)
+  }
+
+  /// The changes that follow the rows collected so far.
+  mutating func addFollowers() throws {
+    for id in Array(ids) {
+      try add(
+        """
+        SELECT id
+        FROM outbox INDEXED BY outbox_followers
+        WHERE follows = ?3 AND user = ?1 AND channel_url = ?2
+        """
+      ) { $0.bind(3, id) }
+    }
+  }
+
+  func lane() throws -> OutboxLane {
+    OutboxLane(rows: try ids.compactMap { try row($0) })
+  }
+
+  private func row(_ id: Int64) throws -> OutboxRow? {
+    try reader.db.first(
+      """
+      SELECT
+        id, request_id, kind, state, place, target_id, follows, aspect, upload, block_on_failure,
+        is_cancel_wanted, accepted_at, expires_at, attempts, next_try_at, dispatched_at, may_have_arrived,
+        absences, error_code, anchor_at, anchor_id, is_admin
+      FROM outbox
+      WHERE id = ?1 AND user = ?2 AND channel_url = ?3
+      """
+    ) {
+      $0.bind(1, id)
+      $0.bind(2, place.user.rawValue)
+      $0.bind(3, place.channel.text)
+    } _: {
+      try CacheReader.outboxRow($0)
+    }
+  }
+}

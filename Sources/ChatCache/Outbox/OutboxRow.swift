@@ -44,7 +44,7 @@ package struct OutboxRow: Hashable, Sendable {
   package let id: Int64
   /// The client's id of the request.
   package let requestID: RequestID
-  /// What is to be done.
+  /// The change that the row asks for.
   package let kind: Kind
   /// Where it stands.
   package var state = State.waiting

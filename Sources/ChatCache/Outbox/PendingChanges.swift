@@ -10,18 +10,59 @@ package struct PendingChanges: Sendable, Equatable {
   var fragments: [Int64: [UInt8]] = [:]
   /// Messages that this user's views do not show yet.
   var withheld: Set<Int64> = []
+  /// Whether the channel has too many pending changes to read them all for one page.
+  var isPartial = false
+
+  /// A page reads at most so many pending changes that no message of it may have.
+  static let mostReadForAPage = 200
 }
 
 extension CacheReader {
-  /// The user's pending changes in the channel: of `message` alone where it is named. Nil: the user has no
-  /// unsent row there.
-  func pendingChanges(in view: ChannelView, of message: Int64? = nil) throws -> PendingChanges? {
+  /// The user's pending changes of one message. Nil: the user has no unsent row in the channel.
+  func pendingChanges(in view: ChannelView, of message: Int64) throws -> PendingChanges? {
     guard view.hasUnsent else { return nil }
     var pending = PendingChanges()
+    pending.fragments = try fragments(in: OutboxPlace(user: view.user, channel: view.url), of: message)
+    pending.withheld = try withheld(in: view, of: message)
+    return pending
+  }
+
+  /// The user's pending changes in the channel, or a part of them if there are many. Nil: the user has no
+  /// unsent row there.
+  func pendingChanges(in view: ChannelView) throws -> PendingChanges? {
+    guard view.hasUnsent else { return nil }
+    var pending = PendingChanges()
+    let most = PendingChanges.mostReadForAPage
     let place = OutboxPlace(user: view.user, channel: view.url)
-    pending.fragments =
-      try message.map { try fragments(in: place, of: $0) } ?? fragments(in: place)
-    pending.withheld = Set(
+    pending.isPartial = try pendingTargets(in: place, limit: most + 1) > most
+    if !pending.isPartial { pending.fragments = try fragments(in: place) }
+    pending.withheld = try withheld(in: view, of: nil)
+    return pending
+  }
+
+  /// The number of changes that wait in the channel, counted up to `limit`.
+  private func pendingTargets(in place: OutboxPlace, limit: Int) throws -> Int {
+    try db.first(
+      """
+      SELECT count(*)
+      FROM (
+        SELECT 1
+        FROM outbox INDEXED BY outbox_by_target
+        WHERE user = ?1 AND channel_url = ?2 AND target_id IS NOT NULL
+        LIMIT ?3
+      )
+      """
+    ) {
+      $0.bind(1, place.user.rawValue)
+      $0.bind(2, place.channel.text)
+      $0.bind(3, limit)
+    } _: {
+      $0.int(0)
+    } ?? 0
+  }
+
+  private func withheld(in view: ChannelView, of message: Int64?) throws -> Set<Int64> {
+    Set(
       try db.all(
         """
         SELECT message_id
@@ -35,7 +76,30 @@ extension CacheReader {
       } _: {
         $0.int64(0)
       })
-    return pending
+  }
+
+  /// The pending changes of the messages in a stretch.
+  func fragments(in view: ChannelView, of stretch: ClosedRange<Position>) throws -> [Int64: [UInt8]] {
+    try fragments(
+      """
+      SELECT o.target_id, o.kind, o.request_id, o.params, o.aspect
+      FROM message AS m
+      CROSS JOIN outbox AS o INDEXED BY outbox_by_target
+      WHERE m.channel = ?1
+        AND (m.created_at, m.message_id) >= (?2, ?3)
+        AND (m.created_at, m.message_id) <= (?4, ?5)
+        AND o.user = ?6
+        AND o.channel_url = ?7
+        AND o.target_id = m.message_id
+        AND o.kind IN ('edit', 'delete', 'reaction')
+        AND o.state NOT IN ('failed', 'canceled')
+      ORDER BY o.target_id, o.kind = 'reaction', o.kind, o.aspect, o.place DESC
+      """
+    ) {
+      CacheReader.bind($0, stretch, view.channel)
+      $0.bind(6, view.user.rawValue)
+      $0.bind(7, view.url.text)
+    }
   }
 
   /// The pending changes of all confirmed messages.

@@ -123,7 +123,7 @@ extension CacheReader {
 
 /// The parts of a request that decide which rights it needs.
 package struct SendingRights: Sendable {
-  /// What is to be done.
+  /// The change that the request asks for.
   package var kind: OutboxRow.Kind
   /// The confirmed message it is about.
   package var target: Int64?

@@ -5,9 +5,10 @@ import Synchronization
 /// The one writer. Everything that waits shares a transaction and its fsync; a caller learns only after it.
 ///
 /// A batch is: all intents that wait (what a client was promised), then derived work until the batch is long
-/// enough, each item in a savepoint so that a bad one never fails its neighbours. An item's body may be run
-/// again when SQLite gave the whole transaction up, so it must depend on nothing but the database and its
-/// captured values.
+/// enough. A bad item never fails its neighbours: if it fails after it changed something, the whole batch is
+/// rolled back and run again with each item in a savepoint. (A savepoint for every item would copy each page
+/// that an item changes.) An item's body may therefore be run again, also when SQLite gave the whole
+/// transaction up, so it must depend on nothing but the database and its captured values.
 ///
 /// After a COMMIT that failed the outcome is unknown: such a commit can come back after a crash and goes away
 /// with the next good one. So before anything else the queue commits an empty marker (B60).
@@ -190,14 +191,17 @@ private final class Writer {
     let startedAt = clock.monotonicNanoseconds()
     var isFirst = true
     while !batch.isEmpty {
-      // A transaction that SQLite gave up is tried again without the item that broke it, so this ends.
-      batch = attempt(batch, more: isFirst ? { more(startedAt) } : { nil })
+      // The second attempt has savepoints. A transaction that SQLite gave up is tried again without the item
+      // that broke it, so this ends.
+      batch = attempt(batch, hasSavepoints: !isFirst, more: isFirst ? { more(startedAt) } : { nil })
       isFirst = false
     }
   }
 
   /// Runs one transaction; answers the jobs that must be tried again.
-  private func attempt(_ batch: [CommitQueue.Job], more: () -> CommitQueue.Job?) -> [CommitQueue.Job] {
+  private func attempt(
+    _ batch: [CommitQueue.Job], hasSavepoints: Bool, more: () -> CommitQueue.Job?
+  ) -> [CommitQueue.Job] {
     var done: [(CommitQueue.Job, Result<Void, any Error>)] = []
     var retry: [CommitQueue.Job] = []
     let writer = log.begin(now: clock.wallMilliseconds())
@@ -209,18 +213,31 @@ private final class Writer {
         var index = 0
         while let job = index < batch.count ? batch[index] : more() {
           index += 1
-          let result = Result { try writer.item { try db.savepoint { try job.body(writer) } } }
+          let before = connection.changedRows
+          let result = Result {
+            try writer.item {
+              if hasSavepoints { try db.savepoint { try job.body(writer) } } else { try job.body(writer) }
+            }
+          }
           done.append((job, result.mapError(Writer.translated)))
-          if case .failure = result, !connection.isInTransaction {
+          guard case .failure = result else { continue }
+          if !connection.isInTransaction {
             retry = done.dropLast().map(\.0) + batch.dropFirst(index)
             done = [done.last!]
             throw TransactionLost()
+          }
+          if !hasSavepoints, connection.changedRows != before {
+            retry = done.map(\.0) + batch.dropFirst(index)
+            done = []
+            throw ItemHalfDone()
           }
         }
         stage = .committing
       }
       log.end(writer)
       log.isFailing.store(false, ordering: .relaxed)
+    } catch is ItemHalfDone {
+      // All is rolled back; each item comes again in a savepoint.
     } catch is TransactionLost {
       log.isFailing.store(true, ordering: .relaxed)
       // The broken item has its own error; the others come again.
@@ -249,6 +266,7 @@ private final class Writer {
   }
 
   private struct TransactionLost: Error {}
+  private struct ItemHalfDone: Error {}
 
   /// How far a transaction came.
   private enum Stage { case beginning, running, committing }

@@ -315,6 +315,8 @@ extension Plan {
     case .failed, .storeFailed:
       work.retryAt = now + wait(&work.wait, outcome)
       isDueAgain(&work, job, outcome, now: now)
+    case .waits(let milliseconds):
+      work.settleAt = now + milliseconds
     case .lacks(let capability):
       learn(capability, isOffered: false, now: now)
       if case .check = job { work.checkAt = now }

@@ -83,6 +83,8 @@ package enum Outcome: Sendable {
   case prefetched(isComplete: Bool)
   /// The lane has nothing more to send now; in so many ms it has, nil: only when something changes.
   case drained(nextTryIn: Int64?)
+  /// The job goes on after that time: it waits without holding its place among the running jobs.
+  case waits(milliseconds: Int64)
   /// A page of a gap or of a verification is stored.
   case progressed(isComplete: Bool)
   /// The channel is gone, or nobody here is in it any more.

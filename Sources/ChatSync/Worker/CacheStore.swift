@@ -134,8 +134,8 @@ extension CacheStore {
     try await write { try $0.store(changes, in: url, source, askedAt: askedAt) }
   }
   /// Messages of which answers disagree whether they are there.
-  package func doubted(in url: ChannelURL, limit: Int) throws -> [DoubtedMessage] {
-    try cache.read { try $0.doubted(in: url, limit: limit) }
+  package func doubted(in url: ChannelURL, below: Position?, limit: Int) throws -> [DoubtedMessage] {
+    try cache.read { try $0.doubted(in: url, below: below, limit: limit) }
   }
   /// The channels that have such messages.
   package func channelsInDoubt() throws -> [ChannelURL] { try cache.read { try $0.channelsInDoubt() } }

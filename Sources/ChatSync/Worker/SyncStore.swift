@@ -82,8 +82,9 @@ package protocol SyncStore: Sendable {
     _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource,
     askedAt: Int64
   ) async throws -> Bool
-  /// Messages of the channel of which answers disagree whether they are there, newest first (B27).
-  func doubted(in url: ChannelURL, limit: Int) throws -> [DoubtedMessage]
+  /// The channel's doubted messages, newest first: upstream answers disagree whether they are there (B27).
+  /// `below`: only messages before that position.
+  func doubted(in url: ChannelURL, below: Position?, limit: Int) throws -> [DoubtedMessage]
   /// The channels that have such messages.
   func channelsInDoubt() throws -> [ChannelURL]
   /// The listing that was asked for at that mark is known to be wrong: what it lacks is not doubted.

@@ -5,28 +5,42 @@ import Platform
 // What a listing lacks, and what it shows although it was deleted, is asked for by its id (B27): an answer
 // may be stale, cut or empty.
 extension SyncWorker {
-  /// Messages in one errand of which the upstream tells by their ids.
+  /// Doubts that one job settles by asking for their ids.
   static let settledAtOnce = 10
-  /// Messages tried in one errand, where of some of them no answer tells.
+  /// Doubts that one job asks about, if the upstream does not answer about some of them.
   static let mostTried = 50
   /// Where more are doubted than this, one that is there shows that the listing which lacks them was wrong.
   static let fewDoubts = 5
-  /// Between a listing and the second one that settles what it lacks (ms).
+  /// The time between the first listing and the second one that settles a doubt (ms): long enough for a
+  /// server that answers from copies of its data to have the same in all of them.
   static let secondListing: Int64 = 2_000
+
+  /// The doubts of one channel that wait for a second listing.
+  struct DoubtRound {
+    let unanswered: [DoubtedMessage]
+    /// When the second listing may be asked for (monotonic ms).
+    let listAt: Int64
+  }
 
   /// Stores listings; what they put in doubt is asked for next.
   func keep(_ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext) async throws {
     if try await store.store(listings, in: url, context) { plan.settle(url, now: now) }
   }
 
-  /// Asks for doubted messages, newest first. Those of which no answer tells hold back no others.
+  /// Asks for doubted messages by their ids, newest first. If the upstream does not answer about some of
+  /// them, the channel's next settle job lists them a second time.
   func settle(_ url: ChannelURL) async throws -> Outcome {
-    let doubted = try store.doubted(in: url, limit: SyncWorker.mostTried)
-    var unsure: [DoubtedMessage] = []
+    if let round = doubtRounds[url] {
+      guard round.listAt <= now else { return .waits(milliseconds: round.listAt - now) }
+      doubtRounds[url] = nil
+      return try await settleByListing(round.unanswered, in: url)
+    }
+    let doubted = try nextDoubts(of: url)
+    var unanswered: [DoubtedMessage] = []
     var settled = 0
     for doubt in doubted where settled < SyncWorker.settledAtOnce {
-      guard let isThere = try await answer(doubt, in: url) else {
-        unsure.append(doubt)
+      guard let isThere = try await isThere(doubt, in: url) else {
+        unanswered.append(doubt)
         continue
       }
       settled += 1
@@ -35,52 +49,44 @@ extension SyncWorker {
         break
       }
     }
-    if !unsure.isEmpty { try await settleByListing(unsure, in: url) }
-    let left = try store.doubted(in: url, limit: SyncWorker.mostTried)
-    // A listing that lacked them did not say what is there: it is asked for again.
-    if left.isEmpty { try know(url) }
-    // Only such are left as no answer settles: they are asked for later and later (B35).
-    if !left.isEmpty, left.allSatisfy({ unsure.contains($0) }) {
-      throw UpstreamError.unreadable(reason: "no answer says whether doubted messages are there")
+    if !unanswered.isEmpty {
+      doubtRounds[url] = DoubtRound(unanswered: unanswered, listAt: now + SyncWorker.secondListing)
+      return .waits(milliseconds: SyncWorker.secondListing)
     }
-    // What could not be settled is not asked for again at once: the next listing finds it.
+    let left = try nextDoubts(of: url)
+    if left.isEmpty { try know(url) }
+    // Doubts that this job did not change are not asked about again at once: the next listing finds them.
     return .progressed(isComplete: left.isEmpty || left == doubted)
   }
 
-  /// Whether the upstream has the message; nil where it refuses to say, or its answer cannot be read.
-  private func answer(_ doubt: DoubtedMessage, in url: ChannelURL) async throws -> Bool? {
-    do { return try await ask(doubt, in: url) } catch let error as UpstreamError {
-      switch error {
-      case .rejection, .unreadable: return nil
-      default: throw error
-      }
+  /// The doubts to ask about: below those that a job could not settle, and then from the newest again.
+  private func nextDoubts(of url: ChannelURL) throws -> [DoubtedMessage] {
+    if let end = doubtsTriedDownTo[url] {
+      let older = try store.doubted(in: url, below: end, limit: SyncWorker.mostTried)
+      if !older.isEmpty { return older }
+      doubtsTriedDownTo[url] = nil
     }
+    return try store.doubted(in: url, below: nil, limit: SyncWorker.mostTried)
   }
 
-  /// Asks for one message by its id and stores what the upstream says.
-  private func ask(_ doubt: DoubtedMessage, in url: ChannelURL) async throws -> Bool {
-    let askedAt = store.mark()
+  /// Whether the upstream has the message; nil if the upstream refuses to say, or its answer cannot be read.
+  private func isThere(_ doubt: DoubtedMessage, in url: ChannelURL) async throws -> Bool? {
     do {
-      let message = try await upstream.message(doubt.position.messageID, in: url, .open)
-      try await store.store(message, in: url, .messageFill, askedAt: askedAt)
-      return true
-    } catch {
-      guard error.isNotFoundUpstream else { throw error }
-      try await store.delete(message: doubt.position.messageID, in: url, .messageDeleted)
-      return false
+      return try await fetchMessage(doubt.position.messageID, in: url, .messageFill, .open)
+    } catch let error as UpstreamError {
+      guard error.concernsOneItem else { throw error }
+      return nil
     }
   }
 
-  /// Where messages cannot be asked for by their ids, a second listing of their moments settles if they are
-  /// gone. What these listings put in doubt themselves is left to the errand that asked for them.
-  private func settleByListing(_ unsure: [DoubtedMessage], in url: ChannelURL) async throws {
-    // Long enough for a server that answers from copies of its data to have the same in all of them.
-    try await Task.sleep(for: .milliseconds(SyncWorker.secondListing))
+  /// Settles by a second listing the doubts about which the upstream gave no answer by id. Messages that only
+  /// this listing puts in doubt are left to the next settle job.
+  private func settleByListing(_ unanswered: [DoubtedMessage], in url: ChannelURL) async throws -> Outcome {
     var context = context(.messageFill)
     context.settlesDoubts = true
-    for doubt in unsure {
-      // One listing settles all around it.
-      guard try store.doubted(in: url, limit: SyncWorker.mostTried).contains(doubt) else { continue }
+    for doubt in unanswered {
+      // One listing settles all doubts around it.
+      guard try isDoubted(doubt, in: url) else { continue }
       let window = MessageWindow(.time(doubt.position.createdAt), older: 50, newer: 50)
       do {
         _ = try await store.store([try await list(url, window, .open)], in: url, context)
@@ -88,6 +94,18 @@ extension SyncWorker {
         guard case .unreadable = error else { throw error }
       }
     }
+    let unsettled = try unanswered.filter { try isDoubted($0, in: url) }
+    if let oldest = unsettled.last { doubtsTriedDownTo[url] = oldest.position }
+    if try nextDoubts(of: url).isEmpty { try know(url) }
+    // Neither way of asking settled anything: the next job waits longer each time (B35).
+    if unsettled.count == unanswered.count {
+      throw UpstreamError.unreadable(reason: "no answer says whether doubted messages are there")
+    }
+    return .progressed(isComplete: try store.doubted(in: url, below: nil, limit: 1).isEmpty)
+  }
+
+  private func isDoubted(_ doubt: DoubtedMessage, in url: ChannelURL) throws -> Bool {
+    try store.doubted(in: url, below: doubt.position.next, limit: 1).first == doubt
   }
 
   /// An answer without any message proves that none is there only if the channel's end on that side says

@@ -228,16 +228,25 @@ extension SyncWorker {
     return .done
   }
 
+  /// Asks for one message by its id and stores the answer. Returns whether the upstream has the message; one
+  /// that it does not have is deleted here.
+  @discardableResult
   func fetchMessage(
     _ id: Int64, in url: ChannelURL, _ source: ChangeSource, _ importance: Importance
-  ) async throws {
+  ) async throws -> Bool {
     let askedAt = store.mark()
     do {
       let message = try await upstream.message(id, in: url, importance)
       try await store.store(message, in: url, source, askedAt: askedAt)
+      return true
+    } catch UpstreamError.unauthorized {
+      // If the same key may list the channel, the refusal concerns this message, not the key (B32, B35).
+      _ = try await upstream.messages(in: url, MessageWindow(.newest, older: 1, newer: 0), importance)
+      throw UpstreamError.rejection(code: 403, message: "the message is refused, its channel is not")
     } catch {
       guard error.isNotFoundUpstream else { throw error }
       try await store.delete(message: id, in: url, .messageDeleted)
+      return false
     }
   }
 

@@ -48,6 +48,10 @@ package actor SyncWorker {
   var rung: [ChannelURL: Rung] = [:]
   /// Since when the link is online (wall ms): what is older was nobody's to ring for.
   private var onlineSince = Int64.max
+  /// The doubts that wait for a second listing, by channel (B27).
+  var doubtRounds: [ChannelURL: DoubtRound] = [:]
+  /// The oldest doubt that could not be settled: the next settle job asks about older ones.
+  var doubtsTriedDownTo: [ChannelURL: Position] = [:]
   var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
   /// A sweep's number, the log's mark when it began, and from when on its changelog goes on.

@@ -71,6 +71,8 @@ struct Fault: Sendable {
   let kind: Kind
   /// `*` stands for anything.
   let path: String
+  /// The only method it applies to; nil: to all.
+  let method: String?
   /// How often it still applies; nil for ever.
   var count: Int64?
   let probability: Double
@@ -96,6 +98,7 @@ struct Fault: Sendable {
     }
     self.kind = kind
     path = value["path"]?.string ?? "*"
+    method = value["method"]?.string
     count = value["count"]?.integer
     probability =
       switch value["probability"] {

@@ -1,4 +1,5 @@
 import JSON
+import MicroHTTP
 import Platform
 
 /// What can go wrong on purpose, and what the server does not offer, set at `/_faults` as
@@ -71,12 +72,13 @@ final class FaultDesk: Sendable {
     }
   }
 
-  /// The fault among `kinds` that hits this path now; a line of log tells of it.
-  func take(_ kinds: Set<Fault.Kind>, path: String) -> Fault? {
+  /// The fault among `kinds` that hits this request now; a line of log tells of it.
+  func take(_ kinds: Set<Fault.Kind>, path: String, method: Method = .post) -> Fault? {
     let taken: Fault? = state.withLock { state in
       for index in state.faults.indices {
         let fault = state.faults[index]
         guard kinds.contains(fault.kind), fault.count != 0, Fault.matches(fault.path, path),
+          fault.method == nil || fault.method == "\(method.name)",
           FaultDesk.roll(&state.dice) < fault.probability
         else { continue }
         state.faults[index].count = fault.count.map { $0 - 1 }

@@ -58,7 +58,7 @@ extension OriginServer {
         toChangelog: isChangelog, withToken: hasToken, toForm: request.parts != nil, operation)
     }
     let work: () -> Outcome = { [self] in self.work(request, names, path, rate, operation) }
-    guard let fault = desk.take(kinds, path: path) else { return work() }
+    guard let fault = desk.take(kinds, path: path, method: request.method) else { return work() }
     if fault.kind == .late { return late(request, names, fault, operation) }
     return answer(request, fault, work)
   }
@@ -154,12 +154,14 @@ extension OriginServer {
   ) -> Outcome {
     do {
       var arguments = try admitted(request, names)
-      if desk.take([.strictWords], path: path) != nil { arguments.isStrict = true }
+      if desk.take([.strictWords], path: path, method: request.method) != nil { arguments.isStrict = true }
       let age = operation.isWrite ? nil : bend(&arguments, path)
       let body = try run(arguments, path: path, base: base(request), age: age, operation)
-      if desk.take([.loseReply], path: path) != nil { return dark(request) }
+      if desk.take([.loseReply], path: path, method: request.method) != nil { return dark(request) }
       var text = operation.isWrite ? body : bent(body, path)
-      if desk.take([.cutBody], path: path) != nil { text.truncate(to: text.count / 2) }
+      if desk.take([.cutBody], path: path, method: request.method) != nil {
+        text.truncate(to: text.count / 2)
+      }
       var response = Response.json(text)
       rate?.write(to: &response)
       return .respond(response)
@@ -172,18 +174,18 @@ extension OriginServer {
 
   /// What faults make of a question before it is asked; how many ms ago it is to be answered from.
   private func bend(_ arguments: inout Arguments, _ path: String) -> Int64? {
-    if desk.take([.cutPage], path: path) != nil { arguments.halveLimits(path) }
-    if let fault = desk.take([.laggingListing], path: path) {
+    if desk.take([.cutPage], path: path, method: .get) != nil { arguments.halveLimits(path) }
+    if let fault = desk.take([.laggingListing], path: path, method: .get) {
       arguments.hiddenSince = configuration.clock.wallMilliseconds() - fault.milliseconds
     }
-    if desk.take([.unstableTies], path: path) != nil { arguments.tieDice = desk.dice() }
-    return desk.take([.stalePage], path: path)?.milliseconds
+    if desk.take([.unstableTies], path: path, method: .get) != nil { arguments.tieDice = desk.dice() }
+    return desk.take([.stalePage], path: path, method: .get)?.milliseconds
   }
 
   /// What faults make of an answer.
   private func bent(_ body: consuming ByteBuffer, _ path: String) -> ByteBuffer {
     let faults = [Fault.Kind.emptyPage, .noMemberView, .foreignItems, .reorderPage].compactMap {
-      desk.take([$0], path: path)
+      desk.take([$0], path: path, method: .get)
     }
     guard !faults.isEmpty else { return body }
     var value = Value(stored: String(decoding: body.bytes, as: UTF8.self))

@@ -121,7 +121,7 @@ import Testing
   func hungUp() throws {
     let world = try world()
     defer { world.stop() }
-    let socket = connected(world.server)
+    let socket = Loopback.connect(port: world.server.port)
     let head = Self.headers.map { "\($0.key): \($0.value)\r\n" }.joined()
     let text =
       "POST /v1/message-collections HTTP/1.1\r\nHost: x\r\n\(head)"
@@ -140,7 +140,7 @@ import Testing
     defer { world.stop() }
     try world.cache.write { _ = try $0.acknowledge(UserID("alice")) }
     world.interest.tell { $0.isHolding = true }
-    let socket = connected(world.server)
+    let socket = Loopback.connect(port: world.server.port)
     let text =
       "POST /v1/channel-collections HTTP/1.1\r\nHost: x\r\nPerch-User: alice\r\n"
       + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"

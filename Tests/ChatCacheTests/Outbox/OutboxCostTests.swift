@@ -99,4 +99,48 @@ import Testing
     let rows = try world.cache.read { try $0.lane(place).rows }
     #expect(rows.count == 100 && rows.allSatisfy { $0.state == .failed && $0.errorCode == "900041" })
   }
+
+  @Test("B46: a page shows its messages' pending changes; 5 000 on other messages cost no more than 500")
+  func page() throws {
+    let worlds = try [10, 500, 5_000].map { try edited($0) }
+    defer { for world in worlds { world.cache.close() } }
+    var best = [UInt64](repeating: .max, count: worlds.count)
+    for _ in 0..<150 {
+      for (index, world) in worlds.enumerated() {
+        let began = Clock.system.monotonicNanoseconds()
+        let text = try newestPage(of: world)
+        best[index] = min(best[index], Clock.system.monotonicNanoseconds() - began)
+        #expect(text.split(separator: "pending_edit").count == 2, "one message of the page is edited")
+        #expect(text.contains(##""message_id":"395","##))
+      }
+    }
+    #expect(best[2] <= best[1] * 3 / 2, "\(best) ns")
+  }
+
+  /// A channel of 400 messages with that many pending edits, one of them of message 395.
+  private func edited(_ count: Int) throws -> ChannelWithMessages {
+    let world = try ChannelWithMessages()
+    let rows = (1...400).map { ChannelWithMessages.message(Int64($0), at: Int64($0) * 10, sender: "alice") }
+    try world.listNewest(rows, limit: 500)
+    try world.cache.accept { writer in
+      for number in 0..<count {
+        var request = OutboxTableTests.request("edit-\(number)", .edit, #"{"message":"new"}"#)
+        request.target = number == 7 ? 395 : Int64(number % 300 + 1)
+        _ = try writer.accept(request, of: world.alice, in: world.url, Self.policy)
+      }
+    }
+    return world
+  }
+
+  private func newestPage(of world: ChannelWithMessages) throws -> String {
+    try world.cache.read { reader in
+      let alice = try #require(try reader.cachedUser(world.alice))
+      let view = try #require(try reader.view(of: world.url, for: alice.key))
+      let ground = try reader.ground(
+        .newest, in: view, link: ChannelWithMessages.live, interval: 3_600_000,
+        now: Clock.system.wallMilliseconds())
+      let query = MessagePageQuery(.newest, limit: 30)
+      return String(decoding: try reader.page(query, in: view, on: ground).items.array, as: UTF8.self)
+    }
+  }
 }

@@ -51,6 +51,14 @@ import Testing
       let name = name
       return try cache.accept { try $0.advance(name, after: ended, policy, random: 500) }
     }
+
+    /// Sends the first row so that nobody knows whether it arrived; the look that begins a minute later.
+    func sendUncertainly() throws -> OutboxErrand {
+      let sent = try #require(try advance().begun)
+      _ = try advance(after: EndedErrand(sent, .uncertain))
+      wall.withLock { $0 += 60_000 }
+      return try #require(try advance().begun)
+    }
   }
 
   private static func record(
@@ -80,10 +88,7 @@ import Testing
     let lane = try Lane()
     defer { lane.cache.close() }
     _ = try lane.accept("r1")
-    let sent = try #require(try lane.advance().begun)
-    _ = try lane.advance(after: EndedErrand(sent, .uncertain))
-    lane.wall.withLock { $0 += 60_000 }
-    let look = try #require(try lane.advance().begun)
+    let look = try lane.sendUncertainly()
     let bobs = Self.record(30, request: "r1", sender: "bob")
     _ = try lane.advance(after: EndedErrand(look, .absent, messages: [bobs]))
     #expect(try lane.rows.map(\.state) == [.uncertain])
@@ -101,10 +106,7 @@ import Testing
     let lane = try Lane()
     defer { lane.cache.close() }
     _ = try lane.accept("r1")
-    let sent = try #require(try lane.advance().begun)
-    _ = try lane.advance(after: EndedErrand(sent, .uncertain))
-    lane.wall.withLock { $0 += 60_000 }
-    let look = try #require(try lane.advance().begun)
+    let look = try lane.sendUncertainly()
     let place = Position(createdAt: 400, messageID: 40)
     _ = try lane.advance(after: EndedErrand(look, .uncertain, searched: place))
     #expect(try lane.rows.map(\.anchor) == [place])

@@ -17,6 +17,10 @@ struct ModelUpstream {
     let parentAt: Int64?
     let isInChannel: Bool
     var request = ""
+    /// The text that its sender wrote through the cache; nil for all others.
+    var text: String?
+    /// The id of the request that sent it through the cache, whether the message names it or not.
+    var asked = ""
     var edition: Int64 = 0
     var hasReaction = false
 
@@ -25,7 +29,7 @@ struct ModelUpstream {
       json.name("message_id")
       json.value(quoting: id)
       json.field("request_id", request)
-      json.field("message", "edition \(edition)")
+      json.field("message", text ?? "edition \(edition)")
       json.field("created_at", createdAt)
       return MessageRecord(
         messageID: id, createdAt: createdAt, updatedAt: edition, kind: kind, isSilent: id % 9 == 0,
@@ -66,20 +70,15 @@ struct ModelUpstream {
 
   // MARK: What happens there
 
-  mutating func send(_ random: inout SeededRandom, sender: String? = nil, request: String = "")
-    -> Message
-  {
+  mutating func send(_ random: inout SeededRandom) -> Message {
     let id = nextID
     nextID += 1
     // Moments are shared by some: ties are real.
     let parent = random.chance(25) ? messages.values.randomElement(using: &random) : nil
-    let plain = sender != nil
     let message = Message(
-      id: id, createdAt: 1_000 + id / 3 * 10,
-      sender: sender ?? ["alice", "bob", "carol"].pick(&random),
-      kind: plain ? .user : [.user, .user, .file, .admin].pick(&random),
-      customType: plain ? "" : ["", "", "x", "y"].pick(&random), parent: plain ? nil : parent?.id,
-      parentAt: plain ? nil : parent?.createdAt, isInChannel: random.chance(50), request: request)
+      id: id, createdAt: 1_000 + id / 3 * 10, sender: ["alice", "bob", "carol"].pick(&random),
+      kind: [.user, .user, .file, .admin].pick(&random), customType: ["", "", "x", "y"].pick(&random),
+      parent: parent?.id, parentAt: parent?.createdAt, isInChannel: random.chance(50))
     messages[id] = message
     places[id] = message.record.position
     return message
@@ -91,9 +90,40 @@ struct ModelUpstream {
       messages[id]?.hasReaction.toggle()
     } else {
       messages[id]?.edition += 1
+      messages[id]?.text = nil
     }
     changed.insert(id)
     return messages[id]
+  }
+
+  /// Sends what a request of the outbox asks for. `isNamed`: whether the message says whose request it is.
+  mutating func send(_ text: String, from sender: String, request: String, isNamed: Bool) -> Message {
+    let id = nextID
+    nextID += 1
+    var message = Message(
+      id: id, createdAt: 1_000 + id / 3 * 10, sender: sender, kind: .user, customType: "", parent: nil,
+      parentAt: nil, isInChannel: false, request: isNamed ? request : "")
+    message.text = text
+    message.asked = request
+    messages[id] = message
+    places[id] = message.record.position
+    return message
+  }
+
+  /// Changes a message in whatever way; nil if it is not there.
+  mutating func change(_ id: Int64, _ body: (inout Message) -> Void) -> Message? {
+    guard messages[id] != nil else { return nil }
+    messages[id]?.edition += 1
+    body(&messages[id]!)
+    changed.insert(id)
+    return messages[id]
+  }
+
+  /// Deletes a message, if it is there.
+  mutating func delete(_ id: Int64) {
+    guard messages.removeValue(forKey: id) != nil else { return }
+    changed.remove(id)
+    deleted.insert(id)
   }
 
   mutating func delete(_ random: inout SeededRandom) -> Int64? {

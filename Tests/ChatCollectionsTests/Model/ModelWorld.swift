@@ -17,7 +17,12 @@ final class ModelWorld {
   var upstreams = ["c0", "c1"].map { ModelUpstream(ChannelURL($0)) }
   private var floors: [String: Int64] = [:]
   private var generation: Int64 = 1
-  private var requests = 0
+  /// Requests of the outbox that were begun and have not ended, by lane.
+  var underWay: [OutboxLaneName: OutboxErrand] = [:]
+  /// How many requests to send or change something were made.
+  var requests = 0
+  /// The time that the cache is told (ms).
+  let wall: Guarded<Int64>
 
   /// How much views hold.
   private let bound: WindowBound
@@ -25,13 +30,16 @@ final class ModelWorld {
   init(bound: WindowBound) throws {
     self.bound = bound
     directory = TestFolder.make("model")
-    (cache, collections) = try Self.open(directory, interest, bound)
+    wall = Guarded(1_700_000_000_000)
+    (cache, collections) = try Self.open(directory, interest, bound, wall)
   }
 
   private static func open(
-    _ directory: String, _ interest: ScriptedInterest, _ bound: WindowBound
+    _ directory: String, _ interest: ScriptedInterest, _ bound: WindowBound, _ wall: Guarded<Int64>
   ) throws -> (Cache, Collections) {
-    let cache = try Cache(Cache.Configuration(directory: directory))
+    let clock = Clock(
+      wallMilliseconds: { wall.withLock { $0 } }, monotonicNanoseconds: Clock.system.monotonicNanoseconds)
+    let cache = try Cache(Cache.Configuration(directory: directory, clock: clock))
     var settings = Collections.Settings()
     settings.bound = bound
     let collections = Collections(cache: cache, interest: interest, settings: settings)
@@ -42,7 +50,9 @@ final class ModelWorld {
   func restart() throws {
     collections.stop()
     cache.close()
-    (cache, collections) = try Self.open(directory, interest, bound)
+    (cache, collections) = try Self.open(directory, interest, bound, wall)
+    underWay = [:]
+    try cache.accept { try $0.recoverOutbox() }
   }
 
   func end() {
@@ -126,7 +136,7 @@ final class ModelWorld {
     let index = Int.random(in: 0..<upstreams.count, using: &random)
     let url = upstreams[index].url
     let now = cache.cursor.sequence
-    switch Int.random(in: 0..<20, using: &random) {
+    switch Int.random(in: 0..<26, using: &random) {
     case 0...4:
       let message = upstreams[index].send(&random).record
       if random.chance(40) { try write { try $0.store(message, in: url, .messageReceived) } }
@@ -156,8 +166,8 @@ final class ModelWorld {
     case 15: generation += 1
     case 16: try rare(index, &random)
     case 17: try membership(index, &random)
-    case 18: try accept(index, &random)
-    default: try drain(index, &random)
+    case 18...20: try ask(index, &random)
+    default: try send(index, &random)
     }
   }
 
@@ -207,63 +217,5 @@ final class ModelWorld {
   private func membership(_ index: Int, _ random: inout SeededRandom) throws {
     let user = ["alice", "alice", "bob"].pick(&random)
     if random.chance(12) { try leave(user, index) } else { try join(user, index, &random) }
-  }
-
-  // MARK: The outbox
-
-  private func accept(_ index: Int, _ random: inout SeededRandom) throws {
-    guard let place = try place("alice", index) else { return }
-    requests += 1
-    let body = Array("\"request_id\":\"r\(requests)\",\"message\":\"mine\"".utf8)
-    guard let name = RequestID("r\(requests)") else { return }
-    let request = UnsentRequest(
-      requestID: name, kind: .message, content: OutboxContent(params: Array("{}".utf8), body: body),
-      contentHash: body)
-    _ = try cache.accept { try $0.accept(request, in: place) }
-  }
-
-  private func place(_ user: String, _ index: Int) throws -> OutboxPlace? {
-    try cache.read { try $0.userKey(of: UserID(user)) }
-      .map { OutboxPlace(user: $0, channel: upstreams[index].url) }
-  }
-
-  /// Something becomes of an unsent message.
-  private func drain(_ index: Int, _ random: inout SeededRandom) throws {
-    guard let place = try place("alice", index) else { return }
-    let lane = try cache.read { try $0.lane(place) }
-    guard let row = lane.rows.randomElement(using: &random) else { return }
-    let url = place.channel
-    switch Int.random(in: 0..<6, using: &random) {
-    case 0, 1:
-      guard row.state == .waiting else { return }
-      let sent = upstreams[index].send(&random, sender: "alice", request: row.requestID.text).record
-      try cache.accept { writer in
-        let moment = try writer.outboxMoment()
-        try writer.store(sent, in: url, .messageSent)
-        try writer.changeLane(place) { lane in
-          guard lane.dispatch(row.id, .send, now: moment) else { return [] }
-          return lane.finish(
-            row.id, .send, .success(message: sent.messageID), now: moment, random: 1)
-        }
-      }
-    case 2, 3:
-      try cache.accept { writer in
-        let moment = try writer.outboxMoment()
-        try writer.changeLane(place) { lane in
-          guard lane.dispatch(row.id, .send, now: moment) else { return [] }
-          return lane.finish(row.id, .send, .rejection(code: "900060"), now: moment, random: 1)
-        }
-      }
-    case 4:
-      try cache.accept { writer in
-        let moment = try writer.outboxMoment()
-        try writer.changeLane(place) { $0.resend(row.id, now: moment).notices }
-      }
-    default:
-      try cache.accept { writer in
-        let moment = try writer.outboxMoment()
-        try writer.changeLane(place) { $0.remove(row.id, now: moment).notices }
-      }
-    }
   }
 }

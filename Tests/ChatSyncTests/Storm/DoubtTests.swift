@@ -110,6 +110,28 @@ struct DoubtTests {
     await sides.end()
   }
 
+  @Test(
+    "B27, B35: a message refused by its id as a wrong key is leaves the link alone; a listing settles it",
+    arguments: [401, 403])
+  func refusedByID(status: Int64) async throws {
+    var weather = OriginSide.Weather()
+    weather.hasChangelogs = false
+    let sides = try Sides(messages: 30)
+    try sides.there.calm(weather)
+    try await sides.open()
+    let byID = "/v3/group_channels/c0/messages/9"
+    try set(
+      sides.there,
+      [
+        "kind": .string("deny"), "status": .integer(status), "body": .string("bare"), "path": .string(byID),
+      ], weather)
+    let linkChanges = try sides.events(.connection)
+    sides.there.delete("c0", 9)
+    #expect(await World.wait { (try? stored(sides)) == 29 })
+    #expect(try sides.events(.connection) == linkChanges)
+    await sides.end()
+  }
+
   @Test("B27, B35: where the answer about the newest doubted message cannot be read, all others are settled")
   func unreadableAnswer() async throws {
     var weather = OriginSide.Weather()

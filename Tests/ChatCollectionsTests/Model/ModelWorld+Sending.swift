@@ -1,0 +1,153 @@
+import ChatModel
+import JSON
+import TestSupport
+
+@testable import ChatCache
+@testable import ChatCollections
+
+// What clients send and change, and what becomes of it.
+extension ModelWorld {
+  private static let policy: OutboxPolicy = {
+    var policy = OutboxPolicy()
+    policy.deduplicates = true
+    return policy
+  }()
+
+  /// A client sends a message or asks for a change. What the user may not do is refused and changes nothing.
+  func ask(_ index: Int, _ random: inout SeededRandom) throws {
+    let user = UserID(["alice", "alice", "bob"].pick(&random))
+    let url = upstreams[index].url
+    guard let request = try request(user, index, &random) else { return }
+    do {
+      _ = try cache.accept { try $0.accept(request, of: user, in: url, Self.policy) }
+    } catch is SendingDenial { return }
+  }
+
+  private func request(
+    _ user: UserID, _ index: Int, _ random: inout SeededRandom
+  ) throws -> UnsentRequest? {
+    requests += 1
+    let kinds: [OutboxRow.Kind] = [.message, .message, .message, .edit, .edit, .delete, .reaction, .read]
+    let kind = kinds.pick(&random)
+    let text = "mine \(requests)"
+    let params =
+      switch kind {
+      case .reaction: #"{"add":\#(random.chance(70))}"#
+      case .message, .file, .edit: #"{"message":"\#(text)"}"#
+      case .delete, .read: "{}"
+      }
+    let content = OutboxContent(params: Array(params.utf8), body: [])
+    guard let name = RequestID("r\(requests)") else { return nil }
+    var request = UnsentRequest(requestID: name, kind: kind, content: content, contentHash: content.params)
+    request.sender = kind == .message ? user : nil
+    request.blocksOnFailure = random.chance(20)
+    request.aspect = kind == .reaction ? "smile" : ""
+    guard [.edit, .delete, .reaction].contains(kind) else { return request }
+    // Of a message that is not sent yet, or of one that is there.
+    let place = try place(of: user, index)
+    let unsent = try place.map { place in try cache.read { try $0.lane(place) } }?.rows
+    if kind != .reaction, random.chance(30),
+      let row = unsent?.filter({ $0.kind.isMessage }).randomElement(using: &random)
+    {
+      request.unsentTarget = row.requestID
+      return request
+    }
+    let own = upstreams[index].inOrder.filter { kind == .reaction || $0.sender == user.text }
+    guard let target = own.suffix(12).randomElement(using: &random) else { return nil }
+    request.target = target.id
+    return request
+  }
+
+  private func place(of user: UserID, _ index: Int) throws -> OutboxPlace? {
+    try cache.read { try $0.userKey(of: user) }
+      .map { OutboxPlace(user: $0, channel: upstreams[index].url) }
+  }
+
+  /// The worker takes a lane's next step, or its user resends or removes a message.
+  func send(_ index: Int, _ random: inout SeededRandom) throws {
+    let user = UserID(["alice", "alice", "bob"].pick(&random))
+    let lane = OutboxLaneName(user: user, channel: upstreams[index].url)
+    if random.chance(25) { return try intervene(user, index, &random) }
+    let later = [0, 100, 20_000, 40_000, 400_000].pick(&random)
+    wall.withLock { $0 += Int64(later) }
+    let ended = underWay.removeValue(forKey: lane).map { answer(to: $0, of: user, index, &random) }
+    let isLinkBack = random.chance(20)
+    let progress = try cache.accept {
+      try $0.advance(lane, after: ended, isLinkBack: isLinkBack, Self.policy, random: 500)
+    }
+    underWay[lane] = progress.begun
+  }
+
+  private func intervene(_ user: UserID, _ index: Int, _ random: inout SeededRandom) throws {
+    guard let place = try place(of: user, index),
+      let row = try cache.read({ try $0.lane(place) }).rows.randomElement(using: &random)
+    else { return }
+    let isResent = random.chance(50)
+    try cache.accept { writer in
+      let moment = try writer.outboxMoment()
+      try writer.changeLane(place, from: try writer.reader.laneStep(place, row: row.id)) {
+        isResent ? $0.resend(row.id, now: moment).notices : $0.remove(row.id, now: moment).notices
+      }
+    }
+  }
+
+  /// What the upstream does for a request, and what comes back of it.
+  private func answer(
+    to errand: OutboxErrand, of user: UserID, _ index: Int, _ random: inout SeededRandom
+  ) -> EndedErrand {
+    if case .look(let place) = errand.errand {
+      let found = upstreams[index].inOrder.map(\.record).filter { $0.position > place }
+      return random.chance(10)
+        ? EndedErrand(errand, .uncertain) : EndedErrand(errand, .absent, messages: found)
+    }
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0: return EndedErrand(errand, .rejection(code: "900060"))
+    case 1: return EndedErrand(errand, .linkFault(code: "unreachable"))
+    case 2: return EndedErrand(errand, .uncertain)
+    case 3:
+      _ = perform(errand, of: user, index, isNamed: random.chance(50))
+      return EndedErrand(errand, .uncertain)
+    default: return perform(errand, of: user, index, isNamed: random.chance(50))
+    }
+  }
+
+  /// Does upstream what a request asks for.
+  private func perform(
+    _ errand: OutboxErrand, of user: UserID, _ index: Int, isNamed: Bool
+  ) -> EndedErrand {
+    let missing = EndedErrand(errand, .rejection(code: "400201"))
+    if case .deleteSent(let message) = errand.errand {
+      upstreams[index].delete(message)
+      return EndedErrand(errand, .success(message: message))
+    }
+    let target = errand.target ?? 0
+    switch errand.kind {
+    case .message, .file:
+      let known = upstreams[index].inOrder.first {
+        $0.sender == user.text && $0.asked == errand.requestID.text
+      }
+      let sent =
+        known
+        ?? upstreams[index].send(
+          Self.text(errand), from: user.text, request: errand.requestID.text, isNamed: isNamed)
+      return EndedErrand(errand, .success(message: sent.id), messages: [sent.record])
+    case .edit:
+      let text = Self.text(errand)
+      guard let edited = upstreams[index].change(target, { $0.text = text }) else { return missing }
+      return EndedErrand(errand, .success(message: target), messages: [edited.record])
+    case .delete:
+      guard upstreams[index].messages[target] != nil else { return missing }
+      upstreams[index].delete(target)
+      return EndedErrand(errand, .success(message: target))
+    case .reaction:
+      let isAdded = errand.addsReaction
+      guard let shown = upstreams[index].change(target, { $0.hasReaction = isAdded }) else { return missing }
+      return EndedErrand(errand, .success(message: target), messages: [shown.record])
+    case .read: return EndedErrand(errand, .success(message: nil))
+    }
+  }
+
+  private static func text(_ errand: OutboxErrand) -> String {
+    errand.params.withUnsafeBytes { JSONParser().read($0) { $0["message"]?.string } ?? nil } ?? ""
+  }
+}
