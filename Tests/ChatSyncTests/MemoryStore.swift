@@ -386,7 +386,7 @@ final class MemoryStore: SyncStore {
     _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
     _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress { try advances.withLock { $0 }?(ended) ?? LaneProgress() }
-  func keepUpOutbox() async throws {}
+  func keepUpOutbox() async throws -> Int64? { nil }
 
   func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell] {
     state.withLock { state in

@@ -140,6 +140,28 @@ import Testing
     }
   }
 
+  @Test("B35: in a pause the service's own requests fail at once, also where all places are taken")
+  func refusedInPause() {
+    var queue = RequestQueue<Int>(limit: 1, bucket: TokenBucket(rate: 0, burst: 1))
+    queue.add(1, .open, endpoint: "other")
+    guard case .start(1) = queue.next(now: 0) else {
+      Issue.record("it does not start")
+      return
+    }
+    queue.add(2, .open, endpoint: "list")
+    queue.add(3, .background, endpoint: "list")
+    queue.add(4, .foreground, endpoint: "list")
+    queue.pause("list", until: 500)
+    var refused: [Int] = []
+    while case .refuse(let entry, until: 500) = queue.next(now: 100) { refused.append(entry) }
+    #expect(refused == [2, 3])
+    queue.finished(.open)
+    guard case .wait(until: 500) = queue.next(now: 100), case .start(4) = queue.next(now: 500) else {
+      Issue.record("a client's own request does not wait for the end")
+      return
+    }
+  }
+
   @Test("B35: kinds of call are told apart, whom they concern is not; a limit that is used up is a pause")
   func kinds() {
     let path = "/v3/group_channels/c%2F1/messages"

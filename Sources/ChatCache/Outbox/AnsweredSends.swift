@@ -29,7 +29,7 @@ extension CacheWriter {
     if let request = RequestID(record.requestID) {
       guard let id = try reader.row(of: request, in: place) else { return }
       let moment = try outboxMoment()
-      let edited = try reader.contentToCompare(ofUnsent: id)
+      let edited = try reader.editedWhileSent(id)
       try changeLane(place, from: try reader.laneStep(place, row: id)) {
         $0.confirm(id, message: record.messageID, now: moment)
       }
@@ -94,8 +94,13 @@ extension CacheWriter {
     try release(of: place.user, in: channel, before: .max)
   }
 
-  /// Shows what was withheld for long enough; answers when there is more to show, ms.
+  /// Shows what was withheld for long enough; answers when there is more to show, ms. A moment further ahead
+  /// than a message is ever withheld was stored before the clock was set back.
   package func releaseWithheld() throws -> Int64? {
+    try db.run("UPDATE withheld SET until = ?1 WHERE until > ?2") {
+      $0.bind(1, now)
+      $0.bind(2, now + Limits.withheldMilliseconds)
+    }
     for (user, channel) in try db.reading.all(
       "SELECT DISTINCT user, channel FROM withheld INDEXED BY withheld_by_end WHERE until <= ?1",
       { $0.bind(1, now) }, { (UserKey($0.int64(0)), ChannelKey($0.int64(1))) })

@@ -6,36 +6,80 @@ import SQLite
 // found. Where the network delivers the first copy later, or the upstream answers a repetition with it, the
 // message has arrived without the edit. Then the edit is made upstream like that of any confirmed message.
 extension CacheWriter {
-  /// Sends the edit that the confirmed message lacks. `content`: what the message should be, from
-  /// `contentToCompare` before the message was confirmed.
+  /// Sends the edit that the confirmed message lacks, in the place of the unsent message: before edits that
+  /// were asked for later. `edited`: from `editedWhileSent`, before the message was confirmed.
   func sendEdit(
-    _ content: OutboxContent?, of request: RequestID, missingIn record: MessageRecord, in place: OutboxPlace
+    _ edited: EditedWhileSent?, of request: RequestID, missingIn record: MessageRecord, in place: OutboxPlace
   ) throws {
-    guard let content, try MessageContent(asked: content.params) != MessageContent(record),
-      try reader.row(of: request, in: place) == nil,
+    guard let edited, try edited.isMissing(in: record), try reader.row(of: request, in: place) == nil,
       let name = RequestID("edit-\(record.messageID)-\(try nextUnsentID())")
     else { return }
-    let changes = try content.editFields
-    var edit = UnsentRequest(
-      requestID: name, kind: .edit, content: OutboxContent(params: changes, body: []), contentHash: [])
+    let content = OutboxContent(params: try edited.content.editFields, body: [])
+    var edit = UnsentRequest(requestID: name, kind: .edit, content: content, contentHash: [])
     edit.target = record.messageID
+    edit.place = edited.place
+    edit.isAdmin = edited.isAdmin
+    edit.lifetime = max(1, edited.expiresAt - (try outboxMoment()))
     _ = try accept(edit, in: place)
     try noteLane(place)
+  }
+
+  /// The row is being sent: an edit of it may be upstream from now on.
+  func noteEditSent(_ id: Int64) throws {
+    try db.run("UPDATE outbox SET is_edited = 2 WHERE id = ?1 AND is_edited = 1") { $0.bind(1, id) }
+  }
+}
+
+/// An unsent message that was edited after it was sent off once.
+struct EditedWhileSent {
+  /// What the message should be.
+  let content: OutboxContent
+  /// Its place in the lane.
+  let place: Int64
+  let isAdmin: Bool
+  let expiresAt: Int64
+  /// Whether it was sent again since the edit.
+  let isSentSince: Bool
+
+  /// Whether the upstream's message lacks the edit.
+  func isMissing(in record: MessageRecord) throws -> Bool {
+    // The edit may have arrived, and somebody changed the message since: the newer change stays.
+    if isSentSince, record.updatedAt > record.createdAt { return false }
+    return try MessageContent(asked: content.params) != MessageContent(record) || content.hasUncomparedFields
   }
 }
 
 extension CacheReader {
-  /// The content of an unsent message that was edited after it was sent off once; nil for all others.
-  func contentToCompare(ofUnsent id: Int64) throws -> OutboxContent? {
-    try db.first("SELECT params FROM outbox WHERE id = ?1 AND is_edited = 1 AND is_cancel_wanted = 0") {
+  /// The row as a message that was edited after it was sent off once; nil for all others.
+  func editedWhileSent(_ id: Int64) throws -> EditedWhileSent? {
+    try db.first(
+      """
+      SELECT params, place, is_admin, expires_at, is_edited
+      FROM outbox
+      WHERE id = ?1 AND is_edited > 0 AND is_cancel_wanted = 0
+      """
+    ) {
       $0.bind(1, id)
     } _: {
-      OutboxContent(params: Array($0.bytes(0)), body: [])
+      EditedWhileSent(
+        content: OutboxContent(params: Array($0.bytes(0)), body: []), place: $0.int64(1),
+        isAdmin: $0.bool(2), expiresAt: $0.int64(3), isSentSince: $0.int64(4) == 2)
     }
   }
 }
 
 extension OutboxContent {
+  /// Whether it says something that `MessageContent` does not compare.
+  fileprivate var hasUncomparedFields: Bool {
+    get throws {
+      try params.withUnsafeBytes { bytes in
+        try JSONParser().parse(bytes) { asked in
+          ["mention_type", "mentioned_user_ids", "metaarray"].contains { asked.field(named: $0) != nil }
+        }
+      }
+    }
+  }
+
   /// Of what was asked of a message, what an edit may say.
   fileprivate var editFields: [UInt8] {
     get throws {

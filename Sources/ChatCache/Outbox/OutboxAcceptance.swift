@@ -29,6 +29,8 @@ package struct UnsentRequest: Sendable {
   package var isAdmin = false
   /// Whether only the scope `admin` may send it.
   package var needsAdmin = false
+  /// Its place in the lane, if it takes that of a row that ended; nil: the end.
+  package var place: Int64?
   /// The sender, if the message is drawn when it is accepted. Nil: `content.body` is drawn already.
   package var sender: UserID?
 
@@ -139,7 +141,9 @@ extension CacheWriter {
         content.params, request.requestID, of: sender, in: place.channel, at: moment)
     }
     let lane = try reader.acceptanceLane(place, isReadMark: request.kind == .read)
-    try changeLane(place, from: lane, news: [row.id: content]) { $0.accept(row, now: moment) }
+    try changeLane(place, from: lane, news: [row.id: content]) {
+      $0.accept(row, at: request.place, now: moment)
+    }
     if !request.kind.isMessage { try keepTargetKind(of: row, in: place) }
     return .row(row.id)
   }

@@ -68,6 +68,8 @@ package struct LaneProgress: Sendable {
   package var begun: OutboxErrand?
   /// The ms until the lane's next try. Nil: no row of the lane waits for a try.
   package var nextTryIn: Int64?
+  /// How the errand that was handed in ended, with what a look found.
+  package var taken: OutboxLane.Outcome?
 
   /// Nothing to do.
   package init(begun: OutboxErrand? = nil, nextTryIn: Int64? = nil) {
@@ -88,8 +90,9 @@ extension CacheWriter {
     guard let user = try reader.userKey(of: name.user) else { return LaneProgress() }
     let place = OutboxPlace(user: user, channel: name.channel)
     let moment = try outboxMoment()
+    var taken: OutboxLane.Outcome?
     if let ended {
-      try take(ended, in: place, of: name.user, policy, random)
+      taken = try take(ended, in: place, of: name.user, policy, random)
     } else {
       // Nothing of this lane is being asked now: what says so was left by a commit that failed.
       try changeLane(place, from: try reader.inFlightLane(place)) {
@@ -99,10 +102,12 @@ extension CacheWriter {
     }
     try wake(place, moment, isLinkBack: isLinkBack, policy)
     let begun = mayBegin ? try begin(place, name, moment, policy, random) : nil
-    if ended != nil { try releaseWithheld(in: place) }
+    try releaseWithheld(in: place)
     let next = try reader.laneStep(place, now: moment).nextTryAt
-    return LaneProgress(
+    var progress = LaneProgress(
       begun: begun, nextTryIn: next.map { min(max(0, $0 - now), policy.longestWait) })
+    progress.taken = taken
+    return progress
   }
 
   /// Rows that one commit refuses without asking the upstream. The lane goes on at once in another commit.
@@ -123,7 +128,7 @@ extension CacheWriter {
       $0.expire(now: moment)
     }
     try changeLane(place, from: try reader.laneStep(place, now: moment)) {
-      $0.clockWentBack(now: now, longest: policy.longestWait)
+      $0.clockWentBack(now: now, longest: max(policy.longestWait, OutboxPolicy.longestPause))
       return []
     }
   }
@@ -152,6 +157,7 @@ extension CacheWriter {
       }
     }
     guard let begun, let content = try reader.content(ofUnsent: begun.row.id) else { return nil }
+    if begun.errand == .send, begun.row.anchor != nil { try noteEditSent(begun.row.id) }
     return OutboxErrand(
       row: begun.row.id, errand: begun.errand, kind: begun.row.kind, requestID: begun.row.requestID,
       target: begun.row.target, targetKind: try reader.targetKind(of: begun.row, view),
@@ -179,7 +185,7 @@ extension CacheWriter {
 
   private func take(
     _ ended: EndedErrand, in place: OutboxPlace, of user: UserID, _ policy: OutboxPolicy, _ random: UInt64
-  ) throws {
+  ) throws -> OutboxLane.Outcome {
     var ended = ended
     if case .look = ended.errand.errand, ended.outcome == .absent || ended.outcome == .uncertain,
       let found = try reader.answer(to: ended.errand, of: user, place.user, among: ended.messages)
@@ -187,7 +193,7 @@ extension CacheWriter {
       ended.outcome = .success(message: found.messageID)
       ended.messages = [found]
     }
-    let edited = try reader.contentToCompare(ofUnsent: ended.errand.row)
+    let edited = try reader.editedWhileSent(ended.errand.row)
     try changeLane(place, from: try reader.laneStep(place, row: ended.errand.row)) {
       let notices = $0.finish(
         ended.errand.row, ended.errand.errand, ended.outcome, now: now, random: random, policy: policy)
@@ -196,7 +202,7 @@ extension CacheWriter {
       }
       return notices
     }
-    guard case .success(let message) = ended.outcome else { return }
+    guard case .success(let message) = ended.outcome else { return ended.outcome }
     if let message, let channel = try reader.channelKey(of: place.channel) {
       try release(message, of: place.user, in: channel)
     }
@@ -207,6 +213,7 @@ extension CacheWriter {
     if ended.errand.isDeletion, let target = ended.errand.deleted {
       try delete(message: target, in: place.channel, .messageDeleted)
     }
+    return ended.outcome
   }
 }
 

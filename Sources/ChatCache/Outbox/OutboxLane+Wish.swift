@@ -10,10 +10,10 @@ extension OutboxLane {
   }
 
   /// Takes in a row whose request id is new. A read mark takes the place of those that wait (B42).
-  package mutating func accept(_ row: OutboxRow, now: Int64) -> [Notice] {
+  package mutating func accept(_ row: OutboxRow, at place: Int64? = nil, now: Int64) -> [Notice] {
     var notices: [Notice] = []
     var row = row
-    row.place = max(row.place, lastPlace + 1)
+    row.place = place ?? max(row.place, lastPlace + 1)
     if row.kind == .read {
       for old in rows where old.kind == .read && old.state == .waiting {
         drop(old.id)

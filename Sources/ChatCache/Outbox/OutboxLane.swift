@@ -104,7 +104,8 @@ package struct OutboxLane: Hashable, Sendable {
       if row.kind.isOrdered { return row.id == head && row.follows == nil && row.upload != .running }
       return !isSideBusy
         && !side.contains {
-          $0.place < row.place && $0.kind == row.kind && $0.target == row.target && $0.aspect == row.aspect
+          $0.place < row.place && $0.kind == row.kind && $0.target == row.target
+            && $0.aspect.utf8.elementsEqual(row.aspect.utf8)
         }
     }
   }

@@ -20,6 +20,9 @@ package struct OutboxPolicy: Hashable, Sendable {
   /// How many looks in a row must not show a message before it is sent again.
   var looks: Int { deduplicates ? 1 : 2 }
 
+  /// The longest pause that an upstream may ask for, ms.
+  package static let longestPause: Int64 = 10 * 60_000
+
   /// The longest wait between two tries of a row, ms, but for what the upstream asks for.
   package var longestWait: Int64 { max(backoffMaximum, uncertainGrace, ReadMark.waitMilliseconds) }
 

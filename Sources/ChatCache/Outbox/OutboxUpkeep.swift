@@ -42,11 +42,13 @@ extension CacheWriter {
   }
 
   /// Fails rows that are older than the pending lifetime (B41), shows messages whose time of being withheld
-  /// is over, and deletes old request ids.
-  package func keepUpOutbox() throws {
+  /// is over, and deletes old request ids. Answers in how many ms the next withheld message is shown.
+  @discardableResult
+  package func keepUpOutbox() throws -> Int64? {
     try expireOutbox()
-    _ = try releaseWithheld()
+    let next = try releaseWithheld()
     try forgetRequests()
+    return next.map { max(0, $0 - now) }
   }
 
   /// Fails what is out of time (B41).

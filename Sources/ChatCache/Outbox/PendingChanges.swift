@@ -171,7 +171,8 @@ extension CacheReader {
     /// the upstream gets it last.
     mutating func add(_ row: Row) {
       let (kind, aspect) = (row.string(1), row.string(4))
-      if let last, last == (kind, aspect) { return }
+      // Keys are compared by their bytes (B1).
+      if let last, last.kind == kind, last.aspect.utf8.elementsEqual(aspect.utf8) { return }
       last = (kind, aspect)
       switch kind {
       case OutboxRow.Kind.edit.rawValue: json.name("pending_edit")

@@ -126,7 +126,15 @@ extension CacheReader {
     let counts = try db.first("SELECT sum(pending), sum(failed), sum(canceled) FROM unsent_count") {
       ($0.int64OrNil(0) ?? 0, $0.int64OrNil(1) ?? 0, $0.int64OrNil(2) ?? 0)
     }
-    let oldest = try db.first("SELECT accepted_at FROM outbox ORDER BY id LIMIT 1") { $0.int64(0) }
+    let oldest = try db.first(
+      """
+      SELECT accepted_at
+      FROM outbox INDEXED BY outbox_by_expiry
+      WHERE state NOT IN ('failed', 'canceled')
+      ORDER BY expires_at
+      LIMIT 1
+      """
+    ) { $0.int64(0) }
     return (counts?.0 ?? 0, counts?.1 ?? 0, counts?.2 ?? 0, oldest)
   }
 

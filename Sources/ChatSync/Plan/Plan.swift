@@ -18,8 +18,6 @@ package struct Plan: Sendable {
   var channels: [ChannelURL: ChannelWork] = [:]
   /// The lanes with rows that wait for a try.
   var lanes: [OutboxLaneName: LaneWork] = [:]
-  /// The upstream asked to get no sends before that moment.
-  var sendsNotBefore: Int64 = 0
   private var offers = Capabilities()
   /// Users whose standing may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []

@@ -49,8 +49,7 @@ extension Plan {
 
   /// The lane that was due first among those that may send.
   func pickLane(now: Int64) -> OutboxLaneName? {
-    guard sendsNotBefore <= now else { return nil }
-    return lanes.filter { $1.dueAt <= now && maySend($0, $1, now: now) }
+    lanes.filter { $1.dueAt <= now && maySend($0, $1, now: now) }
       .min { $0.value.dueAt < $1.value.dueAt }?.key
   }
 
@@ -67,16 +66,10 @@ extension Plan {
   /// When a lane may have something to send; nil: never. A lane that waits for its user's or channel's errand
   /// is looked at when that ended.
   func lanesDueAt(now: Int64) -> Int64? {
-    let due = lanes.lazy.filter { self.maySend($0, $1, now: now) }.map(\.value.dueAt).min()
-    return due.map { max($0, sendsNotBefore) }
+    lanes.lazy.filter { self.maySend($0, $1, now: now) }.map(\.value.dueAt).min()
   }
 
   mutating func startedSending(_ lane: OutboxLaneName) { lanes[lane]?.isBusy = true }
-
-  /// The upstream asked to get no sends for that long.
-  mutating func pauseSending(milliseconds: Int64, now: Int64) {
-    sendsNotBefore = max(sendsNotBefore, now + milliseconds)
-  }
 
   mutating func endedSending(_ lane: OutboxLaneName, _ outcome: Outcome, now: Int64) {
     guard var work = lanes[lane] else { return }

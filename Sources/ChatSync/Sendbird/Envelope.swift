@@ -1,4 +1,5 @@
 import CCurl
+import ChatCache
 import ChatModel
 import JSON
 import Platform
@@ -11,7 +12,7 @@ import Platform
 /// last two say nothing about whether the work was done.
 enum Envelope {
   /// The longest wait that is believed, in ms.
-  static let longestWait: Int64 = 10 * 60_000
+  static let longestWait = OutboxPolicy.longestPause
 
   /// Lends the answer's root object, or throws what it means instead.
   static func open<Result>(

@@ -283,6 +283,7 @@ package final class SendbirdUpstream: Upstream {
       switch error.kind {
       case .canceled, .closed: throw UpstreamError.canceled
       case .crowded: throw UpstreamError.rateLimited(milliseconds: 1_000)
+      case .paused: throw UpstreamError.rateLimited(milliseconds: error.retryAfter ?? 1_000)
       case .tooLarge: throw UpstreamError.unreadable(reason: error.reason)
       case .untrusted: throw UpstreamError.untrusted(reason: error.reason)
       default: throw UpstreamError.unreachable(reason: error.reason, mayHaveArrived: error.mayHaveArrived)

@@ -126,6 +126,8 @@ package struct TransportFailure: Error, Equatable, CustomStringConvertible {
     case tooLarge = "too_large"
     /// Refused here: too many wait already.
     case crowded
+    /// Refused here: the upstream asked for a pause of this kind of call.
+    case paused
     /// Given up from this side.
     case canceled
     /// The client is closed.
@@ -137,6 +139,8 @@ package struct TransportFailure: Error, Equatable, CustomStringConvertible {
   package let mayHaveArrived: Bool
   /// The library's words; never a url, a header or a body.
   package let reason: String
+  /// Of a pause: the ms until its end.
+  package var retryAfter: Int64?
 
   /// For the log.
   package var description: String { "\(kind.rawValue): \(reason)" }

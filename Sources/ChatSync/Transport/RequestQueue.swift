@@ -1,7 +1,9 @@
 import ChatModel
 
 /// Which request goes out next: the most important first, in order of arrival, at most `limit` in flight, no
-/// faster than the bucket allows, none of a kind for which the upstream asked for a pause (B35).
+/// faster than the bucket allows, none of a kind for which the upstream asked for a pause (B35). Clients' own
+/// requests wait for the end of a pause. Others fail at once, so that the sync jobs which made them do not
+/// keep the places of jobs that could go on.
 ///
 /// One place in flight is kept free for clients' own requests, so that slow background work never holds them
 /// up; and after some that passed it over a less important one has its turn, so that nothing waits for ever.
@@ -9,6 +11,8 @@ package struct RequestQueue<Entry> {
   /// What to do now.
   package enum Decision {
     case start(Entry)
+    /// Fail this one: the upstream asked for a pause of its kind until that moment (monotonic ms).
+    case refuse(Entry, until: Int64)
     /// Nothing before that moment (monotonic ms).
     case wait(until: Int64)
     /// Nothing until something changes.
@@ -80,8 +84,9 @@ package struct RequestQueue<Entry> {
 
   /// What to do at `now`; a request that is started counts as in flight from now on.
   package mutating func next(now: Int64) -> Decision {
-    guard inFlight < limit else { return .idle }
     pauses = pauses.filter { $0.value > now }
+    if let refused = takePaused() { return refused }
+    guard inFlight < limit else { return .idle }
     guard let (lane, index) = place() else { return pausedEnd }
     if let later = bucket.take(now: now) { return .wait(until: later) }
     let isPassing = lanes[(lane + 1)...].contains { !$0.isEmpty }
@@ -89,6 +94,18 @@ package struct RequestQueue<Entry> {
     inFlight += 1
     if lane == Importance.background.rawValue { backgroundInFlight += 1 }
     return .start(lanes[lane].remove(at: index).entry)
+  }
+
+  /// A request of the service's own that a pause would keep waiting.
+  private mutating func takePaused() -> Decision? {
+    guard !pauses.isEmpty else { return nil }
+    for lane in lanes.indices where lane != Importance.foreground.rawValue {
+      if let index = lanes[lane].firstIndex(where: { pauses[$0.endpoint] != nil }) {
+        let waiting = lanes[lane].remove(at: index)
+        return .refuse(waiting.entry, until: pauses[waiting.endpoint] ?? 0)
+      }
+    }
+    return nil
   }
 
   /// The request whose turn it is: of the most important lane, or of the last where it was passed over.

@@ -88,6 +88,12 @@ final class TransferLoop {
       switch queue.next(now: now) {
       case .idle: return .max
       case .wait(let until): return until
+      case .refuse(let transfer, let until):
+        transfer.end(
+          .failure(
+            TransportFailure(
+              kind: .paused, mayHaveArrived: false, reason: "the upstream asked for a pause",
+              retryAfter: until - now)))
       case .start(let transfer):
         started += 1
         guard let easy = transfer.prepare(configuration, isApart: now < apartUntil, now: now),

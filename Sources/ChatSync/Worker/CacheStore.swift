@@ -183,7 +183,7 @@ extension CacheStore {
     }
   }
   /// Does what time alone does.
-  package func keepUpOutbox() async throws { try await accept { try $0.keepUpOutbox() } }
+  package func keepUpOutbox() async throws -> Int64? { try await accept { try $0.keepUpOutbox() } }
 }
 
 // Gaps and doorbells.

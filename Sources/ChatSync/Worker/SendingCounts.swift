@@ -13,7 +13,7 @@ package final class SendingCounts: Sendable {
     case rejected
     /// The chat server asked for silence (429).
     case rateLimited = "rate_limited"
-    /// Nothing left this machine.
+    /// The link was at fault: nothing was done.
     case unreachable
     /// It may have been done.
     case uncertain
@@ -47,9 +47,9 @@ package final class SendingCounts: Sendable {
   }
 
   /// A request of a lane ended.
-  func count(_ ended: EndedErrand) {
-    if case .look = ended.errand.errand { lookCount.add(1, ordering: .relaxed) }
-    switch ended.outcome {
+  func count(_ errand: OutboxLane.Errand, _ outcome: OutboxLane.Outcome) {
+    if case .look = errand { lookCount.add(1, ordering: .relaxed) }
+    switch outcome {
     case .success: done.add(1, ordering: .relaxed)
     case .duplicate: duplicate.add(1, ordering: .relaxed)
     case .rejection: rejected.add(1, ordering: .relaxed)

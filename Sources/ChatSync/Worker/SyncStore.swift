@@ -114,7 +114,7 @@ package protocol SyncStore: Sendable {
     _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress
   /// Does to unsent rows what time alone does (B38, B41).
-  func keepUpOutbox() async throws
+  func keepUpOutbox() async throws -> Int64?
 
   // MARK: Gaps somebody asked to fill (B26, B28)
 

@@ -91,7 +91,7 @@ extension SyncWorker {
       do {
         _ = try await store.store([try await list(url, window, .open)], in: url, context)
       } catch let error as UpstreamError {
-        guard case .unreadable = error else { throw error }
+        guard error.concernsOneItem else { throw error }
       }
     }
     let unsettled = try unanswered.filter { try isDoubted($0, in: url) }

@@ -95,7 +95,9 @@ extension SyncWorker {
         changes = try await upstream.messageChanges(in: url, since: since, importance(url))
       } catch {
         guard let error = error as? UpstreamError else { throw error }
-        if error.deniesCapability { return .lacks(.messageChangelog) }
+        if error.deniesCapability, plan.capabilities[.messageChangelog] != true {
+          return .lacks(.messageChangelog)
+        }
         guard case .token = since, error.deniesToken else {
           return try await refused(.messageChangelog, error) {
             _ = try await self.upstream.messages(

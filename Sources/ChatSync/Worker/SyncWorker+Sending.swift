@@ -29,7 +29,11 @@ extension SyncWorker {
     let earlier = keepingUp
     keepingUp = Task {
       await earlier?.value
-      do { try await self.store.keepUpOutbox() } catch {
+      do {
+        guard let next = try await self.store.keepUpOutbox() else { return }
+        self.upkeepAt = min(self.upkeepAt, self.now + next)
+        self.turn()
+      } catch {
         Log.line(.warning, "outbox_upkeep_failed", ["reason": .text("\(error)")])
       }
     }
@@ -38,6 +42,7 @@ extension SyncWorker {
   /// Something else than their own turns changed these lanes.
   func lanesChanged(_ lanes: Set<OutboxLaneName>) {
     for lane in lanes { plan.outboxChanged(lane, now: now) }
+    upkeepAt = min(upkeepAt, now + SyncWorker.upkeepInterval)
     turn()
   }
 
@@ -47,9 +52,7 @@ extension SyncWorker {
     for _ in 0..<SyncWorker.errandsPerTurn {
       let progress = try await advance(lane, ended, mayBegin: plan.link.isOnline && !isStopped)
       guard let errand = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
-      let done = await perform(errand, in: lane)
-      sendingCounts.count(done)
-      ended = done
+      ended = await perform(errand, in: lane)
     }
     return .drained(nextTryIn: try await advance(lane, ended, mayBegin: false).nextTryIn)
   }
@@ -60,8 +63,10 @@ extension SyncWorker {
   ) async throws -> LaneProgress {
     let isLinkBack = plan.takeLinkBack(lane)
     do {
-      return try await store.advance(
+      let progress = try await store.advance(
         lane, after: ended, mayBegin: mayBegin, isLinkBack: isLinkBack, outboxPolicy, random: random.next())
+      if let ended { sendingCounts.count(ended.errand.errand, progress.taken ?? ended.outcome) }
+      return progress
     } catch {
       endedSends[lane] = ended
       if isLinkBack { plan.linkIsBack(lane) }
@@ -78,9 +83,6 @@ extension SyncWorker {
       // The upstream throws nothing else.
       let error = error as? UpstreamError ?? .canceled
       plan.met(error, now: now)
-      if case .rateLimited(let milliseconds) = error {
-        plan.pauseSending(milliseconds: milliseconds, now: now)
-      }
       return EndedErrand(errand, outcome(error, of: errand))
     }
   }
@@ -115,13 +117,25 @@ extension SyncWorker {
     case .reaction:
       try await upstream.react(
         to: target, in: url, as: lane.user, key: errand.aspect, isAdded: errand.addsReaction, .open)
-      // The answer does not show the message. With it, the pending reaction and the real one change places in
-      // one commit.
-      let shown = try await upstream.message(target, in: url, .open)
-      return EndedErrand(errand, .success(message: target), messages: [shown])
+      return EndedErrand(errand, .success(message: target), messages: await reacted(to: target, in: url))
     case .read:
       try await upstream.markAsRead(url, as: lane.user, .open)
       return EndedErrand(errand, .success(message: nil))
+    }
+  }
+
+  /// The message with its new reaction, which the answer does not show: with it, the pending reaction and the
+  /// real one change places in one commit. If it cannot be had now, a note asks for it until it can be.
+  private func reacted(to message: Int64, in url: ChannelURL) async -> [MessageRecord] {
+    do {
+      return [try await upstream.message(message, in: url, .open)]
+    } catch {
+      let note = Webhook.Doorbell(
+        kind: .message, channel: url, messageID: message, source: .reactionUpdated)
+      do { try take(try await store.note([note])) } catch {
+        Log.line(.warning, "reaction_not_shown", ["channel": .text(url.text), "reason": .text("\(error)")])
+      }
+      return []
     }
   }
 

@@ -75,7 +75,9 @@ extension SyncWorker {
       changes = try await upstream.channelChanges(of: user, since: since, .open)
     } catch {
       guard let error = error as? UpstreamError else { throw error }
-      if error.deniesCapability { return .lacks(.channelChangelog) }
+      if error.deniesCapability, plan.capabilities[.channelChangelog] != true {
+        return .lacks(.channelChangelog)
+      }
       if case .token = since, error.deniesToken { return .tokenLost }
       return try await refused(.channelChangelog, error) {
         guard try await self.upstream.user(user, .open).isActive else { throw error }

@@ -13,7 +13,9 @@ extension Command {
       Setting(
         "webhook-secret", .secret, default: "", "signs the upstream's webhooks; the upstream's key when empty"
       ),
-      Setting("cache-max-size", .size, default: "256MB", "what the cache is to stay under; at least 64MB"),
+      Setting(
+        "cache-max-size", .size, default: "256MB",
+        "maximum size of the cache; at least 64MB, not enforced yet"),
       Setting(
         "cache-clear-order", .text, default: "message_collection_accessed_at",
         "what is let go of first: this, or fields of /v1/cache/channels as in cached_bytes:desc,accessed_at"),

@@ -34,10 +34,11 @@ import Testing
 
     func accept(
       _ name: String, _ kind: OutboxRow.Kind = .message, target: Int64? = nil, unsent: String? = nil,
-      _ params: String = #"{"message":"hello"}"#
+      _ params: String = #"{"message":"hello"}"#, isAdmin: Bool = false
     ) throws -> Accepted {
       var request = OutboxTableTests.request(name, kind, params)
       request.target = target
+      request.isAdmin = isAdmin
       request.unsentTarget = unsent.flatMap { RequestID($0) }
       let asked = request
       return try cache.accept {
@@ -200,6 +201,121 @@ import Testing
     let edited = Self.record(30, request: "r1", sender: "alice", text: "better")
     _ = try lane.advance(after: EndedErrand(edit, .success(message: 30), messages: [edited]))
     #expect(try lane.rows.isEmpty)
+  }
+
+  /// A message that was sent, edited and sent again, so that nobody knows what arrived.
+  private func sentTwice(
+    _ lane: Lane, edit: String = #"{"message":"better"}"#, isAdmin: Bool = false
+  ) throws -> OutboxErrand {
+    _ = try lane.accept("r1", isAdmin: isAdmin)
+    let sent = try #require(try lane.advance(policy: Self.deduplicating).begun)
+    _ = try lane.accept("e1", .edit, unsent: "r1", edit)
+    _ = try lane.advance(after: EndedErrand(sent, .uncertain), policy: Self.deduplicating)
+    lane.wall.withLock { $0 += 60_000 }
+    let look = try #require(try lane.advance(policy: Self.deduplicating).begun)
+    return try #require(
+      try lane.advance(after: EndedErrand(look, .absent), policy: Self.deduplicating).begun)
+  }
+
+  private static let deduplicating: OutboxPolicy = {
+    var policy = OutboxPolicy()
+    policy.deduplicates = true
+    return policy
+  }()
+
+  @Test("B46: the edit that an answered first copy lacks goes before edits that were asked for later")
+  func editsInOrder() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    let again = try sentTwice(lane)
+    _ = try lane.accept("e2", .edit, unsent: "r1", #"{"message":"best"}"#)
+    let first = Self.record(30, request: "r1", sender: "alice")
+    var edits: [String] = []
+    var ended = EndedErrand(again, .success(message: 30), messages: [first])
+    while let edit = try lane.advance(after: ended).begun, edits.count < 3 {
+      #expect(edit.kind == .edit && edit.target == 30)
+      edits.append(String(decoding: edit.params, as: UTF8.self))
+      ended = EndedErrand(edit, .success(message: 30))
+    }
+    #expect(edits == [#"{"message":"better"}"#, #"{"message":"best"}"#])
+  }
+
+  @Test("B46: what somebody changed upstream since the edit was sent is not overwritten by it")
+  func changedElsewhere() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    let again = try sentTwice(lane)
+    var record = Self.record(30, request: "r1", sender: "alice", text: "from the phone")
+    record.updatedAt = record.createdAt + 5
+    let answer = EndedErrand(again, .success(message: 30), messages: [record])
+    #expect(try lane.advance(after: answer).begun == nil)
+    #expect(try lane.rows.isEmpty)
+  }
+
+  @Test("B46: an edit of metadata alone is made where a first copy without it may have arrived")
+  func metadataEdited() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    let again = try sentTwice(lane, edit: #"{"metaarray":[{"key":"k","value":["v"]}]}"#)
+    let first = Self.record(30, request: "r1", sender: "alice")
+    let edit = try #require(
+      try lane.advance(after: EndedErrand(again, .success(message: 30), messages: [first])).begun)
+    let params = String(decoding: edit.params, as: UTF8.self)
+    #expect(edit.kind == .edit && params.contains("metaarray"))
+  }
+
+  @Test("B46, B67: the edit that is made has the rights and the time of the message it belongs to")
+  func rightsOfTheEdit() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    let again = try sentTwice(lane, isAdmin: true)
+    let expiresAt = try lane.rows.first?.expiresAt
+    let first = Self.record(30, request: "r1", sender: "alice")
+    _ = try lane.advance(after: EndedErrand(again, .success(message: 30), messages: [first]))
+    let edit = try #require(try lane.rows.first)
+    #expect(edit.kind == .edit && edit.isAdmin && edit.expiresAt == expiresAt)
+  }
+
+  @Test("B35, B43: a row that the upstream asked to wait for longer than any retry waits so long")
+  func longPause() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    _ = try lane.accept("r1")
+    let sent = try #require(try lane.advance().begun)
+    let end = lane.wall.withLock { $0 } + 75_000
+    #expect(try lane.advance(after: EndedErrand(sent, .wait(until: end))).begun == nil)
+    lane.wall.withLock { $0 = end - 1 }
+    #expect(try lane.advance().begun == nil)
+    lane.wall.withLock { $0 = end }
+    #expect(try lane.advance().begun?.errand == .send)
+  }
+
+  @Test("B38: a withheld message is shown when nothing waits for its answer any more, whatever ended that")
+  func withheldShown() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    func withheld() throws -> Int {
+      try lane.cache.read { try $0.db.first("SELECT count(*) FROM withheld") { $0.int(0) } } ?? 0
+    }
+    let url = lane.world.url
+    func store(_ record: MessageRecord) throws {
+      try lane.cache.write { _ = try $0.store(record, in: url, .messageReceived) }
+    }
+    _ = try lane.accept("r1")
+    _ = try lane.sendUncertainly()
+    try store(Self.record(40, request: "", sender: "alice", text: "from the phone"))
+    #expect(try withheld() == 1)
+    try store(Self.record(41, request: "r1", sender: "alice"))
+    #expect(try lane.rows.isEmpty)
+    _ = try lane.advance()
+    #expect(try withheld() == 0)
+    _ = try lane.accept("r2")
+    _ = try lane.sendUncertainly()
+    try store(Self.record(42, request: "", sender: "alice", text: "from the phone again"))
+    #expect(try lane.cache.accept { try $0.keepUpOutbox() } == Limits.withheldMilliseconds)
+    lane.wall.withLock { $0 -= 3_600_000 }
+    _ = try lane.cache.accept { try $0.keepUpOutbox() }
+    #expect(try withheld() == 0, "the clock was set back")
   }
 
   @Test("B43: commits that change a lane by something else than its turn name it")

@@ -269,6 +269,23 @@ import Testing
     #expect(try cache.read { try $0.fragments(in: Self.place, of: 51) }.isEmpty)
   }
 
+  @Test("B1, B46: reactions whose keys are the same text in other bytes are two")
+  func alikeKeys() throws {
+    let cache = try Self.fresh()
+    defer { cache.close() }
+    for (name, key) in [("x1", "\u{E9}"), ("x2", "e\u{301}")] {
+      var request = Self.request(name, .reaction, #"{"add":true}"#)
+      request.target = 50
+      request.aspect = key
+      let asked = request
+      _ = try cache.accept { try $0.accept(asked, in: Self.place) }
+    }
+    let text = try cache.read { reader in
+      String(decoding: try reader.fragments(in: Self.place)[50] ?? [], as: UTF8.self)
+    }
+    #expect(text.contains(#""request_id":"x1""#) && text.contains(#""request_id":"x2""#))
+  }
+
   @Test("B69: in a channel that was lost everything unsent fails with the upstream's code, and stays")
   func lostChannel() throws {
     let cache = try Self.fresh()

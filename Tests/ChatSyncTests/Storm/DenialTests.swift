@@ -44,6 +44,23 @@ struct DenialTests {
     await sides.end()
   }
 
+  @Test("B32: one refusal of changelogs that were offered before does not switch them off")
+  func refusedOnce() async throws {
+    let sides = try Sides(messages: 20)
+    try await sides.open()
+    let offered = { sides.here.interest.link.capabilities[.messageChangelog] }
+    #expect(await World.wait { offered() == true })
+    let denial: [String: Value] = [
+      "kind": .string("deny"), "code": .integer(400108), "path": .string("*/messages/changelogs"),
+      "count": .integer(1),
+    ]
+    try sides.there.set(OriginSide.Weather(), [.object(denial)], seed: 1)
+    sides.there.delete("c0", 7)
+    #expect(await World.wait { (try? sides.here.channel("c0", from: .start)?.rows.count) == 19 })
+    #expect(offered() == true)
+    await sides.end()
+  }
+
   @Test(
     "B32: words that are taken only as documented, and those that are taken in lower case alone, are found")
   func words() async throws {
