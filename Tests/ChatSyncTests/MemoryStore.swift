@@ -80,7 +80,7 @@ final class MemoryStore: SyncStore {
     }
   }
   func refuse(_ user: UserID) async throws {}
-  func forgetClosed(before moment: Int64) async throws -> [UserID] { [] }
+  func forgetClosed(after milliseconds: Int64) async throws -> [UserID] { [] }
   func stop(_ user: UserID) async throws { state.withLock { $0.users[user]?.isStopped = true } }
   func acknowledge(_ user: UserID) async throws {
     state.withLock {

@@ -33,7 +33,8 @@ extension Cache {
       guard found == Migration.newest else {
         throw CacheError.unreadable("schema \(found), which the next start brings to \(Migration.newest)")
       }
-      let log = CommitLog(epoch: 0, run: 0, last: 0)
+      let log = CommitLog(
+        epoch: 0, run: 0, last: 0, age: FileAge(startedAt: 0, atStart: 0, clock: clock))
       return try SelfCheck(
         clock: clock,
         read: { body in try connection.read { try body(CacheReader(db: $0, log: log)) } }, write: nil

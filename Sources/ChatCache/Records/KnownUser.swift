@@ -10,15 +10,16 @@ package struct KnownUser: Sendable, Equatable {
   package let isStopped: Bool
   /// Whether the upstream said that the user is gone (B5).
   package let isClosed: Bool
-  /// When the upstream first said so, and has not taken it back (wall ms).
-  package let refusedAt: Int64?
+  /// How long ago the upstream first said so, and has not taken it back: ms in which the service ran.
+  package let refusedFor: Int64?
 
   /// A user the cache knows.
-  package init(id: UserID, isSynced: Bool, isStopped: Bool, isClosed: Bool = false, refusedAt: Int64? = nil) {
+  package init(id: UserID, isSynced: Bool, isStopped: Bool, isClosed: Bool = false, refusedFor: Int64? = nil)
+  {
     self.id = id
     self.isSynced = isSynced
     self.isStopped = isStopped
     self.isClosed = isClosed
-    self.refusedAt = refusedAt
+    self.refusedFor = refusedFor
   }
 }

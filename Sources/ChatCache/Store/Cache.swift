@@ -92,6 +92,8 @@ package final class Cache: Sendable {
   /// Lets what waits be written, ends the threads and gives the directory back.
   package func close() {
     upkeep.stop()
+    // Nobody waits for it: where it cannot be written, the file is as old as its last event says.
+    queue.submit(.derived, { try $0.noteAge() }, finish: { _ in })
     queue.stop()
     checkpointer.stop()
     readers.close()

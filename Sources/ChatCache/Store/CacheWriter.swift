@@ -82,6 +82,9 @@ package final class CacheWriter {
   /// Now, for what is forgotten by its age: without the time that passed between runs.
   var moment: Int64 { now - log.lost }
 
+  /// How long the service has run on this file, ms.
+  var age: Int64 { log.age.at(now) }
+
   /// The number of the next event, for rows that must carry it before the event is complete.
   func takeSequence() -> Int64 { log.take() }
 

@@ -60,6 +60,8 @@ final class CommitLog: Sendable {
   /// Milliseconds that the wall clock went on between this file's runs, all together: nobody can tell a stop
   /// from a clock that was set forward, so they make nothing older (B53).
   let lost: Int64
+  /// How long the service has run on this file.
+  let age: FileAge
   /// Whether the last transaction could not be stored.
   let isFailing = Atomic<Bool>(false)
   /// Which state readers see.
@@ -70,8 +72,9 @@ final class CommitLog: Sendable {
   private let committed: Atomic<Int64>
   private let observers = Guarded<[@Sendable (Commit) -> Void]>([])
 
-  init(epoch: UInt64, run: Int64, last: Int64, lost: Int64 = 0) {
+  init(epoch: UInt64, run: Int64, last: Int64, lost: Int64 = 0, age: FileAge) {
     self.lost = lost
+    self.age = age
     self.epoch = Atomic(epoch)
     self.run = Atomic(run)
     next = Guarded(last + 1)

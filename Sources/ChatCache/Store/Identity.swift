@@ -11,14 +11,17 @@ enum Identity {
       if let upstream = configuration.upstream { try bind(db, to: upstream) }
       let epoch = try epoch(db)
       let last = try lastSequence(db.reading)
-      let lost = try lost(db, now: configuration.clock.wallMilliseconds())
+      let now = configuration.clock.wallMilliseconds()
+      let lost = try lost(db, now: now)
+      let age = FileAge(startedAt: now, atStart: try FileAge.reached(db.reading), clock: configuration.clock)
       let run = try db.reading.first("SELECT max(run) FROM run") { $0.int64(0) + 1 } ?? 1
-      try db.run("INSERT INTO run (run, first_seq, started_at) VALUES (?1, ?2, ?3)") {
+      try db.run("INSERT INTO run (run, first_seq, started_at, age) VALUES (?1, ?2, ?3, ?4)") {
         $0.bind(1, run)
         $0.bind(2, last + 1)
-        $0.bind(3, configuration.clock.wallMilliseconds())
+        $0.bind(3, now)
+        $0.bind(4, age.atStart)
       }
-      return CommitLog(epoch: epoch, run: run, last: last, lost: lost)
+      return CommitLog(epoch: epoch, run: run, last: last, lost: lost, age: age)
     }
   }
 

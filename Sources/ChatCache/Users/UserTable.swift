@@ -16,11 +16,11 @@ extension CacheReader {
 
   /// Everybody who ever connected here and was not removed.
   package func knownUsers() throws -> [KnownUser] {
-    try db.all("SELECT user_id, is_synced, standing, refused_at FROM user ORDER BY id") { row in
+    try db.all("SELECT user_id, is_synced, standing, refused_age FROM user ORDER BY id") { row in
       let standing = row.string(2)
       return KnownUser(
         id: UserID(row.string(0)), isSynced: row.bool(1), isStopped: standing == "stopped",
-        isClosed: standing == "closed", refusedAt: row.int64OrNil(3))
+        isClosed: standing == "closed", refusedFor: row.int64OrNil(3).map { max(0, log.age.now - $0) })
     }
   }
 
@@ -107,7 +107,8 @@ extension CacheWriter {
       INSERT INTO user (user_id, standing, seen_at)
       VALUES (?1, 'connected', ?2)
       ON CONFLICT (user_id) DO UPDATE
-      SET standing = 'connected', refused_at = NULL, closed_at = NULL, seen_at = excluded.seen_at
+      SET standing = 'connected', refused_at = NULL, refused_age = NULL, closed_at = NULL, closed_age = NULL,
+        seen_at = excluded.seen_at
       WHERE standing <> 'connected' OR refused_at IS NOT NULL
       """
     ) {
@@ -120,16 +121,20 @@ extension CacheWriter {
   /// The upstream said for the first time that the user is gone: a second time closes, also after a restart
   /// (B5).
   package func refuse(_ user: UserID) throws {
-    try db.run("UPDATE user SET refused_at = ?2 WHERE user_id = ?1 AND refused_at IS NULL") {
+    try db.run(
+      "UPDATE user SET refused_at = ?2, refused_age = ?3 WHERE user_id = ?1 AND refused_at IS NULL"
+    ) {
       $0.bind(1, user.text)
       $0.bind(2, now)
+      $0.bind(3, age)
     }
   }
 
-  /// Removes the users who were closed before that moment, with all that is their own (B5).
-  package func forgetClosed(before moment: Int64) throws -> [UserID] {
-    let users = try db.reading.all("SELECT user_id FROM user WHERE standing = 'closed' AND closed_at < ?1") {
-      $0.bind(1, moment)
+  /// Removes the users who were closed more than so long ago (ms), with all that is their own (B5).
+  package func forgetClosed(after milliseconds: Int64) throws -> [UserID] {
+    try noteAge()
+    let users = try db.reading.all("SELECT user_id FROM user WHERE standing = 'closed' AND closed_age < ?1") {
+      $0.bind(1, age - milliseconds)
     } _: {
       UserID($0.string(0))
     }
@@ -142,12 +147,13 @@ extension CacheWriter {
     let changed = try db.run(
       """
       UPDATE user
-      SET standing = 'closed', closed_at = ?2
+      SET standing = 'closed', closed_at = ?2, closed_age = ?3
       WHERE user_id = ?1 AND standing <> 'closed'
       """
     ) {
       $0.bind(1, user.text)
       $0.bind(2, now)
+      $0.bind(3, age)
     }
     if changed > 0 { try tellStanding(of: user) }
   }

@@ -115,7 +115,7 @@ extension MessageCollection {
     let isMany = collection != nil
     let loss = try reader.loss(of: channel, for: user)
     if let loss, since < loss.sequence, loss.sequence <= until,
-      isMany || sight.now - loss.at < Self.lossMilliseconds
+      try isMany || reader.elapsed(since: loss) < Self.lossMilliseconds
     {
       let event = EventWriter.event("channel.deleted", loss.change.source, collection: collection) { json in
         MessageViewRequest.write("channel_urls", [url.text], into: &json)

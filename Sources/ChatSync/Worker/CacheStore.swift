@@ -69,8 +69,8 @@ extension CacheStore {
   /// The upstream said for the first time that the user is gone.
   package func refuse(_ user: UserID) async throws { try await write { try $0.refuse(user) } }
   /// Removes the users who were closed long ago.
-  package func forgetClosed(before moment: Int64) async throws -> [UserID] {
-    try await write { try $0.forgetClosed(before: moment) }
+  package func forgetClosed(after milliseconds: Int64) async throws -> [UserID] {
+    try await write { try $0.forgetClosed(after: milliseconds) }
   }
   /// The upstream said twice that the user is gone.
   package func close(_ user: UserID) async throws { try await write { try $0.close(user) } }

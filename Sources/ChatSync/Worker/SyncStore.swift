@@ -37,8 +37,9 @@ package protocol SyncStore: Sendable {
   func acknowledge(_ user: UserID) async throws
   /// The upstream said for the first time that the user is gone: remembered over restarts (B5).
   func refuse(_ user: UserID) async throws
-  /// Removes the users who were closed before that moment (wall ms), and says whom (B5).
-  func forgetClosed(before moment: Int64) async throws -> [UserID]
+  /// Removes the users who were closed more than so long ago (ms in which the service ran), and says whom
+  /// (B5).
+  func forgetClosed(after milliseconds: Int64) async throws -> [UserID]
   /// The upstream said twice that the user is gone (B5).
   func close(_ user: UserID) async throws
   /// One event for everybody, and the link's generation for the tails (B3, B25).

@@ -54,9 +54,9 @@ extension SyncWorker {
 
   /// Forgets the users who were closed too long ago (B5).
   func forgetClosed() async {
-    let moment = clock.wallMilliseconds() - Limits.closedMilliseconds
     do {
-      for user in try await store.forgetClosed(before: moment) where plan.standing(user)?.phase == .closed {
+      let users = try await store.forgetClosed(after: Limits.closedMilliseconds)
+      for user in users where plan.standing(user)?.phase == .closed {
         plan.remove(user)
         Log.line(.info, "closed_user_forgotten")
       }

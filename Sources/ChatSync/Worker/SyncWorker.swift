@@ -98,7 +98,7 @@ package actor SyncWorker {
       plan.add(
         user.id, isSynced: user.isSynced, isCached: true,
         phase: user.isClosed ? .closed : user.isStopped ? .stopped : .connecting,
-        refusedAt: user.refusedAt.map { now - max(0, clock.wallMilliseconds() - $0) }, now: now)
+        refusedAt: user.refusedFor.map { now - $0 }, now: now)
     }
     for fill in try store.fillsBegun() { plan.fill(gap: fill.gap, in: fill.url) }
     for channel in try store.overview() {

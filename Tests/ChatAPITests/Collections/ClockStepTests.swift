@@ -13,6 +13,7 @@ import Testing
 @Suite struct ClockStepTests {
   private static let url = ChannelURL("general")
   private static let alice = UserID("alice")
+  private static let (bob, carol) = (UserID("bob"), UserID("carol"))
   private static let hour: Int64 = 3_600_000
 
   static var seeds: ClosedRange<UInt64> {
@@ -71,6 +72,50 @@ import Testing
         ], in: url, ListingContext(source: .apiResult, generation: 1))
       try $0.delete(message: 5, in: url, .messageDeleted)
     }
+  }
+
+  /// Bob is refused once, carol is closed.
+  private static func refuse(_ cache: Cache) throws {
+    try cache.write { writer in
+      for user in [bob, carol] { try writer.acknowledge(user) }
+      try writer.refuse(bob)
+      try writer.close(carol)
+    }
+  }
+
+  private static func refusedFor(_ cache: Cache) throws -> Int64? {
+    try cache.read { try $0.knownUsers() }.first { $0.id == bob }?.refusedFor
+  }
+
+  @Test(
+    "B5: the distance of two refusals and the 30 days count what passes while the service runs",
+    arguments: seeds)
+  func refusals(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    let (directory, machine) = (TestFolder.make("clocks"), Machine())
+    var (cache, collections) = try Self.open(directory, machine)
+    try Self.refuse(cache)
+    var passed: Int64 = 0
+    for _ in 0..<12 {
+      let time = Int64.random(in: 0...240_000, using: &random)
+      machine.pass(time)
+      passed += time
+      machine.step(&random)
+      if Int.random(in: 0..<3, using: &random) == 0 {
+        collections.stop()
+        cache.close()
+        machine.step(&random)
+        // What passes without a service makes nothing older.
+        machine.pass(Int64.random(in: 0...Self.hour, using: &random))
+        (cache, collections) = try Self.open(directory, machine)
+      }
+      #expect(try Self.refusedFor(cache) == passed)
+      #expect(try cache.write { try $0.forgetClosed(after: 6 * Self.hour) }.isEmpty)
+    }
+    machine.pass(6 * Self.hour)
+    #expect(try cache.write { try $0.forgetClosed(after: 6 * Self.hour) } == [Self.carol])
+    collections.stop()
+    cache.close()
   }
 
   private static func view(_ cache: Cache, _ collections: Collections) throws -> String {

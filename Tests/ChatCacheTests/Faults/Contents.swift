@@ -10,6 +10,7 @@ struct Contents: Equatable, CustomStringConvertible {
   private static let passing: Set<String> = [
     "seq", "at", "version", "sweep", "seen_at", "probed_at", "ended_at", "confirmed_at", "deleted_at",
     "accepted_at", "expires_at", "next_try_at", "dispatched_at", "opened_at", "accessed_at", "closed_at",
+    "refused_age", "closed_age",
   ]
   private static let ownTables: Set<String> = ["meta", "run"]
 

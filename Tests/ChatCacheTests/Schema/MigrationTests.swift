@@ -41,6 +41,32 @@ import Testing
     }
   }
 
+  @Test("B5: who was refused or closed before the schema knew the file's age is so from the migration on")
+  func refused() throws {
+    let folder = Disk.folder()
+    try Self.firstSchema(folder)
+    let connection = try Connection(path: folder + "/perch.db")
+    try connection.write { db in
+      try db.execute(
+        """
+        INSERT INTO user (id, user_id, standing, seen_at, refused_at, closed_at)
+        VALUES (2, 'bob', 'connected', 0, 5, NULL), (3, 'carol', 'closed', 0, 5, 6)
+        """)
+    }
+    let wall = Guarded<Int64>(1_800_000_000_000)
+    let clock = Clock(
+      wallMilliseconds: { wall.withLock { $0 } },
+      monotonicNanoseconds: Clock.system.monotonicNanoseconds)
+    let cache = try Cache(Cache.Configuration(directory: folder, clock: clock))
+    defer { cache.close() }
+    wall.withLock { $0 += 1_000 }
+    let known = try cache.read { try $0.knownUsers() }
+    #expect(known.map(\.refusedFor) == [nil, 1_000, 1_000])
+    #expect(try cache.write { try $0.forgetClosed(after: 1_000) }.isEmpty)
+    wall.withLock { $0 += 1 }
+    #expect(try cache.write { try $0.forgetClosed(after: 1_000) } == [UserID("carol")])
+  }
+
   @Test("B63: unsent rows of schema 1 survive the migration, are counted, and go on where they were")
   func outbox() throws {
     let folder = Disk.folder()

@@ -58,7 +58,7 @@ struct ClosedTests {
   func overRestart() async throws {
     let desk = try await Desk()
     try desk.there.forget("alice")
-    #expect(await desk.reaches { try desk.known()?.refusedAt != nil })
+    #expect(await desk.reaches { try desk.known()?.refusedFor != nil })
     #expect(try desk.known()?.isClosed == false)
     desk.time.advance(UserState.refusalDistance)
     try await desk.here.restart()
@@ -77,7 +77,7 @@ struct ClosedTests {
     try desk.there.remember("alice")
     desk.here.interest.connect(alice, within: 0) { _ in }
     #expect(await desk.reaches { try desk.known()?.isClosed == false })
-    #expect(try desk.known()?.refusedAt == nil)
+    #expect(try desk.known()?.refusedFor == nil)
     await desk.move(days: 31)
     #expect(await desk.reaches { desk.here.interest.connection(of: alice).state != .connecting })
     #expect(try desk.known() != nil, "it was reopened")

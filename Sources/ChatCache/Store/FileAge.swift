@@ -1,0 +1,60 @@
+import ChatModel
+import Platform
+import SQLite
+
+// How long the service has run on this file, all its runs together. What is kept or waited for longer than a
+// run may last is measured by it: nobody makes it older by setting the machine's clock or by a stop.
+//
+// Within a run the clock does not step. Between two runs the age goes on from what the file says of it: the
+// age that was written down last, each hour and at the end, or the run's last event.
+
+/// The age of the file in a run.
+struct FileAge: Sendable {
+  /// When the run began (wall ms), and how old the file was then.
+  let startedAt: Int64
+  let atStart: Int64
+  let clock: Clock
+
+  /// The age now, ms.
+  var now: Int64 { at(clock.wallMilliseconds()) }
+
+  /// The age at a moment of this run.
+  func at(_ moment: Int64) -> Int64 { atStart + max(0, moment - startedAt) }
+
+  /// The age that the file's last run reached.
+  static func reached(_ db: ReadAccess) throws -> Int64 {
+    try db.first(
+      """
+      SELECT max(age_reached, age + coalesce(
+        (SELECT at FROM event WHERE seq >= run.first_seq ORDER BY seq DESC LIMIT 1) - started_at, 0))
+      FROM run
+      ORDER BY run DESC
+      LIMIT 1
+      """
+    ) { $0.int64(0) } ?? 0
+  }
+}
+
+extension CacheWriter {
+  /// Writes down how old the file is.
+  func noteAge() throws {
+    try db.run("UPDATE run SET age_reached = max(age_reached, ?1) WHERE run = (SELECT max(run) FROM run)") {
+      $0.bind(1, age)
+    }
+  }
+}
+
+extension CacheReader {
+  /// How long ago a change was committed, by the file's age (ms).
+  package func elapsed(since change: LoggedChange) throws -> Int64 {
+    let then = try db.first(
+      "SELECT age + max(0, ?2 - started_at) FROM run WHERE first_seq <= ?1 ORDER BY run DESC LIMIT 1"
+    ) {
+      $0.bind(1, change.sequence)
+      $0.bind(2, change.at)
+    } _: {
+      $0.int64(0)
+    }
+    return log.age.now - (then ?? 0)
+  }
+}
