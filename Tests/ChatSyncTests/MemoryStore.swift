@@ -122,6 +122,7 @@ final class MemoryStore: SyncStore {
     state.withLock { $0.users[user]?.channels.filter { $0.value < sweep }.map(\.key) ?? [] }
   }
   func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void) {}
+  func onDue(_ observer: @escaping @Sendable (Set<ChannelURL>) -> Void) {}
   func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void) {}
   /// What a step of a lane does; nothing where none is set.
   let advances = Guarded<(@Sendable (EndedErrand?) throws -> LaneProgress)?>(nil)

@@ -189,11 +189,24 @@ extension CacheWriter {
     } else if let last, try isElsewhere(last, batch) {
       try takeLastMessageFromTable(batch.channel)
       try placeInLists(batch.channel, version: version)
+      try askForLastMessage(of: batch.channel)
     }
+  }
+
+  /// The newest stored message is the channel's last only where nothing that is not cached may be newer. Else
+  /// the upstream is asked for the channel.
+  private func askForLastMessage(of channel: ChannelKey) throws {
+    let last = try reader.lastMessage(of: channel)
+    let coverage = try reader.coverage(of: channel)
+    let reaches = coverage.gaps.last.map { gap in last.map { $0 > gap.range.upperBound } ?? false } ?? true
+    guard !reaches || coverage.tail.confirmedAt == nil, let url = try reader.url(of: channel) else { return }
+    try note([Doorbell(kind: .channel, channel: url, source: .channelRefresh)])
+    noteDue(in: url)
   }
 
   /// Whether the message that was the channel's last was deleted, or is now at another time.
   private func isElsewhere(_ last: Position, _ batch: MessageBatch) throws -> Bool {
+    if batch.removed.contains(last.messageID) { return true }
     if try reader.isDeleted(last.messageID, in: batch.channel) { return true }
     guard batch.hasMoved, let time = try reader.time(of: last.messageID, in: batch.channel) else {
       return false

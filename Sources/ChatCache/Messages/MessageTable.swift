@@ -40,6 +40,8 @@ struct MessageBatch {
   private(set) var pieces: [Piece] = []
   /// The event of the last deletion.
   var deletion: Int64?
+  /// The messages that went.
+  var removed: Set<Int64> = []
   /// Messages that were not there before.
   var added: [CountedMessage] = []
   /// Messages that count otherwise than before.
@@ -236,7 +238,7 @@ extension CacheWriter {
   func removeMessage(_ id: Int64, _ batch: inout MessageBatch, leavesTombstone: Bool = true) throws {
     try endDoubt(id, in: batch.channel, askedAt: .max)
     if leavesTombstone { try bury(id, in: batch.channel, at: reader.lastChange()) }
-    guard let row = try reader.doomed(id, in: batch.channel) else { return }
+    guard let row = try reader.doomed(id, in: batch.channel) else { return try removeLast(id, &batch) }
     let position = row.counted.position
     try deleteRow(at: position, in: batch.channel)
     batch.rows -= 1
@@ -248,7 +250,15 @@ extension CacheWriter {
     let sequence = try append(change)
     if leavesTombstone { try bury(id, in: batch.channel, at: sequence) }
     batch.deletion = sequence
+    batch.removed.insert(id)
     try uncount(row.counted, &batch, sequence)
+  }
+
+  /// Of a message that is no row the channel may tell as its last one.
+  private func removeLast(_ id: Int64, _ batch: inout MessageBatch) throws {
+    guard try reader.lastMessage(of: batch.channel)?.messageID == id else { return }
+    batch.deletion = try append(Change(.channel, batch.source, channel: batch.channel))
+    batch.removed.insert(id)
   }
 
   private func bury(_ id: Int64, in channel: ChannelKey, at sequence: Int64) throws {

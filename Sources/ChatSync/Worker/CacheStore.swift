@@ -42,6 +42,13 @@ package struct CacheStore: SyncStore {
     }
   }
 
+  /// Channels in which something is to be asked.
+  package func onDue(_ observer: @escaping @Sendable (Set<ChannelURL>) -> Void) {
+    cache.onCommit { commit in
+      if !commit.due.isEmpty { observer(commit.due) }
+    }
+  }
+
   /// No run of this file begins with a generation that another run used.
   package var firstGeneration: Int64 { cache.cursor.run << 20 }
 }

@@ -17,6 +17,9 @@ package protocol SyncStore: Sendable {
   /// Calls `observer` with lanes of unsent rows that changed by something else than their own turn.
   func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void)
 
+  /// Calls `observer` with channels in which a commit noted by itself that something is to be asked.
+  func onDue(_ observer: @escaping @Sendable (Set<ChannelURL>) -> Void)
+
   // MARK: Users and link
 
   /// The link's generation to begin this run with: higher than any an earlier run used, whatever its losses

@@ -136,6 +136,16 @@ extension SyncWorker {
     turn()
   }
 
+  /// A commit noted by itself that something of these channels is to be asked.
+  func lookIntoDoorbells(in urls: Set<ChannelURL>) {
+    guard !isStopped else { return }
+    do { for url in urls { try take(try store.dueDoorbells(in: url).filter { $0.kind == .channel }) } } catch
+    {
+      Log.line(.error, "sync_store_failed", ["errand": "doorbells", "reason": .text("\(error)")])
+    }
+    turn()
+  }
+
   /// Has the plan ask for what rang; what rang where nobody is stays noted until somebody is there.
   func take(_ bells: [Webhook.Doorbell]) throws {
     for bell in try bells.filter({ try !isOfNobody($0) }) {

@@ -91,6 +91,10 @@ package actor SyncWorker {
       guard let self else { return }
       ordered.append { await self.lanesChanged(lanes) }
     }
+    store.onDue { [weak self] urls in
+      guard let self else { return }
+      ordered.append { await self.lookIntoDoorbells(in: urls) }
+    }
     for (capability, isOffered) in try store.capabilities() {
       plan.learn(capability, isOffered: isOffered, now: now)
     }
