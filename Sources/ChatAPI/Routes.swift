@@ -99,7 +99,8 @@ package enum Routes {
     detail: "No operation of this address has this path; the contract is on the operators' address.")
 
   private static func operatorRoutes(_ parts: RouteParts, _ hasReference: Bool) -> [Route] {
-    HealthRoutes.routes(parts.status, parts.interest, parts.cache) + MetricsRoute.routes(parts.metrics)
+    HealthRoutes.routes(parts.status, parts.interest, parts.cache, parts.webhookSignature)
+      + MetricsRoute.routes(parts.metrics)
       + ContractRoutes.routes(hasReference: hasReference)
       + SendbirdWebhookRoute.routes(parts.interest, parts.webhookSignature)
   }

@@ -118,7 +118,9 @@ struct SyncParts {
   /// What webhooks are signed with: its own secret, or the upstream's key.
   static func signature(_ values: SettingValues) -> WebhookSignature? {
     let own = values.text("webhook-secret")
-    return WebhookSignature(secret: own.isEmpty ? values.text("upstream-token") : own)
+    return own.isEmpty
+      ? WebhookSignature(secret: values.text("upstream-token"), isGuessed: true)
+      : WebhookSignature(secret: own)
   }
 
   /// What the link costs and how it stands, for `/metrics`.

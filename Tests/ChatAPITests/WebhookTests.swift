@@ -63,6 +63,44 @@ struct WebhookTests {
     server.shutDown(withinSeconds: 1)
   }
 
+  @Test("B61: /readyz tells that webhooks are not signed with the secret that was guessed, until one is")
+  func guessed() throws {
+    let body = WebhookTests.body
+    func reasons(_ signature: WebhookSignature) throws -> Bool {
+      let server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
+      let status = ServiceStatus()
+      status.becomeReady()
+      try server.start(HealthRoutes.routes(status, interest, nil, signature))
+      defer { server.shutDown(withinSeconds: 1) }
+      let socket = Loopback.connect(port: server.port)
+      defer { close(socket) }
+      let request = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+      _ = send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL))
+      var answer: [UInt8] = []
+      var room = [UInt8](repeating: 0, count: 4096)
+      while case let count = recv(socket, &room, room.count, 0), count > 0 { answer += room[..<count] }
+      let text = String(decoding: answer, as: UTF8.self)
+      #expect(text.hasPrefix("HTTP/1.1 200"))
+      return text.contains("webhook_secret")
+    }
+    func ring(_ signature: WebhookSignature, key: String) {
+      let given = Array(self.signature(body, key: key).utf8)
+      _ = given.withUnsafeBytes { given in
+        Array(body.utf8).withUnsafeBytes { signature.isGood(given, of: $0) }
+      }
+    }
+    let guessed = try #require(WebhookSignature(secret: "token", isGuessed: true))
+    #expect(try !reasons(guessed), "no webhook came yet")
+    ring(guessed, key: "other")
+    #expect(try reasons(guessed))
+    ring(guessed, key: "token")
+    #expect(try !reasons(guessed))
+    let own = try #require(WebhookSignature(secret: "token"))
+    ring(own, key: "other")
+    #expect(try !reasons(own), "the secret was given: whoever signs otherwise is somebody else")
+    server.shutDown(withinSeconds: 1)
+  }
+
   @Test("B61: no signature, another key's, another body's and one cut short are a 401, and nothing is noted")
   func refused() {
     let body = WebhookTests.body

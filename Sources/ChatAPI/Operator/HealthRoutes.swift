@@ -6,7 +6,10 @@ import Platform
 /// `/healthz`: the process answers. `/readyz`: whether to send it requests, and what is amiss.
 enum HealthRoutes {
   /// `interest` and `cache`: nil while there is no cache yet.
-  static func routes(_ status: ServiceStatus, _ interest: (any Interest)?, _ cache: Cache? = nil) -> [Route] {
+  static func routes(
+    _ status: ServiceStatus, _ interest: (any Interest)?, _ cache: Cache? = nil,
+    _ signature: WebhookSignature? = nil
+  ) -> [Route] {
     [
       Route(.get, "/healthz", operation: "getHealth") { _ in
         var json = JSONWriter(capacity: 32)
@@ -18,6 +21,7 @@ enum HealthRoutes {
       Route(.get, "/readyz", operation: "getReadiness") { _ in
         var report = status.report
         if cache?.isFailingToWrite ?? false { report.reasons.append("storage") }
+        if signature?.isGuessedWrong ?? false { report.reasons.append("webhook_secret") }
         return .respond(readiness(report, interest?.link.state ?? .unknown))
       },
     ]

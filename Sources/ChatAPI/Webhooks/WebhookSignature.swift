@@ -1,14 +1,22 @@
 import CSodium
+import Synchronization
 
 /// The signature of webhooks: lower-case hex of the HMAC-SHA256 of the raw body (B61).
-package struct WebhookSignature: Sendable {
+package final class WebhookSignature: Sendable {
   private let key: [UInt8]
+  /// Whether the key is a guess: nobody gave a secret, and the upstream may sign with its key or not.
+  private let isGuessed: Bool
+  private let hasMissed = Atomic<Bool>(false)
 
-  /// Nil where there is no secret: then no webhook is good.
-  package init?(secret: String) {
+  /// Nil where there is no secret: then no webhook is good. `isGuessed`: nobody said that it is the one.
+  package init?(secret: String, isGuessed: Bool = false) {
     guard !secret.isEmpty else { return nil }
     key = Array(secret.utf8)
+    self.isGuessed = isGuessed
   }
+
+  /// Whether the last signed webhook was signed with something else than the secret that was guessed.
+  var isGuessedWrong: Bool { isGuessed && hasMissed.load(ordering: .relaxed) }
 
   /// The hex digits of `body`'s code.
   package func sign(_ body: UnsafeRawBufferPointer) -> [UInt8] {
@@ -25,7 +33,10 @@ package struct WebhookSignature: Sendable {
   /// Whether `given` is the signature of `body`; takes the same time wherever it differs.
   package func isGood(_ given: UnsafeRawBufferPointer, of body: UnsafeRawBufferPointer) -> Bool {
     let expected = sign(body)
-    guard given.count == expected.count, let start = given.baseAddress else { return false }
-    return sodium_memcmp(expected, start, expected.count) == 0
+    let isSame =
+      given.count == expected.count
+      && (given.baseAddress.map { sodium_memcmp(expected, $0, expected.count) == 0 } ?? false)
+    hasMissed.store(!isSame, ordering: .relaxed)
+    return isSame
   }
 }
