@@ -130,6 +130,9 @@ private struct LiveInterest: Interest {
   func fetchChannels(
     of user: UserID, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
   ) { then(.stored) }
+  func fetchMembers(
+    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+  ) { then(.stored) }
   func find(
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (Result<Bool, WishError>) -> Void

@@ -97,6 +97,14 @@ package enum ChangeSource: Int64, Sendable, CaseIterable {
     }
   }
 
+  /// Whether it says that somebody came into a channel or left it.
+  package var concernsMembers: Bool {
+    switch self {
+    case .memberJoined, .memberLeft, .memberInvited, .memberBanned: true
+    default: false
+    }
+  }
+
   /// Whether it is told as it happens (an own action or a webhook) rather than found by sync (B10).
   package var isRealtime: Bool {
     rawValue < ChangeSource.apiResult.rawValue || rawValue >= ChangeSource.localPendingCreated.rawValue

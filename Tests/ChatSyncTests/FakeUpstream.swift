@@ -189,6 +189,18 @@ final class FakeUpstream: Upstream {
       requestID: message.requestID, mentions: .nobody, body: Array(message.text.utf8))
   }
 
+  func members(
+    of url: ChannelURL, limit: Int, after token: String?, _ importance: Importance
+  ) async throws -> UpstreamPage<MemberRecord> {
+    try await ask { state in
+      guard let channel = state.channels[url] else { throw FakeUpstream.gone }
+      let members = channel.members.map {
+        MemberRecord(userID: $0.text, nickname: "", state: .joined, body: Array("\"user_id\":\"\($0)\"".utf8))
+      }
+      return UpstreamPage(items: members, next: nil, at: nil, unreadable: 0)
+    }
+  }
+
   func channels(
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
   ) async throws -> UpstreamPage<ChannelRecord> {

@@ -153,6 +153,20 @@ final class MemoryStore: SyncStore {
     }
   }
 
+  func memberList(of url: ChannelURL) throws -> MemberList { MemberList() }
+  func hasMember(_ user: UserID, in url: ChannelURL) throws -> Bool { false }
+  func beginMembers(of url: ChannelURL, anew: Bool) async throws -> MemberListing? { nil }
+  func store(
+    _ page: [MemberRecord], of url: ChannelURL, in listing: MemberListing, next: String?
+  ) async throws -> Bool { false }
+  func shownMembers(of url: ChannelURL, by listing: MemberListing) throws -> ShownMembers { ShownMembers() }
+  func endMembers(
+    of url: ChannelURL, _ listing: MemberListing, gone: [UserID], counted: Int64?
+  ) async throws -> Bool { false }
+  func settleMembers(
+    of url: ChannelURL, news: Int64, came: [MemberRecord], gone: [UserID], _ source: ChangeSource
+  ) async throws {}
+
   func line(of url: ChannelURL) throws -> ChannelLine? {
     state.withLock { $0.channels[url].map(MemoryStore.line) }
   }

@@ -29,9 +29,16 @@ enum ChannelRoutes {
         let limit = parameters.number("limit", 1...100) ?? 100
         let after = parameters.text("after")
         try parameters.end()
+        let preferences = Preferences(request)
         return try reading.admitted(request) { caller in
           try reading.inChannel(request, caller) { url, caller in
-            try .respond(members(reading, request, url, caller, after: after, limit: Int(limit)))
+            let fetch = MemberFetch(reading, request, caller, preferences)
+            return try fetch.answer(of: fetch.wanted(url)) { status in
+              var response = try members(
+                reading, request, url, caller, status, after: after, limit: Int(limit))
+              preferences.apply(to: &response)
+              return .respond(response)
+            }
           }
         }
       },
@@ -60,9 +67,13 @@ enum ChannelRoutes {
       let after = try token.map { try ChannelEdge.key($0, query) }
       let isSynced = try reading.read { try $0.cachedUser(caller.user)?.isSynced ?? false }
       let asks = preferences.mode == .always || (preferences.mode == .whereNeeded && !isSynced)
-      guard asks else {
-        return try .respond(page(reading, request, caller, query, after, .hit, preferences))
+      let fetch = MemberFetch(reading, request, caller, preferences)
+      let answer: (CacheStatus) throws -> Outcome = { status in
+        try fetch.answer(of: fetch.wanted(query), status: status) { status in
+          try .respond(page(reading, request, caller, query, after, status, preferences))
+        }
       }
+      guard asks else { return try answer(.hit) }
       let came = Guarded<Fetched?>(nil)
       let waiter = request.makeWaiter()
       reading.interest.fetchChannels(of: caller.user, within: preferences.milliseconds) { fetched in
@@ -70,13 +81,7 @@ enum ChannelRoutes {
         waiter.wake()
       }
       return reading.hold(request, of: caller, milliseconds: preferences.milliseconds + 500) { _ in
-        let status: CacheStatus =
-          switch came.withLock({ $0 }) {
-          case .stored: .stored
-          case .failed(.unreachable): .offline
-          case .failed, .late, nil: .partial
-          }
-        return try .respond(page(reading, request, caller, query, after, status, preferences))
+        try answer(CacheStatus(came.withLock { $0 }))
       }
     }
   }
@@ -128,7 +133,8 @@ enum ChannelRoutes {
   }
 
   private static func members(
-    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller, after: String?, limit: Int
+    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller, _ status: CacheStatus,
+    after: String?, limit: Int
   ) throws -> Response {
     let cursor = reading.cache.cursor
     return try reading.read { reader in
@@ -137,7 +143,7 @@ enum ChannelRoutes {
       tag.add(view.channelVersion)
       tag.add(view.membershipVersion)
       tag.add(bytes: request.encodedQuery)
-      if tag.isKnown(to: request) { return reading.notModified.answer(tag.text, .hit) }
+      if tag.isKnown(to: request) { return reading.notModified.answer(tag.text, status) }
       let page = try reader.members(of: view, after: after ?? "", limit: limit)
       var json = JSONWriter(capacity: page.items.count + 256)
       json.beginPage(next: page.next) { $0.splice(fields: page.items.bytes) }
@@ -145,7 +151,7 @@ enum ChannelRoutes {
       json.field("cursor", reading.cursor(at: view.version))
       json.endObject()
       var response = Response.json(json.finish())
-      decorate(&response, tag.text, .hit, reading)
+      decorate(&response, tag.text, status, reading)
       response.link(next: page.next, request)
       return response
     }

@@ -25,7 +25,7 @@ enum ChannelCollectionRoutes {
         try Parameters(request).end()
         let query = try query(request)
         return try viewing.reading.admitted(request) { caller in
-          try ChannelFetch(viewing, request, caller, asksFirst: true).answer(
+          try ChannelFetch(viewing, request, caller, query, asksFirst: true).answer(
             isFull: { try ChannelCollection.isFull(query, of: caller.user, after: nil, $0) }
           ) { try open(viewing, request, query, caller, $0) }
         }
@@ -51,7 +51,7 @@ enum ChannelCollectionRoutes {
           request, "after", hint: "Give the token that the last page called next.")
         return try views.with(request) { view, caller in
           let after = try viewing.run { try view.place(ofEdge: token) }
-          return try ChannelFetch(viewing, request, caller, asksFirst: false).answer(
+          return try ChannelFetch(viewing, request, caller, view.query, asksFirst: false).answer(
             isFull: { try ChannelCollection.isFull(view.query, of: caller.user, after: after, $0) }
           ) { preferences in
             // It may have been disposed of while the request was held.

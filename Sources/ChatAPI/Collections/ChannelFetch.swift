@@ -5,7 +5,8 @@ import MicroHTTP
 import Platform
 
 /// One reading of a user's list of channels, which is asked for upstream first as long as it is not wholly
-/// listed and the cache alone does not fill the page (B11, B15).
+/// listed and the cache alone does not fill the page (B11, B15), and then for members that its filters look
+/// at.
 final class ChannelFetch {
   private let viewing: Viewing
   private let request: Request
@@ -13,11 +14,15 @@ final class ChannelFetch {
   private let preferences: Preferences
   private let endsAt: UInt64
   private let asksFirst: Bool
+  private let query: ChannelQuery
   private var pages = 0
 
   /// `asksFirst`: upstream is asked once before the cache is looked at.
-  init(_ viewing: Viewing, _ request: Request, _ caller: Caller, asksFirst: Bool) {
+  init(
+    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ query: ChannelQuery, asksFirst: Bool
+  ) {
     self.viewing = viewing
+    self.query = query
     self.request = request
     self.caller = caller
     self.asksFirst = asksFirst
@@ -31,7 +36,7 @@ final class ChannelFetch {
     isFull: @escaping (CacheReader) throws -> Bool, _ body: @escaping (Preferences) throws -> Outcome
   ) throws -> Outcome {
     let now = Clock.system.monotonicNanoseconds()
-    guard now < endsAt, try isNeeded(isFull) else { return try body(preferences) }
+    guard now < endsAt, try isNeeded(isFull) else { return try withMembers(body) }
     pages += 1
     let left = Int((endsAt - now) / 1_000_000)
     let came = Guarded<Fetched?>(nil)
@@ -41,9 +46,14 @@ final class ChannelFetch {
       waiter.wake()
     }
     return viewing.reading.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
-      guard came.withLock({ $0 }) == .stored else { return try body(preferences) }
+      guard came.withLock({ $0 }) == .stored else { return try withMembers(body) }
       return try answer(isFull: isFull, body)
     }
+  }
+
+  private func withMembers(_ body: @escaping (Preferences) throws -> Outcome) throws -> Outcome {
+    let fetch = MemberFetch(viewing.reading, request, caller, preferences)
+    return try fetch.answer(of: fetch.wanted(query)) { [preferences] _ in try body(preferences) }
   }
 
   private func isNeeded(_ isFull: (CacheReader) throws -> Bool) throws -> Bool {

@@ -47,8 +47,8 @@ package struct ChannelFacts: Hashable, Sendable {
   /// A channel of which nothing else is known.
   package init(channelURL: String) { self.channelURL = channelURL }
 
-  /// Whether all members are known, so that who is not among them is no member.
-  var knowsMembers: Bool { members.count >= memberCount }
+  /// Whether all members are known, so that who is not among them is no member (`MemberList.isComplete`).
+  package var knowsMembers = true
 
   /// The value of the column `sort_at`: the newest message's time, or, without a message, the creation time
   /// far below every real time. One number thus orders both (B7).

@@ -48,18 +48,33 @@ package struct ChannelListSQL: Sendable {
   package static func undecided(
     _ query: ChannelQuery, user: UserKey, named userID: UserID
   ) -> ChannelListSQL? {
-    let asksMembers =
-      !query.userIDsInclude.isEmpty || !query.userIDsExact.isEmpty || query.nicknameContains != nil
-      || (query.search != nil && query.searchFields.contains(.memberNickname))
     let asksMetadata = query.metadataKey != nil || query.order == .metadataValue
-    guard asksMembers || asksMetadata else { return nil }
-    var sql = ChannelListSQL(text: "SELECT 1")
-    sql.appendSource(query, user)
-    sql.appendFilters(query, userID, isComplete: false)
+    guard query.asksMembers || asksMetadata else { return nil }
     let reasons =
       (asksMetadata ? ["c.metadata IS NULL"] : [])
-      + (asksMembers ? ["NOT \(ChannelListSQL.knowsMembers)"] : [])
-    sql.text += "\n  AND (\(reasons.joined(separator: " OR ")))\nLIMIT 1"
+      + (query.asksMembers ? ["NOT \(ChannelListSQL.knowsMembers)"] : [])
+    return undecided(query, user: user, named: userID, "1", because: reasons, limit: 1)
+  }
+
+  /// Asks for the urls of channels that the query could only place if all of their members were known, at
+  /// most so many. Nil: it asks for no members.
+  package static func withUnknownMembers(
+    _ query: ChannelQuery, user: UserKey, named userID: UserID, limit: Int
+  ) -> ChannelListSQL? {
+    guard query.asksMembers else { return nil }
+    return undecided(
+      query, user: user, named: userID, "m.channel_url", because: ["NOT \(ChannelListSQL.knowsMembers)"],
+      limit: limit)
+  }
+
+  private static func undecided(
+    _ query: ChannelQuery, user: UserKey, named userID: UserID, _ columns: String, because reasons: [String],
+    limit: Int
+  ) -> ChannelListSQL {
+    var sql = ChannelListSQL(text: "SELECT \(columns)")
+    sql.appendSource(query, user)
+    sql.appendFilters(query, userID, isComplete: false)
+    sql.text += "\n  AND (\(reasons.joined(separator: " OR ")))\nLIMIT \(limit)"
     return sql
   }
 
@@ -75,7 +90,12 @@ package struct ChannelListSQL: Sendable {
     }
   }
 
-  static let knowsMembers = "(SELECT count(*) FROM member AS x WHERE x.channel = m.channel) >= c.member_count"
+  /// Whether the channel's list of members is complete (`MemberList.isComplete`).
+  static let knowsMembers = """
+    EXISTS (
+        SELECT 1 FROM member_list AS k
+        WHERE k.channel = m.channel AND k.is_whole = 1 AND k.news = k.settled)
+    """
 
   private mutating func bind(_ sql: String, _ values: Value...) {
     text += sql
@@ -139,6 +159,14 @@ package struct ChannelListSQL: Sendable {
     guard !texts.isEmpty else { return }
     text += "\n  AND \(column) IN (\(ChannelListSQL.marks(texts.count)))"
     values += texts.map(Value.text)
+  }
+}
+
+extension ChannelQuery {
+  /// Whether its filters look at the channel's members.
+  package var asksMembers: Bool {
+    !userIDsInclude.isEmpty || !userIDsExact.isEmpty || nicknameContains != nil
+      || (search != nil && searchFields.contains(.memberNickname))
   }
 }
 

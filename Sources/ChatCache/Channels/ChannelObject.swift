@@ -118,7 +118,7 @@ package struct MemberPage: ~Copyable {
   package let count: Int
   /// The last one's id, if more follow.
   package let next: String?
-  /// Whether all members the upstream counts are known here (B8).
+  /// Whether the whole list was shown, and nothing since says that it changed (B8).
   package let isComplete: Bool
 }
 
@@ -151,18 +151,8 @@ extension CacheReader {
       last = row.string(3)
       count += 1
     }
-    let isComplete = try db.first(
-      """
-      SELECT (SELECT count(*) FROM member WHERE channel = ?1) >= member_count
-      FROM channel
-      WHERE id = ?1
-      """
-    ) {
-      $0.bind(1, view.channel.rawValue)
-    } _: {
-      $0.bool(0)
-    }
     return MemberPage(
-      items: writer.finish(), count: count, next: hasMore ? last : nil, isComplete: isComplete ?? false)
+      items: writer.finish(), count: count, next: hasMore ? last : nil,
+      isComplete: try memberList(of: view.channel).isComplete)
   }
 }

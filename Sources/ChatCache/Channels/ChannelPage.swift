@@ -68,6 +68,20 @@ extension CacheReader {
     try user.isSynced && !isUndecided(query, user)
   }
 
+  /// Channels whose lists of members are to be fetched before the query can be answered truthfully, at most
+  /// so many: none where it asks for no members.
+  package func withUnknownMembers(_ query: ChannelQuery, _ user: CachedUser, limit: Int) throws
+    -> [ChannelURL]
+  {
+    guard
+      let sql = ChannelListSQL.withUnknownMembers(query, user: user.key, named: user.id, limit: limit)
+    else { return [] }
+    var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
+    var urls: [ChannelURL] = []
+    while let row = try rows.next() { urls.append(ChannelURL(row.string(0))) }
+    return urls
+  }
+
   /// Whether some channel's place in the list cannot be known from what is stored (B8).
   private func isUndecided(_ query: ChannelQuery, _ user: CachedUser) throws -> Bool {
     guard let sql = ChannelListSQL.undecided(query, user: user.key, named: user.id) else { return false }

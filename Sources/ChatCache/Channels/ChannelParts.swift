@@ -2,8 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-// The parts of a channel that are rows of their own: metadata, members, read positions. Each call answers
-// whether anything changed.
+// The parts of a channel that are rows of their own: metadata and read positions (`Members/` has the
+// members). Each call answers whether anything changed.
 
 extension CacheWriter {
   /// All of the channel's metadata.
@@ -31,51 +31,6 @@ extension CacheWriter {
       }
     }
     return true
-  }
-
-  /// Members an answer named. Who is not among them is gone only if the answer named as many as there are.
-  func store(_ members: [MemberRecord], of channel: ChannelKey) throws -> Bool {
-    var isChanged = false
-    let named = members.filter { $0.state != .outside }
-    for member in named { isChanged = try store(member, of: channel) || isChanged }
-    let count = try reader.memberCount(of: channel)
-    guard count > 0, Int64(named.count) >= count else { return isChanged }
-    let ids = Set(named.map { UserID($0.userID) })
-    for gone in try reader.memberIDs(of: channel) where !ids.contains(UserID(gone)) {
-      try removeMember(gone, of: channel)
-      isChanged = true
-    }
-    return isChanged
-  }
-
-  private func store(_ member: MemberRecord, of channel: ChannelKey) throws -> Bool {
-    var body = member.body
-    if !member.isWhole {
-      body = try Fields.lay(body, over: reader.body(of: member.userID, in: channel) ?? Fields.ofMember)
-    }
-    let changed = try db.run(
-      """
-      INSERT INTO member (channel, user_id, nickname_key, state, body)
-      VALUES (?1, ?2, coalesce(?3, ''), coalesce(?4, 'joined'), ?5)
-      ON CONFLICT (channel, user_id) DO UPDATE
-      SET nickname_key = coalesce(?3, nickname_key), state = coalesce(?4, state), body = ?5
-      WHERE (state, body) IS NOT (coalesce(?4, state), ?5)
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, member.userID)
-      $0.bind(3, member.nickname.map(ChannelFacts.key))
-      $0.bind(4, member.state?.rawValue)
-      $0.bind(5, copyOf: body)
-    }
-    return changed > 0
-  }
-
-  func removeMember(_ user: String, of channel: ChannelKey) throws {
-    try db.run("DELETE FROM member WHERE channel = ?1 AND user_id = ?2") {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, user)
-    }
   }
 
   /// How far members have read; nobody's position goes back.
@@ -108,32 +63,6 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// How many members the upstream said there are, 0 where it did not.
-  fileprivate func memberCount(of channel: ChannelKey) throws -> Int64 {
-    try db.first("SELECT member_count FROM channel WHERE id = ?1") {
-      $0.bind(1, channel.rawValue)
-    } _: {
-      $0.int64(0)
-    } ?? 0
-  }
-
-  fileprivate func body(of member: String, in channel: ChannelKey) throws -> [UInt8]? {
-    try db.first("SELECT body FROM member WHERE channel = ?1 AND user_id = ?2") {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, member)
-    } _: {
-      Array($0.bytes(0))
-    }
-  }
-
-  fileprivate func memberIDs(of channel: ChannelKey) throws -> [String] {
-    try db.all("SELECT user_id FROM member WHERE channel = ?1") {
-      $0.bind(1, channel.rawValue)
-    } _: {
-      $0.string(0)
-    }
-  }
-
   fileprivate func readReceipts(of channel: ChannelKey) throws -> [ExactText: Int64] {
     try db.first("SELECT read_receipts FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)

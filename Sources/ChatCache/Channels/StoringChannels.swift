@@ -49,9 +49,7 @@ extension CacheWriter {
     guard let channel = try reader.channelKey(of: record.url) else { return try insert(record) }
     var isChanged = try updateFields(of: record, channel)
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
-    if let members = record.members {
-      isChanged = try store(members, of: channel) || isChanged
-    }
+    isChanged = try storeMembers(record, of: channel) || isChanged
     let isRead = try record.readReceipts.map { try store(receipts: $0, of: channel) } ?? false
     let last = try newLastMessage(record, channel)
     guard isChanged || isRead || last != .absent else { return channel }
@@ -105,7 +103,7 @@ extension CacheWriter {
     ) { bind($0, record, body) }
     let channel = ChannelKey(db.lastInsertRowID)
     if let metadata = record.metadata { _ = try store(metadata, of: channel) }
-    if let members = record.members { _ = try store(members, of: channel) }
+    _ = try storeMembers(record, of: channel)
     if let receipts = record.readReceipts { _ = try store(receipts: receipts, of: channel) }
     if case .message(let message) = record.lastMessage {
       try setLastMessage(message, of: channel, version: 0)

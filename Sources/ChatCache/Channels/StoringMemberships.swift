@@ -256,6 +256,7 @@ extension CacheWriter {
     guard removed > 0 else { return }
     noteLeaving()
     try removeMember(user.text, of: channel)
+    try noteMemberGone(of: channel)
     try failOutbox(in: OutboxPlace(user: key, channel: url))
     try append(Change(.membershipLost, source, channel: channel, user: key))
   }

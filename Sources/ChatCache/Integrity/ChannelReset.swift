@@ -65,6 +65,7 @@ extension CacheWriter {
     try db.run("DELETE FROM channel_metadata WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     if let metadata = stored.metadata { _ = try store(metadata, of: channel) }
     for user in stored.brokenMembers { try removeMember(user, of: channel) }
+    if !stored.brokenMembers.isEmpty { try forgetMemberList(of: channel) }
   }
 
   /// What a membership copies from its channel is copied again.

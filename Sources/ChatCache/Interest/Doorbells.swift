@@ -80,6 +80,9 @@ extension CacheWriter {
   package func note(_ bells: [Doorbell]) throws -> [Doorbell] {
     try bells.map { bell in
       try insert(bell)
+      if bell.kind == .channel, bell.source.concernsMembers {
+        try noteMemberNews(in: bell.channel, bell.source)
+      }
       guard bell.kind == .message || bell.kind == .newest,
         try namedMessages(bell.kind, in: bell.channel) > Limits.namedMessages
       else { return bell }

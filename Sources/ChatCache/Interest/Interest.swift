@@ -73,6 +73,10 @@ package protocol Interest: Sendable {
   func fetchChannels(
     of user: UserID, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void)
 
+  /// The members of these channels, each list from its beginning to its end.
+  func fetchMembers(
+    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void)
+
   /// Asks the upstream for a channel the cache does not know. True: the user is in it and it is in the cache
   /// now. After the user's first sync nobody is asked and it is false at once (B1). While the upstream cannot
   /// be asked: `notSynced`, alike for every unknown url.

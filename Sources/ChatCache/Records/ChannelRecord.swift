@@ -38,6 +38,22 @@ package struct ChannelRecord: Sendable, Equatable {
   package var members: [MemberRecord]?
   /// What the asking user sees.
   package var membership: MembershipRecord?
+  /// When this was asked for, where the asker noted it.
+  package var asked: Asked?
+
+  /// The moment of a question, for what may change while it is answered.
+  package struct Asked: Sendable, Equatable {
+    /// The log's sequence.
+    package var sequence: Int64
+    /// How often something had said that members came or went (`MemberList.news`); nil: not looked at.
+    package var memberNews: Int64?
+
+    /// A question at that sequence.
+    package init(sequence: Int64, memberNews: Int64? = nil) {
+      self.sequence = sequence
+      self.memberNews = memberNews
+    }
+  }
 
   /// What the answer said of the newest message.
   package enum LastMessage: Sendable, Equatable {

@@ -47,6 +47,9 @@ package final class Cache: Sendable {
   let log: CommitLog
   /// How large it may become.
   package var limit: CacheLimit { configuration.limit }
+  /// Now, for what is measured by its age: without the time that passed between runs (ms).
+  package var moment: Int64 { clock.wallMilliseconds() - log.lost }
+
   /// The clocks this cache was given.
   package var clock: Clock { configuration.clock }
   private let lock: DirectoryLock

@@ -82,8 +82,9 @@ extension CacheWriter {
   /// `withUnsent`; users stay and begin anew.
   package func clearAll(withUnsent: Bool) throws {
     for table in [
-      "collection", "message", "tombstone", "segment", "membership", "member", "channel_metadata", "channel",
-      "event", "due",
+      "collection", "message", "tombstone", "segment", "membership", "member", "member_list",
+      "channel_metadata",
+      "channel", "event", "due",
     ] {
       try db.execute("DELETE FROM \(table)")
     }

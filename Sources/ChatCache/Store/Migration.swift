@@ -41,6 +41,7 @@ enum Migration {
     Step(version: 5, scripts: [PackageResources.v005_doubted_sql, PackageResources.v005_owed_sql]),
     Step(version: 6, scripts: [PackageResources.v006_outbox_edited_sql]),
     Step(version: 7, scripts: [PackageResources.v007_age_sql]),
+    Step(version: 8, scripts: [PackageResources.v008_member_list_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -125,6 +125,15 @@ package final class SyncInterest: Interest {
   }
 
   /// See `Interest`.
+  package func fetchMembers(
+    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+  ) {
+    Reply.bounded(within: milliseconds, late: { .late }, then: then) { [worker] in
+      await worker.fetchMembers(of: channels)
+    }
+  }
+
+  /// See `Interest`.
   package func find(
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (Result<Bool, WishError>) -> Void

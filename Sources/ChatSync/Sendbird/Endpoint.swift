@@ -78,6 +78,12 @@ struct Endpoint: Sendable, Equatable {
     Endpoint(path: "/v3/group_channels/\(segment(url.text))/members/\(segment(user.text))")
   }
 
+  static func members(of url: ChannelURL, limit: Int, after token: String?) -> Endpoint {
+    Endpoint(
+      path: "/v3/group_channels/\(segment(url.text))/members",
+      query: [("limit", "\(limit)")] + (token.map { [("token", $0)] } ?? []))
+  }
+
   static func messages(in url: ChannelURL, _ window: MessageWindow) -> Endpoint {
     let anchor: (name: String, value: String) =
       switch window.anchor {

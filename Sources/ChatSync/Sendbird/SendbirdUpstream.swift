@@ -71,7 +71,7 @@ package final class SendbirdUpstream: Upstream {
       guard let id = root["user_id"]?.string else { throw Unreadable(what: "user_id") }
       return UserRecord(
         userID: id, isActive: root["is_active"]?.tolerantBool ?? true,
-        body: written { MessageReading.person(root, &$0) })
+        body: written { MessageReading.person(root, &$0) }, nickname: root.textIfAny("nickname"))
     }
   }
 
@@ -133,6 +133,24 @@ package final class SendbirdUpstream: Upstream {
       }
     } catch let error as UpstreamError where error.isNotFound {
       return .outside
+    }
+  }
+
+  /// See `Upstream`.
+  package func members(
+    of url: ChannelURL, limit: Int, after token: String?, _ importance: Importance
+  ) async throws -> UpstreamPage<MemberRecord> {
+    let endpoint = Endpoint.members(of: url, limit: limit, after: token)
+    return try await get(endpoint, importance) { root in
+      guard let list = root["members"], list.kind == .array else { throw Unreadable(what: "members") }
+      let read = ReadItems<MemberRecord, String>(list, of: endpoint, name: { $0["user_id"]?.string }) {
+        guard let member = ChannelReading.member($0) else { throw Unreadable(what: "user_id") }
+        return member
+      }
+      let next = root.text("next")
+      return UpstreamPage(
+        items: read.items, next: next.isEmpty ? nil : next, at: nil, unreadable: read.unreadable,
+        unreadableNames: read.unreadableNames)
     }
   }
 

@@ -40,6 +40,11 @@ package struct NoUpstream: Upstream {
   ) async throws -> Bool { throw NoUpstream.absence }
 
   /// See `Upstream`.
+  package func members(
+    of url: ChannelURL, limit: Int, after token: String?, _ importance: Importance
+  ) async throws -> UpstreamPage<MemberRecord> { throw NoUpstream.absence }
+
+  /// See `Upstream`.
   package func messages(
     in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
   ) async throws -> UpstreamPage<MessageRecord> { throw NoUpstream.absence }

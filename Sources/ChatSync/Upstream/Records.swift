@@ -10,6 +10,8 @@ package struct UserRecord: Sendable, Equatable {
   package var isActive: Bool
   /// The user as the API answers it, with braces.
   package var body: [UInt8]
+  /// The name people see, where it was told.
+  package var nickname: String?
 }
 
 /// A page of a list, with what could not be read of it.

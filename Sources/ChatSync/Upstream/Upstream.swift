@@ -41,6 +41,11 @@ package protocol Upstream: Sendable {
     _ user: UserID, of url: ChannelURL, _ importance: Importance
   ) async throws -> MembershipRecord.State
 
+  /// A page of the channel's members, joined and invited, in the server's order.
+  func members(
+    of url: ChannelURL, limit: Int, after token: String?, _ importance: Importance
+  ) async throws -> UpstreamPage<MemberRecord>
+
   /// The messages of one stretch, in any order.
   func messages(
     in url: ChannelURL, _ window: MessageWindow, _ importance: Importance

@@ -123,6 +123,44 @@ extension CacheStore {
   package func overview() throws -> [ChannelOverview] { try cache.read { try $0.overview() } }
 }
 
+// Members.
+extension CacheStore {
+  /// How far the list is known.
+  package func memberList(of url: ChannelURL) throws -> MemberList {
+    try cache.read { try $0.memberList(of: url) }
+  }
+  /// Whether the person is stored as a member.
+  package func hasMember(_ user: UserID, in url: ChannelURL) throws -> Bool {
+    try cache.read { try $0.hasMember(user, in: url) }
+  }
+  /// Goes on with a listing or begins one.
+  package func beginMembers(of url: ChannelURL, anew: Bool) async throws -> MemberListing? {
+    try await write { try $0.beginMembers(of: url, anew: anew) }
+  }
+  /// Stores in one commit.
+  package func store(
+    _ page: [MemberRecord], of url: ChannelURL, in listing: MemberListing, next: String?
+  ) async throws -> Bool {
+    try await write { try $0.store(page, of: url, in: listing, next: next) }
+  }
+  /// What a listing showed.
+  package func shownMembers(of url: ChannelURL, by listing: MemberListing) throws -> ShownMembers {
+    try cache.read { try $0.shownMembers(of: url, by: listing) }
+  }
+  /// Ends a listing.
+  package func endMembers(
+    of url: ChannelURL, _ listing: MemberListing, gone: [UserID], counted: Int64?
+  ) async throws -> Bool {
+    try await write { try $0.endMembers(of: url, listing, gone: gone, counted: counted) }
+  }
+  /// Brings the list in step.
+  package func settleMembers(
+    of url: ChannelURL, news: Int64, came: [MemberRecord], gone: [UserID], _ source: ChangeSource
+  ) async throws {
+    try await write { try $0.settleMembers(of: url, news: news, came: came, gone: gone, source) }
+  }
+}
+
 // Messages.
 extension CacheStore {
   /// What is known of the channel's line.

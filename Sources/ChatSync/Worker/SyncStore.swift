@@ -70,6 +70,30 @@ package protocol SyncStore: Sendable {
   /// The channels of all connected users with what decides about their prefetch.
   func overview() throws -> [ChannelOverview]
 
+  // MARK: Members
+
+  /// How far the channel's list of members is known.
+  func memberList(of url: ChannelURL) throws -> MemberList
+  /// Whether the person is stored as a member.
+  func hasMember(_ user: UserID, in url: ChannelURL) throws -> Bool
+  /// Goes on with the listing of members that was cut off, or begins one; nil: nobody here is in the channel.
+  func beginMembers(of url: ChannelURL, anew: Bool) async throws -> MemberListing?
+  /// Stores a page of a listing and where it goes on. False: another one began, or everything was cleared.
+  func store(
+    _ page: [MemberRecord], of url: ChannelURL, in listing: MemberListing, next: String?
+  ) async throws -> Bool
+  /// What a listing that ran through showed of the stored members.
+  func shownMembers(of url: ChannelURL, by listing: MemberListing) throws -> ShownMembers
+  /// Ends a listing that ran through: those are gone, and the channel counted so many. Answers whether the
+  /// list is whole now.
+  func endMembers(
+    of url: ChannelURL, _ listing: MemberListing, gone: [UserID], counted: Int64?
+  ) async throws -> Bool
+  /// Brings the list in step with what was said of it up to `news`.
+  func settleMembers(
+    of url: ChannelURL, news: Int64, came: [MemberRecord], gone: [UserID], _ source: ChangeSource
+  ) async throws
+
   // MARK: Messages
 
   /// What is known of the channel's line; nil where the channel is unknown, or nobody here is in it.

@@ -12,6 +12,7 @@ extension SyncWorker {
     case messages(MessageWish)
     case channels(UserID)
     case channel(ChannelURL, UserID)
+    case members(ChannelURL)
   }
 
   /// Fetches and stores what a request misses.
@@ -31,7 +32,9 @@ extension SyncWorker {
   /// Asks for a channel the cache does not know, as that user (B1). True: the user is in it.
   package func find(_ url: ChannelURL, as user: UserID) async -> Result<Bool, WishError> {
     let fetched = await read(.channel(url, user)) {
-      let record = try await self.upstream.channel(url, as: user, .foreground)
+      let asked = ChannelRecord.Asked(sequence: self.store.mark())
+      var record = try await self.upstream.channel(url, as: user, .foreground)
+      record.asked = asked
       guard let state = record.membership?.state, state != .outside else { return }
       _ = try await self.store.store([record], of: user, .refresh(.channelRefresh))
       try self.know(url)
@@ -50,7 +53,7 @@ extension SyncWorker {
   }
 
   /// Runs `body` unless the same is under way, and tells the plan how the upstream took it.
-  private func read(_ name: Read, _ body: @escaping () async throws -> Void) async -> Fetched {
+  func read(_ name: Read, _ body: @escaping () async throws -> Void) async -> Fetched {
     if let running = reads[name] { return await running.value }
     if let failure = linkFailure { return .failed(failure) }
     guard reads.count < SyncWorker.readsAtOnce else { return .failed(.busy(retryAfter: 1_000)) }

@@ -41,8 +41,9 @@ extension SyncWorker {
         since: min(page.at ?? startedAt, startedAt) - SyncWorker.clockSlack)
     }
     try await askForUnreadable(page.unreadableNames.map { ChannelURL($0) }, of: user)
+    let asked = ChannelRecord.Asked(sequence: mark)
     let found = try await store.store(
-      try await withStates(page.items, of: user), of: user,
+      try await withStates(page.items, of: user, asked), of: user,
       .listing(sweep: sweeps[user]?.number ?? startedAt))
     for activity in found { try know(activity.url) }
     return .listed(next: page.next, channels: found)
@@ -71,6 +72,7 @@ extension SyncWorker {
       return .tokenLost
     }
     let changes: UpstreamChanges<ChannelRecord, ChannelURL>
+    let asked = ChannelRecord.Asked(sequence: store.mark())
     do {
       changes = try await upstream.channelChanges(of: user, since: since, .open)
     } catch {
@@ -89,7 +91,7 @@ extension SyncWorker {
     // A changelog that says more without moving on would be asked for ever.
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
     let found = try await store.store(
-      try await withStates(changes.updated, of: user), of: user,
+      try await withStates(changes.updated, of: user, asked), of: user,
       .changelog(deleted: changes.deleted, next: changes.next))
     for activity in found { try know(activity.url) }
     if isStuck { return .tokenLost }
@@ -97,9 +99,10 @@ extension SyncWorker {
   }
 
   func topChannels(_ user: UserID, _ importance: Importance = .open) async throws -> Outcome {
+    let asked = ChannelRecord.Asked(sequence: store.mark())
     let page = try await upstream.channels(
       of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, importance)
-    let found = try await store.store(try await withStates(page.items, of: user), of: user, .top)
+    let found = try await store.store(try await withStates(page.items, of: user, asked), of: user, .top)
     for activity in found { try know(activity.url) }
     try await askForUnreadable(page.unreadableNames.map { ChannelURL($0) }, of: user)
     if importance != .foreground, page.next == nil, page.unreadable == 0 {
@@ -110,8 +113,11 @@ extension SyncWorker {
 
   /// Where a channel comes without what its user alone sees, and nothing is known of the user there, it is
   /// asked whether the user is in it or only invited: a list alone says nothing of rights.
-  private func withStates(_ records: [ChannelRecord], of user: UserID) async throws -> [ChannelRecord] {
+  private func withStates(
+    _ records: [ChannelRecord], of user: UserID, _ asked: ChannelRecord.Asked
+  ) async throws -> [ChannelRecord] {
     var records = records
+    for index in records.indices { records[index].asked = asked }
     for index in records.indices where records[index].membership?.state == nil {
       let url = records[index].url
       guard records[index].membership != nil, try !store.connectedMembers(of: url).contains(user) else {
@@ -168,6 +174,8 @@ extension SyncWorker {
 
   /// The channel as each of its connected members sees it (B10).
   func refresh(_ url: ChannelURL) async throws -> Outcome {
+    // Read before the note: what is noted in between is not taken for settled.
+    let news = try store.memberList(of: url).news
     // The note stays until all is done, with whom it names; what is noted meanwhile is a new note (B34).
     let bell = try store.dueDoorbells(in: url).first { $0.kind == .channel }
     let named = (bell?.users ?? []).filter { user in
@@ -176,13 +184,16 @@ extension SyncWorker {
     // What cannot be read of one member keeps no other member waiting; the refresh comes again (B35).
     var unreadable: (any Error)?
     for user in try asked(of: url, bell, named) {
-      do { try await refresh(url, as: user, bell?.source ?? .channelRefresh) } catch {
+      do { try await refresh(url, as: user, bell?.source ?? .channelRefresh, news) } catch {
         guard error.isUnreadableUpstream else { throw error }
         unreadable = error
       }
     }
     if let unreadable { throw unreadable }
-    if let bell { try await store.settled(bell) }
+    if let bell {
+      try await settleMembers(of: url, news, bell)
+      try await store.settled(bell)
+    }
     try know(url)
     return try store.connectedMembers(of: url).isEmpty ? .channelGone : .done
   }
@@ -199,14 +210,17 @@ extension SyncWorker {
     return named + members.filter { !named.contains($0) }.prefix(1)
   }
 
-  private func refresh(_ url: ChannelURL, as user: UserID, _ source: ChangeSource) async throws {
+  private func refresh(
+    _ url: ChannelURL, as user: UserID, _ source: ChangeSource, _ memberNews: Int64
+  ) async throws {
     do {
+      let asked = ChannelRecord.Asked(sequence: store.mark(), memberNews: memberNews)
       let record = try await upstream.channel(url, as: user, .open)
       if record.membership?.state == .outside {
         try await store.removeMembership(of: user, in: url, source)
       } else {
         _ = try await store.store(
-          try await withStates([record], of: user), of: user, .refresh(source))
+          try await withStates([record], of: user, asked), of: user, .refresh(source))
       }
     } catch {
       guard error.isNotFoundUpstream else { throw error }

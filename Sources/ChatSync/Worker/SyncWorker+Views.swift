@@ -107,14 +107,22 @@ extension SyncWorker {
   }
 
   /// Where nobody is to ask for, one note a channel is enough to find all that happened there once somebody
-  /// is. Of the users only those are of interest who were ever here.
+  /// is. Of the users those are kept who are asked about.
   private func abridged(_ bell: Webhook.Doorbell) throws -> Webhook.Doorbell {
-    let users = bell.users.filter { plan.standing($0) != nil }
+    let users = try peopleToAsk(bell)
     guard bell.kind != .channel, try isOfNobody(bell) else {
       return Webhook.Doorbell(
         kind: bell.kind, channel: bell.channel, messageID: bell.messageID, source: bell.source, users: users)
     }
     return Webhook.Doorbell(kind: .missed, channel: bell.channel, source: .messageChangelog)
+  }
+
+  /// Whom a note keeps: those who were ever here, and, of a list of members that is whole, those who came or
+  /// went.
+  private func peopleToAsk(_ bell: Webhook.Doorbell) throws -> [UserID] {
+    let known = bell.users.filter { plan.standing($0) != nil }
+    guard bell.source.concernsMembers, try store.memberList(of: bell.channel).isWhole else { return known }
+    return known + bell.users.filter { plan.standing($0) == nil }.prefix(SyncWorker.membersNamed + 1)
   }
 
   /// Whether neither a member nor whom it names is to be served now (B4).

@@ -52,6 +52,8 @@ package actor SyncWorker {
   var doubtRounds: [ChannelURL: DoubtRound] = [:]
   /// The oldest doubt that could not be settled: the next settle job asks about older ones.
   var doubtsTriedDownTo: [ChannelURL: Position] = [:]
+  /// Until when a channel's members are not listed again, since the last listing proved nothing.
+  var unprovenMembers: [ChannelURL: Int64] = [:]
   var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
   /// A sweep's number, the log's mark when it began, and from when on its changelog goes on.

@@ -26,6 +26,7 @@ struct ChannelWorld {
     try connection.write { db in
       try db.execute(String(decoding: PackageResources.v001_user_sql, as: UTF8.self))
       try db.execute(String(decoding: PackageResources.v001_channel_sql, as: UTF8.self))
+      try db.execute(String(decoding: PackageResources.v008_member_list_sql, as: UTF8.self))
       try db.execute("INSERT INTO user (id, user_id, standing, seen_at) VALUES (1, 'me', 'connected', 0)")
     }
   }
@@ -47,7 +48,9 @@ struct ChannelWorld {
     facts.members = people.filter { $0 == "me" || random.chance(40) }.map {
       .init(userID: $0, nicknameKey: ChannelFacts.key(names.randomElement(using: &random) ?? ""))
     }
+    // As many as are counted are not always all: as many may have come as left.
     facts.memberCount = facts.members.count + (random.chance(20) ? 1 : 0)
+    facts.knowsMembers = facts.memberCount == facts.members.count && random.chance(90)
     if random.chance(80) {
       facts.metadata = [:]
       for key in keys where random.chance(60) {
@@ -63,7 +66,8 @@ struct ChannelWorld {
     }
     try connection.write { db in
       try db.execute(
-        "DELETE FROM member; DELETE FROM channel_metadata; DELETE FROM membership; DELETE FROM channel")
+        "DELETE FROM member; DELETE FROM member_list; DELETE FROM channel_metadata; DELETE FROM membership; DELETE FROM channel"
+      )
       for (index, facts) in made.enumerated() { try insert(facts, id: Int64(index + 1), db) }
     }
     channels = made
@@ -103,6 +107,9 @@ struct ChannelWorld {
       $0.bind(6, facts.state)
       $0.bind(7, facts.hiddenState)
       $0.bind(8, facts.unread)
+    }
+    if facts.knowsMembers {
+      try db.run("INSERT INTO member_list (channel, is_whole) VALUES (?1, 1)") { $0.bind(1, id) }
     }
     for member in facts.members {
       try db.run(

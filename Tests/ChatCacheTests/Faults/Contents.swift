@@ -11,6 +11,7 @@ struct Contents: Equatable, CustomStringConvertible {
     "seq", "at", "version", "sweep", "seen_at", "probed_at", "ended_at", "confirmed_at", "deleted_at",
     "accepted_at", "expires_at", "next_try_at", "dispatched_at", "opened_at", "accessed_at", "closed_at",
     "refused_age", "closed_age",
+    "shown_at", "begun_at", "begun_seq", "changed_seq", "listing", "pages",
   ]
   private static let ownTables: Set<String> = ["meta", "run"]
 

@@ -43,10 +43,14 @@ extension Writing {
     )
     record.metadata = ["colour": "green"]
     record.readReceipts = ["alice": 10, "bob": 20]
-    record.members = ["alice", "bob"].map {
+    record.members = people(["alice", "bob"])
+    return record
+  }
+
+  private static func people(_ names: [String]) -> [MemberRecord] {
+    names.map {
       MemberRecord(userID: $0, nickname: $0, state: .joined, body: Array("\"user_id\":\"\($0)\"".utf8))
     }
-    return record
   }
 
   @Sendable private static func messages(_ cache: Cache) throws {
@@ -63,6 +67,25 @@ extension Writing {
     Writing(name: "a user who connects") { try user($0) },
     Writing(name: "a page of channels", prepare: synced) { cache in
       try cache.write { _ = try $0.store([record()], of: alice, .listing(sweep: 1)) }
+    },
+    Writing(name: "a page of members", prepare: channel) { cache in
+      try cache.write { writer in
+        guard let listing = try writer.beginMembers(of: url, anew: false) else { return }
+        _ = try writer.store(people(["carol"]), of: url, in: listing, next: "t1")
+      }
+    },
+    Writing(name: "a listing of members", prepare: channel) { cache in
+      try cache.write { writer in
+        guard let listing = try writer.beginMembers(of: url, anew: true) else { return }
+        _ = try writer.store(people(["alice", "carol"]), of: url, in: listing, next: nil)
+        _ = try writer.endMembers(of: url, listing, gone: [UserID("bob")], counted: 2)
+      }
+    },
+    Writing(name: "members who came and went", prepare: channel) { cache in
+      try cache.write { writer in
+        try writer.settleMembers(
+          of: url, news: 0, came: people(["carol"]), gone: [UserID("bob")], .memberJoined)
+      }
     },
     Writing(name: "a page of the channel changelog", prepare: messages) { cache in
       try cache.write { writer in

@@ -67,6 +67,45 @@ import Testing
     #expect(try cache.write { try $0.forgetClosed(after: 1_000) } == [UserID("carol")])
   }
 
+  @Test("B63: of a file of schema 7 a list of members is known where one answer showed all of them")
+  func members() throws {
+    let folder = Disk.folder()
+    mkdir(folder, 0o700)
+    do {
+      let connection = try Connection(path: folder + "/perch.db")
+      try connection.write { db in
+        for step in Migration.steps where step.version <= 7 {
+          for script in step.scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
+        }
+        // 128 rows of 131 of whom 28 left, three of three, two of three.
+        for (id, count, rows) in [(1, 103, 128), (2, 3, 3), (3, 3, 2)] {
+          try db.execute(
+            """
+            INSERT INTO channel (
+              id, channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super,
+              is_frozen, member_count, joined_member_count, body, read_receipts
+            )
+            VALUES (\(id), 'c\(id)', '', '', '', 0, 0, 0, 0, 0, \(count), \(count), x'', x'7b7d')
+            """)
+          for row in 0..<rows {
+            try db.execute(
+              """
+              INSERT INTO member (channel, user_id, nickname_key, state, body)
+              VALUES (\(id), 'p\(row)', '', 'joined', x'')
+              """)
+          }
+        }
+        try db.execute("PRAGMA user_version = 7")
+      }
+    }
+    let cache = try Cache(Cache.Configuration(directory: folder))
+    defer { cache.close() }
+    let complete = try cache.read { reader in
+      try ["c1", "c2", "c3"].map { try reader.memberList(of: ChannelURL($0)).isComplete }
+    }
+    #expect(complete == [false, true, false])
+  }
+
   @Test("B63: unsent rows of schema 1 survive the migration, are counted, and go on where they were")
   func outbox() throws {
     let folder = Disk.folder()

@@ -53,7 +53,7 @@ final class OriginSide: Sendable {
 
   var url: String { "http://127.0.0.1:\(origin.port)" }
 
-  private func perform(_ operation: Origin.Operation, _ path: [String: String], _ body: [String: Value])
+  func perform(_ operation: Origin.Operation, _ path: [String: String], _ body: [String: Value])
     throws
   {
     let arguments = Arguments(path: path, query: [:], body: .object(body), parts: [])

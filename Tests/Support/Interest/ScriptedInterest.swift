@@ -19,6 +19,7 @@ package final class ScriptedInterest: Interest {
     case accepted(UserID, ChannelURL)
     case fetch(MessageWish, within: Int)
     case fetchChannels(UserID, within: Int)
+    case fetchMembers([ChannelURL], within: Int)
     case find(ChannelURL, as: UserID, within: Int)
     case fill(Int64, ChannelURL)
     case stopFilling(Int64, ChannelURL)
@@ -45,6 +46,8 @@ package final class ScriptedInterest: Interest {
     package var onFetch: @Sendable (MessageWish) -> Fetched = { _ in .stored }
     /// What becomes of a wish for a user's channels.
     package var onFetchChannels: @Sendable (UserID) -> Fetched = { _ in .stored }
+    /// What becomes of a wish for channels' members.
+    package var onFetchMembers: @Sendable ([ChannelURL]) -> Fetched = { _ in .stored }
     /// What the upstream says of an unknown channel.
     package var onFind: @Sendable (ChannelURL, UserID) -> Result<Bool, WishError> = { _, _ in .success(false)
     }
@@ -189,6 +192,14 @@ package final class ScriptedInterest: Interest {
   ) {
     let script = note(.fetchChannels(user, within: milliseconds))
     answer { then(script.onFetchChannels(user)) }
+  }
+
+  /// See `Interest`.
+  package func fetchMembers(
+    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+  ) {
+    let script = note(.fetchMembers(channels, within: milliseconds))
+    answer { then(script.onFetchMembers(channels)) }
   }
 
   /// See `Interest`.

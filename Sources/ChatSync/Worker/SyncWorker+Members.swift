@@ -1,0 +1,126 @@
+import ChatCache
+import ChatModel
+import Platform
+
+// A channel's list of members: listed from its beginning to its end when a client asks for it or filters on
+// it, and kept in step afterwards by what webhooks and changelogs say.
+extension SyncWorker {
+  /// Members of a page.
+  static let memberPage = 100
+  /// Pages listed for one wish; what is left is listed with the next one.
+  static let memberPagesAtOnce = 50
+  /// Pages of these that go ahead of other work.
+  static let memberPagesAhead = 3
+  /// How many of those whom a listing did not show are asked for by their ids before all of them go.
+  static let absentAsked = 5
+  /// People whom notes named and who are asked for one by one; beyond that the list is listed again when it
+  /// is wanted.
+  static let membersNamed = 20
+  /// How long after a listing that proved nothing the members are not listed again (ms).
+  static let unprovenPause: Int64 = 10_000
+
+  /// The members of these channels, all at once.
+  package func fetchMembers(of urls: [ChannelURL]) async -> Fetched {
+    await withTaskGroup(of: Fetched.self) { group in
+      for url in urls { group.addTask { await self.fetchMembers(of: url) } }
+      var all = Fetched.stored
+      for await fetched in group where fetched != .stored { all = fetched }
+      return all
+    }
+  }
+
+  private func fetchMembers(of url: ChannelURL) async -> Fetched {
+    unprovenMembers = unprovenMembers.filter { $0.value > now }
+    if unprovenMembers[url] != nil {
+      return .failed(.failed(reason: "the list of members could not be proven a moment ago"))
+    }
+    return await read(.members(url)) {
+      do { try await self.listMembers(of: url) } catch let error as UpstreamError {
+        if error.isRefusal { self.unprovenMembers[url] = self.now + SyncWorker.unprovenPause }
+        throw error
+      }
+    }
+  }
+
+  /// Lists the members; once more where that proves nothing, since members came or went meanwhile.
+  private func listMembers(of url: ChannelURL) async throws {
+    var pages = 0
+    for attempt in 1...2 {
+      guard var listing = try await store.beginMembers(of: url, anew: attempt > 1) else { return }
+      do {
+        repeat {
+          guard pages < SyncWorker.memberPagesAtOnce else { return }
+          let page = try await upstream.members(
+            of: url, limit: SyncWorker.memberPage, after: listing.token,
+            pages < SyncWorker.memberPagesAhead ? .foreground : .background)
+          pages += 1
+          // A list that goes on where it is would be asked for ever.
+          let next = page.next == listing.token ? nil : page.next
+          guard try await store.store(page.items, of: url, in: listing, next: next) else { return }
+          listing.token = next
+        } while listing.token != nil
+        if try await end(listing, of: url) { return }
+      } catch let error as UpstreamError {
+        guard listing.token != nil, error.deniesToken, !error.isNotFound else { throw error }
+      }
+    }
+    unprovenMembers[url] = now + SyncWorker.unprovenPause
+  }
+
+  /// Ends a listing that ran through. A page may have been stale or cut, so those whom it did not show are
+  /// asked for by their ids, the first few of them: one who is there shows that the listing was wrong, and
+  /// then only those go who are known to be gone. Answers whether the list is whole.
+  private func end(_ listing: MemberListing, of url: ChannelURL) async throws -> Bool {
+    let shown = try store.shownMembers(of: url, by: listing)
+    let asked = shown.absent.prefix(SyncWorker.absentAsked)
+    var gone: [UserID] = []
+    for user in asked where try await upstream.memberState(user, of: url, .background) == .outside {
+      gone.append(user)
+    }
+    let counted = try await upstream.channel(url, as: nil, .background).memberCount
+    // Whether each stored member was shown, or asked for by the id.
+    var isEachKnown = asked.count == shown.absent.count
+    if !isEachKnown, gone.count == asked.count, counted == shown.present {
+      gone = shown.absent
+      isEachKnown = true
+    }
+    return try await store.endMembers(of: url, listing, gone: gone, counted: isEachKnown ? counted : nil)
+  }
+
+  /// Brings a whole list in step with a note: those whom it names are asked for one by one. Where that cannot
+  /// be done the list stays incomplete, and is listed again when somebody wants it.
+  func settleMembers(of url: ChannelURL, _ news: Int64, _ bell: Webhook.Doorbell) async throws {
+    let list = try store.memberList(of: url)
+    guard list.isWhole, list.settled < news, !bell.users.isEmpty, bell.users.count <= SyncWorker.membersNamed
+    else { return }
+    do {
+      var came: [MemberRecord] = []
+      var gone: [UserID] = []
+      for user in bell.users {
+        switch try await upstream.memberState(user, of: url, .open) {
+        case .outside: gone.append(user)
+        case let state: came.append(try await member(user, state, of: url))
+        }
+      }
+      try await store.settleMembers(of: url, news: news, came: came, gone: gone, bell.source)
+    } catch let error as UpstreamError {
+      guard error.concernsOneItem else { throw error }
+    }
+  }
+
+  /// A member as far as the upstream tells of one by the id: of somebody new, what all see of the user.
+  private func member(
+    _ user: UserID, _ state: MembershipRecord.State, of url: ChannelURL
+  ) async throws -> MemberRecord {
+    var fields = Array("\"state\":\"\(state.rawValue)\"".utf8)
+    var nickname: String?
+    if try !store.hasMember(user, in: url) {
+      let record = try await upstream.user(user, .open)
+      fields = record.body.dropFirst().dropLast() + [UInt8(ascii: ",")] + fields
+      nickname = record.nickname
+    }
+    var member = MemberRecord(userID: user.text, nickname: nickname, state: state, body: fields)
+    member.isWhole = false
+    return member
+  }
+}
