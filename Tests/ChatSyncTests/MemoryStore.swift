@@ -153,6 +153,9 @@ final class MemoryStore: SyncStore {
     }
   }
 
+  func store(
+    _ listings: [MessageListing], ofThread parent: Int64, in url: ChannelURL, _ context: ListingContext
+  ) async throws -> Bool { false }
   func memberList(of url: ChannelURL) throws -> MemberList { MemberList() }
   func hasMember(_ user: UserID, in url: ChannelURL) throws -> Bool { false }
   func beginMembers(of url: ChannelURL, anew: Bool) async throws -> MemberListing? { nil }

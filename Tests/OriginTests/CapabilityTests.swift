@@ -34,6 +34,25 @@ import Testing
     #expect(try ids() == [parent])
   }
 
+  @Test("the replies to one message are listed alone, from either end, unless that is not offered")
+  func thread() throws {
+    let wire = try Wire()
+    let parent = try wire.send("general", "question")
+    let other = try wire.send("general", "another")
+    let replies = try (1...5).map { try wire.reply(to: parent, "answer \($0)") }
+    _ = try wire.reply(to: other, "elsewhere")
+    func ids(_ window: String) throws -> [Int64] {
+      let path = "/v3/group_channels/general/messages?parent_message_id=\(parent)&include_reply_type=ALL&"
+      return try wire.get(path + window)["messages"]?.items.compactMap { $0["message_id"]?.integer } ?? []
+    }
+    #expect(try ids("message_ts=9007199254740991&prev_limit=3&next_limit=0") == replies.suffix(3))
+    #expect(try ids("message_ts=0&prev_limit=0&next_limit=200") == replies)
+    #expect(
+      try ids("message_id=\(replies[2])&prev_limit=1&next_limit=1&include=false") == [replies[1], replies[3]])
+    try set(wire, #""thread_listing":false"#)
+    #expect(try ids("message_ts=0&prev_limit=0&next_limit=200").contains(other))
+  }
+
   @Test("a repeated dedup_id is the first message, an error, or a second message")
   func duplicates() throws {
     let wire = try Wire()

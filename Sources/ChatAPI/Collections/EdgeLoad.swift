@@ -80,7 +80,8 @@ final class EdgeLoad {
     let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
     let came = Guarded<Fetched?>(nil)
     let waiter = request.makeWaiter()
-    viewing.reading.interest.fetch(MessageWish(view.url, stretch), within: left) { fetched in
+    let wish = MessageWish(view.url, stretch, thread: view.request.filter.parent)
+    viewing.reading.interest.fetch(wish, within: left) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }

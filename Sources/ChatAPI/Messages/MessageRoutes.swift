@@ -79,9 +79,11 @@ private final class MessagePageRequest {
   }
 
   private func look(_ caller: Caller, mayFetch: Bool) throws -> Look {
-    if let standing = reading.cache.rememberedStanding(of: caller.user, in: url),
+    // A thread has coverage of its own, which is read with its rows.
+    let thread = parameters.query.filter.parent
+    if thread == nil, let standing = reading.cache.rememberedStanding(of: caller.user, in: url),
       let look = try decide(
-        caller, standing, mayFetch,
+        caller, standing, standing.coverage, mayFetch,
         { page in try reading.mapped { try reading.cache.read(on: standing, page) } })
     {
       return look
@@ -89,7 +91,11 @@ private final class MessagePageRequest {
     return try reading.mapped {
       try reading.cache.read(caller.user, in: url) { reader, standing in
         guard let standing else { throw Problem.channelNotFound }
-        return try decide(caller, standing, mayFetch, { page in try page(reader) })!
+        let coverage = try thread.map {
+          try reader.coverage(of: standing.view.channel, thread: $0, over: standing.coverage)
+        }
+        return try decide(
+          caller, standing, coverage ?? standing.coverage, mayFetch, { page in try page(reader) })!
       }
     }
   }
@@ -97,7 +103,7 @@ private final class MessagePageRequest {
   /// Decides by how the user stands in the channel. `read` reads the rows, if they are of the same moment;
   /// nil: they are not.
   private func decide(
-    _ caller: Caller, _ standing: Standing, _ mayFetch: Bool,
+    _ caller: Caller, _ standing: Standing, _ coverage: Coverage, _ mayFetch: Bool,
     _ read: ((CacheReader) throws -> MessagePage) throws -> MessagePage?
   ) throws -> Look? {
     let view = standing.view
@@ -106,21 +112,22 @@ private final class MessagePageRequest {
     let query = parameters.query
     let link = reading.interest.link
     let ground = MessagePageGround(
-      query.anchor, standing.coverage, floor: view.floorAt, link: link,
+      query.anchor, coverage, floor: view.floorAt, link: link,
       interval: reading.interest.pollInterval(of: url), now: reading.cache.clock.wallMilliseconds())
     var tag = EntityTag(reading.cache.cursor, view.user)
     tag.add(view.channelVersion)
     tag.add(view.membershipVersion)
     tag.add(ground)
     let isKnown = tag.isKnown(to: request)
+    let again = query.filter.parent == nil ? stillHolds(caller, standing, ground.tail) : nil
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
-      return .answer(notModified(tag, again: stillHolds(caller, standing, ground.tail)))
+      return .answer(notModified(tag, again: again))
     }
     guard let page = try read({ try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head) })
     else { return nil }
     if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
-    if isKnown { return .answer(notModified(tag, again: stillHolds(caller, standing, ground.tail))) }
+    if isKnown { return .answer(notModified(tag, again: again)) }
     let answer = MessagePageAnswer(page, query)
     let body = answer.write(page, cursor: reading.place(at: view.version))
     var response = headers(.json(body), tag)
@@ -189,7 +196,8 @@ private final class MessagePageRequest {
     let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
     let came = Guarded<Fetched?>(nil)
     let waiter = request.makeWaiter()
-    reading.interest.fetch(MessageWish(url, stretch), within: left) { fetched in
+    let wish = MessageWish(url, stretch, thread: parameters.query.filter.parent)
+    reading.interest.fetch(wish, within: left) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }

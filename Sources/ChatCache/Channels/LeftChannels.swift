@@ -74,6 +74,7 @@ extension CacheWriter {
     guard try reader.isLeft(channel), let url = try reader.url(of: channel) else { return false }
     try forgetLine(of: channel)
     try forgetMemberList(of: channel)
+    try forgetThreads(of: channel)
     try db.run("DELETE FROM due WHERE channel_url = ?1 AND kind <> 'channel'") { $0.bind(1, url.text) }
     var room = Limits.trimmedRows - (try removeMessages(of: channel, atMost: Limits.trimmedRows))
     for rest in CacheWriter.rests where room > 0 {

@@ -30,11 +30,16 @@ package struct OpenView: Sendable, Equatable {
   package let start: Start
   /// Whether it shows the newest end (its `has_next` is false): only then missing messages are counted (B28).
   package var isAtNewest: Bool
+  /// The message whose replies it shows; nil: it shows the channel's line.
+  package var thread: Int64?
   /// Whether it was told already that its first answer could not be had (B16).
   package var wasToldOfFailure = false
 
   /// A view called `id` on that channel.
-  package init(id: String, channel: ChannelURL, start: Start = .newest, isAtNewest: Bool) {
+  package init(
+    id: String, channel: ChannelURL, start: Start = .newest, isAtNewest: Bool, thread: Int64? = nil
+  ) {
+    self.thread = thread
     self.id = id
     self.channel = channel
     self.start = start

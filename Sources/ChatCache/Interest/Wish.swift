@@ -21,11 +21,14 @@ package struct MessageWish: Sendable, Hashable {
   package let channel: ChannelURL
   /// What.
   package let stretch: Stretch
+  /// The message to which replies are wanted; nil: what is missing of the channel's own line.
+  package let thread: Int64?
 
   /// A wish for that stretch; rows are cut to what one upstream page holds.
-  package init(_ channel: ChannelURL, _ stretch: Stretch) {
+  package init(_ channel: ChannelURL, _ stretch: Stretch, thread: Int64? = nil) {
     self.channel = channel
     self.stretch = stretch
+    self.thread = thread
   }
 }
 

@@ -128,16 +128,17 @@ extension CacheWriter {
     }
   }
 
-  /// Doubts what the listing lacks in the stretches it claims. Answers whether it does not say what is there,
-  /// and the stretches in which it lacks more than is doubted at once.
+  /// Doubts what the listing lacks in the stretches it claims, of a listing of a thread its replies alone.
+  /// Answers whether it does not say what is there, and the stretches in which it lacks more than is doubted
+  /// at once.
   func doubtMissing(
     _ listing: MessageListing, _ claims: [ClosedRange<Position>], _ context: ListingContext,
-    _ batch: inout MessageBatch
+    _ batch: inout MessageBatch, thread: Int64? = nil
   ) throws -> (isOverreaching: Bool, undoubted: [ClosedRange<Position>]) {
     var isOverreaching = false
     var undoubted: [ClosedRange<Position>] = []
     for claim in claims {
-      let missing = try doubtMissing(claim, listing, context, &batch)
+      let missing = try doubtMissing(claim, listing, context, &batch, thread)
       isOverreaching = isOverreaching || missing.isOverreaching
       if missing.isUndoubted { undoubted.append(claim) }
       if context.settlesDoubts { try endDoubtsOfUnstored(claim, listing, in: batch.channel) }
@@ -175,7 +176,7 @@ extension CacheWriter {
   /// beyond the listing's rows, so that it does not say what is there, and whether not all are doubted.
   private func doubtMissing(
     _ claim: ClosedRange<Position>, _ listing: MessageListing, _ context: ListingContext,
-    _ batch: inout MessageBatch
+    _ batch: inout MessageBatch, _ thread: Int64?
   ) throws -> (isOverreaching: Bool, isUndoubted: Bool) {
     let came = Set(listing.rows.map(\.messageID))
     let places = listing.rows.map(\.position)
@@ -184,7 +185,8 @@ extension CacheWriter {
     var isOverreaching = false
     var count = 0
     let stored = try reader.messages(
-      in: claim, of: batch.channel, notAfter: listing.askedAt, sparesReplies: !context.listsReplies)
+      in: claim, of: batch.channel, notAfter: listing.askedAt,
+      sparesReplies: thread == nil && !context.listsReplies, thread: thread)
     for position in stored where !came.contains(position.messageID) {
       if context.settlesDoubts,
         try reader.isDoubted(position.messageID, in: batch.channel, before: listing.askedAt)

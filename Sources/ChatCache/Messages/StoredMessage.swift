@@ -118,9 +118,10 @@ extension CacheReader {
     }
   }
 
-  /// The stored messages of a stretch that changed no later than `sequence`.
+  /// The stored messages of a stretch, or of a thread in it, that changed no later than `sequence`.
   func messages(
-    in stretch: ClosedRange<Position>, of channel: ChannelKey, notAfter sequence: Int64, sparesReplies: Bool
+    in stretch: ClosedRange<Position>, of channel: ChannelKey, notAfter sequence: Int64, sparesReplies: Bool,
+    thread: Int64? = nil
   ) throws -> [Position] {
     try db.all(
       """
@@ -131,6 +132,7 @@ extension CacheReader {
         AND (created_at, message_id) <= (?4, ?5)
         AND version <= ?6
         AND NOT (?7 AND parent_id IS NOT NULL)
+        AND (?8 IS NULL OR parent_id = ?8)
       """
     ) {
       $0.bind(1, channel.rawValue)
@@ -140,6 +142,7 @@ extension CacheReader {
       $0.bind(5, stretch.upperBound.messageID)
       $0.bind(6, sequence)
       $0.bind(7, sparesReplies)
+      $0.bind(8, thread)
     } _: {
       Position(createdAt: $0.int64(0), messageID: $0.int64(1))
     }

@@ -109,6 +109,8 @@ extension CacheWriter {
     let old = try reader.coverage(of: channel)
     var coverage = old
     coverage.markUnverified(.start ... .end)
+    // What was listed of threads is listed again when somebody reads there.
+    try forgetThreads(of: channel)
     try save(coverage, over: old, of: channel, .messageChangelog)
     try db.run("UPDATE channel SET message_token = NULL WHERE id = ?1") { $0.bind(1, channel.rawValue) }
     if coverage != old { try append(Change(.unverified, .messageChangelog, channel: channel)) }
@@ -139,7 +141,7 @@ extension CacheWriter {
   }
 
   /// The events of a batch, and what follows from it for the channel and its members.
-  private func finish(_ batch: MessageBatch) throws {
+  func finish(_ batch: MessageBatch) throws {
     for piece in batch.pieces {
       var change = Change(.messages, batch.source, channel: batch.channel)
       change.stretch = piece.stretch

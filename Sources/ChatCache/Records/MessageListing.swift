@@ -18,6 +18,8 @@ package struct MessageWindow: Sendable, Hashable {
   package var newer: Int
   /// Whether rows at the anchor are wanted.
   package var includesAnchor: Bool
+  /// Only the replies to that message; nil: all messages.
+  package var thread: Int64?
 
   /// `older` rows before and `newer` after the anchor, and the anchor itself where wanted.
   package init(_ anchor: Anchor, older: Int, newer: Int, includesAnchor: Bool = true) {

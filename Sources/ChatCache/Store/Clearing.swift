@@ -68,6 +68,7 @@ extension CacheWriter {
   func dropMessages(of channel: ChannelKey) throws {
     try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try db.run("DELETE FROM doubted WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    try forgetThreads(of: channel)
     try db.run(
       """
       UPDATE channel
@@ -83,8 +84,7 @@ extension CacheWriter {
   package func clearAll(withUnsent: Bool) throws {
     for table in [
       "collection", "message", "tombstone", "segment", "membership", "member", "member_list",
-      "channel_metadata",
-      "channel", "event", "due",
+      "channel_metadata", "thread", "channel", "event", "due",
     ] {
       try db.execute("DELETE FROM \(table)")
     }

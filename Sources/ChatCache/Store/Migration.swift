@@ -42,6 +42,7 @@ enum Migration {
     Step(version: 6, scripts: [PackageResources.v006_outbox_edited_sql]),
     Step(version: 7, scripts: [PackageResources.v007_age_sql]),
     Step(version: 8, scripts: [PackageResources.v008_member_list_sql]),
+    Step(version: 9, scripts: [PackageResources.v009_thread_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -11,7 +11,7 @@ extension MessageCollection {
     _ reader: CacheReader, _ sight: Sight, cursor: String, at sequence: Int64, apiResult: [UInt8]? = nil
   ) throws -> ByteBuffer {
     let view = try view(reader)
-    let coverage = try reader.coverage(of: channel)
+    let coverage = try coverage(reader)
     let range = range
     let rows = try rows(reader, view, coverage, range)
     var json = JSONWriter(capacity: 16_384)

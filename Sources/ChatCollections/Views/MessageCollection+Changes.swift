@@ -34,7 +34,7 @@ extension MessageCollection {
     let range = try withFirstPage(before, reader, view, sight)
     settle(from: before, to: range)
     return try replaced(
-      reader, view, try reader.coverage(of: channel), range, sight, .apiResult, collection: nil
+      reader, view, try coverage(reader), range, sight, .apiResult, collection: nil
     ).event
   }
 
@@ -55,7 +55,7 @@ extension MessageCollection {
     let before = state.withLock { (range: $0.range, shown: $0.known.shown(at: since)) }
     var end = until
     if log.count == Self.changesLookedAt { end = min(end, log[log.count - 1].sequence) }
-    let coverage = try reader.coverage(of: channel)
+    let coverage = try coverage(reader)
     func begin() -> Telling {
       Telling(
         self, reader: reader, view: view, coverage: coverage, sight: sight, range: before.range,

@@ -74,7 +74,14 @@ package final class MessageCollection: Sendable {
     let start = OpenView.Start(
       at: request.places?.lowerBound.createdAt, older: request.previousSize,
       newer: request.start == nil ? 0 : request.nextSize)
-    return OpenView(id: id, channel: url, start: start, isAtNewest: !range.hasNext)
+    return OpenView(
+      id: id, channel: url, start: start, isAtNewest: !range.hasNext,
+      thread: request.filter.parent)
+  }
+
+  /// What is in the cache of what the view shows: of the channel's line, or of a thread.
+  func coverage(_ reader: CacheReader) throws -> Coverage {
+    try reader.coverage(of: channel, thread: request.filter.parent)
   }
 
   /// The channel as the user sees it now; an error where the user does not (B1).
@@ -114,8 +121,9 @@ package final class MessageCollection: Sendable {
   func page(
     _ anchor: PageAnchor, _ limit: Int, _ reader: CacheReader, _ view: ChannelView, _ sight: Sight
   ) throws -> MessagePage {
-    let ground = try reader.ground(
-      anchor, in: view, link: sight.link, interval: sight.interval, now: sight.now)
+    let ground = MessagePageGround(
+      anchor, try coverage(reader), floor: view.floorAt, link: sight.link, interval: sight.interval,
+      now: sight.now)
     return try reader.page(
       MessagePageQuery(anchor, limit: limit, isReversed: request.isReversed, filter: request.filter),
       in: view, on: ground)
@@ -158,7 +166,7 @@ package final class MessageCollection: Sendable {
     guard let view = try reader.view(of: url, for: user), view.isJoined, let reach = range.reach else {
       return nil
     }
-    let coverage = try reader.coverage(of: channel)
+    let coverage = try coverage(reader)
     var places: [Position] = []
     try reader.eachRow(of: reach, filter: request.filter, in: view) { row in
       if row.isShown, contains(row.position, in: range, coverage, view) { places.append(row.position) }

@@ -96,7 +96,7 @@ struct Endpoint: Sendable, Equatable {
       query: [
         anchor, ("prev_limit", "\(window.older)"), ("next_limit", "\(window.newer)"),
         ("include", window.includesAnchor ? "true" : "false"), ("reverse", "false"),
-      ] + messageParts)
+      ] + (window.thread.map { [("parent_message_id", "\($0)")] } ?? []) + messageParts)
   }
 
   private static let messageParts: [(name: String, value: String)] = [

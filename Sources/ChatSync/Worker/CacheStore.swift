@@ -163,6 +163,12 @@ extension CacheStore {
 
 // Messages.
 extension CacheStore {
+  /// Stores in one commit.
+  package func store(
+    _ listings: [MessageListing], ofThread parent: Int64, in url: ChannelURL, _ context: ListingContext
+  ) async throws -> Bool {
+    try await write { try $0.store(listings, ofThread: parent, in: url, context) }
+  }
   /// What is known of the channel's line.
   package func line(of url: ChannelURL) throws -> ChannelLine? { try cache.read { try $0.line(of: url) } }
   /// Stores in one commit.

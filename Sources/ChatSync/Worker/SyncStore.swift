@@ -104,6 +104,11 @@ package protocol SyncStore: Sendable {
   func store(
     _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
   ) async throws -> Bool
+  /// Stores listings of the replies to a message in order, with what they claim of the thread; the channel's
+  /// own line is not touched. Answers whether messages of the channel are doubted.
+  func store(
+    _ listings: [MessageListing], ofThread parent: Int64, in url: ChannelURL, _ context: ListingContext
+  ) async throws -> Bool
   /// Stores a page of the channel's changelog, asked for at that mark, and its place in one commit (B31).
   /// Answers whether messages of the channel are doubted.
   func store(

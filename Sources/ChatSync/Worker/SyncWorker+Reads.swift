@@ -17,7 +17,9 @@ extension SyncWorker {
 
   /// Fetches and stores what a request misses.
   package func fetch(_ wish: MessageWish) async -> Fetched {
-    if wish.stretch == .newest, plan.countsMissing(wish.channel) { return await nextCheck(of: wish.channel) }
+    if wish.stretch == .newest, wish.thread == nil, plan.countsMissing(wish.channel) {
+      return await nextCheck(of: wish.channel)
+    }
     return await read(.messages(wish)) { try await self.perform(wish) }
   }
 
@@ -107,6 +109,11 @@ extension SyncWorker {
 
   private func perform(_ wish: MessageWish) async throws {
     let url = wish.channel
+    if let thread = wish.thread,
+      try await listThread(thread, in: url, MessageWindow(wish.stretch), .foreground)
+    {
+      return
+    }
     switch wish.stretch {
     case .newest:
       guard let line = try store.line(of: url) else { return }

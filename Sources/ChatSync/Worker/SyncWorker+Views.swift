@@ -56,6 +56,9 @@ extension SyncWorker {
     var seen: Set<MessageWindow> = []
     for id in views {
       guard let start = plan.view(id, in: url)?.start else { continue }
+      if let thread = plan.view(id, in: url)?.thread, try await listThread(thread, in: url, start) {
+        continue
+      }
       let isInNewestPage = start.at == nil && start.older <= GapCheck.pageRows
       let rows = Limits.messagePageRows
       let window = MessageWindow(

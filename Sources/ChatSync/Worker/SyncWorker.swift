@@ -54,6 +54,9 @@ package actor SyncWorker {
   var doubtsTriedDownTo: [ChannelURL: Position] = [:]
   /// Until when a channel's members are not listed again, since the last listing proved nothing.
   var unprovenMembers: [ChannelURL: Int64] = [:]
+  /// Whether the upstream answered a listing of a thread with other messages: then the channel's line is
+  /// listed.
+  var ignoresThreads = false
   var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
   /// A sweep's number, the log's mark when it began, and from when on its changelog goes on.

@@ -107,7 +107,9 @@ struct MessageWindow {
       AND (?6 IS NULL OR user_id IN (SELECT value FROM json_each(?6)))
       AND (?7 IS NULL OR custom_type IN (SELECT value FROM json_each(?7)))
       AND (?8 IS NULL OR type = ?8)
-      AND (parent IS NULL OR ?9 = 'ALL' OR (?9 = 'ONLY_REPLY_TO_CHANNEL' AND is_reply_to_channel = 1))
+      AND (parent IS NULL OR ?9 = 'ALL' OR (?9 = 'ONLY_REPLY_TO_CHANNEL' AND is_reply_to_channel = 1)
+        OR ?11 IS NOT NULL)
+      AND (?11 IS NULL OR parent = ?11)
       AND (?10 IS NULL OR created_at < ?10)
     """
 
@@ -134,7 +136,9 @@ struct MessageWindow {
       AND (?6 IS NULL OR user_id IN (SELECT value FROM json_each(?6)))
       AND (?7 IS NULL OR custom_type IN (SELECT value FROM json_each(?7)))
       AND (?8 IS NULL OR type = ?8)
-      AND (parent IS NULL OR ?9 = 'ALL' OR (?9 = 'ONLY_REPLY_TO_CHANNEL' AND is_reply_to_channel = 1))
+      AND (parent IS NULL OR ?9 = 'ALL' OR (?9 = 'ONLY_REPLY_TO_CHANNEL' AND is_reply_to_channel = 1)
+        OR ?11 IS NOT NULL)
+      AND (?11 IS NULL OR parent = ?11)
     ORDER BY created_at DESC, id DESC
     LIMIT ?4
     """
@@ -149,7 +153,9 @@ struct MessageWindow {
       AND (?6 IS NULL OR user_id IN (SELECT value FROM json_each(?6)))
       AND (?7 IS NULL OR custom_type IN (SELECT value FROM json_each(?7)))
       AND (?8 IS NULL OR type = ?8)
-      AND (parent IS NULL OR ?9 = 'ALL' OR (?9 = 'ONLY_REPLY_TO_CHANNEL' AND is_reply_to_channel = 1))
+      AND (parent IS NULL OR ?9 = 'ALL' OR (?9 = 'ONLY_REPLY_TO_CHANNEL' AND is_reply_to_channel = 1)
+        OR ?11 IS NOT NULL)
+      AND (?11 IS NULL OR parent = ?11)
     ORDER BY created_at, id
     LIMIT ?4
     """
@@ -162,6 +168,8 @@ struct MessageWindow {
     private let type: String?
     private let replies: String
     private let hiddenSince: Int64?
+    /// The message whose replies alone are listed.
+    private let parent: Int64?
 
     init(_ channel: Int64, _ asked: some Asked) throws {
       let arguments = asked.arguments
@@ -173,6 +181,8 @@ struct MessageWindow {
         "include_reply_type", ["ALL", "NONE", "ONLY_REPLY_TO_CHANNEL"], default: "NONE")
       replies = wanted == "ALL" && !asked.capabilities.areReplyListingsOn ? "NONE" : wanted
       hiddenSince = arguments.hiddenSince
+      let wantedParent = try arguments.number("parent_message_id")
+      parent = asked.capabilities.areThreadListingsOn && wantedParent != 0 ? wantedParent : nil
       let user = try arguments.text("user_id") ?? ""
       floor = try MemberRow.find(channel, user, asked.reading)?.floor ?? -1
     }
@@ -189,6 +199,7 @@ struct MessageWindow {
       statement.bind(8, type)
       statement.bind(9, replies)
       statement.bind(10, hiddenSince)
+      statement.bind(11, parent)
     }
   }
 }

@@ -51,6 +51,8 @@ enum Operation: Sendable {
 struct Capabilities: Sendable {
   var areChangelogsOn = true
   var areReplyListingsOn = true
+  /// Whether the replies to one message are listed alone where that is asked for.
+  var areThreadListingsOn = true
   /// What a repeated `dedup_id` gets: the first message, an error, or a second message.
   var duplicates = Duplicates.first
   var areSeparateUploadsOn = true

@@ -4,11 +4,10 @@ import Platform
 
 /// What can go wrong on purpose, and what the server does not offer, set at `/_faults` as
 ///
-///     {"seed": 1,
-///      "faults": [{"kind": "status", "path": "/v3/users*", "count": 3, "probability": 0.5, "status": 503}],
-///      "rate_limits": [{"path": "/v3/*/messages", "method": "POST", "requests": 5, "seconds": 1}],
-///      "capabilities": {"changelogs": false, "reply_listing": false, "dedup": "error", "uploads": false,
-///                       "request_ids": false}}
+///     {"seed": 1,      "faults": [{"kind": "status", "path": "/v3/users*", "count": 3, "probability": 0.5,
+/// "status": 503}],      "rate_limits": [{"path": "/v3/*/messages", "method": "POST", "requests": 5,
+/// "seconds": 1}],      "capabilities": {"changelogs": false, "reply_listing": false, "thread_listing":
+/// false, "dedup": "error",                       "uploads": false, "request_ids": false}}
 ///
 /// The first fault whose path pattern matches, that has uses left and that the seeded dice choose is applied,
 /// with a line of log. `GET` shows what is set, `DELETE` takes all away.
@@ -48,6 +47,7 @@ final class FaultDesk: Sendable {
     let wanted = value["capabilities"]
     new.capabilities.areChangelogsOn = wanted?["changelogs"] != .bool(false)
     new.capabilities.areReplyListingsOn = wanted?["reply_listing"] != .bool(false)
+    new.capabilities.areThreadListingsOn = wanted?["thread_listing"] != .bool(false)
     new.capabilities.areSeparateUploadsOn = wanted?["uploads"] != .bool(false)
     new.capabilities.areRequestIDsShown = wanted?["request_ids"] != .bool(false)
     if let text = wanted?["dedup"]?.string {

@@ -1,0 +1,123 @@
+import ChatModel
+import SQLite
+
+// Listings of threads, in one transaction each: the replies, what is doubted, the thread's coverage, and the
+// events of the messages. The channel's own line is not touched.
+
+extension CacheReader {
+  /// What of the thread was listed as a thread.
+  package func threadCoverage(of channel: ChannelKey, _ parent: Int64) throws -> ThreadCoverage {
+    var stretches: [ClosedRange<Position>] = []
+    var tail = Tail.unconfirmed
+    var rows = try db.rows(
+      """
+      SELECT lo_at, lo_id, hi_at, hi_id, confirmed_at, generation
+      FROM thread
+      WHERE channel = ?1 AND parent = ?2
+      ORDER BY lo_at, lo_id
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, parent)
+    }
+    while let row = try rows.next() {
+      let low = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      stretches.append(low...max(low, Position(createdAt: row.int64(2), messageID: row.int64(3))))
+      tail = Tail(confirmedAt: row.int64OrNil(4), generation: row.int64(5))
+    }
+    return ThreadCoverage(stretches: stretches, tail: tail)
+  }
+
+  /// What is in the cache of the channel, or of the replies to a message of it.
+  package func coverage(of channel: ChannelKey, thread parent: Int64?) throws -> Coverage {
+    let line = try coverage(of: channel)
+    return try parent.map { try coverage(of: channel, thread: $0, over: line) } ?? line
+  }
+
+  /// What is in the cache of the replies to a message, where the channel's line is `line`.
+  package func coverage(of channel: ChannelKey, thread parent: Int64, over line: Coverage) throws -> Coverage
+  {
+    let listsReplies = try db.first("SELECT offered FROM capability WHERE name = ?1") {
+      $0.bind(1, Capability.replyListing.rawValue)
+    } _: {
+      $0.bool(0)
+    }
+    return try threadCoverage(of: channel, parent).over(line, listsReplies: listsReplies ?? true)
+  }
+
+  /// The newest stored message that changed no later than `sequence`.
+  fileprivate func newestStored(of channel: ChannelKey, notAfter sequence: Int64) throws -> Position? {
+    try db.first(
+      """
+      SELECT created_at, message_id
+      FROM message
+      WHERE channel = ?1 AND version <= ?2
+      ORDER BY created_at DESC, message_id DESC
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, sequence)
+    } _: {
+      Position(createdAt: $0.int64(0), messageID: $0.int64(1))
+    }
+  }
+}
+
+extension CacheWriter {
+  /// Stores listings of the replies to a message, in order, with what they claim of the thread, and casts
+  /// doubt on what they lack (B24, B27). Answers whether messages of the channel are doubted.
+  package func store(
+    _ listings: [MessageListing], ofThread parent: Int64, in url: ChannelURL, _ context: ListingContext
+  ) throws -> Bool {
+    guard let channel = try reader.attendedChannel(url) else { return false }
+    let old = try reader.threadCoverage(of: channel, parent)
+    var thread = old
+    var batch = MessageBatch(channel, context.source)
+    for listing in listings where try !reader.wasCleared(channel, since: listing.askedAt) {
+      let proof = listing.window.listing(listing.rows.map(\.position))
+      let (isOverreaching, undoubted) = try doubtMissing(
+        listing, listing.claims(proof), context, &batch, thread: parent)
+      let known = try reader.newestStored(of: channel, notAfter: listing.askedAt)
+      for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt) }
+      // A listing that lacks what is stored, or an item that could be read, does not say what is there.
+      guard listing.isWhole, !isOverreaching, undoubted.isEmpty,
+        try !reader.wasDoubted(channel, since: listing.askedAt)
+      else { continue }
+      thread.claim(proof, known: known, now: now, generation: context.generation)
+    }
+    try finish(batch)
+    if thread != old { try save(thread, of: channel, parent) }
+    return try reader.hasDoubts(channel)
+  }
+
+  private func save(_ thread: ThreadCoverage, of channel: ChannelKey, _ parent: Int64) throws {
+    try db.run("DELETE FROM thread WHERE channel = ?1 AND parent = ?2") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, parent)
+    }
+    for (index, stretch) in thread.stretches.enumerated() {
+      let isNewest = index + 1 == thread.stretches.count && thread.tail.confirmedAt != nil
+      try db.run(
+        """
+        INSERT INTO thread (channel, parent, lo_at, lo_id, hi_at, hi_id, confirmed_at, generation)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+        """
+      ) {
+        $0.bind(1, channel.rawValue)
+        $0.bind(2, parent)
+        $0.bind(3, stretch.lowerBound.createdAt)
+        $0.bind(4, stretch.lowerBound.messageID)
+        $0.bind(5, stretch.upperBound.createdAt)
+        $0.bind(6, stretch.upperBound.messageID)
+        $0.bind(7, isNewest ? thread.tail.confirmedAt : nil)
+        $0.bind(8, isNewest ? thread.tail.generation : nil)
+      }
+    }
+  }
+
+  /// Nothing of the channel's threads is known any more as listed.
+  func forgetThreads(of channel: ChannelKey) throws {
+    try db.run("DELETE FROM thread WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+  }
+}

@@ -1,0 +1,67 @@
+import ChatModel
+
+// A thread's replies may lie far back, where the channel's line was never listed. They are listed as a
+// thread, and what such listings prove is kept beside the line: it says of the replies to one message what
+// the line says of all messages, and it never says anything of the line.
+
+/// What of one thread is in the cache, besides what the channel's line has of it.
+package struct ThreadCoverage: Sendable, Equatable {
+  /// Stretches in which every reply is stored, oldest first; no two touch.
+  package private(set) var stretches: [ClosedRange<Position>] = []
+  /// When a listing last reached the thread's newest end.
+  package private(set) var tail = Tail.unconfirmed
+
+  /// Nothing was listed.
+  package init() {}
+
+  init(stretches: [ClosedRange<Position>], tail: Tail) {
+    self.stretches = stretches
+    self.tail = tail
+  }
+
+  /// Takes in what a listing of the thread proves (B24).
+  ///
+  /// `known`: the newest message stored here before the listing was asked for. Up to there the upstream's
+  /// time had come, so no reply that came later can lie before it.
+  package mutating func claim(_ listing: Listing, known: Position?, now: Int64, generation: Int64) {
+    guard let claim = listing.claim else { return }
+    let past = [listing.last, known].compactMap { $0 }.max()
+    guard let past, past >= claim.lowerBound else { return }
+    add(claim.lowerBound...min(claim.upperBound, past))
+    if listing.anchor == .newest { tail = Tail(confirmedAt: now, generation: generation) }
+  }
+
+  private mutating func add(_ range: ClosedRange<Position>) {
+    var united = range
+    var kept: [ClosedRange<Position>] = []
+    for stretch in stretches {
+      let touches =
+        stretch.lowerBound <= (united.upperBound < .end ? united.upperBound.next : .end)
+        && united.lowerBound <= (stretch.upperBound < .end ? stretch.upperBound.next : .end)
+      if touches {
+        united = min(united.lowerBound, stretch.lowerBound)...max(united.upperBound, stretch.upperBound)
+      } else {
+        kept.append(stretch)
+      }
+    }
+    stretches = (kept + [united]).sorted { $0.lowerBound < $1.lowerBound }
+  }
+
+  /// The thread's line: what the channel's line and this together say of the thread's replies.
+  ///
+  /// `listsReplies`: whether listings of the channel show replies; if not, its line says nothing of them.
+  package func over(_ line: Coverage, listsReplies: Bool) -> Coverage {
+    var coverage = listsReplies ? line : Coverage()
+    let tailStart = coverage.tailStart
+    for stretch in stretches where stretch.lowerBound < tailStart {
+      let end = min(stretch.upperBound, tailStart.previous)
+      coverage.paint(stretch.lowerBound...end, .covered(isUnverified: false), lost: .neverLoaded)
+    }
+    let isFresher = tail.confirmedAt.map { $0 > coverage.tail.confirmedAt ?? .min } ?? false
+    if isFresher, let last = stretches.last {
+      let start = min(last.upperBound.next, tailStart)
+      coverage.paint(start ... .end, .tail(tail), lost: .neverLoaded)
+    }
+    return coverage
+  }
+}
