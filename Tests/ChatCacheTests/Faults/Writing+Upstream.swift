@@ -101,6 +101,19 @@ extension Writing {
           [listing(3...12, askedAt: mark)], in: url, ListingContext(source: .messageFill, generation: 2))
       }
     },
+    Writing(name: "a listing of a thread", prepare: messages) { cache in
+      let mark = cache.cursor.sequence
+      var window = MessageWindow(.newest, older: 100, newer: 0)
+      window.thread = 3
+      let rows = [7, 11, 12].map { (id: Int64) in
+        ChannelWithMessages.message(id, at: id * 10, parent: 3, parentAt: 30)
+      }
+      let listing = MessageListing(window: window, rows: rows, isWhole: true, askedAt: mark)
+      try cache.write { writer in
+        _ = try writer.store(
+          [listing], ofThread: 3, in: url, ListingContext(source: .apiResult, generation: 2))
+      }
+    },
     Writing(name: "a page of the message changelog", prepare: messages) { cache in
       try cache.write { writer in
         _ = try writer.store(
