@@ -122,7 +122,6 @@ private struct LiveInterest: Interest {
   func forget(
     _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void
   ) { then(.success(0)) }
-  func urge() {}
   func accepted(of user: UserID, in channel: ChannelURL) {}
   func fetch(
     _ wish: MessageWish, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void

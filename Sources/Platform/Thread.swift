@@ -51,6 +51,12 @@ package final class Thread: @unchecked Sendable {  // because `handle` is writte
     return key
   }()
 
+  /// Lets the running thread rest for about that long. Callers say why they rest.
+  package static func rest(nanoseconds: UInt64) {
+    var rest = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+    nanosleep(&rest, nil)  // because that is what is asked for
+  }
+
   /// Waits for the thread's end. At most once.
   package func join() {
     isJoined.store(true, ordering: .relaxed)

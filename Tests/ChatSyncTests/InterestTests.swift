@@ -102,7 +102,7 @@ struct InterestTests {
     }
     #expect(desk.interest.link.isOffline)
     desk.world.upstream.state.withLock { $0.fault = { _ in .none } }
-    desk.interest.urge()
+    await desk.world.worker.urge()
     #expect(await World.wait { desk.interest.connection(of: alice).state == .online })
     await withCheckedContinuation { done in
       desk.interest.disconnect(alice) { _ in done.resume() }
@@ -236,7 +236,7 @@ struct InterestTests {
       $0.fault = { _ in .none }
       $0.isListingBroken = false
     }
-    desk.interest.urge()
+    await desk.world.worker.urge()
     #expect(await desk.steady())
     let calls = world(desk).state.withLock { $0.channelCalls }
     #expect(await desk.find("nowhere") == .success(false))

@@ -87,7 +87,7 @@ struct SendingPlanTests {
     }
     try await world.worker.start()
     await world.worker.connect(world.alice)
-    await world.worker.outboxChanged(of: lane.user, in: lane.channel)
+    await world.worker.accepted(in: [lane])
     #expect(await World.wait { handed.withLock { $0.count } >= 3 })
     let outcomes = handed.withLock { $0 }
     #expect(outcomes.count == 3 && outcomes[0] == nil && outcomes[1] != nil && outcomes[2] == outcomes[1])

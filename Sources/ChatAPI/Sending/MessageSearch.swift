@@ -39,36 +39,45 @@ struct MessageSearch {
   /// Goes on with `then` where there is such a message for the caller; otherwise it is a 404.
   func find(_ ref: MessageRef?, then: @escaping (MessageTarget) throws -> Outcome) throws -> Outcome {
     guard let ref else { throw Problem.messageNotFound }
-    return try find(ref, isFetched: false, then)
+    return try find(ref, nil, then)
   }
 
+  /// `fetched`: what became of asking the upstream; nil: it was not asked.
   private func find(
-    _ ref: MessageRef, isFetched: Bool, _ then: @escaping (MessageTarget) throws -> Outcome
+    _ ref: MessageRef, _ fetched: Fetched?, _ then: @escaping (MessageTarget) throws -> Outcome
   ) throws -> Outcome {
     let (target, isCached) = try look(ref)
     if isCached { return try then(target) }
-    guard case .confirmed(let id) = target, !isFetched else { throw Problem.messageNotFound }
+    guard case .confirmed(let id) = target else { throw Problem.messageNotFound }
+    if let fetched { throw MessageSearch.problem(fetched) }
     let waiter = request.makeWaiter()
-    let isBack = Guarded(false)
+    let came = Guarded<Fetched?>(nil)
     let within = Reading.firstWordMilliseconds
-    sending.reading.interest.fetch(MessageWish(url, .message(id)), within: within) { _ in
-      isBack.withLock { $0 = true }
+    sending.reading.interest.fetch(MessageWish(url, .message(id)), within: within) { fetched in
+      came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return wait(waiter, isBack, until: Clock.system.monotonicNanoseconds() + UInt64(within + 500) * 1_000_000)
-    {
-      try find(ref, isFetched: true, then)
+    let end = Clock.system.monotonicNanoseconds() + UInt64(within + 500) * 1_000_000
+    return wait(waiter, came, until: end) { try find(ref, came.withLock { $0 } ?? .late, then) }
+  }
+
+  /// Why a message that is not cached was not found: only the upstream knows that there is none.
+  private static func problem(_ fetched: Fetched) -> Problem {
+    switch fetched {
+    case .stored, .failed(.rejected): Problem.messageNotFound
+    case .failed(let error): Problem(error)
+    case .late: Problem(WishError.failed(reason: "the chat server did not answer in time"))
     }
   }
 
   /// The waiter is the request's one: others may wake it too.
   private func wait(
-    _ waiter: Waiter, _ isBack: Guarded<Bool>, until end: UInt64, _ then: @escaping () throws -> Outcome
+    _ waiter: Waiter, _ came: Guarded<Fetched?>, until end: UInt64, _ then: @escaping () throws -> Outcome
   ) -> Outcome {
     let now = Clock.system.monotonicNanoseconds()
     return .park(
       Parking(waiter, milliseconds: now < end ? Int((end - now) / 1_000_000) : 0) { wake in
-        if wake == .woken, !isBack.withLock({ $0 }) { return wait(waiter, isBack, until: end, then) }
+        if wake == .woken, came.withLock({ $0 }) == nil { return wait(waiter, came, until: end, then) }
         if case .hungUp = wake { return .respond(.empty(204)) }
         // The right to be answered is looked at again when a wait ends.
         _ = try sending.reading.gate.caller(of: request)

@@ -47,10 +47,7 @@ final class Sending: Sendable {
         writing.request,
         submit: { finish in
           cache.accept(body) { result in
-            if case .success = result {
-              interest.accepted(of: user, in: url)
-              interest.urge()
-            }
+            if case .success = result { interest.accepted(of: user, in: url) }
             finish(result)
           }
         }, failed: failed, then: then

@@ -56,11 +56,9 @@ package protocol Interest: Sendable {
   func forget(
     _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void)
 
-  /// Something was accepted for sending: an offline link is tried at once (B3).
-  func urge()
-
   /// Something was accepted for sending, changed or taken back in that lane: it is sent as soon as the link
-  /// allows. May be called on the writer's thread, after the commit.
+  /// allows, and an offline link is tried at once (B3). May be called on the writer's thread, after the
+  /// commit.
   func accepted(of user: UserID, in channel: ChannelURL)
 
   // MARK: Fresher data

@@ -65,10 +65,12 @@ final class CommitQueue: Sendable {
     thread.start("perch-writer") { [self] in
       let writer = Writer(connection: box.take(), log: log, clock: clock)
       var restsUntil: UInt64 = 0
-      while let batch = next(derivedFrom: restsUntil) {
+      var gathering = Gathering()
+      while let batch = next(derivedFrom: restsUntil, gathering) {
         let began = Clock.system.monotonicNanoseconds()
         writer.commit(batch, more: moreDerived)
         committed(writer.connection)
+        gathering = Gathering(batch, began: began, ended: Clock.system.monotonicNanoseconds())
         restsUntil = log.revision.wasRead() ? CommitQueue.rest(after: began) : 0
       }
     }
@@ -104,8 +106,39 @@ final class CommitQueue: Sendable {
 
   private static let longestRestNanoseconds: UInt64 = 20_000_000
 
+  /// What the last batch says about the next one. Senders who were answered together send their next request
+  /// within moments; if the next batch began without them, they would wait for two commits.
+  private struct Gathering {
+    /// How many promises the last batch kept.
+    var answered = 0
+    /// Until when the next batch waits for as many more (monotonic ns).
+    var deadline: UInt64 = 0
+
+    init() {}
+
+    init(_ batch: [Job], began: UInt64, ended: UInt64) {
+      answered = batch.count { $0.importance == .intent }
+      // A sender alone never waits, and others wait for a fraction of what a commit takes.
+      if answered > 1 { deadline = ended + min((ended - began) / 4, CommitQueue.longestGatheringNanoseconds) }
+    }
+  }
+
+  private static let longestGatheringNanoseconds: UInt64 = 5_000_000
+  private static let gatheringStepNanoseconds: UInt64 = 100_000
+
+  /// Waits until those who were just answered have sent again, or for a moment.
+  private func gather(_ last: Gathering) {
+    let expected = last.answered + waiting.read { $0.intents.count }
+    while Clock.system.monotonicNanoseconds() < last.deadline {
+      if waiting.read({ $0.intents.count >= expected || $0.isStopping }) { return }
+      // A wait for each arrival would wake this thread once for every sender.
+      Thread.rest(nanoseconds: CommitQueue.gatheringStepNanoseconds)
+    }
+  }
+
   /// The next batch's beginning: what is promised at once, other work from that moment (monotonic ns) on.
-  private func next(derivedFrom moment: UInt64) -> [Job]? {
+  private func next(derivedFrom moment: UInt64, _ last: Gathering) -> [Job]? {
+    gather(last)
     let promised = waiting.wait(until: moment) { waiting in
       waiting.isStopping ? [] : waiting.intents.isEmpty ? nil : waiting.takeIntents()
     }

@@ -1,11 +1,14 @@
 import ChatCache
 import ChatModel
+import Platform
 
 /// The worker as those who serve clients see it: looks at the board, and wishes that become calls of the
 /// worker, each bounded by its own deadline.
 package final class SyncInterest: Interest {
-  private let worker: SyncWorker
+  let worker: SyncWorker
   private let board: StandingBoard
+  /// Lanes in which something was accepted, of which the worker was not told yet.
+  private let acceptedLanes = Guarded<Set<OutboxLaneName>>([])
 
   /// The wishes' way to `worker`.
   package init(_ worker: SyncWorker) {
@@ -98,12 +101,20 @@ package final class SyncInterest: Interest {
     }
   }
 
-  /// See `Interest`.
-  package func urge() { tell { await $0.urge() } }
-
-  /// See `Interest`.
+  /// See `Interest`. One task tells the worker of all that is accepted until it runs.
   package func accepted(of user: UserID, in channel: ChannelURL) {
-    tell { await $0.outboxChanged(of: user, in: channel) }
+    let isFirst = acceptedLanes.withLock { lanes in
+      defer { lanes.insert(OutboxLaneName(user: user, channel: channel)) }
+      return lanes.isEmpty
+    }
+    guard isFirst else { return }
+    tell { [acceptedLanes] worker in
+      let lanes = acceptedLanes.withLock { lanes in
+        defer { lanes = [] }
+        return lanes
+      }
+      await worker.accepted(in: lanes)
+    }
   }
 
   // MARK: Fresher data

@@ -16,11 +16,10 @@ extension SyncWorker {
   /// Between two looks through all unsent rows for what time alone changes (ms).
   private static let upkeepInterval: Int64 = 5_000
 
-  /// Something was accepted or changed in the lane.
-  package func outboxChanged(of user: UserID, in channel: ChannelURL) {
-    plan.outboxChanged(OutboxLaneName(user: user, channel: channel), now: now)
-    upkeepAt = min(upkeepAt, now + SyncWorker.upkeepInterval)
-    turn()
+  /// Something was accepted or changed in these lanes: an offline link is tried at once (B3).
+  package func accepted(in lanes: Set<OutboxLaneName>) {
+    plan.urge(now: now)
+    lanesChanged(lanes)
   }
 
   /// Fails what is out of time and shows what was withheld, also while the upstream is away.

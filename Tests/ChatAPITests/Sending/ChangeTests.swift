@@ -82,6 +82,15 @@ import Testing
     #expect(world.ask(Self.path + "/7/reactions/smile", method: "PUT").status == 202)
     #expect(world.ask(Self.path + "/8/reactions/smile", method: "PUT").status == 404)
     #expect(try world.rows().map(\.target) == [7])
+    for (fetched, code) in [
+      (Fetched.failed(.failed(reason: "html")), "upstream_failed"), (.late, "upstream_failed"),
+      (.failed(.unreachable(.unreachable, retryAfter: 1_000)), "upstream_unreachable"),
+    ] {
+      world.interest.tell { script in script.onFetch = { _ in fetched } }
+      let answer = world.ask(Self.path + "/9/reactions/smile", method: "PUT")
+      #expect(
+        answer.status == 503 && answer.text("code") == code, "only the upstream knows that there is none")
+    }
   }
 
   @Test("If-Match: what was changed since it was read is not edited or deleted (412)")

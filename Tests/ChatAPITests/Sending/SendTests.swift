@@ -22,7 +22,6 @@ import Testing
     let rows = try world.rows()
     #expect(rows.map(\.requestID.text) == ["r-1"] && rows.map(\.state) == [.waiting])
     #expect(world.interest.calls.contains(.accepted(UserID("alice"), ChannelURL("general"))))
-    #expect(world.interest.calls.contains(.urge))
     let found = world.ask(try #require(answer["Location"]))
     #expect(found.status == 200 && found.text("request_id") == "r-1")
   }

@@ -25,7 +25,7 @@ struct SendingFaultTests {
     request.sender = kind == .message ? alice : nil
     let asked = request
     _ = try sides.here.cache.accept { try $0.accept(asked, of: alice, in: url, OutboxPolicy()) }
-    await sides.here.worker.outboxChanged(of: alice, in: url)
+    await sides.here.worker.accepted(in: [OutboxLaneName(user: alice, channel: url)])
   }
 
   private func hasSucceeded(_ name: String, _ sides: Sides) -> Bool {

@@ -63,7 +63,7 @@ final class SendingWorld {
     request.textLength = length
     let asked = request
     _ = try here.cache.accept { try $0.accept(asked, of: Self.alice, in: channel, policy) }
-    await here.worker.outboxChanged(of: Self.alice, in: channel)
+    await here.worker.accepted(in: [OutboxLaneName(user: Self.alice, channel: channel)])
   }
 
   // MARK: Weather

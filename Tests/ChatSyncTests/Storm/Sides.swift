@@ -79,3 +79,8 @@ struct Sides {
     there.stop()
   }
 }
+
+extension SyncInterest {
+  /// An offline link is tried at once.
+  func urge() { Task { [worker] in await worker.urge() } }
+}

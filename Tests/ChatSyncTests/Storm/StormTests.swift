@@ -74,7 +74,7 @@ struct StormTests {
     for _ in 0..<20 { there.act(StormTests.urls, &random) }
     try there.calm(weather, forgotten: forgotten)
     _ = here.interest.seen(UserID("alice"))
-    here.interest.urge()
+    await here.worker.urge()
     // Nobody is told of an edit in a channel that nobody looks at, unless a webhook does: look.
     let mine = try await there.channels(of: "alice")
     #expect(await World.wait { (try? here.memberships(of: "alice").map(\.url)) == mine }, "seed \(seed)")

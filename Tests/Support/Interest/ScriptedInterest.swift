@@ -15,7 +15,6 @@ package final class ScriptedInterest: Interest {
     case connect(UserID, within: Int)
     case disconnect(UserID)
     case forget(UserID, isForced: Bool)
-    case urge
     case accepted(UserID, ChannelURL)
     case fetch(MessageWish, within: Int)
     case fetchChannels(UserID, within: Int)
@@ -168,9 +167,6 @@ package final class ScriptedInterest: Interest {
     let script = note(.forget(user, isForced: isForced))
     answer { then(script.onForget(user, isForced)) }
   }
-
-  /// See `Interest`.
-  package func urge() { _ = note(.urge) }
 
   /// See `Interest`.
   package func accepted(of user: UserID, in channel: ChannelURL) {
