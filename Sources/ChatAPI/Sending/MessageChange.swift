@@ -122,7 +122,9 @@ struct MessageChange {
     case .noTarget: throw SendingDenial.messageNotFound
     case .row, .changed: return .changed(try object(target, writer.reader, user, place), isReplay: false)
     case .replay(let standing):
-      let shown = standing.message.map { MessageTarget.confirmed($0) } ?? target
+      // An edit that went into an unsent message knows only the request that this message was.
+      let shown =
+        try standing.message.map { MessageTarget.confirmed($0) } ?? target.confirmed(writer.reader, place)
       let object = try object(shown, writer.reader, user, place)
       if standing.end == "dropped", let code = standing.errorCode { return .refused(code: code, object) }
       return .changed(object, isReplay: true)

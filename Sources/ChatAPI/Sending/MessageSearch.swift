@@ -10,14 +10,20 @@ enum MessageTarget: Sendable, Equatable {
   /// An unsent one of the caller.
   case unsent(RequestID)
 
-  /// The same at this moment: an unsent message may have been sent since.
+  /// The same at this moment: an unsent message may have been sent since. Throws if it was removed.
   func now(_ reader: CacheReader, _ place: OutboxPlace) throws -> MessageTarget {
-    guard case .unsent(let name) = self, try reader.unsentMessage(name.text, in: place) == nil else {
-      return self
-    }
-    guard let sent = try reader.standing(of: name, of: place.user)?.message else {
+    let now = try confirmed(reader, place)
+    if case .unsent(let name) = now, try reader.unsentMessage(name.text, in: place) == nil {
       throw SendingDenial.messageNotFound
     }
+    return now
+  }
+
+  /// The message that an unsent one became; the same where it is not sent.
+  func confirmed(_ reader: CacheReader, _ place: OutboxPlace) throws -> MessageTarget {
+    guard case .unsent(let name) = self, try reader.unsentMessage(name.text, in: place) == nil,
+      let sent = try reader.standing(of: name, of: place.user)?.message
+    else { return self }
     return .confirmed(sent)
   }
 }

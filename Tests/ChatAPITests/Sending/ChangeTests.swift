@@ -116,6 +116,20 @@ import Testing
     _ world: CollectionWorld, _ ref: String, _ extra: [String: String]
   ) -> Answer { edit(world, ref, #"{"message":"better"}"#, as: "alice", extra) }
 
+  @Test("B37: an edit that went into an unsent message is answered again when that message was sent")
+  func editRepeated() throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    _ = world.send("r")
+    let name = ["Idempotency-Key": "e"]
+    #expect(edit(world, "request_id:r", name).status == 202)
+    try world.put(7, from: "alice", answering: "r")
+    #expect(try world.rows().isEmpty)
+    let again = edit(world, "request_id:r", name)
+    #expect(again.status == 202 && again.text("message_id") == "7")
+    #expect(again["Idempotency-Replayed"] == "true")
+  }
+
   @Test("B46: an unsent message is edited where it waits; one that is under way is followed by the edit")
   func unsentEdited() throws {
     let world = try CollectionWorld.forSending()
