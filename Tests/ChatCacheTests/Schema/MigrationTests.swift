@@ -137,4 +137,35 @@ import Testing
     let released = try cache.read { try $0.lane(place).rows }
     #expect(released.first { $0.id == 4 }?.state == .waiting, "nothing holds the edit any more")
   }
+
+  @Test("B63: a file that the program of schema 1 left opens, and answers what it held")
+  func storedFile() throws {
+    let folder = Disk.folder()
+    mkdir(folder, 0o700)
+    let tests = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let stored = "/\(tests)/StoredFiles/schema-1.db.gz"
+    try #require(system("gzip -dc '\(stored)' > '\(folder)/perch.db'") == 0)
+    let cache = try Cache(Cache.Configuration(directory: folder))
+    defer { cache.close() }
+    let page = try cache.read { reader in
+      let alice = try #require(try reader.cachedUser(UserID("alice")))
+      let view = try #require(try reader.view(of: ChannelURL("channel-0"), for: alice.key))
+      let ground = try reader.ground(
+        .newest, in: view, link: LinkStanding(.online, generation: 1), interval: 1_000, now: 0)
+      let page = try reader.page(MessagePageQuery(limit: 5), in: view, on: ground)
+      return String(decoding: page.items.array, as: UTF8.self)
+    }
+    let named = (96...100).map { page.contains(#""message_id":"\#($0)""#) }
+    #expect(named == Array(repeating: true, count: 5))
+    #expect(!page.contains(#""message_id":"95""#))
+    let counts = try cache.read { reader in
+      (
+        try reader.db.first("SELECT count(*) FROM message") { $0.int(0) },
+        try reader.db.first("SELECT count(*) FROM collection") { $0.int(0) }
+      )
+    }
+    #expect(counts == (300, 1))
+    let report = try cache.check()
+    #expect(report.isSound, "\(report.findings)")
+  }
 }

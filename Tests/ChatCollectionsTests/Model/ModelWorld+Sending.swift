@@ -68,7 +68,8 @@ extension ModelWorld {
     let user = UserID(["alice", "alice", "bob"].pick(&random))
     let lane = OutboxLaneName(user: user, channel: upstreams[index].url)
     if random.chance(25) { return try intervene(user, index, &random) }
-    let later = [0, 100, 20_000, 40_000, 400_000].pick(&random)
+    // In all less than the ten minutes for which a view tells of a channel that its user lost (B69).
+    let later = [0, 0, 100, 1_000, 2_000, 35_000].pick(&random)
     wall.withLock { $0 += Int64(later) }
     let ended = underWay.removeValue(forKey: lane).map { answer(to: $0, of: user, index, &random) }
     let isLinkBack = random.chance(20)
