@@ -36,6 +36,12 @@ struct ThreadTests {
     #expect(
       await World.wait { sides.here.interest.connection(of: UserID("alice")).progress.phase == .steady })
     #expect(await World.wait { (try? sides.here.channel("c0", from: .start)?.rows.count) ?? 0 >= 50 })
+    // The first sync is over when nothing more is asked: only the page's own requests are counted then.
+    var seen = -1
+    while !polls, seen != sides.here.requests {
+      seen = sides.here.requests
+      try await Task.sleep(for: .milliseconds(500))  // because quiet has a length
+    }
     return sides
   }
 
