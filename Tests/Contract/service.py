@@ -251,13 +251,16 @@ class Pair(Service):
         self.process.send_signal(signal.SIGTERM)
         try:
             code = self.process.wait(timeout=30)
+            # A crash is reported between the lines of the log.
+            report = [line for line in self.log().splitlines() if not line.startswith("{")]
+            last_words = "\n".join(report)[:20_000] or self.log()[-4000:]
         finally:
             for process in (self.process, self.origin_process):
                 process.kill()
                 process.wait()
                 process.stdout.close()
             self.place.cleanup()
-        assert code == 0, code
+        assert code == 0, f"it ended with {code}: {last_words}"
 
 
 class Demo(Service):

@@ -34,10 +34,9 @@ enum ChannelRoutes {
           try reading.inChannel(request, caller) { url, caller in
             let fetch = MemberFetch(reading, request, caller, preferences)
             return try fetch.answer(of: fetch.wanted(url)) { status in
-              var response = try members(
-                reading, request, url, caller, status, after: after, limit: Int(limit))
-              preferences.apply(to: &response)
-              return .respond(response)
+              try .respond(
+                members(
+                  reading, request, url, caller, status, preferences, after: after, limit: Int(limit)))
             }
           }
         }
@@ -95,10 +94,7 @@ enum ChannelRoutes {
       guard let user = try reader.cachedUser(caller.user) else { throw Problem(.notSynced(retryAfter: 1000)) }
       let tag = ListTag(cursor, user, request)
       if let known = try tag.known(to: request, reader) {
-        var response = Response.empty(304)
-        decorate(&response, known, status, reading)
-        preferences.apply(to: &response)
-        return response
+        return reading.notModified.answer(ofText: known, status, preferences)
       }
       let page = try reader.page(query, of: user, after: after)
       let next = page.next.map { ChannelEdge.token($0, query) }
@@ -108,7 +104,8 @@ enum ChannelRoutes {
       json.field("cursor", reading.cursor(at: page.version))
       json.endObject()
       var response = Response.json(json.finish())
-      decorate(&response, tag.text, status, reading)
+      response.add("ETag", tag.text)
+      response.describe(status, vary: reading.gate.vary)
       response.link(next: next, request)
       preferences.apply(to: &response)
       return response
@@ -124,17 +121,18 @@ enum ChannelRoutes {
       var tag = EntityTag(cursor, view.user)
       tag.add(view.channelVersion)
       tag.add(view.membershipVersion)
-      if tag.isKnown(to: request) { return reading.notModified.answer(tag.text, .hit) }
+      if tag.isKnown(to: request) { return reading.notModified.answer(tag, .hit) }
       guard let object = try reader.channel(view, parts: parts) else { throw Problem.channelNotFound }
       var response = Response.json(object)
-      decorate(&response, tag.text, .hit, reading)
+      response.add("ETag", tag.text)
+      response.describe(.hit, vary: reading.gate.vary)
       return response
     }
   }
 
   private static func members(
     _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller, _ status: CacheStatus,
-    after: String?, limit: Int
+    _ preferences: Preferences, after: String?, limit: Int
   ) throws -> Response {
     let cursor = reading.cache.cursor
     return try reading.read { reader in
@@ -143,7 +141,7 @@ enum ChannelRoutes {
       tag.add(view.channelVersion)
       tag.add(view.membershipVersion)
       tag.add(bytes: request.encodedQuery)
-      if tag.isKnown(to: request) { return reading.notModified.answer(tag.text, status) }
+      if tag.isKnown(to: request) { return reading.notModified.answer(tag, status, preferences) }
       let page = try reader.members(of: view, after: after ?? "", limit: limit)
       var json = JSONWriter(capacity: page.items.count + 256)
       json.beginPage(next: page.next) { $0.splice(fields: page.items.bytes) }
@@ -151,8 +149,10 @@ enum ChannelRoutes {
       json.field("cursor", reading.cursor(at: view.version))
       json.endObject()
       var response = Response.json(json.finish())
-      decorate(&response, tag.text, status, reading)
+      response.add("ETag", tag.text)
+      response.describe(status, vary: reading.gate.vary)
       response.link(next: page.next, request)
+      preferences.apply(to: &response)
       return response
     }
   }
@@ -185,14 +185,5 @@ enum ChannelRoutes {
       throw Problem.channelNotFound
     }
     return view
-  }
-
-  private static func decorate(
-    _ response: inout Response, _ tag: String, _ status: CacheStatus, _ reading: Reading
-  ) {
-    response.add("ETag", tag)
-    response.add("Cache-Control", "no-cache")
-    response.add("Vary", reading.gate.vary)
-    response.add("Cache-Status", status.text)
   }
 }

@@ -62,7 +62,7 @@ final class MessageRequest {
         let tag = EntityTag(cursor, view, of: unsent)
         var body = ByteBuffer(capacity: unsent.object.count)
         unsent.object.withUnsafeBytes { body.append($0) }
-        return tag.isKnown(to: request) ? notModified(tag) : decorated(.json(body), tag)
+        return tag.isKnown(to: request) ? unchanged(tag) : decorated(.json(body), tag)
       }
       sent = try reader.standing(of: name, of: view.user)?.message
       return nil
@@ -107,19 +107,17 @@ final class MessageRequest {
       let view = try view(reader)
       guard let object = try reader.message(id, parts: parts, in: view) else { return nil }
       let tag = EntityTag(cursor, ofMessagesIn: view)
-      return tag.isKnown(to: request) ? notModified(tag) : decorated(.json(object), tag)
+      return tag.isKnown(to: request) ? unchanged(tag) : decorated(.json(object), tag)
     }
   }
 
-  private func notModified(_ tag: EntityTag) -> Response {
-    preferences.wait == nil ? reading.notModified.answer(tag.text, status) : decorated(.empty(304), tag)
+  private func unchanged(_ tag: EntityTag) -> Response {
+    reading.notModified.answer(tag, status, preferences)
   }
 
   private func decorated(_ response: consuming Response, _ tag: EntityTag) -> Response {
     response.add("ETag") { tag.write(to: &$0) }
-    response.add("Cache-Control", "no-cache")
-    response.add("Vary", reading.gate.vary)
-    response.add("Cache-Status", status.text)
+    response.describe(status, vary: reading.gate.vary)
     preferences.apply(to: &response)
     return response
   }

@@ -122,12 +122,12 @@ private final class MessagePageRequest {
     let again = query.filter.parent == nil ? stillHolds(caller, standing, ground.tail) : nil
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
-      return .answer(notModified(tag, again: again))
+      return .answer(reading.notModified.answer(tag, status, preferences, again: again))
     }
     guard let page = try read({ try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head) })
     else { return nil }
     if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
-    if isKnown { return .answer(notModified(tag, again: again)) }
+    if isKnown { return .answer(reading.notModified.answer(tag, status, preferences, again: again)) }
     let answer = MessagePageAnswer(page, query)
     let body = answer.write(page, cursor: reading.place(at: view.version))
     var response = headers(.json(body), tag)
@@ -158,17 +158,9 @@ private final class MessagePageRequest {
     }
   }
 
-  private func notModified(_ tag: EntityTag, again holds: (() -> Bool)? = nil) -> Response {
-    // What a client prefers is confirmed in a header of its own.
-    preferences.wait == nil
-      ? reading.notModified.answer(tag.text, status, again: holds) : headers(.empty(304), tag)
-  }
-
   private func headers(_ response: consuming Response, _ tag: EntityTag) -> Response {
     response.add("ETag") { tag.write(to: &$0) }
-    response.add("Cache-Control", "no-cache")
-    response.add("Vary", reading.gate.vary)
-    response.add("Cache-Status", status.text)
+    response.describe(status, vary: reading.gate.vary)
     preferences.apply(to: &response)
     return response
   }
