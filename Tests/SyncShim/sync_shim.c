@@ -1,4 +1,5 @@
-/* Preloaded into a service: writes down, in order, each write to its database, each sync of it and each answer 202.
+/* Preloaded into a service: writes down, in order, each write to its write-ahead log, each sync of it, each answer 202.
+ * The database file itself is written by the checkpointer, at any moment; a commit is in the log.
  *
  * SYNC_SHIM_LOG is the file that gets a line for each: "write", "sync" or "202". SYNC_SHIM_SWALLOW=1 leaves syncs out, as
  * a disk would that only says that it synced. SYNC_SHIM_MICROSECONDS makes each sync take at least so long. */
@@ -29,13 +30,13 @@ static void note(const char *line) {
   if (log_file >= 0) syscall(SYS_write, log_file, line, strlen(line));
 }
 
-static int is_database(int file) {
+static int is_log(int file) {
   char link[64], path[512];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
   ssize_t length = readlink(link, path, sizeof path - 1);
   if (length <= 0) return 0;
   path[length] = 0;
-  return strstr(path, "perch.db") != NULL && strstr(path, "-shm") == NULL;
+  return strstr(path, "perch.db-wal") != NULL;
 }
 
 static void note_answer(const void *bytes, size_t count) {
@@ -49,7 +50,7 @@ static void note_answer(const void *bytes, size_t count) {
 ssize_t pwrite64(int file, const void *bytes, size_t count, off64_t place) {
   REAL(pwrite64);
   ssize_t done = real(file, bytes, count, place);
-  if (log_file >= 0 && is_database(file)) note("write\n");
+  if (log_file >= 0 && is_log(file)) note("write\n");
   return done;
 }
 
@@ -66,7 +67,7 @@ int fdatasync(int file) {
   double began = now();
   int done = real(file);
   while (least && now() - began < least) usleep(100);
-  if (log_file >= 0 && !swallows && is_database(file)) note("sync\n");
+  if (log_file >= 0 && !swallows && is_log(file)) note("sync\n");
   return done;
 }
 
@@ -75,7 +76,7 @@ int fsync(int file) {
   double began = now();
   int done = real(file);
   while (least && now() - began < least) usleep(100);
-  if (log_file >= 0 && !swallows && is_database(file)) note("sync\n");
+  if (log_file >= 0 && !swallows && is_log(file)) note("sync\n");
   return done;
 }
 
