@@ -82,14 +82,14 @@ package final class Collections: Sendable {
       switch stored.kind {
       case .messages:
         guard let channel = stored.channel else { return nil }
-        let request = try stored.query.withUnsafeBytes { try JSONParser().parse($0, MessageViewRequest.init) }
+        let request = try stored.query.withUnsafeBytes { try JSONParser.parse($0, MessageViewRequest.init) }
         return .messages(
           MessageCollection(
             id: stored.id, user: stored.user, userID: stored.userID, channel: channel.key, request: request,
             range: try LoadedRange(stored: stored.loaded), accessedAt: started, epoch: epoch,
             bound: settings.bound))
       case .channels:
-        let query = try stored.query.withUnsafeBytes { try JSONParser().parse($0) { try ChannelQuery($0) } }
+        let query = try stored.query.withUnsafeBytes { try JSONParser.parse($0) { try ChannelQuery($0) } }
         return .channels(
           ChannelCollection(
             id: stored.id, user: stored.user, userID: stored.userID, query: query,

@@ -44,6 +44,27 @@ package final class JSONParser {
   }
 }
 
+extension JSONParser {
+  /// Parses `bytes` with a parser that the next document will use too, and lends the root value.
+  package static func parse<Result>(
+    _ bytes: UnsafeRawBufferPointer, _ body: (JSONValue) throws -> Result
+  ) throws -> Result {
+    // A parser's memory grows with its documents, so a large one has a parser of its own.
+    guard bytes.count <= mostKeptBytes else { return try JSONParser().parse(bytes, body) }
+    let parser = kept.withLock { $0.popLast() }?.parser ?? JSONParser()
+    defer { kept.withLock { if $0.count < mostKept { $0.append(Kept(parser: parser)) } } }
+    return try parser.parse(bytes, body)
+  }
+
+  private struct Kept: @unchecked Sendable {  // because only the caller that took it from the list uses it
+    let parser: JSONParser
+  }
+
+  private static let kept = Guarded<[Kept]>([])
+  private static let mostKept = 16
+  private static let mostKeptBytes = 32 << 10
+}
+
 /// A place in a parsed document. Valid inside the closure that lent the document, and not after.
 package struct JSONValue {
   let raw: perch_json_value

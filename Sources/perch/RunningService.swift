@@ -71,11 +71,11 @@ struct RunningService {
   }
 
   private static func messages(_ response: HTTPResponse) throws -> Int64? {
-    try JSONParser().parse(response.body.bytes) { $0["messages"]?.int64 }
+    try JSONParser.parse(response.body.bytes) { $0["messages"]?.int64 }
   }
 
   private static func read(_ response: HTTPResponse) throws -> (connection: UserConnection, reason: String) {
-    try JSONParser().parse(response.body.bytes) { root in
+    try JSONParser.parse(response.body.bytes) { root in
       guard (200..<300).contains(response.status) else {
         throw CommandFailure(
           description: "the running service answers \(response.status): \(root["detail"]?.string ?? "")")

@@ -231,7 +231,7 @@ enum EventsOverTime {
     all.append(events.bytes)
     all.append("]")
     var lines: [[UInt8]] = []
-    try JSONParser().parse(all.bytes) { json in
+    try JSONParser.parse(all.bytes) { json in
       for event in json.items {
         var line = JSONWriter(capacity: 512)
         line.value(event)

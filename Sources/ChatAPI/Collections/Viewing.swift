@@ -60,7 +60,7 @@ final class Viewing: Sendable {
 
   /// A body's fields, read by `body`.
   static func parse<Result>(_ request: Request, _ body: (JSONValue) throws -> Result) throws -> Result {
-    do { return try JSONParser().parse(request.body, body) } catch is JSONError {
+    do { return try JSONParser.parse(request.body, body) } catch is JSONError {
       throw Problem.invalid("body", "Give a JSON object.")
     } catch let error as InvalidFields {
       throw Problem.invalid(error.faults.map { Problem.FieldError($0.field, $0.detail) })

@@ -7,7 +7,7 @@ enum ReferencePage {
     let body: String
     do {
       body = try PackageResources.openapi_json.withUnsafeBytes { bytes in
-        try JSONParser().parse(bytes, write)
+        try JSONParser.parse(bytes, write)
       }
     } catch {
       // The contract is part of the program; a test reads this page.

@@ -57,6 +57,12 @@ final class SendProgress {
     }
   }
 
+  /// Answers a message that was just accepted: who does not wait is told of it as it was stored.
+  func answer(accepted message: [UInt8]) throws -> Outcome {
+    guard ticket == nil else { return try answer() }
+    return .respond(decorated(Sending.answer(message, status: 202)))
+  }
+
   private func held(until end: UInt64) throws -> Outcome {
     let state = try state()
     let now = Clock.system.monotonicNanoseconds()

@@ -78,6 +78,7 @@ private struct Send {
           progress.unsubscribe()
           throw Problem.idempotencyMismatch
         case .replay: progress.isReplay = true
+        case .row(_, let message) where !message.isEmpty: return try progress.answer(accepted: message)
         case .row, .changed: break
         }
         return try progress.answer()

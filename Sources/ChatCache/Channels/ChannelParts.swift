@@ -67,7 +67,7 @@ extension CacheReader {
     try db.first("SELECT read_receipts FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: { row in
-      try JSONParser().parse(row.bytes(0)) { json in
+      try JSONParser.parse(row.bytes(0)) { json in
         var receipts: [ExactText: Int64] = [:]
         for (user, moment) in json.fields {
           receipts[ExactText(String(decoding: user, as: UTF8.self))] = moment.int64 ?? 0

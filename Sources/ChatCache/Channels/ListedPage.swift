@@ -87,7 +87,7 @@ extension Change {
   /// The channels that the detail names.
   fileprivate func namedChannels() throws -> [ChannelKey] {
     try ([UInt8(ascii: "{")] + (detail ?? []) + [UInt8(ascii: "}")]).withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { json in
+      try JSONParser.parse(bytes) { json in
         var channels: [ChannelKey] = []
         for item in json["channels"]?.items ?? JSONValue.Items() {
           if let key = item.int64 { channels.append(ChannelKey(key)) }

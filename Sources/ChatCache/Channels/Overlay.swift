@@ -43,7 +43,7 @@ enum Fields {
   private static func parse<Result>(_ fields: [UInt8], _ body: (JSONValue) throws -> Result) throws -> Result
   {
     try ([UInt8(ascii: "{")] + fields + [UInt8(ascii: "}")]).withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes, body)
+      try JSONParser.parse(bytes, body)
     }
   }
 }

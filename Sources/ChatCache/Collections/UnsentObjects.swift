@@ -24,22 +24,10 @@ package struct UnsentMessage: Sendable {
     requestID = row.string(0)
     errorCode = row.stringOrNil(3)
     status = isCanceled ? .canceled : isFailed ? .failed : .pending
-    var json = JSONWriter(capacity: row.bytes(4).count + row.bytes(5).count + 128)
-    json.beginObject()
-    json.splice(fields: row.bytes(4))
-    json.field("sending_status", status.rawValue)
-    if let code = errorCode, status == .failed {
-      json.name("error")
-      json.beginObject()
-      json.field("code", code)
-      json.endObject()
-    }
-    json.name("params")
-    json.splice(row.bytes(5))
-    json.endObject()
-    object = json.finish().array
+    object = UnsentMessage.object(
+      body: row.bytes(4), params: row.bytes(5), status, errorCode: status == .failed ? errorCode : nil)
     (kind, customType, parent, isReplyToChannel) = try object.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { message in
+      try JSONParser.parse(bytes) { message in
         let kind: MessageQuery.Kind =
           switch message["type"]?.string {
           case "file": .file
@@ -53,6 +41,33 @@ package struct UnsentMessage: Sendable {
         )
       }
     }
+  }
+
+  /// A message as its sender sees it, from what is stored of it.
+  static func object(_ content: OutboxContent, _ status: OutboxRow.Status) -> [UInt8] {
+    content.body.withUnsafeBytes { body in
+      content.params.withUnsafeBytes { object(body: body, params: $0, status, errorCode: nil) }
+    }
+  }
+
+  private static func object(
+    body: UnsafeRawBufferPointer, params: UnsafeRawBufferPointer, _ status: OutboxRow.Status,
+    errorCode: String?
+  ) -> [UInt8] {
+    var json = JSONWriter(capacity: body.count + params.count + 128)
+    json.beginObject()
+    json.splice(fields: body)
+    json.field("sending_status", status.rawValue)
+    if let errorCode {
+      json.name("error")
+      json.beginObject()
+      json.field("code", errorCode)
+      json.endObject()
+    }
+    json.name("params")
+    json.splice(params)
+    json.endObject()
+    return json.finish().array
   }
 
   /// Whether a view with that filter lists it; `sender`: whose it is.

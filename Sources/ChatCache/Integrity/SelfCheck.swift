@@ -81,6 +81,12 @@ private struct SelfCheck {
         try $0.unsentFaults()
       } heal: { _ in
       })
+    report.add(
+      try look(heal) {
+        try $0.wrongUnsentCounts()
+      } heal: {
+        try $0.recountUnsent()
+      })
     for channel in try value({ try $0.channelKeys() }) ?? [] {
       report.channels += 1
       report.add(try look(channel, heal))

@@ -109,7 +109,7 @@ extension CacheReader {
   private static func requestID(in body: [UInt8]) throws -> [UInt8]? {
     let object = [UInt8(ascii: "{")] + body + [UInt8(ascii: "}")]
     return try object.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { message in
+      try JSONParser.parse(bytes) { message in
         guard let request = message["request_id"]?.utf8, !request.isEmpty else { return nil }
         var writer = JSONWriter()
         writer.value(utf8: request)

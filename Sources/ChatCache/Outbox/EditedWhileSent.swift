@@ -73,7 +73,7 @@ extension OutboxContent {
   fileprivate var hasUncomparedFields: Bool {
     get throws {
       try params.withUnsafeBytes { bytes in
-        try JSONParser().parse(bytes) { asked in
+        try JSONParser.parse(bytes) { asked in
           ["mention_type", "mentioned_user_ids", "metaarray"].contains { asked.field(named: $0) != nil }
         }
       }
@@ -84,7 +84,7 @@ extension OutboxContent {
   fileprivate var editFields: [UInt8] {
     get throws {
       try params.withUnsafeBytes { bytes in
-        try JSONParser().parse(bytes) { asked in
+        try JSONParser.parse(bytes) { asked in
           var json = JSONWriter(capacity: params.count)
           json.beginObject()
           for name in [

@@ -47,8 +47,8 @@ package struct UnsentRequest: Sendable {
 
 /// What became of a request that came in (B37).
 package enum Accepted: Sendable, Hashable {
-  /// It is in the outbox as that row.
-  case row(Int64)
+  /// It is in the outbox as that row; `message`: as its sender sees it, if it is one and was drawn now.
+  case row(Int64, message: [UInt8] = [])
   /// An edit went into the unsent message of that row, or its deletion took that message back.
   case changed(Int64)
   /// It was asked before: this is how it stands.
@@ -145,7 +145,8 @@ extension CacheWriter {
       $0.accept(row, at: request.place, now: moment)
     }
     if !request.kind.isMessage { try keepTargetKind(of: row, in: place) }
-    return .row(row.id)
+    guard request.sender != nil else { return .row(row.id) }
+    return .row(row.id, message: UnsentMessage.object(content, .pending))
   }
 
   /// Stores the kind of the message that a change is about: the upstream asks for it, and the message may

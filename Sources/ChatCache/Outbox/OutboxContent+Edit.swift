@@ -13,8 +13,8 @@ extension OutboxContent {
   private static func fields(of base: [UInt8], overlaidBy changes: [UInt8]) throws -> [UInt8] {
     try changes.withUnsafeBytes { changes in
       try base.withUnsafeBytes { base in
-        try JSONParser().parse(changes) { edit in
-          try JSONParser().parse(base) { message in overlay(message, edit) }
+        try JSONParser.parse(changes) { edit in
+          try JSONParser.parse(base) { message in overlay(message, edit) }
         }
       }
     }

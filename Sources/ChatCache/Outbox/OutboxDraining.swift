@@ -244,7 +244,7 @@ extension OutboxContent {
   var messageKind: MessageQuery.Kind {
     get throws {
       try params.withUnsafeBytes { bytes in
-        try JSONParser().parse(bytes) { message in
+        try JSONParser.parse(bytes) { message in
           switch message["type"]?.string {
           case "file": .file
           case "admin": .admin

@@ -36,7 +36,7 @@ struct MessageContent: Equatable {
   /// What a client asked to be sent.
   init(asked params: [UInt8]) throws {
     self = try params.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { MessageContent($0, url: $0["file_url"]) }
+      try JSONParser.parse(bytes) { MessageContent($0, url: $0["file_url"]) }
     }
   }
 
@@ -44,7 +44,7 @@ struct MessageContent: Equatable {
   init(_ record: MessageRecord) throws {
     let object = [UInt8(ascii: "{")] + record.body + [UInt8(ascii: "}")]
     self = try object.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { MessageContent($0, url: $0["file"]?["url"]) }
+      try JSONParser.parse(bytes) { MessageContent($0, url: $0["file"]?["url"]) }
     }
   }
 

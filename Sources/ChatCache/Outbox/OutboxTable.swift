@@ -52,15 +52,6 @@ extension CacheReader {
     let counts = try unsentCounts(of: user)
     return (counts.pending, counts.failed)
   }
-
-  /// How many unsent rows a user has, by what became of them.
-  package func unsentCounts(of user: UserKey) throws -> (pending: Int64, failed: Int64, canceled: Int64) {
-    try db.first("SELECT pending, failed, canceled FROM unsent_count WHERE user = ?1") {
-      $0.bind(1, user.rawValue)
-    } _: {
-      ($0.int64(0), $0.int64(1), $0.int64(2))
-    } ?? (0, 0, 0)
-  }
 }
 
 extension CacheWriter {
@@ -97,6 +88,10 @@ extension CacheWriter {
     for row in before.rows where !kept.contains(row.id) {
       try db.run("DELETE FROM outbox WHERE id = ?1") { $0.bind(1, row.id) }
     }
+    var counts = UnsentCounts()
+    for row in before.rows { counts.add(row.state, -1) }
+    for row in after.rows { counts.add(row.state) }
+    try count(counts, of: place.user)
     if before.blocking != after.blocking { try holdRest(place) }
     for notice in notices { try tell(notice, in: place, before, after) }
     return notices

@@ -110,7 +110,7 @@ extension CacheReader {
     }
     guard let body else { return rules }
     try body.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { channel in
+      try JSONParser.parse(bytes) { channel in
         rules.isBroadcast = channel["is_broadcast"]?.bool ?? false
         if let length = channel["max_message_length"]?.int64, length > 0, length < 1 << 20 {
           rules.maximumLength = Int(length)

@@ -10,7 +10,7 @@ extension CacheReader {
     var edited = try content.edited(by: changes)
     let body = [UInt8(ascii: "{")] + content.body + [UInt8(ascii: "}")]
     let drawn = try body.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { message in
+      try JSONParser.parse(bytes) { message in
         (
           request: message["request_id"]?.string.flatMap { RequestID($0) },
           sender: UserID(message["sender"]?["user_id"]?.string ?? ""), at: message["created_at"]?.int64

@@ -11,7 +11,7 @@ extension CacheReader {
   ) throws -> [UInt8] {
     let sender = try person(user, in: url)
     return try params.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { asked in
+      try JSONParser.parse(bytes) { asked in
         var json = JSONWriter(capacity: params.count + 512)
         json.field("message_id", "")
         json.field("request_id", request.text)
@@ -71,7 +71,7 @@ extension CacheReader {
       return json.finish().array
     }
     try member.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { member in
+      try JSONParser.parse(bytes) { member in
         json.field("nickname", member["nickname"]?.string ?? "")
         json.field("profile_url", member["profile_url"]?.string ?? "")
       }

@@ -97,7 +97,7 @@ extension CacheReader {
   fileprivate func isAdminMessage(_ id: Int64) throws -> Bool {
     guard let params = try content(ofUnsent: id)?.params else { return false }
     return try params.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { $0["type"]?.string == "admin" }
+      try JSONParser.parse(bytes) { $0["type"]?.string == "admin" }
     }
   }
 }

@@ -118,21 +118,29 @@ final class CommitQueue: Sendable {
 
     init(_ batch: [Job], began: UInt64, ended: UInt64) {
       answered = batch.count { $0.importance == .intent }
-      // A sender alone never waits, and others wait for a fraction of what a commit takes.
-      if answered > 1 { deadline = ended + min((ended - began) / 4, CommitQueue.longestGatheringNanoseconds) }
+      // A sender alone never waits, and others wait no longer than a commit takes.
+      if answered > 1 { deadline = ended + min(ended - began, CommitQueue.longestGatheringNanoseconds) }
     }
   }
 
-  private static let longestGatheringNanoseconds: UInt64 = 5_000_000
+  private static let longestGatheringNanoseconds: UInt64 = 10_000_000
   private static let gatheringStepNanoseconds: UInt64 = 100_000
+  /// Gathering ends when nobody came for so long.
+  private static let quietNanoseconds: UInt64 = 3_000_000
 
-  /// Waits until those who were just answered have sent again, or for a moment.
+  /// Waits until those who were just answered have sent again, until no more come, or for a moment.
   private func gather(_ last: Gathering) {
-    let expected = last.answered + waiting.read { $0.intents.count }
-    while Clock.system.monotonicNanoseconds() < last.deadline {
-      if waiting.read({ $0.intents.count >= expected || $0.isStopping }) { return }
+    var arrived = waiting.read { $0.intents.count }
+    let expected = last.answered + arrived
+    var now = Clock.system.monotonicNanoseconds()
+    var quietFrom = now + CommitQueue.quietNanoseconds
+    while now < min(last.deadline, quietFrom) {
+      let (count, isStopping) = waiting.read { ($0.intents.count, $0.isStopping) }
+      if count >= expected || isStopping { return }
       // A wait for each arrival would wake this thread once for every sender.
       Thread.rest(nanoseconds: CommitQueue.gatheringStepNanoseconds)
+      now = Clock.system.monotonicNanoseconds()
+      if count > arrived { (arrived, quietFrom) = (count, now + CommitQueue.quietNanoseconds) }
     }
   }
 

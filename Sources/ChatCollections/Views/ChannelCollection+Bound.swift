@@ -62,7 +62,7 @@ extension ChannelCollection {
   static func names(trimmedBy change: Change) throws -> [String] {
     guard let detail = change.detail else { return [] }
     return try ([UInt8(ascii: "{")] + detail + [UInt8(ascii: "}")]).withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { json in
+      try JSONParser.parse(bytes) { json in
         var names: [String] = []
         for name in json["channel_urls"]?.items ?? JSONValue.Items() { names.append(name.string ?? "") }
         return names

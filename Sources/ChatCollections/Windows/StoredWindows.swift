@@ -22,7 +22,7 @@ extension LoadedRange {
   /// Reads what `stored` wrote.
   package init(stored: [UInt8]) throws {
     self = try stored.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { json in
+      try JSONParser.parse(bytes) { json in
         let from = json["from"]?.string.flatMap { Position($0) }
         let to = json["to"]?.string.flatMap { Position($0) }
         var loaded: ClosedRange<Position>?
@@ -53,7 +53,7 @@ extension ChannelWindow {
   /// Reads what `stored` wrote.
   package init(stored: [UInt8]) throws {
     self = try stored.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { json in
+      try JSONParser.parse(bytes) { json in
         let boundary = json["channel_url"]?.string.map {
           ChannelListKey(time: json["time"]?.int64 ?? 0, text: json["text"]?.string ?? "", channelURL: $0)
         }

@@ -24,7 +24,7 @@ enum ReplyListing {
   private static func lastReply(_ thread: [UInt8]) -> Int64? {
     // A thread that cannot be read shows nothing.
     try? thread.withUnsafeBytes { bytes in
-      try JSONParser().parse(bytes) { thread -> Int64? in
+      try JSONParser.parse(bytes) { thread -> Int64? in
         guard let replies = thread["reply_count"]?.int64, replies > 0 else { return nil }
         return thread["last_replied_at"]?.int64
       }

@@ -64,7 +64,7 @@ enum OutgoingBody {
     guard params.count <= bytes else { throw refusal(400110, "The parameters are too long.") }
     do {
       return try params.withUnsafeBytes { raw in
-        try JSONParser().parse(raw) { root in
+        try JSONParser.parse(raw) { root in
           guard root.kind == .object else { throw refusal(400103, "The parameters must be an object.") }
           return try written { out in
             out.beginObject()

@@ -22,7 +22,7 @@ package enum Webhook {
   /// The body's doorbells: none for categories of no interest, which are answered like others.
   package static func doorbells(_ body: UnsafeRawBufferPointer) throws(Fault) -> [Doorbell] {
     do {
-      return try JSONParser().parse(body) { try doorbells($0) }
+      return try JSONParser.parse(body) { try doorbells($0) }
     } catch let fault as Fault {
       throw fault
     } catch {

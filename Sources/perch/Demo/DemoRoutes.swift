@@ -43,7 +43,7 @@ enum DemoRoutes {
   private static func isWantedUp(_ body: UnsafeRawBufferPointer) throws -> Bool {
     let wanted: Bool?
     do {
-      wanted = try JSONParser().parse(body) { root in
+      wanted = try JSONParser.parse(body) { root in
         var fields = root.fields
         guard let field = fields.next(), fields.next() == nil, field.name.elementsEqual("up".utf8) else {
           return nil

@@ -92,6 +92,17 @@ import Testing
     #expect(try world.untouched() == before)
   }
 
+  @Test("B64: counts of unsent rows that are wrong are named and counted again")
+  func unsentCounts() throws {
+    let world = try DamagedWorld()
+    defer { world.close() }
+    try Damage("", .counts, "UPDATE unsent_count SET pending = pending + 3").strike(world.directory)
+    let report = try world.cache.check()
+    #expect(report.findings.map(\.fault) == [.counts] && report.isWell, "\(report.findings)")
+    #expect(try world.cache.check().isSound)
+    #expect(try world.cache.read { try $0.unsent(of: UserKey(1)) }.pending == 2)
+  }
+
   @Test("B64: a damaged file is named as such, reading what is sound goes on, and nothing is written into it")
   func damagedFile() throws {
     let world = try DamagedWorld()

@@ -62,7 +62,7 @@ import Testing
   func idempotency() throws {
     let cache = try Self.fresh()
     defer { cache.close() }
-    guard case .row(let id) = try cache.accept({ try $0.accept(Self.request("r"), in: Self.place) }) else {
+    guard case .row(let id, _) = try cache.accept({ try $0.accept(Self.request("r"), in: Self.place) }) else {
       Issue.record("not accepted")
       return
     }

@@ -123,7 +123,7 @@ import Testing
     #expect(rows.map(\.state) == [.waiting, .inFlight, .failed, .held, .waiting])
     #expect(rows.allSatisfy { $0.anchor == nil && !$0.isAdmin })
     let counts = try cache.read { try $0.unsentCounts(of: UserKey(1)) }
-    #expect(counts == (pending: 4, failed: 1, canceled: 0))
+    #expect(counts == UnsentCounts(pending: 4, failed: 1, canceled: 0))
     try cache.accept { try $0.recoverOutbox() }
     let step = try cache.read { try $0.laneStep(place) }
     #expect(step.head?.requestID.text == "waiting")
