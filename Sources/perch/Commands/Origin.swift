@@ -17,8 +17,26 @@ extension Command {
       Setting(
         "clock-offset", .offset, default: "0", "how far its clock is ahead (+10m) or behind (-10m), for tests"
       ),
+      Setting(
+        "record", .path, default: "",
+        "the new file that requests to --upstream and its answers are written to, their texts blanked"),
+      Setting(
+        "upstream", .text, default: "",
+        "the real server that --record asks, such as https://api-APP.sendbird.com"),
+      Setting(
+        "record-ids", .choice(["blanked", "kept"]), default: "blanked",
+        "what --record does with the ids of users and channels"),
+      Setting("replay", .path, default: "", "the recording from which alone requests are answered"),
+      Setting(
+        "replay-timing", .flag, default: "off", "whether replayed answers take as long as the recorded ones"),
     ]
   ) { values in
+    if !values.text("record").isEmpty || !values.text("replay").isEmpty {
+      return try Command.runRecorded(values)
+    }
+    guard values.text("upstream").isEmpty else {
+      throw SettingError(description: "--upstream goes with --record")
+    }
     guard let seed = Seed(values.text("seed")) else {
       throw SettingError(description: "--seed: none, small, large or a number of channels")
     }

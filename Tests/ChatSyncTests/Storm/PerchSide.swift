@@ -11,6 +11,7 @@ import TestFolders
 final class PerchSide {
   let directory: String
   private let base: String
+  private let token: String
   private(set) var cache: Cache
   private(set) var worker: SyncWorker
   private(set) var interest: SyncInterest
@@ -39,20 +40,21 @@ final class PerchSide {
   /// `firstByte`: how long the upstream may be silent (ms); short where it is silent on purpose.
   init(
     _ base: String, pace: Pace = PerchSide.pace, firstByte: Int = 5_000, clock: Clock = .system,
-    policy: OutboxPolicy = OutboxPolicy()
+    policy: OutboxPolicy = OutboxPolicy(), token: String = "origin"
   ) throws {
     self.policy = policy
+    self.token = token
     self.firstByte = firstByte
     self.base = base
     paceInUse = pace
     self.clock = clock
     directory = TestFolder.make("storm")
-    (cache, client, worker) = try PerchSide.open(directory, base, pace, firstByte, clock, policy)
+    (cache, client, worker) = try PerchSide.open(directory, base, token, pace, firstByte, clock, policy)
     interest = SyncInterest(worker)
   }
 
   private static func open(
-    _ directory: String, _ base: String, _ pace: Pace, _ firstByte: Int, _ clock: Clock,
+    _ directory: String, _ base: String, _ token: String, _ pace: Pace, _ firstByte: Int, _ clock: Clock,
     _ policy: OutboxPolicy
   ) throws -> (Cache, HTTPClient, SyncWorker) {
     let cache = try Cache(Cache.Configuration(directory: directory, upstream: base, clock: clock))
@@ -63,7 +65,7 @@ final class PerchSide {
     configuration.clock = clock
     let client = HTTPClient(configuration)
     let upstream = SendbirdUpstream(
-      SendbirdUpstream.Configuration(base: base, token: "origin"), client: client)
+      SendbirdUpstream.Configuration(base: base, token: token), client: client)
     let worker = SyncWorker(
       upstream: upstream, store: CacheStore(cache), pace: pace, outboxPolicy: policy, clock: clock,
       seed: .random(in: 0 ... .max))
@@ -74,7 +76,8 @@ final class PerchSide {
 
   func restart() async throws {
     await stop()
-    (cache, client, worker) = try PerchSide.open(directory, base, paceInUse, firstByte, clock, policy)
+    (cache, client, worker) = try PerchSide.open(
+      directory, base, token, paceInUse, firstByte, clock, policy)
     interest = SyncInterest(worker)
     try await worker.start()
   }

@@ -1,0 +1,175 @@
+import Glibc
+import MicroHTTP
+import Platform
+
+/// Stands between a client and a real server, and writes down what passes.
+///
+/// A request goes on with the `Api-Token` that came with it, which is written nowhere. Its exchange is a line
+/// of the file once the server has answered, with all texts blanked (`Blanking`). A request that the server
+/// does not answer gets 504, and is not in the file. Webhooks do not pass here.
+package final class RecordingProxy: Sendable {
+  /// What it is made of.
+  package struct Configuration: Sendable {
+    /// Where it listens; port 0 picks a free one.
+    package var listen = ListenAddress(host: "127.0.0.1", port: 0)
+    /// The real server, such as `https://api-APP.sendbird.com`.
+    package var upstream: String
+    /// The file, which must not be there yet.
+    package var path: String
+    /// Whether ids of users and channels are kept as they are.
+    package var keepsIDs = false
+
+    /// A recording of `upstream` into the file at `path`.
+    package init(upstream: String, path: String) {
+      self.upstream = upstream
+      self.path = path
+    }
+  }
+
+  /// How a recording went.
+  package struct Report: Sendable {
+    /// Exchanges in the file.
+    package var exchanges = 0
+    /// Requests that got no answer, or whose answers did not fit into the file any more.
+    package var lost = 0
+    /// Why the file could not be written; nil: it could.
+    package var failure: String?
+  }
+
+  private struct State {
+    var blanking: Blanking
+    var bytes = 0
+    var report = Report()
+  }
+
+  private static let answerLimit = 70_000
+  private let configuration: Configuration
+  private let file: Int32
+  private let server: Server
+  private let forwarder: Forwarder
+  private let state: Guarded<State>
+
+  /// Makes the file.
+  package init(_ configuration: Configuration) throws {
+    var configuration = configuration
+    while configuration.upstream.hasSuffix("/") { configuration.upstream.removeLast() }
+    if configuration.upstream.hasSuffix("/v3") { configuration.upstream.removeLast(3) }
+    self.configuration = configuration
+    file = open(configuration.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else {
+      throw OriginError(
+        description: "cannot make \(configuration.path): \(String(cString: strerror(errno)))")
+    }
+    let blanking = Blanking(seed: .random(in: 0 ... .max), keepsIDs: configuration.keepsIDs)
+    state = Guarded(State(blanking: blanking))
+    server = try Server(MicroHTTP.Configuration(listen: configuration.listen))
+    forwarder = Forwarder(base: configuration.upstream)
+    write(Recording.head)
+  }
+
+  deinit { close(file) }
+
+  /// The port it listens on; known once started.
+  package var port: UInt16 { server.port }
+
+  /// Serves; the port it got.
+  @discardableResult
+  package func start() throws -> UInt16 {
+    try server.start(AnyPath.routes { [unowned self] request, path in self.forward(request, path) })
+    return server.port
+  }
+
+  /// Ends everything that it started, and tells how it went.
+  package func stop() -> Report {
+    forwarder.stop()
+    server.shutDown(withinSeconds: 2)
+    return state.withLock { $0.report }
+  }
+
+  private func forward(_ request: Request, _ path: [String]) -> Outcome {
+    guard let token = request.headerText("Api-Token") else {
+      return .respond(Refusal(400401, "The Api-Token is missing.").response)
+    }
+    let exchange = AnyPath.exchange(request, path)
+    let query = String(decoding: request.encodedQuery, as: UTF8.self)
+    let type = request.headerText("Content-Type").map { ["Content-Type: \($0)"] } ?? []
+    let answer = Guarded<Forwarder.Answer?>(nil)
+    let waiter = request.makeWaiter()
+    let job = Forwarder.Job(
+      method: exchange.method,
+      target: "/" + path.map(RecordingProxy.encoded).joined(separator: "/")
+        + (query.isEmpty ? "" : "?" + query),
+      headers: ["Api-Token: \(token)"] + type, body: Array(request.body)
+    ) { [self] came in
+      record(exchange, came)
+      answer.withLock { $0 = came }
+      waiter.wake()
+    }
+    guard forwarder.add(job) else { return .respond(.empty(503)) }
+    return .park(
+      Parking(waiter, milliseconds: RecordingProxy.answerLimit) { _ in
+        guard let came = answer.withLock({ $0 }) else { return .respond(.empty(504)) }
+        return .respond(RecordingProxy.response(came))
+      })
+  }
+
+  /// The answer as it came.
+  private static func response(_ came: Forwarder.Answer) -> Response {
+    var body = ByteBuffer(capacity: came.body.count + 1)
+    came.body.withUnsafeBytes { body.append($0) }
+    let isHTML = came.headers["content-type"]?.hasPrefix("text/html") ?? false
+    var response = Response(
+      status: came.status, type: isHTML ? "text/html" : "application/json", body: body)
+    for (name, value) in came.headers where name != "content-type" { response.add(name, value) }
+    return response
+  }
+
+  /// Writes the exchange down, its texts blanked.
+  private func record(_ exchange: Exchange, _ came: Forwarder.Answer?) {
+    guard let came else {
+      state.withLock { $0.report.lost += 1 }
+      return
+    }
+    var exchange = exchange
+    exchange.status = came.status
+    exchange.headers = came.headers
+    exchange.answer = came.body.withUnsafeBytes { Exchange.Content($0, type: came.headers["content-type"]) }
+    exchange.milliseconds = came.milliseconds
+    state.withLock { state in
+      let line = state.blanking.blanked(exchange).line
+      guard state.report.failure == nil, state.bytes + line.utf8.count < Recording.mostBytes else {
+        state.report.lost += 1
+        return
+      }
+      state.bytes += line.utf8.count + 1
+      state.report.exchanges += 1
+      if !write(line) { state.report.failure = String(cString: strerror(errno)) }
+    }
+  }
+
+  @discardableResult
+  private func write(_ line: String) -> Bool {
+    var rest = Array((line + "\n").utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return false }
+      rest = rest.dropFirst(count)
+    }
+    return true
+  }
+
+  /// A segment of a path with all but unreserved characters percent-encoded.
+  private static func encoded(_ segment: String) -> String {
+    let digits = Array("0123456789ABCDEF".unicodeScalars)
+    var text = String.UnicodeScalarView()
+    for byte in segment.utf8 {
+      let scalar = UnicodeScalar(byte)
+      switch scalar {
+      case "a"..."z", "A"..."Z", "0"..."9", "-", ".", "_", "~": text.append(scalar)
+      default: text.append(contentsOf: ["%", digits[Int(byte >> 4)], digits[Int(byte & 15)]])
+      }
+    }
+    return String(text)
+  }
+}

@@ -1,0 +1,142 @@
+/// Answers requests from a recording, and from nothing else.
+///
+/// A request is in the recording where method, path and query are, and a body that fits. Of several exchanges
+/// with the same request each answers once, in their order; after the last one a question is answered with it
+/// again, a request that may change something is not answered any more. Between two requests that may change
+/// something only what was answered between them in the recording is answered: an answer never tells of what
+/// was not done yet, or of the time before what was done. The value of `change_ts` may differ: it is the
+/// client's clock. A test upload to `/v3/storage` changes nothing that is listed, so it may come at any time.
+///
+/// Bodies of a recording hold blanks. A text of a request fits a blank of as many characters, and stands for
+/// it in all answers from then on, so that who sends "hello" is shown "hello".
+struct Replay {
+  private struct Question: Hashable {
+    let method: String
+    let path: [String]
+    let query: [Exchange.QueryItem]
+  }
+
+  private let exchanges: [Exchange]
+  /// Where each question is in the recording, in order.
+  private let places: [Question: [Int]]
+  private var isUsed: [Bool]
+  /// What stands for blanks.
+  private var texts: [String: String] = [:]
+  /// Requests that were not answered, for a person.
+  private(set) var unknown: [String] = []
+
+  init(_ recording: Recording) {
+    exchanges = recording.exchanges
+    isUsed = Array(repeating: false, count: exchanges.count)
+    var places: [Question: [Int]] = [:]
+    for (index, exchange) in exchanges.enumerated() {
+      places[Replay.question(exchange), default: []].append(index)
+    }
+    self.places = places
+  }
+
+  /// What was recorded and not asked for.
+  var unused: [String] { exchanges.indices.filter { !isUsed[$0] }.map { exchanges[$0].asked } }
+
+  /// The requests that may change something, and were not sent yet.
+  var unsent: [String] {
+    exchanges.indices.filter { !isUsed[$0] && exchanges[$0].isWrite }.map { exchanges[$0].asked }
+  }
+
+  /// The recorded exchange that answers; nil, and noted, where there is none.
+  mutating func answer(_ request: Exchange) -> Exchange? {
+    var places = places[Replay.question(request)] ?? []
+    if request.isWrite { places.removeAll { isUsed[$0] } }
+    for index in choices(among: places, isWrite: request.isWrite) {
+      guard let learned = fit(exchanges[index].request, request.request) else { continue }
+      isUsed[index] = true
+      texts.merge(learned) { $1 }
+      return spoken(exchanges[index])
+    }
+    unknown.append(request.asked)
+    return nil
+  }
+
+  private static func question(_ exchange: Exchange) -> Question {
+    let query = exchange.query.map { item in
+      item.name == "change_ts" ? Exchange.QueryItem(name: item.name, value: "") : item
+    }
+    return Question(method: exchange.method, path: exchange.path, query: query.sorted())
+  }
+
+  /// Which exchanges may answer, the best first.
+  private func choices(among places: [Int], isWrite: Bool) -> [Int] {
+    if isWrite { return places }
+    let writes = exchanges.indices.filter { exchanges[$0].isWrite }
+    let next = writes.first { !isUsed[$0] } ?? exchanges.count
+    let last = writes.last { isUsed[$0] } ?? -1
+    let present = places.filter { $0 > last && $0 < next }
+    let past = places.filter { $0 < next }
+    // Not yet asked since the last change; the last answer of the present; that of the past; what comes.
+    return present.filter { !isUsed[$0] } + present.suffix(1) + past.suffix(1) + places.filter { $0 > next }
+  }
+
+  // MARK: Texts
+
+  /// What stands for the blanks of `recorded` where `asked` fits it.
+  private func fit(_ recorded: Exchange.Content, _ asked: Exchange.Content) -> [String: String]? {
+    switch (recorded, asked) {
+    case (.nothing, .nothing): return [:]
+    case (.bytes(_, let type), .bytes(_, let other)): return type == other ? [:] : nil
+    case (.json(let recorded), .json(let asked)):
+      var learned: [String: String] = [:]
+      return fits(recorded, asked, in: "", &learned) ? learned : nil
+    default: return nil
+    }
+  }
+
+  private func fits(
+    _ recorded: Value, _ asked: Value, in field: String, _ learned: inout [String: String]
+  ) -> Bool {
+    switch (recorded, asked) {
+    case (.string(let blank), .string(let text)):
+      if let known = learned[blank] ?? texts[blank] { return known == text }
+      if blank == text { return true }
+      guard Replay.isBlanked(field), blank.unicodeScalars.count == text.unicodeScalars.count else {
+        return false
+      }
+      learned[blank] = text
+      return true
+    case (.array(let items), .array(let others)):
+      guard items.count == others.count else { return false }
+      for (item, other) in zip(items, others) {
+        guard fits(item, other, in: field, &learned) else { return false }
+      }
+      return true
+    case (.object(let fields), .object(let others)):
+      guard fields.count == others.count else { return false }
+      for (name, value) in fields {
+        guard let other = others[name], fits(value, other, in: name, &learned) else { return false }
+      }
+      return true
+    default: return recorded == asked
+    }
+  }
+
+  /// Whether the field's texts may differ from the recording's: ids, and the vendor's words, may not.
+  private static func isBlanked(_ field: String) -> Bool {
+    !Vocabulary.idFields.contains(field) && !Vocabulary.wordFields.contains(field)
+  }
+
+  /// The exchange with the texts that stand for its blanks.
+  private func spoken(_ exchange: Exchange) -> Exchange {
+    guard case .json(let value) = exchange.answer, !texts.isEmpty else { return exchange }
+    var spoken = exchange
+    spoken.answer = .json(self.spoken(value))
+    return spoken
+  }
+
+  private func spoken(_ value: Value) -> Value {
+    switch value {
+    case .string(let text): .string(texts[text] ?? text)
+    case .array(let items): .array(items.map(spoken))
+    case .object(let fields): .object(fields.mapValues(spoken))
+    default: value
+    }
+  }
+}
