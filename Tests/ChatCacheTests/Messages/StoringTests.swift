@@ -63,6 +63,30 @@ import Testing
     #expect(try ids(world) == [1, 2, 3, 4, 5, 6, 7, 8] && doubted(world).isEmpty)
   }
 
+  @Test(
+    "B31: where a listing overlooked a message between its rows, its place is listed again; not beyond them")
+  func overlooked() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let url = Self.url
+    func unverified() throws -> [ClosedRange<Position>] {
+      try world.cache.read { try $0.coverage(of: ChannelKey(1)).unverified }
+    }
+    try world.listNewest((1...8).map { message($0) }, limit: 100)
+    // It lacks 5, which lies between its rows, and 1 and 8, which lie beyond them.
+    try world.list(newest([2, 3, 4, 6, 7], askedAt: world.cache.cursor.sequence))
+    #expect(try doubted(world) == [8, 5])
+    for id in [8, 5] as [Int64] {
+      let asked = world.cache.cursor.sequence
+      let back = message(id)
+      try world.cache.write { try $0.store(back, in: url, .messageFill, askedAt: asked) }
+    }
+    #expect(try doubted(world).isEmpty && ids(world) == Array(1...8))
+    #expect(try unverified() == [message(5).position...message(5).position])
+    try world.list(newest(Array(1...8), askedAt: world.cache.cursor.sequence))
+    #expect(try unverified().isEmpty)
+  }
+
   @Test("B27: an empty or shrunken page takes nothing away, and does not say where the newest end is")
   func shrunken() throws {
     let world = try ChannelWithMessages()
