@@ -50,6 +50,12 @@ package enum Job: Hashable, Sendable {
     }
   }
 
+  /// Whether it sends what is unsent.
+  var isSend: Bool {
+    if case .send = self { return true }
+    return false
+  }
+
   /// The user it works for; one errand per user at a time.
   var user: UserID? {
     switch self {

@@ -155,22 +155,40 @@ package struct Plan: Sendable {
       hasRested = true
     }
     guard link.isOnline else { return jobs }
-    var free = pace.errands - running.count { $0 != .probe }
-    while free > 0, let job = pick(now: now) {
+    while let job = pickForPlace(now: now) {
       running.insert(job)
       if let user = job.user { users[user]?.isBusy = true }
       if let url = job.channel { channels[url]?.started(job) }
       if case .send(let lane) = job { startedSending(lane) }
       jobs.append(job)
-      free -= 1
     }
     return jobs
+  }
+
+  /// The next job, if there is a place for it. Two sends share a place: a send is a commit and a request in
+  /// turns, and the requests that are made at once are limited elsewhere. The second one of a place does not
+  /// come before other work.
+  private mutating func pickForPlace(now: Int64) -> Job? {
+    let sends = running.count(where: \.isSend)
+    if hasFreePlace { return pick(now: now) }
+    guard sends % 2 == 1, !isOtherWorkDue(now: now) else { return nil }
+    return pickLane(now: now).map { .send($0) }
+  }
+
+  private var hasFreePlace: Bool {
+    let sends = running.count(where: \.isSend)
+    return running.count { $0 != .probe } - sends + (sends + 1) / 2 < pace.errands
+  }
+
+  private func isOtherWorkDue(now: Int64) -> Bool {
+    users.values.contains { $0.dueAt ?? .max <= now }
+      || channels.values.contains { $0.dueAt(self) ?? .max <= now }
   }
 
   /// The next moment at which `next` may have something new; nil: only when something happens.
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
-    if link.isOnline && running.count(where: { $0 != .probe }) < pace.errands {
+    if link.isOnline, hasFreePlace {
       for work in users.values { soonest = min(soonest, work.dueAt ?? .max) }
       for work in channels.values { soonest = min(soonest, work.dueAt(self) ?? .max) }
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
