@@ -5,29 +5,15 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 typedef enum MHD_Result (*queue_function)(struct MHD_Connection *, unsigned, struct MHD_Response *);
 
 static _Atomic(mhd_refusal_maker) current_maker;
 static queue_function library_queue;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int is_known;
 
 static void find_library_queue(void) {
   library_queue = (queue_function)dlsym(RTLD_NEXT, "MHD_queue_response");
-  is_known = strcmp(MHD_get_version(), "0.9.75") == 0;
-}
-
-/* What a connection begins with in version 0.9.75: its place among those that are ready, which are taken backwards. */
-struct ready {
-  struct ready *next;
-  struct ready *previous;
-};
-
-void *mhd_ready_after(void *connection) {
-  pthread_once(&once, find_library_queue);
-  return is_known ? ((struct ready *)connection)->previous : NULL;
 }
 
 void mhd_set_refusal_maker(mhd_refusal_maker maker) { atomic_store(&current_maker, maker); }

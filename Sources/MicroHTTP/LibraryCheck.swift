@@ -7,8 +7,8 @@ import Platform
 ///
 /// Some of what the server does depends on how version 0.9.75 lays out its memory: `RequestGuard` measures
 /// distances in the library's buffer, `QueryArguments` writes to it, `Repetition` compares heads in it,
-/// `Response.seal` and `SharedResponse` write over a header's value, `ConnectionMemory` and `Nearness` fetch
-/// what lies beside it. They are on when the version is that one and a trial shows the layout: a daemon of
+/// `Response.seal` and `SharedResponse` write over a header's value, `ConnectionMemory` makes the pages beside
+/// it present. They are on when the version is that one and a trial shows the layout: a daemon of
 /// the library's answers a few requests over a pair of sockets, good ones and smuggled ones.
 ///
 /// Otherwise they are all off. The guard then adds up what the library shows through its public interface,

@@ -47,8 +47,6 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   /// The name that the access log gives the caller; set by whoever authenticates.
   package var user: String?
   var waiter: Waiter?
-  /// Where the library has the request's head, from when it parks.
-  var head: UnsafePointer<CChar>?
   var resume: ((Wake) throws -> Outcome)?
   let startedAt: UInt64
   let number: UInt64

@@ -133,7 +133,6 @@ extension Server {
 
   /// A parked request was resumed.
   func goOn(_ request: Request) -> Bool {
-    if knowsLibrary, let connection = request.connection { Nearness.bringNear(after: connection) }
     guard let waiter = request.waiter, let reason = waiter.takeReason() else { return true }
     guard let resume = request.resume else { return false }
     request.resume = nil
@@ -168,10 +167,7 @@ extension Server {
         if let head { request.link.worker.recent.keep(response, request, head: head) }
         return queue(response, request)
       case .park(let parking):
-        if let head {
-          request.head = head
-          fill(request.link, from: head)
-        }
+        if let head { fill(request.link, from: head) }
         head = nil
         request.phase = .parked
         request.resume = parking.resume

@@ -13,8 +13,5 @@ typedef void *(*mhd_refusal_maker)(void *connection, unsigned status);
 /* Sets the maker for the whole process; without one the library's pages stay as they are. */
 void mhd_set_refusal_maker(mhd_refusal_maker maker);
 
-/* The connection that a worker thread comes to after this one, if several are ready; NULL where that cannot be told. */
-void *mhd_ready_after(void *connection);
-
 /* MHD_queue_response, past the interposition: 1 when queued. */
 int mhd_queue(void *connection, unsigned status, void *response);
