@@ -130,7 +130,7 @@ extension Server {
     bodyRoom.wait(waiter)
     if bodyRoom.bytes + wanted <= bodyRoom.most { return nil }
     let milliseconds = configuration.limits.bodyRoomSeconds * 1000
-    switch lot.park(waiter, connection, request.link, milliseconds: milliseconds) {
+    switch lot.park(waiter, connection, request.client, milliseconds: milliseconds) {
     case nil: return .waiting
     case .woken: return nil
     case .deadline, .shutdown, .hungUp: return goOn(after: .shutdown, request)
@@ -141,7 +141,7 @@ extension Server {
   private func goOn(after reason: Wake, _ request: Request) -> BodyProgress? {
     switch reason {
     case .woken:
-      lot.awaitClient(request.link, until: bodyEnd(of: request))
+      lot.awaitClient(request.client, until: bodyEnd(of: request))
       return nil
     case .hungUp: return .cut
     case .deadline:

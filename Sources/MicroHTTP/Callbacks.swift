@@ -11,10 +11,10 @@ let noticeConnection: MHD_NotifyConnectionCallback = { pointer, connection, cont
   if event == .CONNECTION_NOTIFY_STARTED {
     let seconds = me.configuration.limits.headSeconds
     context.pointee = me.lot.open(socket: mhd_fd(connection), worker: worker, headSeconds: seconds).toOpaque()
-  } else if let link = context.pointee {
+  } else if let client = context.pointee {
     context.pointee = nil
-    me.closing(Unmanaged<Link>.fromOpaque(link).takeUnretainedValue())
-    me.lot.close(Unmanaged.fromOpaque(link))
+    me.closing(Unmanaged<ClientConnection>.fromOpaque(client).takeUnretainedValue())
+    me.lot.close(Unmanaged.fromOpaque(client))
     worker.noteClosed()
     me.acceptor?.noteClosed()
   }
@@ -74,8 +74,8 @@ let noticeCompleted: MHD_RequestCompletedCallback = { server, _, context, reason
 let makeRefusal: mhd_refusal_maker = { connection, status in
   guard let connection else { return nil }
   guard let context = mhd_socket_context(OpaquePointer(connection)) else { return nil }
-  let link = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue()
-  return link.worker.server.refusal(OpaquePointer(connection), link, status: Int(status)).map {
+  let client = Unmanaged<ClientConnection>.fromOpaque(context).takeUnretainedValue()
+  return client.worker.server.refusal(OpaquePointer(connection), client, status: Int(status)).map {
     UnsafeMutableRawPointer($0)
   }
 }

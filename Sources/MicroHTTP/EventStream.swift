@@ -73,11 +73,11 @@ package struct EventStream {
         case .ended: return Reader.endOfStream
         case .piece:
           let stall = server.configuration.limits.streamStallSeconds
-          server.lot.setDeadline(request.link, server.lot.tick(at: server.lot.now(), plusSeconds: stall))
+          server.lot.setDeadline(request.client, server.lot.tick(at: server.lot.now(), plusSeconds: stall))
         case .nothing:
           if isEnding { continue }
           let beat = server.configuration.limits.heartbeatSeconds * 1000
-          switch server.lot.park(stream.waiter, connection, request.link, milliseconds: beat) {
+          switch server.lot.park(stream.waiter, connection, request.client, milliseconds: beat) {
           case nil: return 0
           case .shutdown, .hungUp: return Reader.endOfStream
           case .woken, .deadline: continue

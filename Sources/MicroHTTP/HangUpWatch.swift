@@ -28,12 +28,12 @@ final class HangUpWatch: Sendable {
   }
 
   /// Under the lot's lock.
-  func arm(_ link: Link) {
-    let mark = UInt64(link.generation) << 32 | UInt64(UInt32(bitPattern: link.socket))
+  func arm(_ client: ClientConnection) {
+    let mark = UInt64(client.generation) << 32 | UInt64(UInt32(bitPattern: client.socket))
     var event = epoll_event(
       events: EPOLLRDHUP.rawValue | EPOLLONESHOT.rawValue, data: epoll_data_t(u64: mark))
-    epoll_ctl(queue, link.isWatched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, link.socket, &event)
-    link.isWatched = true
+    epoll_ctl(queue, client.isWatched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, client.socket, &event)
+    client.isWatched = true
   }
 
   /// Calls `notice` for each client that left, until `stop`.

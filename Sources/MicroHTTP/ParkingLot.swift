@@ -10,15 +10,15 @@ import Synchronization
 /// falls between. Exactly one of wake, deadline, hang-up and shutdown resumes.
 ///
 /// The wheel has a slot per tick. A worker that sets a later deadline only stores it: the wheel visits the
-/// link at the old time, sees the new one and moves it on. Only an earlier deadline takes the lock. Both
+/// client at the old time, sees the new one and moves it on. Only an earlier deadline takes the lock. Both
 /// sides store their own field before they read the other's, so one of them always sees the change.
 final class ParkingLot: @unchecked Sendable {  // because everything mutable is under `state`'s lock or atomic
   static let tickNanoseconds: UInt64 = 50_000_000
   private static let slotCount = 1024
 
   private struct State {
-    var slots: UnsafeMutablePointer<Unmanaged<Link>?>
-    var bySocket: [Unmanaged<Link>?] = []
+    var slots: UnsafeMutablePointer<Unmanaged<ClientConnection>?>
+    var bySocket: [Unmanaged<ClientConnection>?] = []
     var connections = 0
     var parked = 0
     var tick: UInt32
@@ -37,7 +37,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     self.clock = clock
     start = clock.monotonicNanoseconds()
     watch = try HangUpWatch()
-    let slots = UnsafeMutablePointer<Unmanaged<Link>?>.allocate(capacity: ParkingLot.slotCount)
+    let slots = UnsafeMutablePointer<Unmanaged<ClientConnection>?>.allocate(capacity: ParkingLot.slotCount)
     slots.initialize(repeating: nil, count: ParkingLot.slotCount)
     state = Watched(State(slots: slots, tick: 0))
   }
@@ -55,33 +55,33 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   // MARK: - Connections
 
   /// A new connection; the wheel starts with the first.
-  func open(socket: Int32, worker: Worker, headSeconds: Int) -> Unmanaged<Link> {
+  func open(socket: Int32, worker: Worker, headSeconds: Int) -> Unmanaged<ClientConnection> {
     let now = now()
     let deadline = tick(at: now, plusSeconds: headSeconds)
     return state.update { state in
       state.generation &+= 1
-      let link = Link(socket: socket, generation: state.generation, worker: worker, at: now)
-      let unmanaged = Unmanaged.passRetained(link)
+      let client = ClientConnection(socket: socket, generation: state.generation, worker: worker, at: now)
+      let unmanaged = Unmanaged.passRetained(client)
       while state.bySocket.count <= Int(socket) { state.bySocket.append(nil) }
       state.bySocket[Int(socket)] = unmanaged
       state.connections += 1
-      link.deadline.store(deadline, ordering: .sequentiallyConsistent)
-      insert(link, &state)
-      watch.arm(link)
-      if isReadingOver.load(ordering: .sequentiallyConsistent) { endReading(link) }
+      client.deadline.store(deadline, ordering: .sequentiallyConsistent)
+      insert(client, &state)
+      watch.arm(client)
+      if isReadingOver.load(ordering: .sequentiallyConsistent) { endReading(client) }
       return unmanaged
     }
   }
 
   /// The connection's socket is about to be closed.
-  func close(_ link: Unmanaged<Link>) {
+  func close(_ client: Unmanaged<ClientConnection>) {
     state.read { state in
-      let object = link.takeUnretainedValue()
+      let object = client.takeUnretainedValue()
       remove(object, &state)
       state.bySocket[Int(object.socket)] = nil
       state.connections -= 1
     }
-    link.release()
+    client.release()
   }
 
   var counts: (connections: Int, parked: Int) { state.read { ($0.connections, $0.parked) } }
@@ -90,13 +90,13 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   var connectionCounts: ConnectionCounts {
     state.read { state in
       var counts = ConnectionCounts()
-      for case let link? in state.bySocket {
-        let link = link.takeUnretainedValue()
-        switch link.activity.load(ordering: .relaxed) {
+      for case let client? in state.bySocket {
+        let client = client.takeUnretainedValue()
+        switch client.activity.load(ordering: .relaxed) {
         case .idle: counts.idle += 1
         case .reading: counts.reading += 1
         case .streaming: counts.streaming += 1
-        case .answering where link.parked != nil: counts.parked += 1
+        case .answering where client.parked != nil: counts.parked += 1
         case .answering: counts.running += 1
         }
       }
@@ -107,63 +107,63 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   // MARK: - Deadlines
 
   /// The connection has until `tick`.
-  func setDeadline(_ link: Link, _ tick: UInt32) {
-    link.deadline.store(tick, ordering: .sequentiallyConsistent)
-    if link.visit.load(ordering: .sequentiallyConsistent) > tick {
-      state.read { state in reschedule(link, &state) }
+  func setDeadline(_ client: ClientConnection, _ tick: UInt32) {
+    client.deadline.store(tick, ordering: .sequentiallyConsistent)
+    if client.visit.load(ordering: .sequentiallyConsistent) > tick {
+      state.read { state in reschedule(client, &state) }
     }
   }
 
   /// The client has until `tick` to send what is missing, and hardly any time if it has ended its side.
-  func awaitClient(_ link: Link, until tick: UInt32) {
-    link.isReading.store(true, ordering: .sequentiallyConsistent)
-    setDeadline(link, tick)
-    if isReadingOver.load(ordering: .sequentiallyConsistent) { endReading(link) }
-    if link.isLeft.load(ordering: .sequentiallyConsistent) {
-      hurry(link) { state.read { state in reschedule(link, &state) } }
+  func awaitClient(_ client: ClientConnection, until tick: UInt32) {
+    client.isReading.store(true, ordering: .sequentiallyConsistent)
+    setDeadline(client, tick)
+    if isReadingOver.load(ordering: .sequentiallyConsistent) { endReading(client) }
+    if client.isLeft.load(ordering: .sequentiallyConsistent) {
+      hurry(client) { state.read { state in reschedule(client, &state) } }
     }
   }
 
-  private func hurry(_ link: Link, reschedule: () -> Void) {
+  private func hurry(_ client: ClientConnection, reschedule: () -> Void) {
     let soon = tick(at: now(), plusSeconds: 1)
-    guard link.deadline.load(ordering: .relaxed) > soon else { return }
-    link.deadline.store(soon, ordering: .sequentiallyConsistent)
+    guard client.deadline.load(ordering: .relaxed) > soon else { return }
+    client.deadline.store(soon, ordering: .sequentiallyConsistent)
     reschedule()
   }
 
-  private func reschedule(_ link: Link, _ state: inout State) {
-    remove(link, &state)
-    insert(link, &state)
+  private func reschedule(_ client: ClientConnection, _ state: inout State) {
+    remove(client, &state)
+    insert(client, &state)
   }
 
-  private func insert(_ link: Link, _ state: inout State) {
+  private func insert(_ client: ClientConnection, _ state: inout State) {
     while true {
       let furthest = state.tick + UInt32(ParkingLot.slotCount - 1)
-      let visit = max(min(link.deadline.load(ordering: .sequentiallyConsistent), furthest), state.tick + 1)
-      link.visit.store(visit, ordering: .sequentiallyConsistent)
-      guard link.deadline.load(ordering: .sequentiallyConsistent) < visit, visit > state.tick + 1 else {
+      let visit = max(min(client.deadline.load(ordering: .sequentiallyConsistent), furthest), state.tick + 1)
+      client.visit.store(visit, ordering: .sequentiallyConsistent)
+      guard client.deadline.load(ordering: .sequentiallyConsistent) < visit, visit > state.tick + 1 else {
         let slot = Int(visit) % ParkingLot.slotCount
         let first = state.slots[slot]?.takeUnretainedValue()
-        link.next = first
-        link.previous = nil
-        first?.previous = link
-        state.slots[slot] = Unmanaged.passUnretained(link)
+        client.next = first
+        client.previous = nil
+        first?.previous = client
+        state.slots[slot] = Unmanaged.passUnretained(client)
         return
       }
     }
   }
 
-  private func remove(_ link: Link, _ state: inout State) {
-    let next = link.next
-    next?.previous = link.previous
-    if let previous = link.previous {
+  private func remove(_ client: ClientConnection, _ state: inout State) {
+    let next = client.next
+    next?.previous = client.previous
+    if let previous = client.previous {
       previous.next = next
     } else {
-      let slot = Int(link.visit.load(ordering: .relaxed)) % ParkingLot.slotCount
+      let slot = Int(client.visit.load(ordering: .relaxed)) % ParkingLot.slotCount
       state.slots[slot] = next.map(Unmanaged.passUnretained)
     }
-    link.next = nil
-    link.previous = nil
+    client.next = nil
+    client.previous = nil
   }
 
   /// Runs the wheel until `close`; sleeps while there is no connection. `each` is called after each turn.
@@ -188,26 +188,26 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     let slot = Int(state.tick) % ParkingLot.slotCount
     var visited = state.slots[slot]?.takeUnretainedValue()
     state.slots[slot] = nil
-    while let link = visited {
-      visited = link.next
-      if link.deadline.load(ordering: .sequentiallyConsistent) <= state.tick { expire(link, &state) }
-      insert(link, &state)
+    while let client = visited {
+      visited = client.next
+      if client.deadline.load(ordering: .sequentiallyConsistent) <= state.tick { expire(client, &state) }
+      insert(client, &state)
     }
   }
 
-  private func expire(_ link: Link, _ state: inout State) {
-    link.deadline.store(Link.noDeadline, ordering: .sequentiallyConsistent)
-    if let waiter = link.parked {
+  private func expire(_ client: ClientConnection, _ state: inout State) {
+    client.deadline.store(ClientConnection.noDeadline, ordering: .sequentiallyConsistent)
+    if let waiter = client.parked {
       resume(waiter, .deadline, &state)
     } else {
-      shutdown(link.socket, Int32(SHUT_RDWR))
+      shutdown(client.socket, Int32(SHUT_RDWR))
     }
   }
 
   // MARK: - Parking
 
   /// Suspends the connection. Nil when it is suspended, else why the request goes on at once.
-  func park(_ waiter: Waiter, _ connection: OpaquePointer, _ link: Link, milliseconds: Int?) -> Wake? {
+  func park(_ waiter: Waiter, _ connection: OpaquePointer, _ client: ClientConnection, milliseconds: Int?) -> Wake? {
     let deadline = milliseconds.map { milliseconds in
       tick(at: now() + UInt64(max(0, milliseconds)) * 1_000_000 + ParkingLot.tickNanoseconds - 1)
     }
@@ -215,19 +215,19 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     return state.read { state in
       if state.isStopping { return .shutdown }
       waiter.connection = connection
-      waiter.link = .passUnretained(link)
-      link.parked = waiter
+      waiter.client = .passUnretained(client)
+      client.parked = waiter
       state.parked += 1
-      link.deadline.store(deadline ?? Link.noDeadline, ordering: .sequentiallyConsistent)
-      if link.visit.load(ordering: .sequentiallyConsistent) > deadline ?? Link.noDeadline {
-        reschedule(link, &state)
+      client.deadline.store(deadline ?? ClientConnection.noDeadline, ordering: .sequentiallyConsistent)
+      if client.visit.load(ordering: .sequentiallyConsistent) > deadline ?? ClientConnection.noDeadline {
+        reschedule(client, &state)
       }
       MHD_suspend_connection(connection)
       let before = waiter.state.compareExchange(
         expected: .idle, desired: .parked, ordering: .acquiringAndReleasing)
       // A wake that came first left its note; the connection goes on like any that was woken.
       if !before.exchanged { resume(waiter, .woken, &state) }
-      watch.arm(link)
+      watch.arm(client)
       return nil
     }
   }
@@ -239,14 +239,14 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   }
 
   private func resume(_ waiter: Waiter, _ reason: Wake, _ state: inout State) {
-    guard let connection = waiter.connection, let link = waiter.link else { return }
+    guard let connection = waiter.connection, let client = waiter.client else { return }
     waiter.connection = nil
-    waiter.link = nil
+    waiter.client = nil
     // Its memory was not touched for long: what is only written to is not waited for.
-    link._withUnsafeGuaranteedRef { link in
-      link.parked = nil
+    client._withUnsafeGuaranteedRef { client in
+      client.parked = nil
       // Only an earlier deadline has to be seen by the wheel.
-      link.deadline.store(Link.noDeadline, ordering: .relaxed)
+      client.deadline.store(ClientConnection.noDeadline, ordering: .relaxed)
     }
     state.parked -= 1
     waiter.state.store(reason.resumed, ordering: .releasing)
@@ -260,14 +260,14 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     watch.run { socket, generation in
       state.read { state in
         guard Int(socket) < state.bySocket.count,
-          let link = state.bySocket[Int(socket)]?.takeUnretainedValue(), link.generation == generation
+          let client = state.bySocket[Int(socket)]?.takeUnretainedValue(), client.generation == generation
         else { return }
-        if let waiter = link.parked {
+        if let waiter = client.parked {
           resume(waiter, .hungUp, &state)
         } else {
-          link.isLeft.store(true, ordering: .sequentiallyConsistent)
-          if link.isReading.load(ordering: .sequentiallyConsistent) {
-            hurry(link) { reschedule(link, &state) }
+          client.isLeft.store(true, ordering: .sequentiallyConsistent)
+          if client.isReading.load(ordering: .sequentiallyConsistent) {
+            hurry(client) { reschedule(client, &state) }
           }
         }
       }
@@ -278,8 +278,8 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   func stopParking() {
     state.update { state in
       state.isStopping = true
-      for link in state.bySocket {
-        if let waiter = link?.takeUnretainedValue().parked { resume(waiter, .shutdown, &state) }
+      for client in state.bySocket {
+        if let waiter = client?.takeUnretainedValue().parked { resume(waiter, .shutdown, &state) }
       }
     }
   }
@@ -291,19 +291,19 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   func stopReading() {
     isReadingOver.store(true, ordering: .sequentiallyConsistent)
     state.read { state in
-      for link in state.bySocket {
-        guard let link = link?.takeUnretainedValue() else { continue }
-        if link.isReading.load(ordering: .sequentiallyConsistent) { endReading(link) }
+      for client in state.bySocket {
+        guard let client = client?.takeUnretainedValue() else { continue }
+        if client.isReading.load(ordering: .sequentiallyConsistent) { endReading(client) }
       }
     }
   }
 
-  private func endReading(_ link: Link) { shutdown(link.socket, Int32(SHUT_RD)) }
+  private func endReading(_ client: ClientConnection) { shutdown(client.socket, Int32(SHUT_RD)) }
 
   /// Cuts every connection that is still open.
   func shutSockets() {
     state.read { state in
-      for case let link? in state.bySocket { shutdown(link.takeUnretainedValue().socket, Int32(SHUT_RDWR)) }
+      for case let client? in state.bySocket { shutdown(client.takeUnretainedValue().socket, Int32(SHUT_RDWR)) }
     }
   }
 

@@ -26,7 +26,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   enum Phase { case head, body, running, parked, answered }
 
   unowned(unsafe) let server: Server  // it lives until its last request was completed
-  let link: Link
+  let client: ClientConnection
   var connection: OpaquePointer?
   // In an order that leaves no room between them: ten thousand may be parked. Target, method and headers are
   // read at every step, by one thread at a time, so that checking each access would only cost time.
@@ -52,9 +52,9 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   let number: UInt64
   var sentBytes = 0
 
-  init(server: Server, link: Link, connection: OpaquePointer, target: UnsafePointer<CChar>, at now: UInt64) {
+  init(server: Server, client: ClientConnection, connection: OpaquePointer, target: UnsafePointer<CChar>, at now: UInt64) {
     self.server = server
-    self.link = link
+    self.client = client
     self.connection = connection
     self.target = RequestTarget(copying: target)
     startedAt = now
@@ -138,8 +138,8 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
 
   /// What handlers remember about the connection, for the requests that follow on it.
   package var attachment: AnyObject? {
-    get { link.attachment }
-    set { link.attachment = newValue }
+    get { client.attachment }
+    set { client.attachment = newValue }
   }
 
   /// The one thing that can wake this request. Made on first use; hand it out before looking for what is
@@ -152,7 +152,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   }
 
   /// Cuts the connection both ways: whatever is answered does not reach the client.
-  package func cut() { shutdown(link.socket, Int32(SHUT_RDWR)) }
+  package func cut() { shutdown(client.socket, Int32(SHUT_RDWR)) }
 
   /// Whether the server is stopping.
   package var isServerStopping: Bool { server.isStopping }

@@ -13,19 +13,19 @@ import Platform
 
 extension Server {
   /// The library refuses the request that it reads on `connection`. The answer is what the library is given.
-  func refusal(_ connection: OpaquePointer, _ link: Link, status: Int) -> OpaquePointer? {
+  func refusal(_ connection: OpaquePointer, _ client: ClientConnection, status: Int) -> OpaquePointer? {
     if let bound = ServerCounters.Bound(status: status) { counters.refused(bound) }
-    let id = link.request?._withUnsafeGuaranteedRef { $0.number } ?? RequestID.next()
-    link.awaitsRequest = false
+    let id = client.request?._withUnsafeGuaranteedRef { $0.number } ?? RequestID.next()
+    client.awaitsRequest = false
     guard configuration.tls != nil else {
-      write(.refused(status), to: link, id: id)
+      write(.refused(status), to: client, id: id)
       return Response.emptyHandle()
     }
     // A refusal in the middle of the request line, or after a cookie or a length, goes wrong in the library.
-    let isInHead = link.request?._withUnsafeGuaranteedRef { $0.phase == .head } ?? false
+    let isInHead = client.request?._withUnsafeGuaranteedRef { $0.phase == .head } ?? false
     let goesWrong =
       !knowsLibrary || hasHeader("Content-Length", connection) || hasHeader("Cookie", connection)
-    if isInHead, goesWrong { shutdown(link.socket, Int32(SHUT_RDWR)) }
+    if isInHead, goesWrong { shutdown(client.socket, Int32(SHUT_RDWR)) }
     var response = configuration.renderProblem(.refused(status), RequestID.text(id))
     decorate(&response)
     response.add("X-Request-Id", RequestID.text(id))
@@ -39,30 +39,30 @@ extension Server {
   /// Answers past the library, which is about to close the connection.
   @discardableResult
   func refuse(_ request: Request, _ problem: Problem) -> Bool {
-    let isSent = write(problem, to: request.link, id: request.number, withBody: request.method != .head)
+    let isSent = write(problem, to: request.client, id: request.number, withBody: request.method != .head)
     if isSent { request.status = UInt16(problem.status) }
     return isSent
   }
 
   @discardableResult
-  private func write(_ problem: Problem, to link: Link, id: UInt64, withBody: Bool = true) -> Bool {
-    defer { shutdown(link.socket, Int32(SHUT_RDWR)) }
+  private func write(_ problem: Problem, to client: ClientConnection, id: UInt64, withBody: Bool = true) -> Bool {
+    defer { shutdown(client.socket, Int32(SHUT_RDWR)) }
     guard configuration.tls == nil else { return false }
     var response = configuration.renderProblem(problem, RequestID.text(id))
     decorate(&response)
     response.add("X-Request-Id", RequestID.text(id))
-    let isSent = response.write(to: link.socket, withBody: withBody)
-    drain(link)
+    let isSent = response.write(to: client.socket, withBody: withBody)
+    drain(client)
     return isSent
   }
 
   /// Throws away what the client sent and nobody read: closing with unread bytes resets the connection, and
   /// the client may lose the answer.
-  private func drain(_ link: Link) {
+  private func drain(_ client: ClientConnection) {
     withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 1) { room in
       var left = configuration.limits.drainBytes
       while left > 0 {
-        let count = recv(link.socket, room.baseAddress, room.count, Int32(MSG_DONTWAIT))
+        let count = recv(client.socket, room.baseAddress, room.count, Int32(MSG_DONTWAIT))
         if count <= 0 { return }
         left -= count
       }
@@ -80,7 +80,7 @@ extension Server {
       let problem = Problem.tooMuchHead("the answer's headers do not fit: send fewer or shorter headers")
       if refuse(request, problem) { counters.refused(.head) }
     }
-    request.link.awaitsRequest = isDone && request.status != 0 && !request.seen.endsConnection
+    request.client.awaitsRequest = isDone && request.status != 0 && !request.seen.endsConnection
     complete(request)
   }
 
@@ -94,24 +94,24 @@ extension Server {
   }
 
   /// The library closes the connection; its socket is still open, the connection's memory is not.
-  func closing(_ link: Link) {
-    if let forgotten = link.request { abandon(forgotten) }
-    if link.awaitsRequest, isRefusedInSilence(link) {
-      write(.refused(400), to: link, id: RequestID.next())
-    } else if link.isRefused {
-      drain(link)
+  func closing(_ client: ClientConnection) {
+    if let forgotten = client.request { abandon(forgotten) }
+    if client.awaitsRequest, isRefusedInSilence(client) {
+      write(.refused(400), to: client, id: RequestID.next())
+    } else if client.isRefused {
+      drain(client)
     }
   }
 
   /// Whether the library closes a connection on which a request was due, and neither the client nor this
   /// server has ended it: then the request line made no sense to the library.
-  private func isRefusedInSilence(_ link: Link) -> Bool {
+  private func isRefusedInSilence(_ client: ClientConnection) -> Bool {
     guard knowsLibrary, configuration.tls == nil, !isStopping else { return false }
     // The library also ends connections that were idle for too long.
-    let idle = lot.now() &- link.idleSince
+    let idle = lot.now() &- client.idleSince
     guard idle + 100_000_000 < UInt64(configuration.limits.idleSeconds) * 1_000_000_000 else { return false }
     var byte: UInt8 = 0
-    let count = recv(link.socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+    let count = recv(client.socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
     return count > 0 || count < 0 && errno == EAGAIN
   }
 }

@@ -15,15 +15,15 @@ extension Server {
     -> UnsafeMutableRawPointer?
   {
     guard let context = mhd_socket_context(connection) else { return nil }
-    let link = Unmanaged<Link>.fromOpaque(context).takeUnretainedValue()
+    let client = Unmanaged<ClientConnection>.fromOpaque(context).takeUnretainedValue()
     // A connection has one request at a time; one that the library forgot ends here.
-    if let forgotten = link.request { abandon(forgotten) }
+    if let forgotten = client.request { abandon(forgotten) }
     counters.begin()
-    link.activity.store(.reading, ordering: .relaxed)
-    let request = Request(server: self, link: link, connection: connection, target: target, at: lot.now())
+    client.activity.store(.reading, ordering: .relaxed)
+    let request = Request(server: self, client: client, connection: connection, target: target, at: lot.now())
     let kept = Unmanaged.passRetained(request)
-    link.request = kept
-    link.awaitsRequest = false
+    client.request = kept
+    client.awaitsRequest = false
     if knowsLibrary { QueryArguments.hide(in: target) }
     return kept.toOpaque()
   }
@@ -42,7 +42,7 @@ extension Server {
       try checkExpectation(request)
       if request.refusal?.problem == nil { try request.prepareBody() }
       if request.seen.hasBody {
-        lot.awaitClient(request.link, until: bodyEnd(of: request))
+        lot.awaitClient(request.client, until: bodyEnd(of: request))
       }
       return true
     } catch {
@@ -58,7 +58,7 @@ extension Server {
 
   /// Whether the question was answered before and the answer still holds; then nothing more is to be read.
   private func repeats(_ request: Request, head: UnsafePointer<CChar>) -> Bool {
-    guard let before = request.link.worker.recent.find(request, head: head), !isStopping, before.isCurrent
+    guard let before = request.client.worker.recent.find(request, head: head), !isStopping, before.isCurrent
     else { return false }
     before.note(in: request)
     request.repeated = before
@@ -114,10 +114,10 @@ extension Server {
   /// The request is whole.
   func run(_ request: Request, head: UnsafePointer<CChar>) -> Bool {
     request.phase = .running
-    request.link.isReading.store(false, ordering: .sequentiallyConsistent)
-    request.link.activity.store(.answering, ordering: .relaxed)
+    request.client.isReading.store(false, ordering: .sequentiallyConsistent)
+    request.client.activity.store(.answering, ordering: .relaxed)
     if let repeated = request.repeated { return queue(repeated.answer, request) }
-    lot.setDeadline(request.link, Link.noDeadline)
+    lot.setDeadline(request.client, ClientConnection.noDeadline)
     defer { admitBody(of: request) }
     if let fault = request.refusal?.problem ?? request.intake?.intake.fault {
       return queue(render(fault, request), request)
@@ -164,16 +164,16 @@ extension Server {
     while true {
       switch consume outcome {
       case .respond(let response):
-        if let head { request.link.worker.recent.keep(response, request, head: head) }
+        if let head { request.client.worker.recent.keep(response, request, head: head) }
         return queue(response, request)
       case .park(let parking):
-        if let head { fill(request.link, from: head) }
+        if let head { fill(request.client, from: head) }
         head = nil
         request.phase = .parked
         request.resume = parking.resume
         request.waiter = parking.waiter
         guard let connection = request.connection,
-          let reason = lot.park(parking.waiter, connection, request.link, milliseconds: parking.milliseconds)
+          let reason = lot.park(parking.waiter, connection, request.client, milliseconds: parking.milliseconds)
         else { return true }
         request.phase = .running
         request.resume = nil
@@ -183,9 +183,9 @@ extension Server {
   }
 
   /// The first request that parks on a connection makes its memory present.
-  private func fill(_ link: Link, from head: UnsafePointer<CChar>) {
-    guard !link.isFilled else { return }
-    link.isFilled = true
+  private func fill(_ client: ClientConnection, from head: UnsafePointer<CChar>) {
+    guard !client.isFilled else { return }
+    client.isFilled = true
     ConnectionMemory.fill(from: head, bytes: configuration.limits.connectionMemoryBytes)
   }
 
@@ -240,12 +240,12 @@ extension Server {
     if closes {
       response.endConnection()
       request.seen.endsConnection = true
-      request.link.isRefused = true
+      request.client.isRefused = true
     }
     response.fit(lineBytes: Int(request.seen.freeBytes) - Response.ownHeadBytes)
     if case .stream(let reader) = response.content {
       reader.request = request
-      request.link.activity.store(.streaming, ordering: .relaxed)
+      request.client.activity.store(.streaming, ordering: .relaxed)
     }
     if case .whole = response.content { request.isWhole = true }
     let (status, byteCount) = (response.status, response.byteCount)
@@ -262,7 +262,7 @@ extension Server {
     request.status = UInt16(status)
     request.sentBytes = request.method == .head ? 0 : byteCount
     lot.setDeadline(
-      request.link, lot.tick(at: request.startedAt, plusSeconds: configuration.limits.sendSeconds))
+      request.client, lot.tick(at: request.startedAt, plusSeconds: configuration.limits.sendSeconds))
     return mhd_queue(UnsafeMutableRawPointer(connection), UInt32(status), UnsafeMutableRawPointer(handle))
       == 1
   }
@@ -287,12 +287,12 @@ extension Server {
     let now = lot.now()
     let limits = configuration.limits
     lot.awaitClient(
-      request.link, until: lot.tick(at: now, plusSeconds: limits.idleSeconds + limits.headSeconds))
+      request.client, until: lot.tick(at: now, plusSeconds: limits.idleSeconds + limits.headSeconds))
     if request.status != 0 { log?.note(request, microseconds: (now &- request.startedAt) / 1000) }
     request.connection = nil
-    request.link.idleSince = now
-    request.link.activity.store(.idle, ordering: .relaxed)
-    request.link.request = nil
+    request.client.idleSince = now
+    request.client.activity.store(.idle, ordering: .relaxed)
+    request.client.request = nil
     counters.end(status: Int(request.status))
   }
 }

@@ -34,7 +34,7 @@ package final class Waiter: @unchecked Sendable {  // because its place is only 
   let state = Atomic<State>(.idle)
   /// The suspended connection; set while parked, and open as long.
   var connection: OpaquePointer?
-  var link: Unmanaged<Link>?
+  var client: Unmanaged<ClientConnection>?
 
   init(lot: ParkingLot) { self.lot = lot }
 

@@ -3,7 +3,7 @@ import Synchronization
 
 /// One connection for as long as its socket is open: its place in the deadline wheel, who is parked on it,
 /// and what handlers remembered about it.
-final class Link: @unchecked Sendable {  // because the wheel's fields are only touched under the lot's lock
+final class ClientConnection: @unchecked Sendable {  // because the wheel's fields are only touched under the lot's lock
   let socket: Int32
   let generation: UInt32
   unowned(unsafe) let worker: Worker  // it lives until its last connection was closed
@@ -21,8 +21,8 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
 
   /// The tick at which the connection is out of time, `noDeadline` for never. Workers store it without the
   /// lock.
-  let deadline = Atomic<UInt32>(Link.noDeadline)
-  /// The tick at which the wheel looks at this link next; never later than `deadline`, often earlier.
+  let deadline = Atomic<UInt32>(ClientConnection.noDeadline)
+  /// The tick at which the wheel looks at this client next; never later than `deadline`, often earlier.
   let visit = Atomic<UInt32>(0)
   static let noDeadline = UInt32.max
 
@@ -51,8 +51,8 @@ final class Link: @unchecked Sendable {  // because the wheel's fields are only 
   var isWatched = false
 
   // Under the lot's lock.
-  unowned(unsafe) var next: Link?
-  unowned(unsafe) var previous: Link?
+  unowned(unsafe) var next: ClientConnection?
+  unowned(unsafe) var previous: ClientConnection?
   unowned(unsafe) var parked: Waiter?  // its request has it until it was resumed
 
   init(socket: Int32, generation: UInt32, worker: Worker, at now: UInt64) {
