@@ -317,4 +317,4 @@ class Follower {
   }
 }
 
-extension Waiter: Sleeper {}
+extension Waiter: Wakeable {}

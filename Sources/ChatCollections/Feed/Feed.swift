@@ -2,8 +2,8 @@ import ChatCache
 import ChatModel
 import Platform
 
-/// Whoever waits for something to happen. An object, and no closure: a delivery wakes thousands.
-package protocol Sleeper: AnyObject, Sendable {
+/// A subscriber that can be woken. It is an object and no closure, because one delivery wakes thousands.
+package protocol Wakeable: AnyObject, Sendable {
   /// Something happened.
   func wake()
 }
@@ -50,9 +50,9 @@ package final class Feed: Sendable {
   private struct Group {
     let topics: Topics
     /// Those who are woken each time.
-    var lasting: [Int: any Sleeper] = [:]
+    var lasting: [Int: any Wakeable] = [:]
     /// Those who are woken once, and are no subscribers any more then.
-    var once: [Int: any Sleeper] = [:]
+    var once: [Int: any Wakeable] = [:]
 
     var isEmpty: Bool { lasting.isEmpty && once.isEmpty }
   }
@@ -122,7 +122,7 @@ package final class Feed: Sendable {
 
   /// Subscribes; nil where too many are parked already (B54). Look for changes only after this (B51).
   /// `isOnce`: whoever is woken has no subscription any more.
-  package func subscribe(_ sleeper: any Sleeper, to topics: Topics, isOnce: Bool = false) -> Ticket? {
+  package func subscribe(_ subscriber: any Wakeable, to topics: Topics, isOnce: Bool = false) -> Ticket? {
     state.read { state in
       guard state.count < most, state.perOwner[topics.owner, default: 0] < mostPerUser else { return nil }
       state.next += 1
@@ -141,9 +141,9 @@ package final class Feed: Sendable {
         if let user = topics.user { state.byUser[user, default: []].insert(group) }
       }
       if isOnce {
-        state.groups[group]?.once[state.next] = sleeper
+        state.groups[group]?.once[state.next] = subscriber
       } else {
-        state.groups[group]?.lasting[state.next] = sleeper
+        state.groups[group]?.lasting[state.next] = subscriber
       }
       return Ticket(topics: topics, number: state.next)
     }
@@ -198,8 +198,8 @@ package final class Feed: Sendable {
       rest = rest.dropFirst(Feed.wokenAtOnce)
       let woken = state.read { state in some.compactMap { Feed.wokenOf($0, &state) } }
       for group in woken {
-        for sleeper in group.lasting.values { sleeper.wake() }
-        for sleeper in group.once.values { sleeper.wake() }
+        for subscriber in group.lasting.values { subscriber.wake() }
+        for subscriber in group.once.values { subscriber.wake() }
       }
     }
   }

@@ -21,7 +21,7 @@ import Testing
     func count(_ name: String) -> Int { state.read { $0[name, default: 0] } }
   }
 
-  private final class Named: Sleeper {
+  private final class Named: Wakeable {
     private let name: String
     private let woken: Woken
     init(_ name: String, _ woken: Woken) { (self.name, self.woken) = (name, woken) }
