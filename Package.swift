@@ -17,8 +17,8 @@ let package = Package(
     .target(name: "JSON", dependencies: ["CSimdjson", "Platform"]),
     .target(name: "CSQLiteAhead", linkerSettings: [.linkedLibrary("sqlite3")]),
     .target(name: "SQLite", dependencies: ["CSQLite", "CSQLiteAhead", "Platform"]),
-    .target(name: "CMicroHTTPDRefusals", linkerSettings: [.linkedLibrary("microhttpd")]),
-    .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "CMicroHTTPDRefusals", "Platform"]),
+    .target(name: "CMicroHTTPDPatches", linkerSettings: [.linkedLibrary("microhttpd")]),
+    .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "CMicroHTTPDPatches", "Platform"]),
 
     // Perch.
     .target(name: "ChatModel"),
@@ -55,7 +55,7 @@ let package = Package(
       name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "CSQLiteAhead", "Platform", "TestFolders"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(
-      name: "MicroHTTPTests", dependencies: ["MicroHTTP", "CMicroHTTPDRefusals", "Platform", "TestFolders"]),
+      name: "MicroHTTPTests", dependencies: ["MicroHTTP", "CMicroHTTPDPatches", "Platform", "TestFolders"]),
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),
     .target(name: "FaultyDisk", path: "Tests/FaultyDisk", linkerSettings: [.linkedLibrary("sqlite3")]),
     .executableTarget(

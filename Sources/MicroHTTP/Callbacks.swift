@@ -1,5 +1,5 @@
 import CMicroHTTPD
-import CMicroHTTPDRefusals
+import CMicroHTTPDPatches
 import Glibc
 
 // What libmicrohttpd calls, on its worker threads. Each finds its object and hands over.

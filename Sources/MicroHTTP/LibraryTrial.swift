@@ -1,5 +1,5 @@
 import CMicroHTTPD
-import CMicroHTTPDRefusals
+import CMicroHTTPDPatches
 import Glibc
 
 /// Finds out how the loaded libmicrohttpd keeps requests and answers: a daemon of its own is sent a few

@@ -1,5 +1,5 @@
 import CMicroHTTPD
-import CMicroHTTPDRefusals
+import CMicroHTTPDPatches
 import Glibc
 import Platform
 

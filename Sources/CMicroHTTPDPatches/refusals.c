@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "CMicroHTTPDRefusals.h"
+#include "CMicroHTTPDPatches.h"
 
 #include <dlfcn.h>
 #include <microhttpd.h>
