@@ -15,8 +15,8 @@ let package = Package(
     // Tamed libraries: nothing here knows of chat.
     .target(name: "Platform"),
     .target(name: "JSON", dependencies: ["CSimdjson", "Platform"]),
-    .target(name: "CSQLiteAhead", linkerSettings: [.linkedLibrary("sqlite3")]),
-    .target(name: "SQLite", dependencies: ["CSQLite", "CSQLiteAhead", "Platform"]),
+    .target(name: "CSQLitePrefetch", linkerSettings: [.linkedLibrary("sqlite3")]),
+    .target(name: "SQLite", dependencies: ["CSQLite", "CSQLitePrefetch", "Platform"]),
     .target(name: "CMicroHTTPDPatches", linkerSettings: [.linkedLibrary("microhttpd")]),
     .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "CMicroHTTPDPatches", "Platform"]),
 
@@ -52,7 +52,7 @@ let package = Package(
       name: "TestSupport", dependencies: ["ChatModel", "ChatCache", "Platform"], path: "Tests/Support"),
     .testTarget(name: "PlatformTests", dependencies: ["Platform", "TestFolders"]),
     .testTarget(
-      name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "CSQLiteAhead", "Platform", "TestFolders"]),
+      name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "CSQLitePrefetch", "Platform", "TestFolders"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(
       name: "MicroHTTPTests", dependencies: ["MicroHTTP", "CMicroHTTPDPatches", "Platform", "TestFolders"]),

@@ -13,8 +13,8 @@ package struct ReadAccess {
     return Rows(statement)
   }
 
-  /// The rows of a query that reads many that lie together: the pages they are in are brought near the
-  /// processor as a whole, instead of line by line.
+  /// The rows of a query that reads many rows beside each other. Each page of the file is prefetched into the
+  /// processor's caches as a whole before its rows are read.
   package func walk(_ sql: StaticString, _ bind: (Statement) -> Void = { _ in }) throws -> Rows {
     let statement = try connection.statement(sql)
     statement.start()

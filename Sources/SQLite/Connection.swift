@@ -1,5 +1,5 @@
 import CSQLite
-import CSQLiteAhead
+import CSQLitePrefetch
 import Glibc
 
 /// One connection to one file, used by one thread at a time.
@@ -41,7 +41,7 @@ package final class Connection {
       throw error
     }
     handle = opened
-    sqlite_may_read_ahead(handle)
+    sqlite_may_prefetch(handle)
     sqlite3_busy_timeout(handle, busyTimeoutMilliseconds)
   }
 

@@ -1,5 +1,5 @@
 import CSQLite
-import CSQLiteAhead
+import CSQLitePrefetch
 import Platform
 
 /// Connections for reading, as many as threads ever read at once, each with its prepared statements.

@@ -1,5 +1,5 @@
 import CSQLite
-import CSQLiteAhead
+import CSQLitePrefetch
 
 /// A prepared statement while values are bound to it. Places count from 1, as in `?1`.
 ///
@@ -192,11 +192,11 @@ public struct Rows: ~Copyable {
   init(_ statement: Statement, isWalk: Bool = false) {
     self.statement = statement
     self.isWalk = isWalk
-    if isWalk { sqlite_read_ahead(1) }
+    if isWalk { sqlite_prefetch(1) }
   }
 
   deinit {
-    if isWalk { sqlite_read_ahead(0) }
+    if isWalk { sqlite_prefetch(0) }
     statement.reset()
   }
 

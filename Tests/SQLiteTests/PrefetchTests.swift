@@ -1,15 +1,15 @@
 import CSQLite
-import CSQLiteAhead
+import CSQLitePrefetch
 import Glibc
 import SQLite
 import TestFolders
 import Testing
 
-/// Pages that are brought near before their rows are read.
-@Suite struct ReadAheadTests {
+/// Pages that are prefetched before their rows are read.
+@Suite struct PrefetchTests {
   /// A file of 2000 rows in the order of their key, read with so much of it mapped.
   private static func filled(mapped bytes: Int) throws -> Connection {
-    let path = TestFolder.make("ahead") + "/test.db"
+    let path = TestFolder.make("prefetch") + "/test.db"
     let connection = try Connection(path: path)
     try connection.execute(
       """
@@ -25,11 +25,11 @@ import Testing
     return reader
   }
 
-  /// The rows of one room as they are read, and how many pages were brought near.
+  /// The rows of one room as they are read, and how many pages were prefetched.
   private static func read(
     _ connection: Connection, _ rows: (ReadAccess, StaticString, (Statement) -> Void) throws -> Rows
   ) throws -> (bodies: [String], pages: Int) {
-    let before = sqlite_pages_read_ahead()
+    let before = sqlite_pages_prefetched()
     let bodies = try connection.read { db in
       var found = try rows(db, "SELECT id, body FROM item WHERE room = ?1 AND id > 0 ORDER BY id") {
         $0.bind(1, 7)
@@ -38,14 +38,14 @@ import Testing
       while let row = try found.next() { bodies.append("\(row.int(0)) \(row.string(1))") }
       return bodies
     }
-    return (bodies, sqlite_pages_read_ahead() - before)
+    return (bodies, sqlite_pages_prefetched() - before)
   }
 
   private static let expected = stride(from: 7, through: 2000, by: 10).map { number in
     "\(number) \(String(repeating: "0", count: 400 - "\(number)".count))\(number)"
   }
 
-  @Test("a walk brings each page near once it comes to it, and reads the same rows")
+  @Test("a walk prefetches each page once it comes to it, and reads the same rows")
   func walk() throws {
     let connection = try Self.filled(mapped: 1 << 28)
     let walk = try Self.read(connection) { try $0.walk($1, $2) }
@@ -61,7 +61,7 @@ import Testing
     #expect(walk.bodies == Self.expected && walk.pages == 0)
   }
 
-  @Test("a database in memory has no file to read ahead in")
+  @Test("a database in memory has no file to prefetch")
   func inMemory() throws {
     let connection = try Connection(path: ":memory:")
     let one = try connection.read { db in

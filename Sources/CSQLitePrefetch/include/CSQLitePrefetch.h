@@ -1,21 +1,20 @@
 #pragma once
 
-/* Rows that lie together are read one after the other, each a copy out of a page that is mapped from the file. The
- * processor fetches a page's memory line by line as the copies come to it, and waits for nearly every one: the rows of
- * a page lie in it from its end to its beginning, which the processor does not expect. So whoever is going to read a
- * page's rows says so, and the page is fetched as a whole, while SQLite still looks for the first row in it. */
+/* SQLite copies each row out of a page that is mapped from the file. The processor loads the page line by line as the
+ * copies come to it, and waits for nearly every line: the rows of a page lie in it from its end to its beginning, and
+ * the processor's own prefetching does not recognise that order. A thread that is going to read many rows of a page
+ * says so, and the whole page is prefetched while SQLite still looks for the first row. */
 
 struct sqlite3;
 
-/* Lets the database file of a connection that was just opened do so. Where its file system has no mapped pages,
- * nothing changes. */
-void sqlite_may_read_ahead(struct sqlite3 *connection);
+/* Prepares the database file of a connection that was just opened. Nothing changes where SQLite cannot map its pages. */
+void sqlite_may_prefetch(struct sqlite3 *connection);
 
-/* Whether this thread is going to read the rows of the pages that it comes to. */
-void sqlite_read_ahead(int whether);
+/* Says whether this thread prefetches the pages that it comes to. */
+void sqlite_prefetch(int whether);
 
-/* How many pages this thread has fetched so. */
-long sqlite_pages_read_ahead(void);
+/* The number of pages that this thread has prefetched. */
+long sqlite_pages_prefetched(void);
 
 /* A page that is mapped from a file and cannot be read (the disk fails, or the file was cut short) is a SIGBUS for the
  * thread that touches it, and the end of the process. A thread that reads a database says so; then such a page reads as

@@ -1,4 +1,4 @@
-#include "CSQLiteAhead.h"
+#include "CSQLitePrefetch.h"
 
 #include <pthread.h>
 #include <signal.h>
