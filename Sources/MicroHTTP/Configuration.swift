@@ -16,7 +16,8 @@ package struct Configuration: Sendable {
   package var accessLog: Int32?
   /// The directory that files of multipart bodies are streamed into.
   package var uploadDirectory = "/tmp"
-  /// Treats the loaded libmicrohttpd as one whose memory layout is unknown, whatever `LibraryCheck` finds.
+  /// Treats the loaded libmicrohttpd as one whose memory layout is unknown, whatever `LibraryCheck` finds:
+  /// slower, and with the same answers.
   package var distrustsLibrary = false
   /// Turns a problem into the response; replaced where a contract has another envelope.
   package var renderProblem: @Sendable (Problem, _ requestID: String) -> Response = { problem, id in

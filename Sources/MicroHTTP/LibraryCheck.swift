@@ -9,7 +9,8 @@ import Platform
 /// distances in the library's buffer, `QueryArguments` writes to it, `Repetition` compares heads in it,
 /// `Response.seal` and `SharedResponse` write over a header's value, `ConnectionMemory` makes the pages beside
 /// it present. They are on when the version is that one and a trial shows the layout: a daemon of
-/// the library's answers a few requests over a pair of sockets, good ones and smuggled ones.
+/// the library's answers a few requests over a pair of sockets, good ones and smuggled ones. The trial also
+/// shows whether the library's own error pages can be replaced (`CMicroHTTPDPatches`).
 ///
 /// Otherwise they are all off. The guard then adds up what the library shows through its public interface,
 /// and each header is added by itself. If the trial shows that not even that tells a smuggled request from a
@@ -38,6 +39,7 @@ enum LibraryCheck {
     if version != knownVersion { return .unknown("version \(knownVersion) is the one that is known") }
     if !found.measuringGuardJudges { return .unknown("requests do not lie in its buffer as expected") }
     if !found.headersStayInPlace { return .unknown("it does not send a header value that was written over") }
+    if !found.refusalsArrive { return .unknown("its own error pages cannot be replaced") }
     return .known
   }
 

@@ -13,6 +13,8 @@ final class LibraryTrial {
     var measuringGuardJudges = true
     /// Whether the library sends header values as they were written over.
     var headersStayInPlace = true
+    /// Whether the library's own refusals arrive in `CMicroHTTPDPatches`.
+    var refusalsArrive = true
   }
 
   /// What one request is found to be.
@@ -35,6 +37,9 @@ final class LibraryTrial {
     "POST /trial HTTP/1.1\r\nHost: trial\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
   ]
 
+  /// The library refuses this by itself, whatever its version.
+  private static let refused = "GET /trial HTTP/1.1\r\nHost: trial\r\nContent-Length: x\r\n\r\n"
+
   private let measures: Bool
   private let limits = Limits()
   /// The answer to all requests, and where in its header the findings are written; nil where that is not
@@ -49,7 +54,8 @@ final class LibraryTrial {
     let trial = LibraryTrial(measures: measures)
     defer { if let stamped = trial.stamped { MHD_destroy_response(stamped.answer) } }
     guard let daemon = trial.start() else {
-      return Findings(publicGuardJudges: false, measuringGuardJudges: false, headersStayInPlace: false)
+      return Findings(
+        publicGuardJudges: false, measuringGuardJudges: false, headersStayInPlace: false, refusalsArrive: false)
     }
     defer { MHD_stop_daemon(daemon) }
     var findings = Findings(measuringGuardJudges: measures, headersStayInPlace: measures)
@@ -63,6 +69,9 @@ final class LibraryTrial {
         if mark == Mark.good, !holds(reply, after) { findings.headersStayInPlace = false }
       }
     }
+    let seen = mhd_refusals_seen()
+    _ = ask(daemon, refused)
+    findings.refusalsArrive = mhd_refusals_seen() > seen
     return findings
   }
 

@@ -139,6 +139,7 @@ struct Service {
     configuration.limits.connections = descriptors.connections
     configuration.crossOrigin.origins = values.list("cors-origins")
     configuration.uploadDirectory = values.text("data")
+    configuration.distrustsLibrary = values.text("http-library") == "unknown"
     configuration.accessLog = values.text("access-log") == "on" ? STDERR_FILENO : nil
     if !values.text("tls-key").isEmpty {
       configuration.tls = CertificateFiles(

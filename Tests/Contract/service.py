@@ -20,6 +20,8 @@ import urllib.parse
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PERCH = os.environ.get("TARGET_BINARY", ROOT + "/.build/debug/perch")
+# `unknown`: the service uses libmicrohttpd's public interface alone.
+HTTP_LIBRARY = os.environ.get("CONTRACT_HTTP_LIBRARY", "checked")
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
 
 
@@ -208,7 +210,7 @@ class Pair(Service):
             "origin", "--listen", "127.0.0.1:0", "--webhook", f"http://127.0.0.1:{port}/v1/webhooks/sendbird")
         self.origin_url = first_line(self.origin_process, self.place.name + "/origin.log")
         self.words = ["--listen", f"127.0.0.1:{port}", "--data", self.data, "--upstream", self.origin_url,
-                      "--upstream-token", "origin", "--poll-interval", "1s", "--prefetch-rate", "0", *words]
+                      "--upstream-token", "origin", "--poll-interval", "1s", "--prefetch-rate", "0", "--http-library", HTTP_LIBRARY, *words]
         self.process = self.start("serve", *self.words)
         self.url = first_line(self.process, self.place.name + "/serve.log")
 

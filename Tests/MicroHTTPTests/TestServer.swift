@@ -32,8 +32,12 @@ final class TestServer: Sendable {
     }
   }
 
+  /// Whether these tests run as with a libmicrohttpd that is not known: `PERCH_TEST_HTTP_LIBRARY=unknown`.
+  static let distrustsLibrary = getenv("PERCH_TEST_HTTP_LIBRARY").map { String(cString: $0) } == "unknown"
+
   init(_ change: (inout Configuration) -> Void = { _ in }) throws {
     var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0))
+    configuration.distrustsLibrary = TestServer.distrustsLibrary
     change(&configuration)
     server = try Server(configuration)
     try server.start(TestServer.routes(board))

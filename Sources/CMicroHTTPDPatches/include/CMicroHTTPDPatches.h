@@ -1,17 +1,21 @@
 #pragma once
 
-/* Faults of libmicrohttpd 0.9.75 mended from outside. waiting.c has the other one.
+/* Works round faults of libmicrohttpd by defining functions that the library calls through the dynamic linker. Each fault
+ * has one file, which is named after it and says which versions have it:
  *
- * It answers what it refuses by itself (400, 413, 414, 431, 505) with pages of HTML and has no option
- * for other bodies. It queues them by calling MHD_queue_response through the dynamic linker, as anybody would. This
- * target defines that symbol: a call that arrives here is the library's own, and its response is replaced by one
- * that the maker builds. Perch's own responses are queued with mhd_queue, which calls the library directly. */
+ *   html_error_pages.c        the library answers what it refuses with pages of HTML
+ *   wait_after_full_batch.c   the library may wait without end with 128 events unserved
+ */
 
 /* Makes the response (a struct MHD_Response *, given away) for a refusal on a struct MHD_Connection *. */
 typedef void *(*mhd_refusal_maker)(void *connection, unsigned status);
 
 /* Sets the maker for the whole process; without one the library's pages stay as they are. */
 void mhd_set_refusal_maker(mhd_refusal_maker maker);
+
+/* The number of refusals of the library's that arrived here. It stays 0 where the library is linked in such a way that
+ * its calls go past this target. */
+long mhd_refusals_seen(void);
 
 /* MHD_queue_response, past the interposition: 1 when queued. */
 int mhd_queue(void *connection, unsigned status, void *response);

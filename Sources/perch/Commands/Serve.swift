@@ -38,6 +38,9 @@ extension Command {
       Setting("access-log", .choice(["on", "off"]), default: "on", "a line of JSON on stderr per request"),
       Setting(
         "log-level", .choice(["debug", "info", "warning", "error"]), default: "info", "what is logged"),
+      Setting(
+        "http-library", .choice(["checked", "unknown"]), default: "checked",
+        "unknown: use libmicrohttpd's public interface alone, as with a version that is not known; slower"),
       Setting("stop-within", .duration, default: "10s", "how long running requests may go on at the end"),
     ]
   ) { values in try Service(values).run() }

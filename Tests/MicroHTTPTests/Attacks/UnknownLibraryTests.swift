@@ -33,6 +33,7 @@ import Testing
     }
     for findings in [
       LibraryTrial.Findings(measuringGuardJudges: false), LibraryTrial.Findings(headersStayInPlace: false),
+      LibraryTrial.Findings(refusalsArrive: false),
     ] {
       guard case .unknown = LibraryCheck.judge(version: version, findings) else {
         Issue.record("\(findings) is not known")
