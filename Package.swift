@@ -55,7 +55,7 @@ let package = Package(
       name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "CSQLitePrefetch", "Platform", "TestFolders"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(
-      name: "MicroHTTPTests", dependencies: ["MicroHTTP", "CMicroHTTPD", "Platform", "TestFolders"]),
+      name: "MicroHTTPTests", dependencies: ["MicroHTTP", "Platform", "TestFolders"]),
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),
     .target(name: "FaultyDisk", path: "Tests/FaultyDisk", linkerSettings: [.linkedLibrary("sqlite3")]),
     .executableTarget(

@@ -21,6 +21,18 @@ import Testing
     print("source files: \(lengths.count), median \(median) lines (aim: \(Sizes.medianLines))")
   }
 
+  @Test(
+    "the files of a target refer to each other in small circles only",
+    arguments: [
+      "ChatAPI", "ChatCollections", "ChatModel", "ChatSync", "JSON", "MicroHTTP", "Platform", "SQLite",
+      "perch",
+    ])
+  func circles(_ target: String) {
+    let files = Repository.sources.filter { $0.target == target }
+    #expect(!files.isEmpty)
+    expectNone(Circles.check(files))
+  }
+
   @Test("no word that hides a meaning, and a reason beside what needs one")
   func words() { expectNone(Repository.sources.flatMap(Words.check)) }
 

@@ -1,0 +1,68 @@
+import Glibc
+import Synchronization
+
+/// One connection for as long as its socket is open: its place in the deadline wheel, who is parked on it,
+/// and what handlers remembered about it.
+final class ClientConnection: @unchecked Sendable {
+  // because the wheel's fields are only touched under the lot's lock, and the others on one thread
+  let socket: Int32
+  let generation: UInt32
+  /// The server's thread that has it; the server alone looks at it.
+  unowned(unsafe) let owner: AnyObject  // it lives until its last connection was closed
+  /// What handlers remembered; touched by the connection's worker thread alone.
+  var attachment: AnyObject?
+  /// What is being answered on it, retained; the server alone looks at it, on the connection's worker thread.
+  var requestPointer: UnsafeMutableRawPointer?
+  /// Bytes of the answer's body; touched by the connection's worker thread alone.
+  var sentBytes = 0
+
+  /// Whether the next thing on it can only be a request; touched by the connection's worker thread alone.
+  var awaitsRequest = true
+  /// When it last began to wait for a request (monotonic nanoseconds); its worker thread's alone.
+  var idleSince: UInt64
+  /// Whether it is closed with unread bytes of the client's; touched by the connection's worker thread alone.
+  var isRefused = false
+
+  /// The tick at which the connection is out of time, `noDeadline` for never. Workers store it without the
+  /// lock.
+  let deadline = Atomic<UInt32>(ClientConnection.noDeadline)
+  /// The tick at which the wheel looks at this client next; never later than `deadline`, often earlier.
+  let visit = Atomic<UInt32>(0)
+  static let noDeadline = UInt32.max
+
+  /// What happens on it, for the metrics; stored by its worker thread.
+  enum Activity: UInt8, AtomicRepresentable {
+    /// It waits for a request.
+    case idle
+    /// A request is being read.
+    case reading
+    /// A request is being answered, or is parked.
+    case answering
+    /// An event stream.
+    case streaming
+  }
+  let activity = Atomic<Activity>(.idle)
+
+  /// Whether the connection waits for bytes of the client, rather than the client for an answer.
+  let isReading = Atomic<Bool>(true)
+
+  /// Whether the client has ended its side. What it sent before may still be waiting to be read.
+  let isLeft = Atomic<Bool>(false)
+
+  /// Whether the connection's memory is all present; touched by its worker thread alone.
+  var isFilled = false
+  /// Under the lot's lock.
+  var isWatched = false
+
+  // Under the lot's lock.
+  unowned(unsafe) var next: ClientConnection?
+  unowned(unsafe) var previous: ClientConnection?
+  unowned(unsafe) var parked: Waiter?  // its request has it until it was resumed
+
+  init(socket: Int32, generation: UInt32, owner: AnyObject, at now: UInt64) {
+    idleSince = now
+    self.socket = socket
+    self.generation = generation
+    self.owner = owner
+  }
+}

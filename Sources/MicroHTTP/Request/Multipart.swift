@@ -1,0 +1,201 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+
+/// `multipart/form-data` (RFC 7578), streamed: the body is cut at `CRLF--boundary`, each part's headers are
+/// read, files are written as they come and plain fields kept in memory.
+///
+/// The bytes are searched in a window that always keeps the last boundary's length back, so that a boundary
+/// cut in two by the network is still found. After a fault the rest is passed over and the fault reported at
+/// the end.
+final class Multipart {
+  private enum State { case preamble, headers, content, epilogue }
+
+  let limit: Int
+  private(set) var count = 0
+  private(set) var parts: [MultipartPart] = []
+  private let limits: Limits
+  private let directory: String
+  private let delimiter: [UInt8]
+  private var window = ByteBuffer(capacity: 8192)
+  private var state = State.preamble
+  private var fault: Problem?
+  private var isStarted = false
+
+  private var name = ""
+  private var fileName: String?
+  private var contentType: String?
+  private var field: [UInt8] = []
+  private var file: Int32 = -1
+  private var path: String?
+  private var partBytes = 0
+  /// Bytes of all plain fields so far.
+  private var fieldBytes = 0
+
+  init(boundary: [UInt8], limit: Int, limits: Limits, directory: String) {
+    delimiter = Array("\r\n--".utf8) + boundary
+    self.limit = limit
+    self.limits = limits
+    self.directory = directory
+    // The first boundary has no line before it; this makes it look like the others.
+    window.append("\r\n")
+  }
+
+  deinit {
+    if file >= 0 { close(file) }
+    if let path { unlink(path) }
+    for part in parts { if let path = part.path { unlink(path) } }
+  }
+
+  /// The boundary of a multipart/form-data content type.
+  static func boundary(of header: UnsafeRawBufferPointer?) -> [UInt8]? {
+    guard let header else { return nil }
+    let type = String(decoding: header, as: UTF8.self)
+    guard type.lowercased().hasPrefix("multipart/form-data"),
+      let boundary = HeaderParameters.value("boundary", in: type), (1...70).contains(boundary.utf8.count)
+    else { return nil }
+    return Array(boundary.utf8)
+  }
+
+  func take(_ bytes: UnsafeRawBufferPointer) {
+    count += bytes.count
+    guard fault == nil, count <= limit else { return }
+    window.append(bytes)
+    do throws(Problem) {
+      while try step() {}
+    } catch {
+      fault = error
+    }
+  }
+
+  /// Bytes in memory: what is not yet looked at, and the plain fields.
+  var heldBytes: Int { window.count + fieldBytes }
+
+  /// What is wrong now that the body is whole.
+  func finish() -> Problem? {
+    if let fault { return fault }
+    return state == .epilogue ? nil : .multipart("the last boundary is missing")
+  }
+
+  /// One move; false when more bytes are needed.
+  private func step() throws(Problem) -> Bool {
+    switch state {
+    case .preamble, .content: try stepContent()
+    case .headers: try stepHeaders()
+    case .epilogue: drop(window.count)
+    }
+  }
+
+  private func drop(_ length: Int) -> Bool {
+    let rest = window.count - length
+    memmove(window.base, window.base + length, rest)
+    window.truncate(to: rest)
+    return false
+  }
+
+  private func stepContent() throws(Problem) -> Bool {
+    guard let place = find(delimiter) else {
+      let safe = window.count - delimiter.count
+      if safe > 0 {
+        try write(safe)
+        _ = drop(safe)
+      }
+      return false
+    }
+    // The two bytes after the boundary say whether another part follows.
+    guard window.count >= place + delimiter.count + 2 else { return false }
+    try write(place)
+    if state == .content { endPart() }
+    let first = window.bytes[place + delimiter.count]
+    let second = window.bytes[place + delimiter.count + 1]
+    _ = drop(place + delimiter.count + 2)
+    switch (first, second) {
+    case (0x2D, 0x2D): state = .epilogue
+    case (0x0D, 0x0A): state = .headers
+    default: throw .multipart("a boundary is followed by neither a line end nor two hyphens")
+    }
+    return true
+  }
+
+  private func stepHeaders() throws(Problem) -> Bool {
+    guard let end = find([0x0D, 0x0A, 0x0D, 0x0A]) else {
+      // The four bytes that would end them may still be coming.
+      if window.count >= limits.multipartHeaderBytes + 4 { throw .multipart("a part's headers are too long") }
+      return false
+    }
+    if end > limits.multipartHeaderBytes { throw .multipart("a part's headers are too long") }
+    let head = String(decoding: UnsafeRawBufferPointer(rebasing: window.bytes[..<end]), as: UTF8.self)
+    _ = drop(end + 4)
+    try startPart(head)
+    state = .content
+    return true
+  }
+
+  private func find(_ needle: [UInt8]) -> Int? {
+    guard let found = memmem(window.base, window.count, needle, needle.count) else { return nil }
+    return found - window.base
+  }
+
+  // MARK: - Parts
+
+  private func startPart(_ head: String) throws(Problem) {
+    if parts.count >= limits.multipartParts {
+      throw .multipart("send at most \(limits.multipartParts) parts")
+    }
+    name = ""
+    fileName = nil
+    contentType = nil
+    field = []
+    partBytes = 0
+    for line in head.split(separator: "\r\n") {
+      let name = line.prefix { $0 != ":" }.lowercased()
+      let value = String(line.dropFirst(name.utf8.count + 1).drop { $0 == " " })
+      if name == "content-type" { contentType = value }
+      guard name == "content-disposition" else { continue }
+      self.name = HeaderParameters.value("name", in: value) ?? ""
+      fileName = HeaderParameters.value("filename", in: value)
+    }
+    if name.isEmpty { throw .multipart("each part needs a Content-Disposition with a name") }
+    if fileName != nil { try openFile() }
+  }
+
+  private func openFile() throws(Problem) {
+    var template = Array("\(directory)/upload-XXXXXX".utf8CString)
+    file = mkstemp(&template)
+    guard file >= 0 else {
+      throw Problem(507, "upload_not_stored", detail: "the server cannot store the file; try again later")
+    }
+    _ = fcntl(file, F_SETFD, FD_CLOEXEC)
+    path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+  }
+
+  private func write(_ length: Int) throws(Problem) {
+    guard state == .content else { return }
+    partBytes += length
+    guard file >= 0 else {
+      if partBytes > limits.multipartFieldBytes { throw .tooLarge(limit: limits.multipartFieldBytes) }
+      field.append(contentsOf: UnsafeRawBufferPointer(rebasing: window.bytes[..<length]))
+      fieldBytes += length
+      return
+    }
+    var done = 0
+    while done < length {
+      let wrote = Glibc.write(file, window.base + done, length - done)
+      guard wrote > 0 else {
+        throw Problem(507, "upload_not_stored", detail: "the server cannot store the file; try again later")
+      }
+      done += wrote
+    }
+  }
+
+  private func endPart() {
+    if file >= 0 { close(file) }
+    parts.append(
+      MultipartPart(
+        name: name, fileName: fileName, contentType: contentType, value: field, path: path,
+        byteCount: partBytes))
+    file = -1
+    path = nil
+    field = []
+  }
+}

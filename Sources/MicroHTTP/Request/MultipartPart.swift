@@ -1,0 +1,15 @@
+/// One part of a multipart form.
+package struct MultipartPart: Sendable {
+  /// The field's name.
+  package let name: String
+  /// The client's name for the file; nil for a plain field.
+  package let fileName: String?
+  /// The media type given; nil when none was.
+  package let contentType: String?
+  /// The bytes of a plain field.
+  package let value: [UInt8]
+  /// The file the bytes were streamed into; whoever keeps it renames it, otherwise it goes with the request.
+  package let path: String?
+  /// Bytes of the part.
+  package let byteCount: Int
+}

@@ -1,0 +1,50 @@
+extension Request {
+  /// Decides what happens to the body before any of it is read. Thrown problems are answered on the spot.
+  func prepareBody(_ limits: Limits, uploads directory: String) throws(Problem) {
+    let hasBody = seen.hasBody
+    switch endpoint?.route.body ?? .none {
+    case .none:
+      if hasBody { try expect(limits.ignoredBodyBytes, .discarded(.init(limit: limits.ignoredBodyBytes))) }
+    case .collected(let limit, let types, let required):
+      try collect(limit, types: types, required: required, hasBody: hasBody)
+    case .multipart(let limit, let orCollected):
+      if let boundary = Multipart.boundary(of: header("Content-Type")) {
+        let form = Multipart(
+          boundary: boundary, limit: limit, limits: limits, directory: directory)
+        try expect(limit, .multipart(form))
+      } else if let orCollected {
+        try collect(orCollected, types: ["application/json"], required: false, hasBody: hasBody)
+      } else {
+        throw Request.unsupportedType(["multipart/form-data"])
+      }
+    }
+  }
+
+  private func collect(_ limit: Int, types: [String], required: Bool, hasBody: Bool) throws(Problem) {
+    if required, !seen.isChunked, seen.contentLength == nil {
+      throw Problem(411, "length_required", detail: "send a body with Content-Length")
+    }
+    guard hasBody else { return }
+    if !types.isEmpty, !hasMediaType(oneOf: types) { throw Request.unsupportedType(types) }
+    try expect(limit, .collected(.init(limit: limit)))
+  }
+
+  private func expect(_ limit: Int, _ sink: BodyIntake) throws(Problem) {
+    if let length = seen.contentLength, length > limit { throw Problem.tooLarge(limit: limit) }
+    intake = PendingBody(sink)
+  }
+
+  private static func unsupportedType(_ types: [String]) -> Problem {
+    let accepted = types.joined(separator: ", ")
+    return Problem(
+      415, "unsupported_media_type", detail: "send the body as \(accepted)", headers: [("Accept", accepted)])
+  }
+
+  /// Compares the media type without its parameters, in any case of its letters.
+  private func hasMediaType(oneOf types: [String]) -> Bool {
+    guard let given = header("Content-Type") else { return false }
+    let end = given.firstIndex { $0 == UInt8(ascii: ";") || $0 == 0x20 || $0 == 0x09 } ?? given.count
+    let name = given[..<end].map { $0 >= 0x41 && $0 <= 0x5A ? $0 + 0x20 : $0 }
+    return types.contains { $0.utf8.elementsEqual(name) }
+  }
+}

@@ -1,0 +1,172 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+
+/// One request, from its first line until its answer is sent.
+///
+/// Views (`UnsafeRawBufferPointer`) are valid as long as the request is being answered.
+package final class Request: @unchecked Sendable {  // because one thread at a time works on it
+  /// What is answered without a handler: a problem, or to `OPTIONS` what is allowed.
+  final class Refusal {
+    let problem: Problem?
+    let allow: String?
+
+    init(_ problem: Problem) {
+      self.problem = problem
+      allow = nil
+    }
+
+    init(allow: String) {
+      problem = nil
+      self.allow = allow
+    }
+  }
+
+  /// Where the request stands.
+  enum Phase { case head, body, running, parked, answered }
+
+  unowned(unsafe) let lot: ParkingLot  // its server has it until the last request was completed
+  let client: ClientConnection
+  var connection: OpaquePointer?
+  // In an order that leaves no room between them: ten thousand may be parked. Target, method and headers are
+  // read at every step, by one thread at a time, so that checking each access would only cost time.
+  @exclusivity(unchecked) var target: RequestTarget
+  var phase = Phase.head
+  /// Whether the answer is bytes in memory, so that nothing but its head can fail to be built.
+  var isWhole = false
+  /// The method.
+  @exclusivity(unchecked) package internal(set) var method = Method.get
+  @exclusivity(unchecked) var seen = HeaderNotes()
+  var status: UInt16 = 0
+  unowned(unsafe) var endpoint: Endpoint?  // the server keeps every table of routes there was
+  /// What will be answered instead of running the handler; boxed, because it is rare and large.
+  var refusal: Refusal?
+  /// The question of the request before, which this one asks again.
+  var repeated: Repetition?
+  var intake: PendingBody?
+  /// The name that the access log gives the caller; set by whoever authenticates.
+  package var user: String?
+  var waiter: Waiter?
+  var resume: ((Wake) throws -> Outcome)?
+  let startedAt: UInt64
+  let number: UInt64
+
+  init(
+    _ lot: ParkingLot, _ client: ClientConnection, connection: OpaquePointer, target: UnsafePointer<CChar>,
+    at now: UInt64
+  ) {
+    self.lot = lot
+    self.client = client
+    self.connection = connection
+    self.target = RequestTarget(copying: target)
+    startedAt = now
+    number = RequestID.next()
+  }
+
+  deinit { target.free() }
+
+  // MARK: - Target
+
+  /// The decoded bytes of the path parameter at `index`, counted along the template.
+  package func parameterBytes(_ index: Int) -> UnsafeRawBufferPointer { target.parameter(index) }
+
+  /// The decoded path parameter at `index`, counted along the template.
+  package func parameter(_ index: Int) -> String { String(decoding: target.parameter(index), as: UTF8.self) }
+
+  /// The decoded path parameter that the template calls `name`.
+  package func parameter(_ name: String) -> String? {
+    endpoint?.parameterNames.firstIndex(of: name).map { parameter($0) }
+  }
+
+  /// The query's items in order, repeats included.
+  package var query: QueryItems { QueryItems(target.query) }
+
+  /// The path, decoded segment by segment; a decoded slash cannot be told from a real one here.
+  package var path: String { String(decoding: target.path, as: UTF8.self) }
+
+  /// The query as it came, without its question mark.
+  package var encodedQuery: UnsafeRawBufferPointer { target.query }
+
+  // MARK: - Headers
+
+  /// The value of the first header called `name`, in any case of its letters.
+  package func header(_ name: StaticString) -> UnsafeRawBufferPointer? {
+    guard seen.names.mayHold(name.bytes), let connection else { return nil }
+    var value: UnsafePointer<CChar>?
+    var count = 0
+    let found = MHD_lookup_connection_value_n(
+      connection, .HEADER_KIND, name.cString, name.utf8CodeUnitCount, &value, &count)
+    guard found == .YES, let value else { return nil }
+    return UnsafeRawBufferPointer(start: value, count: count)
+  }
+
+  /// The value of the first header called `name` as text.
+  package func headerText(_ name: StaticString) -> String? {
+    header(name).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The request's name: what the client gave, if well formed, or a new one.
+  package var requestID: String { withRequestID { String(cString: $0) } }
+
+  /// Lends the request's name as C text.
+  func withRequestID<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
+    if let given = header("X-Request-Id"), RequestID.isWellFormed(given) {
+      return body(given.baseAddress!.assumingMemoryBound(to: CChar.self))
+    }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: RequestID.length + 1) { room in
+      RequestID.write(number, to: room.baseAddress!)
+      room[RequestID.length] = 0
+      return body(UnsafePointer(room.baseAddress!))
+    }
+  }
+
+  // MARK: - Body
+
+  /// The collected body; empty when there is none.
+  package var body: UnsafeRawBufferPointer {
+    guard case .collected(let collected) = intake?.intake else {
+      return UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+    return collected.bytes
+  }
+
+  /// The parts of a multipart body in their order; nil when it was no multipart body.
+  package var parts: [MultipartPart]? {
+    guard case .multipart(let form) = intake?.intake else { return nil }
+    return form.parts
+  }
+
+  // MARK: - Beyond the request
+
+  /// What handlers remember about the connection, for the requests that follow on it.
+  package var attachment: AnyObject? {
+    get { client.attachment }
+    set { client.attachment = newValue }
+  }
+
+  /// The one thing that can wake this request. Made on first use; hand it out before looking for what is
+  /// waited for.
+  package func makeWaiter() -> Waiter {
+    if let waiter { return waiter }
+    let made = Waiter(lot: lot)
+    waiter = made
+    return made
+  }
+
+  /// Cuts the connection both ways: whatever is answered does not reach the client.
+  package func cut() { shutdown(client.socket, Int32(SHUT_RDWR)) }
+
+  /// Whether the server is stopping.
+  package var isServerStopping: Bool { lot.isEnding }
+
+  /// The client's address without its port, for logs.
+  package var clientAddress: String {
+    guard let connection, let info = mhd_client_address(connection) else { return "" }
+    var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+    let length = socklen_t(
+      info.pointee.sa_family == sa_family_t(AF_INET6)
+        ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size)
+    getnameinfo(info, length, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
+    return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+  }
+}

@@ -1,0 +1,35 @@
+/// One range of bytes, already fitted to the file.
+struct ByteRange: Equatable {
+  let first: Int
+  let count: Int
+
+  static let unsatisfiable = ByteRange(first: -1, count: 0)
+
+  private init(first: Int, count: Int) {
+    self.first = first
+    self.count = count
+  }
+
+  /// Reads `bytes=a-b`, `bytes=a-` or `bytes=-n`. Nil for anything else, which is to be passed over.
+  init?(_ header: UnsafeRawBufferPointer, size: Int) {
+    let text = String(decoding: header, as: UTF8.self)
+    guard text.hasPrefix("bytes="), !text.contains(",") else { return nil }
+    let ends = text.dropFirst(6).split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+    guard ends.count == 2, ends.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else {
+      return nil
+    }
+    switch (Int(ends[0]), Int(ends[1])) {
+    case (let first?, let last?):
+      guard first <= last else { return nil }
+      self = first < size ? ByteRange(first: first, count: min(last, size - 1) - first + 1) : .unsatisfiable
+    case (let first?, nil):
+      guard ends[1].isEmpty else { return nil }
+      self = first < size ? ByteRange(first: first, count: size - first) : .unsatisfiable
+    case (nil, let length?):
+      guard ends[0].isEmpty else { return nil }
+      let count = min(length, size)
+      self = count > 0 ? ByteRange(first: size - count, count: count) : .unsatisfiable
+    case (nil, nil): return nil
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import Glibc
+import Platform
+
+extension EventStream {
+  /// What libmicrohttpd pulls from, block by block.
+  final class Reader {
+    private enum Filled { case piece, nothing, ended }
+
+    private let stream: EventStream
+    private var piece = ByteBuffer(capacity: Reader.firstBytes)
+    private var taken = 0
+    private var isEnding = false
+    /// Bytes counted for the piece.
+    private var held = 0
+    private var turn: StreamMemory.Turn?
+    /// Set when the response is queued; used on the connection's worker thread alone.
+    private var place: Place?
+
+    /// Where the stream goes, and what it shares with the server's other streams.
+    struct Place {
+      let connection: OpaquePointer
+      let client: ClientConnection
+      let lot: ParkingLot
+      let memory: StreamMemory
+    }
+
+    init(_ stream: EventStream) {
+      self.stream = stream
+      piece.append(":\n\n")
+    }
+
+    deinit {
+      place?.memory.end(turn, held: held)
+      stream.ended()
+    }
+
+    /// The response is queued: what is read from now on goes there.
+    func begin(at place: Place) { self.place = place }
+
+    /// Fills the next block. 0 only after the connection was suspended.
+    func read(into block: UnsafeMutablePointer<CChar>, room: Int) -> Int {
+      guard let place else { return Reader.endOfStream }
+      let (lot, limits) = (place.lot, place.memory.limits)
+      while taken == piece.count {
+        if isEnding { return Reader.endOfStream }
+        letGo(place.memory)
+        switch fill(place) {
+        case .ended: return Reader.endOfStream
+        case .piece:
+          lot.setDeadline(
+            place.client, lot.tick(at: lot.now(), plusSeconds: limits.streamStallSeconds))
+        case .nothing:
+          if isEnding { continue }
+          let beat = limits.heartbeatSeconds * 1000
+          switch lot.park(stream.waiter, place.connection, place.client, milliseconds: beat) {
+          case nil: return 0
+          case .shutdown, .hungUp: return Reader.endOfStream
+          case .woken, .deadline: continue
+          }
+        }
+      }
+      let count = min(room, piece.count - taken)
+      memcpy(block, piece.base + taken, count)
+      taken += count
+      place.client.sentBytes += count
+      return count
+    }
+
+    /// The client has taken the piece: its memory is for others.
+    private func letGo(_ memory: StreamMemory) {
+      if piece.allocated > Reader.restBytes { piece = ByteBuffer(capacity: Reader.firstBytes) }
+      piece.truncate(to: 0)
+      taken = 0
+      guard held > 0 else { return }
+      memory.give(held)
+      held = 0
+    }
+
+    /// Asks for the next piece, or notes why there is none.
+    private func fill(_ place: Place) -> Filled {
+      switch stream.waiter.takeReason() {
+      case .shutdown, .hungUp: return .ended
+      case .deadline: piece.append(":\n\n")
+      case .woken, nil: break
+      }
+      if place.lot.isEnding { return .ended }
+      stream.waiter.clear()
+      let (lot, memory) = (place.lot, place.memory)
+      guard memory.take(&turn, stream.waiter, now: lot.now()) else {
+        if turn?.isOver(at: lot.now()) ?? false { return .ended }
+        return piece.count > 0 ? .piece : .nothing
+      }
+      held = memory.limits.streamPieceBytes
+      defer {
+        let allocated = piece.count > 0 ? piece.allocated : 0
+        memory.change(from: held, to: allocated)
+        held = allocated
+      }
+      return produce()
+    }
+
+    private func produce() -> Filled {
+      let before = piece.count
+      do {
+        while true {
+          switch try stream.produce(&piece) {
+          case .more:
+            if piece.count > before { return .piece }
+          case .wait: return piece.count > 0 ? .piece : .nothing
+          case .end:
+            isEnding = true
+            return piece.count > 0 ? .piece : .nothing
+          }
+        }
+      } catch {
+        Log.line(.error, "stream_failed", ["error": .text("\(error)")])
+        return .ended
+      }
+    }
+
+    private static let endOfStream = -1
+    /// Bytes that a stream keeps while it waits.
+    private static let restBytes = 1024
+    /// Bytes of a new piece; it doubles up to what a piece may have.
+    private static let firstBytes = 64
+  }
+}

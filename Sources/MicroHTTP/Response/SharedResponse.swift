@@ -1,0 +1,136 @@
+import CMicroHTTPD
+import Glibc
+import Platform
+import Synchronization
+
+/// One immutable answer for many requests, such as an event that 10 000 parked polls wait for.
+///
+/// The body is in memory once and libmicrohttpd's object is made once per worker thread, so that answering
+/// costs nothing but the sending. Each answer still carries its own `X-Request-Id`: the worker writes it over
+/// the last one right before it queues, and the library copies the head out before that worker does anything
+/// else. One more header may vary so, if its value is always as long. Requests that need other headers (an id
+/// of the client's, an allowed origin) get an object of their own over the same body.
+package final class SharedResponse: @unchecked Sendable {  // because each worker touches its own slot only
+  /// The HTTP status.
+  package let status: Int
+  private let type: StaticString?
+  private let headers: [(name: StaticString, value: String)]
+  private let varying: Varying?
+  private let body: Body
+  private let perWorker: UnsafeMutablePointer<Stamped>
+  private static let mostWorkers = 64
+
+  /// A header that is written anew for each answer, always as long.
+  package struct Varying: Sendable {
+    let name: StaticString
+    let width: Int
+
+    /// A header of that name whose values have so many bytes.
+    package init(_ name: StaticString, width: Int) {
+      self.name = name
+      self.width = width
+    }
+  }
+
+  /// A worker's object, and where in it is written what varies.
+  private struct Stamped {
+    var handle: OpaquePointer?
+    var id: UnsafeMutablePointer<CChar>?
+    var value: UnsafeMutableRawPointer?
+  }
+
+  /// The bytes, which live until the last answer over them is sent.
+  private final class Body: @unchecked Sendable {  // because it never changes
+    let start: UnsafeMutableRawPointer
+    let count: Int
+    init(_ buffer: consuming ByteBuffer) { (start, count) = buffer.release() }
+    deinit { free(start) }
+  }
+
+  /// Takes the buffer's memory. An answer without a body has no `type`.
+  package init(
+    status: Int = 200, type: StaticString? = "application/json",
+    headers: [(name: StaticString, value: String)] = [], varying: Varying? = nil, body: consuming ByteBuffer
+  ) {
+    self.status = status
+    self.type = type
+    self.varying = varying
+    self.headers = headers
+    self.body = Body(body)
+    perWorker = .allocate(capacity: SharedResponse.mostWorkers)
+    perWorker.initialize(repeating: Stamped(), count: SharedResponse.mostWorkers)
+  }
+
+  deinit {
+    for worker in 0..<SharedResponse.mostWorkers {
+      if let handle = perWorker[worker].handle { MHD_destroy_response(handle) }
+    }
+    perWorker.deallocate()
+  }
+
+  /// How long the body is.
+  package var byteCount: Int { body.count }
+
+  /// The answer for one request; hand it to `.respond`.
+  package var response: Response {
+    Response(status: status, handle: nil, byteCount: body.count, content: .shared(self, nil))
+  }
+
+  /// The answer for one request, with that value of the header that varies. Who asks the same again gets the
+  /// same, without a handler, as long as `holds` says that a handler would give it.
+  package func response(_ value: String, again holds: (() -> Bool)? = nil) -> Response {
+    precondition(value.utf8.count == varying?.width, "the header that varies is always as long")
+    return Response(
+      status: status, handle: nil, byteCount: body.count, content: .shared(self, value, again: holds))
+  }
+
+  /// An answer over the shared body with the shared headers.
+  func makeResponse(_ value: String?) -> Response {
+    var response = makeResponse()
+    if let varying, let value { response.add(varying.name, value) }
+    return response
+  }
+
+  private func makeResponse() -> Response {
+    let handle = MHD_create_response_from_buffer_with_free_callback_cls(
+      body.count, body.start, releaseSharedBody, Unmanaged.passRetained(body).toOpaque())
+    guard let handle else { preconditionFailure("out of memory") }
+    var response = Response(status: status, handle: handle, byteCount: body.count)
+    if let type { response.add("Content-Type", type) }
+    for (name, value) in headers { response.add(name, value) }
+    return response
+  }
+
+  /// The running worker's object with `id` and the header that varies in their places. Nil when the worker
+  /// has no number.
+  func stamped(id number: UInt64, _ value: String?, decorate: (inout Response) -> Void) -> OpaquePointer? {
+    let worker = WorkerNumber.current
+    guard worker < SharedResponse.mostWorkers else { return nil }
+    if perWorker[worker].handle == nil { perWorker[worker] = make(value, decorate) }
+    let made = perWorker[worker]
+    guard let handle = made.handle, let id = made.id else { return nil }
+    RequestID.write(number, to: id)
+    if let varying, let place = made.value, var value {
+      value.withUTF8 { _ = memcpy(place, $0.baseAddress!, varying.width) }
+    }
+    return handle
+  }
+
+  private func make(_ value: String?, _ decorate: (inout Response) -> Void) -> Stamped {
+    var response = makeResponse()
+    decorate(&response)
+    let id = response.reserve("X-Request-Id", width: RequestID.length)
+    let place = varying.map { response.reserve($0.name, width: $0.width) }
+    guard let (handle, lines) = response.seal() else { return Stamped() }
+    return Stamped(
+      handle: handle, id: lines.assumingMemoryBound(to: CChar.self) + id, value: place.map { lines + $0 })
+  }
+
+  fileprivate static func releaseBody(_ pointer: UnsafeMutableRawPointer) {
+    Unmanaged<Body>.fromOpaque(pointer).release()
+  }
+}
+
+private let releaseSharedBody: MHD_ContentReaderFreeCallback = { pointer in
+  if let pointer { SharedResponse.releaseBody(pointer) }
+}

@@ -1,0 +1,133 @@
+import Platform
+import Synchronization
+
+/// What the pieces of all event streams take together, and whose turn is next.
+///
+/// A stream takes room for one piece before it makes it. Where there is none it waits for its turn: streams
+/// are served in the order they came, and each is woken once room was kept for it. A turn that does not come
+/// in time is over. One event can be larger than a piece; what all streams take exceeds the bound by no more
+/// than the largest event of each worker thread.
+final class StreamMemory: Sendable {
+  /// One stream's wait for room.
+  final class Turn: @unchecked Sendable {  // because the rest is only touched under the memory's lock
+    fileprivate let waiter: Waiter
+    fileprivate var isWaiting = false
+    fileprivate var isGranted = false
+    /// When it is over (monotonic nanoseconds); touched by the stream's worker thread alone.
+    fileprivate var endsAt: UInt64 = 0
+
+    fileprivate init(_ waiter: Waiter) { self.waiter = waiter }
+
+    /// Whether the stream has waited long enough.
+    func isOver(at now: UInt64) -> Bool { now >= endsAt }
+  }
+
+  private struct State {
+    var held = 0
+    /// First come, first served. Those who left are passed over.
+    var waiting: [Turn] = []
+    var first = 0
+
+    var isAnybodyWaiting: Bool { first < waiting.count }
+
+    mutating func next() -> Turn? {
+      while first < waiting.count {
+        let turn = waiting[first]
+        first += 1
+        if turn.isWaiting { return turn }
+      }
+      waiting.removeAll(keepingCapacity: waiting.capacity < 1024)
+      first = 0
+      return nil
+    }
+  }
+
+  private let state = Guarded(State())
+  private let refusals = Atomic<Int>(0)
+  let limits: Limits
+  private let most: Int
+  private let piece: Int
+  private let turnNanoseconds: UInt64
+
+  /// Room for the pieces of these limits.
+  init(_ limits: Limits) {
+    self.limits = limits
+    most = max(limits.streamMemoryBytes, limits.streamPieceBytes)
+    piece = limits.streamPieceBytes
+    turnNanoseconds = UInt64(limits.streamTurnSeconds) * 1_000_000_000
+  }
+
+  /// Bytes taken now.
+  var bytes: Int { state.withLock { $0.held } }
+
+  /// Streams that were closed because their turn did not come.
+  var refused: Int { refusals.load(ordering: .relaxed) }
+
+  /// Takes room for a piece. False: the stream waits for its turn, and its waiter is woken when it comes.
+  func take(_ turn: inout Turn?, _ waiter: Waiter, now: UInt64) -> Bool {
+    let (known, wasWaiting) = (turn, turn != nil)
+    let made = state.withLock { state -> Turn? in
+      if let known, known.isGranted {
+        known.isGranted = false
+        return nil
+      }
+      if known == nil, !state.isAnybodyWaiting, state.held + piece <= most {
+        state.held += piece
+        return nil
+      }
+      let turn = known ?? Turn(waiter)
+      if !turn.isWaiting {
+        turn.isWaiting = true
+        state.waiting.append(turn)
+      }
+      return turn
+    }
+    turn = made
+    guard let made else { return true }
+    if !wasWaiting { made.endsAt = now + turnNanoseconds }
+    if made.isOver(at: now) { refusals.wrappingAdd(1, ordering: .relaxed) }
+    return false
+  }
+
+  /// The piece takes more or less than what was taken for it.
+  func change(from before: Int, to after: Int) {
+    if after < before { return give(before - after) }
+    if after > before { state.withLock { $0.held += after - before } }
+  }
+
+  /// Gives room back, and wakes those whose turn it is.
+  func give(_ bytes: Int) {
+    let woken = state.withLock { state -> [Turn] in
+      state.held -= bytes
+      return grant(&state)
+    }
+    for turn in woken { turn.waiter.wake() }
+  }
+
+  /// The stream is over.
+  func end(_ turn: Turn?, held: Int) {
+    guard turn != nil || held > 0 else { return }
+    let woken = state.withLock { state -> [Turn] in
+      state.held -= held
+      if let turn {
+        if turn.isGranted { state.held -= piece }
+        turn.isGranted = false
+        turn.isWaiting = false
+      }
+      return grant(&state)
+    }
+    for turn in woken { turn.waiter.wake() }
+  }
+
+  private func grant(_ state: inout State) -> [Turn] {
+    guard state.isAnybodyWaiting else { return [] }
+    var granted: [Turn] = []
+    while state.held + piece <= most, let turn = state.next() {
+      state.held += piece
+      turn.isWaiting = false
+      turn.isGranted = true
+      granted.append(turn)
+    }
+    return granted
+  }
+}

@@ -1,0 +1,19 @@
+/// What a handler makes of a request.
+package enum Outcome: ~Copyable {
+  /// Answer now.
+  case respond(Response)
+  /// Answer later: the connection is suspended and no thread is held.
+  case park(Parking)
+
+  /// The same outcome; an error that is thrown later, when a parked request goes on, is changed by `change`.
+  package consuming func mapErrors(_ change: @escaping (any Error) -> any Error) -> Outcome {
+    switch consume self {
+    case .respond(let response): return .respond(response)
+    case .park(let parking):
+      return .park(
+        Parking(parking.waiter, milliseconds: parking.milliseconds) { wake in
+          do { return try parking.resume(wake).mapErrors(change) } catch { throw change(error) }
+        })
+    }
+  }
+}

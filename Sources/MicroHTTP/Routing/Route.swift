@@ -1,0 +1,50 @@
+/// One method on one path.
+package struct Route: Sendable {
+  /// What answers a request. Runs on a worker thread and must not wait for anything slow: it parks instead.
+  package typealias Handler = @Sendable (Request) throws -> Outcome
+
+  /// What a route does with a request's body.
+  package enum Body: Sendable {
+    /// Takes none; a small one is read and thrown away.
+    case none
+    /// Kept in memory up to `limit` bytes. `types` are the media types accepted (415 otherwise; empty accepts
+    /// all), and a body that is `required` needs a length or chunks (411 otherwise).
+    case collected(limit: Int, types: [String] = ["application/json"], required: Bool = false)
+    /// A multipart form whose files are streamed to disk, up to `limit` bytes in all. A body of another type
+    /// is collected as by `orCollected` when there is one, and a 415 otherwise.
+    case multipart(limit: Int, orCollected: Int? = nil)
+  }
+
+  /// The method; GET answers HEAD too.
+  package let method: Method
+  /// The template, such as `/v1/channels/{channel_url}/messages`.
+  package let path: String
+  /// The operationId of the contract.
+  package let operation: String
+  /// What happens to a body.
+  package let body: Body
+  /// What answers.
+  package let handler: Handler
+  /// Which requests it answers; nil: all.
+  var hostRule: HostRule?
+
+  /// A route.
+  package init(
+    _ method: Method, _ path: String, operation: String, body: Body = .none, handler: @escaping Handler
+  ) {
+    self.method = method
+    self.path = path
+    self.operation = operation
+    self.body = body
+    self.handler = handler
+  }
+}
+
+extension Route {
+  /// The same route, which answers only to requests that `rule` lets through.
+  package func answering(only rule: HostRule) -> Route {
+    var route = self
+    route.hostRule = rule
+    return route
+  }
+}

@@ -1,0 +1,165 @@
+import Glibc
+
+/// The routes as a trie over decoded path segments.
+///
+/// A literal segment wins over a parameter; there is no going back, so two templates may not differ in the
+/// name of a parameter at one place only. The trie is laid out as plain numbers: every request walks it, and
+/// counts no references on its way.
+final class Router: @unchecked Sendable {  // because nothing changes after it is made
+  /// A place in the tree.
+  struct Place {
+    fileprivate let literals: Range<Int>
+    /// Where any other segment leads; 0, which is the root, where nothing is.
+    fileprivate let parameter: Int
+    fileprivate let choices: Range<Int>
+    /// Which requests are answered here, whatever their method; the endpoints keep it.
+    fileprivate let hostRule: Unmanaged<HostRule>?
+  }
+
+  private struct Literal {
+    let letters: Range<Int>
+    let place: Int
+  }
+
+  private struct Choice {
+    let method: Method
+    let endpoint: Unmanaged<Endpoint>
+  }
+
+  /// A place while routes are being added.
+  private final class Draft {
+    var literals: [(segment: [UInt8], draft: Draft)] = []
+    var parameter: Draft?
+    var endpoints: [Endpoint] = []
+  }
+
+  private let places: UnsafeBufferPointer<Place>
+  private let literals: UnsafeBufferPointer<Literal>
+  private let letters: UnsafeBufferPointer<UInt8>
+  private let choices: UnsafeBufferPointer<Choice>
+
+  init(_ routes: [Route]) {
+    let root = Draft()
+    for route in routes { Router.add(route, to: root) }
+    var (places, literals, letters, choices) = ([Place](), [Literal](), [UInt8](), [Choice]())
+    // Breadth first, so that the literals of one place lie together.
+    var queue = [root]
+    while places.count < queue.count {
+      let draft = queue[places.count]
+      let firstLiteral = literals.count
+      for (segment, next) in draft.literals {
+        literals.append(
+          Literal(letters: letters.count..<(letters.count + segment.count), place: queue.count))
+        letters += segment
+        queue.append(next)
+      }
+      let firstChoice = choices.count
+      choices += draft.endpoints.map { Choice(method: $0.route.method, endpoint: .passRetained($0)) }
+      places.append(
+        Place(
+          literals: firstLiteral..<literals.count, parameter: draft.parameter == nil ? 0 : queue.count,
+          choices: firstChoice..<choices.count,
+          hostRule: draft.endpoints.lazy.compactMap(\.route.hostRule).first.map { .passUnretained($0) }))
+      if let next = draft.parameter { queue.append(next) }
+    }
+    self.places = Router.laid(places)
+    self.literals = Router.laid(literals)
+    self.letters = Router.laid(letters)
+    self.choices = Router.laid(choices)
+  }
+
+  deinit {
+    for choice in choices { choice.endpoint.release() }
+    places.deallocate()
+    literals.deallocate()
+    letters.deallocate()
+    choices.deallocate()
+  }
+
+  private static func laid<Element>(_ elements: [Element]) -> UnsafeBufferPointer<Element> {
+    let room = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+    _ = room.initialize(from: elements)
+    return UnsafeBufferPointer(room)
+  }
+
+  private static func add(_ route: Route, to root: Draft) {
+    precondition(route.path.utf8.first == UInt8(ascii: "/"), "\(route.path) does not begin with a slash")
+    var draft = root
+    var names: [String] = []
+    for segment in route.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+      if segment.first == "{", segment.last == "}" {
+        names.append(String(segment.dropFirst().dropLast()))
+        let next = draft.parameter ?? Draft()
+        draft.parameter = next
+        draft = next
+      } else if let known = draft.literals.first(where: { $0.segment.elementsEqual(segment.utf8) }) {
+        draft = known.draft
+      } else {
+        let next = Draft()
+        draft.literals.append((Array(segment.utf8), next))
+        draft = next
+      }
+    }
+    precondition(names.count <= RequestTarget.mostParameters, "\(route.path) has too many parameters")
+    let isTaken = draft.endpoints.contains { $0.route.method == route.method }
+    precondition(!isTaken, "\(route.path) is declared twice")
+    draft.endpoints.append(Endpoint(route, parameterNames: names))
+  }
+
+  /// Walks the target's segments, decoding each in place and noting the parameters' ranges. Nil when nothing
+  /// is there.
+  func find(_ target: inout RequestTarget) throws(Problem) -> Place? {
+    var place = places[0]
+    var walk = target.startWalk()
+    while let segment = try target.nextSegment(&walk) {
+      if let next = literal(segment.bytes, at: place) {
+        place = places[next]
+      } else if place.parameter != 0, !segment.bytes.isEmpty {
+        target.note(segment)
+        place = places[place.parameter]
+      } else {
+        // The rest is still checked, so that a bad escape is a 400 wherever it stands.
+        while try target.nextSegment(&walk) != nil {}
+        return nil
+      }
+    }
+    return place.choices.isEmpty ? nil : place
+  }
+
+  @inline(__always)
+  private func literal(_ segment: UnsafeRawBufferPointer, at place: Place) -> Int? {
+    for index in place.literals {
+      let literal = literals[index]
+      if literal.letters.count == segment.count,
+        segment.isEmpty
+          || memcmp(letters.baseAddress! + literal.letters.lowerBound, segment.baseAddress!, segment.count)
+            == 0
+      {
+        return literal.place
+      }
+    }
+    return nil
+  }
+
+  /// Why a request is not answered at that place, with any method; nil where it is.
+  func refusal(of request: Request, at place: Place) -> Problem? {
+    place.hostRule?._withUnsafeGuaranteedRef { 
+      $0.refusal(host: request.header("Host"), origin: request.header("Origin"))
+    }
+  }
+
+  /// The endpoint of `method` at that place; HEAD finds that of GET.
+  func endpoint(_ method: Method, at place: Place) -> Unmanaged<Endpoint>? {
+    let wanted = method == .head ? Method.get : method
+    for choice in choices[place.choices] where choice.method == wanted { return choice.endpoint }
+    return nil
+  }
+
+  /// What the header `Allow` says of that place.
+  func allow(at place: Place) -> String {
+    var all = Set(choices[place.choices].map(\.method))
+    if all.contains(.get) { all.insert(.head) }
+    all.insert(.options)
+    return Method.allCases.filter(all.contains).map { "\($0.name)" }.joined(separator: ", ")
+  }
+}
