@@ -39,12 +39,15 @@ import Testing
   @Test("a circle of nine files is found, one of eight is not, and a chain is none")
   func circles() {
     func ring(_ count: Int) -> [SourceFile] {
-      (0..<count).map { file("struct S\($0) { let next: S\(($0 + 1) % count)? }", path: "Sources/JSON/\($0).swift") }
+      (0..<count).map {
+        file("struct S\($0) { let next: S\(($0 + 1) % count)? }", path: "Sources/JSON/\($0).swift")
+      }
     }
     #expect(Circles.check(ring(9)).count == 1)
     #expect(Circles.check(ring(8)).isEmpty && Circles.circles(ring(8)).map(\.count) == [8])
     #expect(Circles.circles(Array(ring(9).dropLast())).isEmpty)
-    let extended = ring(2) + [file("extension S0 { var other: S1? { nil } }", path: "Sources/JSON/S0+S1.swift")]
+    let extended =
+      ring(2) + [file("extension S0 { var other: S1? { nil } }", path: "Sources/JSON/S0+S1.swift")]
     #expect(Circles.circles(extended).map(\.count) == [2])
   }
 

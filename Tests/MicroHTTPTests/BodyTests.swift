@@ -9,7 +9,9 @@ import Testing
     ("Content-Type: multipart/form-data; boundary=\(boundary)", parts)
   }
 
-  @Test("a multipart form gives its fields and streams its files to disk, however it is cut")
+  @Test(
+    "a multipart form gives its fields and streams its files to disk, however it is cut",
+    .disabled(if: TestServer.distrustsLibrary, "A connection closes after a request with a body."))
   func readsForms() throws {
     let test = try TestServer()
     let body =

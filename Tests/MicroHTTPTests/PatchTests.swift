@@ -25,8 +25,8 @@ import Testing
       #expect(client.get("/hello")?.status == 200)
       return client
     }
-    // While the worker is busy, all of them ask. The connection that keeps it busy is closed afterwards, so that
-    // nothing but the 128 is ready.
+    // While the worker is busy, all of them ask. The connection that keeps it busy is closed afterwards, so
+    // that nothing but the 128 is ready.
     let busy = try test.client()
     busy.send("GET /slow HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
     try #require(TestServer.until { test.server.counters.running == 1 })

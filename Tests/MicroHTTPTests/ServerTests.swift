@@ -19,7 +19,9 @@ import Testing
     }
   }
 
-  @Test("a body in one piece, in many and in chunks arrives whole")
+  @Test(
+    "a body in one piece, in many and in chunks arrives whole",
+    .disabled(if: TestServer.distrustsLibrary, "A connection closes after a request with a body."))
   func collectsBodies() throws {
     let test = try TestServer()
     let client = try test.client()

@@ -208,7 +208,9 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   // MARK: - Parking
 
   /// Suspends the connection. Nil when it is suspended, else why the request goes on at once.
-  func park(_ waiter: Waiter, _ connection: OpaquePointer, _ client: ClientConnection, milliseconds: Int?) -> Wake? {
+  func park(_ waiter: Waiter, _ connection: OpaquePointer, _ client: ClientConnection, milliseconds: Int?)
+    -> Wake?
+  {
     let deadline = milliseconds.map { milliseconds in
       tick(at: now() + UInt64(max(0, milliseconds)) * 1_000_000 + ParkingLot.tickNanoseconds - 1)
     }
@@ -308,7 +310,9 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   /// Cuts every connection that is still open.
   func shutSockets() {
     state.read { state in
-      for case let client? in state.bySocket { shutdown(client.takeUnretainedValue().socket, Int32(SHUT_RDWR)) }
+      for case let client? in state.bySocket {
+        shutdown(client.takeUnretainedValue().socket, Int32(SHUT_RDWR))
+      }
     }
   }
 

@@ -143,7 +143,7 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
 
   /// Why a request is not answered at that place, with any method; nil where it is.
   func refusal(of request: Request, at place: Place) -> Problem? {
-    place.hostRule?._withUnsafeGuaranteedRef { 
+    place.hostRule?._withUnsafeGuaranteedRef {
       $0.refusal(host: request.header("Host"), origin: request.header("Origin"))
     }
   }

@@ -38,7 +38,8 @@ let leaveEscaped:
 
 let handleAccess: MHD_AccessHandlerCallback = {
   server, connection, url, method, version, bytes, count, context in
-  guard let server, let connection, let url, let method, let version, let count, let context = context?.pointee
+  guard let server, let connection, let url, let method, let version, let count,
+    let context = context?.pointee
   else { return .NO }
   let line = RequestGuard.Line(method: method, target: url, version: version)
   // The library's context owns the request until it is completed.

@@ -7,10 +7,10 @@ import Platform
 ///
 /// Some of what the server does depends on how version 0.9.75 lays out its memory: `RequestGuard` measures
 /// distances in the library's buffer, `QueryArguments` writes to it, `Repetition` compares heads in it,
-/// `Response.seal` and `SharedResponse` write over a header's value, `ConnectionMemory` makes the pages beside
-/// it present. They are on when the version is that one and a trial shows the layout: a daemon of
-/// the library's answers a few requests over a pair of sockets, good ones and smuggled ones. The trial also
-/// shows whether the library's own error pages can be replaced (`CMicroHTTPDPatches`).
+/// `Response.seal` and `SharedResponse` write over a header's value, `ConnectionMemory` makes the pages
+/// beside it present. They are on when the version is that one and a trial shows the layout: a daemon of the
+/// library's answers a few requests over a pair of sockets, good ones and smuggled ones. The trial also shows
+/// whether the library's own error pages can be replaced (`CMicroHTTPDPatches`).
 ///
 /// Otherwise they are all off. The guard then adds up what the library shows through its public interface,
 /// and each header is added by itself. If the trial shows that not even that tells a smuggled request from a

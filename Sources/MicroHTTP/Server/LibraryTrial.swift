@@ -55,7 +55,8 @@ final class LibraryTrial {
     defer { if let stamped = trial.stamped { MHD_destroy_response(stamped.answer) } }
     guard let daemon = trial.start() else {
       return Findings(
-        publicGuardJudges: false, measuringGuardJudges: false, headersStayInPlace: false, refusalsArrive: false)
+        publicGuardJudges: false, measuringGuardJudges: false, headersStayInPlace: false,
+        refusalsArrive: false)
     }
     defer { MHD_stop_daemon(daemon) }
     var findings = Findings(measuringGuardJudges: measures, headersStayInPlace: measures)

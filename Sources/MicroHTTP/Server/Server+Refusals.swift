@@ -45,7 +45,9 @@ extension Server {
   }
 
   @discardableResult
-  private func write(_ problem: Problem, to client: ClientConnection, id: UInt64, withBody: Bool = true) -> Bool {
+  private func write(_ problem: Problem, to client: ClientConnection, id: UInt64, withBody: Bool = true)
+    -> Bool
+  {
     defer { shutdown(client.socket, Int32(SHUT_RDWR)) }
     guard configuration.tls == nil else { return false }
     var response = configuration.renderProblem(problem, RequestID.text(id))

@@ -41,9 +41,9 @@ extension Server {
       request.phase = .body
       if request.seen.hasBody, let problem = request.refusal?.problem { throw problem }
       try checkExpectation(request)
-      if request.refusal?.problem == nil { 
+      if request.refusal?.problem == nil {
         try request.prepareBody(configuration.limits, uploads: configuration.uploadDirectory)
-       }
+      }
       if request.seen.hasBody {
         lot.awaitClient(request.client, until: bodyEnd(of: request))
       }
@@ -181,7 +181,8 @@ extension Server {
         request.resume = parking.resume
         request.waiter = parking.waiter
         guard let connection = request.connection,
-          let reason = lot.park(parking.waiter, connection, request.client, milliseconds: parking.milliseconds)
+          let reason = lot.park(
+            parking.waiter, connection, request.client, milliseconds: parking.milliseconds)
         else { return true }
         request.phase = .running
         request.resume = nil

@@ -13,7 +13,9 @@ import Testing
     return client
   }
 
-  @Test("a body that finds no room waits, and is taken as soon as others are done")
+  @Test(
+    "a body that finds no room waits, and is taken as soon as others are done",
+    .disabled(if: TestServer.distrustsLibrary, "A connection closes after a request with a body."))
   func waits() throws {
     let test = try TestServer { $0.limits.unadmittedBodyBytes = 100_000 }
     let first = try send(test, announced: 90_001, sent: 90_000)

@@ -91,6 +91,7 @@ enum HeadShape: String, CaseIterable, Sendable {
 
   @Test(
     "a request line without spaces is a 400, on a new connection and on one that was used",
+    .disabled(if: TestServer.distrustsLibrary, "Such a connection is closed without an answer."),
     arguments: ["GET\t/hello\tHTTP/1.1", "GET", "GET\t/hello", " /hello HTTP/1.1", "\u{16}\u{3}\u{1}"])
   func answersLines(_ line: String) throws {
     let test = try TestServer()
