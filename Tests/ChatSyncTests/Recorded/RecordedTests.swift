@@ -26,7 +26,7 @@ struct RecordedTests {
     _ = interest.seen(RecordedWorld.alice)
     #expect(
       await World.wait { interest.connection(of: RecordedWorld.alice).progress.phase == .steady })
-    #expect(await World.wait { world.holdsAll() }, "the first sync brings all")
+    try #require(await World.wait { world.holdsAll() }, "the first sync brings all")
     interest.opened(
       OpenView(id: "view", channel: RecordedWorld.channel, isAtNewest: true), isOwedAnswer: true)
     try await world.quiet()
@@ -62,10 +62,15 @@ struct RecordedTests {
   private func replay(_ path: String) async throws {
     let server = try ReplayServer(path: path, listen: ListenAddress(host: "127.0.0.1", port: 0))
     let world = try RecordedWorld(port: try server.start(), token: "any")
-    try await play(world)
+    let failure: (any Error)?
+    do {
+      try await play(world)
+      failure = nil
+    } catch { failure = error }
     await world.end()
     #expect(server.unknown.isEmpty, "not recorded: \(server.unknown)")
     server.stop()
+    if let failure { throw failure }
   }
 
   private func record(_ path: String, upstream: String, token: String) async throws {

@@ -146,10 +146,10 @@ final class RecordedWorld {
 
   func holdsAll() -> Bool { (try? rows()) == texts }
 
-  /// Waits until nothing more is asked.
+  /// Waits until nothing more is asked, at most half a minute.
   func quiet() async throws {
     var seen = -1
-    while seen != here.requests {
+    for _ in 0..<100 where seen != here.requests {
       seen = here.requests
       try await Task.sleep(for: .milliseconds(300))  // because quiet has a length
     }
