@@ -8,18 +8,18 @@ import Platform
 import Synchronization
 
 /// The service itself over a cache without an upstream: every route, tokens, the access log, a live tail.
-/// `Benchmarks serve-feed PORT USERS FILE [CHANNELS]`.
+/// `Benchmarks serve-feed PORT USERS FILE [CHANNELS [MESSAGES]]`.
 ///
-/// So many channels hold 1000 messages each. Each user has one view of the first open. FILE tells the load
-/// how to follow them: a line "@cursor", then for each user the poll's path and the header that lets it in.
+/// So many channels hold so many messages each, 1000 if it is not said. Each user has one view of the first
+/// open. FILE tells the load how to follow them: a line "@cursor", then for each user the poll's path and the
+/// header that lets it in.
 /// `POST /pub/x` stores one message, as if it had come from upstream.
 enum FeedServer {
   private static let secret = "0123456789abcdef0123456789abcdef"
-  private static let stored = 1000
 
   static func run(_ words: [String]) -> Int32 {
-    guard 3...4 ~= words.count, let port = UInt16(words[0]), let users = Int(words[1]),
-      let channels = words.count == 4 ? Int(words[3]) : 1
+    guard 3...5 ~= words.count, let port = UInt16(words[0]), let users = Int(words[1]),
+      let channels = words.count > 3 ? Int(words[3]) : 1, let stored = words.count > 4 ? Int(words[4]) : 1000
     else { return 2 }
     let end = EndSignal()
     do {
@@ -31,7 +31,7 @@ enum FeedServer {
       try collections.start()
       try write(words[2], users, collections)
       let gate = Gate(.tokens(Keyring(try SigningSecrets(secret))))
-      let server = try server(port, filled, collections, gate)
+      let server = try server(port, filled, collections, gate, stored: stored)
       end.wait()
       server.shutDown(withinSeconds: 5)
       collections.stop()
@@ -52,7 +52,7 @@ enum FeedServer {
   }
 
   private static func server(
-    _ port: UInt16, _ filled: FilledCache, _ collections: Collections, _ gate: Gate
+    _ port: UInt16, _ filled: FilledCache, _ collections: Collections, _ gate: Gate, stored: Int
   ) throws -> Server {
     var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: port))
     configuration.accessLog = open("/dev/null", O_WRONLY | O_CLOEXEC)

@@ -5,7 +5,8 @@ struct Row: Sendable {
   let measure: @Sendable (Bench) throws -> [Figure]
 
   static let all: [Row] = [
-    .statement, .page, .notModified, .service, .ingest, .depth, .fanOut, .feed, .arrival, .firstSync, .origin,
+    .statement, .page, .notModified, .service, .ingest, .depth, .fanOut, .feed, .arrival, .firstSync,
+    .firstMillion, .held, .origin,
   ]
 }
 

@@ -7,11 +7,11 @@ final class TestedServer {
   let child: Child
 
   /// Starts it and waits until it accepts connections.
-  init(_ name: String, _ words: [String], port: Int) throws {
+  init(_ name: String, _ words: [String], port: Int, withinSeconds seconds: Int = 60) throws {
     self.name = name
     self.port = port
     child = try Child(words)
-    for _ in 0..<3000 {
+    for _ in 0..<(seconds * 50) {
       if TestedServer.accepts(port) { return }
       usleep(20_000)  // it has no other way to say that it is up
     }
@@ -71,11 +71,12 @@ final class TestedServer {
     return (rate, used / count)
   }
 
-  /// One run of parkbench: parks, publishes `rounds` times; its lines.
-  func park(_ count: Int, rounds: Int, with program: String) throws -> [String] {
+  /// One run of parkbench: parks, publishes `rounds` times, a body of `bytes`; its lines.
+  func park(_ count: Int, rounds: Int, bytes: Int = 500, with program: String) throws -> [String] {
     let family = child.family.map { "\($0)" }.joined(separator: ",")
     let text = try Child.output([
-      program, "-p", "\(port)", "-n", "\(count)", "-r", "\(rounds)", "-S", "700", "-a", "8", "-i", family,
+      program, "-p", "\(port)", "-n", "\(count)", "-r", "\(rounds)", "-S", "700", "-a", "8", "-b", "\(bytes)",
+      "-i", family,
     ])
     return text.split(separator: "\n").map(String.init)
   }

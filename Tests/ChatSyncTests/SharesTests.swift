@@ -7,89 +7,9 @@ import Testing
 
 /// Fair shares (B30), and what the upstream may not offer (B32), on the plan with a clock of its own.
 @Suite struct SharesTests {
-  /// A plan under way: four errands at once, each answer after 100 ms.
-  private struct Run {
-    var plan: Plan
-    var now: Int64 = 0
-    private var running: [(job: Job, ends: Int64)] = []
-
-    init(users: Int, open: Int) {
-      plan = Plan(seed: 1)
-      _ = plan.next(now: 0)
-      plan.ended(.probe, .done, now: 0)
-      for index in 0..<users { plan.add(UserID("u\(index)"), isSynced: true, isCached: true, now: 0) }
-      for index in 0..<open {
-        let url = ChannelURL("c\(index)")
-        plan.know(url, isPrefetched: true, isUnverified: false, lastMessageAt: 1, now: 0)
-        plan.open(OpenView(id: "v\(index)", channel: url, isAtNewest: true), now: 0)
-      }
-    }
-
-    private static func requests(_ job: Job) -> Int64 {
-      if case .check = job { return 2 }
-      return 1
-    }
-
-    /// Goes on until `end`, and tells of each errand when it has ended.
-    mutating func go(until end: Int64, _ told: (Job, Int64) -> Void) {
-      while now < end {
-        for job in plan.next(now: now) { running.append((job, now + 100 * Run.requests(job))) }
-        let next = min(running.map(\.ends).min() ?? .max, plan.wakeAt(now: now) ?? .max, end)
-        now = max(next, now + 1)
-        for (job, _) in running.filter({ $0.ends <= now }) {
-          let outcome: Outcome =
-            switch job {
-            case .connect: .acknowledged
-            case .channelChanges: .changed([], hasMore: false)
-            default: .done
-            }
-          plan.ended(job, outcome, now: now)
-          told(job, now)
-        }
-        running.removeAll { $0.ends <= now }
-      }
-    }
-  }
-
-  @Test("B30: with 2 000 users a message to an open view comes within 1 s by webhook, 5 s by polling")
-  func crowd() {
-    var run = Run(users: 2_000, open: 3)
-    var polled: [UserID: Int64] = [:]
-    var longest: Int64 = 0
-    var checked: [ChannelURL: Int64] = [:]
-    var unlooked: Int64 = 0
-    var late: [Int64] = []
-    run.go(until: 70_000) { job, now in
-      if let user = job.user { polled[user] = now }
-    }
-    #expect(polled.count == 2_000, "everybody is polled within 3 min")
-    for round in 0..<60 {
-      let url = ChannelURL("c\(round % 3)")
-      let at = run.now
-      run.plan.ring(.newest, in: url, message: 0, now: at)
-      var came: Int64?
-      run.go(until: at + 1_500) { job, now in
-        if let user = job.user {
-          longest = max(longest, now - (polled[user] ?? 0))
-          polled[user] = now
-        }
-        guard case .check(let looked) = job else { return }
-        unlooked = max(unlooked, now - (checked[looked] ?? now))
-        checked[looked] = now
-        // One that was under way when it rang does not count.
-        if looked == url, came == nil, now - at >= 200 { came = now - at }
-      }
-      late.append(came ?? .max)
-    }
-    late.sort()
-    #expect(late[59] <= 1_000, "the longest of \(late.count): \(late[59]) ms")
-    #expect(unlooked <= 5_000, "an open view is looked at every \(unlooked) ms at the longest")
-    #expect(longest <= 180_000, "a user is polled every \(longest) ms at the longest")
-  }
-
   @Test("B30: a flood of one class leaves each other class its turns")
   func floors() {
-    var run = Run(users: 200, open: 200)
+    var run = PlanRun(users: 200, open: 200)
     for index in 0..<50 {
       run.plan.know(
         ChannelURL("p\(index)"), isPrefetched: false, isUnverified: false, lastMessageAt: 5, now: 0)
@@ -100,7 +20,7 @@ import Testing
       for index in 0..<200 {
         run.plan.ring(.message, in: ChannelURL("c\(index)"), message: run.now + Int64(index), now: run.now)
       }
-      run.go(until: run.now + 1_000) { job, _ in seen.insert(job.name) }
+      run.go(until: run.now + 1_000) { job, _, _ in seen.insert(job.name) }
     }
     #expect(
       seen.isSuperset(of: ["message", "check", "connect", "channel_changes", "list", "prefetch"]), "\(seen)")

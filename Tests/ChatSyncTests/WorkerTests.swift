@@ -212,6 +212,36 @@ struct WorkerTests {
     await world.worker.stop()
   }
 
+  @Test("B34: where a channel was quiet nothing pauses between a webhook and its listing")
+  func listedAtOnce() async throws {
+    let url = ChannelURL("c0")
+    let (upstream, store, alice) = (FakeUpstream(), MemoryStore(), UserID("alice"))
+    upstream.join(alice, url)
+    for number in 0..<5 { upstream.send(url, "m\(number)") }
+    // Whatever waits for others of the channel, or polls, does so for ten minutes.
+    var pace = World.pace
+    pace.doorbellDelay = 600_000
+    pace.openPoll = 600_000
+    pace.userPoll = 600_000
+    let worker = SyncWorker(upstream: upstream, store: store, pace: pace, seed: 1)
+    try await worker.start()
+    _ = await worker.connect(alice, waitMilliseconds: 5_000)
+    #expect(await World.wait { World.difference(upstream, store, url, newest: 200) == nil })
+    #expect(await World.wait { await worker.tasks.isEmpty })
+    let webhook = Array(
+      #"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#.utf8)
+    upstream.send(url, "news")
+    #expect(await worker.rang(webhook) == .success(1))
+    #expect(await World.wait { World.difference(upstream, store, url, newest: 200) == nil })
+    #expect(await World.wait { await worker.tasks.isEmpty })
+    // What rings soon after waits for others.
+    upstream.send(url, "more news")
+    #expect(await worker.rang(webhook) == .success(1))
+    #expect(await worker.tasks.isEmpty)
+    #expect(World.difference(upstream, store, url, newest: 200) != nil)
+    await worker.stop()
+  }
+
   @Test("B34: a doorbell brings an edit of a channel nobody looks at; B5, B69: leaving removes the channel")
   func doorbell() async throws {
     let world = world([50, 10])

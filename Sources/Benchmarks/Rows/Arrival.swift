@@ -1,30 +1,64 @@
 import Glibc
 
 extension Row {
-  /// From a message sent upstream until 1 000 parked polls of a view have it: the webhook, the fetch, the
-  /// commit and the answers, with both processes as they are started by anybody.
+  /// P11: from a message sent upstream until 1 000 parked polls of a view in a quiet channel have it: the
+  /// webhook, the fetch, the commit and the answers, with both processes as they are started by anybody,
+  /// against plain C that gives its parked polls a body as long.
   static let arrival = Row(
-    name: "arrival", work: "a message sent upstream, by webhook, to 1 000 parked polls"
+    name: "arrival", work: "a message sent upstream, by webhook, to 1 000 parked polls, against mhd_park"
   ) { bench in
     guard let peers = bench.peers else {
       throw BenchFailure(description: "arrival needs the peers' load program; leave the row out")
     }
+    let program = peers + "/parkbench"
     let polls = min(1000, bench.parked)
     let pair = try UpstreamPair()
-    let rounds = max(bench.pairs, 21)
-    let lines = try pair.park(polls, rounds: rounds, with: peers + "/parkbench")
-    let told = lines.filter { $0.contains("p99_ms") && number("delivered", in: $0) == Double(polls) }
-    guard told.count == rounds else { throw BenchFailure(description: "polls were lost: \(lines)") }
+    let bytes = try pair.answerBytes()
+    let twin = [peers + "/mhd_park", "18212", "2", "8192", "inline"]
+    var (ours, theirs): ([Deliveries], [Deliveries]) = ([], [])
+    // The first pair fills caches.
+    for turn in 0...bench.pairs {
+      let mine = try Deliveries(pair.park(polls, rounds: rounds, with: program), polls, rounds)
+      // A fresh twin for each run: it never notices that a parked client left.
+      let server = try TestedServer("mhd_park", twin, port: 18_212)
+      let other = try Deliveries(
+        server.park(polls, rounds: rounds, bytes: bytes, with: program), polls, rounds)
+      guard turn > 0 else { continue }
+      ours.append(mine)
+      theirs.append(other)
+    }
     let what = "sent upstream, to \(polls) parked polls"
     return [
       Figure(
-        what: what, unit: "ms p50", ours: told.compactMap { number("p50_ms", in: $0) }.median, peer: nil,
-        peerName: "", goal: nil),
+        what: what, unit: "ms p50", ours: ours.map(\.p50), peer: theirs.map(\.p50), peerName: "mhd_park",
+        goal: .atMost(2.5)),
       Figure(
-        what: what, unit: "ms p99, worst round",
-        ours: told.compactMap { number("p99_ms", in: $0) }.max() ?? .nan, peer: nil, peerName: "",
-        goal: .atMost(250)),
+        what: what, unit: "ms p99", ours: ours.map(\.p99), peer: theirs.map(\.p99), peerName: "mhd_park",
+        goal: .atMost(5)),
+      Figure(
+        what: what, unit: "ms p99, worst round", ours: ours.map(\.worst).max() ?? .nan,
+        peer: theirs.map(\.worst).max(), peerName: "mhd_park", goal: nil),
     ]
+  }
+
+  /// Messages in each half of a pair.
+  private static let rounds = 5
+}
+
+/// What parkbench saw of some messages to all polls.
+private struct Deliveries {
+  /// Of the messages' own medians and 99th percentiles the middle ones, and the largest of the latter.
+  let p50: Double
+  let p99: Double
+  let worst: Double
+
+  init(_ lines: [String], _ polls: Int, _ rounds: Int) throws {
+    let told = lines.filter { $0.contains("p99_ms") && number("delivered", in: $0) == Double(polls) }
+    guard told.count == rounds else { throw BenchFailure(description: "polls were lost: \(lines)") }
+    p50 = told.compactMap { number("p50_ms", in: $0) }.median
+    let late = told.compactMap { number("p99_ms", in: $0) }
+    p99 = late.median
+    worst = late.max() ?? .nan
   }
 }
 
@@ -32,8 +66,10 @@ extension Row {
 private final class UpstreamPair {
   private static let (origin, service) = (18_210, 18_211)
   private let folder: ScratchFolder
-  private let kinds: String
+  private let header: String
   private let sent: String
+  private let view: String
+  private let line: KeptConnection
   private let upstream: Child
   private let server: TestedServer
 
@@ -55,23 +91,25 @@ private final class UpstreamPair {
         "--upstream", "http://127.0.0.1:\(UpstreamPair.origin)", "--upstream-token", "origin",
       ], port: UpstreamPair.service)
     let token = try Child.output([perch, "token", "--data", folder.path + "/data", "--user", "alice"])
-    let header = "Authorization: Bearer \(token.split(separator: "\n").first ?? "")"
-    kinds = try folder.file("kinds", try UpstreamPair.follow(header))
-    let body = #"{"message_type":"MESG","user_id":"bob","message":"news"}"#
+    header = "Authorization: Bearer \(token.split(separator: "\n").first ?? "")"
+    line = try KeptConnection(port: UpstreamPair.service, headers: header + "\r\nPrefer: wait=10\r\n")
+    view = try UpstreamPair.open(line)
+    let body = UpstreamPair.message
     sent = try folder.file(
       "sent",
       "POST /v3/group_channels/general/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nApi-Token: origin\r\n"
         + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
   }
 
+  private static let message = #"{"message_type":"MESG","user_id":"bob","message":"news"}"#
+
   deinit {
     server.child.stop()
     upstream.stop()
   }
 
-  /// Opens a view; how it is followed.
-  private static func follow(_ header: String) throws -> String {
-    let line = try KeptConnection(port: UpstreamPair.service, headers: header + "\r\nPrefer: wait=10\r\n")
+  /// Opens a view, and answers its path.
+  private static func open(_ line: KeptConnection) throws -> String {
     for _ in 0..<500 where try line.status("GET", "/readyz") != 200 {
       usleep(20_000)  // nothing else tells that its database is open
     }
@@ -80,10 +118,25 @@ private final class UpstreamPair {
       usleep(20_000)  // the first listing of a small seed
     }
     let view = try line.ask("POST", "/v1/message-collections", #"{"channel_url":"general"}"#).body
-    guard let id = text("id", view), let cursor = text("cursor", view, isLast: true) else {
-      throw BenchFailure(description: "no view: \(view.prefix(200))")
+    guard let id = text("id", view) else { throw BenchFailure(description: "no view: \(view.prefix(200))") }
+    return "/v1/message-collections/\(id)"
+  }
+
+  /// The view's cursor as it is now.
+  private func cursor() throws -> String {
+    let answer = try line.ask("GET", view).body
+    guard let cursor = UpstreamPair.text("cursor", answer, isLast: true) else {
+      throw BenchFailure(description: "no cursor: \(answer.prefix(200))")
     }
-    return "@\(cursor)\n/v1/message-collections/\(id)/events?since={}&wait=30\t\(header)\n"
+    return cursor
+  }
+
+  /// How long the body is that tells a view of a new message.
+  func answerBytes() throws -> Int {
+    let before = try cursor()
+    let upstream = try KeptConnection(port: UpstreamPair.origin, headers: "Api-Token: origin\r\n")
+    _ = try upstream.ask("POST", "/v3/group_channels/general/messages", UpstreamPair.message)
+    return try line.ask("GET", "\(view)/events?since=\(before)&wait=10").body.utf8.count
   }
 
   /// The text of a field: of the first so called, or of the last.
@@ -92,7 +145,9 @@ private final class UpstreamPair {
     return (isLast ? parts.last : parts.first)?.split(separator: "\"").first.map(String.init)
   }
 
+  /// Parks polls of the view, and sends that many messages to the upstream.
   func park(_ count: Int, rounds: Int, with program: String) throws -> [String] {
+    let kinds = try folder.file("kinds", "@\(cursor())\n\(view)/events?since={}&wait=30\t\(header)\n")
     let text = try Child.output([
       program, "-p", "\(UpstreamPair.service)", "-q", "\(UpstreamPair.origin)", "-n", "\(count)", "-r",
       "\(rounds)", "-S", "700", "-a", "4", "-f", kinds, "-B", sent, "-i", "\(server.child.pid)",

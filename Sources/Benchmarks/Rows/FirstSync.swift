@@ -7,7 +7,7 @@ extension Row {
   static let firstSync = Row(
     name: "sync", work: "1 000 channels of 100 messages into an empty cache, and pages meanwhile"
   ) { bench in
-    let upstream = try SeededUpstream()
+    let upstream = try SeededUpstream(channels: 1_000)
     let rounds = max(1, bench.pairs / 2)
     var syncs: [SeededUpstream.Sync] = []
     for _ in 0..<rounds { syncs.append(try upstream.sync()) }
@@ -20,7 +20,7 @@ extension Row {
       memory = max(memory, try service.untilSteady())
       idle.append(try service.pages(seconds: bench.seconds))
     }
-    let what = "first sync of \(SeededUpstream.channels) channels"
+    let what = "first sync of \(upstream.channels) channels"
     return [
       Figure(
         what: what, unit: "s", ours: syncs.map(\.seconds).median, peer: nil, peerName: "", goal: .atMost(60)),
@@ -40,7 +40,7 @@ extension Row {
 }
 
 /// What a process holds that is no file's.
-private enum AnonymousMemory {
+enum AnonymousMemory {
   /// In MB; nil where the process is over.
   static func megabytes(of pid: pid_t) -> Double? {
     let line = ProcFile.text("/proc/\(pid)/status").split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
@@ -52,19 +52,22 @@ private enum AnonymousMemory {
 
 /// `perch origin` with its seed in memory. Elsewhere the upstream is another machine's work: here it gives
 /// way to what is measured.
-private final class SeededUpstream {
-  static let channels = 1_000
-  static let messages = 100_000
+final class SeededUpstream {
   private static let port = 18_250
+  let channels: Int
   let perch: String
   private let child: Child
 
-  init() throws {
+  /// All messages: the seed gives each channel a hundred.
+  var messages: Int { channels * 100 }
+
+  init(channels: Int) throws {
+    self.channels = channels
     perch = try Child.besides("perch")
     child = try Child([
       "sh", "-c",
       "exec nice -n 10 '\(perch)' origin --listen 127.0.0.1:\(SeededUpstream.port) --data :memory:"
-        + " --seed \(SeededUpstream.channels) 2>/dev/null",
+        + " --seed \(channels) 2>/dev/null",
     ])
     for _ in 0..<6_000 where !child.written.contains("listening") {
       usleep(20_000)  // it says when it is up, after its seed
@@ -100,8 +103,8 @@ private final class SeededUpstream {
     child.wait()
     let seconds = Double(Clock.system.monotonicNanoseconds() - began) / 1e9
     let words = child.written.split(separator: " ")
-    guard words.count > 5, words[1] == "\(SeededUpstream.channels)/\(SeededUpstream.channels)",
-      Int(words[3]) == SeededUpstream.messages, let requests = Double(words[5])
+    guard words.count > 5, words[1] == "\(channels)/\(channels)",
+      Int(words[3]) == messages, let requests = Double(words[5])
     else { throw BenchFailure(description: "it did not bring everything: \(child.written)") }
     return Sync(seconds: seconds, requests: requests, megabytes: most)
   }
@@ -113,10 +116,12 @@ private final class SyncingService {
   private let directory: String
   private let server: TestedServer
   private let line: KeptConnection
+  private let expected: Int
   private var load = TestedServer.Load("/")
   private var most = 0.0
 
   init(_ upstream: SeededUpstream) throws {
+    expected = upstream.messages
     directory = "/tmp/perch-bench-syncing-\(getpid())"
     SyncingService.remove(directory)
     server = try TestedServer(
@@ -210,7 +215,7 @@ private final class SyncingService {
   func untilSteady() throws -> Double {
     try look(20, "the sync") { _ in false }
     let messages = try number("messages", in: line.ask("GET", "/v1/cache").body)
-    guard messages == Double(SeededUpstream.messages) else {
+    guard messages == Double(expected) else {
       throw BenchFailure(description: "it has \(messages ?? 0) messages")
     }
     try settle()

@@ -33,8 +33,8 @@ extension Row {
     return Double(total) / (Double(Clock.system.monotonicNanoseconds() - began) / 1e9)
   }
 
-  /// The number before "rows/s".
-  private static func rate(_ text: String) throws -> Double {
+  /// The number before "rows/s" in what `insert` printed.
+  static func rate(_ text: String) throws -> Double {
     let words = text.split(whereSeparator: \.isWhitespace)
     guard let place = words.firstIndex(of: "rows/s"), place > 0, let rate = Double(words[place - 1]) else {
       throw BenchFailure(description: "insert said: \(text)")

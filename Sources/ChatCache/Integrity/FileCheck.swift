@@ -98,6 +98,31 @@ extension CacheReader {
     }
   }
 
+  /// What `cached_count` must hold.
+  fileprivate static let countsSQL = """
+    SELECT 0 AS user, count(*) AS channels, coalesce(sum(cached_messages), 0) AS messages
+    FROM channel
+    UNION ALL
+    SELECT m.user, count(*), sum(c.cached_messages)
+    FROM membership AS m
+    CROSS JOIN channel AS c ON c.id = m.channel
+    GROUP BY m.user
+    """
+
+  /// Users of whom other numbers of channels and messages are noted than they have.
+  func countFaults() throws -> [Finding] {
+    var rows = try db.rows(
+      composed: """
+        SELECT count(*)
+        FROM (\(CacheReader.countsSQL)) AS t
+        FULL JOIN cached_count AS n ON n.user = t.user
+        WHERE coalesce(t.channels, 0) <> coalesce(n.channels, 0)
+          OR coalesce(t.messages, 0) <> coalesce(n.messages, 0)
+        """)
+    guard let row = try rows.next(), row.int64(0) > 0 else { return [] }
+    return [Finding(.counts, "\(row.int64(0)) rows of cached_count are not as many as there are")]
+  }
+
   /// Unsent messages and changes that cannot be sent or told as they are. Nobody but their user may drop
   /// them, so they are named and left.
   func unsentFaults() throws -> [Finding] {
@@ -145,6 +170,13 @@ extension CacheWriter {
       DELETE FROM membership WHERE user NOT IN (SELECT id FROM user);
       DELETE FROM collection WHERE user NOT IN (SELECT id FROM user);
       """)
+  }
+
+  /// Counts channels and messages anew.
+  func countAgain() throws {
+    try db.execute(
+      "DELETE FROM cached_count; INSERT INTO cached_count (user, channels, messages) \(CacheReader.countsSQL)"
+    )
   }
 
   /// Nobody can be told what an unreadable event says, so every cursor ends: a new epoch begins (B52).

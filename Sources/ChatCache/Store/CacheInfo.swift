@@ -42,20 +42,18 @@ package enum CachedChannelOrder: String, Sendable, CaseIterable {
 
   /// The newest message's time where it is the user's to know: of a channel joined, at or after the floor
   /// (B23).
-  fileprivate static let shownLastMessageAt = """
-    CASE
-      WHEN ?1 IS NULL OR m.state = 'joined' AND c.last_message_at >= m.floor_at THEN c.last_message_at
-    END
-    """
+  fileprivate static let shownLastMessageAt =
+    "CASE WHEN m.state = 'joined' AND c.last_message_at >= m.floor_at THEN c.last_message_at END"
 
-  fileprivate var column: String {
+  /// The column that all channels are ordered by, and the index along which they lie in that order.
+  fileprivate var column: (name: String, index: String) {
     switch self {
-    case .accessedAt: "c.accessed_at"
-    case .messages: "c.cached_messages"
-    case .bytes: "c.cached_bytes"
-    case .lastMessageAt: "coalesce(\(CachedChannelOrder.shownLastMessageAt), 0)"
-    case .createdAt: "c.created_at"
-    case .customType: "c.custom_type"
+    case .accessedAt: ("c.accessed_at", "channel_by_access")
+    case .messages: ("c.cached_messages", "channel_by_messages")
+    case .bytes: ("c.cached_bytes", "channel_by_bytes")
+    case .lastMessageAt: ("c.last_message_at", "channel_by_last_message")
+    case .createdAt: ("c.created_at", "channel_by_creation")
+    case .customType: ("c.custom_type", "channel_by_custom_type")
     }
   }
 }
@@ -67,46 +65,42 @@ extension CacheReader {
     let pages = try db.first("PRAGMA page_count") { $0.int64(0) } ?? 0
     let free = try db.first("PRAGMA freelist_count") { $0.int64(0) } ?? 0
     info.sizeBytes = (pages - free) * (try db.first("PRAGMA page_size") { $0.int64(0) } ?? 0)
-    let counts = try db.first(
-      """
-      SELECT count(*), sum(cached_messages)
-      FROM channel AS c
-      WHERE ?1 IS NULL
-        OR EXISTS (SELECT 1 FROM membership AS m WHERE m.user = ?1 AND m.channel = c.id)
-      """
-    ) {
-      $0.bind(1, user?.rawValue)
-    } _: {
-      ($0.int64(0), $0.int64(1))
-    }
-    info.channels = counts?.0 ?? 0
-    info.messages = counts?.1 ?? 0
-    info.unsent =
-      try db.first("SELECT count(*) FROM outbox WHERE ?1 IS NULL OR user = ?1") {
-        $0.bind(1, user?.rawValue)
-      } _: {
-        $0.int64(0)
-      } ?? 0
+    let counts = try cachedCount(of: user)
+    info.channels = counts?.channels ?? 0
+    info.messages = counts?.messages ?? 0
+    info.unsent = try allUnsent(of: user)
     return info
   }
 
-  /// The cached channels of that user, or of all, in an order.
+  /// How many channels and messages there are: of that user's own, or of all.
+  func cachedCount(of user: UserKey?) throws -> (channels: Int64, messages: Int64)? {
+    try db.first("SELECT channels, messages FROM cached_count WHERE user = ?1") {
+      $0.bind(1, user?.rawValue ?? 0)
+    } _: {
+      ($0.int64(0), $0.int64(1))
+    }
+  }
+
+  private func allUnsent(of user: UserKey?) throws -> Int64 {
+    guard let user else {
+      return try db.first("SELECT sum(pending + failed + canceled) FROM unsent_count") { $0.int64(0) } ?? 0
+    }
+    return try db.first("SELECT pending + failed + canceled FROM unsent_count WHERE user = ?1") {
+      $0.bind(1, user.rawValue)
+    } _: {
+      $0.int64(0)
+    } ?? 0
+  }
+
+  /// The cached channels of that user, or of all, in an order; channels that are equal in it by their urls,
+  /// in the same direction.
   package func cachedChannels(
     of user: UserKey?, by order: CachedChannelOrder, isDescending: Bool, limit: Int
   ) throws -> [CachedChannel] {
     var rows = try db.rows(
-      composed: """
-        SELECT
-          c.channel_url, c.custom_type, c.cached_messages, c.cached_bytes, c.accessed_at,
-          \(CachedChannelOrder.shownLastMessageAt), c.created_at
-        FROM channel AS c
-        LEFT JOIN membership AS m ON m.user = ?1 AND m.channel = c.id
-        WHERE ?1 IS NULL OR m.user IS NOT NULL
-        ORDER BY \(order.column) \(isDescending ? "DESC" : "ASC"), c.channel_url
-        LIMIT ?2
-        """
+      composed: cachedChannelsSQL(of: user, by: order, isDescending: isDescending, limit: limit)
     ) {
-      $0.bind(1, user?.rawValue)
+      if let user { $0.bind(1, user.rawValue) }
       $0.bind(2, limit)
     }
     var found: [CachedChannel] = []
@@ -118,5 +112,40 @@ extension CacheReader {
           createdAt: row.int64(6)))
     }
     return found
+  }
+
+  /// The statement of `cachedChannels`.
+  func cachedChannelsSQL(
+    of user: UserKey?, by order: CachedChannelOrder, isDescending: Bool, limit: Int
+  ) throws -> String {
+    let walk = try walk(of: user, by: order, limit: limit)
+    let direction = isDescending ? "DESC" : "ASC"
+    return """
+      SELECT
+        c.channel_url, c.custom_type, c.cached_messages, c.cached_bytes, c.accessed_at,
+        \(user == nil ? "c.last_message_at" : CachedChannelOrder.shownLastMessageAt), c.created_at
+      \(walk.from)
+      ORDER BY \(walk.key) \(direction), c.channel_url \(direction)
+      LIMIT ?2
+      """
+  }
+
+  /// How the channels are walked: along an index where it ends soon, else through the user's own, sorted.
+  private func walk(
+    of user: UserKey?, by order: CachedChannelOrder, limit: Int
+  ) throws -> (from: String, key: String) {
+    let (name, index) = order.column
+    guard let user else { return ("FROM channel AS c INDEXED BY \(index)", name) }
+    let (own, all) = (try cachedCount(of: user)?.channels ?? 0, try cachedCount(of: nil)?.channels ?? 0)
+    // Of the channels in that order every (all / own)th is one of the user's.
+    if order != .lastMessageAt, Int64(limit) * all < own * own {
+      let from = """
+        FROM channel AS c INDEXED BY \(index)
+        CROSS JOIN membership AS m ON m.user = ?1 AND m.channel = c.id
+        """
+      return (from, name)
+    }
+    let key = order == .lastMessageAt ? "coalesce(\(CachedChannelOrder.shownLastMessageAt), 0)" : name
+    return ("FROM membership AS m\nCROSS JOIN channel AS c ON c.id = m.channel\nWHERE m.user = ?1", key)
   }
 }

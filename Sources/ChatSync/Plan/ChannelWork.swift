@@ -12,8 +12,12 @@ struct ChannelWork: Sendable {
   var isRung = false
   /// Its own fields are to be refreshed.
   var isRefreshDue = false
-  /// Messages a doorbell named, and how many times each was tried.
+  /// Messages that webhooks named.
   var messages: [Int64] = []
+  /// Since when its messages, its refresh and its gaps wait for a turn: whoever waits longest is next.
+  var messagesAt: Int64 = 0
+  var refreshAt: Int64 = 0
+  var fillsAt: Int64 = 0
   var isPrefetched = false
   var verifyAt: Int64?
   /// When it is asked for messages of which answers disagree whether they are there (B27).
@@ -34,16 +38,19 @@ struct ChannelWork: Sendable {
   var isOpen: Bool { !views.isEmpty }
   var countsMissing: Bool { views.values.contains { $0.isAtNewest } }
 
-  mutating func started(_ job: Job) {
+  mutating func started(_ job: Job, now: Int64) {
     isBusy = true
     switch job {
     case .check:
       checkAt = nil
       isRung = false
     case .refresh: isRefreshDue = false
-    case .message(_, let id): messages.removeAll { $0 == id }
+    case .message(_, let id):
+      messages.removeAll { $0 == id }
+      messagesAt = now
     case .verify: verifyAt = nil
     case .settle: settleAt = nil
+    case .fill: fillsAt = now
     default: break
     }
   }
@@ -150,8 +157,13 @@ extension Plan {
         $0.messages = []
         $0.isRung = true
         $0.checkAt = min($0.checkAt ?? .max, now + delay)
-      case .message: if !$0.messages.contains(message) { $0.messages.append(message) }
-      case .channel: $0.isRefreshDue = true
+      case .message:
+        guard !$0.messages.contains(message) else { return }
+        if $0.messages.isEmpty { $0.messagesAt = now }
+        $0.messages.append(message)
+      case .channel:
+        if !$0.isRefreshDue { $0.refreshAt = now }
+        $0.isRefreshDue = true
       }
     }
   }
@@ -188,12 +200,12 @@ extension Plan {
   }
 
   /// Sync met the channel in a list or a changelog.
-  mutating func met(_ activity: ChannelActivity, isNewlyListed: Bool) {
+  mutating func met(_ activity: ChannelActivity, now: Int64) {
     change(activity.url) {
       let isNews = activity.isBehind || activity.lastMessageAt > $0.lastMessageAt
       $0.lastMessageAt = max($0.lastMessageAt, activity.lastMessageAt)
       // What is still to be prefetched is listed from the newest end anyway.
-      if isNews, $0.isPrefetched || $0.isOpen { $0.checkAt = $0.checkAt ?? 0 }
+      if isNews, $0.isPrefetched || $0.isOpen { $0.checkAt = $0.checkAt ?? now }
     }
   }
 
@@ -222,55 +234,80 @@ extension Plan {
     }
   }
 
-  /// Webhooks' notes and polls of open views, and what is in doubt, in turns: none keeps the others waiting.
+  /// Webhooks' notes and polls of open views in turns, and what is in doubt in a sixteenth of them: none
+  /// keeps the others waiting.
   private func pickView(_ best: Candidates) -> Job? {
     let rung = best.rungCheck.map { Job.check($0.url) }
     let open = best.openCheck.map { Job.check($0.url) }
-    let named = best.message.map { Job.message($0.url, id: $0.id) } ?? best.refresh.map { Job.refresh($0) }
+    let message = best.message.map { Job.message($0.url, id: $0.id) }
+    let isRefreshFirst = best.refresh?.at ?? .max < best.message?.at ?? .max
+    let named = isRefreshFirst ? best.refresh.map { Job.refresh($0.url) } : message
     let doubt = best.settle.map { Job.settle($0.url) }
     return switch turns % 16 {
     case 6: doubt ?? rung ?? open ?? named
-    case 2, 10: open ?? rung ?? named ?? doubt
-    case 4, 12: named ?? rung ?? open ?? doubt
-    default: rung ?? named ?? open ?? doubt
+    case 2, 10: open ?? rung ?? named
+    case 4, 12: named ?? rung ?? open
+    default: rung ?? named ?? open
     }
   }
 
+  /// Prefetch, verification and gaps in turns, half of them prefetch's; one that has nothing to do leaves its
+  /// turn to the others. Before them comes what is in doubt, where nothing more important is to be done.
   private mutating func pickRest(_ best: Candidates, now: Int64) -> Job? {
-    if let url = best.prefetch?.url, !isForegroundWaiting {
-      guard let later = prefetchBucket.take(now: now) else { return .prefetch(url) }
-      prefetchNotBefore = later
+    let isOwnTurn = Share.turns[turns % Share.turns.count] == .rest
+    if !isOwnTurn, let url = best.settle?.url { return .settle(url) }
+    switch turns / Share.turns.count % 4 {
+    case 1: return pickVerify(best) ?? pickPrefetch(best, now: now) ?? pickFill(best, now: now)
+    case 3: return pickFill(best, now: now) ?? pickPrefetch(best, now: now) ?? pickVerify(best)
+    default: return pickPrefetch(best, now: now) ?? pickVerify(best) ?? pickFill(best, now: now)
     }
-    if let url = best.verify?.url { return .verify(url) }
-    // Filling is as slow as prefetching (B28).
-    if let fill = best.fill, !isForegroundWaiting {
-      guard let later = prefetchBucket.take(now: now) else { return .fill(fill.url, gap: fill.gap) }
-      prefetchNotBefore = later
-    }
-    return nil
+  }
+
+  private func pickVerify(_ best: Candidates) -> Job? { best.verify.map { .verify($0.url) } }
+
+  private mutating func pickPrefetch(_ best: Candidates, now: Int64) -> Job? {
+    guard let url = best.prefetch?.url, mayBePrefetched(now: now) else { return nil }
+    return .prefetch(url)
+  }
+
+  /// Filling is as slow as prefetching (B28).
+  private mutating func pickFill(_ best: Candidates, now: Int64) -> Job? {
+    guard let fill = best.fill, mayBePrefetched(now: now) else { return nil }
+    return .fill(fill.url, gap: fill.gap)
+  }
+
+  private mutating func mayBePrefetched(now: Int64) -> Bool {
+    guard !isForegroundWaiting else { return false }
+    guard let later = prefetchBucket.take(now: now) else { return true }
+    prefetchNotBefore = later
+    return false
   }
 
   /// Of each kind of errand the channel that is first in line.
   private struct Candidates {
-    var message: (url: ChannelURL, id: Int64)?
-    var refresh: ChannelURL?
+    var message: (url: ChannelURL, id: Int64, at: Int64)?
+    var refresh: (url: ChannelURL, at: Int64)?
     var rungCheck: (url: ChannelURL, at: Int64)?
     var openCheck: (url: ChannelURL, at: Int64)?
     var check: (url: ChannelURL, at: Int64)?
     var prefetch: (url: ChannelURL, at: Int64)?
     var verify: (url: ChannelURL, at: Int64)?
     var settle: (url: ChannelURL, at: Int64)?
-    var fill: (url: ChannelURL, gap: Int64)?
+    var fill: (url: ChannelURL, gap: Int64, at: Int64)?
   }
 
   private func candidates(now: Int64) -> Candidates {
     var best = Candidates()
     for (url, work) in channels where work.isFree(now: now) {
       let held = work.heldBack
-      if let id = work.messages.first(where: { !held.holds(.message($0), now: now) }) {
-        best.message = best.message ?? (url, id)
+      if work.messagesAt < best.message?.at ?? .max,
+        let id = work.messages.first(where: { !held.holds(.message($0), now: now) })
+      {
+        best.message = (url, id, work.messagesAt)
       }
-      if work.isRefreshDue, !held.holds(.refresh, now: now) { best.refresh = best.refresh ?? url }
+      if work.isRefreshDue, work.refreshAt < best.refresh?.at ?? .max, !held.holds(.refresh, now: now) {
+        best.refresh = (url, work.refreshAt)
+      }
       if let at = work.checkAt, at <= now, !held.holds(.check, now: now) {
         if work.isRung {
           if at < best.rungCheck?.at ?? .max { best.rungCheck = (url, at) }
@@ -289,8 +326,10 @@ extension Plan {
       if let at = work.settleAt, at <= now, at < best.settle?.at ?? .max, !held.holds(.settle, now: now) {
         best.settle = (url, at)
       }
-      if let gap = work.fills.first(where: { !held.holds(.fill($0), now: now) }) {
-        best.fill = best.fill ?? (url, gap)
+      if work.fillsAt < best.fill?.at ?? .max,
+        let gap = work.fills.first(where: { !held.holds(.fill($0), now: now) })
+      {
+        best.fill = (url, gap, work.fillsAt)
       }
     }
     return best

@@ -6,8 +6,8 @@ import ChatModel
 ///
 /// Order (B30): the link's probe; then what a webhook named and open channels; then users (their
 /// acknowledgement, their channel changelog), those in turn by age; then the rest of first listings; then
-/// channels that fell behind; then prefetch; then verification and gap jobs. Each class has turns that
-/// nothing takes away (`Share`). One errand per user and one per channel at a time, so nothing
+/// channels that fell behind; then prefetch, verification and gap jobs in turns. Each class
+/// has turns that nothing takes away (`Share`). One errand per user and one per channel at a time, so nothing
 /// overtakes itself. A failed errand waits with backoff and holds back nothing but its own user or channel.
 package struct Plan: Sendable {
   /// The one link to the upstream.
@@ -128,6 +128,7 @@ package struct Plan: Sendable {
   private mutating func cameOnline(now: Int64) {
     for (id, work) in users where work.state.isActive {
       users[id]?.pollAt = now
+      users[id]?.isCatchingUp = true
       users[id]?.wait.reset()
     }
     for (url, work) in channels {
@@ -158,7 +159,7 @@ package struct Plan: Sendable {
     while let job = pickForPlace(now: now) {
       running.insert(job)
       if let user = job.user { users[user]?.isBusy = true }
-      if let url = job.channel { channels[url]?.started(job) }
+      if let url = job.channel { channels[url]?.started(job, now: now) }
       if case .send(let lane) = job { startedSending(lane) }
       jobs.append(job)
     }

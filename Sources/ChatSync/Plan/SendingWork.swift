@@ -55,8 +55,9 @@ extension Plan {
 
   private func maySend(_ lane: OutboxLaneName, _ work: LaneWork, now: Int64) -> Bool {
     guard !work.isBusy, let user = users[lane.user], user.state.isActive, !user.isHeld else { return false }
-    // The user's changes come first, unless a long listing is under way: that is not waited for.
-    if user.phase == .steady, user.isBusy || user.pollAt <= now { return false }
+    // After a (re)connect the user's changes come first, unless a long listing is under way: that is not
+    // waited for. Nor is a usual poll, which may be late where there are many users.
+    if user.phase == .steady, user.isCatchingUp, user.isBusy || user.pollAt <= now { return false }
     guard let channel = channels[lane.channel], channel.isOpen, !channel.isOfNobody else { return true }
     // A look at the channel that could begin now comes first. One that waits after a failure does not.
     let check = max(channel.heldBack.moment(.check, channel.checkAt), channel.retryAt ?? 0)

@@ -15,9 +15,10 @@ enum Share: CaseIterable, Sendable {
   /// Prefetch, verification, gaps.
   case rest
 
-  /// Whose turn it is: half are those of views, a fifth those of users.
+  /// Whose turn it is: eight of twenty are those of views, seven those of users. So 2 000 users have their
+  /// polls within 3 min at 40 requests a second.
   static let turns: [Share] = [
-    .views, .users, .views, .sends, .views, .listings, .views, .users, .views, .channels,
-    .views, .users, .views, .sends, .views, .listings, .views, .users, .views, .rest,
+    .views, .users, .views, .sends, .views, .users, .views, .users, .listings, .users,
+    .views, .users, .views, .sends, .views, .users, .views, .users, .channels, .rest,
   ]
 }

@@ -22,6 +22,9 @@ struct UserWork: Sendable {
   /// Whether the user's data is being removed: nothing is asked until it is known how that ends (B4).
   var isHeld = false
   var hasUnsent = false
+  /// Whether the user's changes since the last (re)connect were not all asked for yet: what is unsent waits
+  /// for them (B30).
+  var isCatchingUp = true
   /// Whether the user comes back from where nothing was asked for it: its channels are taken up again.
   var isReturning = false
   /// Channels met by the running or the last listing.
@@ -41,6 +44,12 @@ struct UserWork: Sendable {
   var dueAt: Int64? {
     guard isFree else { return nil }
     return min(pollAt, phase == .steady ? sweepAt : .max)
+  }
+
+  /// Whose turn it is: of whoever waits longest, but first of those of whom nothing is cached yet, and of
+  /// those whose unsent messages wait for it.
+  var turnAt: Int64 {
+    phase == .connecting && !isCached || isCatchingUp && hasUnsent ? .min : pollAt
   }
 
   /// Whether an errand for this user may begin.
@@ -147,17 +156,17 @@ extension Plan {
   /// The errand of the user who waits longest.
   mutating func pickForUser(now: Int64, isListing: Bool) -> Job? {
     var best: (at: Int64, job: Job)?
-    for (id, work) in users where work.isFree && work.pollAt <= now && work.pollAt < best?.at ?? .max {
+    for (id, work) in users where work.isFree && work.pollAt <= now && work.turnAt < best?.at ?? .max {
       switch work.phase {
-      case .connecting where !isListing: best = (work.pollAt, .connect(id))
-      case .listing(let after, _) where isListing: best = (work.pollAt, .list(id, after: after))
-      case .sweeping where isListing: best = (work.pollAt, .endSweep(id))
+      case .connecting where !isListing: best = (work.turnAt, .connect(id))
+      case .listing(let after, _) where isListing: best = (work.turnAt, .list(id, after: after))
+      case .sweeping where isListing: best = (work.turnAt, .endSweep(id))
       case .steady where !isListing:
         if lacks(.channelChangelog), work.sweepAt <= now {
           users[id]?.phase = .listing(after: nil, done: 0)
           continue
         }
-        best = (work.pollAt, lacks(.channelChangelog) ? .topChannels(id) : .channelChanges(id))
+        best = (work.turnAt, lacks(.channelChangelog) ? .topChannels(id) : .channelChanges(id))
       default: continue
       }
     }
@@ -170,6 +179,7 @@ extension Plan {
     switch outcome {
     case .acknowledged:
       work.state.acknowledged()
+      work.isCatchingUp = true
       work.denial = nil
       work.isCached = true
       work.wait.reset()
@@ -179,7 +189,7 @@ extension Plan {
       work.pollAt = now
     case .listed(let next, let found):
       work.wait.reset()
-      for activity in found { met(activity, isNewlyListed: true) }
+      for activity in found { met(activity, now: now) }
       if case .listing(_, let done) = work.phase {
         work.channelsListed = done + found.count
         work.phase = next == nil ? .sweeping : .listing(after: next, done: work.channelsListed)
@@ -187,8 +197,9 @@ extension Plan {
       work.pollAt = now
     case .changed(let found, let hasMore):
       work.wait.reset()
-      for activity in found { met(activity, isNewlyListed: false) }
+      for activity in found { met(activity, now: now) }
       work.pollAt = hasMore ? now : now + pace.userPoll
+      if !hasMore { work.isCatchingUp = false }
     case .tokenLost:
       work.phase = .listing(after: nil, done: 0)
       work.pollAt = now

@@ -192,7 +192,7 @@ import Testing
       let listed = try cache.read {
         try $0.cachedChannels(of: nil, by: .messages, isDescending: true, limit: 10).map(\.url.text)
       }
-      #expect(listed == ["c", "a", "b"])
+      #expect(listed == ["c", "b", "a"])
       let bobs = try cache.read {
         try $0.cachedChannels(of: bob, by: .accessedAt, isDescending: false, limit: 10)
       }

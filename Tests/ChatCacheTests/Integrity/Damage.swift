@@ -152,6 +152,9 @@ struct Damage: Sendable, CustomTestStringConvertible {
     Damage(
       "memberships of no user", .orphans, "UPDATE membership SET user = 99 WHERE channel = 2 AND user = 2"),
     Damage(
+      "channels and messages of a user miscounted", .counts,
+      "UPDATE cached_count SET messages = messages + 1 WHERE user = 1"),
+    Damage(
       "an event of no known kind", .event,
       "UPDATE event SET kind = 99 WHERE seq = (SELECT min(seq) FROM event)"),
   ]

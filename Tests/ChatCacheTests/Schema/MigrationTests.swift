@@ -106,6 +106,51 @@ import Testing
     #expect(complete == [false, true, false])
   }
 
+  @Test("B63: of a file of schema 10 channels and messages are counted, of all and of each user")
+  func counts() throws {
+    let folder = Disk.folder()
+    mkdir(folder, 0o700)
+    do {
+      let connection = try Connection(path: folder + "/perch.db")
+      try connection.write { db in
+        for step in Migration.steps where step.version <= 10 {
+          for script in step.scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
+        }
+        for (id, messages) in [(1, 10), (2, 200), (3, 0)] {
+          try db.execute(
+            """
+            INSERT INTO channel (
+              id, channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super,
+              is_frozen, member_count, joined_member_count, body, read_receipts, cached_messages
+            )
+            VALUES (\(id), 'c\(id)', '', '', '', 0, 0, 0, 0, 0, 2, 2, x'', x'7b7d', \(messages))
+            """)
+        }
+        for (user, name, channels) in [(1, "alice", [1, 2]), (2, "bob", [2, 3]), (3, "carol", [])] {
+          try db.execute(
+            "INSERT INTO user (id, user_id, standing, seen_at) VALUES (\(user), '\(name)', 'connected', 0)")
+          for channel in channels {
+            try db.execute(
+              """
+              INSERT INTO membership (user, channel, channel_url, name_key, created_at, sort_at, state, role)
+              VALUES (\(user), \(channel), 'c\(channel)', '', 0, 0, 'joined', 'none')
+              """)
+          }
+        }
+        try db.execute("PRAGMA user_version = 10")
+      }
+    }
+    let cache = try Cache(Cache.Configuration(directory: folder))
+    defer { cache.close() }
+    let counts = try cache.read { reader in
+      try [nil, UserKey(1), UserKey(2), UserKey(3)].map { user in
+        let info = try reader.info(of: user)
+        return [info.channels, info.messages]
+      }
+    }
+    #expect(counts == [[3, 210], [2, 210], [2, 200], [0, 0]])
+  }
+
   @Test("B63: unsent rows of schema 1 survive the migration, are counted, and go on where they were")
   func outbox() throws {
     let folder = Disk.folder()

@@ -9,7 +9,8 @@ import Testing
 /// How SQLite walks for the statements that answer requests. They are taken from the connection that ran
 /// them, so what is explained is what is run.
 @Suite struct StatementPlanTests {
-  private func statements(of reader: CacheReader) -> Set<String> {
+  /// The statements that the reader's connection has ready.
+  static func statements(of reader: CacheReader) -> Set<String> {
     let connection = reader.db.connection.handle
     var found: Set<String> = []
     var statement = sqlite3_next_stmt(connection, nil)
@@ -59,7 +60,7 @@ import Testing
     try world.listNewest((1...9).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
     try world.cache.read { reader in
       try readAll(reader, world)
-      let statements = statements(of: reader)
+      let statements = Self.statements(of: reader)
       #expect(statements.count >= 10, "\(statements.count)")
       for sql in statements {
         let plan = try plan(sql, reader)
@@ -77,7 +78,7 @@ import Testing
     try world.listNewest((1...9).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
     try world.cache.read { reader in
       try readAll(reader, world)
-      let pages = statements(of: reader).filter { $0.contains("ORDER BY created_at") }
+      let pages = Self.statements(of: reader).filter { $0.contains("ORDER BY created_at") }
       #expect(pages.count == 6)
       for sql in pages {
         let plan = try plan(sql, reader)

@@ -2,7 +2,6 @@ import ChatModel
 import Glibc
 import Platform
 import SQLite
-import Synchronization
 import TestFolders
 import Testing
 
@@ -10,11 +9,6 @@ import Testing
 
 /// The WAL moves into the file while the service runs, and stays small.
 @Suite(.timeLimit(.minutes(3))) struct CheckpointTests {
-  private final class Shared: Sendable {
-    let isDone = Atomic<Bool>(false)
-    let reads = Atomic<Int>(0)
-  }
-
   private static func bytes(_ path: String) -> Int {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
@@ -55,34 +49,6 @@ import Testing
     // No commit follows: the checkpoint thread alone has to move ten megabytes.
     #expect(Self.wait(atMostSeconds: 5) { Self.bytes(path) > 5 << 20 }, "\(Self.bytes(path)) bytes")
     #expect(Self.wait(atMostSeconds: 15) { cache.walBytes <= WALLimits.restingBytes }, "\(cache.walBytes)")
-  }
-
-  @Test("the WAL stays within its bound under endless commits beside sixteen readers")
-  func bounded() throws {
-    let (cache, path) = try Self.filledCache()
-    defer { cache.close() }
-    let shared = Shared()
-    let readers = (0..<16).map { number in
-      Thread("reader-\(number)") {
-        while !shared.isDone.load(ordering: .relaxed) {
-          // A read that fails is not counted, and the count is looked at.
-          let sum = try? cache.read { reader in
-            try reader.db.first("SELECT sum(length(content)) FROM filler WHERE id < 100") { $0.int64(0) }
-          }
-          if sum != nil { shared.reads.wrappingAdd(1, ordering: .relaxed) }
-        }
-      }
-    }
-    var longest = 0
-    for round in 0..<800 {
-      try Self.fill(cache, round)
-      longest = max(longest, cache.walBytes)
-    }
-    shared.isDone.store(true, ordering: .relaxed)
-    for reader in readers { reader.join() }
-    #expect(shared.reads.load(ordering: .relaxed) > 16)
-    #expect(longest <= WALLimits.boundBytes, "the WAL had \(longest) bytes")
-    #expect(Self.bytes(path) > 32 << 20)
   }
 
   @Test("a reader that keeps its snapshot lets the WAL grow, and delays no commit for long")

@@ -1,0 +1,98 @@
+import ChatCache
+import ChatModel
+
+@testable import ChatSync
+
+/// The plan and the transport's queue under way, on a clock of their own: four requests in flight, each
+/// answer after 100 ms.
+struct PlanRun {
+  /// One sync job: how many requests it has left, when it began and when it is answered next.
+  private struct Errand {
+    /// Nil: a client's own read.
+    let job: Job?
+    let importance: Importance
+    let began: Int64
+    var left: Int
+    var answerAt = Int64.max
+  }
+
+  static let answer: Int64 = 100
+
+  var plan: Plan
+  var now: Int64 = 0
+  /// How jobs end; without a word here they are done.
+  var outcome: (Job) -> Outcome = PlanRun.usual
+  private var queue = RequestQueue<Int>(limit: 4, bucket: TokenBucket(rate: 0, burst: 1))
+  private var errands: [Int: Errand] = [:]
+  private var last = 0
+
+  init(users: Int, open: Int) {
+    plan = Plan(seed: 1)
+    _ = plan.next(now: 0)
+    plan.ended(.probe, .done, now: 0)
+    for index in 0..<users { plan.add(UserID("u\(index)"), isSynced: true, isCached: true, now: 0) }
+    for index in 0..<open {
+      let url = ChannelURL("c\(index)")
+      plan.know(url, isPrefetched: true, isUnverified: false, lastMessageAt: 1, now: 0)
+      plan.open(OpenView(id: "v\(index)", channel: url, isAtNewest: true), now: 0)
+    }
+  }
+
+  static func usual(_ job: Job) -> Outcome {
+    switch job {
+    case .connect: .acknowledged
+    case .channelChanges: .changed([], hasMore: false)
+    case .prefetch: .prefetched(isComplete: true)
+    case .check: .checked(isPrefetched: true, isInDoubt: false)
+    case .send: .drained(nextTryIn: nil)
+    default: .done
+    }
+  }
+
+  /// As what the job's requests go out, and how many they are.
+  private func requests(_ job: Job) -> (importance: Importance, count: Int) {
+    switch job {
+    case .check(let url): (plan.isOpen(url) ? .open : .background, 2)
+    case .list, .endSweep, .prefetch, .verify, .fill: (.background, 1)
+    default: (.open, 1)
+    }
+  }
+
+  private mutating func add(_ errand: Errand) {
+    last += 1
+    errands[last] = errand
+    queue.add(last, errand.importance)
+  }
+
+  /// A client asks for a page that is not cached.
+  mutating func read() { add(Errand(job: nil, importance: .foreground, began: now, left: 1)) }
+
+  /// Goes on until `end`, and tells of each job when it has ended, and when it had begun.
+  mutating func go(until end: Int64, _ told: (Job, _ began: Int64, _ ended: Int64) -> Void) {
+    while now < end {
+      for job in plan.next(now: now) {
+        let (importance, count) = requests(job)
+        add(Errand(job: job, importance: importance, began: now, left: count))
+      }
+      while case .start(let number) = queue.next(now: now) {
+        errands[number]?.answerAt = now + PlanRun.answer
+      }
+      let answer = errands.values.map(\.answerAt).min() ?? .max
+      now = max(min(answer, plan.wakeAt(now: now) ?? .max, end), now + 1)
+      for (number, errand) in errands where errand.answerAt <= now { answered(number, errand, told) }
+    }
+  }
+
+  private mutating func answered(_ number: Int, _ errand: Errand, _ told: (Job, Int64, Int64) -> Void) {
+    queue.finished(errand.importance)
+    guard errand.left <= 1 else {
+      errands[number]?.left -= 1
+      errands[number]?.answerAt = .max
+      return queue.add(number, errand.importance)
+    }
+    errands[number] = nil
+    guard let job = errand.job else { return }
+    plan.ended(job, outcome(job), now: now)
+    told(job, errand.began, now)
+  }
+}
