@@ -111,7 +111,7 @@ final class FilledCache: Sendable {
       : MessageWindow(.message(FilledCache.place(first - 1)), older: 0, newer: count, includesAnchor: false)
     let listing = MessageListing(
       window: window, rows: rows, isWhole: true, askedAt: cache.cursor.sequence)
-    try cache.blocking.write {
+    _ = try cache.blocking.write {
       try $0.store(
         [listing], in: FilledCache.url(channel), ListingContext(source: .apiResult, generation: 1))
     }
