@@ -23,6 +23,16 @@ LOST, INVITED_AGAIN = "lost-channel", "lost-and-invited"
 FROZEN = "frozen-channel"
 
 
+# The service keeps the counts of what is unsent with each step of its own.
+RECOUNT = """
+DELETE FROM unsent_count;
+INSERT INTO unsent_count (user, pending, failed, canceled)
+SELECT user, sum(state NOT IN ('failed', 'canceled')), sum(state = 'failed'), sum(state = 'canceled')
+FROM outbox
+GROUP BY user;
+"""
+
+
 def unsent_row(pair, user, url, name, kind="message", state="failed", code="900100"):
     """Puts a row into a user's outbox, as sending would have left it, and has the service see it."""
     params = json.dumps({"type": "user", "message": "unsent"})
@@ -38,6 +48,7 @@ def unsent_row(pair, user, url, name, kind="message", state="failed", code="9001
             " expires_at, next_try_at, error_code) SELECT id, ?, ?, ?, ?, coalesce((SELECT max(place) + 1 FROM outbox),"
             " 1), ?, ?, 1, ?, ?, ? FROM user WHERE user_id = ?",
             (url, name, kind, state, params.encode(), body.encode(), far, far, code, user))
+        database.executescript(RECOUNT)
     database.close()
     see(pair, user)
     return name
@@ -53,6 +64,7 @@ def see(pair, user):
 def change(pair, sql, *values):
     with sqlite3.connect(pair.data + "/perch.db", timeout=10) as database:
         database.execute(sql, values)
+        database.executescript(RECOUNT)
     database.close()
 
 
@@ -478,6 +490,7 @@ class Provocations(unittest.TestCase):
                 "INSERT INTO outbox (user, channel_url, request_id, kind, state, place, params, body, accepted_at,"
                 " expires_at, next_try_at) SELECT id, ?, 'kept', 'message', 'failed', 1, x'7b7d', x'', 0, 0, 0"
                 " FROM user WHERE user_id = 'many'", (FRIENDS,))
+            database.executescript(RECOUNT)
         database.close()
         self.expect("disconnect", 409, "unsent_messages", user="many", query={"clear": "true"})
         self.expect("clearCache", 409, "unsent_messages", user="many")
