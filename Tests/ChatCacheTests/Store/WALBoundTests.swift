@@ -47,6 +47,7 @@ import Testing
         try reader.db.first("SELECT sum(length(content)) FROM filler WHERE id < 100") { $0.int64(0) }
       }
       if page != nil, sum != nil { shared.reads.wrappingAdd(1, ordering: .relaxed) }
+      usleep(5_000)  // so that sixteen of them leave the writer a processor
     }
   }
 
