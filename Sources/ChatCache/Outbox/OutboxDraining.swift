@@ -100,12 +100,13 @@ extension CacheWriter {
         return []
       }
     }
-    try wake(place, moment, isLinkBack: isLinkBack, policy)
-    let begun = mayBegin ? try begin(place, name, moment, policy, random) : nil
+    let lane = try wake(place, moment, isLinkBack: isLinkBack, policy)
+    var progress = LaneProgress()
+    if mayBegin { progress.begun = try begin(place, name, lane, moment, policy, random) }
     try releaseWithheld(in: place)
-    let next = try reader.laneStep(place, now: moment).nextTryAt
-    var progress = LaneProgress(
-      begun: begun, nextTryIn: next.map { min(max(0, $0 - now), policy.longestWait) })
+    if progress.begun == nil, let next = try reader.laneStep(place, now: moment).nextTryAt {
+      progress.nextTryIn = min(max(0, next - now), policy.longestWait)
+    }
     progress.taken = taken
     return progress
   }
@@ -113,36 +114,43 @@ extension CacheWriter {
   /// Rows that one commit refuses without asking the upstream. The lane goes on at once in another commit.
   private static let refusalsPerStep = 32
 
-  /// Ends rows that are out of time, and makes those due that no longer have to wait. `moment` never goes
-  /// back and ends rows; tries go by the wall clock.
+  /// Ends rows that are out of time, and makes those due that no longer have to wait. Answers the rows that
+  /// decide the lane's next step. `moment` never goes back and ends rows; tries go by the wall clock.
   private func wake(
     _ place: OutboxPlace, _ moment: Int64, isLinkBack: Bool, _ policy: OutboxPolicy
-  ) throws {
+  ) throws -> OutboxLane {
     if isLinkBack {
       try changeLane(place, from: try reader.interruptedLane(place, now: now)) {
         $0.linkRecovered(now: now)
         return []
       }
     }
-    try changeLane(place, from: try reader.laneStep(place, now: moment)) {
-      $0.expire(now: moment)
-    }
-    try changeLane(place, from: try reader.laneStep(place, now: moment)) {
-      $0.clockWentBack(now: now, longest: max(policy.longestWait, OutboxPolicy.longestPause))
-      return []
+    let longestWait = max(policy.longestWait, OutboxPolicy.longestPause)
+    while true {
+      let lane = try reader.laneStep(place, now: moment)
+      var woken = lane
+      let notices = woken.expire(now: moment)
+      woken.clockWentBack(now: now, longest: longestWait)
+      guard woken != lane else { return lane }
+      // What was ended or changed may give the lane another first row.
+      try changeLane(place, from: lane) {
+        $0 = woken
+        return notices
+      }
     }
   }
 
   private func begin(
-    _ place: OutboxPlace, _ name: OutboxLaneName, _ moment: Int64, _ policy: OutboxPolicy, _ random: UInt64
+    _ place: OutboxPlace, _ name: OutboxLaneName, _ lane: OutboxLane, _ moment: Int64,
+    _ policy: OutboxPolicy, _ random: UInt64
   ) throws -> OutboxErrand? {
     let view = try reader.view(of: name.channel, for: place.user)
     let newest = try view.flatMap { try reader.newestKnown(in: $0.channel) } ?? .start
     var begun: (row: OutboxRow, errand: OutboxLane.Errand)?
-    var isRefused = true
-    for _ in 0..<Self.refusalsPerStep where isRefused {
-      isRefused = false
-      try changeLane(place, from: try reader.laneStep(place, now: moment)) { lane in
+    var step = lane
+    for _ in 0..<Self.refusalsPerStep {
+      var isRefused = false
+      try changeLane(place, from: step) { lane in
         guard let due = lane.errands(now: now).first(where: { $0.errand != .upload }),
           let row = lane.row(due.row)
         else { return [] }
@@ -155,6 +163,8 @@ extension CacheWriter {
         isRefused = true
         return lane.finish(due.row, .send, refusal, now: now, random: random, policy: policy)
       }
+      guard isRefused else { break }
+      step = try reader.laneStep(place, now: moment)
     }
     guard let begun, let content = try reader.content(ofUnsent: begun.row.id) else { return nil }
     if begun.errand == .send, begun.row.anchor != nil { try noteEditSent(begun.row.id) }

@@ -123,12 +123,13 @@ package final class Cache: Sendable {
     queue.submit(.intent, body, finish: finish)
   }
 
-  /// Stores what came from upstream, and calls `finish` on the writer's thread after the fsync.
+  /// Stores what came from upstream, and calls `finish` on the writer's thread after the fsync. `isUrgent`:
+  /// not after other work of that kind, but with what clients are promised.
   package func write<Result: Sendable>(
-    _ body: @escaping @Sendable (CacheWriter) throws -> Result,
+    isUrgent: Bool = false, _ body: @escaping @Sendable (CacheWriter) throws -> Result,
     finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
   ) {
-    queue.submit(.derived, body, finish: finish)
+    queue.submit(isUrgent ? .urgent : .derived, body, finish: finish)
   }
 
   /// Forgets what is older than is kept, and channels that nobody here is in, now and on this thread (B53);

@@ -21,6 +21,8 @@ final class CommitQueue: Sendable {
   enum Importance: Sendable {
     /// Somebody was or will be promised it.
     case intent
+    /// The service itself waits for it: it goes with the promises.
+    case urgent
     /// It can be had again from upstream.
     case derived
   }
@@ -80,7 +82,7 @@ final class CommitQueue: Sendable {
   func submit(_ job: Job) {
     let refusal = waiting.update { waiting -> CacheError? in
       guard !waiting.isStopping else { return .stopping }
-      guard job.importance == .intent else {
+      guard job.importance != .derived else {
         waiting.derived.append(job)
         return nil
       }
@@ -106,21 +108,33 @@ final class CommitQueue: Sendable {
 
   private static let longestRestNanoseconds: UInt64 = 20_000_000
 
-  /// What the last batch says about the next one. Senders who were answered together send their next request
-  /// within moments; if the next batch began without them, they would wait for two commits.
+  /// How long the writer waits for more jobs before the next batch, and for how many.
+  ///
+  /// Clients who were answered together send their next request within moments. If the next batch began
+  /// without them, they would wait for two commits. After the chat server's answers to sends were stored, the
+  /// next sends of the same lanes follow. Half as many answers make a batch: the chat server is asked for the
+  /// other half while the writer commits.
   private struct Gathering {
-    /// How many promises the last batch kept.
-    var answered = 0
-    /// Until when the next batch waits for as many more (monotonic ns).
+    /// How many promises to clients the last batch kept.
+    var promises = 0
+    /// How many urgent jobs it had.
+    var urgent = 0
+    /// Until when the next batch waits (monotonic ns).
     var deadline: UInt64 = 0
 
     init() {}
 
     init(_ batch: [Job], began: UInt64, ended: UInt64) {
-      answered = batch.count { $0.importance == .intent }
+      promises = batch.count { $0.importance == .intent }
+      urgent = batch.count { $0.importance == .urgent }
       // A sender alone never waits, and others wait no longer than a commit takes.
-      if answered > 1 { deadline = ended + min(ended - began, CommitQueue.longestGatheringNanoseconds) }
+      if promises > 1 || urgent > 1 {
+        deadline = ended + min(ended - began, CommitQueue.longestGatheringNanoseconds)
+      }
     }
+
+    /// With how many jobs the next batch begins, if so many come in time. `arrived`: how many wait already.
+    func expected(_ arrived: Int) -> Int { max(arrived + promises, urgent / 2) }
   }
 
   private static let longestGatheringNanoseconds: UInt64 = 10_000_000
@@ -131,7 +145,7 @@ final class CommitQueue: Sendable {
   /// Waits until those who were just answered have sent again, until no more come, or for a moment.
   private func gather(_ last: Gathering) {
     var arrived = waiting.read { $0.intents.count }
-    let expected = last.answered + arrived
+    let expected = last.expected(arrived)
     var now = Clock.system.monotonicNanoseconds()
     var quietFrom = now + CommitQueue.quietNanoseconds
     while now < min(last.deadline, quietFrom) {

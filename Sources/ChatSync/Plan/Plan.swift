@@ -166,19 +166,23 @@ package struct Plan: Sendable {
     return jobs
   }
 
-  /// The next job, if there is a place for it. Two sends share a place: a send is a commit and a request in
-  /// turns, and the requests that are made at once are limited elsewhere. The second one of a place does not
-  /// come before other work.
+  /// A send is a commit and a request in turns. While one is committed others are asked, and the more of them
+  /// wait for a commit, the more share it. The requests that are made at once are limited elsewhere.
+  private static let sendsPerPlace = 4
+
+  /// The next job, if there is a place for it. A send that joins others in their place does not come before
+  /// other work.
   private mutating func pickForPlace(now: Int64) -> Job? {
-    let sends = running.count(where: \.isSend)
     if hasFreePlace { return pick(now: now) }
-    guard sends % 2 == 1, !isOtherWorkDue(now: now) else { return nil }
+    let sends = running.count(where: \.isSend)
+    guard !sends.isMultiple(of: Plan.sendsPerPlace), !isOtherWorkDue(now: now) else { return nil }
     return pickLane(now: now).map { .send($0) }
   }
 
   private var hasFreePlace: Bool {
     let sends = running.count(where: \.isSend)
-    return running.count { $0 != .probe } - sends + (sends + 1) / 2 < pace.errands
+    let placesOfSends = (sends + Plan.sendsPerPlace - 1) / Plan.sendsPerPlace
+    return running.count { $0 != .probe } - sends + placesOfSends < pace.errands
   }
 
   private func isOtherWorkDue(now: Int64) -> Bool {

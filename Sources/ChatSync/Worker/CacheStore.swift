@@ -10,10 +10,10 @@ package struct CacheStore: SyncStore {
   package init(_ cache: Cache) { self.cache = cache }
 
   private func write<Result: Sendable>(
-    _ body: @escaping @Sendable (CacheWriter) throws -> Result
+    isUrgent: Bool = false, _ body: @escaping @Sendable (CacheWriter) throws -> Result
   ) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
-      cache.write(body) { continuation.resume(with: $0) }
+      cache.write(isUrgent: isUrgent, body) { continuation.resume(with: $0) }
     }
   }
 
@@ -228,7 +228,7 @@ extension CacheStore {
     _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
     _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress {
-    try await accept {
+    try await write(isUrgent: true) {
       try $0.advance(
         lane, after: ended, mayBegin: mayBegin, isLinkBack: isLinkBack, policy, random: random)
     }

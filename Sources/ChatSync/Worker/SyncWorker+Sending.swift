@@ -8,7 +8,7 @@ import Platform
 // says that it is under way, so a crash leaves nothing that may have been sent without that being known.
 extension SyncWorker {
   /// Errands of one lane in a row, before other lanes have their turn.
-  private static let errandsPerTurn = 16
+  private static let errandsPerTurn = 8
   /// Pages of a listing in which a message that may have arrived is looked for.
   private static let lookPages = 20
   /// Rows of such a page.
