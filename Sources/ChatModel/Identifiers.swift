@@ -87,6 +87,9 @@ package struct ChannelKey: Hashable, Sendable {
 
 /// The cache's own short name for a connected user; means nothing outside this file.
 package struct UserKey: Hashable, Sendable {
+  /// The key for a user who is not stored. No row of any table has it; user 0 of `cached_count` stands for
+  /// all users together.
+  package static let unknown = UserKey(-1)
   /// The row's id.
   package let rawValue: Int64
   /// Names a row.

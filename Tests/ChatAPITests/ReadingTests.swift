@@ -2,6 +2,7 @@ import ChatCache
 import ChatModel
 import MicroHTTP
 import Platform
+import TestFolders
 import Testing
 
 @testable import ChatAPI
@@ -162,6 +163,24 @@ import Testing
     #expect(shared.bytes == 100, "an answer takes its forerunner's place")
     for name in ["f", "g", "h"] { shared.keep(answer(1), name, since: start, head: 3) }
     #expect(shared.find("h", since: start, head: 3) != nil && shared.bytes == 1)
+  }
+
+  @Test("B1, B56: a user of whom nothing is cached is told nothing of what others have cached")
+  func cacheOfUnknown() throws {
+    let keyring = try Keyring(file: SecretFile(inDataDirectory: TestFolder.make("secret")))
+    let world = try CollectionWorld(gate: Gate(.tokens(keyring)))
+    defer { world.stop() }
+    try world.join("alice", "one")
+    try world.list([1, 2], in: "one")
+    func body(_ path: String, _ user: String) -> String {
+      let expires = Clock.system.wallMilliseconds() / 1000 + 60
+      let token = BearerToken(user: user, scopes: .chat, expires: expires)
+      let headers = ["Authorization": "Bearer \(token.signed(with: keyring.now.secrets))"]
+      return ChatAPITests.ask(world.server, path, headers: headers).body
+    }
+    #expect(body("/v1/cache", "alice").contains(#""channels":1,"messages":2,"unsent":0"#))
+    #expect(body("/v1/cache", "zoe").contains(#""channels":0,"messages":0,"unsent":0"#))
+    #expect(body("/v1/cache/channels", "zoe") == #"{"items":[]}"#)
   }
 
   @Test("B55, B56: the cache tells its limit and what goes first; a wish that cannot be granted is said")

@@ -108,9 +108,9 @@ enum CacheRoutes {
     }
   }
 
-  /// Whose data is counted: the caller's own, everybody's for an operator.
+  /// The user whose data is counted: the caller, or nil for an operator, who sees the data of all users.
   private static func owner(_ reader: CacheReader, _ caller: Caller) throws -> UserKey? {
-    caller.scopes.contains(.admin) ? nil : try reader.userKey(of: caller.user) ?? UserKey(0)
+    caller.scopes.contains(.admin) ? nil : try reader.userKey(of: caller.user) ?? .unknown
   }
 
   private static func clear(
