@@ -9,6 +9,7 @@ static inline CURLcode perch_curl_size(CURL *h, CURLoption o, curl_off_t v) { re
 static inline CURLcode perch_curl_pointer(CURL *h, CURLoption o, void *v) { return curl_easy_setopt(h, o, v); }
 static inline CURLcode perch_curl_on_body(CURL *h, perch_curl_sink f) { return curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, f); }
 static inline CURLcode perch_curl_on_header(CURL *h, perch_curl_sink f) { return curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, f); }
+static inline CURLcode perch_curl_on_progress(CURL *h, curl_xferinfo_callback f) { return curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, f); }
 static inline CURLcode perch_curl_on_ready(CURL *h, curl_prereq_callback f) { return curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, f); }
 static inline CURLcode perch_curl_status(CURL *h, long *out) { return curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, out); }
 static inline CURLcode perch_curl_owner(CURL *h, void **out) { return curl_easy_getinfo(h, CURLINFO_PRIVATE, out); }

@@ -1,6 +1,6 @@
 import MicroHTTP
 
-/// Routes for every path of the Platform API, whatever it means.
+/// Routes that accept every path of the Platform API, for the recorder and the replaying server.
 enum AnyPath {
   /// Segments after the first one below `/v3`.
   private static let mostSegments = 4
@@ -26,7 +26,9 @@ enum AnyPath {
 
   /// What a request asks for, as an exchange without an answer.
   static func exchange(_ request: Request, _ path: [String]) -> Exchange {
-    var exchange = Exchange(method: "\(request.method.name)", path: path)
+    // HEAD asks for what GET answers, and the HTTP server leaves the body out.
+    let method = request.method == .head ? Method.get : request.method
+    var exchange = Exchange(method: "\(method.name)", path: path)
     for item in request.query {
       exchange.query.append(Exchange.QueryItem(name: item.name, value: item.value))
     }

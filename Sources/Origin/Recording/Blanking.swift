@@ -1,8 +1,8 @@
 /// Takes the texts out of what a recording holds.
 ///
 /// Every text is replaced by letters that stand for it alone, as many as the text has characters: equal texts
-/// have equal blanks, and different texts different ones (a text of one or two letters may get a longer
-/// blank, where those of its length are used up). Kept are the vendor's words, times and numbers, ids of
+/// have equal blanks, and different texts different ones (a text of one to three letters may get a longer
+/// blank, where hardly any of its length is free). Kept are the vendor's words, times and numbers, ids of
 /// messages, and the shape. Ids of users and channels are blanked like other texts, in paths, queries and
 /// bodies alike, unless they are to be kept; page tokens, urls and names always are. The blanks are random,
 /// so nothing of a text but its length can be found out from its blank.

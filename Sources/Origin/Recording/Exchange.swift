@@ -70,7 +70,11 @@ extension Exchange {
   /// Reads a line; nil where it is none.
   init?(_ value: Value) {
     guard let method = value["method"]?.string, let path = value["path"]?.strings,
-      let status = value["status"]?.integer
+      let status = value["status"]?.integer, (100...999).contains(status),
+      Exchange.isMissing(value["ms"], orIn: 0...3_600_000),
+      ["request_bytes", "answer_bytes"].allSatisfy({
+        Exchange.isMissing(value[$0], orIn: 0...Int64(Recording.mostBytes))
+      })
     else { return nil }
     self.method = method
     self.path = path
@@ -83,6 +87,12 @@ extension Exchange {
     request = Exchange.content(value, "request")
     answer = Exchange.content(value, "answer")
     milliseconds = value["ms"]?.integer ?? 0
+  }
+
+  /// Whether a field is missing, or a number in a range.
+  private static func isMissing(_ field: Value?, orIn range: ClosedRange<Int64>) -> Bool {
+    guard let field else { return true }
+    return field.integer.map { range.contains($0) } ?? false
   }
 
   private static func content(_ value: Value, _ name: String) -> Content {

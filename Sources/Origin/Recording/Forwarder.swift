@@ -46,7 +46,7 @@ final class Forwarder: Sendable {
       thread.start("forwarder") {
         guard let easy = curl_easy_init() else { return }
         defer { curl_easy_cleanup(easy) }
-        while let job = Forwarder.next(state) { job.finish(Forwarder.perform(job, base, easy)) }
+        while let job = Forwarder.next(state) { job.finish(Forwarder.perform(job, base, easy, state)) }
       }
     }
   }
@@ -68,7 +68,7 @@ final class Forwarder: Sendable {
     }
   }
 
-  /// Ends the threads, each after the request that it has.
+  /// Ends the threads. Requests that wait, or were sent and not answered, get no answer.
   func stop() {
     let left = state.update { state in
       state.isStopping = true
@@ -79,9 +79,11 @@ final class Forwarder: Sendable {
     for thread in threads { thread.join() }
   }
 
-  private static func perform(_ job: Job, _ base: String, _ easy: UnsafeMutableRawPointer) -> Answer? {
+  private static func perform(
+    _ job: Job, _ base: String, _ easy: UnsafeMutableRawPointer, _ state: Watched<State>
+  ) -> Answer? {
     curl_easy_reset(easy)
-    let sink = AnswerSink()
+    let sink = AnswerSink { state.read { $0.isStopping } }
     let owner = Unmanaged.passUnretained(sink).toOpaque()
     var headers: UnsafeMutablePointer<curl_slist>?
     for line in job.headers + ["Expect:"] { headers = curl_slist_append(headers, line) }
@@ -98,6 +100,9 @@ final class Forwarder: Sendable {
     _ = perch_curl_pointer(easy, CURLOPT_WRITEDATA, owner)
     _ = perch_curl_on_header(easy, onHeader)
     _ = perch_curl_pointer(easy, CURLOPT_HEADERDATA, owner)
+    _ = perch_curl_long(easy, CURLOPT_NOPROGRESS, 0)
+    _ = perch_curl_on_progress(easy, onProgress)
+    _ = perch_curl_pointer(easy, CURLOPT_XFERINFODATA, owner)
     if job.method != "GET" {
       _ = perch_curl_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(job.body.count))
       job.body.withUnsafeBytes { raw in
@@ -127,6 +132,10 @@ final class Forwarder: Sendable {
 /// What arrives of one answer; used by one thread, while it waits for that answer.
 private final class AnswerSink {
   var answer = Forwarder.Answer()
+  /// Whether nobody waits for the answer any more.
+  let isGivenUp: () -> Bool
+
+  init(isGivenUp: @escaping () -> Bool) { self.isGivenUp = isGivenUp }
 
   func take(header line: UnsafeRawBufferPointer) {
     let text = String(decoding: line, as: UTF8.self)
@@ -151,4 +160,9 @@ private let onHeader: perch_curl_sink = { data, size, count, owner in
   let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
   Unmanaged<AnswerSink>.fromOpaque(owner!).takeUnretainedValue().take(header: bytes)
   return bytes.count
+}
+
+/// libcurl asks about once a second while nothing arrives; 1 ends the request.
+private let onProgress: curl_xferinfo_callback = { owner, _, _, _, _ in
+  Unmanaged<AnswerSink>.fromOpaque(owner!).takeUnretainedValue().isGivenUp() ? 1 : 0
 }

@@ -18,6 +18,8 @@ package final class RecordingProxy: Sendable {
     package var path: String
     /// Whether ids of users and channels are kept as they are.
     package var keepsIDs = false
+    /// Bytes of the file at most.
+    var mostBytes = Recording.mostBytes
 
     /// A recording of `upstream` into the file at `path`.
     package init(upstream: String, path: String) {
@@ -39,6 +41,8 @@ package final class RecordingProxy: Sendable {
   private struct State {
     var blanking: Blanking
     var bytes = 0
+    /// Whether an exchange did not fit into the file: the recording ends before it.
+    var isFull = false
     var report = Report()
   }
 
@@ -136,8 +140,13 @@ package final class RecordingProxy: Sendable {
     exchange.answer = came.body.withUnsafeBytes { Exchange.Content($0, type: came.headers["content-type"]) }
     exchange.milliseconds = came.milliseconds
     state.withLock { state in
+      guard state.report.failure == nil, !state.isFull else {
+        state.report.lost += 1
+        return
+      }
       let line = state.blanking.blanked(exchange).line
-      guard state.report.failure == nil, state.bytes + line.utf8.count < Recording.mostBytes else {
+      guard state.bytes + line.utf8.count < configuration.mostBytes else {
+        state.isFull = true
         state.report.lost += 1
         return
       }

@@ -35,7 +35,7 @@ struct Replay {
     self.places = places
   }
 
-  /// What was recorded and not asked for.
+  /// The recorded requests that did not come.
   var unused: [String] { exchanges.indices.filter { !isUsed[$0] }.map { exchanges[$0].asked } }
 
   /// The requests that may change something, and were not sent yet.

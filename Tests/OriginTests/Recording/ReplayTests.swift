@@ -1,7 +1,8 @@
 import Glibc
-import MicroHTTP
+import TestSupport
 import Testing
 
+@testable import MicroHTTP
 @testable import Origin
 
 /// A recording answers what it has, in its order, and nothing else.
@@ -91,12 +92,79 @@ import Testing
     #expect(error?.description.contains("line 2") == true)
   }
 
+  @Test(
+    "a line with a status or a length that no answer can have is refused in words",
+    arguments: [
+      #""status":99"#, #""status":9223372036854775807"#, #""status":200,"answer_bytes":-1"#,
+      #""status":200,"answer_bytes":9223372036854775807"#, #""status":200,"request_bytes":"7""#,
+      #""status":200,"ms":9223372036854775807"#,
+    ])
+  func impossible(fields: String) throws {
+    let line = #"{"method":"GET","path":["v3","users"],\#(fields)}"#
+    #expect(throws: OriginError.self) { try Recording(Recording.head + "\n" + line) }
+  }
+
   /// A port to which requests go.
   private func exchange(_ port: UInt16, _ method: String, _ path: String, _ body: String = "") -> (
     Int, String
   ) {
     let answer = Line(port: port).exchange(method, path, body)
     return (answer?.0 ?? 0, String(decoding: answer?.1 ?? [], as: UTF8.self))
+  }
+
+  @Test("what does not fit into the file ends the recording, and nothing is kept of what comes then")
+  func full() throws {
+    let place = try Scratch()
+    let wire = try Wire()
+    var configuration = RecordingProxy.Configuration(
+      upstream: wire.origin.base, path: place.path + "/recorded")
+    configuration.mostBytes = 500
+    let proxy = try RecordingProxy(configuration)
+    let port = try proxy.start()
+    let messages = "/v3/group_channels/general/messages"
+    let long = String(repeating: "x", count: 1_000)
+    #expect(exchange(port, "GET", "/v3/users/nobody").0 == 400)
+    let sent = exchange(
+      port, "POST", messages, #"{"message_type":"MESG","user_id":"alice","message":"\#(long)"}"#)
+    #expect(sent.0 == 200, "the client is answered")
+    #expect(exchange(port, "GET", "/v3/users/nobody").0 == 400)
+    let report = proxy.stop()
+    #expect(report.exchanges == 1 && report.lost == 2)
+    #expect(try Recording(path: configuration.path).exchanges.count == 1)
+  }
+
+  @Test("HEAD is answered as GET is, and recorded as one")
+  func head() throws {
+    let place = try Scratch()
+    let path = place.path + "/recorded"
+    let wire = try Wire()
+    let proxy = try RecordingProxy(.init(upstream: wire.origin.base, path: path))
+    let port = try proxy.start()
+    let socket = Loopback.connect(port: port)
+    defer { close(socket) }
+    let request = "HEAD /v3/users/alice HTTP/1.1\r\nHost: x\r\nApi-Token: origin\r\nConnection: close\r\n\r\n"
+    _ = send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL))
+    var room = [UInt8](repeating: 0, count: 4096)
+    let count = recv(socket, &room, room.count, Int32(MSG_WAITALL))
+    #expect(String(decoding: room[..<max(0, count)], as: UTF8.self).hasPrefix("HTTP/1.1 200"))
+    #expect(proxy.stop().exchanges == 1)
+    #expect(try Recording(path: path).exchanges.map(\.method) == ["GET"])
+  }
+
+  @Test("a recorder ends within seconds though the server does not answer")
+  func end() throws {
+    let place = try Scratch()
+    let silent = try SilentServer()
+    let proxy = try RecordingProxy(
+      .init(upstream: "http://127.0.0.1:\(silent.port)", path: place.path + "/recorded"))
+    let socket = Loopback.connect(port: try proxy.start())
+    defer { close(socket) }
+    let request = "GET /v3/users/alice HTTP/1.1\r\nHost: x\r\nApi-Token: origin\r\n\r\n"
+    _ = send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL))
+    silent.take()
+    let began = ContinuousClock.now
+    #expect(proxy.stop().lost == 1)
+    #expect(ContinuousClock.now - began < .seconds(10 * patience))
   }
 
   @Test("over sockets: a server recorded and replayed, its key and texts not in the file")
@@ -141,5 +209,30 @@ import Testing
     #expect(exchange(again, "GET", path2 + "/98").0 == 599)
     #expect(replayed.unknown == ["GET /" + path2.dropFirst() + "/98"])
     replayed.stop()
+  }
+}
+
+/// A server that takes connections and never answers.
+private final class SilentServer {
+  let port: UInt16
+  private let socket: Int32
+  private var taken: Int32 = -1
+
+  init() throws {
+    (socket, port) = try ListenAddress(host: "127.0.0.1", port: 0).open(backlog: 1)
+  }
+
+  deinit {
+    close(taken)
+    close(socket)
+  }
+
+  /// Waits for a request.
+  func take() {
+    var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+    poll(&waiting, 1, Int32(10_000 * patience))
+    taken = accept(socket, nil, nil)
+    waiting.fd = taken
+    poll(&waiting, 1, Int32(10_000 * patience))
   }
 }
