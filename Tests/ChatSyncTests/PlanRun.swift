@@ -26,8 +26,8 @@ struct PlanRun {
   private var errands: [Int: Errand] = [:]
   private var last = 0
 
-  init(users: Int, open: Int) {
-    plan = Plan(seed: 1)
+  init(users: Int, open: Int, pace: Pace = Pace()) {
+    plan = Plan(pace: pace, seed: 1)
     _ = plan.next(now: 0)
     plan.ended(.probe, .done, now: 0)
     for index in 0..<users { plan.add(UserID("u\(index)"), isSynced: true, isCached: true, now: 0) }

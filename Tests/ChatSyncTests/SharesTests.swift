@@ -26,6 +26,73 @@ import Testing
       seen.isSuperset(of: ["message", "check", "connect", "channel_changes", "list", "prefetch"]), "\(seen)")
   }
 
+  @Test("B30: of users of whom nothing is cached, the one who waits longest is asked about first")
+  func newUsers() {
+    var run = PlanRun(users: 0, open: 0)
+    for index in 0..<50 {
+      run.plan.add(UserID("u\(index)"), isSynced: false, isCached: false, now: Int64(index) - 50)
+    }
+    run.outcome = { if case .connect = $0 { .storeFailed } else { PlanRun.usual($0) } }
+    var first: [UserID: Int64] = [:]
+    run.go(until: 3_000) { job, began, _ in
+      if case .connect(let user) = job { first[user] = min(first[user] ?? .max, began) }
+    }
+    let begun = (0..<50).map { first[UserID("u\($0)")] ?? .max }
+    #expect(begun == begun.sorted() && begun.last != .max, "\(begun)")
+  }
+
+  @Test("B11: a sweep that is due between two polls begins with the next poll, and wakes nothing until then")
+  func sweepBetweenPolls() {
+    var pace = Pace()
+    pace.userPoll = 27_000  // so that the sweep is due 23 s before a poll
+    var run = PlanRun(users: 0, open: 0, pace: pace)
+    run.plan.learn(.channelChangelog, isOffered: false, now: 0)
+    run.plan.add(UserID("u"), isSynced: true, isCached: true, now: 0)
+    run.outcome = { job in
+      switch job {
+      case .topChannels: .changed([], hasMore: false)
+      case .list: .listed(next: nil, channels: [])
+      default: PlanRun.usual(job)
+      }
+    }
+    var listings: [Int64] = []
+    var restless = 0
+    for end in stride(from: Int64(500), through: 1_300_000, by: 500) {
+      run.go(until: end) { job, began, _ in if case .list = job { listings.append(began) } }
+      if run.plan.wakeAt(now: run.now) == run.now + 1 { restless += 1 }
+    }
+    #expect(restless < 20, "it wakes each millisecond: \(restless)")
+    #expect(listings.count == 3, "at the start and every ten minutes: \(listings)")
+  }
+
+  @Test("B30: the only job that is due begins, whichever class has the turn", arguments: 0..<80)
+  func onlyJob(turns: Int) {
+    let (url, user) = (ChannelURL("c"), UserID("u"))
+    let kinds: [(String, (inout Plan) -> Void)] = [
+      ("settle", { $0.settle(url, now: 0) }), ("refresh", { $0.ring(.channel, in: url, message: 0, now: 0) }),
+      ("message", { $0.ring(.message, in: url, message: 7, now: 0) }),
+      ("check", { $0.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0) }),
+      ("fill", { $0.fill(gap: 1, in: url) }),
+      ("verify", { $0.know(url, isPrefetched: true, isUnverified: true, lastMessageAt: 1, now: 0) }),
+      ("prefetch", { $0.know(url, isPrefetched: false, isUnverified: false, lastMessageAt: 1, now: 0) }),
+      ("connect", { $0.add(user, isSynced: true, isCached: true, now: 0) }),
+      (
+        "send",
+        {
+          $0.add(user, isSynced: true, isCached: true, phase: .connected, now: 50_000)
+          $0.outboxChanged(OutboxLaneName(user: user, channel: url), now: 0)
+        }
+      ),
+    ]
+    for (name, make) in kinds {
+      var plan = PlanRun(users: 0, open: 0).plan
+      plan.know(url, isPrefetched: true, isUnverified: false, lastMessageAt: 1, now: 0)
+      make(&plan)
+      plan.turns = turns
+      #expect(plan.next(now: 20_000).map(\.name) == [name])
+    }
+  }
+
   @Test("B35: in the transport's queue a flood of clients' reads does not hold background work for ever")
   func queue() {
     var queue = RequestQueue<Int>(limit: 1, bucket: TokenBucket(rate: 0, burst: 1))

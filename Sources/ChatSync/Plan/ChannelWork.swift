@@ -251,16 +251,20 @@ extension Plan {
     }
   }
 
-  /// Prefetch, verification and gaps in turns, half of them prefetch's; one that has nothing to do leaves its
-  /// turn to the others. Before them comes what is in doubt, where nothing more important is to be done.
+  /// Prefetch, verification and gaps in turns. Half of the turns are prefetch's. One that has nothing to do
+  /// leaves its turn to the others. Doubts come before them in turns that other classes left, and after them
+  /// in their own turns.
   private mutating func pickRest(_ best: Candidates, now: Int64) -> Job? {
     let isOwnTurn = Share.turns[turns % Share.turns.count] == .rest
-    if !isOwnTurn, let url = best.settle?.url { return .settle(url) }
-    switch turns / Share.turns.count % 4 {
-    case 1: return pickVerify(best) ?? pickPrefetch(best, now: now) ?? pickFill(best, now: now)
-    case 3: return pickFill(best, now: now) ?? pickPrefetch(best, now: now) ?? pickVerify(best)
-    default: return pickPrefetch(best, now: now) ?? pickVerify(best) ?? pickFill(best, now: now)
-    }
+    let doubt = best.settle.map { Job.settle($0.url) }
+    if !isOwnTurn, let doubt { return doubt }
+    let job =
+      switch turns / Share.turns.count % 4 {
+      case 1: pickVerify(best) ?? pickPrefetch(best, now: now) ?? pickFill(best, now: now)
+      case 3: pickFill(best, now: now) ?? pickPrefetch(best, now: now) ?? pickVerify(best)
+      default: pickPrefetch(best, now: now) ?? pickVerify(best) ?? pickFill(best, now: now)
+      }
+    return job ?? doubt
   }
 
   private func pickVerify(_ best: Candidates) -> Job? { best.verify.map { .verify($0.url) } }

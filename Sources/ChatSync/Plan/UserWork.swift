@@ -40,16 +40,14 @@ struct UserWork: Sendable {
   /// Goes idle where nobody asked for long (B4).
   mutating func rest(now: Int64) -> Bool { state.tick(now: now, hasUnsent: hasUnsent) }
 
-  /// When this user may have something to do.
-  var dueAt: Int64? {
-    guard isFree else { return nil }
-    return min(pollAt, phase == .steady ? sweepAt : .max)
-  }
+  /// When the next errand for this user may begin. A sweep begins in place of the first poll that is due
+  /// after `sweepAt`, so `sweepAt` itself wakes nobody.
+  var dueAt: Int64? { isFree ? pollAt : nil }
 
-  /// Whose turn it is: of whoever waits longest, but first of those of whom nothing is cached yet, and of
-  /// those whose unsent messages wait for it.
-  var turnAt: Int64 {
-    phase == .connecting && !isCached || isCatchingUp && hasUnsent ? .min : pollAt
+  /// The sort key of the users' turns: the smallest is next. Users of whom nothing is cached yet, and users
+  /// whose unsent messages wait for the poll, come before the others. Among equals the longest wait is next.
+  var turn: (group: Int, since: Int64) {
+    (phase == .connecting && !isCached || isCatchingUp && hasUnsent ? 0 : 1, pollAt)
   }
 
   /// Whether an errand for this user may begin.
@@ -155,18 +153,19 @@ extension Plan {
 
   /// The errand of the user who waits longest.
   mutating func pickForUser(now: Int64, isListing: Bool) -> Job? {
-    var best: (at: Int64, job: Job)?
-    for (id, work) in users where work.isFree && work.pollAt <= now && work.turnAt < best?.at ?? .max {
+    var best: (turn: (group: Int, since: Int64), job: Job)?
+    for (id, work) in users where work.isFree && work.pollAt <= now {
+      if let best, best.turn <= work.turn { continue }
       switch work.phase {
-      case .connecting where !isListing: best = (work.turnAt, .connect(id))
-      case .listing(let after, _) where isListing: best = (work.turnAt, .list(id, after: after))
-      case .sweeping where isListing: best = (work.turnAt, .endSweep(id))
+      case .connecting where !isListing: best = (work.turn, .connect(id))
+      case .listing(let after, _) where isListing: best = (work.turn, .list(id, after: after))
+      case .sweeping where isListing: best = (work.turn, .endSweep(id))
       case .steady where !isListing:
         if lacks(.channelChangelog), work.sweepAt <= now {
           users[id]?.phase = .listing(after: nil, done: 0)
           continue
         }
-        best = (work.turnAt, lacks(.channelChangelog) ? .topChannels(id) : .channelChanges(id))
+        best = (work.turn, lacks(.channelChangelog) ? .topChannels(id) : .channelChanges(id))
       default: continue
       }
     }
