@@ -114,8 +114,7 @@ import Testing
     let streams = try open(test, 1)
     let parked = try test.client()
     parked.send("GET /wait HTTP/1.1\r\nHost: test\r\n\r\n")
-    var wanted = ConnectionCounts()
-    (wanted.idle, wanted.reading, wanted.parked, wanted.streaming) = (1, 1, 1, 1)
+    let wanted: [ConnectionActivity: Int] = [.idle: 1, .reading: 1, .parked: 1, .streaming: 1]
     #expect(TestServer.until { test.server.connectionCounts == wanted }, "\(test.server.connectionCounts)")
     withExtendedLifetime(streams) {}
   }

@@ -40,13 +40,12 @@ package enum ServerMetrics {
       Int64(Log.queue.droppedLines))
   }
 
-  private static func writeActivities(_ counts: ConnectionCounts, to text: inout MetricsText) {
+  private static func writeActivities(_ counts: [ConnectionActivity: Int], to text: inout MetricsText) {
     text.begin("perch_http_connections_by_activity", .gauge, "Connections open, by what happens on them.")
-    for (name, count) in [
-      ("idle", counts.idle), ("reading", counts.reading), ("running", counts.running),
-      ("parked", counts.parked), ("streaming", counts.streaming),
-    ] {
-      text.sample("perch_http_connections_by_activity", label: "activity=\"\(name)\"", Int64(count))
+    for activity in ConnectionActivity.allCases {
+      text.sample(
+        "perch_http_connections_by_activity", label: "activity=\"\(activity.rawValue)\"",
+        Int64(counts[activity, default: 0]))
     }
   }
 }

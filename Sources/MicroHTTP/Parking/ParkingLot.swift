@@ -87,19 +87,20 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
 
   var counts: (connections: Int, parked: Int) { state.read { ($0.connections, $0.parked) } }
 
-  /// The open connections by what happens on them. It looks at each of them.
-  var connectionCounts: ConnectionCounts {
+  /// The number of open connections for each activity that there is. It looks at each connection.
+  var connectionCounts: [ConnectionActivity: Int] {
     state.read { state in
-      var counts = ConnectionCounts()
+      var counts: [ConnectionActivity: Int] = [:]
       for case let client? in state.bySocket {
         let client = client.takeUnretainedValue()
-        switch client.activity.load(ordering: .relaxed) {
-        case .idle: counts.idle += 1
-        case .reading: counts.reading += 1
-        case .streaming: counts.streaming += 1
-        case .answering where client.parked != nil: counts.parked += 1
-        case .answering: counts.running += 1
-        }
+        let activity: ConnectionActivity =
+          switch client.activity.load(ordering: .relaxed) {
+          case .idle: .idle
+          case .reading: .reading
+          case .streaming: .streaming
+          case .answering: client.parked == nil ? .running : .parked
+          }
+        counts[activity, default: 0] += 1
       }
       return counts
     }

@@ -131,7 +131,7 @@ package final class Server: Sendable {
   package var counts: (connections: Int, parked: Int) { lot.counts }
 
   /// Connections open now by what happens on them; it takes as long as there are many.
-  package var connectionCounts: ConnectionCounts { lot.connectionCounts }
+  package var connectionCounts: [ConnectionActivity: Int] { lot.connectionCounts }
 
   /// Bytes that event streams keep until their clients have taken them, and streams that were closed because
   /// there was no room for their next piece.

@@ -1,0 +1,13 @@
+/// What happens on an open connection, by the names of the metrics.
+package enum ConnectionActivity: String, Sendable, CaseIterable {
+  /// It waits for a request.
+  case idle
+  /// A request is being read.
+  case reading
+  /// A request is being answered.
+  case running
+  /// A request waits for a change.
+  case parked
+  /// An event stream is open.
+  case streaming
+}
