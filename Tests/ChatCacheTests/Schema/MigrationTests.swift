@@ -9,11 +9,8 @@ import Testing
 /// A file of schema 1 is opened by a program of today (B63).
 @Suite struct MigrationTests {
   /// A database as the first release left it: alice has unsent rows in every state, and used request ids.
-  private static func firstSchema(_ folder: String) throws {
-    mkdir(folder, 0o700)
-    let connection = try Connection(path: folder + "/perch.db")
-    try connection.write { db in
-      for script in Migration.steps[0].scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
+  private static func firstSchema() throws -> String {
+    try folder(ofSchema: 1) { db in
       try db.execute(
         """
         INSERT INTO user (id, user_id, standing, seen_at) VALUES (1, 'alice', 'connected', 0);
@@ -35,16 +32,29 @@ import Testing
         INSERT INTO request (user, request_id, channel_url, content_hash, message_id, ended_at, ended_as)
         VALUES
           (1, 'waiting', 'general', x'01', NULL, NULL, NULL), (1, 'edit', 'general', x'02', 70, NULL, NULL),
-          (1, 'gone', 'general', x'03', 71, 9, 'succeeded');
-        PRAGMA user_version = 1
+          (1, 'gone', 'general', x'03', 71, 9, 'succeeded')
         """)
     }
   }
 
+  /// A folder with a database of an older schema, which `fill` fills.
+  private static func folder(ofSchema version: Int64, _ fill: (WriteAccess) throws -> Void) throws -> String {
+    let folder = Disk.folder()
+    mkdir(folder, 0o700)
+    let connection = try Connection(path: folder + "/perch.db")
+    try connection.write { db in
+      for step in Migration.steps where step.version <= version {
+        for script in step.scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
+      }
+      try fill(db)
+      try db.execute("PRAGMA user_version = \(version)")
+    }
+    return folder
+  }
+
   @Test("B5: who was refused or closed before the schema knew the file's age is so from the migration on")
   func refused() throws {
-    let folder = Disk.folder()
-    try Self.firstSchema(folder)
+    let folder = try Self.firstSchema()
     let connection = try Connection(path: folder + "/perch.db")
     try connection.write { db in
       try db.execute(
@@ -69,33 +79,24 @@ import Testing
 
   @Test("B63: of a file of schema 7 a list of members is known where one answer showed all of them")
   func members() throws {
-    let folder = Disk.folder()
-    mkdir(folder, 0o700)
-    do {
-      let connection = try Connection(path: folder + "/perch.db")
-      try connection.write { db in
-        for step in Migration.steps where step.version <= 7 {
-          for script in step.scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
-        }
-        // 128 rows of 131 of whom 28 left, three of three, two of three.
-        for (id, count, rows) in [(1, 103, 128), (2, 3, 3), (3, 3, 2)] {
+    let folder = try Self.folder(ofSchema: 7) { db in
+      // 128 rows of 131 of whom 28 left, three of three, two of three.
+      for (id, count, rows) in [(1, 103, 128), (2, 3, 3), (3, 3, 2)] {
+        try db.execute(
+          """
+          INSERT INTO channel (
+            id, channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super,
+            is_frozen, member_count, joined_member_count, body, read_receipts
+          )
+          VALUES (\(id), 'c\(id)', '', '', '', 0, 0, 0, 0, 0, \(count), \(count), x'', x'7b7d')
+          """)
+        for row in 0..<rows {
           try db.execute(
             """
-            INSERT INTO channel (
-              id, channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super,
-              is_frozen, member_count, joined_member_count, body, read_receipts
-            )
-            VALUES (\(id), 'c\(id)', '', '', '', 0, 0, 0, 0, 0, \(count), \(count), x'', x'7b7d')
+            INSERT INTO member (channel, user_id, nickname_key, state, body)
+            VALUES (\(id), 'p\(row)', '', 'joined', x'')
             """)
-          for row in 0..<rows {
-            try db.execute(
-              """
-              INSERT INTO member (channel, user_id, nickname_key, state, body)
-              VALUES (\(id), 'p\(row)', '', 'joined', x'')
-              """)
-          }
         }
-        try db.execute("PRAGMA user_version = 7")
       }
     }
     let cache = try Cache(Cache.Configuration(directory: folder))
@@ -108,36 +109,27 @@ import Testing
 
   @Test("B63: of a file of schema 10 channels and messages are counted, of all and of each user")
   func counts() throws {
-    let folder = Disk.folder()
-    mkdir(folder, 0o700)
-    do {
-      let connection = try Connection(path: folder + "/perch.db")
-      try connection.write { db in
-        for step in Migration.steps where step.version <= 10 {
-          for script in step.scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
-        }
-        for (id, messages) in [(1, 10), (2, 200), (3, 0)] {
+    let folder = try Self.folder(ofSchema: 10) { db in
+      for (id, messages) in [(1, 10), (2, 200), (3, 0)] {
+        try db.execute(
+          """
+          INSERT INTO channel (
+            id, channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super,
+            is_frozen, member_count, joined_member_count, body, read_receipts, cached_messages
+          )
+          VALUES (\(id), 'c\(id)', '', '', '', 0, 0, 0, 0, 0, 2, 2, x'', x'7b7d', \(messages))
+          """)
+      }
+      for (user, name, channels) in [(1, "alice", [1, 2]), (2, "bob", [2, 3]), (3, "carol", [])] {
+        try db.execute(
+          "INSERT INTO user (id, user_id, standing, seen_at) VALUES (\(user), '\(name)', 'connected', 0)")
+        for channel in channels {
           try db.execute(
             """
-            INSERT INTO channel (
-              id, channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super,
-              is_frozen, member_count, joined_member_count, body, read_receipts, cached_messages
-            )
-            VALUES (\(id), 'c\(id)', '', '', '', 0, 0, 0, 0, 0, 2, 2, x'', x'7b7d', \(messages))
+            INSERT INTO membership (user, channel, channel_url, name_key, created_at, sort_at, state, role)
+            VALUES (\(user), \(channel), 'c\(channel)', '', 0, 0, 'joined', 'none')
             """)
         }
-        for (user, name, channels) in [(1, "alice", [1, 2]), (2, "bob", [2, 3]), (3, "carol", [])] {
-          try db.execute(
-            "INSERT INTO user (id, user_id, standing, seen_at) VALUES (\(user), '\(name)', 'connected', 0)")
-          for channel in channels {
-            try db.execute(
-              """
-              INSERT INTO membership (user, channel, channel_url, name_key, created_at, sort_at, state, role)
-              VALUES (\(user), \(channel), 'c\(channel)', '', 0, 0, 'joined', 'none')
-              """)
-          }
-        }
-        try db.execute("PRAGMA user_version = 10")
       }
     }
     let cache = try Cache(Cache.Configuration(directory: folder))
@@ -153,8 +145,7 @@ import Testing
 
   @Test("B63: unsent rows of schema 1 survive the migration, are counted, and go on where they were")
   func outbox() throws {
-    let folder = Disk.folder()
-    try Self.firstSchema(folder)
+    let folder = try Self.firstSchema()
     let told = Guarded<[MigrationProgress]>([])
     let cache = try Cache(Cache.Configuration(directory: folder)) { progress in
       told.withLock { $0.append(progress) }
