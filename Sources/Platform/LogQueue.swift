@@ -21,7 +21,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
   /// Bytes beyond which lines of requests are dropped, and those of events.
   private static let unwrittenBytes = 1_048_576
   private static let unwrittenBytesOfAll = 1_310_720
-  /// What a pipe takes as a whole where it takes anything.
+  /// The most bytes that one write to a pipe never splits.
   private static let pieceBytes = Int(PIPE_BUF)
   /// How often a writer that waits for its reader looks whether it is to end.
   private static let lookMilliseconds: Int32 = 100

@@ -83,7 +83,8 @@ package final class Connection {
   /// Lends reading inside one snapshot.
   package func read<Result: ~Copyable>(_ body: (ReadAccess) throws -> Result) throws -> Result {
     try run("BEGIN DEFERRED")
-    // Ending a read transaction cannot fail in a way that matters: nothing was written.
+    // `try?`: nothing was written, so nothing is lost. A transaction that stays open is reported by the next
+    // BEGIN.
     defer { try? run("COMMIT") }
     return try body(ReadAccess(connection: self))
   }
@@ -106,7 +107,8 @@ package final class Connection {
   /// Ends the snapshot that was kept, if there is one.
   func endSnapshot() {
     keptState = nil
-    // Ending a read transaction cannot fail in a way that matters: nothing was written.
+    // `try?`: nothing was written, so nothing is lost. A transaction that stays open is reported by the next
+    // BEGIN.
     if isInTransaction { try? run("COMMIT") }
   }
 
@@ -134,10 +136,10 @@ package final class Connection {
   /// The rows that this connection has changed since it was opened, also by triggers.
   package var changedRows: Int64 { sqlite3_total_changes64(handle) }
 
-  /// Goes back to before the transaction. SQLite may have done so itself, then this is nothing.
+  /// Rolls the transaction back, unless SQLite has done so itself.
   private func rollBack() {
     guard isInTransaction else { return }
-    // A rollback that fails leaves nothing to try: the next BEGIN reports the state.
+    // `try?`: the error that led here is thrown already. If ROLLBACK fails, the next BEGIN reports it.
     try? run("ROLLBACK")
   }
 

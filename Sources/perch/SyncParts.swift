@@ -6,8 +6,8 @@ import Platform
 
 /// The sync worker with what it works with, composed from the settings.
 ///
-/// It stops after the server, so that nobody wishes for anything any more, and before the cache is closed, so
-/// that what was answered upstream is stored.
+/// It stops after the server, when no client asks for anything any more. It stops before the cache is closed,
+/// so that answers of the upstream can still be stored.
 struct SyncParts {
   /// The worker.
   let worker: SyncWorker
@@ -45,20 +45,25 @@ struct SyncParts {
     Setting(
       "upstream", .text, default: "", "the chat server, such as https://api-APP.sendbird.com; none when empty"
     ),
-    Setting("upstream-token", .secret, default: "", "the key that opens the chat server"),
+    Setting("upstream-token", .secret, default: "", "the API token of the chat server"),
     Setting("upstream-in-flight", .number(1...64), default: "4", "requests to the chat server at once"),
     Setting(
       "upstream-rate", .number(0...10_000), default: "0",
       "requests per second to the chat server, polling takes at most half of them; 0: no limit, and polling 5"
     ),
-    Setting("poll-interval", .duration, default: "2s", "between two looks at a channel somebody has open"),
+    Setting(
+      "poll-interval", .duration, default: "2s", "time between two polls of a channel that a client has open"
+    ),
     Setting(
       "idle-poll-interval", .duration, default: "0",
-      "between two looks for a user with nothing open; 0: 30s, or 4 poll intervals where those are below 2s"),
+      "time between two polls for a user with nothing open; 0: 30s (4 poll intervals where one is below 2s)"),
     Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
     Setting(
-      "prefetch-messages", .number(0...100_000), default: "200", "newest messages to have of each channel"),
-    Setting("prefetch-rate", .number(0...10_000), default: "5", "requests per second for those; 0: no limit"),
+      "prefetch-messages", .number(0...100_000), default: "200",
+      "newest messages of each channel that are fetched ahead"),
+    Setting(
+      "prefetch-rate", .number(0...10_000), default: "5", "requests per second that fetch ahead; 0: no limit"
+    ),
   ]
 
   /// Those of them that are about sending.
@@ -66,7 +71,7 @@ struct SyncParts {
     Setting("pending-lifetime", .duration, default: "72h", "how long a message may wait before it fails"),
     Setting(
       "uncertain-grace", .duration, default: "30s",
-      "between two looks for a message of which nobody knows whether it arrived"),
+      "time between two searches for a message that may have arrived"),
     Setting(
       "upstream-deduplicates", .choice(["yes", "no", "unknown"]), default: "unknown",
       "whether the chat server answers a repeated request id with the first message; unknown counts as no"),
@@ -146,7 +151,8 @@ struct SyncParts {
 
   /// What waits to be sent, for `/metrics`; nothing where the cache cannot be read.
   static func write(unsentIn cache: Cache, to text: inout MetricsText) {
-    // A cache that cannot be read has its own metrics and its own line in the log.
+    // `try?`: other metrics and the log tell of a cache that cannot be read; this page is answered without
+    // it.
     guard let unsent = try? cache.read({ try $0.unsentOfAllUsers() }) else { return }
     text.begin("perch_outbox_rows", .gauge, "Unsent messages and changes of all users.")
     text.sample("perch_outbox_rows", label: "status=\"pending\"", unsent.pending)

@@ -45,9 +45,10 @@ extension Row {
   private static let rounds = 5
 }
 
-/// What parkbench saw of some messages to all polls.
+/// The delay of several messages that parkbench sent to all parked polls.
 private struct Deliveries {
-  /// Of the messages' own medians and 99th percentiles the middle ones, and the largest of the latter.
+  /// parkbench prints the median and the 99th percentile of each message. `p50` and `p99` are the medians of
+  /// those over all messages, and `worst` is the largest 99th percentile.
   let p50: Double
   let p99: Double
   let worst: Double

@@ -52,7 +52,8 @@ extension Row {
   }
 }
 
-/// What parkbench saw of a server's memory: before it connected, and parked again after a delivery.
+/// The memory of a server, as parkbench measured it twice: before it connected, and when all polls were
+/// parked again after a delivery.
 struct ParkedMemory {
   private let idle: Double
   private let parkedAgain: Double

@@ -41,7 +41,8 @@ private final class FirstSyncService {
   private let child: Child
   private let line: KeptConnection
 
-  /// What it took: until all was there, the most memory, and the stop.
+  /// The result of one first sync: the seconds until the last message was stored, the peak of the service's
+  /// memory, and the seconds that the service took to stop.
   struct Run { let seconds: Double, megabytes: Double, stop: Double }
 
   init(_ upstream: SeededUpstream) throws {

@@ -135,7 +135,8 @@ private final class SyncingService {
       .filter { !$0.isWhitespace }
     line = try KeptConnection(port: SyncingService.port, headers: "Authorization: Bearer \(token)\r\n")
     for _ in 0..<500 {
-      // A service that has just begun to listen refuses until its database is open.
+      // `try?`: a service that has just begun to listen refuses until its database is open, so the loop asks
+      // again.
       if (try? line.ask("PUT", "/v1/connection")) != nil { break }
       usleep(20_000)  // nothing else tells that it is open
     }
@@ -153,7 +154,8 @@ private final class SyncingService {
   private static let ready = 60
 
   static func remove(_ directory: String) {
-    _ = try? Child.output(["rm", "-rf", directory])  // a directory left in /tmp is all that can go wrong
+    // `try?`: if it fails, only a directory is left in /tmp.
+    _ = try? Child.output(["rm", "-rf", directory])
   }
 
   /// Looks every so many ms how many channels are done, until that is enough.

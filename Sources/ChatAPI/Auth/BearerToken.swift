@@ -18,7 +18,7 @@ import Platform
 package struct BearerToken: Sendable, Equatable {
   /// Whom the token names.
   package var user: String
-  /// What it allows.
+  /// What the token allows.
   package var scopes: Scopes
   /// When it ends, in seconds since 1970.
   package var expires: Int64

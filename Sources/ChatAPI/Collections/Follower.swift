@@ -124,7 +124,7 @@ class Follower {
       of: user, channels: channels, collections: names, user: isOfUser ? user : nil)
   }
 
-  /// Whether it waits.
+  /// Whether the request waits for events.
   final var isSubscribed: Bool { ticket != nil }
 
   /// It was woken. Where something else than the one change it waited for woke it, it still waits.

@@ -24,7 +24,7 @@ enum StartPage {
       ).utf8)
   }
 
-  /// `meanings`: of one code, by the statuses it comes with.
+  /// The page of one problem code. `meanings`: the code's meanings, one for each status that it comes with.
   static func problem(_ meanings: [ProblemTable.Meaning], hasReference: Bool) -> String {
     let link = hasReference ? "\n<p><a href=\"/docs\">The reference</a></p>" : ""
     let title = meanings.map { "\($0.status) \($0.code)" }.joined(separator: ", ")

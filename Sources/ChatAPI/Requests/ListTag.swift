@@ -8,7 +8,7 @@ import MicroHTTP
 /// list is still the same if nothing that was logged since concerns the user, which the log alone can tell.
 /// Equal lists may have different tags, different ones never have the same.
 struct ListTag {
-  /// How many later events are looked through before the list is rather read again.
+  /// The most events after the tag's that are looked through. Where there are more, the list is read again.
   static let eventsLookedAt: Int64 = 2000
 
   private let name: String

@@ -90,7 +90,7 @@ enum OutboxRoutes {
       case .underWay:
         throw Problem(
           409, "under_way",
-          detail: "This change is being sent and cannot be stopped: look how it stands later.")
+          detail: "This change is being sent and cannot be stopped: ask for its state later.")
       case nil: throw Problem.unsentNotFound
       }
     } then: { row in

@@ -57,7 +57,8 @@ final class SendProgress {
     }
   }
 
-  /// Answers a message that was just accepted: who does not wait is told of it as it was stored.
+  /// Answers a request whose message was just accepted. A client that does not wait gets the message as it
+  /// was stored, without a read.
   func answer(accepted message: [UInt8]) throws -> Outcome {
     guard ticket == nil else { return try answer() }
     return .respond(decorated(Sending.answer(message, status: 202)))
@@ -104,7 +105,7 @@ final class SendProgress {
     case .unsent(let message): return .respond(decorated(Sending.answer(message.object, status: 202)))
     case .sent(_, let object?): return .respond(decorated(Sending.answer(object, status: 201)))
     case .sent(let sent, nil):
-      // It was sent, and is not in the cache any more.
+      // The message was sent, and left the cache since.
       return try MessageSearch(sending, request, caller, url).find(.message(sent)) { [self] _ in
         guard case .sent(_, let object?) = try self.state() else { throw marked(.messageNotFound) }
         return .respond(decorated(Sending.answer(object, status: 201)))

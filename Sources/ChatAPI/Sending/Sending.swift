@@ -5,7 +5,7 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// What the routes for sending, changing and canceling share.
+/// The services and settings that the routes for sending, changing and canceling share.
 final class Sending: Sendable {
   /// Reads the cache and checks tokens.
   let reading: Reading

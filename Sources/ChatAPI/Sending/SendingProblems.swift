@@ -52,13 +52,14 @@ extension Problem {
   static var notResendable: Problem {
     Problem(
       409, "not_resendable",
-      detail: "Only a failed or canceled message can be sent again: look how it stands.")
+      detail: "Only a failed or canceled message can be sent again: see its sending_status.")
   }
 
   /// The user has no unsent row with that request id.
   static var unsentNotFound: Problem {
     Problem(
-      404, "unsent_not_found", detail: "You have nothing unsent of this name: it was sent, or it was removed."
+      404, "unsent_not_found",
+      detail: "You have no unsent message with this request id: it was sent or removed."
     )
   }
 

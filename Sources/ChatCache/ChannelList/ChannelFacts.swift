@@ -2,7 +2,7 @@ import ChatModel
 
 /// What a channel list's filters and orders look at: one channel as one user sees it.
 package struct ChannelFacts: Hashable, Sendable {
-  /// Somebody in the channel.
+  /// A member of the channel.
   package struct Member: Hashable, Sendable {
     /// Who.
     package let userID: String

@@ -7,10 +7,10 @@ package struct ChannelListKey: Hashable, Sendable {
   package let time: Int64
   /// The text that orders; "" in the orders by time, and where there is none.
   package let text: String
-  /// What makes the order total.
+  /// The channel's url. It orders channels with equal times and texts.
   package let channelURL: String
 
-  /// A place; only together with the order it was made for.
+  /// A key. It has a meaning only in the order it was made for.
   package init(time: Int64, text: String, channelURL: String) {
     self.time = time
     self.text = text

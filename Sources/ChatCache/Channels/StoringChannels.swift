@@ -29,7 +29,7 @@ extension CacheWriter {
     _ page: inout ListedPage?
   ) throws -> ChannelActivity {
     let channel = try storeShared(record, origin.source)
-    // What is stored of it may be of use to nobody.
+    // Perhaps no user here is in the channel any more: then its data is let go.
     if record.membership?.state != .joined { noteLeaving() }
     if let membership = record.membership {
       if membership.state == .outside {

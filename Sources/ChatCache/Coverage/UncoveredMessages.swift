@@ -2,8 +2,8 @@ import ChatModel
 import SQLite
 
 // A gap may hide many messages that are stored already. When it closes they all become visible at once, and
-// one change of the log would tell of all of them. An answer ends between two changes only (B49), so changes
-// of a bounded size tell of them first.
+// a single change of the log would name all of them. An answer can only end between two changes (B49). So
+// several changes of bounded size name them first.
 
 extension CacheWriter {
   /// Tells of the messages that were stored before this commit and become visible with it, where one change

@@ -55,12 +55,13 @@ extension CacheReader {
     return report
   }
 
-  /// Every channel's row.
+  /// The keys of all channels.
   func channelKeys() throws -> [ChannelKey] {
     try db.all("SELECT id FROM channel ORDER BY id") { ChannelKey($0.int64(0)) }
   }
 
-  /// Tables whose rows belong to a channel, a user or both, and may be had again.
+  /// Tables whose rows belong to a channel, a user or both. The upstream can give all of them again, so a row
+  /// without its owner may be deleted.
   private static let dependents: [(table: String, owner: String, column: String)] = [
     ("message", "channel", "channel"), ("tombstone", "channel", "channel"), ("segment", "channel", "channel"),
     ("channel_metadata", "channel", "channel"), ("member", "channel", "channel"),
@@ -98,7 +99,7 @@ extension CacheReader {
     }
   }
 
-  /// What `cached_count` must hold.
+  /// Computes the rows that the table `cached_count` must have.
   fileprivate static let countsSQL = """
     SELECT 0 AS user, count(*) AS channels, coalesce(sum(cached_messages), 0) AS messages
     FROM channel
@@ -109,7 +110,7 @@ extension CacheReader {
     GROUP BY m.user
     """
 
-  /// Users of whom other numbers of channels and messages are noted than they have.
+  /// Reports rows of `cached_count` that differ from the channels and messages that are stored.
   func countFaults() throws -> [Finding] {
     var rows = try db.rows(
       composed: """

@@ -2,7 +2,7 @@ import ChatModel
 
 /// Something that the self-check found amiss (B64).
 package struct Finding: Sendable, Hashable {
-  /// What can be amiss. The words are the contract's.
+  /// The kinds of faults, by the contract's names.
   package enum Fault: String, Sendable, CaseIterable {
     /// SQLite's own check complains about the file itself.
     case file = "file_damaged"

@@ -81,7 +81,7 @@ package struct ReadThrough: Sendable {
     return nil
   }
 
-  /// What is around the place itself, of which nothing is covered or nothing is believed.
+  /// The stretch to ask for where the asked page itself is not covered or not trusted.
   private func start(_ anchor: PageAnchor) -> MessageWish.Stretch {
     switch anchor {
     case .before(.end, _): .newest

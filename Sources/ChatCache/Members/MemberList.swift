@@ -9,9 +9,9 @@ import SQLite
 package struct MemberList: Sendable, Equatable {
   /// Whether the stored members were all there were when the list was last shown whole.
   package var isWhole = false
-  /// How often something said that members came or went.
+  /// How many times an answer, an event or a webhook said that members came or went.
   package var news: Int64 = 0
-  /// Up to which of these sayings the stored members are in step.
+  /// The value of `news` up to which the stored members are right.
   package var settled: Int64 = 0
   /// When the list was last shown whole (`CacheWriter.moment`).
   package var shownAt: Int64 = 0

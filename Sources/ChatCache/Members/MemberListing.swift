@@ -80,9 +80,9 @@ extension CacheWriter {
     return true
   }
 
-  /// Ends a listing that ran through: removes those whom it did not show and who are known to be gone. The
-  /// list is whole where the rows are as many as the channel counted then, and nothing was said meanwhile.
-  /// Answers whether it is.
+  /// Ends a listing that reached its last page, and removes the members in `gone`. The list is whole if there
+  /// are as many rows as `counted`, and if no member came or went while the listing ran. Answers whether it
+  /// is whole.
   package func endMembers(
     of url: ChannelURL, _ listing: MemberListing, gone: [UserID], counted: Int64?
   ) throws -> Bool {

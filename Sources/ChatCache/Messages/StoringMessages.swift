@@ -61,8 +61,8 @@ extension CacheWriter {
     return try reader.hasDoubts(channel)
   }
 
-  /// Stores a page of the channel's changelog, asked for at that mark, and its place in one commit (B31).
-  /// Answers whether messages of the channel are doubted.
+  /// Stores a page of the channel's changelog and the token of the next page in one commit (B31). `askedAt`:
+  /// the log's sequence when the page was asked for. Answers whether messages of the channel are doubted.
   @discardableResult
   package func store(
     _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource,
@@ -88,7 +88,7 @@ extension CacheWriter {
     var batch = MessageBatch(channel, source)
     try put(message, &batch, askedAt: askedAt, isNamed: true)
     coverage.arrive(at: message.position)
-    // What a listing overlooked shows that it may have overlooked others: it is listed again.
+    // A listing that lacked this message may lack others beside it, so that stretch is listed again.
     for place in batch.overlooked { coverage.markUnverified(place...place) }
     try finish(batch)
     try save(coverage, over: old, of: channel, source)
@@ -109,7 +109,7 @@ extension CacheWriter {
     let old = try reader.coverage(of: channel)
     var coverage = old
     coverage.markUnverified(.start ... .end)
-    // What was listed of threads is listed again when somebody reads there.
+    // A thread is listed again when a client reads it.
     try forgetThreads(of: channel)
     try save(coverage, over: old, of: channel, .messageChangelog)
     try db.run("UPDATE channel SET message_token = NULL WHERE id = ?1") { $0.bind(1, channel.rawValue) }

@@ -10,7 +10,7 @@ import SQLite
 struct UnsentSenders {
   /// Whether any request is remembered; nil: not looked up yet.
   var isAnyRequest: Bool?
-  /// Whether anybody has unsent rows at all; nil: not looked up yet.
+  /// Whether any user has unsent rows; nil: not looked up yet.
   var isAny: Bool?
   /// The short names of senders that were looked up; nil for people who never connected here.
   var users: [UserID: UserKey?] = [:]

@@ -69,7 +69,7 @@ extension CacheReader {
 }
 
 extension OutboxContent {
-  /// Whether it says something that `MessageContent` does not compare.
+  /// Whether the client set a field that `MessageContent` does not compare.
   fileprivate var hasUncomparedFields: Bool {
     get throws {
       try params.withUnsafeBytes { bytes in

@@ -114,8 +114,9 @@ extension CacheWriter {
   /// Rows that one commit refuses without asking the upstream. The lane goes on at once in another commit.
   private static let refusalsPerStep = 32
 
-  /// Ends rows that are out of time, and makes those due that no longer have to wait. Answers the rows that
-  /// decide the lane's next step. `moment` never goes back and ends rows; tries go by the wall clock.
+  /// Fails the rows whose lifetime has ended, and makes the rows due that no longer have to wait. Answers the
+  /// rows that decide the lane's next step. Lifetimes end by `moment`, which never goes back. Tries go by the
+  /// wall clock.
   private func wake(
     _ place: OutboxPlace, _ moment: Int64, isLinkBack: Bool, _ policy: OutboxPolicy
   ) throws -> OutboxLane {

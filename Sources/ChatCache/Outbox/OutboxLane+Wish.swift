@@ -25,8 +25,8 @@ extension OutboxLane {
     return notices + [.pendingCreated(row.id)]
   }
 
-  /// Takes a message back (B44). It is canceled at once where it cannot have left; else as soon as it is
-  /// known what became of it. False: there is nothing to take back.
+  /// Takes a message back (B44). A message that cannot have been sent is canceled at once. Another one is
+  /// canceled when the answer to its send is known. False: there is nothing to take back.
   package mutating func cancel(_ id: Int64, now: Int64) -> (isCanceled: Bool, notices: [Notice]) {
     guard let row = row(id), row.kind.isMessage, row.state.isPending else { return (false, []) }
     if row.isCancelWanted { return (true, []) }

@@ -21,7 +21,8 @@ package struct OutboxRow: Hashable, Sendable {
     case held
     /// A request is under way.
     case inFlight = "in_flight"
-    /// It may have reached the upstream: to be found out, never blindly repeated or failed (B39).
+    /// The message may have reached the upstream. A listing decides; it is not repeated or failed before
+    /// (B39).
     case uncertain
     case failed
     case canceled
@@ -80,7 +81,7 @@ package struct OutboxRow: Hashable, Sendable {
   package var mayHaveArrived = false
   /// How many listings in a row did not show it while it was uncertain.
   package var absences = 0
-  /// Why it failed, or why it waits. Of an uncertain row: as what it fails if a look does not show it.
+  /// Why the row failed, or why it waits. An uncertain row fails with this code if no listing shows it.
   package var errorCode: String?
 
   /// A row as it is accepted at `now`.

@@ -54,7 +54,7 @@ package struct MonotoneNow: Hashable, Sendable {
 
 /// What to do with a request whose id may have been used before (B37).
 package enum Acceptance: Hashable, Sendable {
-  /// The id is new: take it in.
+  /// The id is new, so the request is accepted.
   case new
   /// The same again: answer with its present state, send nothing.
   case replay

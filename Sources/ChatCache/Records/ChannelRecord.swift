@@ -116,7 +116,7 @@ package struct MembershipRecord: Sendable, Equatable {
   package var mentions: Int64?
   /// Milliseconds, 0 = never.
   package var joinedAt: Int64?
-  /// Milliseconds, 0 = never.
+  /// When the user was invited, in milliseconds; 0 = never.
   package var invitedAt: Int64?
   /// The inviter as the API answers it.
   package var inviter: [UInt8]?

@@ -94,13 +94,13 @@ package struct ListingContext: Sendable, Equatable {
 
 /// A page of a changelog.
 package struct UpstreamChanges<Item: Sendable, Deleted: Sendable>: Sendable {
-  /// What is there, whole.
+  /// The items that are new or changed, each with all its fields.
   package var updated: [Item]
-  /// What is gone.
+  /// The names of the items that were deleted.
   package var deleted: [Deleted]
-  /// Whether more waits behind `next`.
+  /// Whether there are more pages after this one.
   package var hasMore: Bool
-  /// The place to go on from, given also at the end; nil where the upstream gave none.
+  /// The token for the next page, also after the last page; nil where the upstream gave none.
   package var next: SyncToken?
   /// Items left out because they could not be read.
   package var unreadable: Int

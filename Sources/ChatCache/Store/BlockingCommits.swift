@@ -13,7 +13,7 @@ package struct BlockingCommits: Sendable {
     try queue.wait(.intent, body)
   }
 
-  /// Stores what came from upstream: lets intents go first. Waits for the fsync.
+  /// Stores data from the upstream; clients' writes go first. Returns after the fsync.
   package func write<Result: Sendable>(
     _ body: @escaping @Sendable (CacheWriter) throws -> Result
   ) throws -> Result {

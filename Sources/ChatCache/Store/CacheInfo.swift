@@ -92,8 +92,8 @@ extension CacheReader {
     } ?? 0
   }
 
-  /// The cached channels of that user, or of all, in an order; channels that are equal in it by their urls,
-  /// in the same direction.
+  /// The cached channels of that user, or of all users, in an order. Channels that are equal in that order
+  /// are ordered by their urls, in the same direction.
   package func cachedChannels(
     of user: UserKey?, by order: CachedChannelOrder, isDescending: Bool, limit: Int
   ) throws -> [CachedChannel] {
@@ -130,14 +130,16 @@ extension CacheReader {
       """
   }
 
-  /// How the channels are walked: along an index where it ends soon, else through the user's own, sorted.
+  /// Chooses the query. Where the first `limit` channels of the user come early in the index of the order,
+  /// the query walks that index. Otherwise it reads all channels of the user and sorts them.
   private func walk(
     of user: UserKey?, by order: CachedChannelOrder, limit: Int
   ) throws -> (from: String, key: String) {
     let (name, index) = order.column
     guard let user else { return ("FROM channel AS c INDEXED BY \(index)", name) }
     let (own, all) = (try cachedCount(of: user)?.channels ?? 0, try cachedCount(of: nil)?.channels ?? 0)
-    // Of the channels in that order every (all / own)th is one of the user's.
+    // About every (all / own)th channel of the index is the user's: `limit` of them need limit * all / own
+    // rows of the index.
     if order != .lastMessageAt, Int64(limit) * all < own * own {
       let from = """
         FROM channel AS c INDEXED BY \(index)

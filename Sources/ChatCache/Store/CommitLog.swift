@@ -5,9 +5,9 @@ import Synchronization
 
 /// One user in one channel.
 package struct Member: Hashable, Sendable {
-  /// Where.
+  /// The channel.
   package let channel: ChannelKey
-  /// Who.
+  /// The user.
   package let user: UserKey
 
   /// That user in that channel.
@@ -48,11 +48,11 @@ package struct Cleared: Sendable, Equatable {
   /// Whether everything went: channels, what every user sees of them, views.
   package var isEverything = false
 
-  /// Nothing.
+  /// A commit that cleared nothing.
   package init() {}
 }
 
-/// The numbers of the event log: which come next, and which are durable and seen.
+/// The sequence numbers of the event log: the next free one, and the last one that is durable and visible.
 ///
 /// A number is never used twice, not even after a commit that failed: it could still come back (see
 /// CommitQueue).
@@ -66,9 +66,9 @@ final class CommitLog: Sendable {
   let age: FileAge
   /// Whether the last transaction could not be stored.
   let isFailing = Atomic<Bool>(false)
-  /// Which state readers see.
+  /// Changes with every commit that readers can see.
   let revision = Revision()
-  /// The same, as far as users are removed.
+  /// Changes with every commit that removed a user.
   let users = Revision()
   private let next: Guarded<Int64>
   private let committed: Atomic<Int64>

@@ -115,11 +115,11 @@ final class CommitQueue: Sendable {
   /// next sends of the same lanes follow. Half as many answers make a batch: the chat server is asked for the
   /// other half while the writer commits.
   private struct Gathering {
-    /// How many promises to clients the last batch kept.
+    /// The number of clients' writes in the last batch.
     var promises = 0
-    /// How many urgent jobs it had.
+    /// The number of urgent jobs in the last batch.
     var urgent = 0
-    /// Until when the next batch waits (monotonic ns).
+    /// The moment at which the next batch begins, even if fewer jobs came than expected (monotonic ns).
     var deadline: UInt64 = 0
 
     init() {}
@@ -139,10 +139,11 @@ final class CommitQueue: Sendable {
 
   private static let longestGatheringNanoseconds: UInt64 = 10_000_000
   private static let gatheringStepNanoseconds: UInt64 = 100_000
-  /// Gathering ends when nobody came for so long.
+  /// `gather` ends when no request came for this long.
   private static let quietNanoseconds: UInt64 = 3_000_000
 
-  /// Waits until those who were just answered have sent again, until no more come, or for a moment.
+  /// Waits until all senders that the last batch answered have sent again. Ends earlier at the deadline, and
+  /// when no request came for `quietNanoseconds`.
   private func gather(_ last: Gathering) {
     var arrived = waiting.read { $0.intents.count }
     let expected = last.expected(arrived)

@@ -4,7 +4,8 @@ import ChatModel
 // thread, and what such listings prove is kept beside the line: it says of the replies to one message what
 // the line says of all messages, and it never says anything of the line.
 
-/// What of one thread is in the cache, besides what the channel's line has of it.
+/// The part of a thread that the cache covers by listings of the thread itself. Listings of the channel are
+/// not counted here.
 package struct ThreadCoverage: Sendable, Equatable {
   /// Stretches in which every reply is stored, oldest first; no two touch.
   package private(set) var stretches: [ClosedRange<Position>] = []

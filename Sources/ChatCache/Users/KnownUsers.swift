@@ -1,8 +1,8 @@
 import ChatModel
 import Platform
 
-/// The short names of users, until one is removed: a name is never given to another, so nothing else ends
-/// what is known.
+/// The keys of users by their ids, kept in memory until a user is removed. A key is never given to another
+/// user, so no other change makes an entry wrong.
 final class KnownUsers: Sendable {
   private struct Shelf {
     var revision: UInt64 = 0

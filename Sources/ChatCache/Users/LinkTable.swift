@@ -1,12 +1,11 @@
 import ChatModel
 import SQLite
 
-// What is remembered of the upstream as a whole: what it offers, and where the link
-// stands.
+// The stored facts about the upstream as a whole: its capabilities, and the state of the link.
 
 extension CacheReader {
-  /// Capabilities that were probed: whether the upstream offers each (B32). What was not offered more than a
-  /// day before `now` (wall ms), or after it, is not known any more.
+  /// The capabilities that were probed, and whether the upstream offers each (B32). A refusal is forgotten a
+  /// day after it was stored, and also where it was stored later than `now` (wall ms).
   package func capabilities(now: Int64) throws -> [Capability: Bool] {
     var known: [Capability: Bool] = [:]
     var rows = try db.rows("SELECT name, offered, probed_at FROM capability")

@@ -5,7 +5,7 @@ import JSON
 package struct MessageViewRequest: Sendable, Equatable {
   /// Where.
   package var channelURL: String
-  /// Where it begins, as it was asked: nil for the newest end.
+  /// The starting point as the client gave it; nil for the newest end.
   package var start: String?
   /// Rows before the start.
   package var previousSize = 40

@@ -107,7 +107,7 @@ struct EventWriter: ~Copyable {
   }
 }
 
-/// What a view or a feed answers to one look.
+/// The events that a view or a feed has for one poll, and where the next poll goes on.
 package struct ViewAnswer: ~Copyable {
   /// The events as objects with commas between them.
   package let events: ByteBuffer

@@ -91,8 +91,8 @@ package final class MessageCollection: Sendable {
     return view
   }
 
-  /// A range with what the first page of the cache has: at the opening, and again when the upstream answered.
-  /// It never shrinks by it.
+  /// Extends a range by the first page that the cache has now. Called when the view is opened, and again when
+  /// the upstream answered. The range never shrinks.
   func withFirstPage(
     _ range: LoadedRange, _ reader: CacheReader, _ view: ChannelView, _ sight: Sight
   ) throws -> LoadedRange {

@@ -2,8 +2,8 @@ import ChatCache
 import ChatModel
 import JSON
 
-/// One answer of a message collection under way: the changes go in, in the order of the log, and out come the
-/// events, what the client then knows, and how the window moved.
+/// Makes one answer of a message collection. It takes the changes in the order of the log. It gives the
+/// events, the messages that the client knows afterwards, and the new window.
 struct Telling: ~Copyable {
   let collection: MessageCollection
   let reader: CacheReader

@@ -24,7 +24,8 @@ struct Reply<Value: Sendable>: Sendable {
   ) {
     let reply = Reply(then)
     let deadline = Task {
-      do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch { return }  // the work came first
+      // The sleep throws only when the task below cancels it: then the work ended before the deadline.
+      do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch { return }
       reply.give(late())
     }
     Task {

@@ -101,7 +101,8 @@ package final class SyncInterest: Interest {
     }
   }
 
-  /// See `Interest`. One task tells the worker of all that is accepted until it runs.
+  /// See `Interest`. The first message accepted starts a task. Until the task runs, further messages only add
+  /// their lanes to the set that it takes.
   package func accepted(of user: UserID, in channel: ChannelURL) {
     let isFirst = acceptedLanes.withLock { lanes in
       defer { lanes.insert(OutboxLaneName(user: user, channel: channel)) }

@@ -55,7 +55,7 @@ package struct Link: Sendable, Equatable {
     backoff = Backoff(maximum: maximumBackoff)
   }
 
-  /// Whether requests make sense.
+  /// Whether requests are sent to the upstream.
   package var isOnline: Bool { state == .online }
 
   /// A request was answered, whatever the answer.

@@ -17,9 +17,10 @@ package struct UserState: Sendable, Equatable {
 
   /// What the upstream's refusal of a user means now.
   package enum Verdict: Sendable, Equatable {
-    /// The first time, or too soon: ask again at that moment (ms).
+    /// The first refusal, or one too soon after it: the upstream is asked again at that moment (ms).
     case doubtful(askAgainAt: Int64)
-    /// Twice, far enough apart, while the key is good.
+    /// The second refusal came long enough after the first, and the key works for other calls: the user is
+    /// closed.
     case closed
     /// Nothing about the user is cached: nobody to protect, so the first word counts.
     case unknown

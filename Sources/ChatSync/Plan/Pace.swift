@@ -16,7 +16,7 @@ package struct Pace: Sendable, Equatable {
   package var requestsPerSecond = 10.0
   /// Requests per second for prefetching, 0 for no limit.
   package var prefetchRate = 5.0
-  /// Messages to have of each channel.
+  /// Newest messages of each channel that are prefetched.
   package var prefetchMessages = 200
   /// How long a webhook proves that webhooks work.
   package var webhookMemory: Int64 = 300_000

@@ -25,9 +25,9 @@ package struct Plan: Sendable {
   /// Running errands that began before what they work on was cleared (B58): how they end means nothing.
   var overtaken: Set<Job> = []
   var isProbeWanted = false
-  /// How many errands were begun: whose turn it is.
+  /// The number of errands begun so far; it chooses the class whose turn is next.
   var turns = 0
-  /// Whether somebody went idle or woke since `takeRest`.
+  /// Whether a user became idle or active since `takeRest`.
   var hasRested = false
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0

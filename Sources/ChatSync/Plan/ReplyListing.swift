@@ -22,7 +22,7 @@ enum ReplyListing {
 
   /// When the thread was last replied to (ms), where anybody did.
   private static func lastReply(_ thread: [UInt8]) -> Int64? {
-    // A thread that cannot be read shows nothing.
+    // `try?`: thread information that cannot be read is no proof that the upstream lists replies.
     try? thread.withUnsafeBytes { bytes in
       try JSONParser.parse(bytes) { thread -> Int64? in
         guard let replies = thread["reply_count"]?.int64, replies > 0 else { return nil }

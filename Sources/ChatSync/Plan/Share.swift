@@ -15,8 +15,8 @@ enum Share: CaseIterable, Sendable {
   /// Prefetch, verification, gaps.
   case rest
 
-  /// Whose turn it is: eight of twenty are those of views, seven those of users. So 2 000 users have their
-  /// polls within 3 min at 40 requests a second.
+  /// The order of the turns. Views have eight of twenty turns and users have seven. At 40 requests a second,
+  /// 2 000 users are then polled within 3 min.
   static let turns: [Share] = [
     .views, .users, .views, .sends, .views, .users, .views, .users, .listings, .users,
     .views, .users, .views, .sends, .views, .users, .views, .users, .channels, .rest,

@@ -1,11 +1,11 @@
-/// Whether webhooks prove alive, so that polling may be slow (B34), as a value.
+/// Whether webhooks arrive, so that polling may be slow (B34), as a value.
 ///
-/// One that comes proves it for a while. News that a poll found although nobody had rung for it proves the
-/// contrary: webhooks get lost. Then one is not enough any more; as many as were lately needed, and twice
-/// that after each further miss, must come before polling slows down again. So a server that loses some of
-/// them is not trusted and doubted in turns.
+/// A webhook that comes is trusted for a while. A poll that finds news of which no webhook told shows that
+/// webhooks get lost. Then one webhook is not enough any more: each further miss doubles the number that must
+/// come before polling slows down again. So polling does not change its pace all the time where a server
+/// loses some webhooks.
 struct WebhookTrust: Sendable, Equatable {
-  /// The most webhooks that are asked for after misses.
+  /// The largest number of webhooks that must come after misses.
   static let most = 64
 
   private var heardAt: Int64?

@@ -52,7 +52,8 @@ enum ChannelReading {
     guard let message = json["last_message"] else { return .absent }
     if message.isNull { return .none }
     guard message.kind == .object, message["message_id"] != nil else { return .none }
-    // A last message that cannot be read says nothing; the message listing will meet it again.
+    // `try?`: the channel is stored without a last message that cannot be read. The listing of the channel's
+    // messages reads that message again and reports it.
     return (try? MessageReading.record(message, in: url)).map { .message($0) } ?? .absent
   }
 

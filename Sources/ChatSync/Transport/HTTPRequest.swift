@@ -39,7 +39,7 @@ package struct HTTPRequest: Sendable {
   package var url: String
   /// Lines as they go over the wire, `Name: value`.
   package var headers: [String]
-  /// What is sent along, or what came.
+  /// The body.
   package var body: Body
   /// Who waits for it.
   package var importance: Importance
@@ -79,12 +79,12 @@ package enum Importance: Int, Sendable, CaseIterable, Comparable {
 package final class HTTPResponse: Sendable {
   /// The status code.
   package let status: Int
-  /// What says how to go on.
+  /// The body's type, and the headers that tell when to ask again.
   package let headers: Headers
-  /// What is sent along, or what came.
+  /// The body.
   package let body: ByteBuffer
 
-  /// The headers that say how to go on.
+  /// The headers of an answer that the client reads.
   package struct Headers: Sendable, Equatable {
     /// The body's type.
     package var contentType: String?

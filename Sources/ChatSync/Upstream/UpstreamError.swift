@@ -92,7 +92,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     }
   }
 
-  /// How long it wants not to be asked (ms), where it says so.
+  /// The wait that the upstream asks for (ms); nil where it asks for none.
   package var retryAfter: Int64? {
     switch self {
     case .rateLimited(let milliseconds): milliseconds

@@ -146,7 +146,8 @@ package protocol SyncStore: Sendable {
     _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
     _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress
-  /// Does to unsent rows what time alone does (B38, B41).
+  /// Fails unsent rows whose lifetime has ended, and shows messages that were withheld long enough (B38,
+  /// B41).
   func keepUpOutbox() async throws -> Int64?
 
   // MARK: Gaps somebody asked to fill (B26, B28)

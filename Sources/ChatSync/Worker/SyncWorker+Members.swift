@@ -32,7 +32,7 @@ extension SyncWorker {
   private func fetchMembers(of url: ChannelURL) async -> Fetched {
     unprovenMembers = unprovenMembers.filter { $0.value > now }
     if unprovenMembers[url] != nil {
-      return .failed(.failed(reason: "the list of members could not be proven a moment ago"))
+      return .failed(.failed(reason: "the last listing of the members was not complete"))
     }
     return await read(.members(url)) {
       do { try await self.listMembers(of: url) } catch let error as UpstreamError {

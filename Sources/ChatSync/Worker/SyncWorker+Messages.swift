@@ -7,7 +7,8 @@ extension SyncWorker {
   /// Pages of a message changelog followed in one errand.
   static let changelogPages = 3
 
-  /// Edits and deletes first, then the newest end (B30). What rang for it is settled, or rings on.
+  /// Asks for edits and deletes first, then for the newest messages (B30). Webhooks that named the channel
+  /// are settled if this succeeds. Otherwise they stay noted.
   func check(_ url: ChannelURL) async throws -> Outcome {
     let (isRealtime, isMissed) = (rung[url]?.isRealtime ?? false, rung[url]?.isMissed ?? false)
     let bells = try isRealtime || isMissed ? store.dueDoorbells(in: url) : []
@@ -273,7 +274,8 @@ extension SyncWorker {
       return try await confirmGone(url)
     }
     let after = try store.line(of: url)
-    // What brought nothing will not bring more if it is asked again at once: the next news begins anew.
+    // A page that added nothing would add nothing if it were asked for again at once. The next news begins
+    // the prefetch again.
     return .prefetched(isComplete: after == line || after?.isPrefetched(wanted) ?? true)
   }
 
@@ -293,17 +295,17 @@ extension SyncWorker {
     let listings = try await listed(url, stretch, .background)
     try await keep(listings, in: url, context(.messageChangelog))
     let after = try store.line(of: url)?.unverified
-    // What proved nothing is not asked again at once: the next look at the channel finds the doubt.
+    // A listing that settled nothing is not repeated at once. The next look at the channel finds the doubt.
     return .progressed(isComplete: after == nil || after == doubt)
   }
 
   /// Pages listed again where nothing else tells of edits and deletes.
   static let pagesListedAgain = 6
 
-  /// Without a changelog, edits and deletes under open views are found by listing again (B32). Each page goes
-  /// on below the oldest place the one before claimed, not below its oldest row: a page that was cut proves
-  /// nothing of the millisecond it was cut in. The last one, where the channel's beginning is known, is the
-  /// empty one that proves it.
+  /// Lists the newest pages of an open channel again. Without a changelog this is how edits and deletes are
+  /// found (B32). Each page begins below the oldest position that the page before covered, not below its
+  /// oldest row: a page that was cut proves nothing about the millisecond of the cut. Where the beginning of
+  /// the channel is known, the last page is the empty one that proves it.
   private func listAgain(_ url: ChannelURL, _ line: ChannelLine) async throws {
     var listings = [
       try await list(url, MessageWindow(.newest, older: GapCheck.pageRows, newer: 0), .open)

@@ -40,7 +40,7 @@ package actor SyncWorker {
   var sweeps: [UserID: Sweep] = [:]
   /// Clients' reads under way: identical wishes share one (B15).
   var reads: [Read: Task<Fetched, Never>] = [:]
-  /// Who waits for an errand of the plan.
+  /// The requests that wait for an errand of the plan.
   var waiters: [Awaited: Waiters] = [:]
   /// Views whose first upstream answer is still owed, and whether they were told of a failure already (B16).
   var unanswered: [ChannelURL: TextMap<Bool>] = [:]
@@ -160,7 +160,7 @@ package actor SyncWorker {
     let wait = max(1, wake - now)
     // Whatever errand set it: what becomes due may be somebody's.
     timer = Task(priority: .medium) {
-      // A sleep ends early only when it is canceled, and then there is nothing to do.
+      // `try?`: the sleep throws only when a newer timer canceled it, and then that timer calls `turn`.
       guard (try? await Task.sleep(for: .milliseconds(wait))) != nil else { return }
       self.turn()
     }

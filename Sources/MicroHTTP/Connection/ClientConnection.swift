@@ -1,17 +1,17 @@
 import Glibc
 import Synchronization
 
-/// One connection for as long as its socket is open: its place in the deadline wheel, who is parked on it,
-/// and what handlers remembered about it.
-final class ClientConnection: @unchecked Sendable {
-  // because the wheel's fields are only touched under the lot's lock, and the others on one thread
+/// One connection for as long as its socket is open: its slot in the deadline wheel, the waiter that is
+/// parked on it, and the object that handlers attached to it.
+final class ClientConnection: @unchecked Sendable {  // because each field names its lock or thread
   let socket: Int32
   let generation: UInt32
-  /// The server's thread that has it; the server alone looks at it.
+  /// The `Worker` that serves the connection. Only the server reads this field.
   unowned(unsafe) let owner: AnyObject  // it lives until its last connection was closed
-  /// What handlers remembered; touched by the connection's worker thread alone.
+  /// An object that a handler attached; touched by the connection's worker thread alone.
   var attachment: AnyObject?
-  /// What is being answered on it, retained; the server alone looks at it, on the connection's worker thread.
+  /// The request that the server is reading or answering on this connection, as a retained pointer. Only the
+  /// server uses it, on the connection's worker thread.
   var requestPointer: UnsafeMutableRawPointer?
   /// Bytes of the answer's body; touched by the connection's worker thread alone.
   var sentBytes = 0

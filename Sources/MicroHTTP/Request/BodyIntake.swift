@@ -1,7 +1,7 @@
 import Glibc
 import Platform
 
-/// Where a request's body goes while it arrives.
+/// The destination of a request's body: nowhere, memory, or files.
 enum BodyIntake {
   /// Read and thrown away.
   case discarded(Discarded)
@@ -71,7 +71,7 @@ enum BodyIntake {
     }
   }
 
-  /// What is wrong with the body now that it is whole.
+  /// The problem to answer with when the whole body has arrived; nil where the body is good.
   var fault: Problem? {
     switch self {
     case .discarded(let sink): sink.count > sink.limit ? .tooLarge(limit: sink.limit) : nil

@@ -1,8 +1,8 @@
-/// What became of the bytes of a body that libmicrohttpd showed.
+/// The result of handing bytes of a body from libmicrohttpd to the server.
 enum BodyProgress {
-  /// They were taken.
+  /// The server took the bytes.
   case taken
-  /// The connection is suspended and shows them again.
+  /// The connection is suspended. libmicrohttpd hands the same bytes over again when it is resumed.
   case waiting
   /// The connection is to be closed.
   case cut

@@ -3,10 +3,10 @@ final class PendingBody {
   let intake: BodyIntake
   /// Bytes of the room that it holds.
   var held = 0
-  /// How many times more it may wait after its time has ended.
+  /// How many times more the body may wait for room after its deadline has passed.
   var laterWaits = 3
-  /// Wakes it when there may be room. Not the request's own waiter: a late wake would be taken for the
-  /// handler's.
+  /// Resumes the request when there may be room. The request's own waiter is not used, because the handler
+  /// would take a late wake for its own.
   var waiter: Waiter?
 
   init(_ intake: BodyIntake) { self.intake = intake }

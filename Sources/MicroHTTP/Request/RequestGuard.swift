@@ -86,7 +86,7 @@ struct RequestGuard {
     if codings > 0 {
       if codings > 1 || lengths > 0 { throw Problem.malformed("Transfer-Encoding stands alone") }
       if !isHTTP11 { throw Problem.malformed("Transfer-Encoding needs HTTP/1.1") }
-      if !notes.isChunked { throw Problem.malformed("the only transfer coding taken is chunked") }
+      if !notes.isChunked { throw Problem.malformed("the only transfer coding allowed is chunked") }
     }
     return notes
   }

@@ -222,8 +222,8 @@ package struct Response: ~Copyable {
 
   /// The header that every answer has, and that bears the others.
   private static let first: (name: StaticString, value: StaticString) = ("X-Content-Type-Options", "nosniff")
-  /// What the library writes besides, at most: the status line, Date, Connection, Content-Length or
-  /// Transfer-Encoding, the first header and the line ends.
+  /// The most bytes that the library itself adds to a head: the status line, Date, Connection, Content-Length
+  /// or Transfer-Encoding, the first header and the line ends.
   static let ownHeadBytes = 224
   /// So long are they mostly.
   private static let usualLineBytes = 512

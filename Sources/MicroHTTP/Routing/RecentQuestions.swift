@@ -1,9 +1,9 @@
 import CMicroHTTPD
 
-/// What a worker was asked last; only its own thread comes here.
+/// The requests that a worker answered last, with their answers. Only the worker's own thread uses it.
 ///
-/// Each question has two places, by its bytes' hash; a later one takes the first, and what was there the
-/// second. What is lost is answered by its handler again.
+/// A request's hash chooses two slots. A new request takes the first slot and moves the one that was there to
+/// the second. A request that lost its slot is answered by its handler again.
 final class RecentQuestions: @unchecked Sendable {  // because one thread uses it
   private static let count = 2048
   /// Longer heads are not remembered.
@@ -20,8 +20,8 @@ final class RecentQuestions: @unchecked Sendable {  // because one thread uses i
     places.deallocate()
   }
 
-  /// The question that this request asks again; its head begins at `start`. Who does not say what it has is
-  /// not looked for: its answer has a body.
+  /// The earlier request with the same bytes; the head of this one begins at `start`. Requests without
+  /// `If-None-Match` are not looked up: they always get a body.
   func find(_ request: Request, of table: UnsafeRawPointer, head start: UnsafePointer<CChar>) -> Repetition? {
     guard let connection = request.connection,
       MHD_lookup_connection_value(connection, .HEADER_KIND, "If-None-Match") != nil,

@@ -23,7 +23,7 @@ package struct Route: Sendable {
   package let operation: String
   /// What happens to a body.
   package let body: Body
-  /// What answers.
+  /// The function that answers a request.
   package let handler: Handler
   /// Which requests it answers; nil: all.
   var hostRule: HostRule?

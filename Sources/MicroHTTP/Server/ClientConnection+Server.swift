@@ -1,9 +1,10 @@
-/// What the server keeps with a connection, which the layers below do not look at.
+/// The fields of a connection that only the server uses, with their types.
 extension ClientConnection {
   /// The worker that has it.
   var worker: Worker { unsafeDowncast(owner, to: Worker.self) }
 
-  /// What is being answered on it; touched by the connection's worker thread alone.
+  /// The request that the server is reading or answering on this connection; touched by the connection's
+  /// worker thread alone.
   var request: Unmanaged<Request>? {
     get { requestPointer.map { Unmanaged.fromOpaque($0) } }
     set { requestPointer = newValue?.toOpaque() }

@@ -1,6 +1,6 @@
 /// The server could not be started.
 package struct ServerError: Error, Sendable, CustomStringConvertible {
-  /// Why, and what to change.
+  /// Why the server did not start, and what the operator can change.
   package let detail: String
   /// The same.
   package var description: String { detail }

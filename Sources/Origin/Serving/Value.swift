@@ -27,9 +27,10 @@ indirect enum Value: Sendable, Equatable {
     }
   }
 
-  /// Reads text that this server wrote itself; what is not JSON reads as null.
+  /// Reads JSON from the database or from a recording. Text that is not JSON becomes null.
   init(stored text: String) {
-    // Stored fragments were written by `write`; an unreadable one must not take the whole answer with it.
+    // `try?`: one fragment that cannot be read must not spoil the whole answer. A recording refuses null
+    // itself.
     self = (try? JSONParser().parse(text) { Value($0) }) ?? .null
   }
 

@@ -26,7 +26,7 @@ extension Command {
       Setting(
         "record-ids", .choice(["blanked", "kept"]), default: "blanked",
         "what --record does with the ids of users and channels"),
-      Setting("replay", .path, default: "", "the recording from which alone requests are answered"),
+      Setting("replay", .path, default: "", "the recording that answers all requests instead"),
       Setting(
         "replay-timing", .flag, default: "off", "whether replayed answers take as long as the recorded ones"),
     ]

@@ -18,16 +18,19 @@ extension Command {
         "maximum size of the cache; at least 64MB, not enforced yet"),
       Setting(
         "cache-clear-order", .text, default: "message_collection_accessed_at",
-        "what is let go of first: this, or fields of /v1/cache/channels as in cached_bytes:desc,accessed_at"),
-      Setting("collection-idle", .duration, default: "1h", "a collection nobody asked for is disposed of"),
+        "what is to go first from a full cache: this, or fields such as cached_bytes:desc; not enforced yet"),
+      Setting(
+        "collection-idle", .duration, default: "1h", "how long a collection is kept that no client asks for"),
       Setting(
         "max-parked", .number(1...1_000_000), default: "20000",
         "polls that wait at once; fewer where the process may open too few files"),
-      Setting("max-parked-per-user", .number(1...1_000_000), default: "12000", "the same of one user"),
+      Setting(
+        "max-parked-per-user", .number(1...1_000_000), default: "12000", "polls of one user that wait at once"
+      ),
       Setting(
         "keep-events", .number(100...100_000_000), default: "200000", "changes that clients can still ask for"
       ),
-      Setting("keep-events-for", .duration, default: "7d", "how long each of them is kept; 1m at the least"),
+      Setting("keep-events-for", .duration, default: "7d", "how long a change is kept at most; at least 1m"),
       Setting("workers", .number(1...64), default: "2", "threads that read requests and answer"),
       Setting(
         "max-connections", .number(16...1_000_000), default: "24000",
@@ -41,7 +44,8 @@ extension Command {
       Setting(
         "http-library", .choice(["checked", "unknown"]), default: "checked",
         "unknown: use libmicrohttpd's public interface alone, as with a version that is not known; slower"),
-      Setting("stop-within", .duration, default: "10s", "how long running requests may go on at the end"),
+      Setting(
+        "stop-within", .duration, default: "10s", "how long running requests may still take when it stops"),
     ]
   ) { values in try Service(values).run() }
 }

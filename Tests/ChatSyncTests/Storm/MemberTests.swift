@@ -161,7 +161,7 @@ struct MemberTests {
     await sides.end()
   }
 
-  private static let pause = "the list of members could not be proven a moment ago"
+  private static let pause = "the last listing of the members was not complete"
 
   @Test("B8: a list that the upstream refuses is served as it is known, not complete")
   func refused() async throws {
