@@ -138,12 +138,12 @@ class Demos(unittest.TestCase):
         before = count()
         until("somebody says something", lambda: count() > before)
 
-        def rings():
+        def webhooks():
             self.demo.log.flush()
             with open(self.demo.log.name) as log:
                 return [line for line in log if "receiveSendbirdWebhook" in line or "/v1/webhooks/" in line]
-        ring = until("a webhook arrives", rings)[0]
-        self.assertRegex(ring, r'"status": ?200')
+        webhook = until("a webhook arrives", webhooks)[0]
+        self.assertRegex(webhook, r'"status": ?200')
 
     def test_the_network_to_the_upstream_can_be_cut_and_mended(self):
         status, demo = ask(self.demo.url + "/demo/upstream", "PUT", {"up": False})

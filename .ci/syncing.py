@@ -353,7 +353,7 @@ class Syncing(Beside):
         self.assertTrue(self.until(lambda: self.cached("random")[-2] == "an edited one", 5))
         ask("DELETE", f"{messages}/{second}")
         self.assertTrue(self.until(lambda: self.cached("random")[-1] == "an edited one", 5))
-        self.assertTrue(self.until(lambda: not self.rows("SELECT 1 FROM due"), 5), "nothing is left due")
+        self.assertTrue(self.until(lambda: not self.rows("SELECT 1 FROM webhook_note"), 5), "nothing is left due")
         self.assertEqual(server.stop(), 0)
 
     def test_what_was_missed_while_stopped_or_killed_is_found(self):

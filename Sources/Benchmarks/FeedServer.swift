@@ -142,7 +142,7 @@ private struct LiveInterest: Interest {
   func moved(_ view: OpenView) {}
   func closed(view id: String, in channel: ChannelURL) {}
   func healed() {}
-  func rang(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
+  func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
     then(.success(0))
   }
 }

@@ -30,8 +30,8 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
   /// How long the end waits for the reader.
   private static let lastNanoseconds: UInt64 = 1_000_000_000
 
-  private struct Bell {
-    var isRung = false
+  private struct Signal {
+    var isRaised = false
     var endsBy: UInt64?
     /// How many bytes of all that were added are written, or given up.
     var written: UInt64 = 0
@@ -42,7 +42,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
   private let file: Int32
   private let clock: Clock
   private let lock = Lock()
-  private let bell = Watched(Bell())
+  private let signal = Watched(Signal())
   private let thread = ThreadPlace()
   private let isStarted = Atomic<Bool>(false)
   private let droppedInAll = Atomic<Int>(0)
@@ -79,34 +79,34 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     if kind == .event {
       settle(mark.end)
     } else if mark.isFull {
-      bell.update { $0.isRung = true }
+      signal.update { $0.isRaised = true }
     }
   }
 
   /// Waits a moment until all up to there is written; not while the reader stalls.
   private func settle(_ end: UInt64) {
-    let isStalled = bell.update { bell in
-      bell.isRung = true
-      return bell.isStalled
+    let isStalled = signal.update { signal in
+      signal.isRaised = true
+      return signal.isStalled
     }
     if isStalled { return }
     let moment = Clock.system.monotonicNanoseconds() + LogQueue.settleNanoseconds
-    let isWritten: Void? = bell.wait(until: moment) { $0.written >= end ? () : nil }
-    if isWritten == nil { bell.read { if $0.written < end { $0.isStalled = true } } }
+    let isWritten: Void? = signal.wait(until: moment) { $0.written >= end ? () : nil }
+    if isWritten == nil { signal.read { if $0.written < end { $0.isStalled = true } } }
   }
 
   /// Waits until all that was added is written, but no longer than a stalled reader is waited for.
   package func flush() {
     let end = lock.withLock { added }
     let moment = Clock.system.monotonicNanoseconds() + LogQueue.lastNanoseconds
-    bell.update { $0.isRung = true }
-    _ = bell.wait(until: moment) { $0.written >= end ? () : nil }
+    signal.update { $0.isRaised = true }
+    _ = signal.wait(until: moment) { $0.written >= end ? () : nil }
   }
 
   /// Ends the writing; what was added is written if somebody reads it.
   package func end() {
     let moment = Clock.system.monotonicNanoseconds() + LogQueue.lastNanoseconds
-    bell.update { $0.endsBy = moment }
+    signal.update { $0.endsBy = moment }
     thread.join()
   }
 
@@ -125,17 +125,17 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     var isLast = false
     while !isLast {
       let second = Clock.system.monotonicNanoseconds() + 1_000_000_000
-      bell.wait(until: second) { $0.isRung || $0.endsBy != nil ? () : nil }
-      isLast = bell.read { bell in
-        bell.isRung = false
-        return bell.endsBy != nil
+      signal.wait(until: second) { $0.isRaised || $0.endsBy != nil ? () : nil }
+      isLast = signal.read { signal in
+        signal.isRaised = false
+        return signal.endsBy != nil
       }
       writeOut()
     }
   }
 
   private var isOverdue: Bool {
-    guard let moment = bell.read({ $0.endsBy }) else { return false }
+    guard let moment = signal.read({ $0.endsBy }) else { return false }
     return Clock.system.monotonicNanoseconds() > moment
   }
 
@@ -150,9 +150,9 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     tell(lost.events, dropped: "log_lines_dropped")
     writeAll()
     full.clear()
-    bell.update { bell in
-      bell.written = end
-      bell.isStalled = false
+    signal.update { signal in
+      signal.written = end
+      signal.isStalled = false
     }
   }
 

@@ -108,7 +108,7 @@ import Testing
     let tag = try #require(first["ETag"])
     #expect(first.body.contains(#""complete":true"#))
     #expect(get(world, Self.path, ["If-None-Match": tag]).status == 304)
-    let note = Doorbell(kind: .channel, channel: ChannelURL("general"), source: .memberLeft)
+    let note = WebhookNote(kind: .channel, channel: ChannelURL("general"), source: .memberLeft)
     try world.cache.write { _ = try $0.note([note]) }
     let second = get(world, Self.path, ["If-None-Match": tag])
     #expect(second.status == 200 && second.body.contains(#""complete":false"#))

@@ -55,7 +55,7 @@ struct WebhookTests {
       let status = post(WebhookTests.body, signature: signature(WebhookTests.body)).status
       answered.update { $0 = status }
     }
-    #expect(interest.wait { $0 == .rang(Array(WebhookTests.body.utf8)) })
+    #expect(interest.wait { $0 == .takeWebhook(Array(WebhookTests.body.utf8)) })
     #expect(answered.read { $0 } == 0, "it waits for the note")
     interest.release()
     thread.join()
@@ -83,7 +83,7 @@ struct WebhookTests {
       #expect(text.hasPrefix("HTTP/1.1 200"))
       return text.contains("webhook_secret")
     }
-    func ring(_ signature: WebhookSignature, key: String) {
+    func deliver(_ signature: WebhookSignature, key: String) {
       let given = Array(self.signature(body, key: key).utf8)
       _ = given.withUnsafeBytes { given in
         Array(body.utf8).withUnsafeBytes { signature.isGood(given, of: $0) }
@@ -91,12 +91,12 @@ struct WebhookTests {
     }
     let guessed = try #require(WebhookSignature(secret: "token", isGuessed: true))
     #expect(try !reasons(guessed), "no webhook came yet")
-    ring(guessed, key: "other")
+    deliver(guessed, key: "other")
     #expect(try reasons(guessed))
-    ring(guessed, key: "token")
+    deliver(guessed, key: "token")
     #expect(try !reasons(guessed))
     let own = try #require(WebhookSignature(secret: "token"))
-    ring(own, key: "other")
+    deliver(own, key: "other")
     #expect(try !reasons(own), "the secret was given: whoever signs otherwise is somebody else")
     server.shutDown(withinSeconds: 1)
   }

@@ -96,7 +96,7 @@ import Testing
       for slice in 0..<2 {
         let open = ChannelURL("c\(Int.random(in: 0..<CrowdTests.open, using: &random))")
         seen.waiting[open, default: []].append(run.now)
-        if webhooks { run.plan.ring(.newest, in: open, message: 0, now: run.now) }
+        if webhooks { run.plan.noteWebhook(.newest, in: open, message: 0, now: run.now) }
         let other = ChannelURL("p\(100 + Int.random(in: 0..<100, using: &random))")
         tell(&run, &seen, second % 2 * 2 + slice, other, webhooks)
         let sender = UserID("u\(Int.random(in: 0..<users, using: &random))")
@@ -128,13 +128,13 @@ import Testing
     _ run: inout PlanRun, _ seen: inout Seen, _ slice: Int, _ url: ChannelURL, _ webhooks: Bool
   ) {
     switch (slice, webhooks) {
-    case (0, true): run.plan.ring(.newest, in: url, message: 0, now: run.now)
+    case (0, true): run.plan.noteWebhook(.newest, in: url, message: 0, now: run.now)
     case (1, true):
       let id = run.now
-      run.plan.ring(.message, in: url, message: id, now: run.now)
+      run.plan.noteWebhook(.message, in: url, message: id, now: run.now)
       seen.ask(.message(url, id: id), now: run.now)
     case (2, true):
-      run.plan.ring(.channel, in: url, message: 0, now: run.now)
+      run.plan.noteWebhook(.channel, in: url, message: 0, now: run.now)
       seen.ask(.refresh(url), now: run.now)
     case (3, _):
       run.plan.met(ChannelActivity(url: url, lastMessageAt: run.now, isBehind: true), now: run.now)

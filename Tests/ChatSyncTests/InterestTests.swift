@@ -298,20 +298,22 @@ struct InterestTests {
     let desk = try await Desk(channels: [2])
     _ = try await desk.connect(desk.world.alice).get()
     #expect(await desk.steady())
-    func rang(_ text: String) async -> Result<Int, WishError> {
+    func deliver(_ text: String) async -> Result<Int, WishError> {
       await withCheckedContinuation { done in
-        desk.interest.rang(Array(text.utf8)) { done.resume(returning: $0) }
+        desk.interest.takeWebhook(Array(text.utf8)) { done.resume(returning: $0) }
       }
     }
-    #expect(await rang("<html>") == .failure(.unreadable(field: nil)))
-    #expect(await rang("[]") == .failure(.unreadable(field: nil)))
-    #expect(await rang("{}") == .failure(.unreadable(field: "category")))
-    #expect(await rang(#"{"category":"open_channel:enter","channel":{"channel_url":"x"}}"#) == .success(0))
+    #expect(await deliver("<html>") == .failure(.unreadable(field: nil)))
+    #expect(await deliver("[]") == .failure(.unreadable(field: nil)))
+    #expect(await deliver("{}") == .failure(.unreadable(field: "category")))
+    #expect(await deliver(#"{"category":"open_channel:enter","channel":{"channel_url":"x"}}"#) == .success(0))
     #expect(
-      await rang(#"{"category":"group_channel:message_send","channel":{"channel_url":"x"}}"#) == .success(0))
+      await deliver(#"{"category":"group_channel:message_send","channel":{"channel_url":"x"}}"#)
+        == .success(0))
     #expect(
-      await rang(#"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#) == .success(1))
-    #expect(await World.wait { desk.world.store.state.withLock { $0.doorbells.isEmpty } })
+      await deliver(#"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#)
+        == .success(1))
+    #expect(await World.wait { desk.world.store.state.withLock { $0.notes.isEmpty } })
     await desk.world.worker.stop()
   }
 }

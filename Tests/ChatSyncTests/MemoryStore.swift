@@ -46,7 +46,7 @@ final class MemoryStore: SyncStore {
     var links: [Link.State] = []
     var answered: [String: Int] = [:]
     var refused: [String: Int] = [:]
-    var doorbells: [Webhook.Doorbell] = []
+    var notes: [Webhook.Note] = []
     var sources: [ChangeSource] = []
   }
 
@@ -406,35 +406,35 @@ final class MemoryStore: SyncStore {
   ) async throws -> LaneProgress { try advances.withLock { $0 }?(ended) ?? LaneProgress() }
   func keepUpOutbox() async throws -> Int64? { nil }
 
-  func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell] {
+  func note(_ notes: [Webhook.Note]) async throws -> [Webhook.Note] {
     state.withLock { state in
-      for bell in doorbells {
-        let known = state.doorbells.firstIndex {
-          $0.kind == bell.kind && $0.channel == bell.channel && $0.messageID == bell.messageID
+      for note in notes {
+        let known = state.notes.firstIndex {
+          $0.kind == note.kind && $0.channel == note.channel && $0.messageID == note.messageID
         }
         guard let known else {
-          state.doorbells.append(bell)
+          state.notes.append(note)
           continue
         }
-        let old = state.doorbells[known]
-        var new = Webhook.Doorbell(
-          kind: bell.kind, channel: bell.channel, messageID: bell.messageID, source: bell.source,
-          users: old.users + bell.users.filter { !old.users.contains($0) })
+        let old = state.notes[known]
+        var new = Webhook.Note(
+          kind: note.kind, channel: note.channel, messageID: note.messageID, source: note.source,
+          users: old.users + note.users.filter { !old.users.contains($0) })
         new.noted = old.noted + 1
-        state.doorbells[known] = new
+        state.notes[known] = new
       }
     }
-    return doorbells
+    return notes
   }
-  func dueDoorbells() throws -> [Webhook.Doorbell] { state.withLock { $0.doorbells } }
-  func dueDoorbells(in url: ChannelURL) throws -> [Webhook.Doorbell] {
-    try dueDoorbells().filter { $0.channel == url }
+  func webhookNotes() throws -> [Webhook.Note] { state.withLock { $0.notes } }
+  func webhookNotes(in url: ChannelURL) throws -> [Webhook.Note] {
+    try webhookNotes().filter { $0.channel == url }
   }
-  func settled(_ bell: Webhook.Doorbell) async throws {
+  func settled(_ note: Webhook.Note) async throws {
     state.withLock {
-      $0.doorbells.removeAll {
-        $0.kind == bell.kind && $0.channel == bell.channel && $0.messageID == bell.messageID
-          && $0.noted <= bell.noted
+      $0.notes.removeAll {
+        $0.kind == note.kind && $0.channel == note.channel && $0.messageID == note.messageID
+          && $0.noted <= note.noted
       }
     }
   }

@@ -46,14 +46,14 @@ struct NoteTests {
         })
     }
 
-    func ring(_ category: String, _ more: String = "") async {
+    func deliver(_ category: String, _ more: String = "") async {
       let body = #"{"category":"group_channel:\#(category)","channel":{"channel_url":"c0"}\#(more)}"#
-      _ = await worker.rang(Array(body.utf8))
+      _ = await worker.takeWebhook(Array(body.utf8))
     }
 
-    var notes: [Webhook.Doorbell.Kind]? { try? cache.read { try $0.dueDoorbells().map(\.kind) } }
+    var notes: [Webhook.Note.Kind]? { try? cache.read { try $0.webhookNotes().map(\.kind) } }
 
-    var due: Int { (try? cache.read { try $0.dueDoorbells().count }) ?? -1 }
+    var noted: Int { (try? cache.read { try $0.webhookNotes().count }) ?? -1 }
 
     func isIn(_ name: String) -> Bool {
       // A reading that fails is not yet what is waited for.
@@ -83,14 +83,14 @@ struct NoteTests {
     // What was asked before has its answer.
     try await Task.sleep(for: .milliseconds(100))
     world.server.fake.join(UserID("bob"), Noted.url)
-    await world.ring("join", #","users":[{"user_id":"bob"}]"#)
+    await world.deliver("join", #","users":[{"user_id":"bob"}]"#)
     try await Task.sleep(for: .milliseconds(300))
-    #expect(world.due == 1 && !world.isIn("bob"))
+    #expect(world.noted == 1 && !world.isIn("bob"))
     try await world.restart()
     try await Task.sleep(for: .milliseconds(300))
-    #expect(world.due == 1 && !world.isIn("bob"))
+    #expect(world.noted == 1 && !world.isIn("bob"))
     world.server.garble.withLock { $0 = { $0.contains("my_group_channels") ? Self.limited : nil } }
-    #expect(await World.wait { world.isIn("bob") && world.due == 0 })
+    #expect(await World.wait { world.isIn("bob") && world.noted == 0 })
     await world.stop()
   }
 
@@ -98,21 +98,21 @@ struct NoteTests {
   func again() throws {
     let cache = try Cache(Cache.Configuration(directory: TestFolder.make("notes") + "/data"))
     defer { cache.close() }
-    func bell(_ user: String) -> Webhook.Doorbell {
-      Webhook.Doorbell(kind: .channel, channel: Noted.url, source: .memberJoined, users: [UserID(user)])
+    func joined(_ user: String) -> Webhook.Note {
+      Webhook.Note(kind: .channel, channel: Noted.url, source: .memberJoined, users: [UserID(user)])
     }
-    let (first, second) = (bell("bob"), bell("carol"))
+    let (first, second) = (joined("bob"), joined("carol"))
     try cache.accept { try $0.note([first]) }
-    let read = try #require(try cache.read { try $0.dueDoorbells() }.first)
+    let read = try #require(try cache.read { try $0.webhookNotes() }.first)
     try cache.accept { try $0.note([second]) }
     try cache.accept {
       try $0.settled(read.kind, in: read.channel, message: read.messageID, noted: read.noted)
     }
-    let left = try cache.read { try $0.dueDoorbells() }
+    let left = try cache.read { try $0.webhookNotes() }
     #expect(left.map(\.users) == [[UserID("bob"), UserID("carol")]])
   }
 
-  @Test("B34: a new message that rang is asked for by its id where the listing lacks it")
+  @Test("B34: a new message that a webhook named is asked for by its id where the listing lacks it")
   func lagging() async throws {
     let world = try Noted()
     world.server.fake.join(UserID("alice"), Noted.url)
@@ -128,9 +128,9 @@ struct NoteTests {
     }
     world.server.fake.send(Noted.url, "new")
     let id = world.server.fake.state.withLock { $0.channels[Noted.url]!.messages.last!.id }
-    await world.ring("message_send", #","payload":{"message_id":\#(id)}"#)
+    await world.deliver("message_send", #","payload":{"message_id":\#(id)}"#)
     #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 6 })
-    #expect(await World.wait { world.due == 0 })
+    #expect(await World.wait { world.noted == 0 })
     await world.stop()
   }
 
@@ -148,12 +148,12 @@ struct NoteTests {
     try await world.connect(["alice"])
     #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 5 })
     world.server.garble.withLock { $0 = { $0.contains("/messages/999999") ? refusal : nil } }
-    await world.ring("message_send", #","payload":{"message_id":999999}"#)
+    await world.deliver("message_send", #","payload":{"message_id":999999}"#)
     #expect(await World.wait { world.notes == [.message] }, "it waits by itself")
     for number in 0..<3 {
       world.server.fake.send(Noted.url, "later \(number)")
       let id = world.server.fake.state.withLock { $0.channels[Noted.url]!.messages.last!.id }
-      await world.ring("message_send", #","payload":{"message_id":\#(id)}"#)
+      await world.deliver("message_send", #","payload":{"message_id":\#(id)}"#)
       #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 6 + Int64(number) })
     }
     await world.stop()
@@ -166,11 +166,11 @@ struct NoteTests {
     for source in [ChangeSource.memberJoined, .read] {
       try cache.accept {
         try $0.note([
-          Webhook.Doorbell(kind: .channel, channel: Noted.url, source: source, users: [UserID("bob")])
+          Webhook.Note(kind: .channel, channel: Noted.url, source: source, users: [UserID("bob")])
         ])
       }
     }
-    #expect(try cache.read { try $0.dueDoorbells() }.map(\.source) == [.memberJoined])
+    #expect(try cache.read { try $0.webhookNotes() }.map(\.source) == [.memberJoined])
   }
 
   @Test("B34: a note about one reader or a changed name costs a request, not one per member")
@@ -183,8 +183,8 @@ struct NoteTests {
       ("message_read", #","read_updates":[{"user_id":"u3","read_ts":5}]"#), ("changed", ""),
     ] {
       let before = world.server.raw.requests.withLock { $0.count { $0.contains("/group_channels/c0?") } }
-      await world.ring(category, more)
-      #expect(await World.wait { world.due == 0 })
+      await world.deliver(category, more)
+      #expect(await World.wait { world.noted == 0 })
       let asked = world.server.raw.requests.withLock { $0.filter { $0.contains("/group_channels/c0?") } }
       #expect(asked.count - before == 1, "\(category)")
       if category == "message_read" { #expect(asked.last?.contains("user_id=u3") == true) }

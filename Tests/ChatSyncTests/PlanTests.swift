@@ -65,7 +65,7 @@ struct PlanTests {
     for _ in 0..<6 {
       #expect(plan.next(now: now) == [.settle(url)])
       plan.ended(.settle(url), .waits(milliseconds: 2_000), now: now)
-      plan.ring(.message, in: url, message: 7, now: now)
+      plan.noteWebhook(.message, in: url, message: 7, now: now)
       #expect(plan.next(now: now) == [.message(url, id: 7)], "the channel's other jobs go on")
       plan.ended(.message(url, id: 7), .done, now: now)
       #expect(plan.next(now: now + 1_999).isEmpty)
@@ -108,7 +108,7 @@ struct PlanTests {
       return usual(job, now)
     }
     #expect(checks == [0, 2000, 4000, 6000, 8000])
-    plan.ring(.newest, in: ChannelURL("c0"), message: 0, now: 10_000)
+    plan.noteWebhook(.newest, in: ChannelURL("c0"), message: 0, now: 10_000)
     check(plan.pace.openInterval(count: 1, requests: 2, hasWebhooks: true) == 30_000)
   }
 
@@ -167,7 +167,7 @@ struct PlanTests {
     var tries: [Int64] = []
     var checks = 0
     var isGood = false
-    plan.ring(.message, in: url, message: 7, now: 0)
+    plan.noteWebhook(.message, in: url, message: 7, now: 0)
     let step: (Job, Int64) -> Outcome = { job, now in
       switch job {
       case .message:
@@ -371,22 +371,22 @@ struct PlanTests {
     }
   }
 
-  @Test("B34: a quiet channel is listed at once, and once more for all that rings within 100 ms")
-  func doorbells() {
+  @Test("B34: a quiet channel is listed at once, and once more for all that webhooks name within 100 ms")
+  func notes() {
     var plan = settled(1)
     let url = ChannelURL("c0")
     for job in plan.next(now: 0) { plan.ended(job, usual(job, 0), now: 0) }
-    plan.ring(.newest, in: url, message: 0, now: 1000)
+    plan.noteWebhook(.newest, in: url, message: 0, now: 1000)
     check(plan.next(now: 1000) == [.check(url)])
     plan.ended(.check(url), .done, now: 1030)
-    plan.ring(.newest, in: url, message: 0, now: 1040)
-    plan.ring(.newest, in: url, message: 0, now: 1050)
+    plan.noteWebhook(.newest, in: url, message: 0, now: 1040)
+    plan.noteWebhook(.newest, in: url, message: 0, now: 1050)
     check(plan.next(now: 1099) == [])
     check(plan.wakeAt(now: 1099) == 1100)
     check(plan.next(now: 1100) == [.check(url)])
     plan.ended(.check(url), .done, now: 1101)
-    plan.ring(.message, in: url, message: 7, now: 1102)
-    plan.ring(.message, in: url, message: 7, now: 1103)
+    plan.noteWebhook(.message, in: url, message: 7, now: 1102)
+    plan.noteWebhook(.message, in: url, message: 7, now: 1103)
     check(plan.next(now: 1103) == [.message(url, id: 7)])
     plan.ended(.message(url, id: 7), .done, now: 1104)
     check(plan.next(now: 1104) == [])

@@ -250,28 +250,28 @@ struct SendbirdTests {
     }
   }
 
-  @Test("B34: a webhook is a doorbell: what to ask, and never a row")
+  @Test("B34: a webhook is a note of what to ask, and never a row")
   func webhooks() throws {
-    func ring(_ json: String) throws -> [Webhook.Doorbell] {
-      try Array(json.utf8).withUnsafeBytes(Webhook.doorbells)
+    func deliver(_ json: String) throws -> [Webhook.Note] {
+      try Array(json.utf8).withUnsafeBytes(Webhook.notes)
     }
-    let sent = try ring(
+    let sent = try deliver(
       #"{"category":"group_channel:message_send","channel":{"channel_url":"a"},"payload":{"message_id":5}}"#)
     #expect(sent.map(\.kind) == [.newest] && sent[0].messageID == 5 && sent[0].source == .messageReceived)
-    let edited = try ring(
+    let edited = try deliver(
       #"{"category":"group_channel:message_update","channel":{"channel_url":"a"},"payload":{"message_id":5}}"#
     )
     #expect(edited.map(\.kind) == [.message] && edited[0].messageID == 5)
-    let joined = try ring(
+    let joined = try deliver(
       #"{"category":"group_channel:join","channel":{"channel_url":"a"},"users":[{"user_id":"bob"}]}"#)
     #expect(joined.map(\.kind) == [.channel] && joined[0].users == [UserID("bob")])
-    #expect(try ring(#"{"category":"open_channel:enter","channel":{"channel_url":"a"}}"#).isEmpty)
-    #expect(try ring(#"{"category":"group_channel:message_send"}"#).isEmpty)
+    #expect(try deliver(#"{"category":"open_channel:enter","channel":{"channel_url":"a"}}"#).isEmpty)
+    #expect(try deliver(#"{"category":"group_channel:message_send"}"#).isEmpty)
     for text in ["nonsense", "", "[]", #"["category"]"#, #""group_channel:message_send""#, "7", "null", "{"] {
-      #expect(throws: Webhook.Fault(field: nil), "\(text)") { try ring(text) }
+      #expect(throws: Webhook.Fault(field: nil), "\(text)") { try deliver(text) }
     }
     for text in ["{}", #"{"category":7}"#, #"{"category":null}"#, #"{"Category":"group_channel:create"}"#] {
-      #expect(throws: Webhook.Fault(field: "category"), "\(text)") { try ring(text) }
+      #expect(throws: Webhook.Fault(field: "category"), "\(text)") { try deliver(text) }
     }
   }
 }

@@ -18,7 +18,8 @@ import Testing
     var seen: Set<String> = []
     for _ in 0..<60 {
       for index in 0..<200 {
-        run.plan.ring(.message, in: ChannelURL("c\(index)"), message: run.now + Int64(index), now: run.now)
+        run.plan.noteWebhook(
+          .message, in: ChannelURL("c\(index)"), message: run.now + Int64(index), now: run.now)
       }
       run.go(until: run.now + 1_000) { job, _, _ in seen.insert(job.name) }
     }

@@ -12,7 +12,7 @@ struct WebhookTrustTests {
     #expect(!trust.isGood(now: 100, memory: 100))
   }
 
-  @Test("B34: news that nobody rang for ends the trust; each miss asks for twice as many, up to a bound")
+  @Test("B34: news that no webhook named ends the trust; each miss asks for twice as many, up to a bound")
   func misses() {
     var trust = WebhookTrust()
     trust.hear(now: 0)

@@ -21,7 +21,7 @@ struct World {
     pace.verify = 50
     pace.requestsPerSecond = 0
     pace.prefetchRate = 0
-    pace.doorbellDelay = 5
+    pace.webhookNoteDelay = 5
     pace.maximumBackoff = 20
     return pace
   }
@@ -220,7 +220,7 @@ struct WorkerTests {
     for number in 0..<5 { upstream.send(url, "m\(number)") }
     // Whatever waits for others of the channel, or polls, does so for ten minutes.
     var pace = World.pace
-    pace.doorbellDelay = 600_000
+    pace.webhookNoteDelay = 600_000
     pace.openPoll = 600_000
     pace.userPoll = 600_000
     let worker = SyncWorker(upstream: upstream, store: store, pace: pace, seed: 1)
@@ -231,19 +231,19 @@ struct WorkerTests {
     let webhook = Array(
       #"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#.utf8)
     upstream.send(url, "news")
-    #expect(await worker.rang(webhook) == .success(1))
+    #expect(await worker.takeWebhook(webhook) == .success(1))
     #expect(await World.wait { World.difference(upstream, store, url, newest: 200) == nil })
     #expect(await World.wait { await worker.tasks.isEmpty })
-    // What rings soon after waits for others.
+    // What a webhook names soon after waits for others.
     upstream.send(url, "more news")
-    #expect(await worker.rang(webhook) == .success(1))
+    #expect(await worker.takeWebhook(webhook) == .success(1))
     #expect(await worker.tasks.isEmpty)
     #expect(World.difference(upstream, store, url, newest: 200) != nil)
     await worker.stop()
   }
 
-  @Test("B34: a doorbell brings an edit of a channel nobody looks at; B5, B69: leaving removes the channel")
-  func doorbell() async throws {
+  @Test("B34: a webhook brings an edit of a channel nobody looks at; B5, B69: leaving removes the channel")
+  func webhook() async throws {
     let world = world([50, 10])
     try await world.worker.start()
     _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
@@ -254,9 +254,9 @@ struct WorkerTests {
     let webhook = """
       {"category":"group_channel:message_update","channel":{"channel_url":"c0"},"payload":{"message_id":\(id)}}
       """
-    #expect(await world.worker.rang(Array(webhook.utf8)) == .success(1))
+    #expect(await world.worker.takeWebhook(Array(webhook.utf8)) == .success(1))
     #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 50) == nil })
-    #expect(await World.wait { world.store.state.withLock { $0.doorbells.isEmpty } })
+    #expect(await World.wait { world.store.state.withLock { $0.notes.isEmpty } })
     world.upstream.join(world.alice, ChannelURL("c1"), leaves: true)
     #expect(
       await World.wait {

@@ -248,21 +248,21 @@ class Provocations(unittest.TestCase):
                 self.assertIn("limit=1", answer.headers["Link"])
 
     def test_webhooks(self):
-        def ring(body, key=b"origin"):
+        def deliver(body, key=b"origin"):
             code = hmac.new(key, body, hashlib.sha256).hexdigest()
             return self.pair.ask("receiveSendbirdWebhook", body=body, headers={"x-sendbird-signature": code})
 
-        self.assertEqual(ring(b'{"category":"group_channel:message_send"}').status, 200)
-        self.assertEqual(ring(b'{"category":"open_channel:enter"}').status, 200)
+        self.assertEqual(deliver(b'{"category":"group_channel:message_send"}').status, 200)
+        self.assertEqual(deliver(b'{"category":"open_channel:enter"}').status, 200)
         for body in (b"{", b"[]", b'["category"]', b'"group_channel:message_send"', b"7", b"null"):
-            answer = ring(body)
+            answer = deliver(body)
             self.assertEqual((answer.status, answer.code), (400, "unreadable_body"), body)
             self.assertIn("`category`", answer.json["detail"])
         for body in (b"{}", b'{"category":7}'):
-            answer = ring(body)
+            answer = deliver(body)
             self.assertEqual((answer.status, answer.code), (400, "invalid_request"), body)
             self.assertEqual([error["field"] for error in answer.json["errors"]], ["category"])
-        self.assertEqual(ring(b"{}", b"another").code, "bad_signature")
+        self.assertEqual(deliver(b"{}", b"another").code, "bad_signature")
 
     def test_the_demo_has_its_own_two(self):
         for operation in ("getDemo", "setDemoUpstream"):

@@ -191,13 +191,13 @@ struct Schedule: Sendable {
   }
 
   private func doors(_ random: inout SeededRandom, _ url: ChannelURL, _ writer: CacheWriter) throws {
-    let bell = Doorbell(
+    let note = WebhookNote(
       kind: random.isLucky ? .newest : .channel, channel: url, source: .messageReceived,
       users: [random.one(of: Schedule.users)])
     if random.isLucky {
-      try writer.note([bell])
+      try writer.note([note])
     } else {
-      try writer.settled(bell.kind, in: url, message: 0)
+      try writer.settled(note.kind, in: url, message: 0)
     }
   }
 

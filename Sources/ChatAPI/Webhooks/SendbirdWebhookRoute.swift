@@ -2,11 +2,11 @@ import ChatCache
 import MicroHTTP
 import Platform
 
-/// `POST /v1/webhooks/sendbird`: the upstream's doorbell (B34, B61).
+/// `POST /v1/webhooks/sendbird`: the upstream's webhooks (B34, B61).
 ///
-/// Whoever rings must have signed the very bytes of the body. What rang is noted durably, then the answer is
+/// The sender must have signed the very bytes of the body. What it names is noted durably, then the answer is
 /// 200: the upstream counts slow answers as failures and repeats them, so nothing is asked before it is
-/// given. A ring that could not be noted is a 503, so that the upstream rings again.
+/// given. A webhook that could not be noted is a 503, so that the upstream sends it again.
 enum SendbirdWebhookRoute {
   /// Bytes of a body; the upstream's are some KB, more with many members.
   static let bodyBytes = 1 << 20
@@ -30,7 +30,7 @@ enum SendbirdWebhookRoute {
         }
         let noted = Guarded<Result<Int, WishError>?>(nil)
         let waiter = request.makeWaiter()
-        interest.rang(Array(request.body)) { outcome in
+        interest.takeWebhook(Array(request.body)) { outcome in
           noted.withLock { $0 = outcome }
           waiter.wake()
         }

@@ -75,7 +75,9 @@ extension CacheWriter {
     try forgetLine(of: channel)
     try forgetMemberList(of: channel)
     try forgetThreads(of: channel)
-    try db.run("DELETE FROM due WHERE channel_url = ?1 AND kind <> 'channel'") { $0.bind(1, url.text) }
+    try db.run("DELETE FROM webhook_note WHERE channel_url = ?1 AND kind <> 'channel'") {
+      $0.bind(1, url.text)
+    }
     var room = Limits.trimmedRows - (try removeMessages(of: channel, atMost: Limits.trimmedRows))
     for rest in CacheWriter.rests where room > 0 {
       room -= try db.run(rest) {
@@ -169,7 +171,7 @@ extension CacheWriter {
   }
 
   private func removeRow(_ channel: ChannelKey, _ url: ChannelURL) throws {
-    try db.run("DELETE FROM due WHERE channel_url = ?1") { $0.bind(1, url.text) }
+    try db.run("DELETE FROM webhook_note WHERE channel_url = ?1") { $0.bind(1, url.text) }
     try db.run("DELETE FROM segment WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try db.run("DELETE FROM channel WHERE id = ?1") { $0.bind(1, channel.rawValue) }
   }

@@ -200,8 +200,8 @@ extension CacheWriter {
     let coverage = try reader.coverage(of: channel)
     let reaches = coverage.gaps.last.map { gap in last.map { $0 > gap.range.upperBound } ?? false } ?? true
     guard !reaches || coverage.tail.confirmedAt == nil, let url = try reader.url(of: channel) else { return }
-    try note([Doorbell(kind: .channel, channel: url, source: .channelRefresh)])
-    noteDue(in: url)
+    try note([WebhookNote(kind: .channel, channel: url, source: .channelRefresh)])
+    markNoted(in: url)
   }
 
   /// Whether the message that was the channel's last was deleted, or is now at another time.

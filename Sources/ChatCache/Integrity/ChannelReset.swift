@@ -8,8 +8,8 @@ import SQLite
 extension CacheWriter {
   /// Resets the channel if something is amiss in it still; answers what it was.
   ///
-  /// Everybody who watches hears of it: the gap, the channel, the cleared cache. Doorbells are noted, so that
-  /// the channel is refreshed and its newest end listed, now or after the next start.
+  /// Everybody who watches hears of it: the gap, the channel, the cleared cache. Webhook notes are stored, so
+  /// that the channel is refreshed and its newest end listed, now or after the next start.
   func heal(_ channel: ChannelKey) throws -> [Finding] {
     let faults = try reader.faults(of: channel)
     guard let url = try reader.url(of: channel), !faults.isEmpty else { return [] }
@@ -26,9 +26,9 @@ extension CacheWriter {
     try placeInLists(channel, version: version)
     try append(Change(.cacheCleared, .channelRefresh, channel: channel))
     try note([
-      Doorbell(
+      WebhookNote(
         kind: .channel, channel: url, source: .channelRefresh, users: try reader.connectedMembers(of: url)),
-      Doorbell(kind: .newest, channel: url, source: .apiResult),
+      WebhookNote(kind: .newest, channel: url, source: .apiResult),
     ])
     return try reader.faults(of: channel).isEmpty ? faults.map(\.healed) : faults
   }

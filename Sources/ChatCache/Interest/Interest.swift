@@ -102,13 +102,13 @@ package protocol Interest: Sendable {
   /// A view was disposed of.
   func closed(view id: String, in channel: ChannelURL)
 
-  // MARK: Doorbells
+  // MARK: Webhook notes
 
   /// A webhook whose signature was checked: noted durably when `then` is called, and looked into afterwards
   /// (B34). How many things it named; 0 for categories of no interest. A body that is none: `unreadable`.
-  func rang(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void)
+  func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void)
 
-  /// The self-check noted doorbells of the channels it reset: they are looked into now (B64).
+  /// The self-check stored notes for the channels it reset: they are looked into now (B64).
   func healed()
 }
 

@@ -20,7 +20,7 @@ package final class CacheWriter {
     var cleared = Cleared()
     var lanes: Set<OutboxLaneName> = []
     var isLeaving = false
-    var due: Set<ChannelURL> = []
+    var notedChannels: Set<ChannelURL> = []
     /// The log's new identity, where everything was cleared.
     var epoch: UInt64?
   }
@@ -43,7 +43,7 @@ package final class CacheWriter {
   func noteLeaving() { touched.isLeaving = true }
 
   /// Remembers that a change itself noted something that is to be asked upstream in that channel.
-  func noteDue(in url: ChannelURL) { touched.due.insert(url) }
+  func markNoted(in url: ChannelURL) { touched.notedChannels.insert(url) }
 
   /// What is known of who is here ends with this transaction.
   func noteRemovedUser() { log.users.unsettle() }
@@ -79,7 +79,7 @@ package final class CacheWriter {
       Commit(
         sequence: $0, channels: touched.channels, users: touched.users, members: touched.members,
         collections: touched.collections, isForAll: touched.isForAll, cleared: touched.cleared,
-        lanes: touched.lanes, isLeaving: touched.isLeaving, due: touched.due)
+        lanes: touched.lanes, isLeaving: touched.isLeaving, notedChannels: touched.notedChannels)
     }
   }
 

@@ -38,7 +38,7 @@ package struct Commit: Sendable {
   /// Whether somebody left a channel, or was removed: nobody may be in it any more.
   let isLeaving: Bool
   /// Channels in which the commit itself noted something that is to be asked upstream.
-  package let due: Set<ChannelURL>
+  package let notedChannels: Set<ChannelURL>
 }
 
 /// What one commit let go of by wish (B58).

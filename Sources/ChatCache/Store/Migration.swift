@@ -45,6 +45,7 @@ enum Migration {
     Step(version: 9, scripts: [PackageResources.v009_thread_sql]),
     Step(version: 10, scripts: [PackageResources.v010_unsent_count_sql]),
     Step(version: 11, scripts: [PackageResources.v011_cached_count_sql]),
+    Step(version: 12, scripts: [PackageResources.v012_webhook_note_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

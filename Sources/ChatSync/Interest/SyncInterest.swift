@@ -158,7 +158,7 @@ package final class SyncInterest: Interest {
     }
   }
 
-  // MARK: Gaps, views, doorbells
+  // MARK: Gaps, views, webhooks
 
   /// See `Interest`.
   package func fill(gap: Int64, in channel: ChannelURL) {
@@ -186,12 +186,12 @@ package final class SyncInterest: Interest {
   }
 
   /// See `Interest`.
-  package func rang(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
-    Task { [worker] in then(await worker.rang(webhook)) }
+  package func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
+    Task { [worker] in then(await worker.takeWebhook(webhook)) }
   }
 
   /// See `Interest`.
-  package func healed() { tell { await $0.lookIntoDoorbells() } }
+  package func healed() { tell { await $0.lookIntoNotes() } }
 
   private func tell(_ body: @escaping @Sendable (SyncWorker) async -> Void) {
     Task { [worker] in await body(worker) }

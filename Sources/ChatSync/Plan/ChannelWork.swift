@@ -9,7 +9,7 @@ struct ChannelWork: Sendable {
   /// When a listing for news last began to be due at once.
   var rangAt: Int64?
   /// Whether a webhook asks for the look at its newest end that is due.
-  var isRung = false
+  var isNoted = false
   /// Its own fields are to be refreshed.
   var isRefreshDue = false
   /// Messages that webhooks named.
@@ -43,7 +43,7 @@ struct ChannelWork: Sendable {
     switch job {
     case .check:
       checkAt = nil
-      isRung = false
+      isNoted = false
     case .refresh: isRefreshDue = false
     case .message(_, let id):
       messages.removeAll { $0 == id }
@@ -142,20 +142,20 @@ extension Plan {
   /// Whether missing messages are counted in the channel (B28).
   package func countsMissing(_ url: ChannelURL) -> Bool { channels[url]?.countsMissing ?? false }
 
-  /// A doorbell rang (B34).
-  package mutating func ring(_ kind: Webhook.Doorbell.Kind, in url: ChannelURL, message: Int64, now: Int64) {
-    let delay = pace.doorbellDelay
+  /// A webhook came (B34).
+  package mutating func note(_ kind: Webhook.Note.Kind, in url: ChannelURL, message: Int64, now: Int64) {
+    let delay = pace.webhookNoteDelay
     change(url) {
       switch kind {
       case .newest:
-        // At once where it was quiet, and one more for all that rings soon after.
+        // At once where it was quiet, and one more for all that webhooks name soon after.
         let isQuiet = $0.rangAt.map { now - $0 >= delay } ?? true
         if isQuiet { $0.rangAt = now }
-        $0.isRung = true
+        $0.isNoted = true
         $0.checkAt = min($0.checkAt ?? .max, isQuiet ? now : ($0.rangAt ?? now) + delay)
       case .missed:
         $0.messages = []
-        $0.isRung = true
+        $0.isNoted = true
         $0.checkAt = min($0.checkAt ?? .max, now + delay)
       case .message:
         guard !$0.messages.contains(message) else { return }
@@ -237,17 +237,17 @@ extension Plan {
   /// Webhooks' notes and polls of open views in turns, and what is in doubt in a sixteenth of them: none
   /// keeps the others waiting.
   private func pickView(_ best: Candidates) -> Job? {
-    let rung = best.rungCheck.map { Job.check($0.url) }
+    let noted = best.notedCheck.map { Job.check($0.url) }
     let open = best.openCheck.map { Job.check($0.url) }
     let message = best.message.map { Job.message($0.url, id: $0.id) }
     let isRefreshFirst = best.refresh?.at ?? .max < best.message?.at ?? .max
     let named = isRefreshFirst ? best.refresh.map { Job.refresh($0.url) } : message
     let doubt = best.settle.map { Job.settle($0.url) }
     return switch turns % 16 {
-    case 6: doubt ?? rung ?? open ?? named
-    case 2, 10: open ?? rung ?? named
-    case 4, 12: named ?? rung ?? open
-    default: rung ?? named ?? open
+    case 6: doubt ?? noted ?? open ?? named
+    case 2, 10: open ?? noted ?? named
+    case 4, 12: named ?? noted ?? open
+    default: noted ?? named ?? open
     }
   }
 
@@ -291,7 +291,7 @@ extension Plan {
   private struct Candidates {
     var message: (url: ChannelURL, id: Int64, at: Int64)?
     var refresh: (url: ChannelURL, at: Int64)?
-    var rungCheck: (url: ChannelURL, at: Int64)?
+    var notedCheck: (url: ChannelURL, at: Int64)?
     var openCheck: (url: ChannelURL, at: Int64)?
     var check: (url: ChannelURL, at: Int64)?
     var prefetch: (url: ChannelURL, at: Int64)?
@@ -313,8 +313,8 @@ extension Plan {
         best.refresh = (url, work.refreshAt)
       }
       if let at = work.checkAt, at <= now, !held.holds(.check, now: now) {
-        if work.isRung {
-          if at < best.rungCheck?.at ?? .max { best.rungCheck = (url, at) }
+        if work.isNoted {
+          if at < best.notedCheck?.at ?? .max { best.notedCheck = (url, at) }
         } else if work.isOpen {
           if at < best.openCheck?.at ?? .max { best.openCheck = (url, at) }
         } else if at < best.check?.at ?? .max {

@@ -19,7 +19,7 @@ package enum Job: Hashable, Sendable {
   case refresh(ChannelURL)
   /// Message changelog, then the newest end (B30, B31, B28).
   case check(ChannelURL)
-  /// One message that a doorbell named (B34).
+  /// One message that a webhook named (B34).
   case message(ChannelURL, id: Int64)
   /// The newest pages of a channel nobody looks at (B33).
   case prefetch(ChannelURL)

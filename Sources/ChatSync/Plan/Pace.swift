@@ -20,8 +20,8 @@ package struct Pace: Sendable, Equatable {
   package var prefetchMessages = 200
   /// How long a webhook proves that webhooks work.
   package var webhookMemory: Int64 = 300_000
-  /// A doorbell's listing waits so long for others of its channel (B34).
-  package var doorbellDelay: Int64 = 100
+  /// A listing for a webhook note waits so long for others of its channel (B34).
+  package var webhookNoteDelay: Int64 = 100
   /// The largest wait after failures.
   package var maximumBackoff: Int64 = 60_000
   /// Errands at once, clients' own reads not counted.

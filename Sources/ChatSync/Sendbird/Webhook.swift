@@ -3,7 +3,7 @@ import ChatModel
 import JSON
 import Platform
 
-/// Reads a webhook's body, whose signature was checked, as doorbells: what to ask the upstream about, and the
+/// Reads a webhook's body, whose signature was checked, as notes: what to ask the upstream about, and the
 /// event source the answer will carry. No message row comes of a webhook itself (B34): it may come twice,
 /// late or shuffled.
 ///
@@ -11,7 +11,7 @@ import Platform
 /// names.
 package enum Webhook {
   /// One thing to ask about.
-  package typealias Doorbell = ChatCache.Doorbell
+  package typealias Note = ChatCache.WebhookNote
 
   /// A signed body that is no webhook: no JSON object, or one that lacks that field.
   package struct Fault: Error, Equatable {
@@ -19,10 +19,10 @@ package enum Webhook {
     package let field: String?
   }
 
-  /// The body's doorbells: none for categories of no interest, which are answered like others.
-  package static func doorbells(_ body: UnsafeRawBufferPointer) throws(Fault) -> [Doorbell] {
+  /// The body's notes: none for categories of no interest, which are answered like others.
+  package static func notes(_ body: UnsafeRawBufferPointer) throws(Fault) -> [WebhookNote] {
     do {
-      return try JSONParser.parse(body) { try doorbells($0) }
+      return try JSONParser.parse(body) { try notes($0) }
     } catch let fault as Fault {
       throw fault
     } catch {
@@ -30,40 +30,40 @@ package enum Webhook {
     }
   }
 
-  private static func doorbells(_ root: JSONValue) throws(Fault) -> [Doorbell] {
+  private static func notes(_ root: JSONValue) throws(Fault) -> [WebhookNote] {
     guard root.kind == .object else { throw Fault(field: nil) }
     guard let category = root["category"]?.string else { throw Fault(field: "category") }
     guard category.hasPrefix("group_channel:"), let channel = root.object("channel"),
       let url = channel["channel_url"]?.string, !url.isEmpty
     else { return [] }
-    return doorbell(String(category.dropFirst("group_channel:".count)), root, ChannelURL(url)).map { [$0] }
+    return note(String(category.dropFirst("group_channel:".count)), root, ChannelURL(url)).map { [$0] }
       ?? []
   }
 
-  private static func doorbell(_ category: String, _ root: JSONValue, _ url: ChannelURL) -> Doorbell? {
-    func ring(_ kind: Doorbell.Kind, _ source: ChangeSource) -> Doorbell {
+  private static func note(_ category: String, _ root: JSONValue, _ url: ChannelURL) -> WebhookNote? {
+    func make(_ kind: WebhookNote.Kind, _ source: ChangeSource) -> WebhookNote {
       let id = messageID(root)
       // Without an id there is nothing to fetch by: the newest end and the changelog find it.
       let isNameless = kind == .message && id == 0
-      return Doorbell(
+      return WebhookNote(
         kind: isNameless ? .newest : kind, channel: url, messageID: kind == .channel ? 0 : id, source: source,
         users: users(root))
     }
     switch category {
-    case "message_send": return ring(.newest, .messageReceived)
-    case "message_update": return ring(.message, .messageUpdated)
-    case "message_delete": return ring(.message, .messageDeleted)
-    case "reaction_add", "reaction_delete": return ring(.message, .reactionUpdated)
-    case "message_read": return ring(.channel, .read)
-    case "create": return ring(.channel, .channelChanged)
-    case "changed": return ring(.channel, .channelChanged)
-    case "remove": return ring(.channel, .channelDeleted)
-    case "invite": return ring(.channel, .memberInvited)
-    case "join": return ring(.channel, .memberJoined)
-    case "leave", "decline_invite": return ring(.channel, .memberLeft)
+    case "message_send": return make(.newest, .messageReceived)
+    case "message_update": return make(.message, .messageUpdated)
+    case "message_delete": return make(.message, .messageDeleted)
+    case "reaction_add", "reaction_delete": return make(.message, .reactionUpdated)
+    case "message_read": return make(.channel, .read)
+    case "create": return make(.channel, .channelChanged)
+    case "changed": return make(.channel, .channelChanged)
+    case "remove": return make(.channel, .channelDeleted)
+    case "invite": return make(.channel, .memberInvited)
+    case "join": return make(.channel, .memberJoined)
+    case "leave", "decline_invite": return make(.channel, .memberLeft)
     case "freeze_unfreeze":
       let isFrozen = root["freeze"]?.tolerantBool ?? root["channel"]?["freeze"]?.tolerantBool ?? true
-      return ring(.channel, isFrozen ? .channelFrozen : .channelUnfrozen)
+      return make(.channel, isFrozen ? .channelFrozen : .channelUnfrozen)
     default: return nil
     }
   }

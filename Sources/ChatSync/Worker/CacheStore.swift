@@ -45,7 +45,7 @@ package struct CacheStore: SyncStore {
   /// Channels in which something is to be asked.
   package func onDue(_ observer: @escaping @Sendable (Set<ChannelURL>) -> Void) {
     cache.onCommit { commit in
-      if !commit.due.isEmpty { observer(commit.due) }
+      if !commit.notedChannels.isEmpty { observer(commit.notedChannels) }
     }
   }
 
@@ -237,7 +237,7 @@ extension CacheStore {
   package func keepUpOutbox() async throws -> Int64? { try await accept { try $0.keepUpOutbox() } }
 }
 
-// Gaps and doorbells.
+// Gaps and webhook notes.
 extension CacheStore {
   /// Marks the gap as being filled.
   package func beginFill(_ gap: Int64, in url: ChannelURL) async throws -> Bool {
@@ -251,20 +251,20 @@ extension CacheStore {
   package func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)] {
     try cache.read { try $0.fillsBegun() }
   }
-  /// Notes what rang.
-  package func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell] {
-    try await accept { try $0.note(doorbells) }
+  /// Stores notes.
+  package func note(_ notes: [Webhook.Note]) async throws -> [Webhook.Note] {
+    try await accept { try $0.note(notes) }
   }
-  /// What rang and was not answered yet.
-  package func dueDoorbells() throws -> [Webhook.Doorbell] { try cache.read { try $0.dueDoorbells() } }
-  /// What rang in that channel and was not answered yet.
-  package func dueDoorbells(in url: ChannelURL) throws -> [Webhook.Doorbell] {
-    try cache.read { try $0.dueDoorbells(in: url) }
+  /// What webhooks named and was not asked yet.
+  package func webhookNotes() throws -> [Webhook.Note] { try cache.read { try $0.webhookNotes() } }
+  /// What webhooks named in that channel and was not asked yet.
+  package func webhookNotes(in url: ChannelURL) throws -> [Webhook.Note] {
+    try cache.read { try $0.webhookNotes(in: url) }
   }
-  /// What a doorbell named is in the cache.
-  package func settled(_ bell: Webhook.Doorbell) async throws {
+  /// What a webhook named is in the cache.
+  package func settled(_ note: Webhook.Note) async throws {
     try await write {
-      try $0.settled(bell.kind, in: bell.channel, message: bell.messageID, noted: bell.noted)
+      try $0.settled(note.kind, in: note.channel, message: note.messageID, noted: note.noted)
     }
   }
   /// Which of these messages the cache neither has nor knows to be deleted.

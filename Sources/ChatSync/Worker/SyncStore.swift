@@ -159,17 +159,17 @@ package protocol SyncStore: Sendable {
   /// Gaps marked as being filled: those a stop or a crash cut off.
   func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)]
 
-  // MARK: Doorbells
+  // MARK: Webhook notes
 
-  /// Notes what rang, in one durable commit, before the webhook is answered, and says as what; what is noted
+  /// Stores notes, in one durable commit, before the webhook is answered, and says as what; what is noted
   /// already stays once, with the users of both, and one note stands for too many messages (B34).
-  func note(_ doorbells: [Webhook.Doorbell]) async throws -> [Webhook.Doorbell]
-  /// What rang and was not answered yet.
-  func dueDoorbells() throws -> [Webhook.Doorbell]
+  func note(_ notes: [Webhook.Note]) async throws -> [Webhook.Note]
+  /// What webhooks named and was not asked yet.
+  func webhookNotes() throws -> [Webhook.Note]
   /// The same of one channel.
-  func dueDoorbells(in url: ChannelURL) throws -> [Webhook.Doorbell]
+  func webhookNotes(in url: ChannelURL) throws -> [Webhook.Note]
   /// Which of these messages the cache neither has nor knows to be deleted.
   func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64]
-  /// What a doorbell named is in the cache. One that was noted again since it was read stays.
-  func settled(_ bell: Webhook.Doorbell) async throws
+  /// What a webhook named is in the cache. One that was noted again since it was read stays.
+  func settled(_ note: Webhook.Note) async throws
 }

@@ -9,7 +9,7 @@ extension SyncWorker {
     guard !isStopped else { return }
     if what.isEverything {
       sweeps = [:]
-      rung = [:]
+      pendingNotes = [:]
       unanswered = [:]
       reads = [:]
       plan.clearedEverything(now: now)

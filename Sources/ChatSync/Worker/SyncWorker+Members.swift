@@ -89,20 +89,20 @@ extension SyncWorker {
 
   /// Brings a whole list in step with a note: those whom it names are asked for one by one. Where that cannot
   /// be done the list stays incomplete, and is listed again when somebody wants it.
-  func settleMembers(of url: ChannelURL, _ news: Int64, _ bell: Webhook.Doorbell) async throws {
+  func settleMembers(of url: ChannelURL, _ news: Int64, _ note: Webhook.Note) async throws {
     let list = try store.memberList(of: url)
-    guard list.isWhole, list.settled < news, !bell.users.isEmpty, bell.users.count <= SyncWorker.membersNamed
+    guard list.isWhole, list.settled < news, !note.users.isEmpty, note.users.count <= SyncWorker.membersNamed
     else { return }
     do {
       var came: [MemberRecord] = []
       var gone: [UserID] = []
-      for user in bell.users {
+      for user in note.users {
         switch try await upstream.memberState(user, of: url, .open) {
         case .outside: gone.append(user)
         case let state: came.append(try await member(user, state, of: url))
         }
       }
-      try await store.settleMembers(of: url, news: news, came: came, gone: gone, bell.source)
+      try await store.settleMembers(of: url, news: news, came: came, gone: gone, note.source)
     } catch let error as UpstreamError {
       guard error.concernsOneItem else { throw error }
     }

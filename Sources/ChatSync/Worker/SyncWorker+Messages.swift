@@ -10,40 +10,42 @@ extension SyncWorker {
   /// Asks for edits and deletes first, then for the newest messages (B30). Webhooks that named the channel
   /// are settled if this succeeds. Otherwise they stay noted.
   func check(_ url: ChannelURL) async throws -> Outcome {
-    let (isRealtime, isMissed) = (rung[url]?.isRealtime ?? false, rung[url]?.isMissed ?? false)
-    let bells = try isRealtime || isMissed ? store.dueDoorbells(in: url) : []
-    rung[url]?.isRealtime = false
-    rung[url]?.isMissed = false
+    let (isRealtime, isMissed) = (
+      pendingNotes[url]?.isRealtime ?? false, pendingNotes[url]?.isMissed ?? false
+    )
+    let notes = try isRealtime || isMissed ? store.webhookNotes(in: url) : []
+    pendingNotes[url]?.isRealtime = false
+    pendingNotes[url]?.isMissed = false
     var isSettled = false
     defer {
-      if !isSettled, isRealtime { rung[url, default: Rung()].isRealtime = true }
-      if !isSettled, isMissed { rung[url, default: Rung()].isMissed = true }
+      if !isSettled, isRealtime { pendingNotes[url, default: PendingNotes()].isRealtime = true }
+      if !isSettled, isMissed { pendingNotes[url, default: PendingNotes()].isMissed = true }
     }
     let outcome = try await look(at: url, isRealtime: isRealtime, isMissed: isMissed)
     if case .lacks = outcome { return outcome }
-    if isRealtime { try await settleNewest(bells.filter { $0.kind == .newest }, in: url) }
-    for bell in bells where isMissed && bell.kind == .missed { try await store.settled(bell) }
+    if isRealtime { try await settleNewest(notes.filter { $0.kind == .newest }, in: url) }
+    for note in notes where isMissed && note.kind == .missed { try await store.settled(note) }
     isSettled = true
     return outcome
   }
 
-  /// A new message that rang is settled when it is stored, not when a listing came: one that a listing lacks
-  /// is asked for by its id (B34). One that is refused or cannot be read gets a note of its own, which is
-  /// tried again by itself: it holds up neither the channel nor its other messages (B35).
-  private func settleNewest(_ bells: [Webhook.Doorbell], in url: ChannelURL) async throws {
-    let lacking = Set(try store.unknown(bells.map(\.messageID).filter { $0 != 0 }, in: url))
-    for bell in bells {
-      if lacking.contains(bell.messageID) {
+  /// The note of a new message is settled when it is stored, not when a listing came: one that a listing
+  /// lacks is asked for by its id (B34). One that is refused or cannot be read gets a note of its own, which
+  /// is tried again by itself: it holds up neither the channel nor its other messages (B35).
+  private func settleNewest(_ notes: [Webhook.Note], in url: ChannelURL) async throws {
+    let lacking = Set(try store.unknown(notes.map(\.messageID).filter { $0 != 0 }, in: url))
+    for note in notes {
+      if lacking.contains(note.messageID) {
         do {
-          try await fetchMessage(bell.messageID, in: url, bell.source, .open)
+          try await fetchMessage(note.messageID, in: url, note.source, .open)
         } catch let error as UpstreamError {
           guard error.concernsOneItem else { throw error }
-          let note = Webhook.Doorbell(
-            kind: .message, channel: url, messageID: bell.messageID, source: bell.source)
+          let note = Webhook.Note(
+            kind: .message, channel: url, messageID: note.messageID, source: note.source)
           try take(try await store.note([note]))
         }
       }
-      try await store.settled(bell)
+      try await store.settled(note)
     }
   }
 
@@ -113,7 +115,7 @@ extension SyncWorker {
       if !changes.unreadableNames.isEmpty {
         // Noted before the changelog's place moves on: a stop in between loses none.
         let notes = changes.unreadableNames.map {
-          Webhook.Doorbell(kind: .message, channel: url, messageID: $0, source: .messageUpdated)
+          Webhook.Note(kind: .message, channel: url, messageID: $0, source: .messageUpdated)
         }
         try take(try await store.note(notes))
       }
@@ -203,9 +205,9 @@ extension SyncWorker {
   private func askForUnreadable(_ names: [String], in url: ChannelURL) async throws {
     let ids = names.compactMap { Int64($0) }
     guard !ids.isEmpty else { return }
-    let noted = Set(try store.dueDoorbells(in: url).filter { $0.kind == .message }.map(\.messageID))
+    let noted = Set(try store.webhookNotes(in: url).filter { $0.kind == .message }.map(\.messageID))
     let notes = try store.unknown(ids, in: url).filter { !noted.contains($0) }.map {
-      Webhook.Doorbell(kind: .message, channel: url, messageID: $0, source: .messageFill)
+      Webhook.Note(kind: .message, channel: url, messageID: $0, source: .messageFill)
     }
     guard !notes.isEmpty else { return }
     try take(try await store.note(notes))
@@ -223,11 +225,11 @@ extension SyncWorker {
     return .channelGone
   }
 
-  /// One message that a doorbell named (B34).
+  /// One message that a webhook named (B34).
   func message(_ id: Int64, in url: ChannelURL) async throws -> Outcome {
-    let bell = try store.dueDoorbells(in: url).first { $0.kind == .message && $0.messageID == id }
-    try await fetchMessage(id, in: url, bell?.source ?? .messageUpdated, .open)
-    if let bell { try await store.settled(bell) }
+    let note = try store.webhookNotes(in: url).first { $0.kind == .message && $0.messageID == id }
+    try await fetchMessage(id, in: url, note?.source ?? .messageUpdated, .open)
+    if let note { try await store.settled(note) }
     return .done
   }
 

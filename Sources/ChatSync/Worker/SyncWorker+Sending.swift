@@ -129,7 +129,7 @@ extension SyncWorker {
     do {
       return [try await upstream.message(message, in: url, .open)]
     } catch {
-      let note = Webhook.Doorbell(
+      let note = Webhook.Note(
         kind: .message, channel: url, messageID: message, source: .reactionUpdated)
       do { try take(try await store.note([note])) } catch {
         Log.line(.warning, "reaction_not_shown", ["channel": .text(url.text), "reason": .text("\(error)")])

@@ -154,13 +154,13 @@ extension SyncWorker {
   private func askForUnreadable(_ channels: [ChannelURL], of user: UserID) async throws {
     guard !channels.isEmpty else { return }
     let notes = channels.map {
-      Webhook.Doorbell(kind: .channel, channel: $0, source: .channelRefresh, users: [user])
+      Webhook.Note(kind: .channel, channel: $0, source: .channelRefresh, users: [user])
     }
     try take(try await store.note(notes))
   }
 
   /// Tells the plan how far a channel's messages are in the cache, where that is anybody's business, and
-  /// takes up what rang there while it was nobody's.
+  /// takes up what webhooks named there while it was nobody's.
   func know(_ url: ChannelURL) throws {
     guard plan.channels[url]?.isOfNobody ?? true, let line = try store.line(of: url),
       try !store.connectedMembers(of: url).isEmpty
@@ -169,7 +169,7 @@ extension SyncWorker {
       url, isPrefetched: line.isPrefetched(plan.pace.prefetchMessages), isUnverified: line.unverified != nil,
       lastMessageAt: 0, now: now)
     plan.attend(url, now: now)
-    try take(try store.dueDoorbells(in: url))
+    try take(try store.webhookNotes(in: url))
   }
 
   /// The channel as each of its connected members sees it (B10).
@@ -177,22 +177,22 @@ extension SyncWorker {
     // Read before the note: what is noted in between is not taken for settled.
     let news = try store.memberList(of: url).news
     // The note stays until all is done, with whom it names; what is noted meanwhile is a new note (B34).
-    let bell = try store.dueDoorbells(in: url).first { $0.kind == .channel }
-    let named = (bell?.users ?? []).filter { user in
+    let note = try store.webhookNotes(in: url).first { $0.kind == .channel }
+    let named = (note?.users ?? []).filter { user in
       plan.standing(user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }
     // What cannot be read of one member keeps no other member waiting; the refresh comes again (B35).
     var unreadable: (any Error)?
-    for user in try asked(of: url, bell, named) {
-      do { try await refresh(url, as: user, bell?.source ?? .channelRefresh, news) } catch {
+    for user in try asked(of: url, note, named) {
+      do { try await refresh(url, as: user, note?.source ?? .channelRefresh, news) } catch {
         guard error.isUnreadableUpstream else { throw error }
         unreadable = error
       }
     }
     if let unreadable { throw unreadable }
-    if let bell {
-      try await settleMembers(of: url, news, bell)
-      try await store.settled(bell)
+    if let note {
+      try await settleMembers(of: url, news, note)
+      try await store.settled(note)
     }
     try know(url)
     return try store.connectedMembers(of: url).isEmpty ? .channelGone : .done
@@ -200,10 +200,10 @@ extension SyncWorker {
 
   /// As whom the channel is looked at: what all share comes with any of them, and what one user alone sees is
   /// asked for those whom the note names (B34). Only where the channel may be gone is every member asked.
-  private func asked(of url: ChannelURL, _ bell: Webhook.Doorbell?, _ named: [UserID]) throws -> [UserID] {
+  private func asked(of url: ChannelURL, _ note: Webhook.Note?, _ named: [UserID]) throws -> [UserID] {
     let members = try store.connectedMembers(of: url)
-    guard let bell, bell.source != .channelDeleted else { return Array(Set(members).union(named)) }
-    if bell.source == .read {
+    guard let note, note.source != .channelDeleted else { return Array(Set(members).union(named)) }
+    if note.source == .read {
       let readers = members.filter { named.contains($0) }
       return readers.isEmpty ? Array(members.prefix(1)) : readers
     }

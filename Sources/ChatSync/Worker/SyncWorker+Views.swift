@@ -2,7 +2,7 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Views that are open and what they are owed (B16), gaps somebody wants filled (B28), doorbells (B34).
+// Views that are open and what they are owed (B16), gaps somebody wants filled (B28), webhook notes (B34).
 extension SyncWorker {
   /// A view was opened, or moved to or from the newest end. A view that is new is owed one answer (B16).
   package func open(_ view: OpenView, isNew: Bool) {
@@ -86,87 +86,88 @@ extension SyncWorker {
   }
 
   /// A webhook whose signature was checked: noted durably, then looked into (B34). How much it named.
-  package func rang(_ webhook: [UInt8]) async -> Result<Int, WishError> {
-    let bells: [Webhook.Doorbell]
-    do { bells = try webhook.withUnsafeBytes { try Webhook.doorbells($0) } } catch {
+  package func takeWebhook(_ webhook: [UInt8]) async -> Result<Int, WishError> {
+    let notes: [Webhook.Note]
+    do { notes = try webhook.withUnsafeBytes { try Webhook.notes($0) } } catch {
       return .failure(.unreadable(field: (error as? Webhook.Fault)?.field))
     }
     plan.heardWebhook(now: now)
     do {
-      // Webhooks ring for the whole application: channels of nobody here are nobody's business here.
-      let bells = try bells.filter(concernsSomebody).map(abridged)
-      guard !bells.isEmpty else { return .success(0) }
-      try take(try await store.note(bells))
+      // Webhooks come for the whole application: channels of nobody here are nobody's business here.
+      let notes = try notes.filter(concernsSomebody).map(abridged)
+      guard !notes.isEmpty else { return .success(0) }
+      try take(try await store.note(notes))
       turn()
-      return .success(bells.count)
+      return .success(notes.count)
     } catch {
       return .failure(.storage(reason: "\(error)"))
     }
   }
 
-  private func concernsSomebody(_ bell: Webhook.Doorbell) throws -> Bool {
-    if try store.line(of: bell.channel) != nil { return true }
-    return bell.kind == .channel && bell.users.contains { plan.standing($0)?.phase == .connected }
+  private func concernsSomebody(_ note: Webhook.Note) throws -> Bool {
+    if try store.line(of: note.channel) != nil { return true }
+    return note.kind == .channel && note.users.contains { plan.standing($0)?.phase == .connected }
   }
 
   /// Where nobody is to ask for, one note a channel is enough to find all that happened there once somebody
   /// is. Of the users those are kept who are asked about.
-  private func abridged(_ bell: Webhook.Doorbell) throws -> Webhook.Doorbell {
-    let users = try peopleToAsk(bell)
-    guard bell.kind != .channel, try isOfNobody(bell) else {
-      return Webhook.Doorbell(
-        kind: bell.kind, channel: bell.channel, messageID: bell.messageID, source: bell.source, users: users)
+  private func abridged(_ note: Webhook.Note) throws -> Webhook.Note {
+    let users = try peopleToAsk(note)
+    guard note.kind != .channel, try isOfNobody(note) else {
+      return Webhook.Note(
+        kind: note.kind, channel: note.channel, messageID: note.messageID, source: note.source, users: users)
     }
-    return Webhook.Doorbell(kind: .missed, channel: bell.channel, source: .messageChangelog)
+    return Webhook.Note(kind: .missed, channel: note.channel, source: .messageChangelog)
   }
 
   /// Whom a note keeps: those who were ever here, and, of a list of members that is whole, those who came or
   /// went.
-  private func peopleToAsk(_ bell: Webhook.Doorbell) throws -> [UserID] {
-    let known = bell.users.filter { plan.standing($0) != nil }
-    guard bell.source.concernsMembers, try store.memberList(of: bell.channel).isWhole else { return known }
-    return known + bell.users.filter { plan.standing($0) == nil }.prefix(SyncWorker.membersNamed + 1)
+  private func peopleToAsk(_ note: Webhook.Note) throws -> [UserID] {
+    let known = note.users.filter { plan.standing($0) != nil }
+    guard note.source.concernsMembers, try store.memberList(of: note.channel).isWhole else { return known }
+    return known + note.users.filter { plan.standing($0) == nil }.prefix(SyncWorker.membersNamed + 1)
   }
 
   /// Whether neither a member nor whom it names is to be served now (B4).
-  private func isOfNobody(_ bell: Webhook.Doorbell) throws -> Bool {
-    guard try store.connectedMembers(of: bell.channel).isEmpty else { return false }
-    return !bell.users.contains { user in
+  private func isOfNobody(_ note: Webhook.Note) throws -> Bool {
+    guard try store.connectedMembers(of: note.channel).isEmpty else { return false }
+    return !note.users.contains { user in
       plan.standing(user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }
   }
 
-  /// Takes up what rang before a stop or a crash and was not answered.
-  func takeDoorbells() throws { try take(try store.dueDoorbells()) }
+  /// Takes up the webhook notes that a stop or a crash left.
+  func takeNotes() throws { try take(try store.webhookNotes()) }
 
-  /// Doorbells were noted by somebody else.
-  package func lookIntoDoorbells() {
-    do { try takeDoorbells() } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "doorbells", "reason": .text("\(error)")])
+  /// Somebody else stored webhook notes.
+  package func lookIntoNotes() {
+    do { try takeNotes() } catch {
+      Log.line(.error, "sync_store_failed", ["errand": "webhook_notes", "reason": .text("\(error)")])
     }
     turn()
   }
 
   /// A commit noted by itself that something of these channels is to be asked.
-  func lookIntoDoorbells(in urls: Set<ChannelURL>) {
+  func lookIntoNotes(in urls: Set<ChannelURL>) {
     guard !isStopped else { return }
-    do { for url in urls { try take(try store.dueDoorbells(in: url).filter { $0.kind == .channel }) } } catch
+    do { for url in urls { try take(try store.webhookNotes(in: url).filter { $0.kind == .channel }) } } catch
     {
-      Log.line(.error, "sync_store_failed", ["errand": "doorbells", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["errand": "webhook_notes", "reason": .text("\(error)")])
     }
     turn()
   }
 
-  /// Has the plan ask for what rang; what rang where nobody is stays noted until somebody is there.
-  func take(_ bells: [Webhook.Doorbell]) throws {
-    for bell in try bells.filter({ try !isOfNobody($0) }) {
-      switch bell.kind {
-      case .newest: rung[bell.channel, default: Rung()].isRealtime = true
+  /// Has the plan ask for what the notes name. Notes of channels that nobody here is in stay until somebody
+  /// is.
+  func take(_ notes: [Webhook.Note]) throws {
+    for note in try notes.filter({ try !isOfNobody($0) }) {
+      switch note.kind {
+      case .newest: pendingNotes[note.channel, default: PendingNotes()].isRealtime = true
       case .missed:
-        rung[bell.channel, default: Rung()].isMissed = true
+        pendingNotes[note.channel, default: PendingNotes()].isMissed = true
       case .message, .channel: break
       }
-      plan.ring(bell.kind, in: bell.channel, message: bell.messageID, now: now)
+      plan.noteWebhook(note.kind, in: note.channel, message: note.messageID, now: now)
     }
   }
 }

@@ -44,9 +44,9 @@ package actor SyncWorker {
   var waiters: [Awaited: Waiters] = [:]
   /// Views whose first upstream answer is still owed, and whether they were told of a failure already (B16).
   var unanswered: [ChannelURL: TextMap<Bool>] = [:]
-  /// What rang in a channel since its last check.
-  var rung: [ChannelURL: Rung] = [:]
-  /// Since when the link is online (wall ms): what is older was nobody's to ring for.
+  /// What webhooks named in a channel since its last check.
+  var pendingNotes: [ChannelURL: PendingNotes] = [:]
+  /// Since when the link is online (wall ms): what is older no webhook had to name.
   private var onlineSince = Int64.max
   /// The doubts that wait for a second listing, by channel (B27).
   var doubtRounds: [ChannelURL: DoubtRound] = [:]
@@ -62,7 +62,7 @@ package actor SyncWorker {
   /// A sweep's number, the log's mark when it began, and from when on its changelog goes on.
   struct Sweep { let number: Int64, mark: Int64, since: Int64 }
 
-  struct Rung {
+  struct PendingNotes {
     var isRealtime = false
     /// Whether changes are to be looked for beyond the newest end.
     var isMissed = false
@@ -98,7 +98,7 @@ package actor SyncWorker {
     }
     store.onDue { [weak self] urls in
       guard let self else { return }
-      ordered.append { await self.lookIntoDoorbells(in: urls) }
+      ordered.append { await self.lookIntoNotes(in: urls) }
     }
     for (capability, isOffered) in try store.capabilities() {
       plan.learn(capability, isOffered: isOffered, now: now)
@@ -115,7 +115,7 @@ package actor SyncWorker {
         channel.url, isPrefetched: channel.line.isPrefetched(plan.pace.prefetchMessages),
         isUnverified: channel.line.unverified != nil, lastMessageAt: channel.lastMessageAt, now: now)
     }
-    try takeDoorbells()
+    try takeNotes()
     for url in try store.channelsInDoubt() { plan.settle(url, now: now) }
     for (lane, wait) in try await store.recoverOutbox() {
       plan.outboxChanged(lane, wait: min(wait, outboxPolicy.longestWait), now: now)
@@ -189,7 +189,7 @@ package actor SyncWorker {
     let wasRefused = job.user.flatMap { plan.users[$0]?.state.refusedAt } != nil
     plan.ended(job, outcome, now: now)
     if case .channelGone = outcome, let url = job.channel, plan.channels[url] == nil {
-      rung[url] = nil
+      pendingNotes[url] = nil
       knowAgain(url)
     }
     publish()

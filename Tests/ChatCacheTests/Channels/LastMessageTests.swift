@@ -15,7 +15,7 @@ import Testing
 
   /// Whether the channel is to be asked for.
   private func isAsked(_ world: ChannelWithMessages) throws -> Bool {
-    try world.cache.read { try $0.dueDoorbells(in: world.url) }.contains { $0.kind == .channel }
+    try world.cache.read { try $0.webhookNotes(in: world.url) }.contains { $0.kind == .channel }
   }
 
   private static func rows(_ ids: ClosedRange<Int64>) -> [MessageRecord] {
@@ -37,7 +37,7 @@ import Testing
     let world = try ChannelWithMessages()
     defer { world.cache.close() }
     let told = Guarded<Set<ChannelURL>>([])
-    world.cache.onCommit { commit in told.withLock { $0.formUnion(commit.due) } }
+    world.cache.onCommit { commit in told.withLock { $0.formUnion(commit.notedChannels) } }
     let record = { (id: Int64) in
       ChannelWithMessages.channel(
         world.url, last: .message(ChannelWithMessages.message(id, at: id * 10)))

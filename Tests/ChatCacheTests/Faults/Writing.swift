@@ -25,14 +25,14 @@ struct Writing: Sendable, CustomTestStringConvertible {
 
   /// All of them.
   static let all: [Writing] =
-    [doorbell, accepting, sending, expiring] + steps + fromUpstream + lettingGo + standings + gaps + views
+    [webhookNote, accepting, sending, expiring] + steps + fromUpstream + lettingGo + standings + gaps + views
 
-  /// A noted doorbell.
-  static let doorbell = Writing(name: "a doorbell") { cache in
+  /// A webhook note.
+  static let webhookNote = Writing(name: "a webhook note") { cache in
     try cache.write { writer in
       _ = try writer.db.run(
         """
-        INSERT INTO due (at, channel_url, kind)
+        INSERT INTO webhook_note (at, channel_url, kind)
         VALUES (?1, 'general', 'newest')
         ON CONFLICT DO NOTHING
         """

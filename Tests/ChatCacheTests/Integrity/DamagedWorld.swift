@@ -46,14 +46,14 @@ struct DamagedWorld {
       window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true, askedAt: askedAt)
   }
 
-  /// What the sync worker does when the channel's doorbells have rung.
+  /// What the sync worker does with the channel's webhook notes.
   func syncAgain() throws {
     let url = world.url
     for user in [world.alice, world.bob] {
       try cache.write { _ = try $0.store([Self.record(url)], of: user, .refresh(.channelChanged)) }
     }
     try world.listNewest(Self.rows, limit: 100)
-    for kind in [Doorbell.Kind.channel, .newest] {
+    for kind in [WebhookNote.Kind.channel, .newest] {
       try cache.write { try $0.settled(kind, in: url, message: 0) }
     }
   }

@@ -38,7 +38,7 @@ import Testing
     #expect(line.gaps.count == 1 && line.rows == 0)
     let told = try world.kinds(after: mark)
     #expect(told.contains(.coverage) && told.contains(.channel) && told.contains(.cacheCleared), "\(told)")
-    let due = try world.cache.read { try $0.dueDoorbells() }
+    let due = try world.cache.read { try $0.webhookNotes() }
     #expect(due.map(\.kind) == [.channel, .newest] && due[0].users == [world.world.alice, world.world.bob])
 
     try world.syncAgain()

@@ -130,7 +130,7 @@ import Testing
     try withCache { cache in
       try show(Self.people(0..<100), of: 101, cache)
       try run([Self.people(0..<100), Self.people(100..<101)], counted: 101, cache)
-      let note = Doorbell(kind: .channel, channel: Self.url, source: .memberLeft, users: [UserID("p100")])
+      let note = WebhookNote(kind: .channel, channel: Self.url, source: .memberLeft, users: [UserID("p100")])
       try cache.write { _ = try $0.note([note]) }
       #expect(try !list(cache).isComplete)
       let news = try cache.read { try $0.memberList(of: Self.url).news }
@@ -148,7 +148,7 @@ import Testing
     try withCache { cache in
       try show(Self.people(0..<100), of: 102, cache)
       try run([Self.people(0..<100), Self.people(100..<102)], counted: 102, cache)
-      let note = Doorbell(kind: .channel, channel: Self.url, source: .memberLeft, users: [UserID("p101")])
+      let note = WebhookNote(kind: .channel, channel: Self.url, source: .memberLeft, users: [UserID("p101")])
       try cache.write { _ = try $0.note([note]) }
       try show(Self.people(0..<100), of: 101, cache)
       #expect(try !list(cache).isComplete)

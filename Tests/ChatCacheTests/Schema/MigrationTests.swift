@@ -143,6 +143,30 @@ import Testing
     #expect(counts == [[3, 210], [2, 210], [2, 200], [0, 0]])
   }
 
+  @Test("B63: what webhooks named in a file of schema 11 is still to be looked into")
+  func webhookNotes() throws {
+    let folder = Disk.folder()
+    mkdir(folder, 0o700)
+    do {
+      let connection = try Connection(path: folder + "/perch.db")
+      try connection.write { db in
+        for step in Migration.steps where step.version <= 11 {
+          for script in step.scripts { try db.execute(String(decoding: script, as: UTF8.self)) }
+        }
+        try db.execute(
+          """
+          INSERT INTO due (at, channel_url, kind, message_id, source, users)
+          VALUES (5, 'general', 'message', 7, 0, 'alice');
+          PRAGMA user_version = 11
+          """)
+      }
+    }
+    let cache = try Cache(Cache.Configuration(directory: folder))
+    defer { cache.close() }
+    let notes = try cache.read { try $0.webhookNotes(in: ChannelURL("general")) }
+    #expect(notes.map(\.messageID) == [7] && notes.map(\.users) == [[UserID("alice")]])
+  }
+
   @Test("B63: unsent rows of schema 1 survive the migration, are counted, and go on where they were")
   func outbox() throws {
     let folder = try Self.firstSchema()

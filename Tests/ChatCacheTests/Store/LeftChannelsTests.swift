@@ -9,7 +9,7 @@ import Testing
 @Suite struct LeftChannelsTests {
   private static let tables = ["message", "tombstone", "segment", "member", "channel_metadata", "membership"]
 
-  /// A channel of so many messages, with members, metadata, a deleted message, a note of what rang, and one
+  /// A channel of so many messages, with members, metadata, a deleted message, a webhook note, and one
   /// beside it that stays.
   private func world(_ messages: Int64, clock: Clock = .system) throws -> ChannelWithMessages {
     let world = try ChannelWithMessages(clock: clock)
@@ -27,7 +27,7 @@ import Testing
       _ = try writer.store([whole, ChannelWithMessages.channel(other)], of: alice, .refresh(.channelChanged))
       try writer.store(ChannelWithMessages.message(1, at: 10), in: other, .messageReceived)
       try writer.delete(message: 1, in: url, .messageDeleted)
-      try writer.note([Doorbell(kind: .message, channel: url, messageID: 2, source: .messageUpdated)])
+      try writer.note([WebhookNote(kind: .message, channel: url, messageID: 2, source: .messageUpdated)])
     }
     return world
   }
@@ -86,7 +86,7 @@ import Testing
     #expect(try rows(world) == ["channel": 1, "segment": 2])
     let row = try channelRow(world)
     #expect(!row.isEmpty && !row.contains("General") && !row.contains("hello") && !row.contains("green"))
-    #expect(try world.cache.read { try $0.dueDoorbells() }.isEmpty)
+    #expect(try world.cache.read { try $0.webhookNotes() }.isEmpty)
     #expect(try rows(world, ChannelURL("other")) == other)
     #expect(try world.cache.check().isSound)
   }

@@ -69,8 +69,8 @@ final class Attacked: Sendable {
     case .member: _ = try await upstream.isMember(alice, of: general, .open)
     case .webhook:
       do {
-        let bells = try body.withUnsafeBytes { try Webhook.doorbells($0) }
-        _ = try await store.note(bells)
+        let notes = try body.withUnsafeBytes { try Webhook.notes($0) }
+        _ = try await store.note(notes)
       } catch is Webhook.Fault {}
     case .channels:
       let page = try await upstream.channels(of: alice, order: .creation, limit: 100, after: nil, .open)

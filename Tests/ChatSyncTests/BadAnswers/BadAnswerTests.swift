@@ -158,7 +158,7 @@ struct BadAnswerTests {
       $0.contains("/group_channels/c0?") && $0.contains("user_id=bob") ? RawServer.ok("<p>") : nil
     }
     let webhook = #"{"category":"group_channel:remove","channel":{"channel_url":"c0"}}"#
-    _ = await world.worker.rang(Array(webhook.utf8))
+    _ = await world.worker.takeWebhook(Array(webhook.utf8))
     // Whatever the order: before bob is asked a second time, everybody was asked once.
     func firstRound() -> [String] {
       var round: [String] = []
@@ -174,9 +174,9 @@ struct BadAnswerTests {
     }
     #expect(await World.wait { !firstRound().isEmpty })
     #expect(Set(firstRound()) == Set((others + [bob]).map(\.text)))
-    #expect(try world.store.dueDoorbells().count == 1, "what bob could not be told stays noted")
+    #expect(try world.store.webhookNotes().count == 1, "what bob could not be told stays noted")
     world.garble { _ in nil }
-    #expect(await World.wait { (try? world.store.dueDoorbells().isEmpty) ?? false })
+    #expect(await World.wait { (try? world.store.webhookNotes().isEmpty) ?? false })
     #expect(world.linkChanges == [.online])
     await world.stop()
   }

@@ -115,7 +115,7 @@ final class RecordedWorld {
       "channel": .object(["channel_url": .string(Self.channel.text)]),
       "payload": .object(["message_id": .integer(id)]),
     ])
-    _ = await here.worker.rang(Array(webhook.text.utf8))
+    _ = await here.worker.takeWebhook(Array(webhook.text.utf8))
   }
 
   /// Alice sends through Perch, and the message is confirmed.

@@ -33,7 +33,7 @@ struct LastMessageTests {
     // Whoever hears of the deletion: nothing else says what the last message is now.
     try sides.here.cache.write { try $0.delete(message: ids[4], in: ChannelURL("c0"), .messageDeleted) }
     #expect(await World.wait { (try? last()) == ids[3] })
-    #expect(await World.wait { (try? sides.due) == 0 })
+    #expect(await World.wait { (try? sides.noted) == 0 })
     await sides.end()
   }
 }

@@ -176,25 +176,25 @@ struct MissingTests {
     var random = Seeded(34)
     for _ in 0..<80 { sides.there.act(["c0"], &random) }
     #expect(try await sides.isEqual() == nil)
-    #expect(await World.wait { sides.there.rung.withLock { $0.count } >= 60 })
-    #expect(await World.wait { (try? sides.due) == 0 })
+    #expect(await World.wait { sides.there.webhooks.withLock { $0.count } >= 60 })
+    #expect(await World.wait { (try? sides.noted) == 0 })
     let changes = { try sides.events(.messages) + sides.events(.messageDeleted) }
     let before = try changes()
-    let webhooks = sides.there.rung.withLock { $0 + $0 }.shuffled(using: &random)
+    let webhooks = sides.there.webhooks.withLock { $0 + $0 }.shuffled(using: &random)
     for webhook in webhooks {
-      guard case .success = await sides.here.worker.rang(webhook) else {
+      guard case .success = await sides.here.worker.takeWebhook(webhook) else {
         Issue.record("a webhook is noted")
         continue
       }
     }
-    #expect(await World.wait { (try? sides.due) == 0 })
+    #expect(await World.wait { (try? sides.noted) == 0 })
     #expect(try await sides.isEqual() == nil)
     #expect(try changes() == before, "nothing is told twice")
     await sides.end()
   }
 
-  @Test("B34: what rang before a stop and was not looked into is looked into after the start")
-  func doorbellsOverRestart() async throws {
+  @Test("B34: what a webhook named before a stop and was not looked into is looked into after the start")
+  func notesOverRestart() async throws {
     var pace = PerchSide.pace
     pace.userPoll = 60_000
     let sides = try Sides(messages: 60, pace: pace)
@@ -207,12 +207,12 @@ struct MissingTests {
       {"category":"group_channel:message_update","channel":{"channel_url":"c0"},\
       "payload":{"message_id":\(last.position.messageID)}}
       """
-    #expect(await sides.here.worker.rang(Array(webhook.utf8)) == .success(1))
-    #expect(try sides.due == 1)
+    #expect(await sides.here.worker.takeWebhook(Array(webhook.utf8)) == .success(1))
+    #expect(try sides.noted == 1)
     try await sides.here.restart()
-    #expect(try sides.due == 1)
+    #expect(try sides.noted == 1)
     sides.heal()
-    #expect(await World.wait { (try? sides.due) == 0 })
+    #expect(await World.wait { (try? sides.noted) == 0 })
     let rows = try sides.here.channel("c0", from: .start)?.rows ?? []
     #expect(rows.last?.body.contains("edited in the dark") == true)
     await sides.end()
@@ -278,7 +278,7 @@ struct MissingTests {
     #expect(!report.isSound && report.isWell, "\(report.findings)")
     sides.here.interest.healed()
     #expect(try await sides.isEqual() == nil)
-    #expect(await World.wait { (try? sides.due) == 0 })
+    #expect(await World.wait { (try? sides.noted) == 0 })
     #expect(try sides.here.cache.check().isSound)
     await sides.end()
   }

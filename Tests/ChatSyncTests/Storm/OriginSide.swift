@@ -13,7 +13,7 @@ final class OriginSide: Sendable {
   /// Who takes the webhooks now; nil while nobody is up.
   let receiver = Guarded<SyncWorker?>(nil)
   /// Every webhook that came.
-  let rung = Guarded<[[UInt8]]>([])
+  let webhooks = Guarded<[[UInt8]]>([])
   /// Messages by channel as they were made, for edits and deletes.
   private let made = Guarded<[String: [Int64]]>([:])
 
@@ -22,15 +22,15 @@ final class OriginSide: Sendable {
   init(hasWebhooks: Bool, clock: Clock = .system) throws {
     hook = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
     let receiver = receiver
-    let rung = rung
+    let webhooks = webhooks
     try hook.start([
       Route(.post, "/hook", operation: "hook", body: .collected(limit: 1 << 20)) { request in
         guard let worker = receiver.withLock({ $0 }) else { return .respond(.empty(503)) }
         let bytes = Array(request.body)
-        rung.withLock { $0.append(bytes) }
+        webhooks.withLock { $0.append(bytes) }
         let waiter = request.makeWaiter()
         Task {
-          _ = await worker.rang(bytes)
+          _ = await worker.takeWebhook(bytes)
           waiter.wake()
         }
         return .park(Parking(waiter, milliseconds: 4_000) { _ in .respond(.empty(200)) })

@@ -27,7 +27,7 @@ final class PerchSide {
     pace.requestsPerSecond = 0
     pace.prefetchRate = 0
     pace.prefetchMessages = 150
-    pace.doorbellDelay = 20
+    pace.webhookNoteDelay = 20
     pace.maximumBackoff = 200
     return pace
   }

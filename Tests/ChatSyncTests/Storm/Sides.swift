@@ -51,9 +51,11 @@ struct Sides {
     }
   }
 
-  /// Doorbells that rang and were not answered yet.
-  var due: Int {
-    get throws { try here.cache.read { try $0.db.first("SELECT count(*) FROM due") { $0.int(0) } ?? 0 } }
+  /// Webhook notes that were not looked into yet.
+  var noted: Int {
+    get throws {
+      try here.cache.read { try $0.db.first("SELECT count(*) FROM webhook_note") { $0.int(0) } ?? 0 }
+    }
   }
 
   var gaps: [Gap] {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatSync
 
-/// What rings while nobody can be asked for it, or nobody is there to ask for.
+/// What webhooks name while nobody can be asked for it, or nobody is there to ask for.
 @Suite(.timeLimit(.minutes(5)))
 struct UnattendedTests {
   private let alice = UserID("alice")
@@ -32,41 +32,41 @@ struct UnattendedTests {
         {"category":"group_channel:message_update","channel":{"channel_url":"c0"},\
         "payload":{"message_id":\(id)}}
         """
-      #expect(await sides.here.worker.rang(Array(webhook.utf8)) == .success(1))
+      #expect(await sides.here.worker.takeWebhook(Array(webhook.utf8)) == .success(1))
     }
   }
 
   @Test(
-    "B4, B34: what rings in a channel of stopped users is one note, asks nothing, and is found after a connect",
+    "B4, B34: webhooks of a channel of stopped users are one note, ask nothing, and are looked into later",
     arguments: [true, false])
   func stopped(hasChangelogs: Bool) async throws {
     let sides = try await sides(hasChangelogs: hasChangelogs)
     try await sides.here.worker.disconnect(alice)
     try await edit(120, sides)
-    #expect(try sides.due == 1)
+    #expect(try sides.noted == 1)
     try await sides.here.restart()
     try await edit(10, sides)
-    #expect(try sides.due == 1)
+    #expect(try sides.noted == 1)
     #expect(await sides.here.worker.plan.channels.isEmpty, "nothing is to be asked there")
     sides.here.interest.connect(alice, within: 0) { _ in }
     #expect(try await sides.isEqual() == nil)
-    #expect(await World.wait { (try? sides.due) == 0 })
+    #expect(await World.wait { (try? sides.noted) == 0 })
     await sides.end()
   }
 
-  @Test("B34: however much rings while the link is down, the notes stay few, and all of it is found")
+  @Test("B34: however many webhooks come while the link is down, the notes stay few, and all of it is found")
   func offline() async throws {
     let sides = try await sides()
     await sides.lose()
     try await edit(190, sides)
-    #expect(try sides.due <= 101)
+    #expect(try sides.noted <= 101)
     try await sides.here.restart()
-    #expect(try sides.due <= 101)
+    #expect(try sides.noted <= 101)
     try await edit(190, sides)
-    #expect(try sides.due <= 101)
+    #expect(try sides.noted <= 101)
     sides.heal()
     #expect(try await sides.isEqual() == nil)
-    #expect(await World.wait { (try? sides.due) == 0 })
+    #expect(await World.wait { (try? sides.noted) == 0 })
     await sides.end()
   }
 
@@ -93,7 +93,7 @@ struct UnattendedTests {
     try await Task.sleep(for: .milliseconds(300))
     let asked = sides.here.requests
     let webhook = #"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#
-    #expect(await sides.here.worker.rang(Array(webhook.utf8)) == .success(0), "nobody's business")
+    #expect(await sides.here.worker.takeWebhook(Array(webhook.utf8)) == .success(0), "nobody's business")
     #expect(sides.here.requests == asked)
     _ = sides.here.interest.seen(alice)
     #expect(try await sides.isEqual() == nil)

@@ -68,9 +68,9 @@ enum UpstreamHarness {
 
   private static func webhook(_ body: UnsafeRawBufferPointer) throws {
     do {
-      for doorbell in try Webhook.doorbells(body) {
-        try check(!doorbell.channel.text.isEmpty, "a doorbell of no channel")
-        try check(doorbell.kind != .message || doorbell.messageID != 0, "a message without an id")
+      for note in try Webhook.notes(body) {
+        try check(!note.channel.text.isEmpty, "a note of no channel")
+        try check(note.kind != .message || note.messageID != 0, "a message without an id")
       }
     } catch is Webhook.Fault {}
   }

@@ -25,7 +25,7 @@ package final class ScriptedInterest: Interest {
     case opened(OpenView, isOwedAnswer: Bool)
     case moved(OpenView)
     case closed(String, ChannelURL)
-    case rang([UInt8])
+    case takeWebhook([UInt8])
     case healed
   }
 
@@ -228,8 +228,8 @@ package final class ScriptedInterest: Interest {
   package func healed() { _ = note(.healed) }
 
   /// See `Interest`.
-  package func rang(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
-    let script = note(.rang(webhook))
+  package func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
+    let script = note(.takeWebhook(webhook))
     answer { then(script.onRang(webhook)) }
   }
 }

@@ -1,0 +1,176 @@
+import ChatModel
+import SQLite
+
+/// What a webhook named: it is asked upstream before it is forgotten (B34).
+package struct WebhookNote: Sendable, Equatable {
+  /// What to ask.
+  package enum Kind: String, Sendable {
+    /// List from the newest end.
+    case newest
+    /// Ask what happened to messages since the channel was last looked at: webhooks named too many to keep
+    /// each, or nobody was there to ask for.
+    case missed
+    /// Fetch that message.
+    case message
+    /// Refresh the channel.
+    case channel
+  }
+
+  /// What to ask.
+  package let kind: Kind
+  /// The channel that the webhook named.
+  package let channel: ChannelURL
+  /// 0 where it is about no message.
+  package let messageID: Int64
+  /// What the answer's events are called.
+  package let source: ChangeSource
+  /// The users whose membership may have changed.
+  package let users: [UserID]
+  /// How often it was noted when it was read.
+  package var noted: Int64 = 1
+
+  /// A note with these parts.
+  package init(
+    kind: Kind, channel: ChannelURL, messageID: Int64 = 0, source: ChangeSource, users: [UserID] = []
+  ) {
+    self.kind = kind
+    self.channel = channel
+    self.messageID = messageID
+    self.source = source
+    self.users = users
+  }
+}
+
+extension CacheReader {
+  /// What webhooks named and was not asked yet, oldest first.
+  package func webhookNotes() throws -> [WebhookNote] {
+    try db.all("SELECT kind, channel_url, message_id, source, users, noted FROM webhook_note ORDER BY id") {
+      try WebhookNote($0)
+    }
+  }
+
+  /// What webhooks named in that channel and was not asked yet, oldest first.
+  package func webhookNotes(in url: ChannelURL) throws -> [WebhookNote] {
+    try db.all(
+      """
+      SELECT kind, channel_url, message_id, source, users, noted
+      FROM webhook_note
+      WHERE channel_url = ?1
+      ORDER BY id
+      """
+    ) {
+      $0.bind(1, url.text)
+    } _: {
+      try WebhookNote($0)
+    }
+  }
+}
+
+extension WebhookNote {
+  fileprivate init(_ row: Row) throws {
+    guard let kind = Kind(rawValue: row.string(0)), let source = ChangeSource(rawValue: row.int64(3)) else {
+      throw CacheError.unreadable("a webhook note of kind \(row.string(0))")
+    }
+    self.init(
+      kind: kind, channel: ChannelURL(row.string(1)), messageID: row.int64(2), source: source,
+      users: row.string(4).split(separator: "\n").map { UserID(String($0)) })
+    noted = row.int64(5)
+  }
+}
+
+extension CacheWriter {
+  /// Stores notes until they are settled, and says as what; the same one twice is one, with the users of
+  /// both. Where webhooks named more messages of a channel than are kept by id, one note stands for all of
+  /// them.
+  @discardableResult
+  package func note(_ notes: [WebhookNote]) throws -> [WebhookNote] {
+    try notes.map { note in
+      try insert(note)
+      if note.kind == .channel, note.source.concernsMembers {
+        try noteMemberNews(in: note.channel, note.source)
+      }
+      guard note.kind == .message || note.kind == .newest,
+        try namedMessages(note.kind, in: note.channel) > Limits.namedMessages
+      else { return note }
+      try db.run("DELETE FROM webhook_note WHERE channel_url = ?1 AND kind = ?2") {
+        $0.bind(1, note.channel.text)
+        $0.bind(2, note.kind.rawValue)
+      }
+      let all =
+        note.kind == .newest
+        ? WebhookNote(kind: .newest, channel: note.channel, source: note.source)
+        : WebhookNote(kind: .missed, channel: note.channel, source: .messageChangelog)
+      try insert(all)
+      return all
+    }
+  }
+
+  private func insert(_ note: WebhookNote) throws {
+    let users = Set(try noted(note) + note.users.map(\.text)).sorted().joined(separator: "\n")
+    try db.run(
+      """
+      INSERT INTO webhook_note (at, channel_url, kind, message_id, source, users)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+      ON CONFLICT (channel_url, kind, message_id) DO UPDATE
+      SET
+        -- That a channel is gone, or that somebody came, is not overwritten by that somebody read.
+        source = iif(source = ?7 OR excluded.source = ?8, source, excluded.source),
+        users = excluded.users,
+        noted = noted + 1
+      """
+    ) {
+      $0.bind(1, now)
+      $0.bind(2, note.channel.text)
+      $0.bind(3, note.kind.rawValue)
+      $0.bind(4, note.messageID)
+      $0.bind(5, note.source.rawValue)
+      $0.bind(6, users)
+      $0.bind(7, ChangeSource.channelDeleted.rawValue)
+      $0.bind(8, ChangeSource.read.rawValue)
+    }
+  }
+
+  private func namedMessages(_ kind: WebhookNote.Kind, in url: ChannelURL) throws -> Int {
+    try db.reading.first("SELECT count(*) FROM webhook_note WHERE channel_url = ?1 AND kind = ?2") {
+      $0.bind(1, url.text)
+      $0.bind(2, kind.rawValue)
+    } _: {
+      $0.int(0)
+    } ?? 0
+  }
+
+  /// The users of the note where it is stored already.
+  private func noted(_ note: WebhookNote) throws -> [String] {
+    try db.reading.first(
+      "SELECT users FROM webhook_note WHERE channel_url = ?1 AND kind = ?2 AND message_id = ?3"
+    ) {
+      $0.bind(1, note.channel.text)
+      $0.bind(2, note.kind.rawValue)
+      $0.bind(3, note.messageID)
+    } _: {
+      $0.string(0).split(separator: "\n").map(String.init)
+    } ?? []
+  }
+
+  /// What a webhook named is in the cache. One that was noted again since it was read stays.
+  package func settled(
+    _ kind: WebhookNote.Kind, in url: ChannelURL, message: Int64, noted: Int64 = .max
+  ) throws {
+    try db.run(
+      "DELETE FROM webhook_note WHERE channel_url = ?1 AND kind = ?2 AND message_id = ?3 AND noted <= ?4"
+    ) {
+      $0.bind(1, url.text)
+      $0.bind(2, kind.rawValue)
+      $0.bind(3, message)
+      $0.bind(4, noted)
+    }
+  }
+}
+
+extension CacheReader {
+  /// Which of these messages the cache neither has nor knows to be deleted.
+  package func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64] {
+    guard let channel = try channelKey(of: url) else { return messages }
+    return try messages.filter { try time(of: $0, in: channel) == nil && !isDeleted($0, in: channel) }
+  }
+}
