@@ -272,7 +272,7 @@ class Syncing(Beside):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(all(line.startswith("http://") for line in proxy.asked), proxy.asked[:3])
         self.assertGreater(len(proxy.asked), 10)
-        self.assertIn("sync_errand_failed", result.stderr, "there was something to log")
+        self.assertIn("sync_job_failed", result.stderr, "there was something to log")
         self.assertNotIn(TOKEN, result.stderr + result.stdout)
 
     def between(self):

@@ -77,16 +77,16 @@ extension Collections {
   }
 
   private func store(_ view: some WindowedView, _ then: @escaping Stored) {
-    let (isStored, job) = view.withHeld { held in held.isStored ? (true, nil) : (false, held.ask(then)) }
+    let (isStored, write) = view.withHeld { held in held.isStored ? (true, nil) : (false, held.ask(then)) }
     if isStored { return then(.success(())) }
-    if let job { commit(job, of: view) }
+    if let write { commit(write, of: view) }
   }
 
-  private func commit<View: WindowedView>(_ job: HeldWindow<View.Window>.Job, of view: View) {
+  private func commit<View: WindowedView>(_ write: HeldWindow<View.Window>.Write, of view: View) {
     let id = view.id
     cache.accept { writer in
-      for change in job.changes { try writer.append(change) }
-      try writer.setLoaded(job.window.stored, of: id)
+      for change in write.changes { try writer.append(change) }
+      try writer.setLoaded(write.window.stored, of: id)
     } finish: { [self] result in
       var failure: (any Error)?
       if case .failure(let error) = result {

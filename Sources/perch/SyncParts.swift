@@ -106,7 +106,7 @@ struct SyncParts {
     pace.userPoll = idle > 0 ? max(idle, 100) : poll < 2_000 ? 4 * poll : 30_000
     pace.openPollWithWebhooks = max(poll, pace.userPoll)
     pace.maximumBackoff = Int64(max(values.number("backoff-max"), 100))
-    pace.errands = values.number("upstream-in-flight")
+    pace.jobs = values.number("upstream-in-flight")
     let rate = values.number("upstream-rate")
     if rate > 0 { pace.requestsPerSecond = Double(rate) }
     pace.prefetchMessages = values.number("prefetch-messages")
@@ -170,7 +170,7 @@ struct SyncParts {
     try Waiting.on { try await worker.start() }
   }
 
-  /// Ends every errand, then the connections.
+  /// Ends every job, then the connections.
   func stop() {
     let worker = worker
     do { try Waiting.on { await worker.stop() } } catch {

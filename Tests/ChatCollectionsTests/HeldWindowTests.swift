@@ -71,8 +71,8 @@ import Testing
     held.now = Self.range(15, 25)
     let ended = held.ended(Refused())
     #expect(throws: Refused.self) { try ended.outcome.get() }
-    let job = try #require(held.ask { _ in })
-    #expect(job.changes.count == 1 && job.window == Self.range(15, 25))
+    let write = try #require(held.ask { _ in })
+    #expect(write.changes.count == 1 && write.window == Self.range(15, 25))
     _ = held.ended(nil)
     #expect(held.isStored)
   }

@@ -26,12 +26,12 @@ import Testing
     var longest: [String: Int64] = [:]
 
     /// When each send and each note was asked for that waits, and the longest wait.
-    var asked: [Job: Int64] = [:]
+    var asked: [SyncJob: Int64] = [:]
     var longestWait: Int64 = 0
 
-    mutating func ask(_ job: Job, now: Int64) { asked[job] = asked[job] ?? now }
+    mutating func ask(_ job: SyncJob, now: Int64) { asked[job] = asked[job] ?? now }
 
-    mutating func note(_ job: Job, began: Int64, ended now: Int64) {
+    mutating func note(_ job: SyncJob, began: Int64, ended now: Int64) {
       if let since = asked[job], since <= began {
         asked[job] = nil
         longestWait = max(longestWait, now - since)

@@ -125,7 +125,7 @@ final class MemoryStore: SyncStore {
   func onDue(_ observer: @escaping @Sendable (Set<ChannelURL>) -> Void) {}
   func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void) {}
   /// What a step of a lane does; nothing where none is set.
-  let advances = Guarded<(@Sendable (EndedErrand?) throws -> LaneProgress)?>(nil)
+  let advances = Guarded<(@Sendable (EndedOutboxJob?) throws -> LaneProgress)?>(nil)
   func endListing(of user: UserID, begunAt: Int64) async throws {
     state.withLock { $0.users[user]?.isSynced = true }
   }
@@ -401,7 +401,7 @@ final class MemoryStore: SyncStore {
   // Nothing is unsent here but what a test scripts: sending is tested over the real cache.
   func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)] { [] }
   func advance(
-    _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
+    _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
     _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress { try advances.withLock { $0 }?(ended) ?? LaneProgress() }
   func keepUpOutbox() async throws -> Int64? { nil }

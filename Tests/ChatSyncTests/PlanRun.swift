@@ -7,9 +7,9 @@ import ChatModel
 /// answer after 100 ms.
 struct PlanRun {
   /// One sync job: how many requests it has left, when it began and when it is answered next.
-  private struct Errand {
+  private struct Running {
     /// Nil: a client's own read.
-    let job: Job?
+    let job: SyncJob?
     let importance: Importance
     let began: Int64
     var left: Int
@@ -21,9 +21,9 @@ struct PlanRun {
   var plan: Plan
   var now: Int64 = 0
   /// How jobs end; without a word here they are done.
-  var outcome: (Job) -> Outcome = PlanRun.usual
+  var outcome: (SyncJob) -> Outcome = PlanRun.usual
   private var queue = RequestQueue<Int>(limit: 4, bucket: TokenBucket(rate: 0, burst: 1))
-  private var errands: [Int: Errand] = [:]
+  private var runs: [Int: Running] = [:]
   private var last = 0
 
   init(users: Int, open: Int, pace: Pace = Pace()) {
@@ -38,7 +38,7 @@ struct PlanRun {
     }
   }
 
-  static func usual(_ job: Job) -> Outcome {
+  static func usual(_ job: SyncJob) -> Outcome {
     switch job {
     case .connect: .acknowledged
     case .channelChanges: .changed([], hasMore: false)
@@ -50,7 +50,7 @@ struct PlanRun {
   }
 
   /// As what the job's requests go out, and how many they are.
-  private func requests(_ job: Job) -> (importance: Importance, count: Int) {
+  private func requests(_ job: SyncJob) -> (importance: Importance, count: Int) {
     switch job {
     case .check(let url): (plan.isOpen(url) ? .open : .background, 2)
     case .list, .endSweep, .prefetch, .verify, .fill: (.background, 1)
@@ -58,41 +58,41 @@ struct PlanRun {
     }
   }
 
-  private mutating func add(_ errand: Errand) {
+  private mutating func add(_ run: Running) {
     last += 1
-    errands[last] = errand
-    queue.add(last, errand.importance)
+    runs[last] = run
+    queue.add(last, run.importance)
   }
 
   /// A client asks for a page that is not cached.
-  mutating func read() { add(Errand(job: nil, importance: .foreground, began: now, left: 1)) }
+  mutating func read() { add(Running(job: nil, importance: .foreground, began: now, left: 1)) }
 
   /// Goes on until `end`, and tells of each job when it has ended, and when it had begun.
-  mutating func go(until end: Int64, _ told: (Job, _ began: Int64, _ ended: Int64) -> Void) {
+  mutating func go(until end: Int64, _ told: (SyncJob, _ began: Int64, _ ended: Int64) -> Void) {
     while now < end {
       for job in plan.next(now: now) {
         let (importance, count) = requests(job)
-        add(Errand(job: job, importance: importance, began: now, left: count))
+        add(Running(job: job, importance: importance, began: now, left: count))
       }
       while case .start(let number) = queue.next(now: now) {
-        errands[number]?.answerAt = now + PlanRun.answer
+        runs[number]?.answerAt = now + PlanRun.answer
       }
-      let answer = errands.values.map(\.answerAt).min() ?? .max
+      let answer = runs.values.map(\.answerAt).min() ?? .max
       now = max(min(answer, plan.wakeAt(now: now) ?? .max, end), now + 1)
-      for (number, errand) in errands where errand.answerAt <= now { answered(number, errand, told) }
+      for (number, run) in runs where run.answerAt <= now { answered(number, run, told) }
     }
   }
 
-  private mutating func answered(_ number: Int, _ errand: Errand, _ told: (Job, Int64, Int64) -> Void) {
-    queue.finished(errand.importance)
-    guard errand.left <= 1 else {
-      errands[number]?.left -= 1
-      errands[number]?.answerAt = .max
-      return queue.add(number, errand.importance)
+  private mutating func answered(_ number: Int, _ run: Running, _ told: (SyncJob, Int64, Int64) -> Void) {
+    queue.finished(run.importance)
+    guard run.left <= 1 else {
+      runs[number]?.left -= 1
+      runs[number]?.answerAt = .max
+      return queue.add(number, run.importance)
     }
-    errands[number] = nil
-    guard let job = errand.job else { return }
+    runs[number] = nil
+    guard let job = run.job else { return }
     plan.ended(job, outcome(job), now: now)
-    told(job, errand.began, now)
+    told(job, run.began, now)
   }
 }

@@ -26,10 +26,10 @@ struct PlanTests {
     return plan
   }
 
-  /// Runs the plan with every errand ending at once, counting requests.
+  /// Runs the plan with every job ending at once, counting requests.
   private func run(
-    _ plan: inout Plan, from start: Int64 = 0, until end: Int64, requests: (Job) -> Int,
-    outcome: (Job, Int64) -> Outcome
+    _ plan: inout Plan, from start: Int64 = 0, until end: Int64, requests: (SyncJob) -> Int,
+    outcome: (SyncJob, Int64) -> Outcome
   ) -> Int {
     var now = start
     var count = 0
@@ -44,7 +44,7 @@ struct PlanTests {
     return count
   }
 
-  private func usual(_ job: Job, _ now: Int64) -> Outcome {
+  private func usual(_ job: SyncJob, _ now: Int64) -> Outcome {
     switch job {
     case .connect: .acknowledged
     case .list: .listed(next: nil, channels: [])
@@ -123,11 +123,11 @@ struct PlanTests {
   @Test("B30: open channels first, then the channel changelog, then what fell behind, then prefetch")
   func order() {
     var pace = Pace()
-    pace.errands = 1
+    pace.jobs = 1
     var plan = settled(3, pace: pace)
     plan.know(ChannelURL("new"), isPrefetched: false, isUnverified: false, lastMessageAt: 9, now: 0)
     plan.open(OpenView(id: "v", channel: ChannelURL("c0"), isAtNewest: true), now: 0)
-    var jobs: [Job] = []
+    var jobs: [SyncJob] = []
     for _ in 0..<4 {
       for job in plan.next(now: 100) {
         jobs.append(job)
@@ -168,7 +168,7 @@ struct PlanTests {
     var checks = 0
     var isGood = false
     plan.noteWebhook(.message, in: url, message: 7, now: 0)
-    let step: (Job, Int64) -> Outcome = { job, now in
+    let step: (SyncJob, Int64) -> Outcome = { job, now in
       switch job {
       case .message:
         tries.append(now)
@@ -211,7 +211,7 @@ struct PlanTests {
   func listing() {
     var plan = online()
     plan.add(alice, isSynced: false, isCached: false, now: 0)
-    var jobs: [Job] = []
+    var jobs: [SyncJob] = []
     var hasFailed = false
     var pace = plan.pace
     pace.userPoll = 1
@@ -283,7 +283,7 @@ struct PlanTests {
     let url = ChannelURL("c0")
     plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
     let dark = UpstreamError.unreachable(reason: "", mayHaveArrived: true)
-    var offline: [Job] = []
+    var offline: [SyncJob] = []
     _ = run(&plan, until: 120_000, requests: { _ in 1 }) { job, now in
       if now > 5_000 { offline.append(job) }
       return now > 2_000 ? .failed(dark) : usual(job, now)
@@ -316,7 +316,7 @@ struct PlanTests {
     check(plan.link.nextProbeAt == 270_000)
   }
 
-  @Test("B58: after a clear an errand that began before it means nothing, and all is asked for again")
+  @Test("B58: after a clear a job that began before it means nothing, and all is asked for again")
   func cleared() {
     var plan = online()
     plan.add(alice, isSynced: true, isCached: true, now: 0)

@@ -10,7 +10,7 @@ import Testing
 struct SendingPlanTests {
   private static let alice = UserID("alice")
   private static let lane = OutboxLaneName(user: alice, channel: ChannelURL("c0"))
-  private static let send = Job.send(lane)
+  private static let send = SyncJob.send(lane)
 
   /// A plan whose user is known, at rest, with a row to send.
   private func plan() -> Plan {
@@ -51,7 +51,7 @@ struct SendingPlanTests {
     let lanes = (1...40).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
     for lane in lanes { plan.outboxChanged(lane, now: 1) }
     let first = plan.next(now: 1).filter(\.isSend)
-    #expect(first.count == 4 * plan.pace.errands)
+    #expect(first.count == 4 * plan.pace.jobs)
     let url = ChannelURL("c0")
     plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 2)
     for number in 0..<3 {
@@ -81,15 +81,15 @@ struct SendingPlanTests {
     #expect(jobs == [Self.send])
   }
 
-  @Test("B43 B60: how an errand ended is handed in again where the commit that was to take it in failed")
+  @Test("B43 B60: how a job ended is handed in again where the commit that was to take it in failed")
   func failedCommit() async throws {
     let world = World()
     world.upstream.join(world.alice, ChannelURL("c0"))
     let lane = OutboxLaneName(user: world.alice, channel: ChannelURL("c0"))
     let turns = Guarded(0)
     let handed = Guarded<[OutboxLane.Outcome?]>([])
-    let errand = OutboxErrand(
-      row: 1, errand: .send, kind: .message, requestID: try #require(RequestID("r1")), target: nil,
+    let job = OutboxJob(
+      row: 1, job: .send, kind: .message, requestID: try #require(RequestID("r1")), target: nil,
       targetKind: .user, aspect: "", params: Array(#"{"message":"hello"}"#.utf8))
     world.store.advances.withLock {
       $0 = { ended in
@@ -98,7 +98,7 @@ struct SendingPlanTests {
           turn += 1
           return turn
         }) {
-        case 1: return LaneProgress(begun: errand)
+        case 1: return LaneProgress(begun: job)
         case 2: throw CacheError.unreadable("the disk is full")
         default: return LaneProgress()
         }

@@ -153,10 +153,10 @@ struct Schedule: Sendable {
     let outcome = random.one(of: outcomes)
     let spread = random.next()
     try writer.changeLane(OutboxPlace(user: key, channel: url)) { lane in
-      guard let due = lane.errands(now: moment + 1_000_000).first,
-        lane.dispatch(due.row, due.errand, now: moment)
+      guard let due = lane.jobs(now: moment + 1_000_000).first,
+        lane.dispatch(due.row, due.job, now: moment)
       else { return [] }
-      return lane.finish(due.row, due.errand, outcome, now: moment, random: spread)
+      return lane.finish(due.row, due.job, outcome, now: moment, random: spread)
     }
   }
 

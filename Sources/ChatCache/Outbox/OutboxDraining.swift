@@ -2,7 +2,7 @@ import ChatModel
 import JSON
 import SQLite
 
-// How rows leave the outbox: each errand begins with a commit, so that a crash knows what may have been sent,
+// How rows leave the outbox: each job begins with a commit, so that a crash knows what may have been sent,
 // and the commit that takes in its answer begins the lane's next one.
 
 /// One user's unsent rows in one channel, named by the upstream's ids.
@@ -20,11 +20,11 @@ package struct OutboxLaneName: Hashable, Sendable {
 }
 
 /// A request to make to the upstream for one row. Its start is stored before it is made.
-package struct OutboxErrand: Sendable {
+package struct OutboxJob: Sendable {
   /// The row.
   package let row: Int64
   /// The request: a send, a look for an uncertain send, or an upload.
-  package let errand: OutboxLane.Errand
+  package let job: OutboxLane.Job
   /// What kind of row it is.
   package let kind: OutboxRow.Kind
   /// The client's id of the request.
@@ -39,10 +39,10 @@ package struct OutboxErrand: Sendable {
   package let params: [UInt8]
 }
 
-/// How an errand ended.
-package struct EndedErrand: Sendable {
-  /// The errand that ended.
-  package let errand: OutboxErrand
+/// How a job ended.
+package struct EndedOutboxJob: Sendable {
+  /// The job that ended.
+  package let job: OutboxJob
   /// What the upstream said.
   package var outcome: OutboxLane.Outcome
   /// The message in the upstream's answer. For a look: all messages after the row's anchor.
@@ -50,12 +50,12 @@ package struct EndedErrand: Sendable {
   /// Of a look that did not read everything: the place up to which it did.
   package var searched: Position?
 
-  /// An errand and its outcome.
+  /// A job and its outcome.
   package init(
-    _ errand: OutboxErrand, _ outcome: OutboxLane.Outcome, messages: [MessageRecord] = [],
+    _ job: OutboxJob, _ outcome: OutboxLane.Outcome, messages: [MessageRecord] = [],
     searched: Position? = nil
   ) {
-    self.errand = errand
+    self.job = job
     self.outcome = outcome
     self.messages = messages
     self.searched = searched
@@ -64,27 +64,27 @@ package struct EndedErrand: Sendable {
 
 /// What a lane does next.
 package struct LaneProgress: Sendable {
-  /// The errand whose start was just stored. It is made now.
-  package var begun: OutboxErrand?
+  /// The job whose start was just stored. It is made now.
+  package var begun: OutboxJob?
   /// The ms until the lane's next try. Nil: no row of the lane waits for a try.
   package var nextTryIn: Int64?
-  /// How the errand that was handed in ended, with what a look found.
+  /// How the job that was handed in ended, with what a look found.
   package var taken: OutboxLane.Outcome?
 
   /// Nothing to do.
-  package init(begun: OutboxErrand? = nil, nextTryIn: Int64? = nil) {
+  package init(begun: OutboxJob? = nil, nextTryIn: Int64? = nil) {
     self.begun = begun
     self.nextTryIn = nextTryIn
   }
 }
 
 extension CacheWriter {
-  /// Takes in how the lane's last errand ended, and begins its next one where one is due.
+  /// Takes in how the lane's last job ended, and begins its next one where one is due.
   ///
   /// `isLinkBack`: the upstream can be reached again, so nothing waits for that any more. `mayBegin` false:
   /// nothing is to be sent now.
   package func advance(
-    _ name: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool = true, isLinkBack: Bool = false,
+    _ name: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool = true, isLinkBack: Bool = false,
     _ policy: OutboxPolicy, random: UInt64
   ) throws -> LaneProgress {
     guard let user = try reader.userKey(of: name.user) else { return LaneProgress() }
@@ -144,21 +144,21 @@ extension CacheWriter {
   private func begin(
     _ place: OutboxPlace, _ name: OutboxLaneName, _ lane: OutboxLane, _ moment: Int64,
     _ policy: OutboxPolicy, _ random: UInt64
-  ) throws -> OutboxErrand? {
+  ) throws -> OutboxJob? {
     let view = try reader.view(of: name.channel, for: place.user)
     let newest = try view.flatMap { try reader.newestKnown(in: $0.channel) } ?? .start
-    var begun: (row: OutboxRow, errand: OutboxLane.Errand)?
+    var begun: (row: OutboxRow, job: OutboxLane.Job)?
     var step = lane
     for _ in 0..<Self.refusalsPerStep {
       var isRefused = false
       try changeLane(place, from: step) { lane in
-        guard let due = lane.errands(now: now).first(where: { $0.errand != .upload }),
+        guard let due = lane.jobs(now: now).first(where: { $0.job != .upload }),
           let row = lane.row(due.row)
         else { return [] }
-        let refusal = due.errand == .send ? try refusal(of: row, view, name.user) : nil
-        guard lane.dispatch(due.row, due.errand, now: now, newest: newest, policy: policy) else { return [] }
+        let refusal = due.job == .send ? try refusal(of: row, view, name.user) : nil
+        guard lane.dispatch(due.row, due.job, now: now, newest: newest, policy: policy) else { return [] }
         guard let refusal else {
-          begun = (row, due.errand)
+          begun = (row, due.job)
           return []
         }
         isRefused = true
@@ -168,9 +168,9 @@ extension CacheWriter {
       step = try reader.laneStep(place, now: moment)
     }
     guard let begun, let content = try reader.content(ofUnsent: begun.row.id) else { return nil }
-    if begun.errand == .send, begun.row.anchor != nil { try noteEditSent(begun.row.id) }
-    return OutboxErrand(
-      row: begun.row.id, errand: begun.errand, kind: begun.row.kind, requestID: begun.row.requestID,
+    if begun.job == .send, begun.row.anchor != nil { try noteEditSent(begun.row.id) }
+    return OutboxJob(
+      row: begun.row.id, job: begun.job, kind: begun.row.kind, requestID: begun.row.requestID,
       target: begun.row.target, targetKind: try reader.targetKind(of: begun.row, view),
       aspect: begun.row.aspect, params: content.params)
   }
@@ -195,21 +195,21 @@ extension CacheWriter {
   }
 
   private func take(
-    _ ended: EndedErrand, in place: OutboxPlace, of user: UserID, _ policy: OutboxPolicy, _ random: UInt64
+    _ ended: EndedOutboxJob, in place: OutboxPlace, of user: UserID, _ policy: OutboxPolicy, _ random: UInt64
   ) throws -> OutboxLane.Outcome {
     var ended = ended
-    if case .look = ended.errand.errand, ended.outcome == .absent || ended.outcome == .uncertain,
-      let found = try reader.answer(to: ended.errand, of: user, place.user, among: ended.messages)
+    if case .look = ended.job.job, ended.outcome == .absent || ended.outcome == .uncertain,
+      let found = try reader.answer(to: ended.job, of: user, place.user, among: ended.messages)
     {
       ended.outcome = .success(message: found.messageID)
       ended.messages = [found]
     }
-    let edited = try reader.editedWhileSent(ended.errand.row)
-    try changeLane(place, from: try reader.laneStep(place, row: ended.errand.row)) {
+    let edited = try reader.editedWhileSent(ended.job.row)
+    try changeLane(place, from: try reader.laneStep(place, row: ended.job.row)) {
       let notices = $0.finish(
-        ended.errand.row, ended.errand.errand, ended.outcome, now: now, random: random, policy: policy)
+        ended.job.row, ended.job.job, ended.outcome, now: now, random: random, policy: policy)
       if ended.outcome == .uncertain, let place = ended.searched {
-        $0.searched(ended.errand.row, through: place)
+        $0.searched(ended.job.row, through: place)
       }
       return notices
     }
@@ -217,11 +217,11 @@ extension CacheWriter {
     if let message, let channel = try reader.channelKey(of: place.channel) {
       try release(message, of: place.user, in: channel)
     }
-    for record in ended.messages { try store(record, in: place.channel, ended.errand.source) }
+    for record in ended.messages { try store(record, in: place.channel, ended.job.source) }
     if let sent = ended.messages.first {
-      try sendEdit(edited, of: ended.errand.requestID, missingIn: sent, in: place)
+      try sendEdit(edited, of: ended.job.requestID, missingIn: sent, in: place)
     }
-    if ended.errand.isDeletion, let target = ended.errand.deleted {
+    if ended.job.isDeletion, let target = ended.job.deleted {
       try delete(message: target, in: place.channel, .messageDeleted)
     }
     return ended.outcome
@@ -267,7 +267,7 @@ extension OutboxContent {
   }
 }
 
-extension OutboxErrand {
+extension OutboxJob {
   /// The name of the event that tells how the row ended.
   fileprivate var source: ChangeSource {
     switch kind {
@@ -280,8 +280,8 @@ extension OutboxErrand {
 
   /// Whether it deletes a message.
   package var isDeletion: Bool {
-    if case .deleteSent = errand { return true }
-    return kind == .delete && errand == .send
+    if case .deleteSent = job { return true }
+    return kind == .delete && job == .send
   }
 
   /// Of a reaction: whether it is added, and not taken back.
@@ -292,7 +292,7 @@ extension OutboxErrand {
 
   /// The message that is gone when it succeeded.
   fileprivate var deleted: Int64? {
-    if case .deleteSent(let message) = errand { return message }
+    if case .deleteSent(let message) = job { return message }
     return target
   }
 }

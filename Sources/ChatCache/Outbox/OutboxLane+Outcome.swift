@@ -1,7 +1,7 @@
 import ChatModel
 
 extension OutboxLane {
-  /// How an errand ended.
+  /// How a job ended.
   package enum Outcome: Hashable, Sendable {
     /// It is done; of a send: it is that message. A look found that message.
     case success(message: Int64?)
@@ -19,18 +19,18 @@ extension OutboxLane {
     case absent
   }
 
-  /// Takes in how an errand ended; `random` spreads the next try, and `policy` bounds it.
+  /// Takes in how a job ended; `random` spreads the next try, and `policy` bounds it.
   ///
   /// An answer that comes late is welcome only if it is a success: that turns even a failed message into a
   /// sent one.
   package mutating func finish(
-    _ id: Int64, _ errand: Errand, _ outcome: Outcome, now: Int64, random: UInt64,
+    _ id: Int64, _ job: Job, _ outcome: Outcome, now: Int64, random: UInt64,
     policy: OutboxPolicy = OutboxPolicy()
   ) -> [Notice] {
     guard let row = row(id) else { return [] }
     let later = now + policy.delay(attempt: max(row.attempts, 1), random: random)
     var notices: [Notice] = []
-    switch errand {
+    switch job {
     case .upload:
       guard row.upload == .running else { return [] }
       notices = finishUpload(row, outcome, now: now, later: later)
@@ -40,9 +40,9 @@ extension OutboxLane {
     case .send, .look:
       if case .success(let message) = outcome {
         notices = confirm(id, message: message, now: now)
-      } else if errand == .send ? row.state == .inFlight : row.state == .uncertain {
+      } else if job == .send ? row.state == .inFlight : row.state == .uncertain {
         notices =
-          errand != .send && outcome == .uncertain
+          job != .send && outcome == .uncertain
           ? finishLookWithoutAnswer(row, now: now, later: later)
           : finishSend(row, outcome, now: now, later: later, policy)
       }

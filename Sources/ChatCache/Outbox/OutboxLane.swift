@@ -31,7 +31,7 @@ package struct OutboxLane: Hashable, Sendable {
   package init(rows: [OutboxRow]) { self.rows = rows.sorted { $0.place < $1.place } }
 
   /// What there is to do upstream for a row.
-  package enum Errand: Hashable, Sendable {
+  package enum Job: Hashable, Sendable {
     /// Send the message or change, under its request id.
     case send
     /// Bring the bytes.
@@ -75,22 +75,22 @@ package struct OutboxLane: Hashable, Sendable {
     return head
   }
 
-  /// What is to be done at `now`; each errand is begun with `dispatch`. While the link is down: nothing.
-  package func errands(now: Int64) -> [(row: Int64, errand: Errand)] {
-    var due: [(row: Int64, errand: Errand)] = []
+  /// What is to be done at `now`; each job is begun with `dispatch`. While the link is down: nothing.
+  package func jobs(now: Int64) -> [(row: Int64, job: Job)] {
+    var due: [(row: Int64, job: Job)] = []
     for row in triable where row.nextTryAt <= now {
       if row.upload == .needed, row.state == .waiting {
         due.append((row.id, .upload))
-      } else if let errand = errand(for: row),
+      } else if let job = job(for: row),
         row.kind.isOrdered || !due.contains(where: { self.row($0.row)?.kind.isOrdered == false })
       {
-        due.append((row.id, errand))
+        due.append((row.id, job))
       }
     }
     return due
   }
 
-  /// The next moment at which `errands` has something to say if nothing else happens, ms; nil: never.
+  /// The next moment at which `jobs` has something to say if nothing else happens, ms; nil: never.
   package var nextTryAt: Int64? { triable.map(\.nextTryAt).min() }
 
   /// The rows that wait for nothing but their moment.
@@ -110,20 +110,20 @@ package struct OutboxLane: Hashable, Sendable {
     }
   }
 
-  /// An errand begins. False: it is not to be done any more.
+  /// A job begins. False: it is not to be done any more.
   ///
   /// `newest`: the newest place known in the channel; `policy`: how long a look that gets no answer counts.
   package mutating func dispatch(
-    _ id: Int64, _ errand: Errand, now: Int64, newest: Position = .start,
+    _ id: Int64, _ job: Job, now: Int64, newest: Position = .start,
     policy: OutboxPolicy = OutboxPolicy()
   ) -> Bool {
     guard let row = row(id) else { return false }
-    if errand == .upload {
+    if job == .upload {
       guard row.upload == .needed, row.state == .waiting else { return false }
       return change(id) { $0.upload = .running }
     }
     guard row.state == .waiting || row.state == .uncertain else { return false }
-    if case .look = errand {
+    if case .look = job {
       // Nothing but the moment says that somebody looks: should the answer be lost, it is asked for again.
       guard row.state == .uncertain else { return false }
       return change(id) { $0.nextTryAt = now + policy.uncertainGrace }
@@ -132,14 +132,14 @@ package struct OutboxLane: Hashable, Sendable {
       $0.state = .inFlight
       $0.attempts += 1
       $0.errorCode = nil
-      if errand == .send {
+      if job == .send {
         $0.dispatchedAt = now
         if $0.anchor == nil { $0.anchor = newest }
       }
     }
   }
 
-  private func errand(for row: OutboxRow) -> Errand? {
+  private func job(for row: OutboxRow) -> Job? {
     switch row.state {
     case .waiting:
       if row.isCancelWanted, let target = row.target { return .deleteSent(target) }

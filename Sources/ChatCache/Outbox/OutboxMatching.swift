@@ -8,13 +8,13 @@ extension CacheReader {
   /// The message that answers the request: the one that names it, else the first of the same sender, type and
   /// content that answers no other request.
   func answer(
-    to errand: OutboxErrand, of user: UserID, _ key: UserKey, among messages: [MessageRecord]
+    to job: OutboxJob, of user: UserID, _ key: UserKey, among messages: [MessageRecord]
   ) throws -> MessageRecord? {
-    let wanted = try MessageContent(asked: errand.params)
+    let wanted = try MessageContent(asked: job.params)
     // Request ids are unique per user only.
     let sender = wanted.isAdmin ? UserID("") : user
     let own = messages.filter { UserID($0.sender) == sender }
-    if let named = own.first(where: { RequestID($0.requestID) == errand.requestID }) { return named }
+    if let named = own.first(where: { RequestID($0.requestID) == job.requestID }) { return named }
     return try own.sorted { $0.position < $1.position }.first { message in
       try message.requestID.isEmpty && MessageContent(message) == wanted
         && !isClaimed(message.messageID, by: key)

@@ -14,8 +14,8 @@ import Synchronization
 /// with the next good one. So before anything else the queue commits an empty marker (B60).
 ///
 /// Another process that holds the write lock is waited for as long as the connection's busy timeout says.
-/// Then every job that waits for that lock fails, and nothing of it is stored. So a job is answered within
-/// two busy timeouts: the one that was running when it came, and its own.
+/// Then every write that waits for that lock fails, and nothing of it is stored. So a write is answered
+/// within two busy timeouts: the one that was running when it came, and its own.
 final class CommitQueue: Sendable {
   /// Who goes first.
   enum Importance: Sendable {
@@ -27,18 +27,18 @@ final class CommitQueue: Sendable {
     case derived
   }
 
-  struct Job: Sendable {
+  struct QueuedWrite: Sendable {
     let importance: Importance
     let body: @Sendable (CacheWriter) throws -> Void
     let finish: @Sendable (Result<Void, any Error>) -> Void
   }
 
   private struct Waiting {
-    var intents: [Job] = []
-    var derived: [Job] = []
+    var intents: [QueuedWrite] = []
+    var derived: [QueuedWrite] = []
     var isStopping = false
 
-    mutating func takeIntents() -> [Job] {
+    mutating func takeIntents() -> [QueuedWrite] {
       defer { intents = [] }
       return intents
     }
@@ -78,22 +78,22 @@ final class CommitQueue: Sendable {
     }
   }
 
-  /// Queues a job; its `finish` is called on the writer's thread after the fsync.
-  func submit(_ job: Job) {
+  /// Queues a write; its `finish` is called on the writer's thread after the fsync.
+  func submit(_ queued: QueuedWrite) {
     let refusal = waiting.update { waiting -> CacheError? in
       guard !waiting.isStopping else { return .stopping }
-      guard job.importance != .derived else {
-        waiting.derived.append(job)
+      guard queued.importance != .derived else {
+        waiting.derived.append(queued)
         return nil
       }
       guard waiting.intents.count < CommitQueue.mostIntents else { return .tooManyWaiting }
-      waiting.intents.append(job)
+      waiting.intents.append(queued)
       return nil
     }
-    if let refusal { job.finish(.failure(refusal)) }
+    if let refusal { queued.finish(.failure(refusal)) }
   }
 
-  /// Lets what waits be written, then ends the thread. Later jobs fail with `stopping`.
+  /// Lets what waits be written, then ends the thread. Later writes fail with `stopping`.
   func stop() {
     waiting.update { $0.isStopping = true }
     thread.join()
@@ -108,7 +108,7 @@ final class CommitQueue: Sendable {
 
   private static let longestRestNanoseconds: UInt64 = 20_000_000
 
-  /// How long the writer waits for more jobs before the next batch, and for how many.
+  /// How long the writer waits for more writes before the next batch, and for how many.
   ///
   /// Clients who were answered together send their next request within moments. If the next batch began
   /// without them, they would wait for two commits. After the chat server's answers to sends were stored, the
@@ -117,14 +117,14 @@ final class CommitQueue: Sendable {
   private struct Gathering {
     /// The number of clients' writes in the last batch.
     var promises = 0
-    /// The number of urgent jobs in the last batch.
+    /// The number of urgent writes in the last batch.
     var urgent = 0
-    /// The moment at which the next batch begins, even if fewer jobs came than expected (monotonic ns).
+    /// The moment at which the next batch begins, even if fewer writes came than expected (monotonic ns).
     var deadline: UInt64 = 0
 
     init() {}
 
-    init(_ batch: [Job], began: UInt64, ended: UInt64) {
+    init(_ batch: [QueuedWrite], began: UInt64, ended: UInt64) {
       promises = batch.count { $0.importance == .intent }
       urgent = batch.count { $0.importance == .urgent }
       // A sender alone never waits, and others wait no longer than a commit takes.
@@ -133,7 +133,7 @@ final class CommitQueue: Sendable {
       }
     }
 
-    /// With how many jobs the next batch begins, if so many come in time. `arrived`: how many wait already.
+    /// With how many writes the next batch begins, if so many come in time. `arrived`: how many wait already.
     func expected(_ arrived: Int) -> Int { max(arrived + promises, urgent / 2) }
   }
 
@@ -160,22 +160,22 @@ final class CommitQueue: Sendable {
   }
 
   /// The next batch's beginning: what is promised at once, other work from that moment (monotonic ns) on.
-  private func next(derivedFrom moment: UInt64, _ last: Gathering) -> [Job]? {
+  private func next(derivedFrom moment: UInt64, _ last: Gathering) -> [QueuedWrite]? {
     gather(last)
     let promised = waiting.wait(until: moment) { waiting in
       waiting.isStopping ? [] : waiting.intents.isEmpty ? nil : waiting.takeIntents()
     }
     if let promised, !promised.isEmpty { return promised }
-    return waiting.wait { waiting -> [Job]?? in
+    return waiting.wait { waiting -> [QueuedWrite]?? in
       if !waiting.intents.isEmpty { return waiting.takeIntents() }
       if !waiting.derived.isEmpty { return [waiting.derived.removeFirst()] }
       return waiting.isStopping ? .some(nil) : nil
     } ?? nil
   }
 
-  /// One more derived job for the running batch, unless it is long enough or an intent waits for the next
+  /// One more derived write for the running batch, unless it is long enough or an intent waits for the next
   /// one.
-  private func moreDerived(startedAt: UInt64) -> Job? {
+  private func moreDerived(startedAt: UInt64) -> QueuedWrite? {
     guard clock.monotonicNanoseconds() - startedAt < CommitQueue.derivedNanoseconds else { return nil }
     return waiting.read { waiting in
       waiting.intents.isEmpty && !waiting.derived.isEmpty ? waiting.derived.removeFirst() : nil
@@ -201,7 +201,7 @@ extension CommitQueue {
   ) {
     let made = Guarded<Made?>(nil)
     submit(
-      Job(importance: importance) { writer in
+      QueuedWrite(importance: importance) { writer in
         let result = try body(writer)
         made.withLock { $0 = result }
       } finish: { outcome in
@@ -232,7 +232,7 @@ private final class Writer {
     self.clock = clock
   }
 
-  func commit(_ batch: [CommitQueue.Job], more: (UInt64) -> CommitQueue.Job?) {
+  func commit(_ batch: [CommitQueue.QueuedWrite], more: (UInt64) -> CommitQueue.QueuedWrite?) {
     var batch = batch
     do {
       if needsMarker {
@@ -241,7 +241,7 @@ private final class Writer {
       }
     } catch {
       log.isFailing.store(true, ordering: .relaxed)
-      for job in batch { job.finish(.failure(Writer.translated(error))) }
+      for queued in batch { queued.finish(.failure(Writer.translated(error))) }
       return
     }
     let startedAt = clock.monotonicNanoseconds()
@@ -254,12 +254,12 @@ private final class Writer {
     }
   }
 
-  /// Runs one transaction; answers the jobs that must be tried again.
+  /// Runs one transaction; answers the writes that must be tried again.
   private func attempt(
-    _ batch: [CommitQueue.Job], hasSavepoints: Bool, more: () -> CommitQueue.Job?
-  ) -> [CommitQueue.Job] {
-    var done: [(CommitQueue.Job, Result<Void, any Error>)] = []
-    var retry: [CommitQueue.Job] = []
+    _ batch: [CommitQueue.QueuedWrite], hasSavepoints: Bool, more: () -> CommitQueue.QueuedWrite?
+  ) -> [CommitQueue.QueuedWrite] {
+    var done: [(CommitQueue.QueuedWrite, Result<Void, any Error>)] = []
+    var retry: [CommitQueue.QueuedWrite] = []
     let writer = log.begin(now: clock.wallMilliseconds())
     var stage = Stage.beginning
     do {
@@ -267,15 +267,19 @@ private final class Writer {
         stage = .running
         writer.open(db)
         var index = 0
-        while let job = index < batch.count ? batch[index] : more() {
+        while let queued = index < batch.count ? batch[index] : more() {
           index += 1
           let before = connection.changedRows
           let result = Result {
             try writer.item {
-              if hasSavepoints { try db.savepoint { try job.body(writer) } } else { try job.body(writer) }
+              if hasSavepoints {
+                try db.savepoint { try queued.body(writer) }
+              } else {
+                try queued.body(writer)
+              }
             }
           }
-          done.append((job, result.mapError(Writer.translated)))
+          done.append((queued, result.mapError(Writer.translated)))
           guard case .failure = result else { continue }
           if !connection.isInTransaction {
             retry = done.dropLast().map(\.0) + batch.dropFirst(index)
@@ -305,7 +309,7 @@ private final class Writer {
       done =
         done.map { ($0.0, .failure(failure)) } + batch.dropFirst(done.count).map { ($0, .failure(failure)) }
     }
-    for (job, result) in done { job.finish(result) }
+    for (queued, result) in done { queued.finish(result) }
     return retry
   }
 

@@ -22,7 +22,7 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
   typealias Then = @Sendable (Result<Void, any Error>) -> Void
 
   /// What one commit stores.
-  struct Job: Sendable {
+  struct Write: Sendable {
     let window: Window
     /// Changes that tell of cuts.
     let changes: [Change]
@@ -41,7 +41,7 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
   private var stored: Window
   /// Cuts of which the log does not tell yet.
   private var cuts: [Cut] = []
-  private var underWay: Job?
+  private var underWay: Write?
   private var served: [Then] = []
   private var waiting: [Then] = []
 
@@ -69,28 +69,28 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
   }
 
   /// Calls `then` after the next commit of the window. Gives that commit, if it can begin at once.
-  mutating func ask(_ then: @escaping Then) -> Job? {
+  mutating func ask(_ then: @escaping Then) -> Write? {
     waiting.append(then)
     return begin()
   }
 
-  private mutating func begin() -> Job? {
+  private mutating func begin() -> Write? {
     guard underWay == nil, !waiting.isEmpty else { return nil }
-    let job = Job(window: now, changes: cuts.map(\.change))
-    underWay = job
+    let write = Write(window: now, changes: cuts.map(\.change))
+    underWay = write
     (served, waiting) = (waiting, [])
-    return job
+    return write
   }
 
   /// The commit under way has ended. Gives those to be called, with what, and the next commit for those who
   /// asked meanwhile.
   mutating func ended(
     _ error: (any Error)?
-  ) -> (served: [Then], outcome: Result<Void, any Error>, next: Job?) {
+  ) -> (served: [Then], outcome: Result<Void, any Error>, next: Write?) {
     let told = served
-    if let job = underWay, error == nil {
-      stored = job.window
-      cuts.removeFirst(job.changes.count)
+    if let write = underWay, error == nil {
+      stored = write.window
+      cuts.removeFirst(write.changes.count)
     } else if let cut = cuts.last, cuts.count == 1, now == cut.after {
       now = cut.before
       cuts = []

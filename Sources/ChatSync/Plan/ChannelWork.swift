@@ -32,13 +32,13 @@ struct ChannelWork: Sendable {
   var isResting = false
   var retryAt: Int64?
   var wait: Backoff
-  /// Errands whose answers could not be decoded: each waits by itself and holds back no other (B35).
+  /// Jobs whose answers could not be decoded: each waits by itself and holds back no other (B35).
   var heldBack = HeldBack()
 
   var isOpen: Bool { !views.isEmpty }
   var countsMissing: Bool { views.values.contains { $0.isAtNewest } }
 
-  mutating func started(_ job: Job, now: Int64) {
+  mutating func started(_ job: SyncJob, now: Int64) {
     isBusy = true
     switch job {
     case .check:
@@ -55,7 +55,7 @@ struct ChannelWork: Sendable {
     }
   }
 
-  /// Whether an errand in it may begin.
+  /// Whether a job in it may begin.
   func isFree(now: Int64) -> Bool { !isBusy && !isOfNobody && (retryAt ?? 0) <= now }
 
   func dueAt(_ plan: Plan) -> Int64? {
@@ -209,9 +209,9 @@ extension Plan {
     }
   }
 
-  /// The next errand: of the class whose turn it is, or else of the first in order of importance that has one
+  /// The next job: of the class whose turn it is, or else of the first in order of importance that has one
   /// (B30).
-  mutating func pick(now: Int64) -> Job? {
+  mutating func pick(now: Int64) -> SyncJob? {
     let best = candidates(now: now)
     let turn = Share.turns[turns % Share.turns.count]
     for share in [turn] + Share.allCases {
@@ -222,7 +222,7 @@ extension Plan {
     return nil
   }
 
-  private mutating func pick(_ share: Share, _ best: Candidates, now: Int64) -> Job? {
+  private mutating func pick(_ share: Share, _ best: Candidates, now: Int64) -> SyncJob? {
     switch share {
     case .views:
       return pickView(best)
@@ -236,13 +236,13 @@ extension Plan {
 
   /// Webhooks' notes and polls of open views in turns, and what is in doubt in a sixteenth of them: none
   /// keeps the others waiting.
-  private func pickView(_ best: Candidates) -> Job? {
-    let noted = best.notedCheck.map { Job.check($0.url) }
-    let open = best.openCheck.map { Job.check($0.url) }
-    let message = best.message.map { Job.message($0.url, id: $0.id) }
+  private func pickView(_ best: Candidates) -> SyncJob? {
+    let noted = best.notedCheck.map { SyncJob.check($0.url) }
+    let open = best.openCheck.map { SyncJob.check($0.url) }
+    let message = best.message.map { SyncJob.message($0.url, id: $0.id) }
     let isRefreshFirst = best.refresh?.at ?? .max < best.message?.at ?? .max
-    let named = isRefreshFirst ? best.refresh.map { Job.refresh($0.url) } : message
-    let doubt = best.settle.map { Job.settle($0.url) }
+    let named = isRefreshFirst ? best.refresh.map { SyncJob.refresh($0.url) } : message
+    let doubt = best.settle.map { SyncJob.settle($0.url) }
     return switch turns % 16 {
     case 6: doubt ?? noted ?? open ?? named
     case 2, 10: open ?? noted ?? named
@@ -254,9 +254,9 @@ extension Plan {
   /// Prefetch, verification and gaps in turns. Half of the turns are prefetch's. One that has nothing to do
   /// leaves its turn to the others. Doubts come before them in turns that other classes left, and after them
   /// in their own turns.
-  private mutating func pickRest(_ best: Candidates, now: Int64) -> Job? {
+  private mutating func pickRest(_ best: Candidates, now: Int64) -> SyncJob? {
     let isOwnTurn = Share.turns[turns % Share.turns.count] == .rest
-    let doubt = best.settle.map { Job.settle($0.url) }
+    let doubt = best.settle.map { SyncJob.settle($0.url) }
     if !isOwnTurn, let doubt { return doubt }
     let job =
       switch turns / Share.turns.count % 4 {
@@ -267,15 +267,15 @@ extension Plan {
     return job ?? doubt
   }
 
-  private func pickVerify(_ best: Candidates) -> Job? { best.verify.map { .verify($0.url) } }
+  private func pickVerify(_ best: Candidates) -> SyncJob? { best.verify.map { .verify($0.url) } }
 
-  private mutating func pickPrefetch(_ best: Candidates, now: Int64) -> Job? {
+  private mutating func pickPrefetch(_ best: Candidates, now: Int64) -> SyncJob? {
     guard let url = best.prefetch?.url, mayBePrefetched(now: now) else { return nil }
     return .prefetch(url)
   }
 
   /// Filling is as slow as prefetching (B28).
-  private mutating func pickFill(_ best: Candidates, now: Int64) -> Job? {
+  private mutating func pickFill(_ best: Candidates, now: Int64) -> SyncJob? {
     guard let fill = best.fill, mayBePrefetched(now: now) else { return nil }
     return .fill(fill.url, gap: fill.gap)
   }
@@ -287,7 +287,7 @@ extension Plan {
     return false
   }
 
-  /// Of each kind of errand the channel that is first in line.
+  /// Of each kind of job the channel that is first in line.
   private struct Candidates {
     var message: (url: ChannelURL, id: Int64, at: Int64)?
     var refresh: (url: ChannelURL, at: Int64)?
@@ -339,7 +339,7 @@ extension Plan {
     return best
   }
 
-  mutating func endedInChannel(_ url: ChannelURL, _ job: Job, _ outcome: Outcome, now: Int64) {
+  mutating func endedInChannel(_ url: ChannelURL, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
     guard var work = channels[url] else { return }
     work.isBusy = false
     switch outcome {
@@ -351,8 +351,8 @@ extension Plan {
       }
       work.isPrefetched = true
     case .failed(let error) where error.isHeldAlone(job):
-      if let errand = job.channelErrand {
-        work.heldBack.hold(errand, maximum: pace.maximumBackoff, now: now) { wait(&$0, outcome) }
+      if let kind = job.channelJob {
+        work.heldBack.hold(kind, maximum: pace.maximumBackoff, now: now) { wait(&$0, outcome) }
       }
       isDueAgain(&work, job, outcome, now: now)
     case .failed, .storeFailed:
@@ -366,7 +366,7 @@ extension Plan {
     default:
       work.wait.reset()
       work.retryAt = nil
-      if let errand = job.channelErrand { work.heldBack.letGo(errand) }
+      if let kind = job.channelJob { work.heldBack.letGo(kind) }
       if case .prefetched(let isComplete) = outcome { work.isPrefetched = isComplete }
       if case .checked(let isPrefetched, let isInDoubt) = outcome {
         work.isPrefetched = isPrefetched
@@ -382,7 +382,7 @@ extension Plan {
     channels[url] = work
   }
 
-  private func progressed(_ work: inout ChannelWork, _ job: Job, _ isComplete: Bool, now: Int64) {
+  private func progressed(_ work: inout ChannelWork, _ job: SyncJob, _ isComplete: Bool, now: Int64) {
     switch job {
     case .verify: work.verifyAt = isComplete ? nil : now
     case .settle: work.settleAt = isComplete ? work.settleAt : now
@@ -391,8 +391,8 @@ extension Plan {
     }
   }
 
-  /// The errand that failed comes again.
-  private func isDueAgain(_ work: inout ChannelWork, _ job: Job, _ outcome: Outcome, now: Int64) {
+  /// The job that failed comes again.
+  private func isDueAgain(_ work: inout ChannelWork, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
     switch job {
     case .check: work.checkAt = now
     case .refresh: work.isRefreshDue = true
@@ -422,9 +422,9 @@ extension Outcome {
 }
 
 extension UpstreamError {
-  /// Whether it keeps only this errand waiting, and nothing else of its channel (B35): an answer that cannot
+  /// Whether it keeps only this job waiting, and nothing else of its channel (B35): an answer that cannot
   /// be read, and the refusal of one message.
-  fileprivate func isHeldAlone(_ job: Job) -> Bool {
+  fileprivate func isHeldAlone(_ job: SyncJob) -> Bool {
     switch (self, job) {
     case (.unreadable, _), (.rejection, .message): true
     default: false

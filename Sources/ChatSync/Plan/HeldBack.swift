@@ -1,9 +1,9 @@
-/// The errands of one channel whose answers could not be decoded, each with its own wait (B35), as a value.
+/// The jobs of one channel whose answers could not be decoded, each with its own wait (B35), as a value.
 ///
-/// The channel's other errands go on: one message that cannot be read does not keep the newest ones away.
+/// The channel's other jobs go on: one message that cannot be read does not keep the newest ones away.
 struct HeldBack: Sendable, Equatable {
-  /// An errand within one channel.
-  enum Errand: Hashable, Sendable {
+  /// A job within one channel.
+  enum ChannelJob: Hashable, Sendable {
     case check, refresh, prefetch, verify, settle
     case message(Int64)
     case fill(Int64)
@@ -14,31 +14,31 @@ struct HeldBack: Sendable, Equatable {
     var wait: Backoff
   }
 
-  private var holds: [Errand: Hold] = [:]
+  private var holds: [ChannelJob: Hold] = [:]
 
-  /// Whether the errand has to wait at `now`.
-  func holds(_ errand: Errand, now: Int64) -> Bool { (holds[errand]?.until ?? 0) > now }
+  /// Whether the job has to wait at `now`.
+  func holds(_ job: ChannelJob, now: Int64) -> Bool { (holds[job]?.until ?? 0) > now }
 
-  /// When the errand may begin that is wanted at `moment`; never where it is not wanted.
-  func moment(_ errand: Errand, _ moment: Int64?) -> Int64 {
+  /// When the job may begin that is wanted at `moment`; never where it is not wanted.
+  func moment(_ job: ChannelJob, _ moment: Int64?) -> Int64 {
     guard let moment else { return .max }
-    return max(moment, holds[errand]?.until ?? moment)
+    return max(moment, holds[job]?.until ?? moment)
   }
 
-  /// The errand waits, longer after each failure in a row.
-  mutating func hold(_ errand: Errand, maximum: Int64, now: Int64, _ next: (inout Backoff) -> Int64) {
-    var hold = holds[errand] ?? Hold(until: now, wait: Backoff(maximum: maximum))
+  /// The job waits, longer after each failure in a row.
+  mutating func hold(_ job: ChannelJob, maximum: Int64, now: Int64, _ next: (inout Backoff) -> Int64) {
+    var hold = holds[job] ?? Hold(until: now, wait: Backoff(maximum: maximum))
     hold.until = now + next(&hold.wait)
-    holds[errand] = hold
+    holds[job] = hold
   }
 
-  /// The errand's answer could be read, or somebody waits for it.
-  mutating func letGo(_ errand: Errand) { holds[errand] = nil }
+  /// The job's answer could be read, or somebody waits for it.
+  mutating func letGo(_ job: ChannelJob) { holds[job] = nil }
 }
 
-extension Job {
-  /// The errand within its channel, nil for one of a user or the link.
-  var channelErrand: HeldBack.Errand? {
+extension SyncJob {
+  /// The job within its channel, nil for one of a user or the link.
+  var channelJob: HeldBack.ChannelJob? {
     switch self {
     case .check: .check
     case .refresh: .refresh

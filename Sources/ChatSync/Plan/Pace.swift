@@ -24,8 +24,8 @@ package struct Pace: Sendable, Equatable {
   package var webhookNoteDelay: Int64 = 100
   /// The largest wait after failures.
   package var maximumBackoff: Int64 = 60_000
-  /// Errands at once, clients' own reads not counted.
-  package var errands = 4
+  /// Jobs at once, clients' own reads not counted.
+  package var jobs = 4
 
   /// The usual pace.
   package init() {}

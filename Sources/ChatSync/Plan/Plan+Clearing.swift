@@ -1,7 +1,7 @@
 import ChatModel
 
-// What was let go of by wish is to be fetched again (B58), and what errands under way bring of it counts for
-// nothing: they asked before. Until such an errand ends it keeps its user or channel busy, so nothing
+// What was let go of by wish is to be fetched again (B58), and what jobs under way bring of it counts for
+// nothing: they asked before. Until such a job ends it keeps its user or channel busy, so nothing
 // overtakes itself.
 extension Plan {
   /// The channel's messages are gone: its newest pages are fetched again, and the newest end is looked at
@@ -28,8 +28,8 @@ extension Plan {
     }
   }
 
-  /// An errand that was overtaken by a clear ended.
-  mutating func endedOvertaken(_ job: Job, now: Int64) {
+  /// A job that was overtaken by a clear ended.
+  mutating func endedOvertaken(_ job: SyncJob, now: Int64) {
     if let user = job.user {
       users[user]?.isBusy = false
       users[user]?.pollAt = now

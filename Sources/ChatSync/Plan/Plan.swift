@@ -1,14 +1,14 @@
 import ChatCache
 import ChatModel
 
-/// Everything the worker means to do, as a value: what happened goes in, the next errands come out. It knows
+/// Everything the worker means to do, as a value: what happened goes in, the next jobs come out. It knows
 /// no sockets, threads or clocks; times are monotonic milliseconds that the caller gives.
 ///
 /// Order (B30): the link's probe; then what a webhook named and open channels; then users (their
 /// acknowledgement, their channel changelog), those in turn by age; then the rest of first listings; then
 /// channels that fell behind; then prefetch, verification and gap jobs in turns. Each class
-/// has turns that nothing takes away (`Share`). One errand per user and one per channel at a time, so nothing
-/// overtakes itself. A failed errand waits with backoff and holds back nothing but its own user or channel.
+/// has turns that nothing takes away (`Share`). One job per user and one per channel at a time, so nothing
+/// overtakes itself. A failed job waits with backoff and holds back nothing but its own user or channel.
 package struct Plan: Sendable {
   /// The one link to the upstream.
   package private(set) var link: Link
@@ -21,11 +21,11 @@ package struct Plan: Sendable {
   private var offers = Capabilities()
   /// Users whose standing may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []
-  private(set) var running: Set<Job> = []
-  /// Running errands that began before what they work on was cleared (B58): how they end means nothing.
-  var overtaken: Set<Job> = []
+  private(set) var running: Set<SyncJob> = []
+  /// Running jobs that began before what they work on was cleared (B58): how they end means nothing.
+  var overtaken: Set<SyncJob> = []
   var isProbeWanted = false
-  /// The number of errands begun so far; it chooses the class whose turn is next.
+  /// The number of jobs begun so far; it chooses the class whose turn is next.
   var turns = 0
   /// Whether a user became idle or active since `takeRest`.
   var hasRested = false
@@ -142,11 +142,11 @@ package struct Plan: Sendable {
 
   // MARK: What to do
 
-  /// The errands to start now; they count as running until `ended`.
-  package mutating func next(now: Int64) -> [Job] {
+  /// The jobs to start now; they count as running until `ended`.
+  package mutating func next(now: Int64) -> [SyncJob] {
     offers.forgetOld(now: now)
     act(link.tick(now: now))
-    var jobs: [Job] = []
+    var jobs: [SyncJob] = []
     if isProbeWanted {
       isProbeWanted = false
       if running.insert(.probe).inserted { jobs.append(.probe) }
@@ -172,7 +172,7 @@ package struct Plan: Sendable {
 
   /// The next job, if there is a place for it. A send that joins others in their place does not come before
   /// other work.
-  private mutating func pickForPlace(now: Int64) -> Job? {
+  private mutating func pickForPlace(now: Int64) -> SyncJob? {
     if hasFreePlace { return pick(now: now) }
     let sends = running.count(where: \.isSend)
     guard !sends.isMultiple(of: Plan.sendsPerPlace), !isOtherWorkDue(now: now) else { return nil }
@@ -182,7 +182,7 @@ package struct Plan: Sendable {
   private var hasFreePlace: Bool {
     let sends = running.count(where: \.isSend)
     let placesOfSends = (sends + Plan.sendsPerPlace - 1) / Plan.sendsPerPlace
-    return running.count { $0 != .probe } - sends + placesOfSends < pace.errands
+    return running.count { $0 != .probe } - sends + placesOfSends < pace.jobs
   }
 
   private func isOtherWorkDue(now: Int64) -> Bool {
@@ -201,8 +201,8 @@ package struct Plan: Sendable {
     return soonest == .max ? nil : max(soonest, now + 1)
   }
 
-  /// An errand ended.
-  package mutating func ended(_ job: Job, _ outcome: Outcome, now: Int64) {
+  /// A job ended.
+  package mutating func ended(_ job: SyncJob, _ outcome: Outcome, now: Int64) {
     running.remove(job)
     note(outcome, job, now: now)
     if overtaken.remove(job) != nil {
@@ -218,7 +218,7 @@ package struct Plan: Sendable {
     }
   }
 
-  private mutating func note(_ outcome: Outcome, _ job: Job, now: Int64) {
+  private mutating func note(_ outcome: Outcome, _ job: SyncJob, now: Int64) {
     // What each request of a lane met was noted when it ended.
     if case .send = job { return }
     guard job == .probe else {
@@ -243,7 +243,7 @@ package struct Plan: Sendable {
     }
   }
 
-  /// How long the errand that failed waits.
+  /// How long the job that failed waits.
   mutating func wait(_ backoff: inout Backoff, _ outcome: Outcome) -> Int64 {
     if case .failed(let error) = outcome {
       return backoff.next(retryAfter: error.retryAfter, using: &random)

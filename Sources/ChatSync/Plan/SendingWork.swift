@@ -6,7 +6,7 @@ struct LaneWork: Sendable {
   /// When something is to be tried next.
   var dueAt: Int64
   var isBusy = false
-  /// Whether something changed while an errand was under way: then the lane is looked at again at once.
+  /// Whether something changed while a job was under way: then the lane is looked at again at once.
   var hasChanged = false
   /// Whether the link came back after the lane's last turn. Its rows do not wait for the link any more (B40).
   var isLinkBack = false
@@ -64,7 +64,7 @@ extension Plan {
     return !channel.isBusy && check > now
   }
 
-  /// When a lane may have something to send; nil: never. A lane that waits for its user's or channel's errand
+  /// When a lane may have something to send; nil: never. A lane that waits for its user's or channel's job
   /// is looked at when that ended.
   func lanesDueAt(now: Int64) -> Int64? {
     lanes.lazy.filter { self.maySend($0, $1, now: now) }.map(\.value.dueAt).min()

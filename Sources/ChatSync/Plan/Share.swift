@@ -1,4 +1,4 @@
-/// The classes of errands, in their order of importance (B30). Each has turns of its own, so that nothing
+/// The classes of jobs, in their order of importance (B30). Each has turns of its own, so that nothing
 /// waits without end however much there is to do of another; a turn that its class does not use is the
 /// first's in line.
 enum Share: CaseIterable, Sendable {

@@ -40,7 +40,7 @@ struct UserWork: Sendable {
   /// Goes idle where nobody asked for long (B4).
   mutating func rest(now: Int64) -> Bool { state.tick(now: now, hasUnsent: hasUnsent) }
 
-  /// When the next errand for this user may begin. A sweep begins in place of the first poll that is due
+  /// When the next job for this user may begin. A sweep begins in place of the first poll that is due
   /// after `sweepAt`, so `sweepAt` itself wakes nobody.
   var dueAt: Int64? { isFree ? pollAt : nil }
 
@@ -50,7 +50,7 @@ struct UserWork: Sendable {
     (phase == .connecting && !isCached || isCatchingUp && hasUnsent ? 0 : 1, pollAt)
   }
 
-  /// Whether an errand for this user may begin.
+  /// Whether a job for this user may begin.
   var isFree: Bool { state.isActive && !isBusy && !isHeld }
 }
 
@@ -151,9 +151,9 @@ extension Plan {
       channelsListed: work.channelsListed, denial: work.denial, link: link.state)
   }
 
-  /// The errand of the user who waits longest.
-  mutating func pickForUser(now: Int64, isListing: Bool) -> Job? {
-    var best: (turn: (group: Int, since: Int64), job: Job)?
+  /// The job of the user who waits longest.
+  mutating func pickForUser(now: Int64, isListing: Bool) -> SyncJob? {
+    var best: (turn: (group: Int, since: Int64), job: SyncJob)?
     for (id, work) in users where work.isFree && work.pollAt <= now {
       if let best, best.turn <= work.turn { continue }
       switch work.phase {
@@ -172,7 +172,7 @@ extension Plan {
     return best?.job
   }
 
-  mutating func endedForUser(_ user: UserID, _ job: Job, _ outcome: Outcome, now: Int64) {
+  mutating func endedForUser(_ user: UserID, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
     guard var work = users[user] else { return }
     defer { users[user] = work }
     switch outcome {
@@ -223,7 +223,7 @@ extension Plan {
   }
 
   private mutating func failed(
-    _ work: inout UserWork, _ job: Job, _ error: UpstreamError, _ outcome: Outcome, now: Int64
+    _ work: inout UserWork, _ job: SyncJob, _ error: UpstreamError, _ outcome: Outcome, now: Int64
   ) {
     if error.deniesUser, case .connect = job {
       work.denial = error

@@ -223,9 +223,9 @@ extension CacheStore {
       return try writer.reader.waitingLanes(now: writer.now)
     }
   }
-  /// Ends an errand, begins the next one.
+  /// Ends a job, begins the next one.
   package func advance(
-    _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
+    _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
     _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress {
     try await write(isUrgent: true) {

@@ -47,8 +47,8 @@ package final class SendingCounts: Sendable {
   }
 
   /// A request of a lane ended.
-  func count(_ errand: OutboxLane.Errand, _ outcome: OutboxLane.Outcome) {
-    if case .look = errand { lookCount.add(1, ordering: .relaxed) }
+  func count(_ job: OutboxLane.Job, _ outcome: OutboxLane.Outcome) {
+    if case .look = job { lookCount.add(1, ordering: .relaxed) }
     switch outcome {
     case .success: done.add(1, ordering: .relaxed)
     case .duplicate: duplicate.add(1, ordering: .relaxed)

@@ -140,10 +140,10 @@ package protocol SyncStore: Sendable {
   /// After a start: what was under way may have arrived, and what is out of time fails. Answers the lanes in
   /// which something waits, with the ms until it is to be tried.
   func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)]
-  /// Takes in how the lane's last errand ended, and begins its next one where one is due. What has begun is
+  /// Takes in how the lane's last job ended, and begins its next one where one is due. What has begun is
   /// durable when this returns.
   func advance(
-    _ lane: OutboxLaneName, after ended: EndedErrand?, mayBegin: Bool, isLinkBack: Bool,
+    _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
     _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress
   /// Fails unsent rows whose lifetime has ended, and shows messages that were withheld long enough (B38,

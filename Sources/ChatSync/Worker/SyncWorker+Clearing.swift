@@ -3,7 +3,7 @@ import ChatModel
 
 // What was let go of by wish, and comes back by itself (B58).
 extension SyncWorker {
-  /// What the errands and reads under way bring for it counts for nothing any more: they asked before. All
+  /// What the jobs and reads under way bring for it counts for nothing any more: they asked before. All
   /// that is missing now is asked for again.
   func cleared(_ what: Cleared) {
     guard !isStopped else { return }

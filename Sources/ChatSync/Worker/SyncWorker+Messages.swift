@@ -2,9 +2,9 @@ import ChatCache
 import ChatModel
 import Platform
 
-// The errands in one channel: changelog, newest end, prefetch, verification, gaps.
+// The jobs in one channel: changelog, newest end, prefetch, verification, gaps.
 extension SyncWorker {
-  /// Pages of a message changelog followed in one errand.
+  /// Pages of a message changelog followed in one job.
   static let changelogPages = 3
 
   /// Asks for edits and deletes first, then for the newest messages (B30). Webhooks that named the channel

@@ -81,7 +81,7 @@ extension SyncWorker {
     } catch is CancellationError {
       return .failed(.stopping)
     } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "read", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "read", "reason": .text("\(error)")])
       return .failed(.storage(reason: "\(error)"))
     }
   }
@@ -180,9 +180,9 @@ extension SyncWorker {
     }
   }
 
-  // MARK: Errands that clients wait for
+  // MARK: Jobs that clients wait for
 
-  /// Looks at the channel as soon as its errand under way ends, and waits for that look.
+  /// Looks at the channel as soon as its job under way ends, and waits for that look.
   private func nextCheck(of url: ChannelURL) async -> Fetched {
     if let failure = linkFailure { return .failed(failure) }
     plan.checkNow(url, now: now)
@@ -200,25 +200,25 @@ extension SyncWorker {
     }
   }
 
-  /// Errands somebody waits for, by what they look at.
+  /// Jobs somebody waits for, by what they look at.
   enum Awaited: Hashable { case check(ChannelURL), poll(UserID) }
 
-  /// Who waits for an errand to begin and end, and who for one under way to end.
+  /// Who waits for a job to begin and end, and who for one under way to end.
   struct Waiters {
     var next: [CheckedContinuation<Fetched, Never>] = []
     var current: [CheckedContinuation<Fetched, Never>] = []
   }
 
-  /// An errand begins: whoever waited for the next one waits for this one.
-  func begins(_ job: Job) {
+  /// A job begins: whoever waited for the next one waits for this one.
+  func begins(_ job: SyncJob) {
     guard let awaited = job.awaited, var waiting = waiters[awaited] else { return }
     waiting.current += waiting.next
     waiting.next = []
     waiters[awaited] = waiting
   }
 
-  /// An errand ended.
-  func ends(_ job: Job, _ outcome: Outcome) {
+  /// A job ended.
+  func ends(_ job: SyncJob, _ outcome: Outcome) {
     guard let awaited = job.awaited, let waiting = waiters[awaited] else { return }
     waiters[awaited] = waiting.next.isEmpty ? nil : Waiters(next: waiting.next)
     let fetched: Fetched =
@@ -238,7 +238,7 @@ extension SyncWorker {
   }
 }
 
-extension Job {
+extension SyncJob {
   /// What somebody may wait for in it.
   var awaited: SyncWorker.Awaited? {
     switch self {

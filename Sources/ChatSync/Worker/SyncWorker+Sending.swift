@@ -4,11 +4,11 @@ import Platform
 
 // What users have unsent, sent (B36, B39, B40).
 //
-// An errand begins with a commit and ends with a commit, which begins the next one. Between the two the row
+// A job begins with a commit and ends with a commit, which begins the next one. Between the two the row
 // says that it is under way, so a crash leaves nothing that may have been sent without that being known.
 extension SyncWorker {
-  /// Errands of one lane in a row, before other lanes have their turn.
-  private static let errandsPerTurn = 8
+  /// Jobs of one lane in a row, before other lanes have their turn.
+  private static let jobsPerTurn = 8
   /// Pages of a listing in which a message that may have arrived is looked for.
   private static let lookPages = 20
   /// Rows of such a page.
@@ -48,23 +48,23 @@ extension SyncWorker {
   /// Sends what is due in the lane.
   func send(_ lane: OutboxLaneName) async throws -> Outcome {
     var ended = endedSends.removeValue(forKey: lane)
-    for _ in 0..<SyncWorker.errandsPerTurn {
+    for _ in 0..<SyncWorker.jobsPerTurn {
       let progress = try await advance(lane, ended, mayBegin: plan.link.isOnline && !isStopped)
-      guard let errand = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
-      ended = await perform(errand, in: lane)
+      guard let job = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
+      ended = await perform(job, in: lane)
     }
     return .drained(nextTryIn: try await advance(lane, ended, mayBegin: false).nextTryIn)
   }
 
-  /// Takes in how the lane's last errand ended. What a failed commit did not take in is kept.
+  /// Takes in how the lane's last job ended. What a failed commit did not take in is kept.
   private func advance(
-    _ lane: OutboxLaneName, _ ended: EndedErrand?, mayBegin: Bool
+    _ lane: OutboxLaneName, _ ended: EndedOutboxJob?, mayBegin: Bool
   ) async throws -> LaneProgress {
     let isLinkBack = plan.takeLinkBack(lane)
     do {
       let progress = try await store.advance(
         lane, after: ended, mayBegin: mayBegin, isLinkBack: isLinkBack, outboxPolicy, random: random.next())
-      if let ended { sendingCounts.count(ended.errand.errand, progress.taken ?? ended.outcome) }
+      if let ended { sendingCounts.count(ended.job.job, progress.taken ?? ended.outcome) }
       return progress
     } catch {
       endedSends[lane] = ended
@@ -73,53 +73,53 @@ extension SyncWorker {
     }
   }
 
-  private func perform(_ errand: OutboxErrand, in lane: OutboxLaneName) async -> EndedErrand {
+  private func perform(_ job: OutboxJob, in lane: OutboxLaneName) async -> EndedOutboxJob {
     do {
-      let ended = try await ask(errand, lane)
+      let ended = try await ask(job, lane)
       plan.met(nil, now: now)
       return ended
     } catch {
       // The upstream throws nothing else.
       let error = error as? UpstreamError ?? .canceled
       plan.met(error, now: now)
-      return EndedErrand(errand, outcome(error, of: errand))
+      return EndedOutboxJob(job, outcome(error, of: job))
     }
   }
 
-  private func ask(_ errand: OutboxErrand, _ lane: OutboxLaneName) async throws -> EndedErrand {
-    switch errand.errand {
-    case .look(let place): return try await look(for: errand, after: place, in: lane.channel)
+  private func ask(_ job: OutboxJob, _ lane: OutboxLaneName) async throws -> EndedOutboxJob {
+    switch job.job {
+    case .look(let place): return try await look(for: job, after: place, in: lane.channel)
     case .deleteSent(let message):
       try await upstream.delete(message: message, in: lane.channel, .open)
-      return EndedErrand(errand, .success(message: nil))
-    case .upload: return EndedErrand(errand, .uncertain)
-    case .send: return try await post(errand, lane)
+      return EndedOutboxJob(job, .success(message: nil))
+    case .upload: return EndedOutboxJob(job, .uncertain)
+    case .send: return try await post(job, lane)
     }
   }
 
-  private func post(_ errand: OutboxErrand, _ lane: OutboxLaneName) async throws -> EndedErrand {
+  private func post(_ job: OutboxJob, _ lane: OutboxLaneName) async throws -> EndedOutboxJob {
     let url = lane.channel
-    let target = errand.target ?? 0
-    switch errand.kind {
+    let target = job.target ?? 0
+    switch job.kind {
     case .message, .file:
       let sent = try await upstream.send(
         OutgoingMessage(
-          requestID: errand.requestID, user: lane.user, channel: url, params: errand.params), .open)
-      return EndedErrand(errand, .success(message: sent.messageID), messages: [sent])
+          requestID: job.requestID, user: lane.user, channel: url, params: job.params), .open)
+      return EndedOutboxJob(job, .success(message: sent.messageID), messages: [sent])
     case .edit:
-      let edit = OutgoingEdit(user: lane.user, kind: errand.targetKind, params: errand.params)
+      let edit = OutgoingEdit(user: lane.user, kind: job.targetKind, params: job.params)
       let edited = try await upstream.edit(message: target, in: url, edit, .open)
-      return EndedErrand(errand, .success(message: target), messages: [edited])
+      return EndedOutboxJob(job, .success(message: target), messages: [edited])
     case .delete:
       try await upstream.delete(message: target, in: url, .open)
-      return EndedErrand(errand, .success(message: target))
+      return EndedOutboxJob(job, .success(message: target))
     case .reaction:
       try await upstream.react(
-        to: target, in: url, as: lane.user, key: errand.aspect, isAdded: errand.addsReaction, .open)
-      return EndedErrand(errand, .success(message: target), messages: await reacted(to: target, in: url))
+        to: target, in: url, as: lane.user, key: job.aspect, isAdded: job.addsReaction, .open)
+      return EndedOutboxJob(job, .success(message: target), messages: await reacted(to: target, in: url))
     case .read:
       try await upstream.markAsRead(url, as: lane.user, .open)
-      return EndedErrand(errand, .success(message: nil))
+      return EndedOutboxJob(job, .success(message: nil))
     }
   }
 
@@ -141,8 +141,8 @@ extension SyncWorker {
   /// Lists all that came after the newest place known when the message was first sent off. A listing that
   /// goes on for too long, or has an item that cannot be read, may still show the message.
   private func look(
-    for errand: OutboxErrand, after place: Position, in url: ChannelURL
-  ) async throws -> EndedErrand {
+    for job: OutboxJob, after place: Position, in url: ChannelURL
+  ) async throws -> EndedOutboxJob {
     var found: [MessageRecord] = []
     var searched: Position?
     var isWhole = true
@@ -156,20 +156,20 @@ extension SyncWorker {
       let last = page.items.map(\.position).max()
       if isWhole { searched = last ?? searched }
       guard page.items.count + page.unreadable >= SyncWorker.lookRows, let last else {
-        return EndedErrand(
-          errand, isWhole ? .absent : .uncertain, messages: found, searched: isWhole ? nil : searched)
+        return EndedOutboxJob(
+          job, isWhole ? .absent : .uncertain, messages: found, searched: isWhole ? nil : searched)
       }
       window = MessageWindow(.message(last), older: 0, newer: SyncWorker.lookRows, includesAnchor: false)
     }
-    return EndedErrand(errand, .uncertain, messages: found, searched: searched)
+    return EndedOutboxJob(job, .uncertain, messages: found, searched: searched)
   }
 
-  private func outcome(_ error: UpstreamError, of errand: OutboxErrand) -> OutboxLane.Outcome {
+  private func outcome(_ error: UpstreamError, of job: OutboxJob) -> OutboxLane.Outcome {
     switch error {
     case .rejection(let code, _):
-      if case .look = errand.errand { return .uncertain }
+      if case .look = job.job { return .uncertain }
       if code == 400202 { return .duplicate }
-      if error.isNotFound, errand.isDeletion { return .success(message: errand.target) }
+      if error.isNotFound, job.isDeletion { return .success(message: job.target) }
       return .rejection(code: String(code))
     case .rateLimited(let milliseconds): return .wait(until: clock.wallMilliseconds() + milliseconds)
     case .unauthorized: return .linkFault(code: LinkLoss.auth.rawValue)

@@ -48,7 +48,7 @@ extension SyncWorker {
   func noteRefusal(_ user: UserID) async {
     guard let work = plan.users[user], work.isCached, work.state.refusedAt != nil else { return }
     do { try await store.refuse(user) } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "refuse", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "refuse", "reason": .text("\(error)")])
     }
   }
 
@@ -62,7 +62,7 @@ extension SyncWorker {
       }
       publish()
     } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "forget_closed", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "forget_closed", "reason": .text("\(error)")])
     }
   }
 
@@ -73,7 +73,7 @@ extension SyncWorker {
       try await store.close(user)
       sortChannels()
     } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "close", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "close", "reason": .text("\(error)")])
     }
   }
 
@@ -81,7 +81,7 @@ extension SyncWorker {
   package func disconnect(_ user: UserID) async throws {
     plan.stop(user)
     turn()
-    await endErrands(of: user)
+    await endJobs(of: user)
     try await store.stop(user)
     sortChannels()
   }
@@ -96,7 +96,7 @@ extension SyncWorker {
       let awake = idle.isEmpty ? attended : try store.attendedChannels(besides: idle)
       plan.attend(only: Set(attended), awake: Set(awake), now: now)
     } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "attend", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "attend", "reason": .text("\(error)")])
     }
     turn()
   }
@@ -105,7 +105,7 @@ extension SyncWorker {
   /// is not set: then nothing happens but that it is counted (B4).
   package func forget(_ user: UserID, isForced: Bool) async throws -> Int64 {
     plan.hold(user)
-    await endErrands(of: user)
+    await endJobs(of: user)
     do {
       let unsent = try await store.forget(user, isForced: isForced)
       if unsent > 0 { plan.letGo(user, now: now) } else { plan.remove(user) }
@@ -119,7 +119,7 @@ extension SyncWorker {
   }
 
   /// Nothing that was asked for the user before is stored afterwards.
-  private func endErrands(of user: UserID) async {
+  private func endJobs(of user: UserID) async {
     let running = tasks.filter { $0.key.user == user }.map(\.value)
     for task in running { task.cancel() }
     for task in running { await task.value }

@@ -1,7 +1,7 @@
 import ChatCache
 import ChatModel
 
-// The errands for one user: acknowledgement, first listing and sweep, changes among the channels.
+// The jobs for one user: acknowledgement, first listing and sweep, changes among the channels.
 extension SyncWorker {
   /// Channels of a listing's page.
   static let channelPage = 100

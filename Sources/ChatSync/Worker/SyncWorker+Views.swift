@@ -29,7 +29,7 @@ extension SyncWorker {
     let failure = UpstreamError.unreachable(reason: reason.rawValue, mayHaveArrived: false)
     Task {
       do { try await self.answer(views, in: url, failure) } catch {
-        Log.line(.error, "sync_store_failed", ["errand": "answer", "reason": .text("\(error)")])
+        Log.line(.error, "sync_store_failed", ["job": "answer", "reason": .text("\(error)")])
       }
     }
   }
@@ -80,7 +80,7 @@ extension SyncWorker {
         try await store.endFill(gap, in: url)
       }
     } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "fill", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "fill", "reason": .text("\(error)")])
     }
     turn()
   }
@@ -142,7 +142,7 @@ extension SyncWorker {
   /// Somebody else stored webhook notes.
   package func lookIntoNotes() {
     do { try takeNotes() } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "webhook_notes", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "webhook_notes", "reason": .text("\(error)")])
     }
     turn()
   }
@@ -152,7 +152,7 @@ extension SyncWorker {
     guard !isStopped else { return }
     do { for url in urls { try take(try store.webhookNotes(in: url).filter { $0.kind == .channel }) } } catch
     {
-      Log.line(.error, "sync_store_failed", ["errand": "webhook_notes", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "webhook_notes", "reason": .text("\(error)")])
     }
     turn()
   }

@@ -5,7 +5,7 @@ import Platform
 /// Keeps the cache in step with the upstream: runs what the plan says, and serves clients' wishes for fresher
 /// data.
 ///
-/// The plan decides, the errands (`SyncWorker+…`) ask and store, this actor brings both together: an errand
+/// The plan decides, the jobs (`SyncWorker+…`) ask and store, this actor brings both together: a job
 /// is a task, its outcome goes back into the plan, and a timer wakes the plan when time alone makes something
 /// due.
 package actor SyncWorker {
@@ -19,7 +19,7 @@ package actor SyncWorker {
   /// How requests that send ended.
   package nonisolated let sendingCounts = SendingCounts()
   var plan: Plan
-  var tasks: [Job: Task<Void, Never>] = [:]
+  var tasks: [SyncJob: Task<Void, Never>] = [:]
   private var timer: Task<Void, Never>?
   private var announcing: Task<Void, Never>?
   /// When it is next looked for users who were closed long ago, and the look under way.
@@ -28,8 +28,8 @@ package actor SyncWorker {
   /// When unsent rows are next looked through for what time alone changes, and the look under way.
   var upkeepAt: Int64 = 0
   var keepingUp: Task<Void, Never>?
-  /// How the last errand of a lane ended whose commit failed: the lane's next turn hands it in again.
-  var endedSends: [OutboxLaneName: EndedErrand] = [:]
+  /// How the last job of a lane ended whose commit failed: the lane's next turn hands it in again.
+  var endedSends: [OutboxLaneName: EndedOutboxJob] = [:]
   /// The operator's choices about sending.
   let outboxPolicy: OutboxPolicy
   var random = SystemRandomNumberGenerator()
@@ -40,7 +40,7 @@ package actor SyncWorker {
   var sweeps: [UserID: Sweep] = [:]
   /// Clients' reads under way: identical wishes share one (B15).
   var reads: [Read: Task<Fetched, Never>] = [:]
-  /// The requests that wait for an errand of the plan.
+  /// The requests that wait for a job of the plan.
   var waiters: [Awaited: Waiters] = [:]
   /// Views whose first upstream answer is still owed, and whether they were told of a failure already (B16).
   var unanswered: [ChannelURL: TextMap<Bool>] = [:]
@@ -123,7 +123,7 @@ package actor SyncWorker {
     turn()
   }
 
-  /// Ends every errand and waits for its task.
+  /// Ends every job and waits for its task.
   package func stop() async {
     isStopped = true
     timer?.cancel()
@@ -158,7 +158,7 @@ package actor SyncWorker {
     timer = nil
     let wake = min(plan.wakeAt(now: now) ?? .max, expiresAt, upkeepAt)
     let wait = max(1, wake - now)
-    // Whatever errand set it: what becomes due may be somebody's.
+    // Whatever job set it: what becomes due may be somebody's.
     timer = Task(priority: .medium) {
       // `try?`: the sleep throws only when a newer timer canceled it, and then that timer calls `turn`.
       guard (try? await Task.sleep(for: .milliseconds(wait))) != nil else { return }
@@ -179,12 +179,12 @@ package actor SyncWorker {
   /// Between two looks for users who were closed long ago (ms).
   static let expiryInterval: Int64 = 3_600_000
 
-  private func run(_ job: Job) async {
+  private func run(_ job: SyncJob) async {
     let outcome = await perform(job)
     tasks[job] = nil
     if case .lacks(let capability) = outcome { await learn(capability, isOffered: false) }
     if case .failed(let error) = outcome, error != .canceled {
-      Log.line(.info, "sync_errand_failed", ["errand": .text(job.name), "reason": .text(error.description)])
+      Log.line(.info, "sync_job_failed", ["job": .text(job.name), "reason": .text(error.description)])
     }
     let wasRefused = job.user.flatMap { plan.users[$0]?.state.refusedAt } != nil
     plan.ended(job, outcome, now: now)
@@ -213,14 +213,14 @@ package actor SyncWorker {
   /// How late a webhook may come (ms).
   static let webhookSlack: Int64 = 5_000
 
-  /// The channel may have come back while an errand found it gone.
+  /// The channel may have come back while a job found it gone.
   private func knowAgain(_ url: ChannelURL) {
     do { try know(url) } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "know", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "know", "reason": .text("\(error)")])
     }
   }
 
-  private func perform(_ job: Job) async -> Outcome {
+  private func perform(_ job: SyncJob) async -> Outcome {
     do {
       switch job {
       case .probe:
@@ -246,7 +246,7 @@ package actor SyncWorker {
     } catch is CancellationError {
       return .failed(.canceled)
     } catch {
-      Log.line(.error, "sync_store_failed", ["errand": .text(job.name), "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": .text(job.name), "reason": .text("\(error)")])
       return .storeFailed
     }
   }
@@ -259,7 +259,7 @@ package actor SyncWorker {
       .info, "upstream_capability",
       ["capability": .text(capability.rawValue), "offered": isOffered ? "yes" : "no"])
     do { try await store.learn(capability, isOffered: isOffered) } catch {
-      Log.line(.error, "sync_store_failed", ["errand": "learn", "reason": .text("\(error)")])
+      Log.line(.error, "sync_store_failed", ["job": "learn", "reason": .text("\(error)")])
     }
   }
 
@@ -289,15 +289,15 @@ package actor SyncWorker {
       await earlier?.value
       for state in states {
         do { try await store.announce(state, generation: generation) } catch {
-          Log.line(.error, "sync_store_failed", ["errand": "announce", "reason": .text("\(error)")])
+          Log.line(.error, "sync_store_failed", ["job": "announce", "reason": .text("\(error)")])
         }
       }
     }
   }
 }
 
-extension Job {
-  /// The errand's name for logs, without whom it concerns.
+extension SyncJob {
+  /// The job's name for logs, without whom it concerns.
   var name: String {
     switch self {
     case .probe: "probe"

@@ -4,7 +4,7 @@ import Platform
 /// Sends requests on to a real server: a few threads, each with a connection that it keeps.
 final class Forwarder: Sendable {
   /// One request on its way.
-  struct Job: Sendable {
+  struct Outgoing: Sendable {
     let method: String
     /// The path and the query as they go over the wire.
     let target: String
@@ -31,7 +31,7 @@ final class Forwarder: Sendable {
   private static let answerLimit = 60_000
 
   private struct State {
-    var waiting: [Job] = []
+    var waiting: [Outgoing] = []
     var isStopping = false
   }
 
@@ -46,24 +46,26 @@ final class Forwarder: Sendable {
       thread.start("forwarder") {
         guard let easy = curl_easy_init() else { return }
         defer { curl_easy_cleanup(easy) }
-        while let job = Forwarder.next(state) { job.finish(Forwarder.perform(job, base, easy, state)) }
+        while let outgoing = Forwarder.next(state) {
+          outgoing.finish(Forwarder.perform(outgoing, base, easy, state))
+        }
       }
     }
   }
 
-  private static func next(_ state: Watched<State>) -> Job? {
-    let job: Job?? = state.wait { state in
+  private static func next(_ state: Watched<State>) -> Outgoing? {
+    let outgoing: Outgoing?? = state.wait { state in
       if state.isStopping { return .some(nil) }
       return state.waiting.isEmpty ? nil : .some(state.waiting.removeFirst())
     }
-    return job ?? nil
+    return outgoing ?? nil
   }
 
   /// Sends it when its turn comes. False where too many wait.
-  func add(_ job: Job) -> Bool {
+  func add(_ outgoing: Outgoing) -> Bool {
     state.update { state in
       guard !state.isStopping, state.waiting.count < Forwarder.mostWaiting else { return false }
-      state.waiting.append(job)
+      state.waiting.append(outgoing)
       return true
     }
   }
@@ -75,20 +77,20 @@ final class Forwarder: Sendable {
       defer { state.waiting = [] }
       return state.waiting
     }
-    for job in left { job.finish(nil) }
+    for outgoing in left { outgoing.finish(nil) }
     for thread in threads { thread.join() }
   }
 
   private static func perform(
-    _ job: Job, _ base: String, _ easy: UnsafeMutableRawPointer, _ state: Watched<State>
+    _ outgoing: Outgoing, _ base: String, _ easy: UnsafeMutableRawPointer, _ state: Watched<State>
   ) -> Answer? {
     curl_easy_reset(easy)
     let sink = AnswerSink { state.read { $0.isStopping } }
     let owner = Unmanaged.passUnretained(sink).toOpaque()
     var headers: UnsafeMutablePointer<curl_slist>?
-    for line in job.headers + ["Expect:"] { headers = curl_slist_append(headers, line) }
+    for line in outgoing.headers + ["Expect:"] { headers = curl_slist_append(headers, line) }
     defer { curl_slist_free_all(headers) }
-    _ = perch_curl_string(easy, CURLOPT_URL, base + job.target)
+    _ = perch_curl_string(easy, CURLOPT_URL, base + outgoing.target)
     _ = perch_curl_long(easy, CURLOPT_PATH_AS_IS, 1)
     _ = perch_curl_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
     _ = perch_curl_string(easy, CURLOPT_ACCEPT_ENCODING, "")
@@ -103,9 +105,9 @@ final class Forwarder: Sendable {
     _ = perch_curl_long(easy, CURLOPT_NOPROGRESS, 0)
     _ = perch_curl_on_progress(easy, onProgress)
     _ = perch_curl_pointer(easy, CURLOPT_XFERINFODATA, owner)
-    if job.method != "GET" {
-      _ = perch_curl_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(job.body.count))
-      job.body.withUnsafeBytes { raw in
+    if outgoing.method != "GET" {
+      _ = perch_curl_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(outgoing.body.count))
+      outgoing.body.withUnsafeBytes { raw in
         let text = raw.baseAddress?.assumingMemoryBound(to: CChar.self)
         if let text {
           _ = perch_curl_string(easy, CURLOPT_COPYPOSTFIELDS, text)
@@ -114,7 +116,7 @@ final class Forwarder: Sendable {
         }
       }
     }
-    _ = perch_curl_string(easy, CURLOPT_CUSTOMREQUEST, job.method)
+    _ = perch_curl_string(easy, CURLOPT_CUSTOMREQUEST, outgoing.method)
     let start = Clock.system.monotonicNanoseconds()
     let code = withExtendedLifetime(sink) { curl_easy_perform(easy) }
     var status = 0

@@ -99,7 +99,7 @@ package final class RecordingProxy: Sendable {
     let type = request.headerText("Content-Type").map { ["Content-Type: \($0)"] } ?? []
     let answer = Guarded<Forwarder.Answer?>(nil)
     let waiter = request.makeWaiter()
-    let job = Forwarder.Job(
+    let outgoing = Forwarder.Outgoing(
       method: exchange.method,
       target: "/" + path.map(RecordingProxy.encoded).joined(separator: "/")
         + (query.isEmpty ? "" : "?" + query),
@@ -109,7 +109,7 @@ package final class RecordingProxy: Sendable {
       answer.withLock { $0 = came }
       waiter.wake()
     }
-    guard forwarder.add(job) else { return .respond(.empty(503)) }
+    guard forwarder.add(outgoing) else { return .respond(.empty(503)) }
     return .park(
       Parking(waiter, milliseconds: RecordingProxy.answerLimit) { _ in
         guard let came = answer.withLock({ $0 }) else { return .respond(.empty(504)) }

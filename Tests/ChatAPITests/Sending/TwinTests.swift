@@ -45,8 +45,8 @@ private final class SendingStory {
   /// What the chat server has, and which of it was listed here.
   private var upstream: [MessageRecord] = []
   private var unlisted: [MessageRecord] = []
-  /// The errand under way, and the message that it became.
-  private var underWay: (errand: OutboxErrand, arrived: MessageRecord?)?
+  /// The job under way, and the message that it became.
+  private var underWay: (job: OutboxJob, arrived: MessageRecord?)?
   private static let lane = OutboxLaneName(user: UserID("alice"), channel: ChannelURL("general"))
 
   init(seed: UInt64, saysRequests: Bool) throws {
@@ -116,31 +116,31 @@ private final class SendingStory {
     return take(try advance(nil))
   }
 
-  private func advance(_ ended: EndedErrand?) throws -> LaneProgress {
+  private func advance(_ ended: EndedOutboxJob?) throws -> LaneProgress {
     let (policy, dice) = (policy, random.next())
     return try world.cache.accept { try $0.advance(Self.lane, after: ended, policy, random: dice) }
   }
 
   private func take(_ progress: LaneProgress) -> String {
-    guard let errand = progress.begun else { return "nothing to begin" }
+    guard let job = progress.begun else { return "nothing to begin" }
     var arrived: MessageRecord?
-    if errand.errand == .send, Int.random(in: 0..<4, using: &random) > 0 {
-      let data = JSONParser().parseData(errand.params)
-      arrived = arrive(from: "alice", request: errand.requestID.text, data: data)
+    if job.job == .send, Int.random(in: 0..<4, using: &random) > 0 {
+      let data = JSONParser().parseData(job.params)
+      arrived = arrive(from: "alice", request: job.requestID.text, data: data)
     }
-    underWay = (errand, arrived)
-    return "\(errand.errand) \(errand.requestID.text), which \(arrived == nil ? "gets lost" : "arrives")"
+    underWay = (job, arrived)
+    return "\(job.job) \(job.requestID.text), which \(arrived == nil ? "gets lost" : "arrives")"
   }
 
   /// The reply comes, or is lost; a look is answered.
   private func answer() throws -> String {
-    guard let (errand, arrived) = underWay else { return "no answer" }
+    guard let (job, arrived) = underWay else { return "no answer" }
     underWay = nil
-    var ended = EndedErrand(errand, .uncertain)
-    if case .look(let place) = errand.errand {
-      ended = EndedErrand(errand, .absent, messages: upstream.filter { $0.position > place })
+    var ended = EndedOutboxJob(job, .uncertain)
+    if case .look(let place) = job.job {
+      ended = EndedOutboxJob(job, .absent, messages: upstream.filter { $0.position > place })
     } else if let arrived, Int.random(in: 0..<3, using: &random) > 0 {
-      ended = EndedErrand(errand, .success(message: arrived.messageID), messages: [arrived])
+      ended = EndedOutboxJob(job, .success(message: arrived.messageID), messages: [arrived])
     }
     return "the answer \(ended.outcome); then \(take(try advance(ended)))"
   }

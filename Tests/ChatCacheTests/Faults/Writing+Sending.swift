@@ -40,12 +40,12 @@ extension Writing {
       try dispatch(cache)
     },
     write: { cache in
-      let errand = OutboxErrand(
-        row: 1, errand: .send, kind: .message, requestID: RequestID("a")!, target: nil, targetKind: .user,
+      let job = OutboxJob(
+        row: 1, job: .send, kind: .message, requestID: RequestID("a")!, target: nil, targetKind: .user,
         aspect: "", params: Array("{}".utf8))
       try cache.accept {
         _ = try $0.advance(
-          lane, after: EndedErrand(errand, .success(message: 7)), mayBegin: false, OutboxPolicy(), random: 1)
+          lane, after: EndedOutboxJob(job, .success(message: 7)), mayBegin: false, OutboxPolicy(), random: 1)
       }
     })
 

@@ -69,13 +69,13 @@ import Testing
     defer { for world in worlds { world.cache.close() } }
     let accepting = try shortest(worlds) { try Self.accept("more-\($1)", kind, $0, $2) }
     #expect(accepting[1] <= accepting[0] * 3 / 2, "accepting: \(accepting) ns")
-    let ended = Guarded<[ObjectIdentifier: EndedErrand]>([:])
+    let ended = Guarded<[ObjectIdentifier: EndedOutboxJob]>([:])
     let sending = try shortest(worlds) { world, round, writer in
       let progress = try writer.advance(
         OutboxLaneName(user: world.alice, channel: world.url),
         after: ended.withLock { $0[ObjectIdentifier(world.cache)] }, Self.policy, random: 1)
       let begun = try #require(progress.begun, "round \(round)")
-      let done = EndedErrand(begun, .success(message: Int64(1000 + round)))
+      let done = EndedOutboxJob(begun, .success(message: Int64(1000 + round)))
       ended.withLock { $0[ObjectIdentifier(world.cache)] = done }
     }
     #expect(sending[1] <= sending[0] * 3 / 2, "sending: \(sending) ns")

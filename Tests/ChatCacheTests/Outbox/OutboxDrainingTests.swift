@@ -47,16 +47,16 @@ import Testing
     }
 
     func advance(
-      after ended: EndedErrand? = nil, policy: OutboxPolicy = OutboxPolicy()
+      after ended: EndedOutboxJob? = nil, policy: OutboxPolicy = OutboxPolicy()
     ) throws -> LaneProgress {
       let name = name
       return try cache.accept { try $0.advance(name, after: ended, policy, random: 500) }
     }
 
     /// Sends the first row so that nobody knows whether it arrived; the look that begins a minute later.
-    func sendUncertainly() throws -> OutboxErrand {
+    func sendUncertainly() throws -> OutboxJob {
       let sent = try #require(try advance().begun)
-      _ = try advance(after: EndedErrand(sent, .uncertain))
+      _ = try advance(after: EndedOutboxJob(sent, .uncertain))
       wall.withLock { $0 += 60_000 }
       return try #require(try advance().begun)
     }
@@ -75,9 +75,9 @@ import Testing
     let lane = try Lane()
     defer { lane.cache.close() }
     _ = try lane.accept("r1")
-    #expect(try lane.advance().begun?.errand == .send)
+    #expect(try lane.advance().begun?.job == .send)
     #expect(try lane.rows.map(\.state) == [.inFlight])
-    guard case .look = try lane.advance().begun?.errand else {
+    guard case .look = try lane.advance().begun?.job else {
       Issue.record("nothing is looked for: \(try lane.rows)")
       return
     }
@@ -91,12 +91,12 @@ import Testing
     _ = try lane.accept("r1")
     let look = try lane.sendUncertainly()
     let bobs = Self.record(30, request: "r1", sender: "bob")
-    _ = try lane.advance(after: EndedErrand(look, .absent, messages: [bobs]))
+    _ = try lane.advance(after: EndedOutboxJob(look, .absent, messages: [bobs]))
     #expect(try lane.rows.map(\.state) == [.uncertain])
     lane.wall.withLock { $0 += 60_000 }
     let again = try #require(try lane.advance().begun)
     let own = Self.record(31, request: "r1", sender: "alice")
-    _ = try lane.advance(after: EndedErrand(again, .absent, messages: [bobs, own]))
+    _ = try lane.advance(after: EndedOutboxJob(again, .absent, messages: [bobs, own]))
     #expect(try lane.rows.isEmpty)
     let standing = try lane.cache.read { try $0.standing(of: RequestID("r1")!, of: UserKey(1)) }
     #expect(standing == RequestStanding(end: "succeeded", message: 31))
@@ -109,13 +109,13 @@ import Testing
     _ = try lane.accept("r1")
     let look = try lane.sendUncertainly()
     let place = Position(createdAt: 400, messageID: 40)
-    _ = try lane.advance(after: EndedErrand(look, .uncertain, searched: place))
+    _ = try lane.advance(after: EndedOutboxJob(look, .uncertain, searched: place))
     #expect(try lane.rows.map(\.anchor) == [place])
     lane.wall.withLock { $0 += 60_000 }
     let again = try #require(try lane.advance().begun)
-    #expect(again.errand == .look(after: place))
+    #expect(again.job == .look(after: place))
     let own = Self.record(50, request: "r1", sender: "alice")
-    _ = try lane.advance(after: EndedErrand(again, .uncertain, messages: [own]))
+    _ = try lane.advance(after: EndedOutboxJob(again, .uncertain, messages: [own]))
     #expect(try lane.rows.isEmpty)
   }
 
@@ -126,15 +126,15 @@ import Testing
     defer { lane.cache.close() }
     _ = try lane.accept("r1")
     let sent = try #require(try lane.advance().begun)
-    let wait = try lane.advance(after: EndedErrand(sent, .linkFault(code: "x"))).nextTryIn
+    let wait = try lane.advance(after: EndedOutboxJob(sent, .linkFault(code: "x"))).nextTryIn
     #expect(wait == 501)
     lane.wall.withLock { $0 = 9 * day }
-    #expect(try lane.advance().begun?.errand == .send, "it waits for no clock")
+    #expect(try lane.advance().begun?.job == .send, "it waits for no clock")
     let next = try #require(try lane.rows.first)
     _ = try lane.advance(
-      after: EndedErrand(try #require(OutboxErrand(next)), .linkFault(code: "x")))
+      after: EndedOutboxJob(try #require(OutboxJob(next)), .linkFault(code: "x")))
     lane.wall.withLock { $0 += 2_000 }
-    #expect(try lane.advance().begun?.errand == .send)
+    #expect(try lane.advance().begun?.job == .send)
     #expect(try lane.rows.first?.expiresAt == 13 * day)
   }
 
@@ -147,7 +147,7 @@ import Testing
     try lane.cache.write { try $0.clear(url) }
     let begun = try #require(try lane.advance().begun)
     #expect(begun.kind == .edit && begun.targetKind == .file && begun.target == 2)
-    _ = try lane.advance(after: EndedErrand(begun, .success(message: 2)))
+    _ = try lane.advance(after: EndedOutboxJob(begun, .success(message: 2)))
     #expect(try lane.rows.isEmpty)
     try lane.world.listNewest([ChannelWithMessages.message(2, at: 20, sender: "alice")], limit: 100)
     _ = try lane.accept("e2", .edit, target: 2)
@@ -183,38 +183,38 @@ import Testing
     _ = try lane.accept("r1")
     let sent = try #require(try lane.advance(policy: policy).begun)
     #expect(try lane.accept("e1", .edit, unsent: "r1", #"{"message":"better"}"#) == .row(2))
-    _ = try lane.advance(after: EndedErrand(sent, .uncertain), policy: policy)
+    _ = try lane.advance(after: EndedOutboxJob(sent, .uncertain), policy: policy)
     lane.wall.withLock { $0 += 60_000 }
     let look = try #require(try lane.advance(policy: policy).begun)
     let again = try #require(
-      try lane.advance(after: EndedErrand(look, .absent), policy: policy).begun)
+      try lane.advance(after: EndedOutboxJob(look, .absent), policy: policy).begun)
     #expect(again.params == Array(#"{"message":"better"}"#.utf8))
     let first = Self.record(30, request: "r1", sender: "alice")
     if isAnswer {
       let url = lane.world.url
       try lane.cache.write { _ = try $0.store(first, in: url, .messageReceived) }
     }
-    let answer = EndedErrand(again, .success(message: 30), messages: [first])
+    let answer = EndedOutboxJob(again, .success(message: 30), messages: [first])
     let edit = try #require(try lane.advance(after: answer, policy: policy).begun)
     #expect(edit.kind == .edit && edit.target == 30)
     #expect(edit.params == Array(#"{"message":"better"}"#.utf8))
     let edited = Self.record(30, request: "r1", sender: "alice", text: "better")
-    _ = try lane.advance(after: EndedErrand(edit, .success(message: 30), messages: [edited]))
+    _ = try lane.advance(after: EndedOutboxJob(edit, .success(message: 30), messages: [edited]))
     #expect(try lane.rows.isEmpty)
   }
 
   /// A message that was sent, edited and sent again, so that nobody knows what arrived.
   private func sentTwice(
     _ lane: Lane, edit: String = #"{"message":"better"}"#, isAdmin: Bool = false
-  ) throws -> OutboxErrand {
+  ) throws -> OutboxJob {
     _ = try lane.accept("r1", isAdmin: isAdmin)
     let sent = try #require(try lane.advance(policy: Self.deduplicating).begun)
     _ = try lane.accept("e1", .edit, unsent: "r1", edit)
-    _ = try lane.advance(after: EndedErrand(sent, .uncertain), policy: Self.deduplicating)
+    _ = try lane.advance(after: EndedOutboxJob(sent, .uncertain), policy: Self.deduplicating)
     lane.wall.withLock { $0 += 60_000 }
     let look = try #require(try lane.advance(policy: Self.deduplicating).begun)
     return try #require(
-      try lane.advance(after: EndedErrand(look, .absent), policy: Self.deduplicating).begun)
+      try lane.advance(after: EndedOutboxJob(look, .absent), policy: Self.deduplicating).begun)
   }
 
   private static let deduplicating: OutboxPolicy = {
@@ -231,11 +231,11 @@ import Testing
     _ = try lane.accept("e2", .edit, unsent: "r1", #"{"message":"best"}"#)
     let first = Self.record(30, request: "r1", sender: "alice")
     var edits: [String] = []
-    var ended = EndedErrand(again, .success(message: 30), messages: [first])
+    var ended = EndedOutboxJob(again, .success(message: 30), messages: [first])
     while let edit = try lane.advance(after: ended).begun, edits.count < 3 {
       #expect(edit.kind == .edit && edit.target == 30)
       edits.append(String(decoding: edit.params, as: UTF8.self))
-      ended = EndedErrand(edit, .success(message: 30))
+      ended = EndedOutboxJob(edit, .success(message: 30))
     }
     #expect(edits == [#"{"message":"better"}"#, #"{"message":"best"}"#])
   }
@@ -247,7 +247,7 @@ import Testing
     let again = try sentTwice(lane)
     var record = Self.record(30, request: "r1", sender: "alice", text: "from the phone")
     record.updatedAt = record.createdAt + 5
-    let answer = EndedErrand(again, .success(message: 30), messages: [record])
+    let answer = EndedOutboxJob(again, .success(message: 30), messages: [record])
     #expect(try lane.advance(after: answer).begun == nil)
     #expect(try lane.rows.isEmpty)
   }
@@ -259,7 +259,7 @@ import Testing
     let again = try sentTwice(lane, edit: #"{"metaarray":[{"key":"k","value":["v"]}]}"#)
     let first = Self.record(30, request: "r1", sender: "alice")
     let edit = try #require(
-      try lane.advance(after: EndedErrand(again, .success(message: 30), messages: [first])).begun)
+      try lane.advance(after: EndedOutboxJob(again, .success(message: 30), messages: [first])).begun)
     let params = String(decoding: edit.params, as: UTF8.self)
     #expect(edit.kind == .edit && params.contains("metaarray"))
   }
@@ -271,7 +271,7 @@ import Testing
     let again = try sentTwice(lane, isAdmin: true)
     let expiresAt = try lane.rows.first?.expiresAt
     let first = Self.record(30, request: "r1", sender: "alice")
-    _ = try lane.advance(after: EndedErrand(again, .success(message: 30), messages: [first]))
+    _ = try lane.advance(after: EndedOutboxJob(again, .success(message: 30), messages: [first]))
     let edit = try #require(try lane.rows.first)
     #expect(edit.kind == .edit && edit.isAdmin && edit.expiresAt == expiresAt)
   }
@@ -283,11 +283,11 @@ import Testing
     _ = try lane.accept("r1")
     let sent = try #require(try lane.advance().begun)
     let end = lane.wall.withLock { $0 } + 75_000
-    #expect(try lane.advance(after: EndedErrand(sent, .wait(until: end))).begun == nil)
+    #expect(try lane.advance(after: EndedOutboxJob(sent, .wait(until: end))).begun == nil)
     lane.wall.withLock { $0 = end - 1 }
     #expect(try lane.advance().begun == nil)
     lane.wall.withLock { $0 = end }
-    #expect(try lane.advance().begun?.errand == .send)
+    #expect(try lane.advance().begun?.job == .send)
   }
 
   @Test("B38: a withheld message is shown when nothing waits for its answer any more, whatever ended that")
@@ -340,12 +340,12 @@ import Testing
   }
 }
 
-extension OutboxErrand {
+extension OutboxJob {
   /// The send of a row that is under way.
   fileprivate init?(_ row: OutboxRow) {
     guard row.state == .inFlight else { return nil }
     self.init(
-      row: row.id, errand: .send, kind: row.kind, requestID: row.requestID, target: row.target,
+      row: row.id, job: .send, kind: row.kind, requestID: row.requestID, target: row.target,
       targetKind: .user, aspect: row.aspect, params: Array("{}".utf8))
   }
 }

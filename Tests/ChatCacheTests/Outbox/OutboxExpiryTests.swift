@@ -58,7 +58,7 @@ import Testing
     /// Time passes while the upstream is away.
     func keepUp() throws { try cache.accept { try $0.keepUpOutbox() } }
 
-    func advance(_ ended: EndedErrand? = nil) throws -> OutboxErrand? {
+    func advance(_ ended: EndedOutboxJob? = nil) throws -> OutboxJob? {
       try cache.accept { try $0.advance(lane, after: ended, policy, random: 1) }.begun
     }
 
@@ -96,7 +96,7 @@ import Testing
     try pass(world, to: Self.early, how)
     #expect(try world.row == "waiting ")
     let sent = try #require(try world.advance())
-    _ = try world.advance(EndedErrand(sent, .success(message: 9)))
+    _ = try world.advance(EndedOutboxJob(sent, .success(message: 9)))
     #expect(try world.row == nil)
   }
 
@@ -114,13 +114,13 @@ import Testing
     let world = try World()
     defer { world.cache.close() }
     let sent = try #require(try world.advance())
-    _ = try world.advance(EndedErrand(sent, .uncertain))
+    _ = try world.advance(EndedOutboxJob(sent, .uncertain))
     try pass(world, to: Self.late, .boot)
     #expect(try world.row == "uncertain expired")
     let look = try #require(try world.advance())
     var arrived = ChannelWithMessages.message(30, at: Self.begin + 5, sender: "alice")
     arrived.requestID = "r"
-    let next = try world.advance(EndedErrand(look, .absent, messages: hasArrived ? [arrived] : []))
+    let next = try world.advance(EndedOutboxJob(look, .absent, messages: hasArrived ? [arrived] : []))
     #expect(next == nil)
     #expect(try world.row == (hasArrived ? nil : "failed expired"))
   }
@@ -130,10 +130,10 @@ import Testing
     let world = try World()
     defer { world.cache.close() }
     let sent = try #require(try world.advance())
-    _ = try world.advance(EndedErrand(sent, .uncertain))
+    _ = try world.advance(EndedOutboxJob(sent, .uncertain))
     try pass(world, to: Self.late, .offline)
     let look = try #require(try world.advance())
-    _ = try world.advance(EndedErrand(look, .absent))
+    _ = try world.advance(EndedOutboxJob(look, .absent))
     #expect(try world.row == "failed expired")
     var arrived = ChannelWithMessages.message(30, at: Self.begin + 5, sender: "alice")
     arrived.requestID = "r"

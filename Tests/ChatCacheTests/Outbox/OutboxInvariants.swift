@@ -31,12 +31,12 @@ extension OutboxWorld {
     }
     guard let head = lane.head, head.state == .waiting || head.state == .uncertain, head.upload != .running
     else { return nil }
-    let errands = lane.errands(now: head.nextTryAt)
-    return errands.contains { $0.row == head.id } ? nil : "the head has a next try at which nothing is tried"
+    let jobs = lane.jobs(now: head.nextTryAt)
+    return jobs.contains { $0.row == head.id } ? nil : "the head has a next try at which nothing is tried"
   }
 
-  mutating func checkOrder(_ row: OutboxRow, _ errand: OutboxLane.Errand) {
-    guard row.kind.isOrdered, errand != .upload else { return }
+  mutating func checkOrder(_ row: OutboxRow, _ job: OutboxLane.Job) {
+    guard row.kind.isOrdered, job != .upload else { return }
     if lane.rows.contains(where: { $0.place < row.place && $0.kind.isOrdered && $0.state.isPending }) {
       complaint = "row \(row.id) overtakes another"
     }

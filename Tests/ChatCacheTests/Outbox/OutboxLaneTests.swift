@@ -36,13 +36,13 @@ import Testing
     #expect(lane.rows.allSatisfy { $0.state == .failed })
   }
 
-  private func begin(_ lane: inout OutboxLane, _ id: Int64, _ errand: OutboxLane.Errand, _ now: Int64) {
-    let isBegun = lane.dispatch(id, errand, now: now)
+  private func begin(_ lane: inout OutboxLane, _ id: Int64, _ job: OutboxLane.Job, _ now: Int64) {
+    let isBegun = lane.dispatch(id, job, now: now)
     #expect(isBegun)
   }
 
   private func due(_ lane: OutboxLane, _ now: Int64 = 0) -> [Int64] {
-    lane.errands(now: now).map(\.row)
+    lane.jobs(now: now).map(\.row)
   }
 
   private func send(
@@ -139,11 +139,11 @@ import Testing
     var lane = lane(try row(1))
     _ = send(&lane, 1, .uncertain)
     let next = try #require(lane.nextTryAt)
-    let look = OutboxLane.Errand.look(after: .start)
-    #expect(lane.errands(now: next).map(\.errand) == [look])
+    let look = OutboxLane.Job.look(after: .start)
+    #expect(lane.jobs(now: next).map(\.job) == [look])
     begin(&lane, 1, look, next)
     #expect(lane.finish(1, look, .absent, now: next, random: 1, policy: policy).isEmpty)
-    #expect(lane.errands(now: next).map(\.errand) == [.send])
+    #expect(lane.jobs(now: next).map(\.job) == [.send])
     #expect(send(&lane, 1, .success(message: 8), now: 90_000) == [.succeeded(1, message: 8)])
   }
 
@@ -151,10 +151,10 @@ import Testing
   func existsAlready() throws {
     var lane = lane(try row(1))
     #expect(send(&lane, 1, .duplicate).isEmpty)
-    let look = OutboxLane.Errand.look(after: .start)
+    let look = OutboxLane.Job.look(after: .start)
     for _ in 0..<20 {
       let now = try #require(lane.nextTryAt)
-      #expect(lane.errands(now: now).map(\.errand) == [look])
+      #expect(lane.jobs(now: now).map(\.job) == [look])
       begin(&lane, 1, look, now)
       #expect(lane.finish(1, look, .absent, now: now, random: 3).isEmpty)
     }
@@ -175,7 +175,7 @@ import Testing
     let isBegunAgain = lane.dispatch(1, .send, now: 70_000, newest: later)
     #expect(isBegun && isBegunAgain)
     _ = lane.finish(1, .send, .uncertain, now: 70_001, random: 1)
-    #expect(lane.errands(now: 200_000).map(\.errand) == [.look(after: first)])
+    #expect(lane.jobs(now: 200_000).map(\.job) == [.look(after: first)])
   }
 
   @Test("B36: without deduplication an uncertain send is repeated only after two looks 30 s apart")
@@ -183,15 +183,15 @@ import Testing
     var lane = lane(try row(1))
     _ = send(&lane, 1, .uncertain)
     var now = try #require(lane.nextTryAt)
-    let look = OutboxLane.Errand.look(after: .start)
+    let look = OutboxLane.Job.look(after: .start)
     for _ in 0..<2 {
-      #expect(lane.errands(now: now).map(\.errand) == [look])
+      #expect(lane.jobs(now: now).map(\.job) == [look])
       begin(&lane, 1, look, now)
       #expect(lane.finish(1, look, .absent, now: now, random: 1).isEmpty)
       #expect(lane.nextTryAt == (lane.row(1)?.state == .waiting ? now : now + 30_000))
       now = try #require(lane.nextTryAt)
     }
-    #expect(lane.errands(now: now).map(\.errand) == [.send])
+    #expect(lane.jobs(now: now).map(\.job) == [.send])
   }
 
   @Test("B39: a refusal of a repetition fails the row only after one look did not find it")
@@ -199,8 +199,8 @@ import Testing
     var lane = lane(try row(1))
     _ = send(&lane, 1, .uncertain)
     #expect(send(&lane, 1, .rejection(code: "900041"), now: 70_000).isEmpty)
-    let look = OutboxLane.Errand.look(after: .start)
-    #expect(lane.errands(now: 70_000).map(\.errand) == [look])
+    let look = OutboxLane.Job.look(after: .start)
+    #expect(lane.jobs(now: 70_000).map(\.job) == [look])
     #expect(lane.finish(1, look, .absent, now: 70_001, random: 0) == [.failed(1, code: "900041")])
   }
 
@@ -221,8 +221,8 @@ import Testing
     var lane = lane(try row(1))
     _ = send(&lane, 1, .uncertain)
     #expect(lane.expire(now: 3 * Self.day).isEmpty)
-    let errands = lane.errands(now: 3 * Self.day)
-    #expect(errands.map(\.errand) == [.look(after: .start)])
+    let jobs = lane.jobs(now: 3 * Self.day)
+    #expect(jobs.map(\.job) == [.look(after: .start)])
     var found = lane
     #expect(
       found.finish(1, .look(after: .start), .success(message: 3), now: 3 * Self.day, random: 0)
@@ -250,7 +250,7 @@ import Testing
     #expect(wish5.notices == [.canceled(1)])
     #expect(lane.row(1)?.status == .canceled)
     #expect(lane.finish(1, .send, .success(message: 77), now: 1, random: 0).isEmpty)
-    #expect(lane.errands(now: 1).map(\.errand) == [.deleteSent(77)])
+    #expect(lane.jobs(now: 1).map(\.job) == [.deleteSent(77)])
     begin(&lane, 1, .deleteSent(77), 1)
     #expect(lane.finish(1, .deleteSent(77), .success(message: nil), now: 2, random: 0) == [.canceled(1)])
     let wish6 = lane.resend(1, now: 3)
@@ -304,7 +304,7 @@ import Testing
   @Test("B45: bytes go before their message and beside others; a refused upload fails it")
   func uploads() throws {
     var lane = lane(try row(1), try row(2, .file, upload: .needed))
-    #expect(lane.errands(now: 0).map(\.errand) == [.send, .upload])
+    #expect(lane.jobs(now: 0).map(\.job) == [.send, .upload])
     begin(&lane, 2, .upload, 0)
     _ = send(&lane, 1, .success(message: 1))
     #expect(due(lane).isEmpty)
@@ -325,7 +325,7 @@ import Testing
     lane.recover(now: 9)
     #expect(lane.row(1)?.state == .uncertain)
     #expect(lane.row(2)?.state == .waiting)
-    #expect(lane.errands(now: 9).map(\.errand) == [.look(after: .start)])
+    #expect(lane.jobs(now: 9).map(\.job) == [.look(after: .start)])
     lane.recover(now: 9, isRestored: true)
     #expect(lane.row(2)?.state == .uncertain)
   }

@@ -31,7 +31,7 @@ import Testing
 struct OutboxWorld {
   struct Call {
     let row: Int64
-    let errand: OutboxLane.Errand
+    let job: OutboxLane.Job
     let outcome: OutboxLane.Outcome
   }
 
@@ -118,16 +118,16 @@ struct OutboxWorld {
   mutating func work() -> String {
     guard isUp || random.chance(10) else { return "offline" }
     var hasAnswer = false
-    for (id, errand) in lane.errands(now: now) {
+    for (id, job) in lane.jobs(now: now) {
       guard let row = lane.row(id) else { continue }
-      checkOrder(row, errand)
-      guard lane.dispatch(id, errand, now: now) else {
+      checkOrder(row, job)
+      guard lane.dispatch(id, job, now: now) else {
         // The answer to a look may have held or ended it meanwhile.
-        if !hasAnswer { complaint = "an errand could not begin" }
+        if !hasAnswer { complaint = "a job could not begin" }
         continue
       }
-      let call = Call(row: id, errand: errand, outcome: perform(row, errand))
-      if case .look = errand {
+      let call = Call(row: id, job: job, outcome: perform(row, job))
+      if case .look = job {
         answer(call)
         hasAnswer = true
       } else {
@@ -137,27 +137,27 @@ struct OutboxWorld {
     return "work"
   }
 
-  private mutating func perform(_ row: OutboxRow, _ errand: OutboxLane.Errand) -> OutboxLane.Outcome {
+  private mutating func perform(_ row: OutboxRow, _ job: OutboxLane.Job) -> OutboxLane.Outcome {
     let fate = isCalm ? 99 : Int.random(in: 0..<100, using: &random)
     if !isUp || fate < 10 { return .linkFault(code: "upstream_unreachable") }
     if fate < 18 { return .wait(until: now + Int64.random(in: 1...20_000, using: &random)) }
-    if case .look = errand {
+    if case .look = job {
       if let message = arrived[row.requestID]?.last { return .success(message: message) }
       return .absent
     }
-    if case .deleteSent(let message) = errand, deleted.contains(message) { return .absent }
+    if case .deleteSent(let message) = job, deleted.contains(message) { return .absent }
     if fate < 26 { return .rejection(code: "900050") }
     if fate < 36 { return .uncertain }
-    let outcome = arrive(row, errand)
+    let outcome = arrive(row, job)
     return fate < 48 ? .uncertain : outcome
   }
 
-  private mutating func arrive(_ row: OutboxRow, _ errand: OutboxLane.Errand) -> OutboxLane.Outcome {
-    if case .deleteSent(let message) = errand {
+  private mutating func arrive(_ row: OutboxRow, _ job: OutboxLane.Job) -> OutboxLane.Outcome {
+    if case .deleteSent(let message) = job {
       deleted.insert(message)
       return .success(message: nil)
     }
-    guard errand == .send, row.kind.isMessage else { return .success(message: nil) }
+    guard job == .send, row.kind.isMessage else { return .success(message: nil) }
     if deduplicates, let known = arrived[row.requestID]?.last {
       return random.chance(30) ? .duplicate : .success(message: known)
     }
@@ -176,7 +176,7 @@ struct OutboxWorld {
   mutating func answer(_ call: Call) {
     take(
       lane.finish(
-        call.row, call.errand, call.outcome, now: now, random: random.next(), policy: policy))
+        call.row, call.job, call.outcome, now: now, random: random.next(), policy: policy))
   }
 
   private mutating func take(_ notices: [OutboxLane.Notice]) {

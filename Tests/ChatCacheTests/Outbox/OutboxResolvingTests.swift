@@ -24,16 +24,16 @@ import Testing
   /// Does what is due for the first row, with that outcome; what was done.
   private func step(
     _ lane: inout OutboxLane, _ outcome: OutboxLane.Outcome, policy: OutboxPolicy = Self.policy
-  ) throws -> OutboxLane.Errand {
+  ) throws -> OutboxLane.Job {
     let now = try #require(lane.nextTryAt)
-    let due = try #require(lane.errands(now: now).first)
-    let isBegun = lane.dispatch(due.row, due.errand, now: now, policy: policy)
+    let due = try #require(lane.jobs(now: now).first)
+    let isBegun = lane.dispatch(due.row, due.job, now: now, policy: policy)
     #expect(isBegun)
-    _ = lane.finish(due.row, due.errand, outcome, now: now, random: .max, policy: policy)
-    return due.errand
+    _ = lane.finish(due.row, due.job, outcome, now: now, random: .max, policy: policy)
+    return due.job
   }
 
-  private let look = OutboxLane.Errand.look(after: .start)
+  private let look = OutboxLane.Job.look(after: .start)
 
   @Test("B39: a message that failed while it was under way is looked for before it is sent again")
   func failedUnderWay() throws {
@@ -41,7 +41,7 @@ import Testing
     _ = lane.dispatch(1, .send, now: 0)
     #expect(lane.failAll(code: OutboxRow.notAMember, now: 1) == [.failed(1, code: OutboxRow.notAMember)])
     #expect(lane.resend(1, now: 2).isResent)
-    #expect(lane.errands(now: 2).map(\.errand) == [look])
+    #expect(lane.jobs(now: 2).map(\.job) == [look])
     #expect(try step(&lane, .success(message: 70)) == look)
     #expect(lane.rows.isEmpty)
   }
@@ -53,9 +53,9 @@ import Testing
     #expect(lane.cancel(1, now: 1).isCanceled)
     #expect(lane.failAll(code: OutboxRow.notAMember, now: 1) == [.canceled(1)])
     #expect(lane.resend(1, now: 2).isResent)
-    #expect(lane.errands(now: 2).map(\.errand) == [look])
+    #expect(lane.jobs(now: 2).map(\.job) == [look])
     #expect(try step(&lane, .absent) == look)
-    #expect(lane.errands(now: 10_000).map(\.errand) == [.send], "a look proved that it is not there")
+    #expect(lane.jobs(now: 10_000).map(\.job) == [.send], "a look proved that it is not there")
   }
 
   @Test("B39: a message whose absence is proved, and that expired, is sent again without a look")
@@ -66,7 +66,7 @@ import Testing
     #expect(try step(&lane, .absent) == look)
     #expect(lane.row(1)?.errorCode == OutboxRow.outOfTime && lane.row(1)?.state == .failed)
     #expect(lane.resend(1, now: 9).isResent)
-    #expect(lane.errands(now: 9).map(\.errand) == [.send])
+    #expect(lane.jobs(now: 9).map(\.job) == [.send])
   }
 
   @Test("A taken back message that the upstream says it has, and that no look shows, does not block for ever")
@@ -117,7 +117,7 @@ import Testing
     let place = Position(createdAt: 50, messageID: 5)
     lane.searched(1, through: place)
     lane.searched(1, through: Position(createdAt: 20, messageID: 2))
-    #expect(lane.errands(now: 100_000).map(\.errand) == [.look(after: place)])
+    #expect(lane.jobs(now: 100_000).map(\.job) == [.look(after: place)])
   }
 
   @Test("B43: a try that was set by a clock that ran ahead is due when the clock is set back")

@@ -37,19 +37,19 @@ import Testing
     }
   }
 
-  /// Takes the errand that the few rows name, and compares what they say of the next try with the whole lane.
+  /// Takes the job that the few rows name, and compares what they say of the next try with the whole lane.
   private func resolve(
     _ wish: inout Wish, _ mirror: OutboxLane, _ cache: Cache, _ place: OutboxPlace
   ) throws {
     let now = wish.now
     let part = try cache.read { try $0.laneStep(place, now: now) }
-    wish.errand = part.errands(now: now).first
-    let whole = mirror.errands(now: now)
+    wish.job = part.jobs(now: now).first
+    let whole = mirror.jobs(now: now)
     #expect(part.nextTryAt == mirror.nextTryAt, "seed \(wish.seed), step \(wish.step)")
     #expect(part.head == mirror.head, "seed \(wish.seed), step \(wish.step)")
-    #expect((wish.errand == nil) == whole.isEmpty, "seed \(wish.seed), step \(wish.step)")
-    if let errand = wish.errand {
-      #expect(whole.contains { $0 == errand } || mirror.row(errand.row)?.kind.isOrdered == false)
+    #expect((wish.job == nil) == whole.isEmpty, "seed \(wish.seed), step \(wish.step)")
+    if let job = wish.job {
+      #expect(whole.contains { $0 == job } || mirror.row(job.row)?.kind.isOrdered == false)
     }
     if let row = wish.row {
       let named = try cache.read { try $0.laneStep(place, row: row) }
@@ -66,7 +66,7 @@ import Testing
     /// The row it is about.
     var row: Int64?
     /// What is due.
-    var errand: (row: Int64, errand: OutboxLane.Errand)?
+    var job: (row: Int64, job: OutboxLane.Job)?
 
     var now: Int64 { Int64(step) * 20_000 }
     private var later: Int64 { now + Int64(choice % 2) * Limits.pendingMilliseconds }
@@ -75,7 +75,7 @@ import Testing
     func part(_ reader: CacheReader, _ place: OutboxPlace) throws -> OutboxLane {
       switch choice % 12 {
       case 0, 1, 2: try reader.acceptanceLane(place, isReadMark: accepted(now).kind == .read)
-      case 3, 4: try reader.laneStep(place, row: errand?.row, now: now)
+      case 3, 4: try reader.laneStep(place, row: job?.row, now: now)
       case 8: try reader.laneStep(place, now: later)
       case 9: try reader.underWayLane(place)
       case 10: try reader.interruptedLane(place, now: now)
@@ -88,10 +88,10 @@ import Testing
       switch choice % 12 {
       case 0, 1, 2: return lane.accept(accepted(now), now: now)
       case 3, 4:
-        guard let errand else { return [] }
-        _ = lane.dispatch(errand.row, errand.errand, now: now)
+        guard let job else { return [] }
+        _ = lane.dispatch(job.row, job.job, now: now)
         return choice % 5 == 0
-          ? [] : lane.finish(errand.row, errand.errand, outcome, now: now, random: choice)
+          ? [] : lane.finish(job.row, job.job, outcome, now: now, random: choice)
       case 5: return row.map { lane.cancel($0, now: now).notices } ?? []
       case 6: return row.map { lane.resend($0, now: now).notices } ?? []
       case 7: return row.map { lane.remove($0, now: now).notices } ?? []

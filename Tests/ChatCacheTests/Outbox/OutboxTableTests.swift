@@ -101,10 +101,10 @@ import Testing
     try cache.accept { writer in
       let now = try writer.outboxMoment()
       try writer.changeLane(place) { lane in
-        guard let errand = lane.errands(now: now).first else { return [] }
-        let isBegun = lane.dispatch(errand.row, errand.errand, now: now)
+        guard let job = lane.jobs(now: now).first else { return [] }
+        let isBegun = lane.dispatch(job.row, job.job, now: now)
         #expect(isBegun)
-        return lane.finish(errand.row, errand.errand, outcome, now: now, random: 5)
+        return lane.finish(job.row, job.job, outcome, now: now, random: 5)
       }
     }
   }

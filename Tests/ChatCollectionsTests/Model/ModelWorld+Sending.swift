@@ -94,61 +94,61 @@ extension ModelWorld {
 
   /// What the upstream does for a request, and what comes back of it.
   private func answer(
-    to errand: OutboxErrand, of user: UserID, _ index: Int, _ random: inout SeededRandom
-  ) -> EndedErrand {
-    if case .look(let place) = errand.errand {
+    to job: OutboxJob, of user: UserID, _ index: Int, _ random: inout SeededRandom
+  ) -> EndedOutboxJob {
+    if case .look(let place) = job.job {
       let found = upstreams[index].inOrder.map(\.record).filter { $0.position > place }
       return random.chance(10)
-        ? EndedErrand(errand, .uncertain) : EndedErrand(errand, .absent, messages: found)
+        ? EndedOutboxJob(job, .uncertain) : EndedOutboxJob(job, .absent, messages: found)
     }
     switch Int.random(in: 0..<10, using: &random) {
-    case 0: return EndedErrand(errand, .rejection(code: "900060"))
-    case 1: return EndedErrand(errand, .linkFault(code: "unreachable"))
-    case 2: return EndedErrand(errand, .uncertain)
+    case 0: return EndedOutboxJob(job, .rejection(code: "900060"))
+    case 1: return EndedOutboxJob(job, .linkFault(code: "unreachable"))
+    case 2: return EndedOutboxJob(job, .uncertain)
     case 3:
-      _ = perform(errand, of: user, index, isNamed: random.chance(50))
-      return EndedErrand(errand, .uncertain)
-    default: return perform(errand, of: user, index, isNamed: random.chance(50))
+      _ = perform(job, of: user, index, isNamed: random.chance(50))
+      return EndedOutboxJob(job, .uncertain)
+    default: return perform(job, of: user, index, isNamed: random.chance(50))
     }
   }
 
   /// Does upstream what a request asks for.
   private func perform(
-    _ errand: OutboxErrand, of user: UserID, _ index: Int, isNamed: Bool
-  ) -> EndedErrand {
-    let missing = EndedErrand(errand, .rejection(code: "400201"))
-    if case .deleteSent(let message) = errand.errand {
+    _ job: OutboxJob, of user: UserID, _ index: Int, isNamed: Bool
+  ) -> EndedOutboxJob {
+    let missing = EndedOutboxJob(job, .rejection(code: "400201"))
+    if case .deleteSent(let message) = job.job {
       upstreams[index].delete(message)
-      return EndedErrand(errand, .success(message: message))
+      return EndedOutboxJob(job, .success(message: message))
     }
-    let target = errand.target ?? 0
-    switch errand.kind {
+    let target = job.target ?? 0
+    switch job.kind {
     case .message, .file:
       let known = upstreams[index].inOrder.first {
-        $0.sender == user.text && $0.asked == errand.requestID.text
+        $0.sender == user.text && $0.asked == job.requestID.text
       }
       let sent =
         known
         ?? upstreams[index].send(
-          Self.text(errand), from: user.text, request: errand.requestID.text, isNamed: isNamed)
-      return EndedErrand(errand, .success(message: sent.id), messages: [sent.record])
+          Self.text(job), from: user.text, request: job.requestID.text, isNamed: isNamed)
+      return EndedOutboxJob(job, .success(message: sent.id), messages: [sent.record])
     case .edit:
-      let text = Self.text(errand)
+      let text = Self.text(job)
       guard let edited = upstreams[index].change(target, { $0.text = text }) else { return missing }
-      return EndedErrand(errand, .success(message: target), messages: [edited.record])
+      return EndedOutboxJob(job, .success(message: target), messages: [edited.record])
     case .delete:
       guard upstreams[index].messages[target] != nil else { return missing }
       upstreams[index].delete(target)
-      return EndedErrand(errand, .success(message: target))
+      return EndedOutboxJob(job, .success(message: target))
     case .reaction:
-      let isAdded = errand.addsReaction
+      let isAdded = job.addsReaction
       guard let shown = upstreams[index].change(target, { $0.hasReaction = isAdded }) else { return missing }
-      return EndedErrand(errand, .success(message: target), messages: [shown.record])
-    case .read: return EndedErrand(errand, .success(message: nil))
+      return EndedOutboxJob(job, .success(message: target), messages: [shown.record])
+    case .read: return EndedOutboxJob(job, .success(message: nil))
     }
   }
 
-  private static func text(_ errand: OutboxErrand) -> String {
-    errand.params.withUnsafeBytes { JSONParser().read($0) { $0["message"]?.string } ?? nil } ?? ""
+  private static func text(_ job: OutboxJob) -> String {
+    job.params.withUnsafeBytes { JSONParser().read($0) { $0["message"]?.string } ?? nil } ?? ""
   }
 }

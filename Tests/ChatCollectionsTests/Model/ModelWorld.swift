@@ -18,7 +18,7 @@ final class ModelWorld {
   private var floors: [String: Int64] = [:]
   private var generation: Int64 = 1
   /// Requests of the outbox that were begun and have not ended, by lane.
-  var underWay: [OutboxLaneName: OutboxErrand] = [:]
+  var underWay: [OutboxLaneName: OutboxJob] = [:]
   /// How many requests to send or change something were made.
   var requests = 0
   /// The time that the cache is told (ms).

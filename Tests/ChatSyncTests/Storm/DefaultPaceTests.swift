@@ -40,7 +40,7 @@ struct DefaultPaceTests {
       here = try PerchSide(there.url, pace: Pace(), firstByte: 10_000, clock: time.clock)
     }
 
-    /// Lets time go by until `end`, or until it holds; `patience` is how long (s) an errand may take.
+    /// Lets time go by until `end`, or until it holds; `patience` is how long (s) a job may take.
     func pass(
       until end: Int64, patience: Double, _ holds: () async throws -> Bool = { false }
     ) async throws -> Bool {
@@ -157,7 +157,7 @@ struct DefaultPaceTests {
       return difference == nil
     }
     let healed = desk.time.now
-    // What still hangs ends by its deadline; from then on every errand is waited for.
+    // What still hangs ends by its deadline; from then on every job is waited for.
     var isEqual = try await desk.pass(until: healed + 11_000, patience: 0.03, agrees)
     if !isEqual { isEqual = try await desk.pass(until: healed + Self.budget, patience: 5, agrees) }
     #expect(isEqual, "\(nemesis): \(difference ?? "")")

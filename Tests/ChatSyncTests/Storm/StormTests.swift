@@ -85,7 +85,7 @@ struct StormTests {
     await here.stop()
   }
 
-  /// What a client's request might miss, asked beside the worker's own errands.
+  /// What a client's request might miss, asked beside the worker's own jobs.
   private func wish(_ here: PerchSide, _ there: OriginSide, _ random: inout Seeded) {
     let url = ChannelURL(StormTests.urls.randomElement(using: &random) ?? "c0")
     let place = there.place(of: url.text, &random)

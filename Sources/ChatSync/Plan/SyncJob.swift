@@ -1,8 +1,8 @@
 import ChatCache
 import ChatModel
 
-/// One errand of the worker: a few requests that belong together and end in commits.
-package enum Job: Hashable, Sendable {
+/// One job of the worker: a few requests that belong together and end in commits.
+package enum SyncJob: Hashable, Sendable {
   /// Ask whether the upstream is there.
   case probe
   /// Ask the upstream about the user (B2).
@@ -32,7 +32,7 @@ package enum Job: Hashable, Sendable {
   /// What a user has unsent in a channel (B40).
   case send(OutboxLaneName)
 
-  /// The channel it works on; one errand per channel at a time.
+  /// The channel it works on; one job per channel at a time.
   var channel: ChannelURL? {
     switch self {
     case .refresh(let url), .check(let url), .message(let url, _), .prefetch(let url), .verify(let url),
@@ -56,7 +56,7 @@ package enum Job: Hashable, Sendable {
     return false
   }
 
-  /// The user it works for; one errand per user at a time.
+  /// The user it works for; one job per user at a time.
   var user: UserID? {
     switch self {
     case .connect(let user), .list(let user, _), .endSweep(let user), .channelChanges(let user),
@@ -67,7 +67,7 @@ package enum Job: Hashable, Sendable {
   }
 }
 
-/// How an errand ended.
+/// How a job ended.
 package enum Outcome: Sendable {
   /// Done, nothing to add.
   case done
