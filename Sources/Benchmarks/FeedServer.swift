@@ -27,7 +27,7 @@ enum FeedServer {
       try filled.admit((0..<users).map(user))
       var settings = Collections.Settings()
       settings.parkedPerUser = settings.parked
-      let collections = Collections(cache: filled.cache, interest: LiveInterest(), settings: settings)
+      let collections = Collections(cache: filled.cache, syncRequests: LiveSync(), settings: settings)
       try collections.start()
       try write(words[2], users, collections)
       let gate = Gate(.tokens(Keyring(try SigningSecrets(secret))))
@@ -58,7 +58,8 @@ enum FeedServer {
     configuration.accessLog = open("/dev/null", O_WRONLY | O_CLOEXEC)
     let server = try Server(configuration)
     let parts = RouteParts(
-      status: ServiceStatus(), metrics: Metrics([]), cache: filled.cache, interest: collections.interest,
+      status: ServiceStatus(), metrics: Metrics([]), cache: filled.cache,
+      syncRequests: collections.syncRequests,
       gate: gate, webhookSignature: nil, collections: collections)
     let next = Atomic<Int>(stored)
     let publish = Route(.post, "/pub/{name}", operation: "publish", body: .collected(limit: 65_536)) { _ in
@@ -103,38 +104,38 @@ enum FeedServer {
 }
 
 /// A link that is online, and a tail that is live: nothing is ever asked upstream.
-private struct LiveInterest: Interest {
+private struct LiveSync: SyncRequests {
   var link: LinkStanding { LinkStanding(.online, generation: 1) }
   func pollInterval(of channel: ChannelURL) -> Int64 { 3_600_000 }
   func connection(of user: UserID) -> UserConnection { UserConnection(user, .online, isSynced: true) }
   func seen(_ user: UserID) -> Admission { .admitted }
   func admit(
     _ user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+    then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void
   ) { then(.success(connection(of: user))) }
   func connect(
     _ user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+    then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void
   ) { then(.success(connection(of: user))) }
-  func disconnect(_ user: UserID, then: @escaping @Sendable (Result<Void, WishError>) -> Void) {
+  func disconnect(_ user: UserID, then: @escaping @Sendable (Result<Void, SyncError>) -> Void) {
     then(.success(()))
   }
   func forget(
-    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void
+    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, SyncError>) -> Void
   ) { then(.success(0)) }
   func accepted(of user: UserID, in channel: ChannelURL) {}
   func fetch(
-    _ wish: MessageWish, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+    _ wanted: MessageSyncRequest, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) { then(.stored) }
   func fetchChannels(
-    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) { then(.stored) }
   func fetchMembers(
-    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) { then(.stored) }
   func find(
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<Bool, WishError>) -> Void
+    then: @escaping @Sendable (Result<Bool, SyncError>) -> Void
   ) { then(.success(false)) }
   func fill(gap: Int64, in channel: ChannelURL) {}
   func stopFilling(gap: Int64, in channel: ChannelURL) {}
@@ -142,7 +143,7 @@ private struct LiveInterest: Interest {
   func moved(_ view: OpenView) {}
   func closed(view id: String, in channel: ChannelURL) {}
   func healed() {}
-  func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
+  func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, SyncError>) -> Void) {
     then(.success(0))
   }
 }

@@ -9,7 +9,7 @@ package struct RouteParts: Sendable {
   /// What it counts.
   package let metrics: Metrics
   /// Who keeps the cache in step.
-  package let interest: any Interest
+  package let syncRequests: any SyncRequests
   /// What webhooks are signed with; nil: none is accepted.
   package let webhookSignature: WebhookSignature?
   /// The data.
@@ -23,7 +23,7 @@ package struct RouteParts: Sendable {
 
   /// All parts together.
   package init(
-    status: ServiceStatus, metrics: Metrics, cache: Cache, interest: any Interest, gate: Gate,
+    status: ServiceStatus, metrics: Metrics, cache: Cache, syncRequests: any SyncRequests, gate: Gate,
     webhookSignature: WebhookSignature?, collections: Collections,
     outboxPolicy: OutboxPolicy = OutboxPolicy()
   ) {
@@ -33,7 +33,7 @@ package struct RouteParts: Sendable {
     self.metrics = metrics
     self.cache = cache
     self.gate = gate
-    self.interest = interest
+    self.syncRequests = syncRequests
     self.webhookSignature = webhookSignature
   }
 }
@@ -72,7 +72,7 @@ package enum Routes {
   }
 
   private static func every(_ parts: RouteParts, hasReference: Bool = true) -> [Route] {
-    let reading = Reading(cache: parts.cache, interest: parts.interest, gate: parts.gate)
+    let reading = Reading(cache: parts.cache, syncRequests: parts.syncRequests, gate: parts.gate)
     let viewing = Viewing(reading: reading, collections: parts.collections)
     let sending = Sending(
       reading: reading, feed: parts.collections.feed, policy: parts.outboxPolicy)
@@ -99,9 +99,9 @@ package enum Routes {
     detail: "No operation of this address has this path; the contract is on the operators' address.")
 
   private static func operatorRoutes(_ parts: RouteParts, _ hasReference: Bool) -> [Route] {
-    HealthRoutes.routes(parts.status, parts.interest, parts.cache, parts.webhookSignature)
+    HealthRoutes.routes(parts.status, parts.syncRequests, parts.cache, parts.webhookSignature)
       + MetricsRoute.routes(parts.metrics)
       + ContractRoutes.routes(hasReference: hasReference)
-      + SendbirdWebhookRoute.routes(parts.interest, parts.webhookSignature)
+      + SendbirdWebhookRoute.routes(parts.syncRequests, parts.webhookSignature)
   }
 }

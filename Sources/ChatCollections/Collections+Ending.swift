@@ -2,7 +2,7 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Views end: by their clients' wish, or because nobody asked for them. No call waits for a commit.
+// Views end: at their clients' request, or because nobody asked for them. No call waits for a commit.
 
 extension Collections {
   /// Forgets a view; `then` is called when that is durable, on the writer's thread. `isWanted` is asked at
@@ -17,7 +17,7 @@ extension Collections {
     } finish: { [self] result in
       if case .success = result {
         forget(id)
-        interest.closed(view: id, in: view.url)
+        syncRequests.closed(view: id, in: view.url)
       }
       then(result)
     }
@@ -42,7 +42,7 @@ extension Collections {
   /// then.
   package func abandon(_ view: MessageCollection) {
     forget(view.id)
-    interest.closed(view: view.id, in: view.url)
+    syncRequests.closed(view: view.id, in: view.url)
     removeRow(view.id, channel: view.channel)
   }
 

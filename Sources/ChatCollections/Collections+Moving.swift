@@ -40,8 +40,8 @@ extension Collections {
 
   /// Stores how far a view has loaded, and tells the sync worker.
   package func moved(_ view: MessageCollection, then: @escaping Stored) {
-    store(view) { [interest] result in
-      if case .success = result { interest.moved(view.openView) }
+    store(view) { [syncRequests] result in
+      if case .success = result { syncRequests.moved(view.openView) }
       then(result)
     }
   }

@@ -71,7 +71,7 @@ extension Collections {
       endOpening(userID, .messages(view), named: view.id, replacing: oldName)
       if let old {
         noteRemoval()
-        interest.closed(view: old.id, in: old.url)
+        syncRequests.closed(view: old.id, in: old.url)
         feed.end(old.id)
       }
       then(.success(view))
@@ -229,7 +229,7 @@ extension Collections {
       }
       if present === anew {
         noteRemoval()
-        interest.opened(anew.openView, isOwedAnswer: true)
+        syncRequests.opened(anew.openView, isOwedAnswer: true)
       }
       then(.success(present))
     }

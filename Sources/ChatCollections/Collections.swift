@@ -32,7 +32,7 @@ package final class Collections: Sendable {
   /// The data.
   package let cache: Cache
   /// Whoever keeps it in step.
-  package let interest: any Interest
+  package let syncRequests: any SyncRequests
   /// Who waits for what.
   package let feed: Feed
   let settings: Settings
@@ -50,9 +50,9 @@ package final class Collections: Sendable {
   let noted = Guarded(TextMap<Int64>())
 
   /// No views yet.
-  package init(cache: Cache, interest: any Interest, settings: Settings = Settings()) {
+  package init(cache: Cache, syncRequests: any SyncRequests, settings: Settings = Settings()) {
     self.cache = cache
-    self.interest = interest
+    self.syncRequests = syncRequests
     self.settings = settings
     feed = Feed(cache, mostParked: settings.parked, mostPerUser: settings.parkedPerUser)
   }
@@ -66,7 +66,7 @@ package final class Collections: Sendable {
       if case .messages(let messages) = view {
         var open = messages.openView
         open.wasToldOfFailure = stored.owes == .success
-        interest.opened(open, isOwedAnswer: stored.owes != .nothing || !messages.range.hasSeenAnything)
+        syncRequests.opened(open, isOwedAnswer: stored.owes != .nothing || !messages.range.hasSeenAnything)
       }
     }
     feed.start { [weak self] in self?.disposeIdle() }
@@ -132,7 +132,7 @@ package final class Collections: Sendable {
     }
     guard try isKept(view.user, of: user) else {
       remove(id)
-      interest.closed(view: id, in: view.url)
+      syncRequests.closed(view: id, in: view.url)
       throw ViewError.notFound
     }
     let now = cache.clock.wallMilliseconds()
@@ -163,7 +163,8 @@ package final class Collections: Sendable {
   /// What the view of that channel needs to know beside the cache.
   package func sight(_ url: ChannelURL) -> Sight {
     Sight(
-      link: interest.link, interval: interest.pollInterval(of: url), now: cache.clock.wallMilliseconds(),
+      link: syncRequests.link, interval: syncRequests.pollInterval(of: url),
+      now: cache.clock.wallMilliseconds(),
       head: cache.cursor.sequence)
   }
 

@@ -61,7 +61,8 @@ struct Service {
     }
     let cache = try openCache(ownership, isMigrating: tellURL)
     let sync = try SyncParts(values, over: cache)
-    let collections = Collections(cache: cache, interest: sync.interest, settings: settings(descriptors))
+    let collections = Collections(
+      cache: cache, syncRequests: sync.syncRequests, settings: settings(descriptors))
     try sync.start()
     try collections.start()
     // Before that it is not known which users and views there are: a client would be told that its own is
@@ -162,7 +163,7 @@ struct Service {
       },
     ]
     return RouteParts(
-      status: status, metrics: Metrics(metrics), cache: cache, interest: sync.interest, gate: gate,
+      status: status, metrics: Metrics(metrics), cache: cache, syncRequests: sync.syncRequests, gate: gate,
       webhookSignature: SyncParts.signature(values), collections: collections,
       outboxPolicy: sync.outboxPolicy)
   }

@@ -12,7 +12,7 @@ struct SyncParts {
   /// The worker.
   let worker: SyncWorker
   /// The worker as those who serve clients see it.
-  let interest: SyncInterest
+  let syncRequests: WorkerRequests
   /// What sends requests; nil without an upstream.
   let client: HTTPClient?
   /// The operator's choices about sending.
@@ -34,7 +34,7 @@ struct SyncParts {
       upstream: upstream, store: CacheStore(cache), pace: SyncParts.pace(values),
       outboxPolicy: outboxPolicy, clock: cache.clock,
       seed: .random(in: 0 ... .max))
-    interest = SyncInterest(worker)
+    syncRequests = WorkerRequests(worker)
   }
 
   /// The settings that every command that syncs takes.
@@ -135,10 +135,10 @@ struct SyncParts {
       Int64(client?.requestsStarted ?? 0))
     text.metric(
       "perch_upstream_online", .gauge, "1 while the chat server can be had.",
-      interest.link.state == .online ? 1 : 0)
+      syncRequests.link.state == .online ? 1 : 0)
     text.metric(
       "perch_upstream_generation", .gauge, "Rises at every start and every loss of the chat server.",
-      interest.link.generation)
+      syncRequests.link.generation)
     let counts = worker.sendingCounts
     text.begin("perch_sending_requests_total", .counter, "Requests that sent or looked, by how they ended.")
     for end in SendingCounts.End.allCases {

@@ -53,7 +53,7 @@ struct SyncProgress {
   }
 
   /// Why it cannot be done.
-  static func words(_ error: WishError, _ user: UserID) -> String {
+  static func words(_ error: SyncError, _ user: UserID) -> String {
     switch error {
     case .userUnknown: "the chat server knows no user \(user)"
     case .unreachable(.auth, _): "the chat server refuses the key: see --upstream-token"

@@ -22,16 +22,16 @@ import Testing
     let world = try world()
     defer { world.stop() }
     let paths = ["/v1/connection", "/v1/unread", "/v1/channels", "/v1/channels/general", "/v1/cache"]
-    world.interest.tell { $0.admissions = [Self.alice: .undecided] }
+    world.syncRequests.tell { $0.admissions = [Self.alice: .undecided] }
     for path in paths { #expect(world.ask(path).status == 200, "\(path)") }
-    let waits = world.interest.calls.filter { if case .admit = $0 { true } else { false } }
+    let waits = world.syncRequests.calls.filter { if case .admit = $0 { true } else { false } }
     #expect(waits == paths.map { _ in .admit(Self.alice, within: Reading.firstWordMilliseconds) })
     for (error, status, code) in [
-      (WishError.userUnknown, 403, "user_unknown"),
+      (SyncError.userUnknown, 403, "user_unknown"),
       (.unreachable(.unreachable, retryAfter: 2500), 503, "upstream_unreachable"),
     ] {
       for isDecided in [false, true] {
-        world.interest.tell { script in
+        world.syncRequests.tell { script in
           script.admissions = [Self.alice: isDecided ? .refused(error) : .undecided]
           script.refusals = [Self.alice: error]
         }
@@ -45,8 +45,8 @@ import Testing
   }
 
   /// What the worker was asked last, besides whether the user may still be answered.
-  private func asked(_ world: CollectionWorld) -> ScriptedInterest.Call? {
-    world.interest.calls.last { if case .seen = $0 { false } else { true } }
+  private func asked(_ world: CollectionWorld) -> ScriptedSync.Call? {
+    world.syncRequests.calls.last { if case .seen = $0 { false } else { true } }
   }
 
   @Test("B2: connecting waits only where the upstream's word is wanted, and tells an error beside the user")
@@ -59,8 +59,8 @@ import Testing
       world.server, "/v1/connection", method: "PUT", headers: ["Perch-User": "alice", "Prefer": "wait=3"])
     #expect(waited["Preference-Applied"] == "wait=3")
     #expect(asked(world) == .connect(Self.alice, within: 3000))
-    world.interest.tell { script in
-      let loss = WishError.unreachable(.unreachable, retryAfter: 1000)
+    world.syncRequests.tell { script in
+      let loss = SyncError.unreachable(.unreachable, retryAfter: 1000)
       script.connections = [Self.alice: UserConnection(Self.alice, .offline, error: loss, isSynced: true)]
     }
     let offline = world.ask("/v1/connection", method: "PUT")
@@ -78,12 +78,12 @@ import Testing
     #expect(world.ask("/v1/connection", method: "DELETE").status == 204)
     #expect(world.ask("/v1/connection").text("state") == "stopped")
     #expect(world.ask("/v1/channels/general").status == 200, "the cache answers on")
-    world.interest.tell { $0.onForget = { _, isForced in .success(isForced ? 0 : 2) } }
+    world.syncRequests.tell { $0.onForget = { _, isForced in .success(isForced ? 0 : 2) } }
     let refused = world.ask("/v1/connection?clear=true", method: "DELETE")
     #expect(refused.status == 409 && refused.text("code") == "unsent_messages")
     #expect(refused.body.contains(#""unsent":2"#))
     #expect(world.ask("/v1/connection?clear=true&force=true", method: "DELETE").status == 204)
-    #expect(world.interest.calls.last == .forget(Self.alice, isForced: true))
+    #expect(world.syncRequests.calls.last == .forget(Self.alice, isForced: true))
     #expect(world.ask("/v1/connection?force=yes", method: "DELETE").text("code") == "invalid_request")
   }
 
@@ -125,10 +125,10 @@ import Testing
     for path in ["", "/members", "/messages", "/messages/1", "/gaps"] {
       #expect(world.ask("/v1/channels/secret\(path)").text("code") == "channel_not_found")
     }
-    world.interest.tell { $0.onFind = { _, _ in .failure(.notSynced(retryAfter: 1000)) } }
+    world.syncRequests.tell { $0.onFind = { _, _ in .failure(.notSynced(retryAfter: 1000)) } }
     let later = world.ask("/v1/channels/secret")
     #expect(later.status == 503 && later.text("code") == "not_synced" && later["Retry-After"] == "1")
-    world.interest.tell { script in
+    world.syncRequests.tell { script in
       script.onFind = { _, _ in .success(true) }
       script.isHolding = true
     }
@@ -137,17 +137,17 @@ import Testing
       let answer = ask(server, "/v1/channels/found", headers: ["Perch-User": "alice"])
       came.update { $0 = answer }
     }
-    #expect(world.interest.wait { if case .find(ChannelURL("found"), _, _) = $0 { true } else { false } })
+    #expect(world.syncRequests.wait { if case .find(ChannelURL("found"), _, _) = $0 { true } else { false } })
     try world.join("alice", "found")
-    world.interest.release()
+    world.syncRequests.release()
     thread.join()
     #expect(came.read { $0 }?.text("channel_url") == "found")
     let long = String(repeating: "x", count: 101)
     #expect(world.ask("/v1/channels/\(long)").text("code") == "channel_not_found")
-    #expect(!world.interest.calls.contains(.find(ChannelURL(long), as: Self.alice, within: 5000)))
+    #expect(!world.syncRequests.calls.contains(.find(ChannelURL(long), as: Self.alice, within: 5000)))
   }
 
-  @Test("B28: a gap is filled and left by wish; one that is gone is not found")
+  @Test("B28: a gap is filled and left on request; one that is gone is not found")
   func filling() throws {
     let world = try world()
     defer { world.stop() }
@@ -165,8 +165,8 @@ import Testing
     #expect(world.post(path, "").status == 202)
     #expect(world.ask(path, method: "DELETE").status == 204)
     let number = try #require(Int64(id))
-    #expect(world.interest.calls.contains(.fill(number, ChannelURL("general"))))
-    #expect(world.interest.calls.contains(.stopFilling(number, ChannelURL("general"))))
+    #expect(world.syncRequests.calls.contains(.fill(number, ChannelURL("general"))))
+    #expect(world.syncRequests.calls.contains(.stopFilling(number, ChannelURL("general"))))
     #expect(world.post("/v1/channels/general/gaps/999/fill", "").text("code") == "gap_not_found")
     try world.join("alice", "general", floor: 41)
     #expect(world.post(path, "").status == 404, "B23: below the floor there is no gap")

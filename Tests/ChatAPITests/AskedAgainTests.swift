@@ -93,7 +93,7 @@ import Testing
   @Test("B61: a token that has ended and a secret that was withdrawn are 401, whatever was answered before")
   func ended() throws {
     let setting = try Setting()
-    setting.world.interest.tell { $0.pollInterval = 3_600_000 }
+    setting.world.syncRequests.tell { $0.pollInterval = 3_600_000 }
     let (short, long) = (setting.line(seconds: 60), setting.line())
     let tag = try setting.known(short)
     _ = try setting.known(long)
@@ -112,7 +112,7 @@ import Testing
     let setting = try Setting()
     let line = setting.line()
     let tag = try setting.known(line)
-    setting.world.interest.tell {
+    setting.world.syncRequests.tell {
       $0.admissions[UserID("alice")] = .refused(.unreachable(.unreachable, retryAfter: 1000))
     }
     #expect(line.get(Self.path, tag: tag).status == 503)
@@ -124,10 +124,10 @@ import Testing
     let line = setting.line()
     let tag = try setting.known(line)
     setting.pass(milliseconds: 61_000)
-    setting.world.interest.tell { $0.onFetch = { _ in .late } }
+    setting.world.syncRequests.tell { $0.onFetch = { _ in .late } }
     let stale = line.get(Self.path, tag: tag)
     #expect(stale.status == 200 && stale.body.contains(#""state":"stale""#))
-    setting.world.interest.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
+    setting.world.syncRequests.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
     let offline = line.get(Self.path, tag: tag)
     #expect(offline.status == 200 && offline.body.contains(#""state":"offline""#))
     let known = try #require(offline["ETag"])

@@ -65,8 +65,8 @@ import Testing
       let channels = held == .more ? opened(list, #"{"query":{"limit":1,"include_empty":true}}"#) : Answer()
       let view =
         held == .previous ? opened(chat, #"{"channel_url":"general","previous_size":2}"#) : Answer()
-      let asked = world.interest.calls.count
-      world.interest.tell { script in
+      let asked = world.syncRequests.calls.count
+      world.syncRequests.tell { script in
         script.isHolding = true
         script.onFind = { _, _ in .success(true) }
         if held == .admission { script.admissions[HeldRightsTests.alice] = .undecided }
@@ -92,7 +92,7 @@ import Testing
       let headers = headers(["Cache-Control": "no-cache", "Prefer": "wait=20"])
       let ask = world.held(path, headers: headers, method: method, body: body)
       let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
-      while !world.interest.calls.dropFirst(asked).contains(where: HeldRightsTests.isHeld) {
+      while !world.syncRequests.calls.dropFirst(asked).contains(where: HeldRightsTests.isHeld) {
         guard Clock.system.monotonicNanoseconds() < end else { return ask }
         usleep(500)
       }
@@ -101,13 +101,13 @@ import Testing
 
     /// Lets the request go on: the channel is there now, if it was not.
     func end(_ held: Held) throws {
-      if held == .admission { world.interest.tell { $0.admissions[HeldRightsTests.alice] = nil } }
+      if held == .admission { world.syncRequests.tell { $0.admissions[HeldRightsTests.alice] = nil } }
       if held == .openMessages { try world.send(6, in: "general") }
-      world.interest.release()
+      world.syncRequests.release()
     }
   }
 
-  private static func isHeld(_ call: ScriptedInterest.Call) -> Bool {
+  private static func isHeld(_ call: ScriptedSync.Call) -> Bool {
     switch call {
     case .fetch, .fetchChannels, .find, .admit, .connect, .opened: true
     default: false
@@ -156,9 +156,9 @@ import Testing
     let setting = try Setting()
     defer { setting.world.stop() }
     let ask = setting.begin(held)
-    setting.world.interest.tell { $0.admissions[Self.alice] = .refused(.userUnknown) }
+    setting.world.syncRequests.tell { $0.admissions[Self.alice] = .refused(.userUnknown) }
     if held == .openMessages { try setting.world.send(6, in: "general") }
-    setting.world.interest.release()
+    setting.world.syncRequests.release()
     #expect(ask.answer().text("code") == "user_unknown")
   }
 

@@ -18,7 +18,7 @@ import Testing
     #expect(answer.status == 200 && answer["Cache-Control"] == "no-store")
     #expect(answer.body.contains(#""sound":true,"well":true,"channels":1"#), "\(answer.body)")
     #expect(world.ask("/v1/cache/integrity?deep=1").status == 400)
-    #expect(!world.interest.calls.contains(.healed))
+    #expect(!world.syncRequests.calls.contains(.healed))
   }
 
   @Test(
@@ -41,7 +41,7 @@ import Testing
     #expect(
       answer.body.contains(#""fault":"coverage_broken","channel_url":"general","#)
         && answer.body.contains(#""healed":true"#), "\(answer.body)")
-    #expect(world.interest.calls.contains(.healed))
+    #expect(world.syncRequests.calls.contains(.healed))
     let heard = world.ask("/v1/message-collections/\(id)/events?since=\(since)&wait=0").body
     #expect(heard.contains("gap.changed") && !heard.contains("messages.deleted"), "\(heard)")
     let told = world.ask("/v1/events?since=\(feed)&wait=0").body

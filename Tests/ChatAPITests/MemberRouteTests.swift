@@ -35,7 +35,7 @@ import Testing
   }
 
   private func fetches(_ world: CollectionWorld) -> [[String]] {
-    world.interest.calls.compactMap {
+    world.syncRequests.calls.compactMap {
       if case .fetchMembers(let urls, _) = $0 { urls.map(\.text) } else { nil }
     }
   }
@@ -45,7 +45,7 @@ import Testing
     let world = try world()
     defer { world.stop() }
     let cache = world.cache
-    world.interest.tell {
+    world.syncRequests.tell {
       $0.onFetchMembers = { _ in
         do { try Self.show(["alice", "bob", "carol"], of: 3, in: "general", cache) } catch {
           return .failed(.storage(reason: "\(error)"))
@@ -66,13 +66,13 @@ import Testing
   @Test(
     "B8: a page that cannot be had is answered from the cache and is not complete",
     arguments: [
-      (Fetched.failed(.unreachable(.unreachable, retryAfter: 1)), "perch; hit; detail=offline"),
+      (SyncOutcome.failed(.unreachable(.unreachable, retryAfter: 1)), "perch; hit; detail=offline"),
       (.failed(.rejected(code: 400108, message: "no")), "perch; fwd=partial"), (.late, "perch; fwd=partial"),
     ])
-  func failed(fetched: Fetched, status: String) throws {
+  func failed(fetched: SyncOutcome, status: String) throws {
     let world = try world()
     defer { world.stop() }
-    world.interest.tell { $0.onFetchMembers = { _ in fetched } }
+    world.syncRequests.tell { $0.onFetchMembers = { _ in fetched } }
     let answer = get(world, Self.path)
     #expect(answer.status == 200 && answer["Cache-Status"] == status)
     #expect(answer.body.contains("bob") && answer.body.contains(#""complete":false"#))
@@ -85,7 +85,7 @@ import Testing
     let world = try world()
     defer { world.stop() }
     let cache = world.cache
-    world.interest.tell {
+    world.syncRequests.tell {
       $0.onFetchMembers = { _ in
         do {
           try cache.write {

@@ -31,9 +31,9 @@ import Testing
   }
 
   /// The upstream has 1 to 3 as well, and nothing before.
-  private static func hasOlder(_ cache: Cache) -> @Sendable (MessageWish) -> Fetched {
-    { wish in
-      guard case .older(let place, let rows) = wish.stretch else { return .failed(.failed(reason: "odd")) }
+  private static func hasOlder(_ cache: Cache) -> @Sendable (MessageSyncRequest) -> SyncOutcome {
+    { wanted in
+      guard case .older(let place, let rows) = wanted.stretch else { return .failed(.failed(reason: "odd")) }
       let anchor: MessageWindow.Anchor =
         place.messageID == .min ? .time(place.createdAt) : .message(place)
       let window = MessageWindow(anchor, older: rows, newer: 0, includesAnchor: false)
@@ -54,8 +54,8 @@ import Testing
     answer.body.matches(of: #/"message_id":"([0-9]+)"/#).map { String($0.1) }
   }
 
-  private func fetches(_ world: CollectionWorld) -> [MessageWish.Stretch] {
-    world.interest.calls.compactMap { if case .fetch(let wish, _) = $0 { wish.stretch } else { nil } }
+  private func fetches(_ world: CollectionWorld) -> [MessageSyncRequest.Stretch] {
+    world.syncRequests.calls.compactMap { if case .fetch(let wanted, _) = $0 { wanted.stretch } else { nil } }
   }
 
   @Test("B15: what is covered is answered from the cache, and nobody is asked")
@@ -71,7 +71,7 @@ import Testing
   func miss() throws {
     let world = try world()
     defer { world.stop() }
-    world.interest.tell { $0.onFetch = Self.hasOlder(world.cache) }
+    world.syncRequests.tell { $0.onFetch = Self.hasOlder(world.cache) }
     let answer = page(world, "?limit=50")
     #expect(ids(answer) == ["1", "2", "3", "4", "5", "6"])
     #expect(answer["Cache-Status"] == "perch; fwd=miss; stored")
@@ -84,13 +84,13 @@ import Testing
   func failing() throws {
     let world = try world()
     defer { world.stop() }
-    let cases: [(Fetched, String)] = [
+    let cases: [(SyncOutcome, String)] = [
       (.failed(.unreachable(.unreachable, retryAfter: 1000)), "perch; hit; detail=offline"),
       (.failed(.rejected(code: 400_201, message: "no")), "perch; fwd=partial"),
       (.late, "perch; fwd=partial"),
     ]
     for (outcome, status) in cases {
-      world.interest.tell { $0.onFetch = { _ in outcome } }
+      world.syncRequests.tell { $0.onFetch = { _ in outcome } }
       let answer = page(world)
       #expect(answer.status == 200 && ids(answer) == ["4", "5", "6"])
       #expect(answer["Cache-Status"] == status, "\(outcome)")
@@ -103,9 +103,9 @@ import Testing
   func knownWhileOffline() throws {
     let world = try world()
     defer { world.stop() }
-    let gone = Fetched.failed(.unreachable(.unreachable, retryAfter: 1000))
-    world.interest.tell { $0.onFetch = { _ in gone } }
-    world.interest.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
+    let gone = SyncOutcome.failed(.unreachable(.unreachable, retryAfter: 1000))
+    world.syncRequests.tell { $0.onFetch = { _ in gone } }
+    world.syncRequests.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
     let tag = try #require(page(world)["ETag"])
     let asked = fetches(world).count
     let answer = page(world, "?limit=5", ["If-None-Match": tag])
@@ -120,19 +120,19 @@ import Testing
   func bounded() throws {
     let world = try world()
     defer { world.stop() }
-    world.interest.tell { $0.isHolding = true }
+    world.syncRequests.tell { $0.isHolding = true }
     let began = Clock.system.monotonicNanoseconds()
     let answer = page(world, "?limit=5", ["Prefer": "respond-async, wait=1"])
     let seconds = Double(Clock.system.monotonicNanoseconds() - began) / 1e9
     #expect(answer.status == 200 && ids(answer) == ["4", "5", "6"] && (1..<5).contains(seconds))
     #expect(answer["Preference-Applied"] == "wait=1" && answer["Cache-Status"] == "perch; fwd=partial")
-    let asked = world.interest.calls.last { if case .fetch = $0 { true } else { false } }
+    let asked = world.syncRequests.calls.last { if case .fetch = $0 { true } else { false } }
     guard case .fetch(_, let within)? = asked else {
       Issue.record("nothing was asked")
       return
     }
     #expect((900...1000).contains(within))
-    world.interest.release()
+    world.syncRequests.release()
   }
 
   @Test(
@@ -171,7 +171,7 @@ import Testing
     defer { world.stop() }
     let tag = try #require(page(world, "?limit=2")["ETag"])
     #expect(page(world, "?limit=2", ["If-None-Match": tag]).status == 304 && fetches(world).isEmpty)
-    world.interest.tell { script in
+    world.syncRequests.tell { script in
       script.link = LinkStanding(.online, generation: 2)
       script.onFetch = { _ in .late }
     }
@@ -185,9 +185,9 @@ import Testing
   func one() throws {
     let world = try world()
     defer { world.stop() }
-    world.interest.tell { script in
-      script.onFetch = { [cache = world.cache] wish in
-        guard case .message(let id) = wish.stretch, id == 2 else { return .stored }
+    world.syncRequests.tell { script in
+      script.onFetch = { [cache = world.cache] wanted in
+        guard case .message(let id) = wanted.stretch, id == 2 else { return .stored }
         let row = CollectionWorld.message(2, at: 20)
         do { _ = try cache.write { try $0.store(row, in: Self.url, .apiResult) } } catch { return .late }
         return .stored
@@ -211,8 +211,8 @@ import Testing
     let first = ask(world.server, "/v1/channels", headers: ["Perch-User": "bob"])
     #expect(first.status == 200 && first.body.contains(#""complete":false"#))
     #expect(first["Cache-Status"] == "perch; fwd=miss; stored")
-    let wishes = world.interest.calls.filter { if case .fetchChannels = $0 { true } else { false } }
-    #expect(wishes == [.fetchChannels(UserID("bob"), within: Preferences.readThroughMilliseconds)])
+    let requests = world.syncRequests.calls.filter { if case .fetchChannels = $0 { true } else { false } }
+    #expect(requests == [.fetchChannels(UserID("bob"), within: Preferences.readThroughMilliseconds)])
     try world.join("bob", "general")
     let later = ask(world.server, "/v1/channels?include_empty=true", headers: ["Perch-User": "bob"])
     #expect(later["Cache-Status"] == "perch; hit" && later.body.contains(#""complete":true"#))

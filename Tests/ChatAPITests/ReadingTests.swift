@@ -183,7 +183,7 @@ import Testing
     #expect(body("/v1/cache/channels", "zoe") == #"{"items":[]}"#)
   }
 
-  @Test("B55, B56: the cache tells its limit and what goes first; a wish that cannot be granted is said")
+  @Test("B55, B56: the cache tells its limit and what goes first; a setting that cannot be granted is said")
   func cacheLimit() throws {
     let world = try world()
     defer { world.stop() }

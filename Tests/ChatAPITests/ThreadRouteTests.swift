@@ -23,9 +23,9 @@ import Testing
       try $0.store([listing], in: Self.url, ListingContext(source: .apiResult, generation: 1))
     }
     let cache = world.cache
-    world.interest.tell { script in
-      script.onFetch = { wish in
-        guard let thread = wish.thread else { return .failed(.failed(reason: "the line is not asked for")) }
+    world.syncRequests.tell { script in
+      script.onFetch = { wanted in
+        guard let thread = wanted.thread else { return .failed(.failed(reason: "the line is not asked for")) }
         do { try Self.store(thread, cache) } catch { return .failed(.storage(reason: "\(error)")) }
         return .stored
       }
@@ -56,8 +56,8 @@ import Testing
   }
 
   private func threads(_ world: CollectionWorld) -> [Int64?] {
-    world.interest.calls.compactMap { call -> Int64?? in
-      if case .fetch(let wish, _) = call { .some(wish.thread) } else { nil }
+    world.syncRequests.calls.compactMap { call -> Int64?? in
+      if case .fetch(let wanted, _) = call { .some(wanted.thread) } else { nil }
     }
   }
 
@@ -90,7 +90,7 @@ import Testing
       body: #"{"channel_url":"general","parent_message_id":"1","previous_size":3}"#)
     #expect(opened.status == 201, "\(opened.body)")
     #expect(
-      world.interest.calls.contains {
+      world.syncRequests.calls.contains {
         if case .opened(let view, _) = $0 { view.thread == 1 } else { false }
       })
     let id = try #require(opened.body.firstMatch(of: #/"id":"([^"]+)"/#)).1

@@ -10,13 +10,13 @@ import Testing
 /// The webhook's route on a real server.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct WebhookTests {
-  private let interest = ScriptedInterest()
+  private let syncRequests = ScriptedSync()
   private let server: Server
   private static let body = #"{"category":"group_channel:message_send"}"#
 
   init() throws {
     server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
-    try server.start(SendbirdWebhookRoute.routes(interest, WebhookSignature(secret: "key")))
+    try server.start(SendbirdWebhookRoute.routes(syncRequests, WebhookSignature(secret: "key")))
   }
 
   /// Status and body of a POST over a connection of its own.
@@ -49,15 +49,15 @@ struct WebhookTests {
 
   @Test("B34: a signed webhook is answered with 200 once it is noted, and not before")
   func accepted() {
-    interest.tell { $0.isHolding = true }
+    syncRequests.tell { $0.isHolding = true }
     let answered = Watched(0)
     let thread = Thread("webhook") {
       let status = post(WebhookTests.body, signature: signature(WebhookTests.body)).status
       answered.update { $0 = status }
     }
-    #expect(interest.wait { $0 == .takeWebhook(Array(WebhookTests.body.utf8)) })
+    #expect(syncRequests.wait { $0 == .takeWebhook(Array(WebhookTests.body.utf8)) })
     #expect(answered.read { $0 } == 0, "it waits for the note")
-    interest.release()
+    syncRequests.release()
     thread.join()
     #expect(answered.read { $0 } == 200)
     server.shutDown(withinSeconds: 1)
@@ -70,7 +70,7 @@ struct WebhookTests {
       let server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
       let status = ServiceStatus()
       status.becomeReady()
-      try server.start(HealthRoutes.routes(status, interest, nil, signature))
+      try server.start(HealthRoutes.routes(status, syncRequests, nil, signature))
       defer { server.shutDown(withinSeconds: 1) }
       let socket = Loopback.connect(port: server.port)
       defer { close(socket) }
@@ -108,20 +108,20 @@ struct WebhookTests {
       nil, signature(body, key: "other"), signature(body + " "), String(signature(body).dropLast()), "",
     ]
     for given in bad { #expect(post(body, signature: given).status == 401) }
-    #expect(interest.calls.isEmpty)
+    #expect(syncRequests.calls.isEmpty)
     server.shutDown(withinSeconds: 1)
   }
 
   @Test("B34: what could not be noted is a 503, so that it comes again; what is no webhook is a 400")
   func failures() {
-    interest.tell { $0.onRang = { _ in .failure(.storage(reason: "disk full")) } }
+    syncRequests.tell { $0.onWebhook = { _ in .failure(.storage(reason: "disk full")) } }
     let full = post(WebhookTests.body, signature: signature(WebhookTests.body))
     #expect(full.status == 503 && full.text.contains("Retry-After: 1"))
-    interest.tell { $0.onRang = { _ in .failure(.unreadable(field: nil)) } }
+    syncRequests.tell { $0.onWebhook = { _ in .failure(.unreadable(field: nil)) } }
     let list = post("[]", signature: signature("[]"))
     #expect(list.status == 400 && list.text.contains(#""code":"unreadable_body""#))
     #expect(list.text.contains("JSON object") && list.text.contains("`category`"), "it names what to give")
-    interest.tell { $0.onRang = { _ in .failure(.unreadable(field: "category")) } }
+    syncRequests.tell { $0.onWebhook = { _ in .failure(.unreadable(field: "category")) } }
     let empty = post("{}", signature: signature("{}"))
     #expect(empty.status == 400 && empty.text.contains(#""code":"invalid_request""#))
     #expect(empty.text.contains(#""errors":[{"field":"category""#))

@@ -75,7 +75,7 @@ import Testing
     configuration.retention.events = Int64(Self.users * Self.channels / 10)
     let cache = try Cache(configuration)
     defer { cache.close() }
-    let collections = Collections(cache: cache, interest: ScriptedInterest())
+    let collections = Collections(cache: cache, syncRequests: ScriptedSync())
     try collections.start()
     defer { collections.stop() }
     try cache.write { try $0.acknowledge(Self.watcher) }
@@ -118,7 +118,7 @@ import Testing
     let directory = TestFolder.make("first-listing")
     let cache = try Cache(Cache.Configuration(directory: directory))
     defer { cache.close() }
-    let collections = Collections(cache: cache, interest: ScriptedInterest())
+    let collections = Collections(cache: cache, syncRequests: ScriptedSync())
     try collections.start()
     defer { collections.stop() }
     try Self.list(Self.watcher, 0..<1, into: cache)

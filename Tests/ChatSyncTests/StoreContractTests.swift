@@ -33,22 +33,22 @@ import Testing
     }
     var world = StoreWorld(seed: seed)
     for step in 0..<60 {
-      let wish = world.step()
-      for store in stores { try await wish.apply(to: store, Self.url) }
+      let made = world.step()
+      for store in stores { try await made.apply(to: store, Self.url) }
       let line = try store.line(of: Self.url)
-      #expect(line == (try model.line(of: Self.url)), "seed \(seed), step \(step): \(wish)")
+      #expect(line == (try model.line(of: Self.url)), "seed \(seed), step \(step): \(made)")
       let rows = try cache.read { try $0.everyMessage(of: Self.url) }
       let expected = model.state.withLock { state in
         (state.channels[Self.url]?.rows.values.map { $0 } ?? [])
           .sorted { $0.position < $1.position }.map(\.body)
       }
-      #expect(rows == expected, "seed \(seed), step \(step): \(wish)")
+      #expect(rows == expected, "seed \(seed), step \(step): \(made)")
       if line != (try model.line(of: Self.url)) || rows != expected { return }
       let before = cache.cursor
       // Told again, with marks of now, nothing is new.
-      if case .listings = wish { continue }
-      try await wish.apply(to: store, Self.url)
-      #expect(cache.cursor == before, "seed \(seed), step \(step): \(wish) told something twice")
+      if case .listings = made { continue }
+      try await made.apply(to: store, Self.url)
+      #expect(cache.cursor == before, "seed \(seed), step \(step): \(made) told something twice")
     }
   }
 
@@ -114,7 +114,7 @@ private struct StoreWorld {
 
   init(seed: UInt64) { random = Seeded(seed) }
 
-  enum Wish {
+  enum Step {
     case listings([MessageListing], generation: Int64)
     case changes([MessageRecord], [Int64])
     case message(MessageRecord)
@@ -142,7 +142,7 @@ private struct StoreWorld {
     }
   }
 
-  mutating func step() -> Wish {
+  mutating func step() -> Step {
     for _ in 0..<Int.random(in: 0...12, using: &random) { send() }
     if messages.count > 20, Int.random(in: 0..<4, using: &random) == 0 {
       gone.append(messages.remove(at: Int.random(in: 0..<messages.count, using: &random)).messageID)

@@ -174,7 +174,8 @@ struct WorkerTests {
       await World.wait { if case .offline = await world.worker.plan.link.state { true } else { false } })
     await world.worker.open(OpenView(id: "v", channel: url, isAtNewest: true), isNew: true)
     #expect(await World.wait { world.store.state.withLock { $0.refused["v"] == 1 } })
-    guard case .failed(.unreachable(.unreachable, _)) = await world.worker.fetch(MessageWish(url, .newest))
+    guard
+      case .failed(.unreachable(.unreachable, _)) = await world.worker.fetch(MessageSyncRequest(url, .newest))
     else {
       Issue.record("an offline link answers at once")
       return
@@ -198,12 +199,12 @@ struct WorkerTests {
     #expect(await World.wait { (try? world.store.line(of: url))??.isPrefetched(200) ?? false })
     let oldest = try #require(try world.store.line(of: url)?.oldest)
     world.upstream.state.withLock { $0.fault = { _ in .slow } }
-    let wish = MessageWish(url, .older(than: oldest, rows: 100))
+    let wanted = MessageSyncRequest(url, .older(than: oldest, rows: 100))
     let before = world.upstream.state.withLock { $0.calls }
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<20 {
         group.addTask {
-          #expect(await world.worker.fetch(wish) == .stored)
+          #expect(await world.worker.fetch(wanted) == .stored)
         }
       }
     }

@@ -135,6 +135,6 @@ private final class CheckDesk: Sendable {
           "detail": .text(finding.detail), "healed": .text(finding.isHealed ? "yes" : "no"),
         ])
     }
-    if report.findings.contains(where: { $0.isHealed && $0.channel != nil }) { reading.interest.healed() }
+    if report.findings.contains(where: { $0.isHealed && $0.channel != nil }) { reading.syncRequests.healed() }
   }
 }

@@ -73,9 +73,9 @@ enum ChannelRoutes {
         }
       }
       guard asks else { return try answer(.hit) }
-      let came = Guarded<Fetched?>(nil)
+      let came = Guarded<SyncOutcome?>(nil)
       let waiter = request.makeWaiter()
-      reading.interest.fetchChannels(of: caller.user, within: preferences.milliseconds) { fetched in
+      reading.syncRequests.fetchChannels(of: caller.user, within: preferences.milliseconds) { fetched in
         came.withLock { $0 = fetched }
         waiter.wake()
       }

@@ -4,7 +4,7 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// Filling a gap by wish: begun and stopped here, done by whoever keeps the cache in step (B28).
+/// Filling a gap on request: begun and stopped here, done by whoever keeps the cache in step (B28).
 enum GapFillRoutes {
   static func routes(_ reading: Reading) -> [Route] {
     [
@@ -13,7 +13,7 @@ enum GapFillRoutes {
         return try reading.admitted(request) { caller in
           try reading.inChannel(request, caller, needsJoined: true) { url, caller in
             let gap = try known(reading, request, url, caller)
-            reading.interest.fill(gap: gap.0, in: url)
+            reading.syncRequests.fill(gap: gap.0, in: url)
             var json = JSONWriter()
             json.beginObject()
             json.name("gap")
@@ -27,7 +27,7 @@ enum GapFillRoutes {
         try Parameters(request).end()
         return try reading.admitted(request) { caller in
           try reading.inChannel(request, caller, needsJoined: true) { url, caller in
-            reading.interest.stopFilling(gap: try known(reading, request, url, caller).0, in: url)
+            reading.syncRequests.stopFilling(gap: try known(reading, request, url, caller).0, in: url)
             return .respond(.empty(204))
           }
         }

@@ -27,9 +27,9 @@ struct MemberFetch {
     of urls: [ChannelURL], status: CacheStatus = .hit, _ body: @escaping (CacheStatus) throws -> Outcome
   ) throws -> Outcome {
     guard !urls.isEmpty, preferences.mode != .never else { return try body(status) }
-    let came = Guarded<Fetched?>(nil)
+    let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
-    reading.interest.fetchMembers(of: urls, within: preferences.milliseconds) { fetched in
+    reading.syncRequests.fetchMembers(of: urls, within: preferences.milliseconds) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }
@@ -59,7 +59,7 @@ struct MemberFetch {
 
 extension CacheStatus {
   /// How an answer came about whose missing part ended so; nil: it was not waited for any longer.
-  init(_ fetched: Fetched?) {
+  init(_ fetched: SyncOutcome?) {
     switch fetched {
     case .stored: self = .stored
     case .failed(.unreachable): self = .offline

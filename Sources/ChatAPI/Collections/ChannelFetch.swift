@@ -39,9 +39,9 @@ final class ChannelFetch {
     guard now < endsAt, try isNeeded(isFull) else { return try withMembers(body) }
     pages += 1
     let left = Int((endsAt - now) / 1_000_000)
-    let came = Guarded<Fetched?>(nil)
+    let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
-    viewing.reading.interest.fetchChannels(of: caller.user, within: left) { fetched in
+    viewing.reading.syncRequests.fetchChannels(of: caller.user, within: left) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }

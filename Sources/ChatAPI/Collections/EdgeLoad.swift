@@ -38,18 +38,18 @@ final class EdgeLoad {
 
   func answer(mayFetch: Bool = true) throws -> Outcome {
     let sight = viewing.collections.sight(view.url)
-    var wish: MessageWish.Stretch?
+    var wanted: MessageSyncRequest.Stretch?
     let body = try viewing.run {
       try viewing.reading.cache.read { reader -> ByteBuffer in
         let page = try view.page(anchor, isOlder: isOlder, reader, sight)
         if mayFetch, let stretch = through.next(page.reading(anchor)) {
-          wish = stretch
+          wanted = stretch
           return ByteBuffer()
         }
         return try view.more(page, isOlder: isOlder, reader, sight)
       }
     }
-    guard let wish else {
+    guard let wanted else {
       // A bound that could not be stored is tried again with the next request.
       guard viewing.collections.isStored(view), hasStored || !view.isPerhapsTooLarge else {
         return try store()
@@ -58,7 +58,7 @@ final class EdgeLoad {
       preferences.apply(to: &response)
       return .respond(response)
     }
-    return park(wish)
+    return park(wanted)
   }
 
   private func store() throws -> Outcome {
@@ -75,13 +75,13 @@ final class EdgeLoad {
     }
   }
 
-  private func park(_ stretch: MessageWish.Stretch) -> Outcome {
+  private func park(_ stretch: MessageSyncRequest.Stretch) -> Outcome {
     let now = Clock.system.monotonicNanoseconds()
     let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
-    let came = Guarded<Fetched?>(nil)
+    let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
-    let wish = MessageWish(view.url, stretch, thread: view.request.filter.parent)
-    viewing.reading.interest.fetch(wish, within: left) { fetched in
+    let wanted = MessageSyncRequest(view.url, stretch, thread: view.request.filter.parent)
+    viewing.reading.syncRequests.fetch(wanted, within: left) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }

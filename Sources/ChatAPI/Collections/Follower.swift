@@ -232,7 +232,7 @@ class Follower {
 
   private func read(_ since: EventCursor) throws -> Found {
     let head = viewing.reading.cache.cursor
-    let standing = viewing.reading.interest.connection(of: caller.user)
+    let standing = viewing.reading.syncRequests.connection(of: caller.user)
     let sights = targets.map { target in
       if case .messages(let view) = target { viewing.collections.sight(view.url) } else { nil as Sight? }
     }

@@ -37,7 +37,7 @@ final class MessageOpening {
         let opened = viewing.reading.cache.cursor
         // The cursor is taken before the worker is asked: its changes then are events after the cursor.
         let body = try MessageCollectionRoutes.snapshot(viewing, view, at: opened)
-        viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
+        viewing.reading.syncRequests.opened(view.openView, isOwedAnswer: true)
         return respond(view, body)
       }
     }
@@ -46,7 +46,7 @@ final class MessageOpening {
     do {
       return try open(name) { [self] view in
         let opened = viewing.reading.cache.cursor
-        viewing.reading.interest.opened(view.openView, isOwedAnswer: true)
+        viewing.reading.syncRequests.opened(view.openView, isOwedAnswer: true)
         let end = Clock.system.monotonicNanoseconds() + UInt64(wait) * 1_000_000_000
         return try held(view, since: opened, until: end)
       }

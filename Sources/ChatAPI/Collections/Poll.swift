@@ -110,7 +110,8 @@ final class Poll: Follower {
   /// poll began, and ends with a view's removal.
   private func known(_ moment: SharedAnswers.Moment) -> SharedResponse? {
     guard let asked = asked(moment), let known = viewing.shared.recent(asked),
-      viewing.reading.gate.admitsStill(caller), case .admitted = viewing.reading.interest.seen(caller.user)
+      viewing.reading.gate.admitsStill(caller),
+      case .admitted = viewing.reading.syncRequests.seen(caller.user)
     else { return nil }
     return known
   }

@@ -41,9 +41,9 @@ enum ConnectionRoutes {
       isKnown
       ? preferences.wait.map { Int($0) * 1000 } ?? 0
       : max(preferences.milliseconds, Reading.firstWordMilliseconds)
-    let told = Guarded<Result<UserConnection, WishError>?>(nil)
+    let told = Guarded<Result<UserConnection, SyncError>?>(nil)
     let waiter = request.makeWaiter()
-    reading.interest.connect(caller.user, within: within) { outcome in
+    reading.syncRequests.connect(caller.user, within: within) { outcome in
       told.withLock { $0 = outcome }
       waiter.wake()
     }
@@ -59,16 +59,16 @@ enum ConnectionRoutes {
     _ reading: Reading, _ request: Request, clears: Bool, isForced: Bool
   ) throws -> Outcome {
     let caller = try reading.gate.caller(of: request)
-    let told = Guarded<Result<Int64, WishError>?>(nil)
+    let told = Guarded<Result<Int64, SyncError>?>(nil)
     let waiter = request.makeWaiter()
-    let tell: @Sendable (Result<Int64, WishError>) -> Void = { outcome in
+    let tell: @Sendable (Result<Int64, SyncError>) -> Void = { outcome in
       told.withLock { $0 = outcome }
       waiter.wake()
     }
     if clears {
-      reading.interest.forget(caller.user, isForced: isForced, then: tell)
+      reading.syncRequests.forget(caller.user, isForced: isForced, then: tell)
     } else {
-      reading.interest.disconnect(caller.user) { tell($0.map { 0 }) }
+      reading.syncRequests.disconnect(caller.user) { tell($0.map { 0 }) }
     }
     // A token that expired during the wait is not refused here: the change is made, and a client that gets a
     // refusal would send it again.
@@ -84,14 +84,14 @@ enum ConnectionRoutes {
   }
 
   /// What an upstream that cannot be had means for a user whose channels are here.
-  private static func detail(of error: WishError) -> String? {
+  private static func detail(of error: SyncError) -> String? {
     guard case .unreachable(let loss, _) = error else { return nil }
     return "The upstream cannot be asked (\(loss.rawValue)): answers come from the cache until it can."
   }
 
   private static func connection(_ reading: Reading, _ user: UserID) throws -> Response {
-    let link = reading.interest.link
-    let connection = reading.interest.connection(of: user)
+    let link = reading.syncRequests.link
+    let connection = reading.syncRequests.connection(of: user)
     return try reading.read { reader in
       let cached = try reader.cachedUser(user)
       let unsent = try cached.map { try reader.unsent(of: $0.key) } ?? (pending: 0, failed: 0)

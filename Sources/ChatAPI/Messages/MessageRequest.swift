@@ -76,10 +76,10 @@ final class MessageRequest {
     let isWanted = preferences.mode == .always && status == .hit
     if !isWanted, let response = try look(id) { return .respond(response) }
     guard preferences.mode != .never, status == .hit else { throw Problem.messageNotFound }
-    let came = Guarded<Fetched?>(nil)
+    let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
     let within = preferences.milliseconds
-    reading.interest.fetch(MessageWish(url, .message(id)), within: within) { fetched in
+    reading.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }

@@ -52,7 +52,7 @@ private final class MessagePageRequest {
 
   private enum Look: ~Copyable {
     case answer(Response)
-    case fetch(MessageWish.Stretch)
+    case fetch(MessageSyncRequest.Stretch)
   }
 
   /// Answers, or asks for what is missing and then answers. Where no channel is found it is asked for
@@ -74,7 +74,7 @@ private final class MessagePageRequest {
   private func finish(_ caller: Caller) throws -> Outcome {
     switch try look(caller, mayFetch: false) {
     case .answer(let response): return .respond(response)
-    case .fetch: throw Problem(WishError.stopping)
+    case .fetch: throw Problem(SyncError.stopping)
     }
   }
 
@@ -110,10 +110,10 @@ private final class MessagePageRequest {
     guard view.isJoined else { throw Problem.notJoined }
     try parameters.check()
     let query = parameters.query
-    let link = reading.interest.link
+    let link = reading.syncRequests.link
     let ground = MessagePageGround(
       query.anchor, coverage, floor: view.floorAt, link: link,
-      interval: reading.interest.pollInterval(of: url), now: reading.cache.clock.wallMilliseconds())
+      interval: reading.syncRequests.pollInterval(of: url), now: reading.cache.clock.wallMilliseconds())
     var tag = EntityTag(reading.cache.cursor, view.user)
     tag.add(view.channelVersion)
     tag.add(view.membershipVersion)
@@ -148,13 +148,13 @@ private final class MessagePageRequest {
   /// trusted as far as before. Nothing else decides whether rows are read, and what is fetched.
   private func stillHolds(_ caller: Caller, _ standing: Standing, _ tail: Tail.State) -> () -> Bool {
     { [reading, url] in
-      guard reading.gate.admitsStill(caller), case .admitted = reading.interest.seen(caller.user),
+      guard reading.gate.admitsStill(caller), case .admitted = reading.syncRequests.seen(caller.user),
         reading.cache.isStill(standing)
       else { return false }
       let now = reading.cache.clock.wallMilliseconds()
       return tail
-        == reading.interest.link.judge(
-          standing.coverage.tail, now: now, interval: reading.interest.pollInterval(of: url))
+        == reading.syncRequests.link.judge(
+          standing.coverage.tail, now: now, interval: reading.syncRequests.pollInterval(of: url))
     }
   }
 
@@ -181,15 +181,15 @@ private final class MessagePageRequest {
     }
   }
 
-  private func park(_ caller: Caller, _ stretch: MessageWish.Stretch) -> Outcome {
+  private func park(_ caller: Caller, _ stretch: MessageSyncRequest.Stretch) -> Outcome {
     let now = Clock.system.monotonicNanoseconds()
     let endsAt = endsAt ?? now + UInt64(preferences.milliseconds) * 1_000_000
     self.endsAt = endsAt
     let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
-    let came = Guarded<Fetched?>(nil)
+    let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
-    let wish = MessageWish(url, stretch, thread: parameters.query.filter.parent)
-    reading.interest.fetch(wish, within: left) { fetched in
+    let wanted = MessageSyncRequest(url, stretch, thread: parameters.query.filter.parent)
+    reading.syncRequests.fetch(wanted, within: left) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }

@@ -5,9 +5,9 @@ import Platform
 
 /// `/healthz`: the process answers. `/readyz`: whether to send it requests, and what is amiss.
 enum HealthRoutes {
-  /// `interest` and `cache`: nil while there is no cache yet.
+  /// `syncRequests` and `cache`: nil while there is no cache yet.
   static func routes(
-    _ status: ServiceStatus, _ interest: (any Interest)?, _ cache: Cache? = nil,
+    _ status: ServiceStatus, _ syncRequests: (any SyncRequests)?, _ cache: Cache? = nil,
     _ signature: WebhookSignature? = nil
   ) -> [Route] {
     [
@@ -22,7 +22,7 @@ enum HealthRoutes {
         var report = status.report
         if cache?.isFailingToWrite ?? false { report.reasons.append("storage") }
         if signature?.isGuessedWrong ?? false { report.reasons.append("webhook_secret") }
-        return .respond(readiness(report, interest?.link.state ?? .unknown))
+        return .respond(readiness(report, syncRequests?.link.state ?? .unknown))
       },
     ]
   }

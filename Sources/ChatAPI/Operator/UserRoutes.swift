@@ -29,7 +29,7 @@ enum UserRoutes {
       for user in shown {
         json.beginObject()
         json.field("user_id", user.id.text)
-        json.field("state", reading.interest.connection(of: user.id).state.rawValue)
+        json.field("state", reading.syncRequests.connection(of: user.id).state.rawValue)
         json.field("synced", user.isSynced)
         json.field("channels", user.channels)
         json.name("unsent")

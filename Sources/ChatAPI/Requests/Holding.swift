@@ -30,6 +30,6 @@ extension Reading {
     if !gate.admitsStill(caller), try gate.caller(of: request, scope: scope).user != caller.user {
       throw Problem(401, "unauthorized", detail: "The token now names another user: ask again.")
     }
-    if case .refused(let error) = interest.seen(caller.user) { throw Problem(error) }
+    if case .refused(let error) = syncRequests.seen(caller.user) { throw Problem(error) }
   }
 }

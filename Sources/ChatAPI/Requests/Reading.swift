@@ -8,16 +8,16 @@ package final class Reading: Sendable {
   /// The data.
   let cache: Cache
   /// Whoever keeps it in step.
-  let interest: any Interest
+  let syncRequests: any SyncRequests
   /// Who may ask.
   let gate: Gate
   /// What is answered to who has it already.
   let notModified: NotModified
 
   /// The parts of all reading.
-  package init(cache: Cache, interest: any Interest, gate: Gate) {
+  package init(cache: Cache, syncRequests: any SyncRequests, gate: Gate) {
     self.cache = cache
-    self.interest = interest
+    self.syncRequests = syncRequests
     self.gate = gate
     notModified = NotModified(vary: gate.vary)
     gate.tickets.keep(in: cache)
@@ -32,13 +32,13 @@ package final class Reading: Sendable {
     _ request: Request, scope: Scopes = .chat, _ body: @escaping (Caller) throws -> Outcome
   ) throws -> Outcome {
     let caller = try gate.caller(of: request, scope: scope)
-    switch interest.seen(caller.user) {
+    switch syncRequests.seen(caller.user) {
     case .admitted: return try remembered(request, caller, body)
     case .refused(let error): throw Problem(error)
     case .undecided:
-      let told = Guarded<Result<UserConnection, WishError>?>(nil)
+      let told = Guarded<Result<UserConnection, SyncError>?>(nil)
       let waiter = request.makeWaiter()
-      interest.admit(caller.user, within: Reading.firstWordMilliseconds) { outcome in
+      syncRequests.admit(caller.user, within: Reading.firstWordMilliseconds) { outcome in
         told.withLock { $0 = outcome }
         waiter.wake()
       }
@@ -75,9 +75,9 @@ package final class Reading: Sendable {
       guard view.isJoined || !needsJoined else { throw Problem.notJoined }
       return try body(url, caller)
     }
-    let found = Guarded<Result<Bool, WishError>?>(nil)
+    let found = Guarded<Result<Bool, SyncError>?>(nil)
     let waiter = request.makeWaiter()
-    interest.find(url, as: caller.user, within: Reading.firstWordMilliseconds) { outcome in
+    syncRequests.find(url, as: caller.user, within: Reading.firstWordMilliseconds) { outcome in
       found.withLock { $0 = outcome }
       waiter.wake()
     }

@@ -18,16 +18,16 @@ enum ChangeRoutes {
       ) { request in
         try Parameters(request).end()
         let edit = try Viewing.parse(request) { try EditRequest($0) }
-        let wish = MessageChange.Wish(
+        let intent = MessageChange.Intent(
           operation: "editMessage", kind: .edit, params: edit.params,
           textLength: edit.content.message?.count ?? 0)
-        return try change(sending, request, wish, try RequestName(request, inBody: edit.requestID))
+        return try change(sending, request, intent, try RequestName(request, inBody: edit.requestID))
       },
       Route(.delete, "/v1/channels/{channel_url}/messages/{message_ref}", operation: "deleteMessage") {
         request in
         try Parameters(request).end()
-        let wish = MessageChange.Wish(operation: "deleteMessage", kind: .delete)
-        return try change(sending, request, wish, try RequestName(request))
+        let intent = MessageChange.Intent(operation: "deleteMessage", kind: .delete)
+        return try change(sending, request, intent, try RequestName(request))
       },
     ]
   }
@@ -50,19 +50,19 @@ enum ChangeRoutes {
     guard (1...SendingLimit.reactionCharacters).contains(key.count) else {
       throw Problem.invalid("key", "Give 1 to \(SendingLimit.reactionCharacters) characters.")
     }
-    let wish = MessageChange.Wish(
+    let intent = MessageChange.Intent(
       operation: adds ? "addReaction" : "removeReaction", kind: .reaction,
       params: Array("{\"add\":\(adds)}".utf8), aspect: key)
-    return try change(sending, request, wish, try RequestName(request))
+    return try change(sending, request, intent, try RequestName(request))
   }
 
   private static func change(
-    _ sending: Sending, _ request: Request, _ wish: MessageChange.Wish, _ name: RequestName
+    _ sending: Sending, _ request: Request, _ intent: MessageChange.Intent, _ name: RequestName
   ) throws -> Outcome {
     try sending.reading.admitted(request) { caller in
       try sending.reading.inChannel(request, caller, needsJoined: true) { url, caller in
         try MessageChange(
-          sending: sending, request: request, caller: caller, url: url, wish: wish, name: name
+          sending: sending, request: request, caller: caller, url: url, intent: intent, name: name
         ).answer()
       }
     }

@@ -6,7 +6,7 @@ import MicroHTTP
 /// One request to change a message: an edit, a deletion or a reaction.
 struct MessageChange {
   /// The change that the client asks for.
-  struct Wish: Sendable {
+  struct Intent: Sendable {
     /// The action's name in the contract.
     let operation: String
     let kind: OutboxRow.Kind
@@ -30,7 +30,7 @@ struct MessageChange {
   let request: Request
   let caller: Caller
   let url: ChannelURL
-  let wish: Wish
+  let intent: Intent
   let name: RequestName
 
   /// The message, as the path names it.
@@ -84,10 +84,10 @@ struct MessageChange {
 
   private var unsentRequest: UnsentRequest {
     var asked = UnsentRequest(
-      requestID: name.id, kind: wish.kind, content: OutboxContent(params: wish.params, body: []),
-      contentHash: ContentHash.of(wish.operation, [url.text, refText, wish.aspect], wish.params))
-    asked.aspect = wish.aspect
-    asked.textLength = wish.textLength
+      requestID: name.id, kind: intent.kind, content: OutboxContent(params: intent.params, body: []),
+      contentHash: ContentHash.of(intent.operation, [url.text, refText, intent.aspect], intent.params))
+    asked.aspect = intent.aspect
+    asked.textLength = intent.textLength
     asked.isAdmin = caller.scopes.contains(.admin)
     asked.lifetime = sending.policy.pendingLifetime
     return asked
@@ -151,7 +151,7 @@ struct MessageChange {
       var problem = Problem.notSent(code: code, message: object)
       problem.headers.append(("Idempotency-Replayed", "true"))
       throw problem
-    case .changed(nil, _) where wish.kind == .delete: return .empty(204)
+    case .changed(nil, _) where intent.kind == .delete: return .empty(204)
     case .changed(nil, _): throw Problem.messageNotFound
     case .changed(let object?, let isReplay):
       var response = Sending.answer(object, status: 202)

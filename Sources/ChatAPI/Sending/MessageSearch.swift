@@ -50,16 +50,16 @@ struct MessageSearch {
 
   /// `fetched`: what became of asking the upstream; nil: it was not asked.
   private func find(
-    _ ref: MessageRef, _ fetched: Fetched?, _ then: @escaping (MessageTarget) throws -> Outcome
+    _ ref: MessageRef, _ fetched: SyncOutcome?, _ then: @escaping (MessageTarget) throws -> Outcome
   ) throws -> Outcome {
     let (target, isCached) = try look(ref)
     if isCached { return try then(target) }
     guard case .confirmed(let id) = target else { throw Problem.messageNotFound }
     if let fetched { throw MessageSearch.problem(fetched) }
     let waiter = request.makeWaiter()
-    let came = Guarded<Fetched?>(nil)
+    let came = Guarded<SyncOutcome?>(nil)
     let within = Reading.firstWordMilliseconds
-    sending.reading.interest.fetch(MessageWish(url, .message(id)), within: within) { fetched in
+    sending.reading.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }
@@ -68,17 +68,17 @@ struct MessageSearch {
   }
 
   /// Why a message that is not cached was not found: only the upstream knows that there is none.
-  private static func problem(_ fetched: Fetched) -> Problem {
+  private static func problem(_ fetched: SyncOutcome) -> Problem {
     switch fetched {
     case .stored, .failed(.rejected): Problem.messageNotFound
     case .failed(let error): Problem(error)
-    case .late: Problem(WishError.failed(reason: "the chat server did not answer in time"))
+    case .late: Problem(SyncError.failed(reason: "the chat server did not answer in time"))
     }
   }
 
   /// The waiter is the request's one: others may wake it too.
   private func wait(
-    _ waiter: Waiter, _ came: Guarded<Fetched?>, until end: UInt64, _ then: @escaping () throws -> Outcome
+    _ waiter: Waiter, _ came: Guarded<SyncOutcome?>, until end: UInt64, _ then: @escaping () throws -> Outcome
   ) -> Outcome {
     let now = Clock.system.monotonicNanoseconds()
     return .park(

@@ -38,7 +38,7 @@ final class Sending: Sendable {
     _ writing: Writing, _ body: @escaping @Sendable (CacheWriter) throws -> Made,
     failed: @escaping () -> Void = {}, then: @escaping (Made) throws -> Outcome
   ) throws -> Outcome {
-    let interest = reading.interest
+    let syncRequests = reading.syncRequests
     let cache = reading.cache
     let (user, url) = (writing.caller.user, writing.url)
     let change = Sending.problems(naming: writing.name)
@@ -47,7 +47,7 @@ final class Sending: Sendable {
         writing.request,
         submit: { finish in
           cache.accept(body) { result in
-            if case .success = result { interest.accepted(of: user, in: url) }
+            if case .success = result { syncRequests.accepted(of: user, in: url) }
             finish(result)
           }
         }, failed: failed, then: then

@@ -13,7 +13,7 @@ enum SendbirdWebhookRoute {
   /// How long noting may take (ms); the upstream gives up after 5 s.
   static let noteMilliseconds = 4_000
 
-  static func routes(_ interest: any Interest, _ signature: WebhookSignature?) -> [Route] {
+  static func routes(_ syncRequests: any SyncRequests, _ signature: WebhookSignature?) -> [Route] {
     [
       Route(
         .post, "/v1/webhooks/sendbird", operation: "receiveSendbirdWebhook",
@@ -28,9 +28,9 @@ enum SendbirdWebhookRoute {
               "Sign the raw body with HMAC-SHA256 and the secret of --webhook-secret, in lower-case hex.",
             headers: [("WWW-Authenticate", "Signature header=\"x-sendbird-signature\"")])
         }
-        let noted = Guarded<Result<Int, WishError>?>(nil)
+        let noted = Guarded<Result<Int, SyncError>?>(nil)
         let waiter = request.makeWaiter()
-        interest.takeWebhook(Array(request.body)) { outcome in
+        syncRequests.takeWebhook(Array(request.body)) { outcome in
           noted.withLock { $0 = outcome }
           waiter.wake()
         }
@@ -43,7 +43,7 @@ enum SendbirdWebhookRoute {
   }
 
   /// What became of the note. Nothing of a body that is none is noted.
-  private static func answer(_ noted: Result<Int, WishError>?) throws -> Response {
+  private static func answer(_ noted: Result<Int, SyncError>?) throws -> Response {
     switch noted {
     case .success: return .empty(200)
     case .failure(.unreadable(let field)): throw Problem(.unreadable(field: field))

@@ -16,8 +16,8 @@ import ChatModel
 //
 // Messages, files, edits and deletes keep their order: only the first pending one, the head, is ever under
 // way. Reactions and read marks go beside them, one at a time, in order only for the same target. A waiting
-// row always has a moment of its next try; nothing but the outcome of a try, a wish of the user or its three
-// days ends a row.
+// row always has a moment of its next try; nothing but the outcome of a try, a request of the user or its
+// three days ends a row.
 //
 // A message that is taken back while under way stays in its state, wanted canceled. If it turns out to have
 // arrived, its row gets the message's id as target and becomes the intent to delete that message upstream.
@@ -52,7 +52,7 @@ package struct OutboxLane: Hashable, Sendable {
     case canceled(Int64)
     /// A change that was refused, or a read mark overtaken by a later one; its row is gone.
     case dropped(Int64, code: String)
-    /// Gone by the user's wish.
+    /// Gone because the user asked.
     case removed(Int64)
     /// The content of the edit `from` belongs into the row `to` now; the edit's row is gone.
     case merged(from: Int64, to: Int64)

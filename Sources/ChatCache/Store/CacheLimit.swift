@@ -27,13 +27,13 @@ package struct CacheLimit: Sendable, Equatable {
   package private(set) var bytes: Int64 = 256 << 20
   /// What decides who goes first.
   package private(set) var order = CacheLimit.accessTerms
-  /// What of the wish could not be granted, in words for the log.
+  /// What of the setting could not be granted, in words for the log.
   package private(set) var warnings: [String] = []
 
   /// 256 MB, by access.
   package init() {}
 
-  /// As wished, as far as it can be: too small a limit is raised, an order that cannot be read is the
+  /// As set, as far as it can be: too small a limit is raised, an order that cannot be read is the
   /// default.
   package init(bytes: Int64, order: String) {
     self.bytes = max(bytes, CacheLimit.leastBytes)

@@ -33,7 +33,7 @@ package final class CacheWriter {
     touched.epoch = made
   }
 
-  /// Remembers what was let go of by wish, so that it is fetched again.
+  /// Remembers what was let go of on request, so that it is fetched again.
   func noteCleared(_ body: (inout Cleared) -> Void) { body(&touched.cleared) }
 
   /// Remembers that the lane's next turn may come sooner.

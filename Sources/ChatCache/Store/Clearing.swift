@@ -1,7 +1,7 @@
 import ChatModel
 import SQLite
 
-// Letting go of cached data by wish: one channel's messages, or everything (B58).
+// Letting go of cached data on request: one channel's messages, or everything (B58).
 
 extension CacheReader {
   /// Whether somebody else who is connected is a member too: then a channel's cache is not one user's alone.

@@ -31,7 +31,7 @@ package struct Commit: Sendable {
   package let collections: Set<ExactText>
   /// Whether something changed for everybody.
   package let isForAll: Bool
-  /// What was let go of by wish, and is to be fetched again.
+  /// What was let go of on request, and is to be fetched again.
   package let cleared: Cleared
   /// Lanes of unsent rows that changed by something else than their own turn.
   package let lanes: Set<OutboxLaneName>
@@ -41,7 +41,7 @@ package struct Commit: Sendable {
   package let notedChannels: Set<ChannelURL>
 }
 
-/// What one commit let go of by wish (B58).
+/// What one commit let go of on request (B58).
 package struct Cleared: Sendable, Equatable {
   /// Channels whose messages went.
   package var channels: Set<ChannelURL> = []

@@ -1,6 +1,6 @@
 import ChatModel
 
-// What was let go of by wish is to be fetched again (B58), and what jobs under way bring of it counts for
+// What was let go of on request is to be fetched again (B58), and what jobs under way bring of it counts for
 // nothing: they asked before. Until such a job ends it keeps its user or channel busy, so nothing
 // overtakes itself.
 extension Plan {

@@ -28,7 +28,7 @@ package struct CacheStore: SyncStore {
   /// The event log's last sequence.
   package func mark() -> Int64 { cache.cursor.sequence }
 
-  /// What was let go of by wish.
+  /// What was let go of on request.
   package func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void) {
     cache.onCommit { commit in
       if commit.cleared != Cleared() { observer(commit.cleared) }

@@ -11,7 +11,7 @@ package protocol SyncStore: Sendable {
   /// rows changed meanwhile are spared (B27).
   func mark() -> Int64
 
-  /// Calls `observer` after each commit that let go of something by wish (B58), before anything that is
+  /// Calls `observer` after each commit that let go of something on request (B58), before anything that is
   /// stored later; it must be quick.
   func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void)
   /// Calls `observer` with lanes of unsent rows that changed by something else than their own turn.

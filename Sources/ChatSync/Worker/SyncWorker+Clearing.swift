@@ -1,7 +1,7 @@
 import ChatCache
 import ChatModel
 
-// What was let go of by wish, and comes back by itself (B58).
+// What was let go of on request, and comes back by itself (B58).
 extension SyncWorker {
   /// What the jobs and reads under way bring for it counts for nothing any more: they asked before. All
   /// that is missing now is asked for again.
@@ -25,7 +25,7 @@ extension SyncWorker {
 extension SyncWorker.Read {
   /// The channel whose messages are read.
   fileprivate var channel: ChannelURL? {
-    if case .messages(let wish) = self { return wish.channel }
+    if case .messages(let wanted) = self { return wanted.channel }
     return nil
   }
 }

@@ -7,7 +7,7 @@ import Platform
 extension SyncWorker {
   /// Members of a page.
   static let memberPage = 100
-  /// Pages listed for one wish; what is left is listed with the next one.
+  /// Pages listed for one request; what is left is listed with the next one.
   static let memberPagesAtOnce = 50
   /// Pages of these that go ahead of other work.
   static let memberPagesAhead = 3
@@ -20,16 +20,16 @@ extension SyncWorker {
   static let unprovenPause: Int64 = 10_000
 
   /// The members of these channels, all at once.
-  package func fetchMembers(of urls: [ChannelURL]) async -> Fetched {
-    await withTaskGroup(of: Fetched.self) { group in
+  package func fetchMembers(of urls: [ChannelURL]) async -> SyncOutcome {
+    await withTaskGroup(of: SyncOutcome.self) { group in
       for url in urls { group.addTask { await self.fetchMembers(of: url) } }
-      var all = Fetched.stored
+      var all = SyncOutcome.stored
       for await fetched in group where fetched != .stored { all = fetched }
       return all
     }
   }
 
-  private func fetchMembers(of url: ChannelURL) async -> Fetched {
+  private func fetchMembers(of url: ChannelURL) async -> SyncOutcome {
     unprovenMembers = unprovenMembers.filter { $0.value > now }
     if unprovenMembers[url] != nil {
       return .failed(.failed(reason: "the last listing of the members was not complete"))

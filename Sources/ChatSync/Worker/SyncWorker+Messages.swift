@@ -293,7 +293,7 @@ extension SyncWorker {
       if plan.lacks(.messageChangelog), plan.isOpen(url) { try await listAgain(url, line) }
       return .progressed(isComplete: true)
     }
-    let stretch = MessageWish.Stretch.older(than: doubt.upperBound.next, rows: GapCheck.pageRows)
+    let stretch = MessageSyncRequest.Stretch.older(than: doubt.upperBound.next, rows: GapCheck.pageRows)
     let listings = try await listed(url, stretch, .background)
     try await keep(listings, in: url, context(.messageChangelog))
     let after = try store.line(of: url)?.unverified
@@ -326,7 +326,7 @@ extension SyncWorker {
   func fill(_ gap: Int64, in url: ChannelURL) async throws -> Outcome {
     guard let range = try store.line(of: url)?.gaps[gap] else { return .progressed(isComplete: true) }
     let rows = GapCheck.pageRows
-    let stretch: MessageWish.Stretch =
+    let stretch: MessageSyncRequest.Stretch =
       range.lowerBound == .start
       ? .older(than: range.upperBound.next, rows: rows) : .newer(than: range.lowerBound.previous, rows: rows)
     do {

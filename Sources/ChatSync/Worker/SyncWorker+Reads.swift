@@ -2,29 +2,29 @@ import ChatCache
 import ChatModel
 import Platform
 
-// What clients' requests miss (B15): asked before background work, identical wishes once.
+// What clients' requests miss (B15): asked before background work, identical requests once.
 extension SyncWorker {
   /// Reads under way at once; more are answered from the cache alone.
   static let readsAtOnce = 256
 
   /// One thing that clients wait for.
   enum Read: Hashable, Sendable {
-    case messages(MessageWish)
+    case messages(MessageSyncRequest)
     case channels(UserID)
     case channel(ChannelURL, UserID)
     case members(ChannelURL)
   }
 
   /// Fetches and stores what a request misses.
-  package func fetch(_ wish: MessageWish) async -> Fetched {
-    if wish.stretch == .newest, wish.thread == nil, plan.countsMissing(wish.channel) {
-      return await nextCheck(of: wish.channel)
+  package func fetch(_ wanted: MessageSyncRequest) async -> SyncOutcome {
+    if wanted.stretch == .newest, wanted.thread == nil, plan.countsMissing(wanted.channel) {
+      return await nextCheck(of: wanted.channel)
     }
-    return await read(.messages(wish)) { try await self.perform(wish) }
+    return await read(.messages(wanted)) { try await self.perform(wanted) }
   }
 
   /// The user's list: what changed, or while the first listing runs its most recent channels.
-  package func fetchChannels(of user: UserID) async -> Fetched {
+  package func fetchChannels(of user: UserID) async -> SyncOutcome {
     if plan.standing(user)?.phase == .connected, plan.pollNow(user, now: now) {
       return await nextPoll(of: user)
     }
@@ -32,7 +32,7 @@ extension SyncWorker {
   }
 
   /// Asks for a channel the cache does not know, as that user (B1). True: the user is in it.
-  package func find(_ url: ChannelURL, as user: UserID) async -> Result<Bool, WishError> {
+  package func find(_ url: ChannelURL, as user: UserID) async -> Result<Bool, SyncError> {
     let fetched = await read(.channel(url, user)) {
       let asked = ChannelRecord.Asked(sequence: self.store.mark())
       var record = try await self.upstream.channel(url, as: user, .foreground)
@@ -55,7 +55,7 @@ extension SyncWorker {
   }
 
   /// Runs `body` unless the same is under way, and tells the plan how the upstream took it.
-  func read(_ name: Read, _ body: @escaping () async throws -> Void) async -> Fetched {
+  func read(_ name: Read, _ body: @escaping () async throws -> Void) async -> SyncOutcome {
     if let running = reads[name] { return await running.value }
     if let failure = linkFailure { return .failed(failure) }
     guard reads.count < SyncWorker.readsAtOnce else { return .failed(.busy(retryAfter: 1_000)) }
@@ -70,14 +70,14 @@ extension SyncWorker {
     return fetched
   }
 
-  private func attempt(_ body: () async throws -> Void) async -> Fetched {
+  private func attempt(_ body: () async throws -> Void) async -> SyncOutcome {
     do {
       try await body()
       plan.met(nil, now: now)
       return .stored
     } catch let error as UpstreamError {
       plan.met(error, now: now)
-      return .failed(wishError(error))
+      return .failed(syncError(error))
     } catch is CancellationError {
       return .failed(.stopping)
     } catch {
@@ -87,7 +87,7 @@ extension SyncWorker {
   }
 
   /// What a client is told while the link is down; nobody waits in vain.
-  var linkFailure: WishError? {
+  var linkFailure: SyncError? {
     if isStopped { return .stopping }
     guard case .offline(let loss) = plan.link.state else { return nil }
     return .unreachable(loss, retryAfter: retryAfter)
@@ -95,7 +95,7 @@ extension SyncWorker {
 
   private var retryAfter: Int64 { max(1_000, (plan.link.nextProbeAt ?? now) - now) }
 
-  func wishError(_ error: UpstreamError) -> WishError {
+  func syncError(_ error: UpstreamError) -> SyncError {
     switch error {
     case .rejection(let code, let message): .rejected(code: code, message: message)
     case .rateLimited(let milliseconds): .busy(retryAfter: milliseconds)
@@ -107,21 +107,21 @@ extension SyncWorker {
     }
   }
 
-  private func perform(_ wish: MessageWish) async throws {
-    let url = wish.channel
-    if let thread = wish.thread,
-      try await listThread(thread, in: url, MessageWindow(wish.stretch), .foreground)
+  private func perform(_ wanted: MessageSyncRequest) async throws {
+    let url = wanted.channel
+    if let thread = wanted.thread,
+      try await listThread(thread, in: url, MessageWindow(wanted.stretch), .foreground)
     {
       return
     }
-    switch wish.stretch {
+    switch wanted.stretch {
     case .newest:
       guard let line = try store.line(of: url) else { return }
       try await closeNewestEnd(url, line, counts: false, source: .apiResult, .foreground)
     case .message(let id):
       try await fetchMessage(id, in: url, .apiResult, .foreground)
     case .older, .newer, .around:
-      let listings = try await listed(url, wish.stretch, .foreground)
+      let listings = try await listed(url, wanted.stretch, .foreground)
       try await keep(listings, in: url, context(.apiResult))
     }
   }
@@ -131,7 +131,7 @@ extension SyncWorker {
   /// moment is listed instead, and from there on by a message that came: a page that ends inside the moment
   /// proves nothing beyond its rows.
   func listed(
-    _ url: ChannelURL, _ stretch: MessageWish.Stretch, _ importance: Importance
+    _ url: ChannelURL, _ stretch: MessageSyncRequest.Stretch, _ importance: Importance
   ) async throws -> [MessageListing] {
     let window = MessageWindow(stretch)
     do {
@@ -183,7 +183,7 @@ extension SyncWorker {
   // MARK: Jobs that clients wait for
 
   /// Looks at the channel as soon as its job under way ends, and waits for that look.
-  private func nextCheck(of url: ChannelURL) async -> Fetched {
+  private func nextCheck(of url: ChannelURL) async -> SyncOutcome {
     if let failure = linkFailure { return .failed(failure) }
     plan.checkNow(url, now: now)
     return await withCheckedContinuation {
@@ -192,7 +192,7 @@ extension SyncWorker {
     }
   }
 
-  private func nextPoll(of user: UserID) async -> Fetched {
+  private func nextPoll(of user: UserID) async -> SyncOutcome {
     if let failure = linkFailure { return .failed(failure) }
     return await withCheckedContinuation {
       waiters[.poll(user), default: Waiters()].next.append($0)
@@ -205,8 +205,8 @@ extension SyncWorker {
 
   /// Who waits for a job to begin and end, and who for one under way to end.
   struct Waiters {
-    var next: [CheckedContinuation<Fetched, Never>] = []
-    var current: [CheckedContinuation<Fetched, Never>] = []
+    var next: [CheckedContinuation<SyncOutcome, Never>] = []
+    var current: [CheckedContinuation<SyncOutcome, Never>] = []
   }
 
   /// A job begins: whoever waited for the next one waits for this one.
@@ -221,9 +221,9 @@ extension SyncWorker {
   func ends(_ job: SyncJob, _ outcome: Outcome) {
     guard let awaited = job.awaited, let waiting = waiters[awaited] else { return }
     waiters[awaited] = waiting.next.isEmpty ? nil : Waiters(next: waiting.next)
-    let fetched: Fetched =
+    let fetched: SyncOutcome =
       switch outcome {
-      case .failed(let error): .failed(wishError(error))
+      case .failed(let error): .failed(syncError(error))
       case .storeFailed: .failed(.storage(reason: "the cache failed"))
       default: .stored
       }
@@ -231,7 +231,7 @@ extension SyncWorker {
   }
 
   /// Nobody waits any more: the link is down, or the worker ends.
-  func endWaiting(_ failure: WishError) {
+  func endWaiting(_ failure: SyncError) {
     let all = waiters.values.flatMap { $0.next + $0.current }
     waiters = [:]
     for waiter in all { waiter.resume(returning: .failed(failure)) }
@@ -250,11 +250,11 @@ extension SyncJob {
 }
 
 extension MessageWindow {
-  /// What to list for a wish.
+  /// What to list for a request.
   ///
   /// A place that is no message's (the end of a claim) has the smallest or the largest id of its millisecond:
   /// its time is the anchor then, as the upstream knows no such message.
-  init(_ stretch: MessageWish.Stretch) {
+  init(_ stretch: MessageSyncRequest.Stretch) {
     func rows(_ wanted: Int) -> Int { min(max(wanted, 0), Limits.messagePageRows) }
     switch stretch {
     case .older(let place, let wanted):

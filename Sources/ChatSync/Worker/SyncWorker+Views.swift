@@ -86,7 +86,7 @@ extension SyncWorker {
   }
 
   /// A webhook whose signature was checked: noted durably, then looked into (B34). How much it named.
-  package func takeWebhook(_ webhook: [UInt8]) async -> Result<Int, WishError> {
+  package func takeWebhook(_ webhook: [UInt8]) async -> Result<Int, SyncError> {
     let notes: [Webhook.Note]
     do { notes = try webhook.withUnsafeBytes { try Webhook.notes($0) } } catch {
       return .failure(.unreadable(field: (error as? Webhook.Fault)?.field))

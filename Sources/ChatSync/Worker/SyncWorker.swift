@@ -2,8 +2,8 @@ import ChatCache
 import ChatModel
 import Platform
 
-/// Keeps the cache in step with the upstream: runs what the plan says, and serves clients' wishes for fresher
-/// data.
+/// Keeps the cache in step with the upstream: runs what the plan says, and serves clients' requests for
+/// fresher data.
 ///
 /// The plan decides, the jobs (`SyncWorker+…`) ask and store, this actor brings both together: a job
 /// is a task, its outcome goes back into the plan, and a timer wakes the plan when time alone makes something
@@ -38,8 +38,8 @@ package actor SyncWorker {
   private(set) var isStopped = false
   /// The moment and number of each running sweep; a sweep that a restart cuts off begins again.
   var sweeps: [UserID: Sweep] = [:]
-  /// Clients' reads under way: identical wishes share one (B15).
-  var reads: [Read: Task<Fetched, Never>] = [:]
+  /// Clients' reads under way: identical requests share one (B15).
+  var reads: [Read: Task<SyncOutcome, Never>] = [:]
   /// The requests that wait for a job of the plan.
   var waiters: [Awaited: Waiters] = [:]
   /// Views whose first upstream answer is still owed, and whether they were told of a failure already (B16).

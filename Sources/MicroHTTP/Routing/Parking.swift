@@ -1,4 +1,4 @@
-/// A handler's wish to go on later.
+/// A handler asks to go on later.
 package struct Parking {
   let waiter: Waiter
   let milliseconds: Int?

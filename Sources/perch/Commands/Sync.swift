@@ -60,8 +60,8 @@ private struct OwnSync {
       cache.close()
     }
     try parts.start()
-    let outcome = Watched<Result<UserConnection, WishError>?>(nil)
-    parts.interest.connect(user, within: 30_000) { result in outcome.update { $0 = result } }
+    let outcome = Watched<Result<UserConnection, SyncError>?>(nil)
+    parts.syncRequests.connect(user, within: 30_000) { result in outcome.update { $0 = result } }
     switch outcome.wait({ $0 }) {
     case .failure(let error)?: throw CommandFailure(description: SyncProgress.words(error, user))
     case .success(let connection)? where isOnce && connection.state == .offline:
@@ -72,8 +72,8 @@ private struct OwnSync {
     var progress = SyncProgress()
     while true {
       // The command asks for the user as long as it runs, or nothing would be done any more (B4).
-      _ = parts.interest.seen(user)
-      let connection = parts.interest.connection(of: user)
+      _ = parts.syncRequests.seen(user)
+      let connection = parts.syncRequests.connection(of: user)
       let messages = try cache.read { try $0.storedMessages() }
       progress.show(connection, messages: messages, requests: parts.client?.requestsStarted ?? 0)
       if case .userUnknown? = connection.error {
@@ -87,7 +87,7 @@ private struct OwnSync {
     }
     progress.end("synced")
     if isOnce { return 0 }
-    while !Signals.arrives(withinMilliseconds: 60_000) { _ = parts.interest.seen(user) }
+    while !Signals.arrives(withinMilliseconds: 60_000) { _ = parts.syncRequests.seen(user) }
     return 0
   }
 }

@@ -50,7 +50,7 @@ import Testing
     configuration.retention.eventMilliseconds = 6 * hour
     configuration.retention.tombstoneMilliseconds = 6 * hour
     let cache = try Cache(configuration)
-    let collections = Collections(cache: cache, interest: ScriptedInterest())
+    let collections = Collections(cache: cache, syncRequests: ScriptedSync())
     try collections.start()
     return (cache, collections)
   }

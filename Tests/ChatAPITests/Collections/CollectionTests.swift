@@ -28,7 +28,7 @@ import Testing
     let path = "/v1/message-collections/\(open.text("id"))"
     #expect(open["Location"] == path)
     #expect(
-      world.interest.wait { if case .opened(let view, true) = $0 { view.isAtNewest } else { false } })
+      world.syncRequests.wait { if case .opened(let view, true) = $0 { view.isAtNewest } else { false } })
     let (id, url) = (open.text("id"), ChannelURL("general"))
     try world.cache.write { try $0.answered(views: [id], in: url, failure: nil) }
     let poll = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=5")

@@ -15,7 +15,7 @@ import TestSupport
 final class CollectionWorld {
   let directory: String
   private(set) var cache: Cache
-  let interest = ScriptedInterest()
+  let syncRequests = ScriptedSync()
   private(set) var collections: Collections
   private(set) var server: Server
   /// Who may ask.
@@ -32,23 +32,23 @@ final class CollectionWorld {
     self.clock = clock
     directory = TestFolder.make("collections")
     (cache, collections, server) = try Self.start(
-      directory, interest, settings, retention, gate, clock, policy)
+      directory, syncRequests, settings, retention, gate, clock, policy)
   }
 
   private static func start(
-    _ directory: String, _ interest: ScriptedInterest, _ settings: Collections.Settings,
+    _ directory: String, _ syncRequests: ScriptedSync, _ settings: Collections.Settings,
     _ retention: Retention, _ gate: Gate, _ clock: Clock, _ policy: OutboxPolicy
   ) throws -> (Cache, Collections, Server) {
     var configuration = Cache.Configuration(directory: directory, clock: clock)
     configuration.retention = retention
     let cache = try Cache(configuration)
-    let collections = Collections(cache: cache, interest: interest, settings: settings)
+    let collections = Collections(cache: cache, syncRequests: syncRequests, settings: settings)
     try collections.start()
     let server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
     try server.start(
       Routes.all(
         RouteParts(
-          status: ServiceStatus(), metrics: Metrics([]), cache: cache, interest: interest, gate: gate,
+          status: ServiceStatus(), metrics: Metrics([]), cache: cache, syncRequests: syncRequests, gate: gate,
           webhookSignature: nil, collections: collections, outboxPolicy: policy)))
     return (cache, collections, server)
   }
@@ -58,7 +58,7 @@ final class CollectionWorld {
     stop()
     if let other { gate = other }
     (cache, collections, server) = try Self.start(
-      directory, interest, Collections.Settings(), Retention(), gate, clock, policy)
+      directory, syncRequests, Collections.Settings(), Retention(), gate, clock, policy)
   }
 
   func stop() {

@@ -110,7 +110,7 @@ import Testing
       try writer.endListing(of: UserID("alice"))
     }
     #expect(program.wait(for: again, times: times))
-    let views = world.interest.calls.compactMap { call -> String? in
+    let views = world.syncRequests.calls.compactMap { call -> String? in
       if case .opened(let view, true) = call { view.id } else { nil }
     }
     #expect(views.count == 2 && views[0] == views[1])

@@ -86,7 +86,7 @@ import Testing
     defer { world.stop() }
     try world.cache.write { _ = try $0.acknowledge(UserID("alice")) }
     let cursor = world.ask("/v1/events?since=now").text("cursor")
-    world.interest.tell {
+    world.syncRequests.tell {
       $0.connections[UserID("alice")] = UserConnection(
         UserID("alice"), .online, isSynced: false,
         progress: UserConnection.Progress(.channels, channelsDone: 100, channelsTotal: 250))
@@ -197,7 +197,7 @@ import Testing
 
   /// How often somebody was admitted.
   private func seen(_ world: CollectionWorld) -> Int {
-    world.interest.calls.count { if case .seen = $0 { true } else { false } }
+    world.syncRequests.calls.count { if case .seen = $0 { true } else { false } }
   }
 }
 

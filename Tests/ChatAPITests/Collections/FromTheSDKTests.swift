@@ -58,7 +58,7 @@ import Testing
     (
       "init with local caching on",
       { world in
-        world.interest.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
+        world.syncRequests.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
         let page = world.ask("/v1/channels/general/messages?limit=5")
         #expect(page.status == 200 && page["Cache-Status"]?.hasPrefix("perch") == true)
       }
@@ -70,7 +70,7 @@ import Testing
     (
       "connect: user and an error (offline)",
       { world in
-        world.interest.tell {
+        world.syncRequests.tell {
           $0.connections[UserID("alice")] = UserConnection(
             UserID("alice"), .offline, error: .unreachable(.unreachable, retryAfter: 1000), isSynced: true)
         }
@@ -83,7 +83,7 @@ import Testing
     (
       "connect: no user",
       { world in
-        world.interest.tell {
+        world.syncRequests.tell {
           $0.refusals[UserID("nobody")] = .userUnknown
           $0.refusals[UserID("stranger")] = .unreachable(.unreachable, retryAfter: 1000)
         }
@@ -104,7 +104,7 @@ import Testing
       "logout, clear cached data",
       { world in
         #expect(world.ask("/v1/connection?clear=true", method: "DELETE").status == 204)
-        #expect(world.interest.calls.contains(.forget(UserID("alice"), isForced: false)))
+        #expect(world.syncRequests.calls.contains(.forget(UserID("alice"), isForced: false)))
       }
     ),
     (

@@ -29,10 +29,12 @@ import Testing
 
   /// The name of the view that was opened last.
   private func opened(_ world: CollectionWorld) -> String? {
-    guard world.interest.wait(for: { if case .opened(_, true) = $0 { true } else { false } }) else {
+    guard world.syncRequests.wait(for: { if case .opened(_, true) = $0 { true } else { false } }) else {
       return nil
     }
-    for call in world.interest.calls.reversed() { if case .opened(let view, true) = call { return view.id } }
+    for call in world.syncRequests.calls.reversed() {
+      if case .opened(let view, true) = call { return view.id }
+    }
     return nil
   }
 
@@ -61,10 +63,10 @@ import Testing
       try $0.answered(views: [names[1]], in: ChannelURL("general"), failure: ("upstream_busy", true))
       try $0.answered(views: [names[2]], in: ChannelURL("general"), failure: nil)
     }
-    let before = world.interest.calls.count
+    let before = world.syncRequests.calls.count
     try world.restart()
     var owed: [String: Bool] = [:]
-    for call in world.interest.calls.dropFirst(before) {
+    for call in world.syncRequests.calls.dropFirst(before) {
       if case .opened(let view, true) = call { owed[view.id] = view.wasToldOfFailure }
     }
     #expect(owed == [names[0]: false, names[1]: true])
@@ -76,10 +78,10 @@ import Testing
     defer { world.stop() }
     let name = world.post("/v1/message-collections", Self.body).text("id")
     try world.cache.write { try $0.clearAll(withUnsent: false) }
-    world.interest.tell { $0.onFind = { _, _ in .failure(.notSynced(retryAfter: 1000)) } }
+    world.syncRequests.tell { $0.onFind = { _, _ in .failure(.notSynced(retryAfter: 1000)) } }
     #expect(world.ask("/v1/message-collections/\(name)").text("code") == "not_synced")
     let cache = world.cache
-    world.interest.tell {
+    world.syncRequests.tell {
       $0.onFind = { url, user in
         let record = CollectionWorld.channel(url.text, floor: 0, name: "General", last: nil)
         // A failure leaves the channel unknown, which is seen below.
@@ -88,7 +90,7 @@ import Testing
       }
     }
     #expect(world.ask("/v1/message-collections/\(name)").status == 200)
-    world.interest.tell { $0.onFind = { _, _ in .success(false) } }
+    world.syncRequests.tell { $0.onFind = { _, _ in .success(false) } }
     try world.cache.write { try $0.clearAll(withUnsent: false) }
     #expect(world.ask("/v1/message-collections/\(name)").text("code") == "channel_not_found")
   }
@@ -131,7 +133,7 @@ import Testing
     #expect(world.waitParked(1))
     close(socket)
     #expect(world.waitParked(0))
-    #expect(world.interest.wait { if case .closed(id, _) = $0 { true } else { false } })
+    #expect(world.syncRequests.wait { if case .closed(id, _) = $0 { true } else { false } })
   }
 
   @Test("B22: a client that leaves while its list of channels is fetched leaves no view and no row")
@@ -139,17 +141,17 @@ import Testing
     let world = try CollectionWorld()
     defer { world.stop() }
     try world.cache.write { _ = try $0.acknowledge(UserID("alice")) }
-    world.interest.tell { $0.isHolding = true }
+    world.syncRequests.tell { $0.isHolding = true }
     let socket = Loopback.connect(port: world.server.port)
     let text =
       "POST /v1/channel-collections HTTP/1.1\r\nHost: x\r\nPerch-User: alice\r\n"
       + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
     _ = send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL))
-    try #require(world.interest.wait { if case .fetchChannels = $0 { true } else { false } })
+    try #require(world.syncRequests.wait { if case .fetchChannels = $0 { true } else { false } })
     try #require(until { world.server.counts.parked == 1 })
     close(socket)
     try #require(until { world.server.counts.parked == 0 })
-    world.interest.release()
+    world.syncRequests.release()
     // The commit that it submitted comes, and is undone by another one.
     usleep(300_000)
     #expect(until { (try? world.cache.read { try $0.collections().isEmpty }) ?? false })
@@ -171,7 +173,7 @@ import Testing
     defer { world.stop() }
     try world.cache.write { _ = try $0.acknowledge(UserID("alice")) }
     let pages = Guarded(0)
-    world.interest.tell {
+    world.syncRequests.tell {
       $0.onFetchChannels = { [cache = world.cache] user in
         let page = pages.withLock { pages in
           pages += 1

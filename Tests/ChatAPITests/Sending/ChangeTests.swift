@@ -69,9 +69,9 @@ import Testing
   func fetched() throws {
     let world = try CollectionWorld.forSending()
     defer { world.stop() }
-    world.interest.tell { script in
-      script.onFetch = { [cache = world.cache] wish in
-        guard case .message(7) = wish.stretch else { return .stored }
+    world.syncRequests.tell { script in
+      script.onFetch = { [cache = world.cache] wanted in
+        guard case .message(7) = wanted.stretch else { return .stored }
         let row = CollectionWorld.message(7, at: 70)
         do { _ = try cache.write { try $0.store(row, in: ChannelURL("general"), .apiResult) } } catch {
           return .late
@@ -83,10 +83,10 @@ import Testing
     #expect(world.ask(Self.path + "/8/reactions/smile", method: "PUT").status == 404)
     #expect(try world.rows().map(\.target) == [7])
     for (fetched, code) in [
-      (Fetched.failed(.failed(reason: "html")), "upstream_failed"), (.late, "upstream_failed"),
+      (SyncOutcome.failed(.failed(reason: "html")), "upstream_failed"), (.late, "upstream_failed"),
       (.failed(.unreachable(.unreachable, retryAfter: 1_000)), "upstream_unreachable"),
     ] {
-      world.interest.tell { script in script.onFetch = { _ in fetched } }
+      world.syncRequests.tell { script in script.onFetch = { _ in fetched } }
       let answer = world.ask(Self.path + "/9/reactions/smile", method: "PUT")
       #expect(
         answer.status == 503 && answer.text("code") == code, "only the upstream knows that there is none")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatCache
 
-/// Random schedules of wishes, faults, crashes and clock ticks against an upstream that can lose answers.
+/// Random schedules of requests, faults, crashes and clock ticks against an upstream that can lose answers.
 @Suite struct OutboxPropertyTests {
   @Test(
     "B36 B39 B42 B43: nothing is lost or sent twice, order holds, the lane drains, over 1 500 seeds",
@@ -79,7 +79,7 @@ struct OutboxWorld {
       isUp.toggle()
       if isUp { lane.linkRecovered(now: now) }
       return "link up: \(isUp)"
-    default: return wish()
+    default: return ask()
     }
   }
 
@@ -103,7 +103,7 @@ struct OutboxWorld {
     return "accept \(kind) \(id)"
   }
 
-  private mutating func wish() -> String {
+  private mutating func ask() -> String {
     guard let row = lane.rows.randomElement(using: &random) else { return "no row" }
     switch Int.random(in: 0..<4, using: &random) {
     case 0: take(lane.cancel(row.id, now: now).notices)
@@ -111,7 +111,7 @@ struct OutboxWorld {
     case 2: take(lane.remove(row.id, now: now).notices)
     default: take(lane.resendFailed(now: now))
     }
-    return "a wish about \(row.id)"
+    return "a request about \(row.id)"
   }
 
   /// Begins what is due; what it does upstream is done at once, the answer comes later or never.

@@ -18,11 +18,11 @@ import Testing
       var mirror = OutboxLane(rows: [])
       for step in 0..<60 {
         let id = try cache.accept { try $0.nextUnsentID() }
-        var wish = Wish(id: id, choice: random.next(), seed: seed, step: step)
-        wish.row = mirror.rows.isEmpty ? nil : mirror.rows[Int(wish.choice >> 32) % mirror.rows.count].id
-        try resolve(&wish, mirror, cache, place)
-        _ = wish.apply(&mirror)
-        let asked = wish
+        var move = Move(id: id, choice: random.next(), seed: seed, step: step)
+        move.row = mirror.rows.isEmpty ? nil : mirror.rows[Int(move.choice >> 32) % mirror.rows.count].id
+        try resolve(&move, mirror, cache, place)
+        _ = move.apply(&mirror)
+        let asked = move
         try cache.accept { writer in
           let news = [id: OutboxContent(params: Array("{}".utf8), body: [])]
           let part = try asked.part(writer.reader, place)
@@ -30,7 +30,7 @@ import Testing
         }
         let stored = try cache.read { try $0.lane(place) }
         guard stored == mirror else {
-          Issue.record("seed \(seed), step \(step), \(wish): \(stored.rows)\n\(mirror.rows)")
+          Issue.record("seed \(seed), step \(step), \(move): \(stored.rows)\n\(mirror.rows)")
           return
         }
       }
@@ -39,26 +39,26 @@ import Testing
 
   /// Takes the job that the few rows name, and compares what they say of the next try with the whole lane.
   private func resolve(
-    _ wish: inout Wish, _ mirror: OutboxLane, _ cache: Cache, _ place: OutboxPlace
+    _ move: inout Move, _ mirror: OutboxLane, _ cache: Cache, _ place: OutboxPlace
   ) throws {
-    let now = wish.now
+    let now = move.now
     let part = try cache.read { try $0.laneStep(place, now: now) }
-    wish.job = part.jobs(now: now).first
+    move.job = part.jobs(now: now).first
     let whole = mirror.jobs(now: now)
-    #expect(part.nextTryAt == mirror.nextTryAt, "seed \(wish.seed), step \(wish.step)")
-    #expect(part.head == mirror.head, "seed \(wish.seed), step \(wish.step)")
-    #expect((wish.job == nil) == whole.isEmpty, "seed \(wish.seed), step \(wish.step)")
-    if let job = wish.job {
+    #expect(part.nextTryAt == mirror.nextTryAt, "seed \(move.seed), step \(move.step)")
+    #expect(part.head == mirror.head, "seed \(move.seed), step \(move.step)")
+    #expect((move.job == nil) == whole.isEmpty, "seed \(move.seed), step \(move.step)")
+    if let job = move.job {
       #expect(whole.contains { $0 == job } || mirror.row(job.row)?.kind.isOrdered == false)
     }
-    if let row = wish.row {
+    if let row = move.row {
       let named = try cache.read { try $0.laneStep(place, row: row) }
       #expect(named.blocker(of: row) == mirror.blocker(of: row))
     }
   }
 
   /// One step, the same for both lanes.
-  private struct Wish: Sendable {
+  private struct Move: Sendable {
     let id: Int64
     let choice: UInt64
     let seed: UInt64

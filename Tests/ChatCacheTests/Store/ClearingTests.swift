@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatCache
 
-/// Letting go of cached data by wish.
+/// Letting go of cached data on request.
 @Suite struct ClearingTests {
   @Test("B58: clearing a channel leaves one gap, tells no deletion, and counts nothing twice afterwards")
   func channel() throws {

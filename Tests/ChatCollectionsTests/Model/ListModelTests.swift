@@ -116,7 +116,7 @@ private struct Pane {
 private final class ListRun {
   private static let bound = WindowBound(rows: 8, rowsLeft: 6)
   private let directory: String
-  private let interest = ScriptedInterest()
+  private let syncRequests = ScriptedSync()
   private var cache: Cache
   private var collections: Collections
   private var random: SeededRandom
@@ -131,16 +131,16 @@ private final class ListRun {
     random = SeededRandom(seed: UInt64(seed))
     isListing = random.chance(50)
     directory = TestFolder.make("lists")
-    (cache, collections) = try Self.open(directory, interest)
+    (cache, collections) = try Self.open(directory, syncRequests)
     try join(0)
     for _ in 0..<12 { try happen() }
   }
 
-  private static func open(_ directory: String, _ interest: ScriptedInterest) throws -> (Cache, Collections) {
+  private static func open(_ directory: String, _ syncRequests: ScriptedSync) throws -> (Cache, Collections) {
     let cache = try Cache(Cache.Configuration(directory: directory))
     var settings = Collections.Settings()
     settings.bound = bound
-    let collections = Collections(cache: cache, interest: interest, settings: settings)
+    let collections = Collections(cache: cache, syncRequests: syncRequests, settings: settings)
     try collections.start()
     return (cache, collections)
   }
@@ -184,7 +184,7 @@ private final class ListRun {
       guard random.chance(20) else { return }
       collections.stop()
       cache.close()
-      (cache, collections) = try Self.open(directory, interest)
+      (cache, collections) = try Self.open(directory, syncRequests)
       for index in panes.indices { panes[index].answered = [] }
       met.insert("restart")
     }

@@ -11,7 +11,7 @@ import TestSupport
 /// A cache and its views, restarted at will, and what random upstreams tell it.
 final class ModelWorld {
   let directory: String
-  let interest = ScriptedInterest()
+  let syncRequests = ScriptedSync()
   private(set) var cache: Cache
   private(set) var collections: Collections
   var upstreams = ["c0", "c1"].map { ModelUpstream(ChannelURL($0)) }
@@ -31,18 +31,18 @@ final class ModelWorld {
     self.bound = bound
     directory = TestFolder.make("model")
     wall = Guarded(1_700_000_000_000)
-    (cache, collections) = try Self.open(directory, interest, bound, wall)
+    (cache, collections) = try Self.open(directory, syncRequests, bound, wall)
   }
 
   private static func open(
-    _ directory: String, _ interest: ScriptedInterest, _ bound: WindowBound, _ wall: Guarded<Int64>
+    _ directory: String, _ syncRequests: ScriptedSync, _ bound: WindowBound, _ wall: Guarded<Int64>
   ) throws -> (Cache, Collections) {
     let clock = Clock(
       wallMilliseconds: { wall.withLock { $0 } }, monotonicNanoseconds: Clock.system.monotonicNanoseconds)
     let cache = try Cache(Cache.Configuration(directory: directory, clock: clock))
     var settings = Collections.Settings()
     settings.bound = bound
-    let collections = Collections(cache: cache, interest: interest, settings: settings)
+    let collections = Collections(cache: cache, syncRequests: syncRequests, settings: settings)
     try collections.start()
     return (cache, collections)
   }
@@ -50,7 +50,7 @@ final class ModelWorld {
   func restart() throws {
     collections.stop()
     cache.close()
-    (cache, collections) = try Self.open(directory, interest, bound, wall)
+    (cache, collections) = try Self.open(directory, syncRequests, bound, wall)
     underWay = [:]
     try cache.accept { try $0.recoverOutbox() }
   }

@@ -22,12 +22,12 @@ struct RecordedTests {
     var ids: [Int64] = []
     for number in 0..<110 { ids.append(try await world.send("message \(number)")) }
     try await world.here.worker.start()
-    let interest = world.here.interest
-    _ = interest.seen(RecordedWorld.alice)
+    let syncRequests = world.here.syncRequests
+    _ = syncRequests.seen(RecordedWorld.alice)
     #expect(
-      await World.wait { interest.connection(of: RecordedWorld.alice).progress.phase == .steady })
+      await World.wait { syncRequests.connection(of: RecordedWorld.alice).progress.phase == .steady })
     try #require(await World.wait { world.holdsAll() }, "the first sync brings all")
-    interest.opened(
+    syncRequests.opened(
       OpenView(id: "view", channel: RecordedWorld.channel, isAtNewest: true), isOwedAnswer: true)
     try await world.quiet()
 
@@ -36,7 +36,7 @@ struct RecordedTests {
       try await world.quiet()
     }
     #expect(world.holdsAll(), "replies are listed")
-    let thread = MessageWish(RecordedWorld.channel, .newest, thread: ids[2])
+    let thread = MessageSyncRequest(RecordedWorld.channel, .newest, thread: ids[2])
     #expect(await world.here.worker.fetch(thread) == .stored)
     #expect(await world.here.worker.fetchMembers(of: [RecordedWorld.channel]) == .stored)
     try await world.sendThroughPerch("recorded-send", "hello from here")

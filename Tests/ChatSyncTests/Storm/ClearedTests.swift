@@ -5,7 +5,7 @@ import Testing
 @testable import ChatCache
 @testable import ChatSync
 
-/// What was let go of by wish comes back by itself, over a real cache file and real sockets.
+/// What was let go of on request comes back by itself, over a real cache file and real sockets.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct ClearedTests {
   private let alice = UserID("alice")
@@ -31,7 +31,7 @@ struct ClearedTests {
     for _ in 0..<3 {
       try sides.here.cache.accept { try $0.clearAll(withUnsent: false) }
       #expect(try await sides.isEqual() == nil)
-      #expect(await World.wait { sides.here.interest.connection(of: alice).isSynced })
+      #expect(await World.wait { sides.here.syncRequests.connection(of: alice).isSynced })
       let isSynced = try sides.here.cache.read { try $0.knownUsers().first?.isSynced }
       #expect(isSynced == true)
     }
@@ -54,7 +54,7 @@ struct ClearedTests {
     try await sides.open()
     let gap = try #require(sides.gaps.first)
     try sides.there.slow(milliseconds: 300)
-    sides.here.interest.fill(gap: gap.id, in: ChannelURL("c0"))
+    sides.here.syncRequests.fill(gap: gap.id, in: ChannelURL("c0"))
     #expect(await World.wait { sides.gaps.first?.state == .filling })
     try sides.here.cache.accept { try $0.clear(ChannelURL("c0")) }
     let afterwards = try #require(try sides.here.channel("c0", from: .start))

@@ -24,8 +24,8 @@ struct ClosedTests {
       there.send("c0", "first")
       here = try PerchSide(there.url, pace: Pace(), clock: time.clock)
       try await here.worker.start()
-      _ = here.interest.seen(UserID("alice"))
-      #expect(await reaches { here.interest.connection(of: UserID("alice")).progress.phase == .steady })
+      _ = here.syncRequests.seen(UserID("alice"))
+      #expect(await reaches { here.syncRequests.connection(of: UserID("alice")).progress.phase == .steady })
     }
 
     /// Moves time in small steps until it holds, at most an hour.
@@ -64,7 +64,7 @@ struct ClosedTests {
     try await desk.here.restart()
     // No time goes by any more: what counts is the refusal before the restart.
     #expect(await World.wait { (try? desk.known()?.isClosed) == true })
-    #expect(desk.here.interest.seen(alice) == .refused(.userUnknown))
+    #expect(desk.here.syncRequests.seen(alice) == .refused(.userUnknown))
     await desk.end()
   }
 
@@ -75,26 +75,26 @@ struct ClosedTests {
     #expect(await desk.reaches { try desk.known()?.isClosed == true })
     await desk.move(days: 29)
     try desk.there.remember("alice")
-    desk.here.interest.connect(alice, within: 0) { _ in }
+    desk.here.syncRequests.connect(alice, within: 0) { _ in }
     #expect(await desk.reaches { try desk.known()?.isClosed == false })
     #expect(try desk.known()?.refusedFor == nil)
     await desk.move(days: 31)
-    #expect(await desk.reaches { desk.here.interest.connection(of: alice).state != .connecting })
+    #expect(await desk.reaches { desk.here.syncRequests.connection(of: alice).state != .connecting })
     #expect(try desk.known() != nil, "it was reopened")
 
-    desk.here.interest.connect(alice, within: 0) { _ in }
+    desk.here.syncRequests.connect(alice, within: 0) { _ in }
     try desk.there.forget("alice")
     #expect(await desk.reaches { try desk.known()?.isClosed == true })
     await desk.move(days: 29)
     try await desk.here.restart()
     #expect(try desk.known()?.isClosed == true)
-    #expect(desk.here.interest.seen(alice) == .refused(.userUnknown))
+    #expect(desk.here.syncRequests.seen(alice) == .refused(.userUnknown))
     await desk.move(days: 2)
     #expect(await World.wait { (try? desk.known()) == .some(nil) })
     #expect(try desk.here.memberships(of: "alice").isEmpty)
     // Looked at without asking for the user, which would make the upstream say again that it knows none.
-    #expect(await World.wait { desk.here.interest.connection(of: alice).state == .connecting })
-    #expect(desk.here.interest.seen(alice) == .undecided)
+    #expect(await World.wait { desk.here.syncRequests.connection(of: alice).state == .connecting })
+    #expect(desk.here.syncRequests.seen(alice) == .undecided)
     await desk.end()
   }
 }

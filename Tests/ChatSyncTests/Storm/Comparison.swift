@@ -53,9 +53,9 @@ final class Comparison {
   /// What the user is told of the channel: that as much is cached as is prefetched, and, where somebody keeps
   /// its end live, that the newest page is all there is.
   private func standing(_ here: PerchSide, _ record: ChannelRecord, isOpen: Bool) throws -> String? {
-    let link = here.interest.link
+    let link = here.syncRequests.link
     // Looks every 100 ms are late on a busy machine.
-    let interval = max(here.interest.pollInterval(of: record.url), 2_000)
+    let interval = max(here.syncRequests.pollInterval(of: record.url), 2_000)
     return try here.cache.read { reader in
       guard let user = try reader.cachedUser(UserID("alice")),
         let view = try reader.view(of: record.url, for: user.key)

@@ -52,7 +52,7 @@ struct DefaultPaceTests {
           if try await holds() { return true }
         }
         guard time.now < end else { return try await holds() }
-        // A second at most: wishes and webhooks come by themselves.
+        // A second at most: requests and webhooks come by themselves.
         let step = isQuiet ? await here.worker.wakeAt : time.now + 250
         time.move(to: min(end, time.now + 1_000, max(step, time.now + 1)))
         here.client.lookAgain()
@@ -81,7 +81,7 @@ struct DefaultPaceTests {
 
   private func open(_ urls: some Sequence<String>, _ desk: Desk, isNew: Bool) {
     for url in urls {
-      desk.here.interest.opened(
+      desk.here.syncRequests.opened(
         OpenView(id: "v-" + url, channel: ChannelURL(url), isAtNewest: true), isOwedAnswer: isNew)
     }
   }
@@ -97,7 +97,7 @@ struct DefaultPaceTests {
     await desk.attend()
     #expect(
       try await desk.pass(until: desk.time.now + 60_000, patience: 5) {
-        desk.here.interest.connection(of: Self.alice).progress.phase == .steady
+        desk.here.syncRequests.connection(of: Self.alice).progress.phase == .steady
       })
     open(["c0", "c1"], desk, isNew: true)
     for _ in 0..<(StormTests.number("PERCH_TORTURE_STORMS") == nil ? 4 : 12) {
@@ -127,7 +127,7 @@ struct DefaultPaceTests {
     await desk.attend()
     #expect(
       try await desk.pass(until: desk.time.now + 300_000, patience: 5) {
-        desk.here.interest.connection(of: Self.alice).progress.phase == .steady
+        desk.here.syncRequests.connection(of: Self.alice).progress.phase == .steady
       })
     let before = desk.here.requests
     let end = desk.time.now + 3_600_000

@@ -31,16 +31,16 @@ struct DenialTests {
     let alice = UserID("alice")
     #expect(
       await World.wait {
-        let known = sides.here.interest.link.capabilities
+        let known = sides.here.syncRequests.link.capabilities
         return known[.channelChangelog] == false && known[.messageChangelog] == false
-      }, "\(sides.here.interest.link.capabilities)")
+      }, "\(sides.here.syncRequests.link.capabilities)")
     try sides.there.makeChannel("later", ["alice", "bob"])
     sides.there.send("later", "hello")
     sides.there.delete("c0", 7)
     #expect(await World.wait { (try? sides.here.memberships(of: "alice").map(\.url)) == ["c0", "later"] })
     #expect(await World.wait { (try? sides.here.channel("c0", from: .start)?.rows.count) == 19 })
-    #expect(sides.here.interest.connection(of: alice).error == nil)
-    #expect(!sides.here.interest.link.isOffline, "it is nobody's fault")
+    #expect(sides.here.syncRequests.connection(of: alice).error == nil)
+    #expect(!sides.here.syncRequests.link.isOffline, "it is nobody's fault")
     await sides.end()
   }
 
@@ -48,7 +48,7 @@ struct DenialTests {
   func refusedOnce() async throws {
     let sides = try Sides(messages: 20)
     try await sides.open()
-    let offered = { sides.here.interest.link.capabilities[.messageChangelog] }
+    let offered = { sides.here.syncRequests.link.capabilities[.messageChangelog] }
     #expect(await World.wait { offered() == true })
     let denial: [String: Value] = [
       "kind": .string("deny"), "code": .integer(400108), "path": .string("*/messages/changelogs"),

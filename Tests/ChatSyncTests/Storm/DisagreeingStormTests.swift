@@ -61,7 +61,7 @@ struct DisagreeingStormTests {
     defer { if getenv("PERCH_STORM_KEEP") == nil { here.remove() } }
     try await here.worker.start()
     there.receiver.withLock { $0 = here.worker }
-    _ = here.interest.seen(UserID("alice"))
+    _ = here.syncRequests.seen(UserID("alice"))
     look(at: Self.urls.prefix(2), here)
     var checker = Checker(urls: Self.urls)
     var rounds = 0
@@ -71,7 +71,9 @@ struct DisagreeingStormTests {
       try there.set(OriginSide.Weather(), Self.faults(&random), seed: Int64(random.next() % 1_000_000))
       for _ in 0..<Int.random(in: 0...25, using: &random) { there.act(Self.urls, &random) }
       let place = there.place(of: "c3", &random)
-      here.interest.fetch(MessageWish(ChannelURL("c3"), .older(than: place, rows: 60)), within: 1_000) { _ in
+      here.syncRequests.fetch(
+        MessageSyncRequest(ChannelURL("c3"), .older(than: place, rows: 60)), within: 1_000
+      ) { _ in
       }
       for _ in 0..<6 {
         try checker.look(there, here)
@@ -81,7 +83,7 @@ struct DisagreeingStormTests {
     #expect(checker.faults.isEmpty, "seed \(seed): \(checker.faults.prefix(3))")
     #expect(checker.looked > 0, "seed \(seed): nothing was covered")
     try there.calm(OriginSide.Weather())
-    here.interest.urge()
+    here.syncRequests.urge()
     let mine = try await there.channels(of: "alice")
     #expect(await World.wait { (try? here.memberships(of: "alice").map(\.url)) == mine }, "seed \(seed)")
     look(at: mine[...], here)
@@ -99,7 +101,7 @@ struct DisagreeingStormTests {
 
   private func look(at urls: ArraySlice<String>, _ here: PerchSide) {
     for url in urls {
-      here.interest.opened(
+      here.syncRequests.opened(
         OpenView(id: "v-" + url, channel: ChannelURL(url), isAtNewest: true), isOwedAnswer: true)
     }
   }

@@ -187,7 +187,7 @@ struct DoubtTests {
     ]
     try set(sides.there, kind, OriginSide.Weather())
     try await sides.here.worker.start()
-    _ = sides.here.interest.seen(UserID("alice"))
+    _ = sides.here.syncRequests.seen(UserID("alice"))
     #expect(await World.wait { (try? stored(sides)) ?? 0 > 100 })
     let (rows, coverage) = try #require(try sides.here.channel("c0", from: .start))
     for segment in coverage.segments where segment.isCovered {
@@ -197,7 +197,7 @@ struct DoubtTests {
     }
     #expect(coverage.gaps.count > 1)
     try sides.there.calm(OriginSide.Weather())
-    sides.here.interest.opened(
+    sides.here.syncRequests.opened(
       OpenView(id: "view", channel: ChannelURL("c0"), isAtNewest: true), isOwedAnswer: true)
     #expect(await World.wait { (try? stored(sides)) ?? 0 >= 150 })
     await sides.end()

@@ -23,8 +23,8 @@ struct LastMessageTests {
     ]
     try sides.there.set(OriginSide.Weather(), [.object(denial)], seed: 1)
     try await sides.here.worker.start()
-    _ = sides.here.interest.seen(UserID("alice"))
-    #expect(await World.wait { sides.here.interest.connection(of: UserID("alice")).isSynced })
+    _ = sides.here.syncRequests.seen(UserID("alice"))
+    #expect(await World.wait { sides.here.syncRequests.connection(of: UserID("alice")).isSynced })
     // The first look into the changelog ends too; the next one comes in ten minutes.
     try await Task.sleep(for: .milliseconds(500))
     func last() throws -> Int64? { try sides.here.memberships(of: "alice").first?.lastMessage }

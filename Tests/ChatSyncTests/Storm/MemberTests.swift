@@ -21,9 +21,9 @@ struct MemberTests {
     try sides.there.makeChannel("crowd", ["alice"] + Self.people)
     try await sides.here.worker.start()
     if hasWebhooks { sides.there.receiver.withLock { $0 = sides.here.worker } }
-    _ = sides.here.interest.seen(UserID("alice"))
+    _ = sides.here.syncRequests.seen(UserID("alice"))
     #expect(
-      await World.wait { sides.here.interest.connection(of: UserID("alice")).progress.phase == .steady })
+      await World.wait { sides.here.syncRequests.connection(of: UserID("alice")).progress.phase == .steady })
     return sides
   }
 
@@ -79,7 +79,9 @@ struct MemberTests {
     try sides.there.set(OriginSide.Weather(), [.object(fault)], seed: 1)
   }
 
-  private func fetch(_ sides: Sides) async -> Fetched { await sides.here.worker.fetchMembers(of: [Self.url]) }
+  private func fetch(_ sides: Sides) async -> SyncOutcome {
+    await sides.here.worker.fetchMembers(of: [Self.url])
+  }
 
   @Test("B8: 28 of 131 leave unseen; no list with ghosts is complete, and one that is asked for is exact")
   func ghosts() async throws {
@@ -173,7 +175,7 @@ struct MemberTests {
     }
     #expect(code == 400108)
     #expect(try here(sides).names.count == 100 && !here(sides).isComplete)
-    #expect(sides.here.interest.connection(of: UserID("alice")).error == nil)
+    #expect(sides.here.syncRequests.connection(of: UserID("alice")).error == nil)
     await sides.end()
   }
 
@@ -184,9 +186,9 @@ struct MemberTests {
     let listing = try #require(try await sides.store.beginMembers(of: Self.url, anew: false))
     #expect(try await sides.store.store([], of: Self.url, in: listing, next: "p098"))
     try await sides.here.restart()
-    _ = sides.here.interest.seen(UserID("alice"))
+    _ = sides.here.syncRequests.seen(UserID("alice"))
     #expect(
-      await World.wait { sides.here.interest.connection(of: UserID("alice")).progress.phase == .steady })
+      await World.wait { sides.here.syncRequests.connection(of: UserID("alice")).progress.phase == .steady })
     #expect(await fetch(sides) == .stored)
     #expect(try here(sides) == (try there(sides), true), "what the first part did not show is listed again")
     await sides.end()

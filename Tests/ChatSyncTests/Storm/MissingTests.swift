@@ -35,7 +35,7 @@ struct MissingTests {
       #expect(try await sides.isEqual() == nil, "the newest page and the old stretch stand")
       let gap = try #require(sides.gaps.last)
       #expect(gap.state == .huge && gap.estimatedMissing ?? 0 > 300)
-      sides.here.interest.fill(gap: gap.id, in: ChannelURL("c0"))
+      sides.here.syncRequests.fill(gap: gap.id, in: ChannelURL("c0"))
       #expect(await World.wait { sides.gaps.isEmpty })
       #expect(try await sides.isEqual() == nil)
       #expect(try sides.events(.hugeGap) == 1, "told once")
@@ -59,11 +59,11 @@ struct MissingTests {
     pace.prefetchMessages = 0
     let sides = try Sides(messages: 900, pace: pace)
     try await sides.here.worker.start()
-    _ = sides.here.interest.seen(UserID("alice"))
-    #expect(await World.wait { sides.here.interest.connection(of: UserID("alice")).isSynced })
-    let wish = MessageWish(ChannelURL("c0"), .around(1_700_000_000_010, older: 20, newer: 20))
-    #expect(await sides.here.worker.fetch(wish) == .stored)
-    sides.here.interest.opened(
+    _ = sides.here.syncRequests.seen(UserID("alice"))
+    #expect(await World.wait { sides.here.syncRequests.connection(of: UserID("alice")).isSynced })
+    let wanted = MessageSyncRequest(ChannelURL("c0"), .around(1_700_000_000_010, older: 20, newer: 20))
+    #expect(await sides.here.worker.fetch(wanted) == .stored)
+    sides.here.syncRequests.opened(
       OpenView(id: "view", channel: ChannelURL("c0"), isAtNewest: true), isOwedAnswer: true)
     #expect(await World.wait { (try? sides.events(.collectionAnswered)) == 1 })
     #expect(try sides.events(.hugeGap) == 0)
@@ -77,11 +77,11 @@ struct MissingTests {
     let sides = try Sides(messages: 1_000, pace: pace)
     try await sides.open()
     let gap = try #require(sides.gaps.first)
-    sides.here.interest.fill(gap: gap.id, in: ChannelURL("c0"))
+    sides.here.syncRequests.fill(gap: gap.id, in: ChannelURL("c0"))
     #expect(await World.wait { sides.gaps.first?.state == .filling })
     let began = Clock.system.monotonicNanoseconds()
     try await sides.here.restart()
-    _ = sides.here.interest.seen(UserID("alice"))
+    _ = sides.here.syncRequests.seen(UserID("alice"))
     #expect(await World.wait { sides.gaps.isEmpty })
     #expect(Clock.system.monotonicNanoseconds() - began > 500_000_000, "a few pages a second")
     #expect(try await sides.isEqual() == nil)
@@ -95,11 +95,11 @@ struct MissingTests {
     for number in 0..<20 { sides.there.send("c0", "later \(number)", at: 1_700_000_009_500) }
     try await sides.open()
     let gap = try #require(sides.gaps.first)
-    sides.here.interest.fill(gap: gap.id, in: ChannelURL("c0"))
+    sides.here.syncRequests.fill(gap: gap.id, in: ChannelURL("c0"))
     #expect(await World.wait { sides.gaps.isEmpty })
     try sides.here.cache.write { try $0.doubt(ChannelURL("c0")) }
     try await sides.here.restart()
-    _ = sides.here.interest.seen(UserID("alice"))
+    _ = sides.here.syncRequests.seen(UserID("alice"))
     #expect(try await sides.isEqual() == nil)
     let coverage = try #require(try sides.here.channel("c0", from: .start)).coverage
     #expect(coverage.unverified.isEmpty)
@@ -116,7 +116,7 @@ struct MissingTests {
     for isRestarted in [false, true] {
       try await sides.here.worker.disconnect(alice)
       if isRestarted { try await sides.here.restart() }
-      #expect(await World.wait { sides.here.interest.link.state == .online })
+      #expect(await World.wait { sides.here.syncRequests.link.state == .online })
       // What is under way in a channel ends.
       #expect(await World.wait { await sides.here.worker.isQuiet })
       let requests = sides.here.requests
@@ -139,13 +139,13 @@ struct MissingTests {
     weather.takesUploads = areOffered
     try sides.there.calm(weather)
     try await sides.open()
-    #expect(await World.wait { sides.here.interest.link.capabilities[.uploads] == areOffered })
+    #expect(await World.wait { sides.here.syncRequests.link.capabilities[.uploads] == areOffered })
     #expect(try sides.there.uploads == 0)
     weather.takesUploads = !areOffered
     try sides.there.calm(weather)
     try await sides.here.restart()
-    #expect(await World.wait { sides.here.interest.link.state == .online })
-    #expect(sides.here.interest.link.capabilities[.uploads] == areOffered, "nobody is asked twice")
+    #expect(await World.wait { sides.here.syncRequests.link.state == .online })
+    #expect(sides.here.syncRequests.link.capabilities[.uploads] == areOffered, "nobody is asked twice")
     await sides.end()
   }
 
@@ -154,7 +154,7 @@ struct MissingTests {
     let sides = try Sides(messages: 1_200)
     try await sides.open()
     let middle: Int64 = 1_700_000_000_000 + 40
-    sides.here.interest.opened(
+    sides.here.syncRequests.opened(
       OpenView(
         id: "middle", channel: ChannelURL("c0"),
         start: OpenView.Start(at: middle, older: 40, newer: 40), isAtNewest: false), isOwedAnswer: true)
@@ -201,7 +201,7 @@ struct MissingTests {
     try await sides.open()
     let last = try #require(try sides.here.channel("c0", from: .start)?.rows.last)
     await sides.lose()
-    sides.here.interest.closed(view: "view", in: ChannelURL("c0"))
+    sides.here.syncRequests.closed(view: "view", in: ChannelURL("c0"))
     sides.there.edit("c0", last.position.messageID, "edited in the dark")
     let webhook = """
       {"category":"group_channel:message_update","channel":{"channel_url":"c0"},\
@@ -250,9 +250,9 @@ struct MissingTests {
       sides.there.send("d\(number)", "first")
     }
     try await sides.here.worker.start()
-    _ = sides.here.interest.seen(UserID("alice"))
+    _ = sides.here.syncRequests.seen(UserID("alice"))
     #expect(
-      await World.wait { sides.here.interest.connection(of: UserID("alice")).progress.phase == .steady })
+      await World.wait { sides.here.syncRequests.connection(of: UserID("alice")).progress.phase == .steady })
     let id = sides.there.send("d42", "news")
     let rows = { try sides.here.channel("d42", from: .start)?.rows ?? [] }
     #expect(await World.wait(seconds: 3) { (try? rows().contains { $0.position.messageID == id }) ?? false })
@@ -276,7 +276,7 @@ struct MissingTests {
       """)
     let report = try sides.here.cache.check()
     #expect(!report.isSound && report.isWell, "\(report.findings)")
-    sides.here.interest.healed()
+    sides.here.syncRequests.healed()
     #expect(try await sides.isEqual() == nil)
     #expect(await World.wait { (try? sides.noted) == 0 })
     #expect(try sides.here.cache.check().isSound)

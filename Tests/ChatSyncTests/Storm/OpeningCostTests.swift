@@ -23,7 +23,7 @@ import Testing
       // What was begun before is no cost of this opening.
       #expect(await World.wait { await sides.here.worker.isQuiet })
       let before = sides.here.requests
-      sides.here.interest.opened(
+      sides.here.syncRequests.opened(
         OpenView(id: "view-\(view)", channel: ChannelURL("c0"), isAtNewest: true), isOwedAnswer: true)
       #expect(await World.wait { (try? sides.events(.collectionAnswered)) == view })
       #expect(await World.wait { await sides.here.worker.isQuiet })

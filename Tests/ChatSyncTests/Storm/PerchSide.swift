@@ -14,7 +14,7 @@ final class PerchSide {
   private let token: String
   private(set) var cache: Cache
   private(set) var worker: SyncWorker
-  private(set) var interest: SyncInterest
+  private(set) var syncRequests: WorkerRequests
   private(set) var client: HTTPClient
 
   static var pace: Pace {
@@ -50,7 +50,7 @@ final class PerchSide {
     self.clock = clock
     directory = TestFolder.make("storm")
     (cache, client, worker) = try PerchSide.open(directory, base, token, pace, firstByte, clock, policy)
-    interest = SyncInterest(worker)
+    syncRequests = WorkerRequests(worker)
   }
 
   private static func open(
@@ -78,7 +78,7 @@ final class PerchSide {
     await stop()
     (cache, client, worker) = try PerchSide.open(
       directory, base, token, paceInUse, firstByte, clock, policy)
-    interest = SyncInterest(worker)
+    syncRequests = WorkerRequests(worker)
     try await worker.start()
   }
 

@@ -47,7 +47,7 @@ struct SendingFaultTests {
     ]
     try sides.there.set(OriginSide.Weather(), [.object(pause)], seed: 1)
     for number in 1...8 {
-      sides.here.interest.opened(
+      sides.here.syncRequests.opened(
         OpenView(id: "more\(number)", channel: ChannelURL("more\(number)"), isAtNewest: true),
         isOwedAnswer: true)
     }
@@ -85,7 +85,7 @@ struct SendingFaultTests {
     try sides.there.set(OriginSide.Weather(), [.object(denial)], seed: 1)
     try await accept("smiles", .reaction, target: 5, in: "c0", sides)
     #expect(await World.wait(seconds: 10) { hasSucceeded("smiles", sides) })
-    #expect(!sides.here.interest.link.isOffline)
+    #expect(!sides.here.syncRequests.link.isOffline)
     try sides.there.calm(OriginSide.Weather())
     #expect(
       await World.wait(seconds: 20) {

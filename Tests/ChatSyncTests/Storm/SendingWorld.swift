@@ -23,9 +23,9 @@ final class SendingWorld {
     for url in ["c0", "c1"] { try there.makeChannel(url, ["alice", "bob"]) }
     here = try PerchSide(there.url, firstByte: firstByte, policy: policy)
     try await here.worker.start()
-    _ = here.interest.seen(Self.alice)
-    let interest = here.interest
-    #expect(await World.wait { interest.connection(of: Self.alice).isSynced })
+    _ = here.syncRequests.seen(Self.alice)
+    let syncRequests = here.syncRequests
+    #expect(await World.wait { syncRequests.connection(of: Self.alice).isSynced })
   }
 
   func end() async {
@@ -82,7 +82,7 @@ final class SendingWorld {
   func calm() throws {
     there.isCutOff = false
     try set([])
-    here.interest.urge()
+    here.syncRequests.urge()
   }
 
   private func set(_ faults: [Value]) throws {

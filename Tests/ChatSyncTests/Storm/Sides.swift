@@ -23,21 +23,21 @@ struct Sides {
   /// Starts, connects, opens a view on the newest end and waits for its first answer.
   func open() async throws {
     try await here.worker.start()
-    _ = here.interest.seen(UserID("alice"))
-    #expect(await World.wait { here.interest.connection(of: UserID("alice")).progress.phase == .steady })
-    here.interest.opened(
+    _ = here.syncRequests.seen(UserID("alice"))
+    #expect(await World.wait { here.syncRequests.connection(of: UserID("alice")).progress.phase == .steady })
+    here.syncRequests.opened(
       OpenView(id: "view", channel: ChannelURL("c0"), isAtNewest: true), isOwedAnswer: true)
     #expect(await World.wait { (try? events(.collectionAnswered)) == 1 })
   }
 
   func lose() async {
     there.isCutOff = true
-    #expect(await World.wait { here.interest.link.isOffline })
+    #expect(await World.wait { here.syncRequests.link.isOffline })
   }
 
   func heal() {
     there.isCutOff = false
-    here.interest.urge()
+    here.syncRequests.urge()
   }
 
   func events(_ kind: ChangeKind, _ source: ChangeSource? = nil) throws -> Int {
@@ -82,7 +82,7 @@ struct Sides {
   }
 }
 
-extension SyncInterest {
+extension WorkerRequests {
   /// An offline link is tried at once.
   func urge() { Task { [worker] in await worker.urge() } }
 }

@@ -21,7 +21,7 @@ struct StopTests {
     }
     let here = try PerchSide(there.url)
     try await here.worker.start()
-    _ = here.interest.seen(UserID("alice"))
+    _ = here.syncRequests.seen(UserID("alice"))
     func rows() throws -> Int {
       try here.cache.read { try $0.db.first("SELECT count(*) FROM message") { $0.int(0) } ?? 0 }
     }

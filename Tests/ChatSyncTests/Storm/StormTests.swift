@@ -50,19 +50,19 @@ struct StormTests {
     defer { if getenv("PERCH_STORM_KEEP") == nil { here.remove() } }
     try await here.worker.start()
     there.receiver.withLock { $0 = here.worker }
-    _ = here.interest.seen(UserID("alice"))
+    _ = here.syncRequests.seen(UserID("alice"))
     open(StormTests.urls.prefix(2), here, isNew: true)
     for _ in 0..<15 {
       try there.storm(weather, &random)
       there.isCutOff = Int.random(in: 0..<8, using: &random) == 0
       for _ in 0..<Int.random(in: 0...40, using: &random) { there.act(StormTests.urls, &random) }
-      for _ in 0..<Int.random(in: 0...3, using: &random) { wish(here, there, &random) }
+      for _ in 0..<Int.random(in: 0...3, using: &random) { request(here, there, &random) }
       if Int.random(in: 0..<6, using: &random) == 0 {
         there.receiver.withLock { $0 = nil }
         try await here.restart()
         there.receiver.withLock { $0 = here.worker }
         open(StormTests.urls.prefix(2), here, isNew: false)
-        _ = here.interest.seen(UserID("alice"))
+        _ = here.syncRequests.seen(UserID("alice"))
       }
       try clear(here, &clearing)
       try await Task.sleep(for: .milliseconds(Int.random(in: 0...60, using: &random)))
@@ -73,7 +73,7 @@ struct StormTests {
     let forgotten = Bool.random(using: &random) && weather.hasChangelogs ? try here.channelsWithToken() : []
     for _ in 0..<20 { there.act(StormTests.urls, &random) }
     try there.calm(weather, forgotten: forgotten)
-    _ = here.interest.seen(UserID("alice"))
+    _ = here.syncRequests.seen(UserID("alice"))
     await here.worker.urge()
     // Nobody is told of an edit in a channel that nobody looks at, unless a webhook does: look.
     let mine = try await there.channels(of: "alice")
@@ -86,17 +86,17 @@ struct StormTests {
   }
 
   /// What a client's request might miss, asked beside the worker's own jobs.
-  private func wish(_ here: PerchSide, _ there: OriginSide, _ random: inout Seeded) {
+  private func request(_ here: PerchSide, _ there: OriginSide, _ random: inout Seeded) {
     let url = ChannelURL(StormTests.urls.randomElement(using: &random) ?? "c0")
     let place = there.place(of: url.text, &random)
-    let stretch: MessageWish.Stretch =
+    let stretch: MessageSyncRequest.Stretch =
       switch Int.random(in: 0..<4, using: &random) {
       case 0: .newest
       case 1: .older(than: place, rows: 60)
       case 2: .newer(than: place, rows: 60)
       default: .around(place.createdAt, older: 20, newer: 20)
       }
-    here.interest.fetch(MessageWish(url, stretch), within: 1_000) { _ in }
+    here.syncRequests.fetch(MessageSyncRequest(url, stretch), within: 1_000) { _ in }
   }
 
   /// Now and then somebody lets go of a channel's messages, or of everything.
@@ -111,7 +111,7 @@ struct StormTests {
 
   private func open(_ urls: ArraySlice<String>, _ here: PerchSide, isNew: Bool) {
     for url in urls {
-      here.interest.opened(
+      here.syncRequests.opened(
         OpenView(id: "v-" + url, channel: ChannelURL(url), isAtNewest: true), isOwedAnswer: isNew)
     }
   }

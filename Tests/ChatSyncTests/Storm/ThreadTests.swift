@@ -32,9 +32,9 @@ struct ThreadTests {
       sides.there.send("c0", "later \(number)", at: 1_700_000_100_000 + Int64(number))
     }
     try await sides.here.worker.start()
-    _ = sides.here.interest.seen(UserID("alice"))
+    _ = sides.here.syncRequests.seen(UserID("alice"))
     #expect(
-      await World.wait { sides.here.interest.connection(of: UserID("alice")).progress.phase == .steady })
+      await World.wait { sides.here.syncRequests.connection(of: UserID("alice")).progress.phase == .steady })
     #expect(await World.wait { (try? sides.here.channel("c0", from: .start)?.rows.count) ?? 0 >= 50 })
     // The first sync is over when nothing more is asked: only the page's own requests are counted then.
     var seen = -1
@@ -56,10 +56,10 @@ struct ThreadTests {
     var through = ReadThrough(rows: limit)
     let first = sides.here.requests
     while true {
-      let link = sides.here.interest.link
-      let interval = sides.here.interest.pollInterval(of: Self.url)
+      let link = sides.here.syncRequests.link
+      let interval = sides.here.syncRequests.pollInterval(of: Self.url)
       let now = sides.here.cache.clock.wallMilliseconds()
-      var wish: MessageWish.Stretch?
+      var wanted: MessageSyncRequest.Stretch?
       let found = try sides.here.cache.read { reader in
         let user = try #require(try reader.cachedUser(UserID("alice")))
         let view = try #require(try reader.view(of: Self.url, for: user.key))
@@ -67,15 +67,15 @@ struct ThreadTests {
           anchor, try reader.coverage(of: view.channel, thread: 1), floor: view.floorAt, link: link,
           interval: interval, now: now)
         let page = try reader.page(query, in: view, on: ground)
-        wish = through.next(page.reading(anchor))
+        wanted = through.next(page.reading(anchor))
         let text = String(decoding: page.items.array, as: UTF8.self)
         let ids = text.matches(of: #/"message_id":"([0-9]+)"/#).compactMap { Int64($0.1) }
         return (ids, page.isComplete, page.hasPrevious, page.span?.lowerBound)
       }
-      guard let wish else {
+      guard let wanted else {
         return (found.0, sides.here.requests - first, found.1, found.2, found.3)
       }
-      _ = await sides.here.worker.fetch(MessageWish(Self.url, wish, thread: 1))
+      _ = await sides.here.worker.fetch(MessageSyncRequest(Self.url, wanted, thread: 1))
     }
   }
 
@@ -127,14 +127,14 @@ struct ThreadTests {
     try sides.there.set(
       OriginSide.Weather(), [.object(["kind": .string("empty_page"), "path": .string("*/messages")])], seed: 1
     )
-    _ = await sides.here.worker.fetch(MessageWish(Self.url, .newest, thread: 1))
+    _ = await sides.here.worker.fetch(MessageSyncRequest(Self.url, .newest, thread: 1))
     #expect(try await page(sides).ids.count == 30, "an empty page takes nothing away")
     try sides.there.calm(OriginSide.Weather())
     sides.there.delete("c0", 10)
     // The link may be in doubt after the empty page: the thread is asked for until it answers.
     #expect(
       await World.wait {
-        _ = await sides.here.worker.fetch(MessageWish(Self.url, .newest, thread: 1))
+        _ = await sides.here.worker.fetch(MessageSyncRequest(Self.url, .newest, thread: 1))
         return (try? await self.page(sides).ids.count) == 29
       })
     #expect(try await !page(sides).ids.contains(10))
@@ -146,7 +146,7 @@ struct ThreadTests {
     let sides = try await sides(replies: 30)
     try sides.there.origin.setFaults(
       .object(["capabilities": .object(["thread_listing": .bool(false)])]))
-    #expect(await sides.here.worker.fetch(MessageWish(Self.url, .newest, thread: 1)) == .stored)
+    #expect(await sides.here.worker.fetch(MessageSyncRequest(Self.url, .newest, thread: 1)) == .stored)
     #expect(await sides.here.worker.ignoresThreads)
     #expect(try await page(sides).ids.isEmpty, "the line knows nothing of them yet")
     await sides.end()
@@ -155,7 +155,7 @@ struct ThreadTests {
   @Test("B16: a view of a thread far back gets its replies with its first answer")
   func view() async throws {
     let sides = try await sides(replies: 30, polls: true)
-    sides.here.interest.opened(
+    sides.here.syncRequests.opened(
       OpenView(id: "view", channel: Self.url, isAtNewest: true, thread: 1), isOwedAnswer: true)
     #expect(await World.wait { (try? sides.events(.collectionAnswered)) == 1 })
     let coverage = try sides.here.cache.read { reader in

@@ -18,7 +18,7 @@ struct UnattendedTests {
     weather.hasChangelogs = hasChangelogs
     try sides.there.calm(weather)
     try await sides.open()
-    sides.here.interest.closed(view: "view", in: url)
+    sides.here.syncRequests.closed(view: "view", in: url)
     #expect(try await sides.isEqual() == nil)
     return sides
   }
@@ -48,7 +48,7 @@ struct UnattendedTests {
     try await edit(10, sides)
     #expect(try sides.noted == 1)
     #expect(await sides.here.worker.plan.channels.isEmpty, "nothing is to be asked there")
-    sides.here.interest.connect(alice, within: 0) { _ in }
+    sides.here.syncRequests.connect(alice, within: 0) { _ in }
     #expect(try await sides.isEqual() == nil)
     #expect(await World.wait { (try? sides.noted) == 0 })
     await sides.end()
@@ -75,7 +75,7 @@ struct UnattendedTests {
     let sides = try await sides()
     try await sides.here.worker.disconnect(alice)
     let id = sides.there.send("c0", "news")
-    _ = sides.here.interest.seen(UserID("bob"))
+    _ = sides.here.syncRequests.seen(UserID("bob"))
     #expect(
       await World.wait {
         (try? sides.here.channel("c0", from: .start)?.rows.contains { $0.position.messageID == id }) ?? false
@@ -95,7 +95,7 @@ struct UnattendedTests {
     let webhook = #"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#
     #expect(await sides.here.worker.takeWebhook(Array(webhook.utf8)) == .success(0), "nobody's business")
     #expect(sides.here.requests == asked)
-    _ = sides.here.interest.seen(alice)
+    _ = sides.here.syncRequests.seen(alice)
     #expect(try await sides.isEqual() == nil)
     await sides.end()
   }

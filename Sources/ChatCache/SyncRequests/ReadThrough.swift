@@ -1,10 +1,10 @@
 import ChatModel
 
-/// What one request for a page still misses, wish by wish, as a value: what was read goes in, what to ask the
-/// upstream goes out, until nothing is missing or the request's share is used up (B15).
+/// What one request for a page still misses, stretch by stretch, as a value: what was read goes in, what to
+/// ask the upstream goes out, until nothing is missing or the request's share is used up (B15).
 ///
-/// Ask `next` after every reading of the cache. A wish: fetch it, and if it was stored, read and ask again;
-/// if it was not, answer what there is. Nil: answer.
+/// Ask `next` after every reading of the cache. A stretch: fetch it, and if it was stored, read and ask
+/// again; if it was not, answer what there is. Nil: answer.
 package struct ReadThrough: Sendable {
   /// What the request says of asking upstream.
   package enum Mode: Sendable, Equatable {
@@ -44,7 +44,7 @@ package struct ReadThrough: Sendable {
   private let mode: Mode
   private let rows: Int
   private var isTailAsked = false
-  /// Wishes given out so far.
+  /// Stretches asked for so far.
   package private(set) var pages = 0
 
   /// A request for a page of `rows`.
@@ -54,16 +54,16 @@ package struct ReadThrough: Sendable {
   }
 
   /// What to fetch next; nil: nothing, or no more.
-  package mutating func next(_ reading: Reading) -> MessageWish.Stretch? {
+  package mutating func next(_ reading: Reading) -> MessageSyncRequest.Stretch? {
     guard mode != .never, pages < Limits.upstreamPagesPerRequest else { return nil }
-    let wish = missing(reading) ?? (mode == .always && pages == 0 ? start(reading.anchor) : nil)
-    guard let wish else { return nil }
+    let stretch = missing(reading) ?? (mode == .always && pages == 0 ? start(reading.anchor) : nil)
+    guard let stretch else { return nil }
     pages += 1
-    if wish == .newest { isTailAsked = true }
-    return wish
+    if stretch == .newest { isTailAsked = true }
+    return stretch
   }
 
-  private func missing(_ reading: Reading) -> MessageWish.Stretch? {
+  private func missing(_ reading: Reading) -> MessageSyncRequest.Stretch? {
     let plan = reading.plan
     // The newest end is asked once: whether it is live afterwards is the link's matter.
     if plan.newer == .tail, reading.tail != .live, !isTailAsked, reading.isNewerEdgeMet { return .newest }
@@ -82,7 +82,7 @@ package struct ReadThrough: Sendable {
   }
 
   /// The stretch to ask for where the asked page itself is not covered or not trusted.
-  private func start(_ anchor: PageAnchor) -> MessageWish.Stretch {
+  private func start(_ anchor: PageAnchor) -> MessageSyncRequest.Stretch {
     switch anchor {
     case .before(.end, _): .newest
     case .before(let place, let isInclusive):

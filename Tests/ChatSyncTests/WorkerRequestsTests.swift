@@ -7,10 +7,10 @@ import Testing
 
 /// The port as those who serve clients use it, over a worker between a fake server and a store in memory.
 @Suite(.timeLimit(.minutes(5)))
-struct InterestTests {
+struct WorkerRequestsTests {
   private struct Desk {
     let world = World()
-    let interest: SyncInterest
+    let syncRequests: WorkerRequests
 
     init(channels: [Int] = [], _ before: (World) -> Void = { _ in }) async throws {
       for (index, count) in channels.enumerated() {
@@ -18,54 +18,54 @@ struct InterestTests {
         for number in 0..<count { world.upstream.send(ChannelURL("c\(index)"), "m\(number)") }
       }
       before(world)
-      interest = SyncInterest(world.worker)
+      syncRequests = WorkerRequests(world.worker)
       try await world.worker.start()
     }
 
-    func admit(_ user: UserID, within: Int = 5_000) async -> Result<UserConnection, WishError> {
+    func admit(_ user: UserID, within: Int = 5_000) async -> Result<UserConnection, SyncError> {
       await withCheckedContinuation { done in
-        interest.admit(user, within: within) { done.resume(returning: $0) }
+        syncRequests.admit(user, within: within) { done.resume(returning: $0) }
       }
     }
 
-    func connect(_ user: UserID, within: Int = 5_000) async -> Result<UserConnection, WishError> {
+    func connect(_ user: UserID, within: Int = 5_000) async -> Result<UserConnection, SyncError> {
       await withCheckedContinuation { done in
-        interest.connect(user, within: within) { done.resume(returning: $0) }
+        syncRequests.connect(user, within: within) { done.resume(returning: $0) }
       }
     }
 
-    func fetch(_ wish: MessageWish, within: Int = 5_000) async -> Fetched {
+    func fetch(_ wanted: MessageSyncRequest, within: Int = 5_000) async -> SyncOutcome {
       await withCheckedContinuation { done in
-        interest.fetch(wish, within: within) { done.resume(returning: $0) }
+        syncRequests.fetch(wanted, within: within) { done.resume(returning: $0) }
       }
     }
 
-    func find(_ url: String, within: Int = 5_000) async -> Result<Bool, WishError> {
+    func find(_ url: String, within: Int = 5_000) async -> Result<Bool, SyncError> {
       await withCheckedContinuation { done in
-        interest.find(ChannelURL(url), as: world.alice, within: within) { done.resume(returning: $0) }
+        syncRequests.find(ChannelURL(url), as: world.alice, within: within) { done.resume(returning: $0) }
       }
     }
 
-    func forget(_ user: UserID, isForced: Bool) async -> Result<Int64, WishError> {
+    func forget(_ user: UserID, isForced: Bool) async -> Result<Int64, SyncError> {
       await withCheckedContinuation { done in
-        interest.forget(user, isForced: isForced) { done.resume(returning: $0) }
+        syncRequests.forget(user, isForced: isForced) { done.resume(returning: $0) }
       }
     }
 
     func steady() async -> Bool {
-      await World.wait { interest.connection(of: world.alice).progress.phase == .steady }
+      await World.wait { syncRequests.connection(of: world.alice).progress.phase == .steady }
     }
   }
 
   @Test("B2: a first request waits for the upstream's word, later ones do not; progress ends steady")
   func admitted() async throws {
     let desk = try await Desk(channels: [5, 250])
-    #expect(desk.interest.seen(desk.world.alice) == .undecided)
+    #expect(desk.syncRequests.seen(desk.world.alice) == .undecided)
     let connection = try await desk.admit(desk.world.alice).get()
     #expect(connection.state == .online && connection.error == nil)
-    #expect(desk.interest.seen(desk.world.alice) == .admitted)
+    #expect(desk.syncRequests.seen(desk.world.alice) == .admitted)
     #expect(await desk.steady())
-    let end = desk.interest.connection(of: desk.world.alice)
+    let end = desk.syncRequests.connection(of: desk.world.alice)
     #expect(end.isSynced && end.progress.channelsDone == 2 && end.progress.channelsTotal == 2)
     await desk.world.worker.stop()
   }
@@ -75,7 +75,7 @@ struct InterestTests {
     let desk = try await Desk(channels: [1])
     let nobody = UserID("nobody")
     #expect(await desk.admit(nobody) == .failure(.userUnknown))
-    #expect(desk.interest.seen(nobody) == .refused(.userUnknown))
+    #expect(desk.syncRequests.seen(nobody) == .refused(.userUnknown))
     await desk.world.worker.stop()
 
     let dark = try await Desk(channels: [1]) { $0.upstream.state.withLock { $0.fault = { _ in .refuse } } }
@@ -93,21 +93,22 @@ struct InterestTests {
     let alice = desk.world.alice
     _ = try await desk.connect(alice).get()
     desk.world.upstream.state.withLock { $0.fault = { _ in .refuse } }
-    #expect(await World.wait { desk.interest.connection(of: alice).state == .offline })
-    #expect(desk.interest.seen(alice) == .admitted)
+    #expect(await World.wait { desk.syncRequests.connection(of: alice).state == .offline })
+    #expect(desk.syncRequests.seen(alice) == .admitted)
     let offline = try await desk.connect(alice).get()
     guard case .unreachable(.unreachable, _)? = offline.error else {
       Issue.record("a user and an error")
       return
     }
-    #expect(desk.interest.link.isOffline)
+    #expect(desk.syncRequests.link.isOffline)
     desk.world.upstream.state.withLock { $0.fault = { _ in .none } }
     await desk.world.worker.urge()
-    #expect(await World.wait { desk.interest.connection(of: alice).state == .online })
+    #expect(await World.wait { desk.syncRequests.connection(of: alice).state == .online })
     await withCheckedContinuation { done in
-      desk.interest.disconnect(alice) { _ in done.resume() }
+      desk.syncRequests.disconnect(alice) { _ in done.resume() }
     }
-    #expect(desk.interest.seen(alice) == .admitted && desk.interest.connection(of: alice).state == .stopped)
+    #expect(
+      desk.syncRequests.seen(alice) == .admitted && desk.syncRequests.connection(of: alice).state == .stopped)
     #expect(desk.world.store.state.withLock { $0.users[alice]?.isStopped } == true)
     #expect(try await desk.connect(alice).get().state == .online)
     await desk.world.worker.stop()
@@ -121,11 +122,12 @@ struct InterestTests {
     #expect(await desk.steady())
     desk.world.store.state.withLock { $0.users[alice]?.unsent = 2 }
     #expect(await desk.forget(alice, isForced: false) == .success(2))
-    #expect(desk.interest.connection(of: alice).state == .online && desk.interest.seen(alice) == .admitted)
+    #expect(
+      desk.syncRequests.connection(of: alice).state == .online && desk.syncRequests.seen(alice) == .admitted)
     let calls = desk.world.upstream.state.withLock { $0.calls }
     #expect(await World.wait { desk.world.upstream.state.withLock { $0.calls } > calls }, "syncing goes on")
     #expect(await desk.forget(alice, isForced: true) == .success(0))
-    #expect(desk.interest.seen(alice) != .admitted)
+    #expect(desk.syncRequests.seen(alice) != .admitted)
     #expect(try desk.world.store.knownUsers().isEmpty)
     #expect(try await desk.connect(alice).get().state == .online)
     #expect(await desk.steady())
@@ -139,23 +141,23 @@ struct InterestTests {
     desk.world.upstream.state.withLock { $0.userDelay = 50 }
     for isForgotten in [false, true] {
       let calls = desk.world.upstream.state.withLock { $0.userCalls }
-      desk.interest.connect(alice, within: 0) { _ in }
+      desk.syncRequests.connect(alice, within: 0) { _ in }
       #expect(await World.wait { desk.world.upstream.state.withLock { $0.userCalls } > calls })
       if isForgotten {
         #expect(await desk.forget(alice, isForced: true) == .success(0))
       } else {
-        await withCheckedContinuation { done in desk.interest.disconnect(alice) { _ in done.resume() } }
+        await withCheckedContinuation { done in desk.syncRequests.disconnect(alice) { _ in done.resume() } }
       }
       #expect(await World.wait { desk.world.upstream.state.withLock { $0.usersAnswered } > calls })
       let known = try desk.world.store.knownUsers()
       #expect(known.allSatisfy { $0.isStopped } && (!isForgotten || known.isEmpty))
-      #expect(desk.interest.connection(of: alice).state != .online)
+      #expect(desk.syncRequests.connection(of: alice).state != .online)
     }
     await desk.world.worker.stop()
   }
 
   @Test(
-    "B15: a wish below what is covered is fetched; one that takes too long is late and comes all the same")
+    "B15: a request below what is covered is fetched; one that takes too long is late and comes all the same")
   func pages() async throws {
     let desk = try await Desk(channels: [600])
     let url = ChannelURL("c0")
@@ -163,13 +165,16 @@ struct InterestTests {
     #expect(await desk.steady())
     let store = desk.world.store
     let gap = try #require(store.state.withLock { $0.channels[url]?.coverage.gaps.last })
-    #expect(await desk.fetch(MessageWish(url, .older(than: gap.range.upperBound.next, rows: 100))) == .stored)
+    #expect(
+      await desk.fetch(MessageSyncRequest(url, .older(than: gap.range.upperBound.next, rows: 100))) == .stored
+    )
     #expect(try store.line(of: url)?.rows ?? 0 >= 299)
-    #expect(await desk.fetch(MessageWish(url, .around(1_700_000_000_005, older: 5, newer: 5))) == .stored)
+    #expect(
+      await desk.fetch(MessageSyncRequest(url, .around(1_700_000_000_005, older: 5, newer: 5))) == .stored)
     #expect(store.state.withLock { $0.channels[url]?.coverage.gaps.count } == 2, "a stretch of its own")
     desk.world.upstream.state.withLock { $0.fault = { _ in .slow } }
     let oldest = try #require(try store.line(of: url)?.oldest)
-    #expect(await desk.fetch(MessageWish(url, .older(than: oldest, rows: 100)), within: 0) == .late)
+    #expect(await desk.fetch(MessageSyncRequest(url, .older(than: oldest, rows: 100)), within: 0) == .late)
     #expect(await World.wait { (try? store.line(of: url))??.rows ?? 0 >= 399 })
     await desk.world.worker.stop()
   }
@@ -188,7 +193,8 @@ struct InterestTests {
     while let gap = store.state.withLock({ $0.channels[url]?.coverage.gaps.last }), pages < 12 {
       pages += 1
       #expect(
-        await desk.fetch(MessageWish(url, .older(than: gap.range.upperBound.next, rows: 100))) == .stored)
+        await desk.fetch(MessageSyncRequest(url, .older(than: gap.range.upperBound.next, rows: 100)))
+          == .stored)
     }
     #expect(pages < 12, "each page goes on")
     #expect(World.difference(desk.world.upstream, store, url, newest: 755) == nil)
@@ -202,14 +208,14 @@ struct InterestTests {
     _ = try await desk.connect(desk.world.alice).get()
     #expect(await desk.steady())
     let view = OpenView(id: "v", channel: url, isAtNewest: true)
-    desk.interest.opened(view, isOwedAnswer: true)
+    desk.syncRequests.opened(view, isOwedAnswer: true)
     #expect(await World.wait { desk.world.store.state.withLock { $0.answered["v"] == 1 } })
     for number in 0..<250 { desk.world.upstream.send(url, "n\(number)") }
-    #expect(await desk.fetch(MessageWish(url, .newest)) == .stored)
+    #expect(await desk.fetch(MessageSyncRequest(url, .newest)) == .stored)
     #expect(World.difference(desk.world.upstream, desk.world.store, url, newest: 300) == nil)
-    #expect(desk.interest.pollInterval(of: url) == World.pace.openPoll)
-    desk.interest.closed(view: "v", in: url)
-    #expect(await World.wait { desk.interest.pollInterval(of: url) == World.pace.userPoll })
+    #expect(desk.syncRequests.pollInterval(of: url) == World.pace.openPoll)
+    desk.syncRequests.closed(view: "v", in: url)
+    #expect(await World.wait { desk.syncRequests.pollInterval(of: url) == World.pace.userPoll })
     await desk.world.worker.stop()
   }
 
@@ -225,7 +231,7 @@ struct InterestTests {
     #expect(await desk.find("secret") == .success(false))
     #expect(await desk.find("nowhere") == .success(false))
     world(desk).state.withLock { $0.fault = { _ in .refuse } }
-    #expect(await World.wait { desk.interest.link.isOffline })
+    #expect(await World.wait { desk.syncRequests.link.isOffline })
     for url in ["secret", "nowhere"] {
       guard case .failure(.notSynced) = await desk.find(url) else {
         Issue.record("\(url) is alike")
@@ -253,11 +259,11 @@ struct InterestTests {
     for url in [hers, his] { upstream.send(url, "one") }
     let worker = SyncWorker(
       upstream: upstream, store: MemoryStore(), pace: World.pace, clock: time.clock, seed: 1)
-    let interest = SyncInterest(worker)
+    let syncRequests = WorkerRequests(worker)
     try await worker.start()
     for user in [World().alice, bob] {
-      _ = interest.seen(user)
-      #expect(await World.wait { interest.connection(of: user).progress.phase == .steady })
+      _ = syncRequests.seen(user)
+      #expect(await World.wait { syncRequests.connection(of: user).progress.phase == .steady })
     }
     func listings(_ url: ChannelURL) -> Int { upstream.state.withLock { $0.listings[url] ?? 0 } }
     /// Lets time go by until his channel was looked at so many times more.
@@ -265,25 +271,25 @@ struct InterestTests {
       let wanted = listings(his) + looks
       return await World.wait {
         time.advance(World.pace.openPoll)
-        _ = interest.seen(bob)
+        _ = syncRequests.seen(bob)
         await worker.urge()
         return listings(his) >= wanted
       }
     }
     for url in [hers, his] {
-      interest.opened(OpenView(id: url.text, channel: url, isAtNewest: true), isOwedAnswer: true)
+      syncRequests.opened(OpenView(id: url.text, channel: url, isAtNewest: true), isOwedAnswer: true)
     }
     let before = listings(hers)
     #expect(await pass(10))
     #expect(listings(hers) > before + 3, "both are polled")
     time.advance(31 * 60_000)
     #expect(await pass(3))
-    #expect(interest.connection(of: World().alice).state == .idle)
+    #expect(syncRequests.connection(of: World().alice).state == .idle)
     let left = listings(hers)
     #expect(await pass(20))
     #expect(listings(hers) <= left + 1, "at most what was under way")
     let rested = listings(hers)
-    _ = interest.seen(World().alice)
+    _ = syncRequests.seen(World().alice)
     #expect(await World.wait { listings(hers) > rested }, "she is back")
     let back = listings(hers)
     #expect(await pass(10))
@@ -298,9 +304,9 @@ struct InterestTests {
     let desk = try await Desk(channels: [2])
     _ = try await desk.connect(desk.world.alice).get()
     #expect(await desk.steady())
-    func deliver(_ text: String) async -> Result<Int, WishError> {
+    func deliver(_ text: String) async -> Result<Int, SyncError> {
       await withCheckedContinuation { done in
-        desk.interest.takeWebhook(Array(text.utf8)) { done.resume(returning: $0) }
+        desk.syncRequests.takeWebhook(Array(text.utf8)) { done.resume(returning: $0) }
       }
     }
     #expect(await deliver("<html>") == .failure(.unreadable(field: nil)))

@@ -1,7 +1,7 @@
 import ChatModel
 
-/// What those who serve clients want of whoever keeps the cache in step: a wish for fresher data, never the
-/// data itself. The port is declared here, served by the sync worker and handed over where the service is
+/// What those who serve clients want of whoever keeps the cache in step: a request for fresher data, never
+/// the data itself. The port is declared here, served by the sync worker and handed over where the service is
 /// composed.
 ///
 /// How a request uses it:
@@ -18,8 +18,8 @@ import ChatModel
 /// No call blocks, whatever the upstream does. Every `then` is called exactly once, on any thread, maybe
 /// before the call returns, and no later than the milliseconds given (`within`); what was begun goes on
 /// afterwards, and what it brings will be in the cache. It must be quick: wake a parked request, no more.
-/// Identical wishes under way are one request upstream.
-package protocol Interest: Sendable {
+/// Identical requests under way are one request upstream.
+package protocol SyncRequests: Sendable {
   // MARK: Where things stand, from memory
 
   /// The one link to the upstream.
@@ -39,22 +39,22 @@ package protocol Interest: Sendable {
   /// Waits for the upstream's word on a user of whom nothing is cached.
   func admit(
     _ user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void)
+    then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void)
 
   /// `PUT /v1/connection`: connects the user whatever was before, tries an offline link at once, and waits
   /// for the outcome (B2); with 0 ms it answers where the user stands now.
   func connect(
     _ user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void)
+    then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void)
 
   /// `DELETE /v1/connection`: stops working for the user; durable when `then` is called (B4).
-  func disconnect(_ user: UserID, then: @escaping @Sendable (Result<Void, WishError>) -> Void)
+  func disconnect(_ user: UserID, then: @escaping @Sendable (Result<Void, SyncError>) -> Void)
 
   /// `DELETE /v1/connection?clear=true`: stops working for the user and removes all that is the user's own,
   /// durable when `then` is called. Where something is unsent and `isForced` is not set, nothing happens and
   /// `then` is told how much; else 0 (B4).
   func forget(
-    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void)
+    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, SyncError>) -> Void)
 
   /// Something was accepted for sending, changed or taken back in that lane: it is sent as soon as the link
   /// allows, and an offline link is tried at once (B3). May be called on the writer's thread, after the
@@ -63,24 +63,25 @@ package protocol Interest: Sendable {
 
   // MARK: Fresher data
 
-  /// Messages that a request misses (B15). One upstream page per wish; a request makes at most
+  /// Messages that a request misses (B15). One upstream page per request; an HTTP request makes at most
   /// `Limits.upstreamPagesPerRequest` of them.
-  func fetch(_ wish: MessageWish, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void)
+  func fetch(
+    _ wanted: MessageSyncRequest, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void)
 
   /// The user's list of channels: the next page of the first listing's beginning, else what changed (B11).
   func fetchChannels(
-    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void)
+    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void)
 
   /// The members of these channels, each list from its beginning to its end.
   func fetchMembers(
-    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void)
+    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void)
 
   /// Asks the upstream for a channel the cache does not know. True: the user is in it and it is in the cache
   /// now. After the user's first sync nobody is asked and it is false at once (B1). While the upstream cannot
   /// be asked: `notSynced`, alike for every unknown url.
   func find(
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<Bool, WishError>) -> Void)
+    then: @escaping @Sendable (Result<Bool, SyncError>) -> Void)
 
   // MARK: Gaps
 
@@ -106,7 +107,7 @@ package protocol Interest: Sendable {
 
   /// A webhook whose signature was checked: noted durably when `then` is called, and looked into afterwards
   /// (B34). How many things it named; 0 for categories of no interest. A body that is none: `unreadable`.
-  func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void)
+  func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, SyncError>) -> Void)
 
   /// The self-check stored notes for the channels it reset: they are looked into now (B64).
   func healed()
@@ -119,5 +120,5 @@ package enum Admission: Sendable, Equatable {
   /// Nothing is known of the user yet: `admit` waits for the upstream's word.
   case undecided
   /// There is nothing to answer from, or the user is gone (B2, B5).
-  case refused(WishError)
+  case refused(SyncError)
 }

@@ -2,7 +2,7 @@ import ChatModel
 
 /// Messages of one channel that a request misses. Whoever asks has checked the user's rights; what is fetched
 /// is everybody's.
-package struct MessageWish: Sendable, Hashable {
+package struct MessageSyncRequest: Sendable, Hashable {
   /// What is missing.
   package enum Stretch: Sendable, Hashable {
     /// What is newer than the newest covered message, or the newest page where nothing is covered (B25).
@@ -24,7 +24,7 @@ package struct MessageWish: Sendable, Hashable {
   /// The message to which replies are wanted; nil: what is missing of the channel's own line.
   package let thread: Int64?
 
-  /// A wish for that stretch; rows are cut to what one upstream page holds.
+  /// A request for that stretch; rows are cut to what one upstream page holds.
   package init(_ channel: ChannelURL, _ stretch: Stretch, thread: Int64? = nil) {
     self.channel = channel
     self.stretch = stretch
@@ -32,18 +32,18 @@ package struct MessageWish: Sendable, Hashable {
   }
 }
 
-/// What became of a wish.
-package enum Fetched: Sendable, Equatable {
+/// What became of a sync request.
+package enum SyncOutcome: Sendable, Equatable {
   /// The upstream answered and what it said is in the cache: read again.
   case stored
   /// The time given ended first. It goes on, and what it brings will be in the cache.
   case late
   /// Nothing came: answer what there is.
-  case failed(WishError)
+  case failed(SyncError)
 }
 
-/// Why a wish cannot be fulfilled. One place turns these into problems; the texts are the contract's codes.
-package enum WishError: Error, Sendable, Equatable {
+/// Why a sync request failed. One place turns these into problems; the texts are the contract's codes.
+package enum SyncError: Error, Sendable, Equatable {
   /// 503 `upstream_unreachable`: the link is down for that reason; when to ask again (ms).
   case unreachable(LinkLoss, retryAfter: Int64)
   /// 403 `user_unknown`: the upstream says that there is no such user (B2), or none any more (B5).
@@ -54,7 +54,7 @@ package enum WishError: Error, Sendable, Equatable {
   case rejected(code: Int, message: String)
   /// Too much is asked at once, here or upstream; when to ask again (ms).
   case busy(retryAfter: Int64)
-  /// The upstream did not answer usefully although the link is up; the same wish may succeed later.
+  /// The upstream did not answer usefully although the link is up; the same request may succeed later.
   case failed(reason: String)
   /// 503 `storage_unavailable`: the cache could not store it (B60).
   case storage(reason: String)

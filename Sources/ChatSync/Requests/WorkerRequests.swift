@@ -2,15 +2,15 @@ import ChatCache
 import ChatModel
 import Platform
 
-/// The worker as those who serve clients see it: looks at the board, and wishes that become calls of the
+/// The worker as those who serve clients see it: looks at the board, and requests that become calls of the
 /// worker, each bounded by its own deadline.
-package final class SyncInterest: Interest {
+package final class WorkerRequests: SyncRequests {
   let worker: SyncWorker
   private let board: StandingBoard
   /// Lanes in which something was accepted, of which the worker was not told yet.
   private let acceptedLanes = Guarded<Set<OutboxLaneName>>([])
 
-  /// The wishes' way to `worker`.
+  /// The way of requests to `worker`.
   package init(_ worker: SyncWorker) {
     self.worker = worker
     board = worker.board
@@ -18,56 +18,56 @@ package final class SyncInterest: Interest {
 
   // MARK: Where things stand
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package var link: LinkStanding { board.link }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func pollInterval(of channel: ChannelURL) -> Int64 { board.pollInterval(of: channel) }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func connection(of user: UserID) -> UserConnection { board.connection(of: user) }
 
   // MARK: Users
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func seen(_ user: UserID) -> Admission {
     let (admission, isWorkerTold) = board.look(at: user)
     if isWorkerTold { tell { await $0.seen(user) } }
     return admission
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func admit(
     _ user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+    then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void
   ) {
     let board = board
-    Reply.bounded(within: milliseconds, late: { SyncInterest.outcome(user, board) }, then: then) {
+    Reply.bounded(within: milliseconds, late: { WorkerRequests.outcome(user, board) }, then: then) {
       [worker] in
       await worker.seen(user)
       await worker.decided(user)
-      return SyncInterest.outcome(user, board)
+      return WorkerRequests.outcome(user, board)
     }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func connect(
     _ user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+    then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void
   ) {
     let board = board
-    Reply.bounded(within: milliseconds, late: { SyncInterest.outcome(user, board) }, then: then) {
+    Reply.bounded(within: milliseconds, late: { WorkerRequests.outcome(user, board) }, then: then) {
       [worker] in
       await worker.connect(user)
       if milliseconds > 0 { await worker.decided(user) }
-      return SyncInterest.outcome(user, board)
+      return WorkerRequests.outcome(user, board)
     }
   }
 
   /// B2's three outcomes: a user, a user and an error, or no user.
   private static func outcome(
     _ user: UserID, _ board: StandingBoard
-  ) -> Result<UserConnection, WishError> {
+  ) -> Result<UserConnection, SyncError> {
     let connection = board.connection(of: user)
     switch board.look(at: user).admission {
     case .admitted: return .success(connection)
@@ -76,9 +76,9 @@ package final class SyncInterest: Interest {
     }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func disconnect(
-    _ user: UserID, then: @escaping @Sendable (Result<Void, WishError>) -> Void
+    _ user: UserID, then: @escaping @Sendable (Result<Void, SyncError>) -> Void
   ) {
     Task { [worker] in
       do {
@@ -90,9 +90,9 @@ package final class SyncInterest: Interest {
     }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func forget(
-    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void
+    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, SyncError>) -> Void
   ) {
     Task { [worker] in
       do { then(.success(try await worker.forget(user, isForced: isForced))) } catch {
@@ -101,8 +101,8 @@ package final class SyncInterest: Interest {
     }
   }
 
-  /// See `Interest`. The first message accepted starts a task. Until the task runs, further messages only add
-  /// their lanes to the set that it takes.
+  /// See `SyncRequests`. The first message accepted starts a task. Until the task runs, further messages only
+  /// add their lanes to the set that it takes.
   package func accepted(of user: UserID, in channel: ChannelURL) {
     let isFirst = acceptedLanes.withLock { lanes in
       defer { lanes.insert(OutboxLaneName(user: user, channel: channel)) }
@@ -120,35 +120,36 @@ package final class SyncInterest: Interest {
 
   // MARK: Fresher data
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func fetch(
-    _ wish: MessageWish, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+    _ wanted: MessageSyncRequest, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
-    Reply.bounded(within: milliseconds, late: { .late }, then: then) { [worker] in await worker.fetch(wish) }
+    Reply.bounded(within: milliseconds, late: { .late }, then: then) { [worker] in await worker.fetch(wanted)
+    }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func fetchChannels(
-    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
     Reply.bounded(within: milliseconds, late: { .late }, then: then) { [worker] in
       await worker.fetchChannels(of: user)
     }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func fetchMembers(
-    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
     Reply.bounded(within: milliseconds, late: { .late }, then: then) { [worker] in
       await worker.fetchMembers(of: channels)
     }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func find(
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<Bool, WishError>) -> Void
+    then: @escaping @Sendable (Result<Bool, SyncError>) -> Void
   ) {
     if board.connection(of: user).isSynced { return then(.success(false)) }
     Reply.bounded(
@@ -160,37 +161,37 @@ package final class SyncInterest: Interest {
 
   // MARK: Gaps, views, webhooks
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func fill(gap: Int64, in channel: ChannelURL) {
     tell { await $0.fill(gap: gap, in: channel, isWanted: true) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func stopFilling(gap: Int64, in channel: ChannelURL) {
     tell { await $0.fill(gap: gap, in: channel, isWanted: false) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func opened(_ view: OpenView, isOwedAnswer: Bool) {
     worker.ordered.append { [worker] in await worker.open(view, isNew: isOwedAnswer) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func moved(_ view: OpenView) {
     worker.ordered.append { [worker] in await worker.open(view, isNew: false) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func closed(view id: String, in channel: ChannelURL) {
     worker.ordered.append { [worker] in await worker.close(view: id, in: channel) }
   }
 
-  /// See `Interest`.
-  package func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
+  /// See `SyncRequests`.
+  package func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, SyncError>) -> Void) {
     Task { [worker] in then(await worker.takeWebhook(webhook)) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func healed() { tell { await $0.lookIntoNotes() } }
 
   private func tell(_ body: @escaping @Sendable (SyncWorker) async -> Void) {

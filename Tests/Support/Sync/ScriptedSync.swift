@@ -5,9 +5,9 @@ import Platform
 /// A stand-in for the sync worker, for tests of those who serve clients: it answers as it was told, at once
 /// or when the test lets go, and remembers everything it was asked.
 ///
-/// Untold, the link is online, everybody is admitted and synced, and every wish is `.stored` although nothing
-/// was: give `onFetch` to put rows into the cache first.
-package final class ScriptedInterest: Interest {
+/// Untold, the link is online, everybody is admitted and synced, and every request is `.stored` although
+/// nothing was: give `onFetch` to put rows into the cache first.
+package final class ScriptedSync: SyncRequests {
   /// Something it was asked.
   package enum Call: Sendable, Equatable {
     case seen(UserID)
@@ -16,7 +16,7 @@ package final class ScriptedInterest: Interest {
     case disconnect(UserID)
     case forget(UserID, isForced: Bool)
     case accepted(UserID, ChannelURL)
-    case fetch(MessageWish, within: Int)
+    case fetch(MessageSyncRequest, within: Int)
     case fetchChannels(UserID, within: Int)
     case fetchMembers([ChannelURL], within: Int)
     case find(ChannelURL, as: UserID, within: Int)
@@ -40,22 +40,22 @@ package final class ScriptedInterest: Interest {
     /// Users that are not admitted at once.
     package var admissions: [UserID: Admission] = [:]
     /// What `admit` and `connect` say of users, where it is a failure.
-    package var refusals: [UserID: WishError] = [:]
-    /// What becomes of a wish.
-    package var onFetch: @Sendable (MessageWish) -> Fetched = { _ in .stored }
-    /// What becomes of a wish for a user's channels.
-    package var onFetchChannels: @Sendable (UserID) -> Fetched = { _ in .stored }
-    /// What becomes of a wish for channels' members.
-    package var onFetchMembers: @Sendable ([ChannelURL]) -> Fetched = { _ in .stored }
+    package var refusals: [UserID: SyncError] = [:]
+    /// What becomes of a request.
+    package var onFetch: @Sendable (MessageSyncRequest) -> SyncOutcome = { _ in .stored }
+    /// What becomes of a request for a user's channels.
+    package var onFetchChannels: @Sendable (UserID) -> SyncOutcome = { _ in .stored }
+    /// What becomes of a request for channels' members.
+    package var onFetchMembers: @Sendable ([ChannelURL]) -> SyncOutcome = { _ in .stored }
     /// What the upstream says of an unknown channel.
-    package var onFind: @Sendable (ChannelURL, UserID) -> Result<Bool, WishError> = { _, _ in .success(false)
+    package var onFind: @Sendable (ChannelURL, UserID) -> Result<Bool, SyncError> = { _, _ in .success(false)
     }
     /// What becomes of a user's data that is to be removed: how much of it is unsent keeps it.
-    package var onForget: @Sendable (UserID, Bool) -> Result<Int64, WishError> = { _, _ in .success(0) }
+    package var onForget: @Sendable (UserID, Bool) -> Result<Int64, SyncError> = { _, _ in .success(0) }
     /// What is done when something was accepted for sending.
     package var onAccepted: @Sendable (UserID, ChannelURL) -> Void = { _, _ in }
     /// What becomes of a webhook.
-    package var onRang: @Sendable ([UInt8]) -> Result<Int, WishError> = { _ in .success(1) }
+    package var onWebhook: @Sendable ([UInt8]) -> Result<Int, SyncError> = { _ in .success(1) }
     /// Answers wait for `release`.
     package var isHolding = false
   }
@@ -108,9 +108,9 @@ package final class ScriptedInterest: Interest {
     if !isHeld { body() }
   }
 
-  private func standing(_ user: UserID, _ script: Script) -> Result<UserConnection, WishError> {
+  private func standing(_ user: UserID, _ script: Script) -> Result<UserConnection, SyncError> {
     if let refusal = script.refusals[user] { return .failure(refusal) }
-    return .success(script.connections[user] ?? ScriptedInterest.online(user))
+    return .success(script.connections[user] ?? ScriptedSync.online(user))
   }
 
   private static func online(_ user: UserID) -> UserConnection {
@@ -119,117 +119,117 @@ package final class ScriptedInterest: Interest {
 
   // MARK: The port
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package var link: LinkStanding { state.read { $0.script.link } }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func pollInterval(of channel: ChannelURL) -> Int64 { state.read { $0.script.pollInterval } }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func connection(of user: UserID) -> UserConnection {
-    state.read { $0.script.connections[user] } ?? ScriptedInterest.online(user)
+    state.read { $0.script.connections[user] } ?? ScriptedSync.online(user)
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func seen(_ user: UserID) -> Admission { note(.seen(user)).admissions[user] ?? .admitted }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func admit(
     _ user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+    then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void
   ) {
     let script = note(.admit(user, within: milliseconds))
     answer { then(self.standing(user, script)) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func connect(
     _ user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<UserConnection, WishError>) -> Void
+    then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void
   ) {
     let script = note(.connect(user, within: milliseconds))
     answer { then(self.standing(user, script)) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func disconnect(
-    _ user: UserID, then: @escaping @Sendable (Result<Void, WishError>) -> Void
+    _ user: UserID, then: @escaping @Sendable (Result<Void, SyncError>) -> Void
   ) {
     _ = note(.disconnect(user))
     state.update { $0.script.connections[user] = UserConnection(user, .stopped, isSynced: true) }
     answer { then(.success(())) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func forget(
-    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, WishError>) -> Void
+    _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, SyncError>) -> Void
   ) {
     let script = note(.forget(user, isForced: isForced))
     answer { then(script.onForget(user, isForced)) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func accepted(of user: UserID, in channel: ChannelURL) {
     let script = note(.accepted(user, channel))
     script.onAccepted(user, channel)
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func fetch(
-    _ wish: MessageWish, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+    _ wanted: MessageSyncRequest, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
-    let script = note(.fetch(wish, within: milliseconds))
-    answer { then(script.onFetch(wish)) }
+    let script = note(.fetch(wanted, within: milliseconds))
+    answer { then(script.onFetch(wanted)) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func fetchChannels(
-    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+    of user: UserID, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
     let script = note(.fetchChannels(user, within: milliseconds))
     answer { then(script.onFetchChannels(user)) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func fetchMembers(
-    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (Fetched) -> Void
+    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
     let script = note(.fetchMembers(channels, within: milliseconds))
     answer { then(script.onFetchMembers(channels)) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func find(
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
-    then: @escaping @Sendable (Result<Bool, WishError>) -> Void
+    then: @escaping @Sendable (Result<Bool, SyncError>) -> Void
   ) {
     let script = note(.find(channel, as: user, within: milliseconds))
     answer { then(script.onFind(channel, user)) }
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func fill(gap: Int64, in channel: ChannelURL) { _ = note(.fill(gap, channel)) }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func stopFilling(gap: Int64, in channel: ChannelURL) { _ = note(.stopFilling(gap, channel)) }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func opened(_ view: OpenView, isOwedAnswer: Bool) {
     _ = note(.opened(view, isOwedAnswer: isOwedAnswer))
   }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func moved(_ view: OpenView) { _ = note(.moved(view)) }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func closed(view id: String, in channel: ChannelURL) { _ = note(.closed(id, channel)) }
 
-  /// See `Interest`.
+  /// See `SyncRequests`.
   package func healed() { _ = note(.healed) }
 
-  /// See `Interest`.
-  package func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, WishError>) -> Void) {
+  /// See `SyncRequests`.
+  package func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, SyncError>) -> Void) {
     let script = note(.takeWebhook(webhook))
-    answer { then(script.onRang(webhook)) }
+    answer { then(script.onWebhook(webhook)) }
   }
 }

@@ -6,7 +6,7 @@ import Platform
 extension Problem {
   /// What a client is told when the upstream's part cannot be had; the one place that turns the port's errors
   /// into problems.
-  init(_ error: WishError) {
+  init(_ error: SyncError) {
     switch error {
     case .unreachable(let loss, let retryAfter):
       self.init(
@@ -55,7 +55,7 @@ extension Problem {
   /// What a client is told when the cache itself fails (B60).
   init(_ error: CacheError) {
     switch error {
-    case .stopping: self = Problem(WishError.stopping)
+    case .stopping: self = Problem(SyncError.stopping)
     case .outcomeUnknown: self = .outcomeUnknown("Look whether it was, or send the request again.")
     case let error where error.isTransient:
       self.init(

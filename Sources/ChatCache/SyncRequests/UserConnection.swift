@@ -38,7 +38,7 @@ package struct UserConnection: Sendable, Equatable {
   /// Where the user stands.
   package var state: State
   /// What keeps the user from being online, while something does.
-  package var error: WishError?
+  package var error: SyncError?
   /// Whether all of the user's channels were listed once: an unknown channel is none from then on (B1).
   package var isSynced: Bool
   /// How far it got.
@@ -46,7 +46,7 @@ package struct UserConnection: Sendable, Equatable {
 
   /// A user who stands so.
   package init(
-    _ user: UserID, _ state: State, error: WishError? = nil, isSynced: Bool = false,
+    _ user: UserID, _ state: State, error: SyncError? = nil, isSynced: Bool = false,
     progress: Progress = Progress(.waiting)
   ) {
     self.user = user

@@ -116,7 +116,7 @@ final class StandingBoard: Sendable {
     case .connecting: state = .connecting
     case .connected: state = .online
     }
-    var error: WishError?
+    var error: SyncError?
     if standing.phase == .closed { error = .userUnknown }
     if standing.phase == .connecting || standing.phase == .connected {
       if case .offline(let loss) = common.link {
