@@ -433,13 +433,13 @@ class World:
             if len(found) > 1:
                 raise Broken(f"{m.name} is upstream {len(found)} times: {found}")
             if m.wanted == "present" and (not found or found[0] not in m.texts):
-                raise Broken(f"{m.name} should be upstream as {m.texts}, and is {found}: {self.standing(m)}")
+                raise Broken(f"{m.name} should be upstream as {m.texts}, and is {found}: {self.state_of(m)}")
             if m.wanted == "gone" and found:
-                raise Broken(f"{m.name} was taken back and is upstream: {found}: {self.standing(m)}")
+                raise Broken(f"{m.name} was taken back and is upstream: {found}: {self.state_of(m)}")
         if arrived or any(same.values()):
             raise Broken(f"too many or too few upstream: {dict(arrived)} {same}")
 
-    def standing(self, message):
+    def state_of(self, message):
         user = USERS[message.client % len(USERS)]
         return (self.here(user, "GET", f"/v1/outbox/{message.name}"),
                 self.here(user, "GET", f"/v1/channels/{message.channel}/messages/request_id:{message.name}"))

@@ -59,7 +59,7 @@ final class DeepCache {
   private static func channels(_ count: Int, of user: String) -> String {
     """
     BEGIN;
-    INSERT INTO user (user_id, standing, is_synced, seen_at) VALUES ('\(user)', 'connected', 1, 0);
+    INSERT INTO user (user_id, phase, is_synced, seen_at) VALUES ('\(user)', 'connected', 1, 0);
     WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(count - 1))
     INSERT INTO channel (
       channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super, is_frozen,

@@ -105,7 +105,7 @@ enum FeedServer {
 
 /// A link that is online, and a tail that is live: nothing is ever asked upstream.
 private struct LiveSync: SyncRequests {
-  var link: LinkStanding { LinkStanding(.online, generation: 1) }
+  var link: LinkStatus { LinkStatus(.online, generation: 1) }
   func pollInterval(of channel: ChannelURL) -> Int64 { 3_600_000 }
   func connection(of user: UserID) -> UserConnection { UserConnection(user, .online, isSynced: true) }
   func seen(_ user: UserID) -> Admission { .admitted }

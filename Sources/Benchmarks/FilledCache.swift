@@ -138,5 +138,5 @@ final class FilledCache: Sendable {
     }
   }
 
-  private static let link = LinkStanding(.online, generation: 1)
+  private static let link = LinkStatus(.online, generation: 1)
 }

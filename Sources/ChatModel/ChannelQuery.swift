@@ -12,7 +12,7 @@ package struct ChannelQuery: Hashable, Sendable {
     case metadataValue = "metadata_value_alphabetical"
   }
 
-  /// The user's own standing in the channel.
+  /// Whether the user joined the channel or is invited.
   package enum MemberState: String, Sendable, CaseIterable { case all, joined, invited }
   /// Whether there is something unread.
   package enum Unread: String, Sendable, CaseIterable {
@@ -76,7 +76,7 @@ package struct ChannelQuery: Hashable, Sendable {
   package var customTypePrefix: String?
   /// Only names that contain this, in any case.
   package var nameContains: String?
-  /// The user's own standing.
+  /// Whether the user joined or is invited.
   package var memberState = MemberState.all
   /// Whether there is something unread.
   package var unread = Unread.all

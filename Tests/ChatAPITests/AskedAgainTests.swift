@@ -127,7 +127,7 @@ import Testing
     setting.world.syncRequests.tell { $0.onFetch = { _ in .late } }
     let stale = line.get(Self.path, tag: tag)
     #expect(stale.status == 200 && stale.body.contains(#""state":"stale""#))
-    setting.world.syncRequests.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
+    setting.world.syncRequests.tell { $0.link = LinkStatus(.offline(.unreachable), generation: 2) }
     let offline = line.get(Self.path, tag: tag)
     #expect(offline.status == 200 && offline.body.contains(#""state":"offline""#))
     let known = try #require(offline["ETag"])

@@ -105,7 +105,7 @@ import Testing
     defer { world.stop() }
     let gone = SyncOutcome.failed(.unreachable(.unreachable, retryAfter: 1000))
     world.syncRequests.tell { $0.onFetch = { _ in gone } }
-    world.syncRequests.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
+    world.syncRequests.tell { $0.link = LinkStatus(.offline(.unreachable), generation: 2) }
     let tag = try #require(page(world)["ETag"])
     let asked = fetches(world).count
     let answer = page(world, "?limit=5", ["If-None-Match": tag])
@@ -172,7 +172,7 @@ import Testing
     let tag = try #require(page(world, "?limit=2")["ETag"])
     #expect(page(world, "?limit=2", ["If-None-Match": tag]).status == 304 && fetches(world).isEmpty)
     world.syncRequests.tell { script in
-      script.link = LinkStanding(.online, generation: 2)
+      script.link = LinkStatus(.online, generation: 2)
       script.onFetch = { _ in .late }
     }
     let stale = page(world, "?limit=2", ["If-None-Match": tag])

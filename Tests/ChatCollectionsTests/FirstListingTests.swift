@@ -46,12 +46,12 @@ import Testing
 
   /// What a feed tells of channels from a cursor on, answer by answer.
   private static func joined(_ cache: Cache, since: Int64) throws -> [String] {
-    let standing = UserConnection(watcher, .connecting)
+    let connection = UserConnection(watcher, .connecting)
     var (urls, cursor, hasMore) = ([String](), since, true)
     while hasMore {
       let from = cursor
       let answer = try cache.read {
-        try UserFeed(watcher).changes($0, since: from, until: try $0.lastChange(), standing: standing)
+        try UserFeed(watcher).changes($0, since: from, until: try $0.lastChange(), connection: connection)
       }
       let text = [UInt8(ascii: "[")] + answer.events.array + [UInt8(ascii: "]")]
       #expect(text.count <= Limits.eventBytes + 2)

@@ -230,7 +230,7 @@ struct PlanTests {
         .connect(alice), .list(alice, after: nil), .list(alice, after: "p2"), .list(alice, after: "p2"),
         .endSweep(alice), .channelChanges(alice),
       ])
-    check(plan.standing(alice)?.isSynced == true)
+    check(plan.status(of: alice)?.isSynced == true)
   }
 
   @Test("B11: without a channel changelog page one is asked every 30 s and everything every 10 min")
@@ -331,7 +331,7 @@ struct PlanTests {
     plan.clearedEverything(now: 0)
     #expect(plan.next(now: 0).isEmpty, "nothing overtakes itself")
     plan.ended(.channelChanges(alice), .changed([], hasMore: false), now: 0)
-    #expect(plan.standing(alice)?.isSynced == false)
+    #expect(plan.status(of: alice)?.isSynced == false)
     #expect(plan.next(now: 0) == [.list(alice, after: nil)])
     plan.ended(.prefetch(ChannelURL("a")), .channelGone, now: 0)
     #expect(plan.channels[ChannelURL("b")] == nil)
@@ -367,7 +367,7 @@ struct PlanTests {
       #expect(plan.link.isOnline && plan.next(now: 59_999).isEmpty)
       #expect(plan.next(now: 60_000) == [.connect(alice)])
       plan.ended(.connect(alice), refusal, now: 60_000)
-      #expect((plan.standing(alice)?.phase == .closed) == isKeyGood)
+      #expect((plan.status(of: alice)?.phase == .closed) == isKeyGood)
     }
   }
 

@@ -193,12 +193,12 @@ import Testing
     plan.add(alice, isSynced: false, isCached: false, now: 0)
     check(plan.next(now: 0) == [.connect(alice)])
     plan.ended(.connect(alice), refusal, now: 0)
-    #expect(plan.standing(alice)?.phase == .closed)
+    #expect(plan.status(of: alice)?.phase == .closed)
     plan.seen(alice, now: 59_999)
     check(plan.next(now: 59_999).isEmpty)
     plan.seen(alice, now: 60_000)
     check(plan.next(now: 60_000) == [.connect(alice)])
     plan.ended(.connect(alice), .acknowledged, now: 60_000)
-    #expect(plan.standing(alice)?.phase == .connected)
+    #expect(plan.status(of: alice)?.phase == .connected)
   }
 }

@@ -73,13 +73,13 @@ struct World {
 
 extension SyncWorker {
   /// Connects and waits for the upstream's word, at most so long.
-  func connect(_ user: UserID, waitMilliseconds: Int) async -> UserStanding? {
+  func connect(_ user: UserID, waitMilliseconds: Int) async -> UserSyncStatus? {
     connect(user)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.decided(user) }
       await group.next()
     }
-    return standing(user)
+    return status(user)
   }
 }
 
@@ -99,8 +99,8 @@ struct WorkerTests {
   func firstSync() async throws {
     let world = world([0, 5, 150, 1000] + Array(repeating: 3, count: 130))
     try await world.worker.start()
-    let standing = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
-    #expect(standing?.phase == .connected && standing?.word.description == "online")
+    let status = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    #expect(status?.phase == .connected && status?.word.description == "online")
     let isDone = await World.wait {
       (0..<134).allSatisfy {
         World.difference(world.upstream, world.store, ChannelURL("c\($0)"), newest: 200) == nil
@@ -109,7 +109,7 @@ struct WorkerTests {
     #expect(isDone)
     let deep = try #require(try world.store.line(of: ChannelURL("c3")))
     #expect((200...300).contains(deep.rows), "no more than wanted and a page")
-    #expect(await world.worker.standing(world.alice)?.isSynced == true)
+    #expect(await world.worker.status(of: world.alice)?.isSynced == true)
     await world.worker.stop()
   }
 
@@ -123,8 +123,8 @@ struct WorkerTests {
     let dark = World()
     dark.upstream.state.withLock { $0.fault = { _ in .refuse } }
     try await dark.worker.start()
-    let standing = await dark.worker.connect(dark.alice, waitMilliseconds: 100)
-    #expect(standing?.link == .offline(.unreachable) && standing?.phase == .connecting)
+    let status = await dark.worker.connect(dark.alice, waitMilliseconds: 100)
+    #expect(status?.link == .offline(.unreachable) && status?.phase == .connecting)
     await dark.worker.stop()
   }
 

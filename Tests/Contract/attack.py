@@ -152,7 +152,7 @@ class Attack:
             raise Broken(f"{request.operation.id} answers {status} to {request!r}")
 
 
-class Standing:
+class Usage:
     """What a process holds: requests that run, connections, descriptors, anonymous memory."""
 
     def __init__(self, pair):
@@ -203,14 +203,14 @@ def settled(pair, before=None):
     for user in ("ana", "ben"):
         pair.ask("disconnect", user, query={"force": "true"})
     if before:
-        until("descriptors are given back", lambda: Standing(pair).descriptors <= before.descriptors + KEPT, seconds=15)
+        until("descriptors are given back", lambda: Usage(pair).descriptors <= before.descriptors + KEPT, seconds=15)
     return until("no request runs", lambda: resting(pair), seconds=15)
 
 
 def resting(pair):
     """What the service holds, if no request runs: the upstream's webhooks may."""
-    standing = Standing(pair)
-    return standing if standing.running == 0 else None
+    usage = Usage(pair)
+    return usage if usage.running == 0 else None
 
 
 def again(pair):

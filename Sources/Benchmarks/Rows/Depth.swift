@@ -40,7 +40,7 @@ extension Row {
         let view = try reader.view(of: FilledCache.url(isLarge ? 0 : 1), for: user)
       else { return 0 }
       let ground = try reader.ground(
-        anchor, in: view, link: LinkStanding(.online, generation: 1), interval: 2000, now: 0)
+        anchor, in: view, link: LinkStatus(.online, generation: 1), interval: 2000, now: 0)
       return try reader.page(MessagePageQuery(anchor, limit: 30), in: view, on: ground).count - 30
     }
   }

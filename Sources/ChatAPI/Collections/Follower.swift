@@ -232,7 +232,7 @@ class Follower {
 
   private func read(_ since: EventCursor) throws -> Found {
     let head = viewing.reading.cache.cursor
-    let standing = viewing.reading.syncRequests.connection(of: caller.user)
+    let connection = viewing.reading.syncRequests.connection(of: caller.user)
     let sights = targets.map { target in
       if case .messages(let view) = target { viewing.collections.sight(view.url) } else { nil as Sight? }
     }
@@ -242,7 +242,7 @@ class Follower {
         epoch: head.epoch, run: head.run, sequence: max(try reader.lastChange(), since.sequence))
       var until = head.sequence
       while true {
-        let told = try tell(reader, sights, standing, since: since.sequence, until: until)
+        let told = try tell(reader, sights, connection, since: since.sequence, until: until)
         // Of several, one whose answer was cut ends all at the same place: they are told up to there alone.
         let end = told.end
         if told.isEven {
@@ -255,7 +255,7 @@ class Follower {
   }
 
   private func tell(
-    _ reader: CacheReader, _ sights: [Sight?], _ standing: UserConnection, since: Int64, until: Int64
+    _ reader: CacheReader, _ sights: [Sight?], _ connection: UserConnection, since: Int64, until: Int64
   ) throws -> Told {
     let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
     var told = Told(until: until)
@@ -276,7 +276,7 @@ class Follower {
     if hasUserFeed {
       told.take(
         try UserFeed(caller.user).changes(
-          reader, since: since, until: until, standing: standing, room: told.room))
+          reader, since: since, until: until, connection: connection, room: told.room))
     }
     return told
   }

@@ -64,7 +64,7 @@ final class MessageRequest {
         unsent.object.withUnsafeBytes { body.append($0) }
         return tag.isKnown(to: request) ? unchanged(tag) : decorated(.json(body), tag)
       }
-      sent = try reader.standing(of: name, of: view.user)?.message
+      sent = try reader.status(of: name, of: view.user)?.message
       return nil
     }
     if let response { return .respond(response) }

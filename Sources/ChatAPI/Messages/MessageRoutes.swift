@@ -81,32 +81,32 @@ private final class MessagePageRequest {
   private func look(_ caller: Caller, mayFetch: Bool) throws -> Look {
     // A thread has coverage of its own, which is read with its rows.
     let thread = parameters.query.filter.parent
-    if thread == nil, let standing = reading.cache.rememberedStanding(of: caller.user, in: url),
+    if thread == nil, let access = reading.cache.rememberedAccess(of: caller.user, in: url),
       let look = try decide(
-        caller, standing, standing.coverage, mayFetch,
-        { page in try reading.mapped { try reading.cache.read(on: standing, page) } })
+        caller, access, access.coverage, mayFetch,
+        { page in try reading.mapped { try reading.cache.read(on: access, page) } })
     {
       return look
     }
     return try reading.mapped {
-      try reading.cache.read(caller.user, in: url) { reader, standing in
-        guard let standing else { throw Problem.channelNotFound }
+      try reading.cache.read(caller.user, in: url) { reader, access in
+        guard let access else { throw Problem.channelNotFound }
         let coverage = try thread.map {
-          try reader.coverage(of: standing.view.channel, thread: $0, over: standing.coverage)
+          try reader.coverage(of: access.view.channel, thread: $0, over: access.coverage)
         }
         return try decide(
-          caller, standing, coverage ?? standing.coverage, mayFetch, { page in try page(reader) })!
+          caller, access, coverage ?? access.coverage, mayFetch, { page in try page(reader) })!
       }
     }
   }
 
-  /// Decides by how the user stands in the channel. `read` reads the rows, if they are of the same moment;
+  /// Decides by what the user may see of the channel. `read` reads the rows, if they are of the same moment;
   /// nil: they are not.
   private func decide(
-    _ caller: Caller, _ standing: Standing, _ coverage: Coverage, _ mayFetch: Bool,
+    _ caller: Caller, _ access: ChannelAccess, _ coverage: Coverage, _ mayFetch: Bool,
     _ read: ((CacheReader) throws -> MessagePage) throws -> MessagePage?
   ) throws -> Look? {
-    let view = standing.view
+    let view = access.view
     guard view.isJoined else { throw Problem.notJoined }
     try parameters.check()
     let query = parameters.query
@@ -119,7 +119,7 @@ private final class MessagePageRequest {
     tag.add(view.membershipVersion)
     tag.add(ground)
     let isKnown = tag.isKnown(to: request)
-    let again = query.filter.parent == nil ? stillHolds(caller, standing, ground.tail) : nil
+    let again = query.filter.parent == nil ? stillHolds(caller, access, ground.tail) : nil
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
       return .answer(reading.notModified.answer(tag, status, preferences, again: again))
@@ -136,7 +136,7 @@ private final class MessagePageRequest {
   }
 
   /// Whether nothing would be fetched for the page, as far as that is known before its rows are read.
-  private func isWhole(_ ground: MessagePageGround, _ link: LinkStanding) -> Bool {
+  private func isWhole(_ ground: MessagePageGround, _ link: LinkStatus) -> Bool {
     switch preferences.mode {
     case .never: true
     case .always: false
@@ -146,15 +146,15 @@ private final class MessagePageRequest {
 
   /// Whether a 304 would be answered again: the caller is let in, nothing was committed, and the tail can be
   /// trusted as far as before. Nothing else decides whether rows are read, and what is fetched.
-  private func stillHolds(_ caller: Caller, _ standing: Standing, _ tail: Tail.State) -> () -> Bool {
+  private func stillHolds(_ caller: Caller, _ access: ChannelAccess, _ tail: Tail.State) -> () -> Bool {
     { [reading, url] in
       guard reading.gate.admitsStill(caller), case .admitted = reading.syncRequests.seen(caller.user),
-        reading.cache.isStill(standing)
+        reading.cache.isStill(access)
       else { return false }
       let now = reading.cache.clock.wallMilliseconds()
       return tail
         == reading.syncRequests.link.judge(
-          standing.coverage.tail, now: now, interval: reading.syncRequests.pollInterval(of: url))
+          access.coverage.tail, now: now, interval: reading.syncRequests.pollInterval(of: url))
     }
   }
 

@@ -52,7 +52,7 @@ struct MessageChange {
     guard name.isGiven else { return false }
     return try sending.reading.read { reader in
       guard let key = try reader.userKey(of: caller.user) else { return false }
-      return try reader.standing(of: name.id, of: key) != nil
+      return try reader.status(of: name.id, of: key) != nil
     }
   }
 
@@ -64,7 +64,7 @@ struct MessageChange {
     let writing = Sending.Writing(request: request, caller: caller, url: url, name: name.id)
     return try sending.commit(writing) { writer -> Made in
       let (view, place) = try Sending.lane(writer.reader, user, url)
-      if try writer.reader.standing(of: asked.requestID, of: place.user) == nil {
+      if try writer.reader.status(of: asked.requestID, of: place.user) == nil {
         let now = try target.now(writer.reader, place)
         if let condition {
           try Precondition(condition).check(now, writer.reader, view, place, cursor)
@@ -112,7 +112,7 @@ struct MessageChange {
     switch target {
     case .confirmed(let id): asked.target = id
     case .unsent(let message):
-      let isNew = try writer.reader.standing(of: request.requestID, of: place.user) == nil
+      let isNew = try writer.reader.status(of: request.requestID, of: place.user) == nil
       if isNew, request.kind == .reaction { throw SendingDenial.unsent }
       asked.unsentTarget = message
     }
@@ -121,12 +121,12 @@ struct MessageChange {
     case .mismatch: return .mismatch
     case .noTarget: throw SendingDenial.messageNotFound
     case .row, .changed: return .changed(try object(target, writer.reader, user, place), isReplay: false)
-    case .replay(let standing):
+    case .replay(let status):
       // An edit that went into an unsent message knows only the request that this message was.
       let shown =
-        try standing.message.map { MessageTarget.confirmed($0) } ?? target.confirmed(writer.reader, place)
+        try status.message.map { MessageTarget.confirmed($0) } ?? target.confirmed(writer.reader, place)
       let object = try object(shown, writer.reader, user, place)
-      if standing.end == "dropped", let code = standing.errorCode { return .refused(code: code, object) }
+      if status.end == "dropped", let code = status.errorCode { return .refused(code: code, object) }
       return .changed(object, isReplay: true)
     }
   }

@@ -22,7 +22,7 @@ enum MessageTarget: Sendable, Equatable {
   /// The message that an unsent one became; the same where it is not sent.
   func confirmed(_ reader: CacheReader, _ place: OutboxPlace) throws -> MessageTarget {
     guard case .unsent(let name) = self, try reader.unsentMessage(name.text, in: place) == nil,
-      let sent = try reader.standing(of: name, of: place.user)?.message
+      let sent = try reader.status(of: name, of: place.user)?.message
     else { return self }
     return .confirmed(sent)
   }

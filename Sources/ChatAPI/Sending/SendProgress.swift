@@ -93,7 +93,7 @@ final class SendProgress {
     try sending.reading.read { reader in
       let (view, place) = try Sending.lane(reader, caller.user, url)
       if let message = try reader.unsentMessage(id.text, in: place) { return .unsent(message) }
-      guard let sent = try reader.standing(of: id, of: view.user)?.message else { return .gone }
+      guard let sent = try reader.status(of: id, of: view.user)?.message else { return .gone }
       return .sent(sent, object: try reader.message(sent, parts: Sending.parts, in: view)?.array)
     }
   }

@@ -58,7 +58,7 @@ private struct Send {
     guard name.isGiven else { return false }
     return try sending.reading.read { reader in
       guard let key = try reader.userKey(of: caller.user) else { return false }
-      return try reader.standing(of: name.id, of: key) != nil
+      return try reader.status(of: name.id, of: key) != nil
     }
   }
 

@@ -31,7 +31,7 @@ package struct ChannelFacts: Hashable, Sendable {
   package var isFrozen = false
   /// `ChannelFacts.sortAt` of the newest message at or after the user's floor.
   package var sortAt: Int64 = 0
-  /// The user's standing: "joined" or "invited".
+  /// Whether the user joined: "joined" or "invited".
   package var state = "joined"
   /// Whether the user hid it, as the upstream spells it.
   package var hiddenState = "unhidden"

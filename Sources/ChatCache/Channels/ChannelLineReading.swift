@@ -33,7 +33,7 @@ extension CacheReader {
         SELECT 1
         FROM membership AS m INDEXED BY membership_by_channel
         JOIN user AS u ON u.id = m.user
-        WHERE m.channel = c.id AND m.state = 'joined' AND u.standing = 'connected')
+        WHERE m.channel = c.id AND m.state = 'joined' AND u.phase = 'connected')
       """
     ) { row in
       (

@@ -3,15 +3,15 @@ import SQLite
 
 /// Somebody who connected here.
 package struct CachedUser: Sendable, Equatable {
-  /// Where a user stands with the cache (B2, B4, B5).
-  package enum Standing: String, Sendable { case connected, stopped, closed }
+  /// Whether this user is synced (B2, B4, B5).
+  package enum Phase: String, Sendable { case connected, stopped, closed }
 
   /// The short name.
   package let key: UserKey
   /// Who.
   package let id: UserID
-  /// Where the user stands.
-  package let standing: Standing
+  /// Whether the user is synced.
+  package let phase: Phase
   /// Whether all of the user's channels were listed once (B11).
   package let isSynced: Bool
   /// The last event that concerns this user alone.
@@ -52,12 +52,12 @@ package struct ChannelView: Sendable, Equatable {
 extension CacheReader {
   /// Somebody who connected here, or nil.
   package func cachedUser(_ user: UserID) throws -> CachedUser? {
-    try db.first("SELECT id, standing, is_synced, version FROM user WHERE user_id = ?1") {
+    try db.first("SELECT id, phase, is_synced, version FROM user WHERE user_id = ?1") {
       $0.bind(1, user.text)
     } _: { row in
       CachedUser(
         key: UserKey(row.int64(0)), id: user,
-        standing: CachedUser.Standing(rawValue: row.string(1)) ?? .connected, isSynced: row.bool(2),
+        phase: CachedUser.Phase(rawValue: row.string(1)) ?? .connected, isSynced: row.bool(2),
         version: row.int64(3))
     }
   }

@@ -68,7 +68,7 @@ package struct Coverage: Hashable, Sendable {
     return nil
   }
 
-  /// Whether a confirmed message at `position` may be shown as standing among its neighbours (B18).
+  /// Whether a confirmed message at `position` may be shown between its neighbours (B18).
   package func shows(_ position: Position) -> Bool { segment(at: position).gap == nil }
 
   /// What is known about the newest end.

@@ -51,7 +51,7 @@ package struct MessagePageGround: Sendable {
 
   /// What a page at `anchor` stands on, for a user whose history begins at `floor`.
   package init(
-    _ anchor: PageAnchor, _ coverage: Coverage, floor: Int64, link: LinkStanding, interval: Int64, now: Int64
+    _ anchor: PageAnchor, _ coverage: Coverage, floor: Int64, link: LinkStatus, interval: Int64, now: Int64
   ) {
     self.coverage = coverage
     plan = coverage.plan(anchor, floor: floor)
@@ -111,7 +111,7 @@ package struct MessagePage: ~Copyable {
 extension CacheReader {
   /// What a page will stand on: enough to compare tags before any row is read.
   package func ground(
-    _ anchor: PageAnchor, in view: ChannelView, link: LinkStanding, interval: Int64, now: Int64
+    _ anchor: PageAnchor, in view: ChannelView, link: LinkStatus, interval: Int64, now: Int64
   ) throws -> MessagePageGround {
     MessagePageGround(
       anchor, try coverage(of: view.channel), floor: view.floorAt, link: link, interval: interval, now: now)

@@ -130,7 +130,7 @@ extension CacheWriter {
       batch.overlooked.append(record.position)
     }
     let record = try naming(record, &batch)
-    let stored = try standing(of: record, in: batch.channel)
+    let stored = try compare(record, in: batch.channel)
     switch stored {
     case .same: return
     case .known(let row)
@@ -159,8 +159,8 @@ extension CacheWriter {
     try noteAnswer(record, isNew: isNew, &batch)
   }
 
-  /// How a message stands against what is stored.
-  private enum Standing {
+  /// A message against what is stored of it.
+  private enum Comparison {
     case unknown
     case same
     case known(Known)
@@ -174,7 +174,7 @@ extension CacheWriter {
     let counted: CountedMessage
   }
 
-  private func standing(of record: MessageRecord, in channel: ChannelKey) throws -> Standing {
+  private func compare(_ record: MessageRecord, in channel: ChannelKey) throws -> Comparison {
     try db.reading.first(
       """
       SELECT

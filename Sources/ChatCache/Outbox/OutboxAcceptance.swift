@@ -52,15 +52,15 @@ package enum Accepted: Sendable, Hashable {
   /// An edit went into the unsent message of that row, or its deletion took that message back.
   case changed(Int64)
   /// It was asked before: this is how it stands.
-  case replay(RequestStanding)
+  case replay(RequestStatus)
   /// The id was used for something else.
   case mismatch
   /// There is no such unsent message.
   case noTarget
 }
 
-/// How a remembered request stands.
-package struct RequestStanding: Sendable, Hashable {
+/// What is remembered of a request.
+package struct RequestStatus: Sendable, Hashable {
   /// The row, while it lives.
   package var row: Int64?
   /// How it ended: succeeded, dropped, removed or merged.
@@ -73,7 +73,7 @@ package struct RequestStanding: Sendable, Hashable {
 
 extension CacheWriter {
   /// Takes a user's request in, if the user may do what it asks and has room for it; throws a
-  /// `SendingDenial` otherwise. The same request again is answered with its standing, whatever else changed.
+  /// `SendingDenial` otherwise. The same request again is answered with its status, whatever else changed.
   package func accept(
     _ request: UnsentRequest, of user: UserID, in url: ChannelURL, _ policy: OutboxPolicy
   ) throws -> Accepted {
@@ -109,11 +109,11 @@ extension CacheWriter {
 
   private func accept(
     _ request: UnsentRequest, in place: OutboxPlace,
-    _ remembered: (hash: [UInt8], standing: RequestStanding)?
+    _ remembered: (hash: [UInt8], status: RequestStatus)?
   ) throws -> Accepted {
     switch Acceptance.decide(remembered: remembered?.hash, asked: request.contentHash) {
     case .mismatch: return .mismatch
-    case .replay: return .replay(remembered?.standing ?? RequestStanding())
+    case .replay: return .replay(remembered?.status ?? RequestStatus())
     case .new: break
     }
     let moment = try outboxMoment()
@@ -223,13 +223,13 @@ extension CacheWriter {
 
 extension CacheReader {
   /// What is remembered of a request id (B37).
-  package func standing(of request: RequestID, of user: UserKey) throws -> RequestStanding? {
-    try remembered(request, of: user)?.standing
+  package func status(of request: RequestID, of user: UserKey) throws -> RequestStatus? {
+    try remembered(request, of: user)?.status
   }
 
   fileprivate func remembered(
     _ request: RequestID, of user: UserKey
-  ) throws -> (hash: [UInt8], standing: RequestStanding)? {
+  ) throws -> (hash: [UInt8], status: RequestStatus)? {
     try db.first(
       """
       SELECT r.content_hash, o.id, r.ended_as, r.message_id, coalesce(r.error_code, o.error_code)
@@ -243,7 +243,7 @@ extension CacheReader {
     } _: { row in
       (
         Array(row.bytes(0)),
-        RequestStanding(
+        RequestStatus(
           row: row.int64OrNil(1), end: row.stringOrNil(2), message: row.int64OrNil(3),
           errorCode: row.stringOrNil(4))
       )

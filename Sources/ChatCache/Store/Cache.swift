@@ -56,7 +56,7 @@ package final class Cache: Sendable {
   let queue: CommitQueue
   let readers: ReaderPool
   /// What requests are decided by, between two commits.
-  let memory = StandingMemory()
+  let memory = ChannelAccessCache()
   let knownUsers = KnownUsers()
   private let checkpointer: Checkpointer
   private let upkeep: Upkeep

@@ -11,7 +11,7 @@ extension CacheReader {
       SELECT 1
       FROM membership AS m INDEXED BY membership_by_channel
       JOIN user AS u ON u.id = m.user
-      WHERE m.channel = ?1 AND m.user <> ?2 AND u.standing = 'connected'
+      WHERE m.channel = ?1 AND m.user <> ?2 AND u.phase = 'connected'
       LIMIT 1
       """
     ) {

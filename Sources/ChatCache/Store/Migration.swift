@@ -46,6 +46,7 @@ enum Migration {
     Step(version: 10, scripts: [PackageResources.v010_unsent_count_sql]),
     Step(version: 11, scripts: [PackageResources.v011_cached_count_sql]),
     Step(version: 12, scripts: [PackageResources.v012_webhook_note_sql]),
+    Step(version: 13, scripts: [PackageResources.v013_user_phase_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -20,15 +20,15 @@ import ChatModel
 /// afterwards, and what it brings will be in the cache. It must be quick: wake a parked request, no more.
 /// Identical requests under way are one request upstream.
 package protocol SyncRequests: Sendable {
-  // MARK: Where things stand, from memory
+  // MARK: Status, from memory
 
   /// The one link to the upstream.
-  var link: LinkStanding { get }
+  var link: LinkStatus { get }
 
   /// How often the channel is looked at (ms): what judges whether its tail is live (B25).
   func pollInterval(of channel: ChannelURL) -> Int64
 
-  /// Where the user stands; nobody of that name was ever seen: `connecting`.
+  /// The user's status; nobody of that name was ever seen: `connecting`.
   func connection(of user: UserID) -> UserConnection
 
   // MARK: Users
@@ -42,7 +42,7 @@ package protocol SyncRequests: Sendable {
     then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void)
 
   /// `PUT /v1/connection`: connects the user whatever was before, tries an offline link at once, and waits
-  /// for the outcome (B2); with 0 ms it answers where the user stands now.
+  /// for the outcome (B2); with 0 ms it answers the status of now.
   func connect(
     _ user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void)

@@ -24,8 +24,8 @@ package struct UnreadTotals: Sendable, Equatable {
 package struct UserOverview: Sendable, Equatable {
   /// Who.
   package let id: UserID
-  /// Where the user stands.
-  package let standing: CachedUser.Standing
+  /// Whether the user is synced.
+  package let phase: CachedUser.Phase
   /// Whether all channels were listed once.
   package let isSynced: Bool
   /// Channels of the user.
@@ -37,7 +37,7 @@ package struct UserOverview: Sendable, Equatable {
 
   /// Whether both say the same.
   package static func == (one: UserOverview, other: UserOverview) -> Bool {
-    one.id == other.id && one.standing == other.standing && one.isSynced == other.isSynced
+    one.id == other.id && one.phase == other.phase && one.isSynced == other.isSynced
       && one.channels == other.channels && one.unsent == other.unsent
       && one.oldestUnsentAt == other.oldestUnsentAt
   }
@@ -65,7 +65,7 @@ extension CacheReader {
     try db.all(
       """
       SELECT
-        u.user_id, u.standing, u.is_synced,
+        u.user_id, u.phase, u.is_synced,
         (SELECT count(*) FROM membership AS m WHERE m.user = u.id),
         (SELECT count(*) FROM outbox AS o WHERE o.user = u.id AND o.state NOT IN ('failed', 'canceled')),
         (SELECT count(*) FROM outbox AS o WHERE o.user = u.id AND o.state = 'failed'),
@@ -80,7 +80,7 @@ extension CacheReader {
       $0.bind(2, limit)
     } _: { row in
       UserOverview(
-        id: UserID(row.string(0)), standing: CachedUser.Standing(rawValue: row.string(1)) ?? .connected,
+        id: UserID(row.string(0)), phase: CachedUser.Phase(rawValue: row.string(1)) ?? .connected,
         isSynced: row.bool(2), channels: row.int64(3), unsent: (row.int64(4), row.int64(5)),
         oldestUnsentAt: row.int64OrNil(6))
     }

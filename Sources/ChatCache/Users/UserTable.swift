@@ -16,11 +16,11 @@ extension CacheReader {
 
   /// Everybody who ever connected here and was not removed.
   package func knownUsers() throws -> [KnownUser] {
-    try db.all("SELECT user_id, is_synced, standing, refused_age FROM user ORDER BY id") { row in
-      let standing = row.string(2)
+    try db.all("SELECT user_id, is_synced, phase, refused_age FROM user ORDER BY id") { row in
+      let phase = row.string(2)
       return KnownUser(
-        id: UserID(row.string(0)), isSynced: row.bool(1), isStopped: standing == "stopped",
-        isClosed: standing == "closed", refusedFor: row.int64OrNil(3).map { max(0, log.age.now - $0) })
+        id: UserID(row.string(0)), isSynced: row.bool(1), isStopped: phase == "stopped",
+        isClosed: phase == "closed", refusedFor: row.int64OrNil(3).map { max(0, log.age.now - $0) })
     }
   }
 
@@ -71,7 +71,7 @@ extension CacheReader {
       SELECT DISTINCT m.channel_url
       FROM user AS u
       JOIN membership AS m ON m.user = u.id
-      WHERE u.standing = 'connected'
+      WHERE u.phase = 'connected'
       AND u.user_id NOT IN (SELECT value FROM json_each(?1))
       """
     ) {
@@ -89,7 +89,7 @@ extension CacheReader {
       FROM channel AS c
       JOIN membership AS m INDEXED BY membership_by_channel ON m.channel = c.id
       JOIN user AS u ON u.id = m.user
-      WHERE c.channel_url = ?1 AND u.standing = 'connected'
+      WHERE c.channel_url = ?1 AND u.phase = 'connected'
       """
     ) {
       $0.bind(1, url.text)
@@ -104,18 +104,18 @@ extension CacheWriter {
   package func acknowledge(_ user: UserID) throws {
     let changed = try db.run(
       """
-      INSERT INTO user (user_id, standing, seen_at)
+      INSERT INTO user (user_id, phase, seen_at)
       VALUES (?1, 'connected', ?2)
       ON CONFLICT (user_id) DO UPDATE
-      SET standing = 'connected', refused_at = NULL, refused_age = NULL, closed_at = NULL, closed_age = NULL,
+      SET phase = 'connected', refused_at = NULL, refused_age = NULL, closed_at = NULL, closed_age = NULL,
         seen_at = excluded.seen_at
-      WHERE standing <> 'connected' OR refused_at IS NOT NULL
+      WHERE phase <> 'connected' OR refused_at IS NOT NULL
       """
     ) {
       $0.bind(1, user.text)
       $0.bind(2, now)
     }
-    if changed > 0 { try tellStanding(of: user) }
+    if changed > 0 { try tellConnection(of: user) }
   }
 
   /// The upstream said for the first time that the user is gone: a second time closes, also after a restart
@@ -133,7 +133,7 @@ extension CacheWriter {
   /// Removes the users who were closed more than so long ago (ms), with all that is their own (B5).
   package func forgetClosed(after milliseconds: Int64) throws -> [UserID] {
     try noteAge()
-    let users = try db.reading.all("SELECT user_id FROM user WHERE standing = 'closed' AND closed_age < ?1") {
+    let users = try db.reading.all("SELECT user_id FROM user WHERE phase = 'closed' AND closed_age < ?1") {
       $0.bind(1, age - milliseconds)
     } _: {
       UserID($0.string(0))
@@ -147,25 +147,25 @@ extension CacheWriter {
     let changed = try db.run(
       """
       UPDATE user
-      SET standing = 'closed', closed_at = ?2, closed_age = ?3
-      WHERE user_id = ?1 AND standing <> 'closed'
+      SET phase = 'closed', closed_at = ?2, closed_age = ?3
+      WHERE user_id = ?1 AND phase <> 'closed'
       """
     ) {
       $0.bind(1, user.text)
       $0.bind(2, now)
       $0.bind(3, age)
     }
-    if changed > 0 { try tellStanding(of: user) }
+    if changed > 0 { try tellConnection(of: user) }
   }
 
   /// The user wants no syncing until the next connect (B4).
   package func stop(_ user: UserID) throws {
     let changed = try db.run(
-      "UPDATE user SET standing = 'stopped' WHERE user_id = ?1 AND standing = 'connected'"
+      "UPDATE user SET phase = 'stopped' WHERE user_id = ?1 AND phase = 'connected'"
     ) {
       $0.bind(1, user.text)
     }
-    if changed > 0 { try tellStanding(of: user) }
+    if changed > 0 { try tellConnection(of: user) }
   }
 
   /// Removes all that is the user's own, unless something of it is unsent and `isForced` is not set: then
@@ -209,7 +209,7 @@ extension CacheWriter {
     }
   }
 
-  private func tellStanding(of user: UserID) throws {
+  private func tellConnection(of user: UserID) throws {
     guard let key = try reader.userKey(of: user) else { return }
     try append(Change(.connection, .channelRefresh, user: key))
   }

@@ -143,7 +143,7 @@ package struct ViewAnswer: ~Copyable {
 /// What a view needs to know beside the cache.
 package struct Sight: Sendable {
   /// The link to the upstream.
-  package let link: LinkStanding
+  package let link: LinkStatus
   /// How often the channel is looked at, ms.
   package let interval: Int64
   /// Now, wall ms.

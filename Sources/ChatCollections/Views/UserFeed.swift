@@ -14,10 +14,10 @@ package struct UserFeed: Sendable {
   /// The feed of that user.
   package init(_ user: UserID) { self.user = user }
 
-  /// The events after `since` up to `until`, and of these as many as take `room` bytes. `standing`: where the
-  /// user stands with the link, and how far the user's channels are in the cache.
+  /// The events after `since` up to `until`, and of these as many as take `room` bytes. `connection`: where
+  /// the user stands with the link, and how far the user's channels are in the cache.
   package func changes(
-    _ reader: CacheReader, since: Int64, until: Int64, standing: UserConnection,
+    _ reader: CacheReader, since: Int64, until: Int64, connection: UserConnection,
     room: Int = Limits.eventBytes
   ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(user) else { throw ViewError.notFound }
@@ -28,7 +28,7 @@ package struct UserFeed: Sendable {
     var (entries, previous) = (0, since)
     for logged in log.changes where logged.sequence <= end {
       let before = json.buffer.count
-      let more = try write(logged.change, logged.sequence, reader, user, standing, into: &json)
+      let more = try write(logged.change, logged.sequence, reader, user, connection, into: &json)
       if json.buffer.count > room || entries + more > Limits.eventEntries, before > 0 {
         // An answer ends before the change that does not fit.
         json.buffer.truncate(to: before)
@@ -45,9 +45,9 @@ package struct UserFeed: Sendable {
   /// Writes one event and answers how many entries it has; 0 where there is nothing to tell.
   private func write(
     _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ user: CachedUser,
-    _ standing: UserConnection, into json: inout JSONWriter
+    _ connection: UserConnection, into json: inout JSONWriter
   ) throws -> Int {
-    guard let key = change.channel else { return writeStanding(change, standing, into: &json) }
+    guard let key = change.channel else { return writeConnection(change, connection, into: &json) }
     guard let url = try reader.url(of: key) else { return 0 }
     guard let view = try reader.view(of: url, for: user.key) else {
       guard change.kind == .membershipLost || change.kind == .channelDeleted else { return 0 }
@@ -191,15 +191,15 @@ package struct UserFeed: Sendable {
     json.endObject()
   }
 
-  private func writeStanding(
-    _ change: Change, _ standing: UserConnection, into json: inout JSONWriter
+  private func writeConnection(
+    _ change: Change, _ connection: UserConnection, into json: inout JSONWriter
   ) -> Int {
     switch change.kind {
     case .connection:
       begin("connection.changed", nil, nil, into: &json)
       json.name("connection")
       json.beginObject()
-      json.field("state", standing.state.rawValue)
+      json.field("state", connection.state.rawValue)
       if let link = change.reference { json.field("link", link) }
       json.endObject()
       json.endObject()
@@ -208,10 +208,10 @@ package struct UserFeed: Sendable {
       begin("sync.progress", nil, nil, into: &json)
       json.name("progress")
       json.beginObject()
-      json.field("phase", standing.progress.phase.rawValue)
-      json.field("channels_done", standing.progress.channelsDone)
+      json.field("phase", connection.progress.phase.rawValue)
+      json.field("channels_done", connection.progress.channelsDone)
       json.name("channels_total")
-      if let total = standing.progress.channelsTotal { json.value(total) } else { json.null() }
+      if let total = connection.progress.channelsTotal { json.value(total) } else { json.null() }
       json.endObject()
       json.endObject()
       return 1

@@ -33,7 +33,7 @@ package struct UserState: Sendable, Equatable {
   /// Milliseconds without a request after which a user is idle.
   package static let idleAfter: Int64 = 30 * 60_000
 
-  /// Where the user stands.
+  /// The user's status.
   package private(set) var phase: Phase
   /// When a request of the user last came (ms).
   package private(set) var seenAt: Int64

@@ -19,7 +19,7 @@ package struct Plan: Sendable {
   /// The lanes with rows that wait for a try.
   var lanes: [OutboxLaneName: LaneWork] = [:]
   private var offers = Capabilities()
-  /// Users whose standing may have changed since `takeChangedUsers`.
+  /// Users whose status may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []
   private(set) var running: Set<SyncJob> = []
   /// Running jobs that began before what they work on was cleared (B58): how they end means nothing.
@@ -64,7 +64,7 @@ package struct Plan: Sendable {
     return announcements
   }
 
-  /// Users whose standing may have changed since the last call.
+  /// Users whose status may have changed since the last call.
   mutating func takeChangedUsers() -> Set<UserID> {
     defer { changedUsers = [] }
     return changedUsers

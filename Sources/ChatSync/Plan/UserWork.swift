@@ -144,9 +144,9 @@ extension Plan {
   }
 
   /// Where the user stands; nil where nobody of that name was ever added.
-  package func standing(_ user: UserID) -> UserStanding? {
+  package func status(of user: UserID) -> UserSyncStatus? {
     guard let work = users[user] else { return nil }
-    return UserStanding(
+    return UserSyncStatus(
       phase: work.state.phase, isSynced: work.isSynced, isCached: work.isCached,
       channelsListed: work.channelsListed, denial: work.denial, link: link.state)
   }
@@ -242,9 +242,9 @@ extension Plan {
   }
 }
 
-/// Where a user stands, for `GET /v1/connection`.
-package struct UserStanding: Sendable, Equatable {
-  /// Where the user stands.
+/// The status of a user, for `GET /v1/connection`.
+package struct UserSyncStatus: Sendable, Equatable {
+  /// The user's status.
   package let phase: UserState.Phase
   /// Whether all channels were listed once.
   package let isSynced: Bool

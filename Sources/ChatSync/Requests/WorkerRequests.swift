@@ -6,7 +6,7 @@ import Platform
 /// worker, each bounded by its own deadline.
 package final class WorkerRequests: SyncRequests {
   let worker: SyncWorker
-  private let board: StandingBoard
+  private let board: SyncStatusBoard
   /// Lanes in which something was accepted, of which the worker was not told yet.
   private let acceptedLanes = Guarded<Set<OutboxLaneName>>([])
 
@@ -19,7 +19,7 @@ package final class WorkerRequests: SyncRequests {
   // MARK: Where things stand
 
   /// See `SyncRequests`.
-  package var link: LinkStanding { board.link }
+  package var link: LinkStatus { board.link }
 
   /// See `SyncRequests`.
   package func pollInterval(of channel: ChannelURL) -> Int64 { board.pollInterval(of: channel) }
@@ -66,7 +66,7 @@ package final class WorkerRequests: SyncRequests {
 
   /// B2's three outcomes: a user, a user and an error, or no user.
   private static func outcome(
-    _ user: UserID, _ board: StandingBoard
+    _ user: UserID, _ board: SyncStatusBoard
   ) -> Result<UserConnection, SyncError> {
     let connection = board.connection(of: user)
     switch board.look(at: user).admission {

@@ -25,7 +25,7 @@ extension SyncWorker {
 
   /// The user's list: what changed, or while the first listing runs its most recent channels.
   package func fetchChannels(of user: UserID) async -> SyncOutcome {
-    if plan.standing(user)?.phase == .connected, plan.pollNow(user, now: now) {
+    if plan.status(of: user)?.phase == .connected, plan.pollNow(user, now: now) {
       return await nextPoll(of: user)
     }
     return await read(.channels(user)) { _ = try await self.topChannels(user, .foreground) }

@@ -179,7 +179,7 @@ extension SyncWorker {
     // The note stays until all is done, with whom it names; what is noted meanwhile is a new note (B34).
     let note = try store.webhookNotes(in: url).first { $0.kind == .channel }
     let named = (note?.users ?? []).filter { user in
-      plan.standing(user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
+      plan.status(of: user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }
     // What cannot be read of one member keeps no other member waiting; the refresh comes again (B35).
     var unreadable: (any Error)?

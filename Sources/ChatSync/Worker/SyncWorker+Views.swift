@@ -106,7 +106,7 @@ extension SyncWorker {
 
   private func concernsSomebody(_ note: Webhook.Note) throws -> Bool {
     if try store.line(of: note.channel) != nil { return true }
-    return note.kind == .channel && note.users.contains { plan.standing($0)?.phase == .connected }
+    return note.kind == .channel && note.users.contains { plan.status(of: $0)?.phase == .connected }
   }
 
   /// Where nobody is to ask for, one note a channel is enough to find all that happened there once somebody
@@ -123,16 +123,16 @@ extension SyncWorker {
   /// Whom a note keeps: those who were ever here, and, of a list of members that is whole, those who came or
   /// went.
   private func peopleToAsk(_ note: Webhook.Note) throws -> [UserID] {
-    let known = note.users.filter { plan.standing($0) != nil }
+    let known = note.users.filter { plan.status(of: $0) != nil }
     guard note.source.concernsMembers, try store.memberList(of: note.channel).isWhole else { return known }
-    return known + note.users.filter { plan.standing($0) == nil }.prefix(SyncWorker.membersNamed + 1)
+    return known + note.users.filter { plan.status(of: $0) == nil }.prefix(SyncWorker.membersNamed + 1)
   }
 
   /// Whether neither a member nor whom it names is to be served now (B4).
   private func isOfNobody(_ note: Webhook.Note) throws -> Bool {
     guard try store.connectedMembers(of: note.channel).isEmpty else { return false }
     return !note.users.contains { user in
-      plan.standing(user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
+      plan.status(of: user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }
   }
 

@@ -15,7 +15,7 @@ package actor SyncWorker {
   /// Calls that must not overtake each other: views that are opened and closed, what was cleared.
   nonisolated let ordered = OrderedCalls()
   /// Where link and users stand, for those who may not wait.
-  nonisolated let board: StandingBoard
+  nonisolated let board: SyncStatusBoard
   /// How requests that send ended.
   package nonisolated let sendingCounts = SendingCounts()
   var plan: Plan
@@ -77,7 +77,7 @@ package actor SyncWorker {
     self.upstream = upstream
     self.store = store
     self.clock = clock
-    board = StandingBoard(clock: clock)
+    board = SyncStatusBoard(clock: clock)
     plan = Plan(
       pace: pace, hasUpstream: !(upstream is NoUpstream), generation: store.firstGeneration, seed: seed)
   }

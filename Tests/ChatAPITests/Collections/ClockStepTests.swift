@@ -129,7 +129,7 @@ import Testing
   }
 
   private static func tail(_ cache: Cache) throws -> Tail.State {
-    let link = LinkStanding(.online, generation: 1)
+    let link = LinkStatus(.online, generation: 1)
     return try cache.read { reader in
       guard let user = try reader.cachedUser(alice), let view = try reader.view(of: url, for: user.key) else {
         return .offline

@@ -58,7 +58,7 @@ import Testing
     (
       "init with local caching on",
       { world in
-        world.syncRequests.tell { $0.link = LinkStanding(.offline(.unreachable), generation: 2) }
+        world.syncRequests.tell { $0.link = LinkStatus(.offline(.unreachable), generation: 2) }
         let page = world.ask("/v1/channels/general/messages?limit=5")
         #expect(page.status == 200 && page["Cache-Status"]?.hasPrefix("perch") == true)
       }

@@ -101,7 +101,7 @@ import Testing
     #expect(uncovered.contains { $0.contains(stored) }, "the one that was stored before became visible")
     #expect(try world.coverage.gaps.isEmpty)
     let page = try world.base.page(
-      MessagePageQuery(.newest, limit: 400), link: LinkStanding(.online, generation: 2))
+      MessagePageQuery(.newest, limit: 400), link: LinkStatus(.online, generation: 2))
     #expect(page.ids == Array(1...world.last + 5) && page.isComplete)
   }
 

@@ -43,7 +43,7 @@ extension Writing {
   }
 
   /// Users and the link.
-  static let standings: [Writing] = [
+  static let connections: [Writing] = [
     Writing(name: "a user who stops", prepare: messages) { cache in try cache.write { try $0.stop(alice) } },
     Writing(name: "a user who is closed", prepare: messages) { cache in
       try cache.write { try $0.close(alice) }

@@ -25,7 +25,8 @@ struct Writing: Sendable, CustomTestStringConvertible {
 
   /// All of them.
   static let all: [Writing] =
-    [webhookNote, accepting, sending, expiring] + steps + fromUpstream + lettingGo + standings + gaps + views
+    [webhookNote, accepting, sending, expiring] + steps + fromUpstream + lettingGo + connections + gaps
+    + views
 
   /// A webhook note.
   static let webhookNote = Writing(name: "a webhook note") { cache in

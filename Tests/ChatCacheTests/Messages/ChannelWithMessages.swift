@@ -82,10 +82,10 @@ struct ChannelWithMessages {
     var span: ClosedRange<Position>?
   }
 
-  static let live = LinkStanding(.online, generation: 1)
+  static let live = LinkStatus(.online, generation: 1)
 
   func page(
-    _ query: MessagePageQuery, as user: UserID? = nil, link: LinkStanding = Self.live
+    _ query: MessagePageQuery, as user: UserID? = nil, link: LinkStatus = Self.live
   ) throws -> Answer {
     try cache.read { reader in
       guard let someone = try reader.cachedUser(user ?? alice),

@@ -86,10 +86,10 @@ import Testing
       window: MessageWindow(.time(900), older: 10, newer: 0), rows: [], isWhole: true, askedAt: 0)
     try world.list(empty)
     #expect(try world.page(MessagePageQuery()).hasNext == false)
-    let later = LinkStanding(.online, generation: 2)
+    let later = LinkStatus(.online, generation: 2)
     let stale = try world.page(MessagePageQuery(), link: later)
     #expect(!stale.isComplete && stale.hasNext)
-    let gone = LinkStanding(.offline(.unreachable), generation: 1)
+    let gone = LinkStatus(.offline(.unreachable), generation: 1)
     #expect(try !world.page(MessagePageQuery(), link: gone).isComplete)
   }
 

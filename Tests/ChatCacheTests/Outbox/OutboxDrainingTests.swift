@@ -98,8 +98,8 @@ import Testing
     let own = Self.record(31, request: "r1", sender: "alice")
     _ = try lane.advance(after: EndedOutboxJob(again, .absent, messages: [bobs, own]))
     #expect(try lane.rows.isEmpty)
-    let standing = try lane.cache.read { try $0.standing(of: RequestID("r1")!, of: UserKey(1)) }
-    #expect(standing == RequestStanding(end: "succeeded", message: 31))
+    let status = try lane.cache.read { try $0.status(of: RequestID("r1")!, of: UserKey(1)) }
+    #expect(status == RequestStatus(end: "succeeded", message: 31))
   }
 
   @Test("B39: a look that could not finish takes the message it did find, and else goes on where it ended")
@@ -162,14 +162,14 @@ import Testing
     defer { lane.cache.close() }
     _ = try lane.accept("r1")
     #expect(try lane.accept("e1", .edit, unsent: "r1", #"{"message":"better"}"#) == .changed(1))
-    func standing(_ name: String) throws -> RequestStanding? {
-      try lane.cache.read { try $0.standing(of: RequestID(name)!, of: UserKey(1)) }
+    func status(_ name: String) throws -> RequestStatus? {
+      try lane.cache.read { try $0.status(of: RequestID(name)!, of: UserKey(1)) }
     }
-    #expect(try standing("r1") == RequestStanding(row: 1))
-    #expect(try standing("e1") == RequestStanding(end: "merged"))
+    #expect(try status("r1") == RequestStatus(row: 1))
+    #expect(try status("e1") == RequestStatus(end: "merged"))
     lane.wall.withLock { $0 += 8 * 86_400_000 }
     #expect(try lane.cache.accept { try $0.forgetRequests() } == 1, "the edit's alone")
-    #expect(try standing("r1") == RequestStanding(row: 1))
+    #expect(try status("r1") == RequestStatus(row: 1))
   }
 
   @Test(

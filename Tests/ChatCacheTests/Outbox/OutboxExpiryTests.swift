@@ -140,7 +140,7 @@ import Testing
     let record = arrived
     try world.cache.write { _ = try $0.store(record, in: Self.lane.channel, .messageReceived) }
     #expect(try world.row == nil)
-    let standing = try world.cache.read { try $0.standing(of: RequestID("r")!, of: UserKey(1)) }
-    #expect(standing == RequestStanding(end: "succeeded", message: 30))
+    let status = try world.cache.read { try $0.status(of: RequestID("r")!, of: UserKey(1)) }
+    #expect(status == RequestStatus(end: "succeeded", message: 30))
   }
 }

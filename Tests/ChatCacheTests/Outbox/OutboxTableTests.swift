@@ -19,7 +19,7 @@ import Testing
     try cache.accept { writer in
       _ = try writer.db.run(
         """
-        INSERT INTO user (id, user_id, standing, seen_at)
+        INSERT INTO user (id, user_id, phase, seen_at)
         VALUES (1, 'alice', 'connected', 0), (2, 'bob', 'connected', 0)
         """)
     }
@@ -67,7 +67,7 @@ import Testing
       return
     }
     let again = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
-    #expect(again == .replay(RequestStanding(row: id)))
+    #expect(again == .replay(RequestStatus(row: id)))
     let other = try cache.accept {
       try $0.accept(Self.request("r", .message, #"{"message":"other"}"#), in: Self.place)
     }
@@ -88,13 +88,13 @@ import Testing
     try Self.send(cache, .success(message: 77))
     #expect(try cache.read { try $0.lane(Self.place).rows.isEmpty })
     let replayed = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
-    #expect(replayed == .replay(RequestStanding(end: "succeeded", message: 77)))
+    #expect(replayed == .replay(RequestStatus(end: "succeeded", message: 77)))
     #expect(try cache.accept { try $0.forgetRequests() } == 0)
     cache.close()
     let later = try Self.open(folder, at: 1_000_001 + Limits.requestMemoryMilliseconds)
     defer { later.close() }
     #expect(try later.accept { try $0.forgetRequests() } == 1)
-    #expect(try later.read { try $0.standing(of: RequestID("r")!, of: UserKey(1)) } == nil)
+    #expect(try later.read { try $0.status(of: RequestID("r")!, of: UserKey(1)) } == nil)
   }
 
   private static func send(_ cache: Cache, _ outcome: OutboxLane.Outcome) throws {
@@ -215,7 +215,7 @@ import Testing
       String(decoding: content.body, as: UTF8.self)
         == #""message":"hello \"you\"","data":"d","type":"user","custom_type":"greeting""#)
     #expect(
-      try cache.accept { try $0.accept(asked, in: Self.place) } == .replay(RequestStanding(end: "merged")))
+      try cache.accept { try $0.accept(asked, in: Self.place) } == .replay(RequestStatus(end: "merged")))
   }
 
   @Test("B46: an edit of a message under way follows it, and goes into it if that one comes back")

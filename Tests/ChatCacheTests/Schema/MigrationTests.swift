@@ -188,7 +188,7 @@ import Testing
     let step = try cache.read { try $0.laneStep(place) }
     #expect(step.head?.requestID.text == "waiting")
     #expect(try cache.read { try $0.lane(place).row(2)?.state } == .uncertain)
-    #expect(try cache.read { try $0.standing(of: RequestID("gone")!, of: UserKey(1)) }?.message == 71)
+    #expect(try cache.read { try $0.status(of: RequestID("gone")!, of: UserKey(1)) }?.message == 71)
     try cache.accept { writer in
       try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 3)) {
         $0.remove(3, now: 10).notices
@@ -211,7 +211,7 @@ import Testing
       let alice = try #require(try reader.cachedUser(UserID("alice")))
       let view = try #require(try reader.view(of: ChannelURL("channel-0"), for: alice.key))
       let ground = try reader.ground(
-        .newest, in: view, link: LinkStanding(.online, generation: 1), interval: 1_000, now: 0)
+        .newest, in: view, link: LinkStatus(.online, generation: 1), interval: 1_000, now: 0)
       let page = try reader.page(MessagePageQuery(limit: 5), in: view, on: ground)
       return String(decoding: page.items.array, as: UTF8.self)
     }

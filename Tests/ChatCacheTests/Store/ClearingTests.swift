@@ -88,11 +88,11 @@ import Testing
     try cache.accept { try $0.clearAll(withUnsent: true) }
     #expect(try cache.read { try $0.unsent(of: UserKey(1)) } == (0, 0))
     let again = try cache.accept { try $0.accept(request, in: OutboxTableTests.place) }
-    guard case .replay(let standing) = again else {
+    guard case .replay(let status) = again else {
       Issue.record("\(again)")
       return
     }
-    #expect(standing.end == "removed" && standing.row == nil)
+    #expect(status.end == "removed" && status.row == nil)
     let other = OutboxTableTests.request("once", .message, #"{"message":"other"}"#)
     #expect(try cache.accept { try $0.accept(other, in: OutboxTableTests.place) } == .mismatch)
   }

@@ -15,7 +15,7 @@ import Testing
     for _ in 0..<20 {
       let order = Guarded<[String]>([])
       try cache.write { _ in
-        if isRead { _ = cache.rememberedStanding(of: alice, in: url) }
+        if isRead { _ = cache.rememberedAccess(of: alice, in: url) }
         usleep(15_000)
       }
       cache.write({ _ in order.withLock { $0.append("derived") } }, finish: { _ in })

@@ -247,7 +247,7 @@ struct BadAnswerTests {
         guard let user = try reader.cachedUser(alice), let view = try reader.view(of: url, for: user.key)
         else { return (0, true) }
         let query = MessagePageQuery()
-        let link = LinkStanding(.online, generation: 1)
+        let link = LinkStatus(.online, generation: 1)
         let ground = try reader.ground(query.anchor, in: view, link: link, interval: 3_600_000, now: 0)
         let page = try reader.page(query, in: view, on: ground)
         return (page.count, page.gaps.isEmpty && !page.isUnverified)

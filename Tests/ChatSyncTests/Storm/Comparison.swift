@@ -45,14 +45,14 @@ final class Comparison {
       guard expected == channel else { return "\(channel) is not \(expected)" }
       if let difference = try await messages(here, record.url) { return difference }
       let isOpen = await here.worker.plan.openChannels.contains(record.url)
-      if let difference = try standing(here, record, isOpen: isOpen) { return difference }
+      if let difference = try entry(here, record, isOpen: isOpen) { return difference }
     }
     return try order(here, listed.items)
   }
 
   /// What the user is told of the channel: that as much is cached as is prefetched, and, where somebody keeps
   /// its end live, that the newest page is all there is.
-  private func standing(_ here: PerchSide, _ record: ChannelRecord, isOpen: Bool) throws -> String? {
+  private func entry(_ here: PerchSide, _ record: ChannelRecord, isOpen: Bool) throws -> String? {
     let link = here.syncRequests.link
     // Looks every 100 ms are late on a busy machine.
     let interval = max(here.syncRequests.pollInterval(of: record.url), 2_000)

@@ -29,10 +29,10 @@ struct SendingFaultTests {
   }
 
   private func hasSucceeded(_ name: String, _ sides: Sides) -> Bool {
-    let standing = try? sides.here.cache.read { reader in
-      try reader.userKey(of: alice).flatMap { try reader.standing(of: RequestID(name)!, of: $0) }
+    let status = try? sides.here.cache.read { reader in
+      try reader.userKey(of: alice).flatMap { try reader.status(of: RequestID(name)!, of: $0) }
     }
-    return standing?.end == "succeeded"
+    return status?.end == "succeeded"
   }
 
   @Test("B35: listings that are answered 429 for a minute keep no message of an open channel waiting")

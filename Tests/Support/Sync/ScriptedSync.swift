@@ -32,7 +32,7 @@ package final class ScriptedSync: SyncRequests {
   /// What it was told to say.
   package struct Script: Sendable {
     /// The link.
-    package var link = LinkStanding(.online, generation: 1)
+    package var link = LinkStatus(.online, generation: 1)
     /// How often channels are looked at (ms).
     package var pollInterval: Int64 = 30_000
     /// Users that stand otherwise than online and synced.
@@ -108,7 +108,7 @@ package final class ScriptedSync: SyncRequests {
     if !isHeld { body() }
   }
 
-  private func standing(_ user: UserID, _ script: Script) -> Result<UserConnection, SyncError> {
+  private func connection(_ user: UserID, _ script: Script) -> Result<UserConnection, SyncError> {
     if let refusal = script.refusals[user] { return .failure(refusal) }
     return .success(script.connections[user] ?? ScriptedSync.online(user))
   }
@@ -120,7 +120,7 @@ package final class ScriptedSync: SyncRequests {
   // MARK: The port
 
   /// See `SyncRequests`.
-  package var link: LinkStanding { state.read { $0.script.link } }
+  package var link: LinkStatus { state.read { $0.script.link } }
 
   /// See `SyncRequests`.
   package func pollInterval(of channel: ChannelURL) -> Int64 { state.read { $0.script.pollInterval } }
@@ -139,7 +139,7 @@ package final class ScriptedSync: SyncRequests {
     then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void
   ) {
     let script = note(.admit(user, within: milliseconds))
-    answer { then(self.standing(user, script)) }
+    answer { then(self.connection(user, script)) }
   }
 
   /// See `SyncRequests`.
@@ -148,7 +148,7 @@ package final class ScriptedSync: SyncRequests {
     then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void
   ) {
     let script = note(.connect(user, within: milliseconds))
-    answer { then(self.standing(user, script)) }
+    answer { then(self.connection(user, script)) }
   }
 
   /// See `SyncRequests`.

@@ -2,8 +2,9 @@ import ChatCache
 import ChatModel
 import Platform
 
-/// Where link and users stand, as the worker last wrote it down, for those who may not wait for the worker.
-final class StandingBoard: Sendable {
+/// The status of the link and of users, as the worker last wrote it down, for those who may not wait for the
+/// worker.
+final class SyncStatusBoard: Sendable {
   /// What all users share.
   struct Common: Sendable, Equatable {
     var link = LinkState.unknown
@@ -19,7 +20,7 @@ final class StandingBoard: Sendable {
   }
 
   private struct User {
-    var standing: UserStanding?
+    var status: UserSyncStatus?
     /// When the worker was last told that the user asks (monotonic ms).
     var toldAt: Int64
   }
@@ -47,10 +48,10 @@ final class StandingBoard: Sendable {
   func write(open: Set<ChannelURL>) { state.withLock { $0.open = open } }
 
   /// Nil: nothing of the user is left.
-  func write(_ standing: UserStanding?, of user: UserID) {
+  func write(_ status: UserSyncStatus?, of user: UserID) {
     state.withLock { state in
-      if let standing {
-        state.users[user, default: User(standing: nil, toldAt: 0)].standing = standing
+      if let status {
+        state.users[user, default: User(status: nil, toldAt: 0)].status = status
       } else {
         state.users[user] = nil
       }
@@ -59,9 +60,9 @@ final class StandingBoard: Sendable {
 
   // MARK: Others read
 
-  var link: LinkStanding {
+  var link: LinkStatus {
     let common = state.withLock { $0.common }
-    return LinkStanding(
+    return LinkStatus(
       common.link, generation: common.generation, retryAfter: retryAfter(common),
       capabilities: common.capabilities)
   }
@@ -71,21 +72,21 @@ final class StandingBoard: Sendable {
   }
 
   func connection(of user: UserID) -> UserConnection {
-    let (common, standing) = state.withLock { ($0.common, $0.users[user]?.standing) }
-    return StandingBoard.connection(user, standing, common, retryAfter: retryAfter(common))
+    let (common, status) = state.withLock { ($0.common, $0.users[user]?.status) }
+    return SyncStatusBoard.connection(user, status, common, retryAfter: retryAfter(common))
   }
 
   /// Whether the user may be answered, and whether the worker is to be told that the user asks.
   func look(at user: UserID) -> (admission: Admission, isWorkerTold: Bool) {
     let now = now
-    let (common, standing, isTelling) = state.withLock { state in
+    let (common, status, isTelling) = state.withLock { state in
       let known = state.users[user]
-      let isAsleep = known?.standing?.phase == .idle
-      let isTelling = known.map { isAsleep || now - $0.toldAt >= StandingBoard.tellingDistance } ?? true
-      if isTelling { state.users[user, default: User(standing: nil, toldAt: now)].toldAt = now }
-      return (state.common, known?.standing, isTelling)
+      let isAsleep = known?.status?.phase == .idle
+      let isTelling = known.map { isAsleep || now - $0.toldAt >= SyncStatusBoard.tellingDistance } ?? true
+      if isTelling { state.users[user, default: User(status: nil, toldAt: now)].toldAt = now }
+      return (state.common, known?.status, isTelling)
     }
-    let admission = StandingBoard.admission(standing, common, retryAfter: retryAfter(common))
+    let admission = SyncStatusBoard.admission(status, common, retryAfter: retryAfter(common))
     return (admission, isTelling)
   }
 
@@ -95,30 +96,30 @@ final class StandingBoard: Sendable {
   }
 
   private static func admission(
-    _ standing: UserStanding?, _ common: Common, retryAfter: Int64?
+    _ status: UserSyncStatus?, _ common: Common, retryAfter: Int64?
   ) -> Admission {
-    if let standing {
-      if standing.phase == .closed { return .refused(.userUnknown) }
-      if standing.isCached { return .admitted }
+    if let status {
+      if status.phase == .closed { return .refused(.userUnknown) }
+      if status.isCached { return .admitted }
     }
     guard case .offline(let loss) = common.link else { return .undecided }
     return .refused(.unreachable(loss, retryAfter: retryAfter ?? 60_000))
   }
 
   private static func connection(
-    _ user: UserID, _ standing: UserStanding?, _ common: Common, retryAfter: Int64?
+    _ user: UserID, _ status: UserSyncStatus?, _ common: Common, retryAfter: Int64?
   ) -> UserConnection {
-    guard let standing else { return UserConnection(user, .connecting) }
+    guard let status else { return UserConnection(user, .connecting) }
     var state: UserConnection.State
-    switch standing.phase {
+    switch status.phase {
     case .stopped, .closed: state = .stopped
     case .idle: state = .idle
     case .connecting: state = .connecting
     case .connected: state = .online
     }
     var error: SyncError?
-    if standing.phase == .closed { error = .userUnknown }
-    if standing.phase == .connecting || standing.phase == .connected {
+    if status.phase == .closed { error = .userUnknown }
+    if status.phase == .connecting || status.phase == .connected {
       if case .offline(let loss) = common.link {
         state = .offline
         error = .unreachable(loss, retryAfter: retryAfter ?? 60_000)
@@ -126,14 +127,14 @@ final class StandingBoard: Sendable {
       if common.link == .unknown { state = .connecting }
     }
     return UserConnection(
-      user, state, error: error, isSynced: standing.isSynced, progress: progress(standing, common))
+      user, state, error: error, isSynced: status.isSynced, progress: progress(status, common))
   }
 
   /// Prefetching is everybody's, so what is behind is told to all who have channels.
-  private static func progress(_ standing: UserStanding, _ common: Common) -> UserConnection.Progress {
-    let listed = standing.channelsListed
-    guard standing.isSynced else {
-      return UserConnection.Progress(standing.isCached ? .channels : .waiting, channelsDone: listed)
+  private static func progress(_ status: UserSyncStatus, _ common: Common) -> UserConnection.Progress {
+    let listed = status.channelsListed
+    guard status.isSynced else {
+      return UserConnection.Progress(status.isCached ? .channels : .waiting, channelsDone: listed)
     }
     let behind = min(common.channelsBehind, listed)
     guard behind > 0 else {

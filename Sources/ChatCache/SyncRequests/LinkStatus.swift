@@ -35,8 +35,8 @@ package enum Capability: String, Sendable, CaseIterable {
   case deduplication
 }
 
-/// Where the link stands, with what judges tails (B25).
-package struct LinkStanding: Sendable, Equatable {
+/// The link's status, with what judges tails (B25).
+package struct LinkStatus: Sendable, Equatable {
   /// What everybody is told.
   package var state: LinkState
   /// Rises at every start and every loss; a tail confirmed under another is not live.
@@ -46,7 +46,7 @@ package struct LinkStanding: Sendable, Equatable {
   /// What the upstream is known to offer, or not to; what is not in it was not probed yet.
   package var capabilities: [Capability: Bool]
 
-  /// A link that stands so.
+  /// A link in this state.
   package init(
     _ state: LinkState, generation: Int64, retryAfter: Int64? = nil, capabilities: [Capability: Bool] = [:]
   ) {

@@ -7,36 +7,36 @@ import Testing
 @testable import ChatCache
 
 /// What requests are decided by is remembered between two commits, and never across one.
-@Suite(.timeLimit(.minutes(1))) struct StandingTests {
-  private static func standing(_ world: ChannelWithMessages) throws -> Standing? {
-    try world.cache.read(world.alice, in: world.url) { _, standing in standing }
+@Suite(.timeLimit(.minutes(1))) struct ChannelAccessTests {
+  private static func access(_ world: ChannelWithMessages) throws -> ChannelAccess? {
+    try world.cache.read(world.alice, in: world.url) { _, access in access }
   }
 
   @Test("what was read once is remembered, for that user and that channel alone")
   func remembered() throws {
     let world = try ChannelWithMessages()
-    #expect(world.cache.rememberedStanding(of: world.alice, in: world.url) == nil)
-    let read = try #require(try Self.standing(world))
-    let known = try #require(world.cache.rememberedStanding(of: world.alice, in: world.url))
+    #expect(world.cache.rememberedAccess(of: world.alice, in: world.url) == nil)
+    let read = try #require(try Self.access(world))
+    let known = try #require(world.cache.rememberedAccess(of: world.alice, in: world.url))
     #expect(known.view == read.view)
     #expect(known.coverage == read.coverage)
-    #expect(world.cache.rememberedStanding(of: world.bob, in: world.url) == nil)
-    #expect(world.cache.rememberedStanding(of: world.alice, in: ChannelURL("other")) == nil)
+    #expect(world.cache.rememberedAccess(of: world.bob, in: world.url) == nil)
+    #expect(world.cache.rememberedAccess(of: world.alice, in: ChannelURL("other")) == nil)
     let key = try world.cache.userKey(of: world.alice)
     #expect(key == read.view.user)
     #expect(try world.cache.userKey(of: UserID("nobody")) == nil)
   }
 
-  @Test("B1: who left the channel has no standing in it from that commit on")
+  @Test("B1: who left the channel has no access to it from that commit on")
   func leaving() throws {
     let world = try ChannelWithMessages()
     let (alice, url) = (world.alice, world.url)
-    let before = try #require(try Self.standing(world))
+    let before = try #require(try Self.access(world))
     #expect(try world.cache.view(of: url, for: alice) == before.view)
     try world.cache.write { try $0.removeMembership(of: alice, in: url, .memberLeft) }
-    #expect(world.cache.rememberedStanding(of: alice, in: url) == nil)
+    #expect(world.cache.rememberedAccess(of: alice, in: url) == nil)
     #expect(try world.cache.view(of: url, for: alice) == nil)
-    #expect(try Self.standing(world) == nil)
+    #expect(try Self.access(world) == nil)
     #expect(try world.cache.read(on: before) { _ in 1 } == nil)
   }
 
@@ -77,7 +77,7 @@ import Testing
     #expect(!revision.isStill(first))
   }
 
-  @Test("rows that are read on a standing are of its moment, while another thread commits")
+  @Test("rows that are read on a access are of its moment, while another thread commits")
   func ofOneMoment() throws {
     let world = try ChannelWithMessages()
     try world.listNewest([ChannelWithMessages.message(1, at: 1)], limit: 5)
@@ -96,23 +96,23 @@ import Testing
     var newest: [Int64: Int64] = [:]
     var (turn, reads, refused) = (0, 0, 0)
     while !isDone.load(ordering: .acquiring) {
-      guard let standing = world.cache.rememberedStanding(of: world.alice, in: url) else {
-        _ = try Self.standing(world)
+      guard let access = world.cache.rememberedAccess(of: world.alice, in: url) else {
+        _ = try Self.access(world)
         continue
       }
       let head = world.cache.cursor
-      let found = try world.cache.read(on: standing) { reader in
+      let found = try world.cache.read(on: access) { reader in
         // Every other time the rows are read a commit later, so that they must be refused.
         turn += 1
         while turn % 2 == 0, world.cache.cursor == head, !isDone.load(ordering: .acquiring) { sched_yield() }
-        return try reader.newestMessage(of: standing.view.channel)
+        return try reader.newestMessage(of: access.view.channel)
       }
       guard let found else {
         refused += 1
         continue
       }
       reads += 1
-      let known = newest.updateValue(found, forKey: standing.view.channelVersion)
+      let known = newest.updateValue(found, forKey: access.view.channelVersion)
       #expect(known == nil || known == found, "two newest messages at one version of the channel")
     }
     writer.join()

@@ -6,8 +6,8 @@ import SQLite
 // channel is covered. Each changes with a commit alone, so it is read once after a commit and remembered
 // until the next one. Nothing of it is ever older than the last commit: the revision is compared at each use.
 
-/// How a user stands in a channel, in one state of the cache.
-package struct Standing: Sendable {
+/// What a user may see of a channel, in one state of the cache.
+package struct ChannelAccess: Sendable {
   /// The channel as the user sees it.
   package let view: ChannelView
   /// What of the channel is in the cache.
@@ -17,42 +17,42 @@ package struct Standing: Sendable {
 }
 
 extension Cache {
-  /// How the user stands in the channel, if that is remembered of the present state: rows are read by
+  /// What the user may see of the channel, if that is remembered of the present state: rows are read by
   /// `read(on:)`.
-  package func rememberedStanding(of user: UserID, in url: ChannelURL) -> Standing? {
+  package func rememberedAccess(of user: UserID, in url: ChannelURL) -> ChannelAccess? {
     log.revision.noteRead()
     guard let revision = log.revision.settled else { return nil }
     return memory.shelf(revision) { shelf in
-      guard let view = shelf.views[StandingMemory.Place(user: user, url: url)],
+      guard let view = shelf.views[ChannelAccessCache.Place(user: user, url: url)],
         let coverage = shelf.coverages[view.channel]
       else { return nil }
-      return Standing(view: view, coverage: coverage, revision: revision)
+      return ChannelAccess(view: view, coverage: coverage, revision: revision)
     }
   }
 
   /// The number of the state that readers see now; nil while it changes.
   package var settledRevision: UInt64? { log.revision.settled }
 
-  /// Whether nothing was committed since the user was found to stand so.
-  package func isStill(_ standing: Standing) -> Bool {
+  /// Whether nothing was committed since the access was read.
+  package func isStill(_ access: ChannelAccess) -> Bool {
     log.revision.noteRead()
-    return standing.revision.map { log.revision.settled == $0 } ?? false
+    return access.revision.map { log.revision.settled == $0 } ?? false
   }
 
-  /// Reads what belongs to a remembered standing; nil where a commit came between: begin again.
+  /// Reads what belongs to a remembered access; nil where a commit came between: begin again.
   package func read<Result: ~Copyable>(
-    on standing: Standing, _ body: (CacheReader) throws -> Result
+    on access: ChannelAccess, _ body: (CacheReader) throws -> Result
   ) throws -> Result? {
-    guard let revision = standing.revision else { return nil }
+    guard let revision = access.revision else { return nil }
     let result = try read(body)
     guard log.revision.isStill(revision) else { return nil }
     return result
   }
 
-  /// Lends one snapshot with the standing in it; without one where the user is not in the channel, or it does
-  /// not exist (B1).
+  /// Lends one snapshot with the access of the user; without one where the user is not in the channel, or it
+  /// does not exist (B1).
   package func read<Result: ~Copyable>(
-    _ user: UserID, in url: ChannelURL, _ body: (CacheReader, Standing?) throws -> Result
+    _ user: UserID, in url: ChannelURL, _ body: (CacheReader, ChannelAccess?) throws -> Result
   ) throws -> Result {
     let revision = log.revision.settled
     return try read { reader in
@@ -61,16 +61,16 @@ extension Cache {
       }
       let coverage = try reader.coverage(of: view.channel)
       remember(revision) { shelf in
-        shelf.views[StandingMemory.Place(user: user, url: url)] = view
+        shelf.views[ChannelAccessCache.Place(user: user, url: url)] = view
         shelf.coverages[view.channel] = coverage
       }
-      return try body(reader, Standing(view: view, coverage: coverage, revision: revision))
+      return try body(reader, ChannelAccess(view: view, coverage: coverage, revision: revision))
     }
   }
 
   /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
   package func view(of url: ChannelURL, for user: UserID) throws -> ChannelView? {
-    let (revision, place) = (log.revision.settled, StandingMemory.Place(user: user, url: url))
+    let (revision, place) = (log.revision.settled, ChannelAccessCache.Place(user: user, url: url))
     if let revision, let known = memory.find(revision, { $0.views[place] }, { $0.views[place] = $1 }) {
       return known
     }
@@ -83,7 +83,7 @@ extension Cache {
   }
 
   /// Keeps what was read since that state was found, unless a commit came meanwhile.
-  private func remember(_ revision: UInt64?, _ keep: (inout StandingMemory.Shelf) -> Void) {
+  private func remember(_ revision: UInt64?, _ keep: (inout ChannelAccessCache.Shelf) -> Void) {
     guard let revision, log.revision.isStill(revision), !ConnectionPool.metUnreadablePage else { return }
     memory.keep(revision, keep)
   }
@@ -91,7 +91,7 @@ extension Cache {
 
 /// What was read since the last commit. A thread has a shelf that it seldom shares, so nobody waits; what is
 /// not on it may be on the one of all.
-final class StandingMemory: Sendable {
+final class ChannelAccessCache: Sendable {
   /// A user in a channel.
   struct Place: Hashable {
     let user: UserID
@@ -138,7 +138,7 @@ final class StandingMemory: Sendable {
     let found = common.withLock { common in common.revision == revision ? look(common) : nil }
     if let found {
       shelf(revision) { shelf in
-        shelf.makeRoom(StandingMemory.mostOfThread)
+        shelf.makeRoom(ChannelAccessCache.mostOfThread)
         keep(&shelf, found)
       }
     }
@@ -148,14 +148,14 @@ final class StandingMemory: Sendable {
   /// Keeps what was read of the state of that number.
   func keep(_ revision: UInt64, _ keep: (inout Shelf) -> Void) {
     shelf(revision) { shelf in
-      shelf.makeRoom(StandingMemory.mostOfThread)
+      shelf.makeRoom(ChannelAccessCache.mostOfThread)
       keep(&shelf)
     }
     common.withLock { common in
       // A later state than this one may be there already.
       guard revision >= common.revision else { return }
       common.turn(to: revision)
-      common.makeRoom(StandingMemory.mostOfAll)
+      common.makeRoom(ChannelAccessCache.mostOfAll)
       keep(&common)
     }
   }

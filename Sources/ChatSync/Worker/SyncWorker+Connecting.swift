@@ -2,12 +2,12 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Who is worked for: connecting, disconnecting, being forgotten (B2, B4, B5), and telling where everybody
-// stands.
+// Who is worked for: connecting, disconnecting, being forgotten (B2, B4, B5), and publishing
+// everybody's status.
 extension SyncWorker {
   /// A request of the user came: connects one who never was, wakes an idle one (B2, B4).
   package func seen(_ user: UserID) {
-    if plan.standing(user) == nil { plan.add(user, isSynced: false, isCached: false, now: now) }
+    if plan.status(of: user) == nil { plan.add(user, isSynced: false, isCached: false, now: now) }
     plan.seen(user, now: now)
     turn()
   }
@@ -25,20 +25,20 @@ extension SyncWorker {
   }
 
   private func isUndecided(_ user: UserID) -> Bool {
-    guard let standing = plan.standing(user) else { return false }
-    if case .offline = standing.link, !plan.running.contains(.probe) { return false }
-    return standing.phase == .connecting && standing.denial == nil
+    guard let status = plan.status(of: user) else { return false }
+    if case .offline = status.link, !plan.running.contains(.probe) { return false }
+    return status.phase == .connecting && status.denial == nil
   }
 
-  /// Writes down where everybody stands, and lets those go on who waited for it.
+  /// Writes down everybody's status, and lets those go on who waited for it.
   func publish() {
     board.write(
-      StandingBoard.Common(
+      SyncStatusBoard.Common(
         link: plan.link.state, generation: plan.link.generation, nextProbeAt: plan.link.nextProbeAt,
         capabilities: plan.capabilities, openInterval: plan.openInterval(now: now),
         idleInterval: plan.pace.userPoll, channelsBehind: plan.channelsBehind))
     board.write(open: plan.openChannels)
-    for user in plan.takeChangedUsers() { board.write(plan.standing(user), of: user) }
+    for user in plan.takeChangedUsers() { board.write(plan.status(of: user), of: user) }
     for user in Array(handshakes.keys) where !isUndecided(user) {
       for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }
     }
@@ -56,7 +56,7 @@ extension SyncWorker {
   func forgetClosed() async {
     do {
       let users = try await store.forgetClosed(after: Limits.closedMilliseconds)
-      for user in users where plan.standing(user)?.phase == .closed {
+      for user in users where plan.status(of: user)?.phase == .closed {
         plan.remove(user)
         Log.line(.info, "closed_user_forgotten")
       }
@@ -68,7 +68,7 @@ extension SyncWorker {
 
   /// The upstream said twice that the user is gone.
   func closeIfGone(_ user: UserID) async {
-    guard let standing = plan.standing(user), standing.phase == .closed, standing.isCached else { return }
+    guard let status = plan.status(of: user), status.phase == .closed, status.isCached else { return }
     do {
       try await store.close(user)
       sortChannels()
@@ -128,8 +128,8 @@ extension SyncWorker {
   /// Whether something of the user waits to be sent: then the user does not go idle (B4).
   package func unsent(_ isWaiting: Bool, of user: UserID) { plan.users[user]?.hasUnsent = isWaiting }
 
-  /// Where the user stands.
-  package func standing(_ user: UserID) -> UserStanding? { plan.standing(user) }
+  /// The user's status.
+  package func status(of user: UserID) -> UserSyncStatus? { plan.status(of: user) }
 
   /// Something was sent: an offline link is tried at once (B3).
   package func urge() {
