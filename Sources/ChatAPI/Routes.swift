@@ -72,17 +72,17 @@ package enum Routes {
   }
 
   private static func every(_ parts: RouteParts, hasReference: Bool = true) -> [Route] {
-    let reading = Reading(cache: parts.cache, syncRequests: parts.syncRequests, gate: parts.gate)
-    let viewing = Viewing(reading: reading, collections: parts.collections)
+    let context = RouteContext(cache: parts.cache, syncRequests: parts.syncRequests, gate: parts.gate)
+    let views = CollectionContext(route: context, collections: parts.collections)
     let sending = Sending(
-      reading: reading, feed: parts.collections.feed, policy: parts.outboxPolicy)
-    return operatorRoutes(parts, hasReference) + ConnectionRoutes.routes(reading)
-      + ChannelRoutes.routes(reading)
-      + GapFillRoutes.routes(reading) + MessageRoutes.routes(reading) + CacheRoutes.routes(reading)
-      + IntegrityRoute.routes(reading) + SendRoutes.routes(sending) + ChangeRoutes.routes(sending)
+      context: context, feed: parts.collections.feed, policy: parts.outboxPolicy)
+    return operatorRoutes(parts, hasReference) + ConnectionRoutes.routes(context)
+      + ChannelRoutes.routes(context)
+      + GapFillRoutes.routes(context) + MessageRoutes.routes(context) + CacheRoutes.routes(context)
+      + IntegrityRoute.routes(context) + SendRoutes.routes(sending) + ChangeRoutes.routes(sending)
       + UnsentMessageRoutes.routes(sending) + OutboxRoutes.routes(sending)
-      + UserRoutes.routes(reading) + ChannelCollectionRoutes.routes(viewing)
-      + MessageCollectionRoutes.routes(viewing) + EventRoutes.routes(viewing)
+      + UserRoutes.routes(context) + ChannelCollectionRoutes.routes(views)
+      + MessageCollectionRoutes.routes(views) + EventRoutes.routes(views)
   }
 
   /// What is answered while there is no cache yet: how the service is, and for the rest `starting` (B63).

@@ -48,7 +48,8 @@ enum Parkings {
     return file.code.indices.compactMap { index in
       guard file.code(index, contains: "Parking(") else { return nil }
       return Finding(
-        path: file.path, line: index + 1, what: "park with Reading.hold, which looks at the rights again")
+        path: file.path, line: index + 1, what: "park with RouteContext.hold, which looks at the rights again"
+      )
     }
   }
 }

@@ -25,7 +25,7 @@ import Testing
     world.syncRequests.tell { $0.admissions = [Self.alice: .undecided] }
     for path in paths { #expect(world.ask(path).status == 200, "\(path)") }
     let waits = world.syncRequests.calls.filter { if case .admit = $0 { true } else { false } }
-    #expect(waits == paths.map { _ in .admit(Self.alice, within: Reading.firstWordMilliseconds) })
+    #expect(waits == paths.map { _ in .admit(Self.alice, within: RouteContext.firstWordMilliseconds) })
     for (error, status, code) in [
       (SyncError.userUnknown, 403, "user_unknown"),
       (.unreachable(.unreachable, retryAfter: 2500), 503, "upstream_unreachable"),

@@ -6,11 +6,11 @@ import Platform
 
 /// What the cache holds, and letting go of it (B56, B58).
 enum CacheRoutes {
-  static func routes(_ reading: Reading) -> [Route] {
+  static func routes(_ context: RouteContext) -> [Route] {
     [
       Route(.get, "/v1/cache", operation: "getCache") { request in
         try Parameters(request).end()
-        return try reading.admitted(request) { caller in try .respond(info(reading, caller)) }
+        return try context.admitted(request) { caller in try .respond(info(context, caller)) }
       },
       Route(.get, "/v1/cache/channels", operation: "listCachedChannels") { request in
         var parameters = Parameters(request)
@@ -18,22 +18,22 @@ enum CacheRoutes {
         let isDescending = parameters.word("direction", Direction.self) == .desc
         let limit = parameters.number("limit", 1...1000) ?? 100
         try parameters.end()
-        return try reading.admitted(request) { caller in
-          try .respond(channels(reading, caller, order, isDescending, Int(limit)))
+        return try context.admitted(request) { caller in
+          try .respond(channels(context, caller, order, isDescending, Int(limit)))
         }
       },
       Route(.delete, "/v1/channels/{channel_url}/cache", operation: "clearChannelCache") { request in
         try Parameters(request).end()
-        return try reading.admitted(request) { caller in
-          try reading.inChannel(request, caller) { url, caller in try clear(reading, request, url, caller) }
+        return try context.admitted(request) { caller in
+          try context.inChannel(request, caller) { url, caller in try clear(context, request, url, caller) }
         }
       },
       Route(.delete, "/v1/cache", operation: "clearCache") { request in
         var parameters = Parameters(request)
         let isForced = parameters.flag("force")
         try parameters.end()
-        return try reading.admitted(request, scope: .admin) { _ in
-          try reading.commit(request) { writer in
+        return try context.admitted(request, scope: .admin) { _ in
+          try context.commit(request) { writer in
             let unsent = try writer.unsentOfAll()
             guard unsent == 0 || isForced else { throw Problem.unsentMessages(unsent) }
             try writer.clearAll(withUnsent: isForced)
@@ -47,16 +47,16 @@ enum CacheRoutes {
 
   private enum Direction: String, CaseIterable { case asc, desc }
 
-  private static func info(_ reading: Reading, _ caller: Caller) throws -> Response {
-    try reading.read { reader in
+  private static func info(_ context: RouteContext, _ caller: Caller) throws -> Response {
+    try context.read { reader in
       let info = try reader.info(of: try owner(reader, caller))
       var json = JSONWriter()
       json.beginObject()
       json.field("size_bytes", info.sizeBytes)
-      json.field("max_size_bytes", reading.cache.limit.bytes)
+      json.field("max_size_bytes", context.cache.limit.bytes)
       json.name("clear_order")
       json.beginArray()
-      for term in reading.cache.limit.order {
+      for term in context.cache.limit.order {
         json.beginObject()
         json.field("field", term.field.rawValue)
         json.field("direction", term.isDescending ? "desc" : "asc")
@@ -64,7 +64,7 @@ enum CacheRoutes {
       }
       json.endArray()
       json.field("mode", "sqlite")
-      json.field("epoch", String(reading.cache.cursor.epoch, radix: 16))
+      json.field("epoch", String(context.cache.cursor.epoch, radix: 16))
       json.field("channels", info.channels)
       json.field("messages", info.messages)
       json.field("unsent", info.unsent)
@@ -72,15 +72,15 @@ enum CacheRoutes {
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
-      response.add("Vary", reading.gate.vary)
+      response.add("Vary", context.gate.vary)
       return response
     }
   }
 
   private static func channels(
-    _ reading: Reading, _ caller: Caller, _ order: CachedChannelOrder, _ isDescending: Bool, _ limit: Int
+    _ context: RouteContext, _ caller: Caller, _ order: CachedChannelOrder, _ isDescending: Bool, _ limit: Int
   ) throws -> Response {
-    try reading.read { reader in
+    try context.read { reader in
       let found = try reader.cachedChannels(
         of: try owner(reader, caller), by: order, isDescending: isDescending, limit: limit)
       var json = JSONWriter()
@@ -103,7 +103,7 @@ enum CacheRoutes {
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
-      response.add("Vary", reading.gate.vary)
+      response.add("Vary", context.gate.vary)
       return response
     }
   }
@@ -114,9 +114,9 @@ enum CacheRoutes {
   }
 
   private static func clear(
-    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller
+    _ context: RouteContext, _ request: Request, _ url: ChannelURL, _ caller: Caller
   ) throws -> Outcome {
-    try reading.commit(request) { writer in
+    try context.commit(request) { writer in
       let reader = writer.reader
       guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
       else {

@@ -5,24 +5,24 @@ import Platform
 
 /// The self-check on demand (B64).
 enum IntegrityRoute {
-  static func routes(_ reading: Reading) -> [Route] {
-    let desk = CheckDesk(reading)
+  static func routes(_ context: RouteContext) -> [Route] {
+    let desk = CheckDesk(context)
     return [
       Route(.get, "/v1/cache/integrity", operation: "checkCache") { request in
         try Parameters(request).end()
-        return try reading.admitted(request, scope: .admin) { caller in
-          wait(at: desk, reading, request, caller)
+        return try context.admitted(request, scope: .admin) { caller in
+          wait(at: desk, context, request, caller)
         }
       }
     ]
   }
 
   private static func wait(
-    at desk: CheckDesk, _ reading: Reading, _ request: Request, _ caller: Caller
+    at desk: CheckDesk, _ context: RouteContext, _ request: Request, _ caller: Caller
   ) -> Outcome {
     let waiter = request.makeWaiter()
     let ticket = desk.ask { waiter.wake() }
-    return reading.hold(
+    return context.hold(
       request, of: caller, scope: .admin, milliseconds: 30_000, refused: { _ = desk.take(ticket) }
     ) { _ in
       switch desk.take(ticket) {
@@ -77,11 +77,11 @@ private final class CheckDesk: Sendable {
     var kept: Outcome?
   }
 
-  private let reading: Reading
+  private let context: RouteContext
   private let state = Guarded(State())
   private let thread = ThreadPlace()
 
-  init(_ reading: Reading) { self.reading = reading }
+  init(_ context: RouteContext) { self.context = context }
 
   /// Asks for findings; `wake` is called when they are there.
   func ask(_ wake: @escaping @Sendable () -> Void) -> Int {
@@ -114,7 +114,7 @@ private final class CheckDesk: Sendable {
   }
 
   private func run() {
-    let outcome = Outcome { try reading.cache.check() }
+    let outcome = Outcome { try context.cache.check() }
     if case .success(let report) = outcome { tell(report) }
     let waiting = state.withLock { state in
       state.isRunning = false
@@ -135,6 +135,6 @@ private final class CheckDesk: Sendable {
           "detail": .text(finding.detail), "healed": .text(finding.isHealed ? "yes" : "no"),
         ])
     }
-    if report.findings.contains(where: { $0.isHealed && $0.channel != nil }) { reading.syncRequests.healed() }
+    if report.findings.contains(where: { $0.isHealed && $0.channel != nil }) { context.syncRequests.healed() }
   }
 }

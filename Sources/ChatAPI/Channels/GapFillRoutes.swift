@@ -6,14 +6,14 @@ import MicroHTTP
 
 /// Filling a gap on request: begun and stopped here, done by whoever keeps the cache in step (B28).
 enum GapFillRoutes {
-  static func routes(_ reading: Reading) -> [Route] {
+  static func routes(_ context: RouteContext) -> [Route] {
     [
       Route(.post, "/v1/channels/{channel_url}/gaps/{gap_id}/fill", operation: "fillGap") { request in
         try Parameters(request).end()
-        return try reading.admitted(request) { caller in
-          try reading.inChannel(request, caller, needsJoined: true) { url, caller in
-            let gap = try known(reading, request, url, caller)
-            reading.syncRequests.fill(gap: gap.0, in: url)
+        return try context.admitted(request) { caller in
+          try context.inChannel(request, caller, needsJoined: true) { url, caller in
+            let gap = try known(context, request, url, caller)
+            context.syncRequests.fill(gap: gap.0, in: url)
             var json = JSONWriter()
             json.beginObject()
             json.name("gap")
@@ -25,9 +25,9 @@ enum GapFillRoutes {
       },
       Route(.delete, "/v1/channels/{channel_url}/gaps/{gap_id}/fill", operation: "stopGapFill") { request in
         try Parameters(request).end()
-        return try reading.admitted(request) { caller in
-          try reading.inChannel(request, caller, needsJoined: true) { url, caller in
-            reading.syncRequests.stopFilling(gap: try known(reading, request, url, caller).0, in: url)
+        return try context.admitted(request) { caller in
+          try context.inChannel(request, caller, needsJoined: true) { url, caller in
+            context.syncRequests.stopFilling(gap: try known(context, request, url, caller).0, in: url)
             return .respond(.empty(204))
           }
         }
@@ -37,9 +37,9 @@ enum GapFillRoutes {
 
   /// The gap the path names, as far as it is the user's to see (B23).
   private static func known(
-    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller
+    _ context: RouteContext, _ request: Request, _ url: ChannelURL, _ caller: Caller
   ) throws -> (Int64, Segment) {
-    try reading.read { reader in
+    try context.read { reader in
       guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
       else {
         throw Problem.channelNotFound

@@ -9,13 +9,13 @@ struct MemberFetch {
   /// How long a list of members is answered without asking whether it is still the same (ms).
   static let freshMilliseconds: Int64 = 600_000
 
-  private let reading: Reading
+  private let context: RouteContext
   private let request: Request
   private let caller: Caller
   private let preferences: Preferences
 
-  init(_ reading: Reading, _ request: Request, _ caller: Caller, _ preferences: Preferences) {
-    self.reading = reading
+  init(_ context: RouteContext, _ request: Request, _ caller: Caller, _ preferences: Preferences) {
+    self.context = context
     self.request = request
     self.caller = caller
     self.preferences = preferences
@@ -29,11 +29,11 @@ struct MemberFetch {
     guard !urls.isEmpty, preferences.mode != .never else { return try body(status) }
     let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
-    reading.syncRequests.fetchMembers(of: urls, within: preferences.milliseconds) { fetched in
+    context.syncRequests.fetchMembers(of: urls, within: preferences.milliseconds) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return reading.hold(request, of: caller, milliseconds: preferences.milliseconds + 500) { _ in
+    return context.hold(request, of: caller, milliseconds: preferences.milliseconds + 500) { _ in
       try body(CacheStatus(came.withLock { $0 }))
     }
   }
@@ -41,8 +41,8 @@ struct MemberFetch {
   /// The channel, where its list of members is to be asked for.
   func wanted(_ url: ChannelURL) throws -> [ChannelURL] {
     if preferences.mode == .always { return [url] }
-    let list = try reading.read { try $0.memberList(of: url) }
-    let isFresh = reading.cache.moment - list.shownAt < MemberFetch.freshMilliseconds
+    let list = try context.read { try $0.memberList(of: url) }
+    let isFresh = context.cache.moment - list.shownAt < MemberFetch.freshMilliseconds
     return list.isComplete && isFresh ? [] : [url]
   }
 
@@ -50,7 +50,7 @@ struct MemberFetch {
   /// for.
   func wanted(_ query: ChannelQuery) throws -> [ChannelURL] {
     guard query.asksMembers, preferences.mode != .never else { return [] }
-    return try reading.read { reader in
+    return try context.read { reader in
       guard let user = try reader.cachedUser(caller.user) else { return [] }
       return try reader.withUnknownMembers(query, user, limit: ChatModel.Limits.upstreamPagesPerRequest)
     }

@@ -9,54 +9,58 @@ import Platform
 enum ChannelCollectionRoutes {
   static let path = "/v1/channel-collections"
 
-  static func routes(_ viewing: Viewing) -> [Route] {
+  static func routes(_ context: CollectionContext) -> [Route] {
     let views = OpenViews(
-      viewing: viewing, path: path, find: { try $0.channels($1, of: $2) }, isReady: { $0.isReady($1) },
+      context: context, path: path, find: { try $0.channels($1, of: $2) }, isReady: { $0.isReady($1) },
       makeReady: { try $0.makeReady($1, then: $2) }, target: { .channels($0) },
       forget: { $0.dispose($1, then: $2) })
-    return itself(viewing, views) + following(viewing, views)
+    return itself(context, views) + following(context, views)
   }
 
-  private static func itself(_ viewing: Viewing, _ views: OpenViews<ChannelCollection>) -> [Route] {
+  private static func itself(_ context: CollectionContext, _ views: OpenViews<ChannelCollection>) -> [Route] {
     [
       Route(
-        .post, "/v1/channel-collections", operation: "openChannelCollection", body: Viewing.body
+        .post, "/v1/channel-collections", operation: "openChannelCollection", body: CollectionContext.body
       ) { request in
         try Parameters(request).end()
         let query = try query(request)
-        return try viewing.reading.admitted(request) { caller in
-          try ChannelFetch(viewing, request, caller, query, asksFirst: true).answer(
+        return try context.route.admitted(request) { caller in
+          try ChannelFetch(context, request, caller, query, asksFirst: true).answer(
             isFull: { try ChannelCollection.isFull(query, of: caller.user, after: nil, $0) }
-          ) { try open(viewing, request, query, caller, $0) }
+          ) { try open(context, request, query, caller, $0) }
         }
       },
       Route(.get, "/v1/channel-collections/{collection_id}", operation: "getChannelCollection") { request in
         try Parameters(request).end()
         return try views.with(request) { view, _ in
-          let body = try snapshot(viewing, view)
-          guard view.isPerhapsTooLarge else { return .respond(Viewing.answer(body)) }
-          return try views.ready(view, request) { .respond(Viewing.answer(try snapshot(viewing, $0))) }
+          let body = try snapshot(context, view)
+          guard view.isPerhapsTooLarge else { return .respond(CollectionContext.answer(body)) }
+          return try views.ready(view, request) {
+            .respond(CollectionContext.answer(try snapshot(context, $0)))
+          }
         }
       },
     ]
   }
 
-  private static func following(_ viewing: Viewing, _ views: OpenViews<ChannelCollection>) -> [Route] {
+  private static func following(_ context: CollectionContext, _ views: OpenViews<ChannelCollection>)
+    -> [Route]
+  {
     [
       Route(
         .post, "/v1/channel-collections/{collection_id}/more", operation: "loadMoreChannels",
-        body: Viewing.body
+        body: CollectionContext.body
       ) { request in
-        let token = try Viewing.edge(
+        let token = try CollectionContext.edge(
           request, "after", hint: "Give the token that the last page called next.")
         return try views.with(request) { view, caller in
-          let after = try viewing.run { try view.place(ofEdge: token) }
-          return try ChannelFetch(viewing, request, caller, view.query, asksFirst: false).answer(
+          let after = try context.run { try view.place(ofEdge: token) }
+          return try ChannelFetch(context, request, caller, view.query, asksFirst: false).answer(
             isFull: { try ChannelCollection.isFull(view.query, of: caller.user, after: after, $0) }
           ) { preferences in
             // It may have been disposed of while the request was held.
-            let view = try viewing.run { try viewing.collections.channels(view.id, of: caller.user) }
-            return try more(viewing, request, view, after: after, preferences)
+            let view = try context.run { try context.collections.channels(view.id, of: caller.user) }
+            return try more(context, request, view, after: after, preferences)
           }
         }
       },
@@ -70,7 +74,7 @@ enum ChannelCollectionRoutes {
   }
 
   private static func query(_ request: Request) throws -> ChannelQuery {
-    try Viewing.parse(request) { json in
+    try CollectionContext.parse(request) { json in
       for field in json.fields where !field.name.elementsEqual("query".utf8) {
         throw Problem.invalid(String(decoding: field.name, as: UTF8.self), "There is no such field.")
       }
@@ -82,23 +86,23 @@ enum ChannelCollectionRoutes {
 
   /// Opens a list, and answers with it once it is durable.
   private static func open(
-    _ viewing: Viewing, _ request: Request, _ query: ChannelQuery, _ caller: Caller,
+    _ context: CollectionContext, _ request: Request, _ query: ChannelQuery, _ caller: Caller,
     _ preferences: Preferences
   ) throws -> Outcome {
-    let collections = viewing.collections
+    let collections = context.collections
     let write = DurableWrite<ChannelCollection>(
       advice: "Open another view: one that nobody asks for is disposed of.",
       unheard: { collections.abandon($0) })
     return try write.answer(
       request,
       submit: { finish in
-        try viewing.run { try collections.openChannels(query, of: caller.user, then: finish) }
+        try context.run { try collections.openChannels(query, of: caller.user, then: finish) }
       }
     ) { view in
       do {
         // The right to be answered is looked at again when a wait ends.
-        _ = try viewing.reading.gate.caller(of: request)
-        var response = Viewing.answer(try snapshot(viewing, view), status: 201)
+        _ = try context.route.gate.caller(of: request)
+        var response = CollectionContext.answer(try snapshot(context, view), status: 201)
         response.add("Location", "\(path)/\(view.id)")
         preferences.apply(to: &response)
         return .respond(response)
@@ -112,25 +116,25 @@ enum ChannelCollectionRoutes {
   /// The page after an edge. A page that moves the view's window is answered after the new window is stored,
   /// and is read again then. So a client never gets a page that a crash could undo (B17, B22).
   private static func more(
-    _ viewing: Viewing, _ request: Request, _ view: ChannelCollection, after: ChannelListKey?,
+    _ context: CollectionContext, _ request: Request, _ view: ChannelCollection, after: ChannelListKey?,
     _ preferences: Preferences
   ) throws -> Outcome {
-    let body = try viewing.run { try viewing.reading.cache.read { try view.more($0, after: after) } }
-    guard viewing.collections.isStored(view) else {
-      return try DurableWrite<Void>().answer(request, submit: { viewing.collections.moved(view, then: $0) }) {
-        _ = try viewing.reading.gate.caller(of: request)
-        return try more(viewing, request, view, after: after, preferences)
+    let body = try context.run { try context.route.cache.read { try view.more($0, after: after) } }
+    guard context.collections.isStored(view) else {
+      return try DurableWrite<Void>().answer(request, submit: { context.collections.moved(view, then: $0) }) {
+        _ = try context.route.gate.caller(of: request)
+        return try more(context, request, view, after: after, preferences)
       }
     }
-    var response = Viewing.answer(body)
+    var response = CollectionContext.answer(body)
     preferences.apply(to: &response)
     return .respond(response)
   }
 
-  private static func snapshot(_ viewing: Viewing, _ view: ChannelCollection) throws -> ByteBuffer {
-    let cursor = viewing.reading.cache.cursor
-    return try viewing.run {
-      try viewing.reading.cache.read { reader in
+  private static func snapshot(_ context: CollectionContext, _ view: ChannelCollection) throws -> ByteBuffer {
+    let cursor = context.route.cache.cursor
+    return try context.run {
+      try context.route.cache.read { reader in
         try view.snapshot(reader, cursor: cursor.description, at: cursor.sequence)
       }
     }

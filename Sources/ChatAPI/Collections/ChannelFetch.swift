@@ -8,7 +8,7 @@ import Platform
 /// listed and the cache alone does not fill the page (B11, B15), and then for members that its filters look
 /// at.
 final class ChannelFetch {
-  private let viewing: Viewing
+  private let context: CollectionContext
   private let request: Request
   private let caller: Caller
   private let preferences: Preferences
@@ -19,9 +19,9 @@ final class ChannelFetch {
 
   /// `asksFirst`: upstream is asked once before the cache is looked at.
   init(
-    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ query: ChannelQuery, asksFirst: Bool
+    _ context: CollectionContext, _ request: Request, _ caller: Caller, _ query: ChannelQuery, asksFirst: Bool
   ) {
-    self.viewing = viewing
+    self.context = context
     self.query = query
     self.request = request
     self.caller = caller
@@ -41,18 +41,18 @@ final class ChannelFetch {
     let left = Int((endsAt - now) / 1_000_000)
     let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
-    viewing.reading.syncRequests.fetchChannels(of: caller.user, within: left) { fetched in
+    context.route.syncRequests.fetchChannels(of: caller.user, within: left) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return viewing.reading.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
+    return context.route.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
       guard came.withLock({ $0 }) == .stored else { return try withMembers(body) }
       return try answer(isFull: isFull, body)
     }
   }
 
   private func withMembers(_ body: @escaping (Preferences) throws -> Outcome) throws -> Outcome {
-    let fetch = MemberFetch(viewing.reading, request, caller, preferences)
+    let fetch = MemberFetch(context.route, request, caller, preferences)
     return try fetch.answer(of: fetch.wanted(query)) { [preferences] _ in try body(preferences) }
   }
 
@@ -62,8 +62,8 @@ final class ChannelFetch {
     case .always where pages == 0: return true
     case .always, .whereNeeded:
       guard pages < ChatModel.Limits.upstreamPagesPerRequest else { return false }
-      return try viewing.run {
-        try viewing.reading.cache.read { reader in
+      return try context.run {
+        try context.route.cache.read { reader in
           guard let user = try reader.cachedUser(caller.user), !user.isSynced else { return false }
           return try (asksFirst && pages == 0) || !isFull(reader)
         }

@@ -10,7 +10,7 @@ import Platform
 /// A page that moves the view's window is answered after the new window is stored, and is read again then. So
 /// a client never gets a page that a crash could undo.
 final class EdgeLoad {
-  private let viewing: Viewing
+  private let context: CollectionContext
   private let request: Request
   private let caller: Caller
   private let view: MessageCollection
@@ -22,10 +22,11 @@ final class EdgeLoad {
   private var hasStored = false
 
   init(
-    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ view: MessageCollection, _ place: Position,
+    _ context: CollectionContext, _ request: Request, _ caller: Caller, _ view: MessageCollection,
+    _ place: Position,
     isOlder: Bool
   ) {
-    self.viewing = viewing
+    self.context = context
     self.request = request
     self.caller = caller
     self.view = view
@@ -37,12 +38,12 @@ final class EdgeLoad {
   }
 
   func answer(mayFetch: Bool = true) throws -> Outcome {
-    let sight = viewing.collections.sight(view.url)
+    let sight = context.collections.sight(view.url)
     var wanted: MessageSyncRequest.Stretch?
-    let body = try viewing.run {
-      try viewing.reading.cache.read { reader -> ByteBuffer in
+    let body = try context.run {
+      try context.route.cache.read { reader -> ByteBuffer in
         let page = try view.page(anchor, isOlder: isOlder, reader, sight)
-        if mayFetch, let stretch = through.next(page.reading(anchor)) {
+        if mayFetch, let stretch = through.next(page.found(anchor)) {
           wanted = stretch
           return ByteBuffer()
         }
@@ -51,10 +52,10 @@ final class EdgeLoad {
     }
     guard let wanted else {
       // A bound that could not be stored is tried again with the next request.
-      guard viewing.collections.isStored(view), hasStored || !view.isPerhapsTooLarge else {
+      guard context.collections.isStored(view), hasStored || !view.isPerhapsTooLarge else {
         return try store()
       }
-      var response = Viewing.answer(body)
+      var response = CollectionContext.answer(body)
       preferences.apply(to: &response)
       return .respond(response)
     }
@@ -65,11 +66,11 @@ final class EdgeLoad {
     try DurableWrite<Void>(advice: "Send the request again: the same edge gives the same page.").answer(
       request,
       submit: { finish in
-        try viewing.run { try viewing.collections.bound(view, growsNewer: !isOlder, then: finish) }
+        try context.run { try context.collections.bound(view, growsNewer: !isOlder, then: finish) }
       }
     ) { [self] in
       // The right to be answered is looked at again when a wait ends.
-      _ = try viewing.reading.gate.caller(of: request)
+      _ = try context.route.gate.caller(of: request)
       hasStored = true
       return try answer(mayFetch: false)
     }
@@ -81,13 +82,13 @@ final class EdgeLoad {
     let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
     let wanted = MessageSyncRequest(view.url, stretch, thread: view.request.filter.parent)
-    viewing.reading.syncRequests.fetch(wanted, within: left) { fetched in
+    context.route.syncRequests.fetch(wanted, within: left) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return viewing.reading.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
+    return context.route.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
       // The view may have been disposed of meanwhile, or have begun anew under its name.
-      guard try viewing.run({ try viewing.collections.messages(view.id, of: caller.user) }) === view else {
+      guard try context.run({ try context.collections.messages(view.id, of: caller.user) }) === view else {
         throw Problem(ViewError.foreignEdge("from"))
       }
       return try answer(mayFetch: came.withLock { $0 } == .stored)

@@ -10,7 +10,7 @@ enum EventRoutes {
   /// Views that one poll may follow.
   static let mostFollowed = 50
 
-  static func routes(_ viewing: Viewing) -> [Route] {
+  static func routes(_ context: CollectionContext) -> [Route] {
     [
       Route(.get, "/v1/events", operation: "pollEvents") { request in
         var parameters = Parameters(request)
@@ -24,35 +24,36 @@ enum EventRoutes {
         let hasUserFeed = parameters.flag("user_feed", default: names.isEmpty)
         _ = parameters.text("ticket")
         try parameters.end()
-        return try viewing.reading.admitted(request) { caller in
-          if let ended = try viewing.ended(poll, names, request, caller, again: "/v1/connection") {
+        return try context.route.admitted(request) { caller in
+          if let ended = try context.ended(poll, names, request, caller, again: "/v1/connection") {
             return ended
           }
-          let find = { try names.map { try target($0, viewing, caller) } }
-          return try Follower.ofThisLog(viewing, request, find) { targets in
+          let find = { try names.map { try target($0, context, caller) } }
+          return try Follower.ofThisLog(context, request, find) { targets in
             let followed = Followed(
-              viewing: viewing, caller: caller, targets: targets, hasUserFeed: hasUserFeed)
+              context: context, caller: caller, targets: targets, hasUserFeed: hasUserFeed)
             return try Poll.answer(followed, request, poll)
           }
         }
       },
-      Route(.post, "/v1/events/ticket", operation: "createEventTicket", body: Viewing.body) { request in
+      Route(.post, "/v1/events/ticket", operation: "createEventTicket", body: CollectionContext.body) {
+        request in
         try Parameters(request).end()
-        let path = try Viewing.parse(request) { json in
+        let path = try CollectionContext.parse(request) { json in
           var fields = BodyFields(json)
           let path = fields.text("path").flatMap(followed)
           if path == nil { fields.fault("path", "Give the path of a poll, without its query.") }
           try fields.end()
           return path ?? ""
         }
-        return try viewing.reading.admitted(request) { caller in
-          let (ticket, expires) = viewing.reading.gate.ticket(for: path, caller)
+        return try context.route.admitted(request) { caller in
+          let (ticket, expires) = context.route.gate.ticket(for: path, caller)
           var json = JSONWriter()
           json.beginObject()
           json.field("ticket", ticket)
           json.field("expires_at", expires)
           json.endObject()
-          return .respond(Viewing.answer(json.finish(), status: 201))
+          return .respond(CollectionContext.answer(json.finish(), status: 201))
         }
       },
     ]
@@ -88,12 +89,12 @@ enum EventRoutes {
   }
 
   private static func target(
-    _ id: String, _ viewing: Viewing, _ caller: Caller
+    _ id: String, _ context: CollectionContext, _ caller: Caller
   ) throws -> Follower.Target {
-    try viewing.run {
-      do { return .messages(try viewing.collections.messages(id, of: caller.user)) } catch ViewError.notFound
+    try context.run {
+      do { return .messages(try context.collections.messages(id, of: caller.user)) } catch ViewError.notFound
       {
-        return .channels(try viewing.collections.channels(id, of: caller.user))
+        return .channels(try context.collections.channels(id, of: caller.user))
       }
     }
   }

@@ -10,7 +10,7 @@ extension Follower {
   /// Whether anything may be told of the views: what has to be stored of them is. A bound is tried once, and
   /// reading goes on where it cannot be stored (B60).
   var isReady: Bool {
-    let collections = viewing.collections
+    let collections = context.collections
     for target in targets {
       switch target {
       case .messages(let view):
@@ -26,16 +26,16 @@ extension Follower {
   /// all of it is durable or something could not be stored.
   func makeReady(then: @escaping Collections.Stored) throws {
     hasMadeReady = true
-    Follower.makeReady(Array(targets), viewing.collections, then: then)
+    Follower.makeReady(Array(targets), context.collections, then: then)
   }
 
   /// Runs `body` with the views that `find` finds. Those that were opened before everything was cleared begin
   /// anew first (B58), and are found again.
   static func ofThisLog(
-    _ viewing: Viewing, _ request: Request, _ find: @escaping () throws -> [Target],
+    _ context: CollectionContext, _ request: Request, _ find: @escaping () throws -> [Target],
     then body: @escaping ([Target]) throws -> Outcome
   ) throws -> Outcome {
-    let (targets, collections) = (try viewing.run(find), viewing.collections)
+    let (targets, collections) = (try context.run(find), context.collections)
     let isCurrent = targets.allSatisfy { target in
       switch target {
       case .messages(let view): collections.isOfThisLog(view)
@@ -45,7 +45,7 @@ extension Follower {
     guard !isCurrent else { return try body(targets) }
     return try DurableWrite<Void>().answer(
       request, submit: { Follower.makeReady(targets, collections, then: $0) }
-    ) { try body(viewing.run(find)) }
+    ) { try body(context.run(find)) }
   }
 
   private static func makeReady(

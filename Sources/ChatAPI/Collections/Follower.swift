@@ -7,7 +7,7 @@ import Platform
 
 /// What is followed, and by whom.
 struct Followed {
-  let viewing: Viewing
+  let context: CollectionContext
   let caller: Caller
   let targets: [Follower.Target]
   let hasUserFeed: Bool
@@ -47,7 +47,7 @@ class Follower {
     fileprivate let settles: [(Int64) -> Void]
   }
 
-  final let viewing: Viewing
+  final let context: CollectionContext
   final let request: Request
   final let caller: Caller
   let targets: Targets
@@ -66,13 +66,13 @@ class Follower {
   final var hasMadeReady = false
 
   init(_ followed: Followed, _ request: Request) throws {
-    viewing = followed.viewing
+    context = followed.context
     self.request = request
     caller = followed.caller
     targets = Targets(followed.targets)
     hasUserFeed = followed.hasUserFeed
-    let (viewing, name) = (followed.viewing, followed.caller.user)
-    guard let user = try viewing.run({ try viewing.reading.cache.userKey(of: name) }) else {
+    let (context, name) = (followed.context, followed.caller.user)
+    guard let user = try context.run({ try context.route.cache.userKey(of: name) }) else {
       throw Problem(ViewError.notFound)
     }
     self.user = user
@@ -95,7 +95,7 @@ class Follower {
   /// is woken, and then says so by `woken`.
   final func subscribe(_ waiter: Waiter, isOnce: Bool = false) throws {
     guard ticket == nil else { return }
-    ticket = viewing.collections.feed.subscribe(waiter, to: topics, isOnce: isOnce)
+    ticket = context.collections.feed.subscribe(waiter, to: topics, isOnce: isOnce)
     guard ticket != nil else { throw Problem.tooManyParked }
   }
 
@@ -132,12 +132,12 @@ class Follower {
 
   /// Waits no more.
   final func unsubscribe() {
-    if let ticket { viewing.collections.feed.unsubscribe(ticket) }
+    if let ticket { context.collections.feed.unsubscribe(ticket) }
     ticket = nil
   }
 
   /// The cursor at this moment.
-  final var cursorNow: String { viewing.reading.cache.cursor.description }
+  final var cursorNow: String { context.route.cache.cursor.description }
 
   /// Reads a cursor; a 400 where it is none.
   static func cursor(_ text: String) throws -> EventCursor {
@@ -152,19 +152,19 @@ class Follower {
   ///
   /// A cursor of another log is told first: what it followed may be gone with that log (B52, B58).
   final func admit(_ since: EventCursor) throws {
-    try viewing.reading.admitAgain(caller, request)
-    guard since.epoch == viewing.reading.cache.cursor.epoch else { throw Problem.cursorExpired(again) }
-    try viewing.run {
+    try context.route.admitAgain(caller, request)
+    guard since.epoch == context.route.cache.cursor.epoch else { throw Problem.cursorExpired(again) }
+    try context.run {
       for target in targets {
         // A view that began anew, or is about to, is not the one that this cursor is of.
         let isSame =
           switch target {
           case .messages(let view):
-            try viewing.collections.messages(view.id, of: caller.user) === view
-              && viewing.collections.isOfThisLog(view)
+            try context.collections.messages(view.id, of: caller.user) === view
+              && context.collections.isOfThisLog(view)
           case .channels(let view):
-            try viewing.collections.channels(view.id, of: caller.user) === view
-              && viewing.collections.isOfThisLog(view)
+            try context.collections.channels(view.id, of: caller.user) === view
+              && context.collections.isOfThisLog(view)
           }
         guard isSame else { throw Problem.cursorExpired(again) }
       }
@@ -186,10 +186,10 @@ class Follower {
   /// The answer that a view like this one was given (see `Likeness`).
   final func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }
-    let known = viewing.shared.alike(view.channel)
+    let known = context.shared.alike(view.channel)
     guard !known.isEmpty else { return nil }
-    return try viewing.run {
-      guard let own = try viewing.reading.cache.view(of: view.url, for: view.userID), own.user == view.user,
+    return try context.run {
+      guard let own = try context.route.cache.view(of: view.url, for: view.userID), own.user == view.user,
         let found = known.first(where: {
           $0.likeness.until == head.sequence && $0.since == since && $0.likeness.holds(for: view, own)
         })
@@ -201,9 +201,9 @@ class Follower {
   /// Whether nothing can have happened since: the log stands where the client does, and everything that is
   /// followed is the user's still.
   final func isUpToDate(_ since: EventCursor) throws -> Bool {
-    let cache = viewing.reading.cache
+    let cache = context.route.cache
     guard since == cache.cursor else { return false }
-    return try viewing.run {
+    return try context.run {
       for case .messages(let view) in targets {
         guard let own = try cache.view(of: view.url, for: view.userID), own.isJoined, own.user == view.user
         else { return false }
@@ -213,7 +213,7 @@ class Follower {
   }
 
   /// What happened since then, for one who was admitted. It changes nothing until it is settled.
-  final func look(_ since: EventCursor) throws -> Found { try viewing.run { try read(since) } }
+  final func look(_ since: EventCursor) throws -> Found { try context.run { try read(since) } }
 
   /// Moves the views' windows as the answer needs it. False where that has to be stored first: then the
   /// answer is made again after `makeReady`.
@@ -231,12 +231,12 @@ class Follower {
   }
 
   private func read(_ since: EventCursor) throws -> Found {
-    let head = viewing.reading.cache.cursor
-    let connection = viewing.reading.syncRequests.connection(of: caller.user)
+    let head = context.route.cache.cursor
+    let connection = context.route.syncRequests.connection(of: caller.user)
     let sights = targets.map { target in
-      if case .messages(let view) = target { viewing.collections.sight(view.url) } else { nil as Sight? }
+      if case .messages(let view) = target { context.collections.sight(view.url) } else { nil as Sight? }
     }
-    return try viewing.reading.read { reader in
+    return try context.route.read { reader in
       guard try reader.covers(since) else { throw Problem.cursorExpired(again) }
       let head = EventCursor(
         epoch: head.epoch, run: head.run, sequence: max(try reader.lastChange(), since.sequence))

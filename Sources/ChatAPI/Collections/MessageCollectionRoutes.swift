@@ -9,61 +9,65 @@ import Platform
 enum MessageCollectionRoutes {
   static let path = "/v1/message-collections"
 
-  static func routes(_ viewing: Viewing) -> [Route] {
+  static func routes(_ context: CollectionContext) -> [Route] {
     let views = OpenViews(
-      viewing: viewing, path: path, find: { try $0.messages($1, of: $2) }, isReady: { $0.isReady($1) },
+      context: context, path: path, find: { try $0.messages($1, of: $2) }, isReady: { $0.isReady($1) },
       makeReady: { try $0.makeReady($1, then: $2) }, target: { .messages($0) },
       forget: { $0.dispose($1, then: $2) }, channel: { $0.url })
-    return itself(viewing, views) + following(viewing, views)
+    return itself(context, views) + following(context, views)
   }
 
-  private static func itself(_ viewing: Viewing, _ views: OpenViews<MessageCollection>) -> [Route] {
+  private static func itself(_ context: CollectionContext, _ views: OpenViews<MessageCollection>) -> [Route] {
     [
       Route(
-        .post, "/v1/message-collections", operation: "openMessageCollection", body: Viewing.body
+        .post, "/v1/message-collections", operation: "openMessageCollection", body: CollectionContext.body
       ) { request in
         try Parameters(request).end()
-        let asked = try Viewing.parse(request) { try MessageViewRequest($0) }
-        return try viewing.reading.admitted(request) { caller in
-          try viewing.reading.inChannel(
+        let asked = try CollectionContext.parse(request) { try MessageViewRequest($0) }
+        return try context.route.admitted(request) { caller in
+          try context.route.inChannel(
             request, caller, named: ChannelURL(asked.channelURL), needsJoined: true
-          ) { _, caller in try MessageOpening(viewing, request, caller, asked).answer() }
+          ) { _, caller in try MessageOpening(context, request, caller, asked).answer() }
         }
       },
       Route(.get, "/v1/message-collections/{collection_id}", operation: "getMessageCollection") { request in
         try Parameters(request).end()
         return try views.with(request) { view, _ in
-          let body = try snapshot(viewing, view)
-          guard view.isPerhapsTooLarge else { return .respond(Viewing.answer(body)) }
-          return try views.ready(view, request) { .respond(Viewing.answer(try snapshot(viewing, $0))) }
+          let body = try snapshot(context, view)
+          guard view.isPerhapsTooLarge else { return .respond(CollectionContext.answer(body)) }
+          return try views.ready(view, request) {
+            .respond(CollectionContext.answer(try snapshot(context, $0)))
+          }
         }
       },
       Route(
         .post, "/v1/message-collections/{collection_id}/previous", operation: "loadPreviousMessages",
-        body: Viewing.body
+        body: CollectionContext.body
       ) { request in try load(views, request, isOlder: true) },
       Route(
         .post, "/v1/message-collections/{collection_id}/next", operation: "loadNextMessages",
-        body: Viewing.body
+        body: CollectionContext.body
       ) { request in try load(views, request, isOlder: false) },
     ]
   }
 
-  private static func following(_ viewing: Viewing, _ views: OpenViews<MessageCollection>) -> [Route] {
+  private static func following(_ context: CollectionContext, _ views: OpenViews<MessageCollection>)
+    -> [Route]
+  {
     [
       Route(
         .get, "/v1/message-collections/{collection_id}/events", operation: "pollMessageCollection"
       ) { try views.follow($0) },
       Route(
         .post, "/v1/message-collections/{collection_id}/reset", operation: "resetMessageCollection",
-        body: Viewing.body
+        body: CollectionContext.body
       ) { request in
         try Parameters(request).end()
         let start = try start(request)
         return try views.with(request) { view, caller in
           var asked = view.request
           asked.start = start
-          return try MessageOpening(viewing, request, caller, asked, replacing: view).answer()
+          return try MessageOpening(context, request, caller, asked, replacing: view).answer()
         }
       },
       Route(
@@ -76,7 +80,7 @@ enum MessageCollectionRoutes {
           let write = DurableWrite<[String]>(
             advice: "Read the view again: `failed` lists what is there still.")
           return try write.answer(
-            request, submit: { viewing.collections.removeFailed(of: view, named: name, then: $0) }
+            request, submit: { context.collections.removeFailed(of: view, named: name, then: $0) }
           ) { removed in
             var json = JSONWriter()
             json.beginObject()
@@ -85,7 +89,7 @@ enum MessageCollectionRoutes {
             for id in removed { json.value(id) }
             json.endArray()
             json.endObject()
-            return .respond(Viewing.answer(json.finish()))
+            return .respond(CollectionContext.answer(json.finish()))
           }
         }
       },
@@ -96,7 +100,7 @@ enum MessageCollectionRoutes {
   }
 
   private static func start(_ request: Request) throws -> String? {
-    try Viewing.parse(request) { json in
+    try CollectionContext.parse(request) { json in
       var fields = BodyFields(json)
       let start = fields.place("starting_point")
       if let start, start != "latest", !MessageViewRequest.isPlace(start) {
@@ -108,12 +112,13 @@ enum MessageCollectionRoutes {
   }
 
   static func snapshot(
-    _ viewing: Viewing, _ view: MessageCollection, apiResult: [UInt8]? = nil, at cursor: EventCursor? = nil
+    _ context: CollectionContext, _ view: MessageCollection, apiResult: [UInt8]? = nil,
+    at cursor: EventCursor? = nil
   ) throws -> ByteBuffer {
-    let cursor = cursor ?? viewing.reading.cache.cursor
-    let sight = viewing.collections.sight(view.url)
-    return try viewing.run {
-      try viewing.reading.cache.read { reader in
+    let cursor = cursor ?? context.route.cache.cursor
+    let sight = context.collections.sight(view.url)
+    return try context.run {
+      try context.route.cache.read { reader in
         try view.snapshot(
           reader, sight, cursor: cursor.description, at: cursor.sequence, apiResult: apiResult)
       }
@@ -123,10 +128,10 @@ enum MessageCollectionRoutes {
   private static func load(
     _ views: OpenViews<MessageCollection>, _ request: Request, isOlder: Bool
   ) throws -> Outcome {
-    let token = try Viewing.edge(request, "from", hint: "Give the edge token of the last page.")
+    let token = try CollectionContext.edge(request, "from", hint: "Give the edge token of the last page.")
     return try views.with(request) { view, caller in
-      let place = try views.viewing.run { try view.place(ofEdge: token) }
-      return try EdgeLoad(views.viewing, request, caller, view, place, isOlder: isOlder).answer()
+      let place = try views.context.run { try view.place(ofEdge: token) }
+      return try EdgeLoad(views.context, request, caller, view, place, isOlder: isOlder).answer()
     }
   }
 }

@@ -9,7 +9,7 @@ import Platform
 ///
 /// A view that its client never hears of, since the opening failed or the client left, is disposed of.
 final class MessageOpening {
-  private let viewing: Viewing
+  private let context: CollectionContext
   private let request: Request
   private let caller: Caller
   private let asked: MessageViewRequest
@@ -19,10 +19,10 @@ final class MessageOpening {
   private var ticket: Feed.Ticket?
 
   init(
-    _ viewing: Viewing, _ request: Request, _ caller: Caller, _ asked: MessageViewRequest,
+    _ context: CollectionContext, _ request: Request, _ caller: Caller, _ asked: MessageViewRequest,
     replacing replaced: MessageCollection? = nil
   ) {
-    self.viewing = viewing
+    self.context = context
     self.request = request
     self.caller = caller
     self.asked = asked
@@ -34,10 +34,10 @@ final class MessageOpening {
     let name = Collections.name()
     guard let wait = preferences.wait, wait > 0 else {
       return try open(name) { [self] view in
-        let opened = viewing.reading.cache.cursor
+        let opened = context.route.cache.cursor
         // The cursor is taken before the worker is asked: its changes then are events after the cursor.
-        let body = try MessageCollectionRoutes.snapshot(viewing, view, at: opened)
-        viewing.reading.syncRequests.opened(view.openView, isOwedAnswer: true)
+        let body = try MessageCollectionRoutes.snapshot(context, view, at: opened)
+        context.route.syncRequests.opened(view.openView, isOwedAnswer: true)
         return respond(view, body)
       }
     }
@@ -45,8 +45,8 @@ final class MessageOpening {
     try subscribe(name)
     do {
       return try open(name) { [self] view in
-        let opened = viewing.reading.cache.cursor
-        viewing.reading.syncRequests.opened(view.openView, isOwedAnswer: true)
+        let opened = context.route.cache.cursor
+        context.route.syncRequests.opened(view.openView, isOwedAnswer: true)
         let end = Clock.system.monotonicNanoseconds() + UInt64(wait) * 1_000_000_000
         return try held(view, since: opened, until: end)
       }
@@ -60,14 +60,14 @@ final class MessageOpening {
   private func open(
     _ name: String, _ then: @escaping (MessageCollection) throws -> Outcome
   ) throws -> Outcome {
-    let collections = viewing.collections
+    let collections = context.collections
     let write = DurableWrite<MessageCollection>(
       advice: "Open another view: one that nobody asks for is disposed of.",
       unheard: { collections.abandon($0) })
     return try write.answer(
       request,
       submit: { [self] finish in
-        try viewing.run {
+        try context.run {
           try collections.openMessages(
             asked, of: caller.user, named: name, replacing: replaced, then: finish)
         }
@@ -75,7 +75,7 @@ final class MessageOpening {
     ) { [self] view in
       try ending(view) {
         // The right to be answered is looked at again when a wait ends.
-        _ = try viewing.reading.gate.caller(of: request)
+        _ = try context.route.gate.caller(of: request)
         return try then(view)
       }
     }
@@ -83,7 +83,7 @@ final class MessageOpening {
 
   private func subscribe(_ name: String) throws {
     let url = ChannelURL(asked.channelURL)
-    let keys = try viewing.reading.read { reader -> (UserKey, ChannelKey)? in
+    let keys = try context.route.read { reader -> (UserKey, ChannelKey)? in
       guard let user = try reader.userKey(of: caller.user) else { return nil }
       return try reader.view(of: url, for: user).map { (user, $0.channel) }
     }
@@ -91,12 +91,12 @@ final class MessageOpening {
     // The channel too: a membership that is lost ends the wait.
     let topics = Feed.Topics(of: user, channels: [channel], collections: [name])
     let waiter = request.makeWaiter()
-    ticket = viewing.collections.feed.subscribe(waiter, to: topics)
+    ticket = context.collections.feed.subscribe(waiter, to: topics)
     guard ticket != nil else { throw Problem.tooManyParked }
   }
 
   private func unsubscribe() {
-    if let ticket { viewing.collections.feed.unsubscribe(ticket) }
+    if let ticket { context.collections.feed.unsubscribe(ticket) }
     ticket = nil
   }
 
@@ -110,28 +110,28 @@ final class MessageOpening {
 
   private func giveUp(_ view: MessageCollection) {
     unsubscribe()
-    viewing.collections.abandon(view)
+    context.collections.abandon(view)
   }
 
   private func held(_ view: MessageCollection, since: EventCursor, until end: UInt64) throws -> Outcome {
-    let cursor = viewing.reading.cache.cursor
-    var sight = viewing.collections.sight(view.url)
+    let cursor = context.route.cache.cursor
+    var sight = context.collections.sight(view.url)
     sight.head = cursor.sequence
-    let result = try viewing.run {
-      try viewing.reading.cache.read { try view.firstAnswer($0, since: since.sequence, sight) }
+    let result = try context.run {
+      try context.route.cache.read { try view.firstAnswer($0, since: since.sequence, sight) }
     }
     let now = Clock.system.monotonicNanoseconds()
     if result != nil || now >= end || request.isServerStopping {
       unsubscribe()
-      guard result == nil || viewing.collections.isStored(view) else {
+      guard result == nil || context.collections.isStored(view) else {
         return try store(view) { [self] in try held(view, since: since, until: end) }
       }
       return respond(
         view,
         try MessageCollectionRoutes.snapshot(
-          viewing, view, apiResult: result, at: result == nil ? since : cursor))
+          context, view, apiResult: result, at: result == nil ? since : cursor))
     }
-    return viewing.reading.hold(
+    return context.route.hold(
       request, of: caller, milliseconds: Int((end - now) / 1_000_000) + 1, refused: { [self] in giveUp(view) }
     ) { [self] wake in
       if case .hungUp = wake {
@@ -144,20 +144,20 @@ final class MessageOpening {
 
   /// The upstream's answer moved the window: that is stored before it is told.
   private func store(_ view: MessageCollection, _ then: @escaping () throws -> Outcome) throws -> Outcome {
-    let collections = viewing.collections
+    let collections = context.collections
     let write = DurableWrite<Void>(advice: "Open another view: one that nobody asks for is disposed of.")
     return try write.answer(
       request, submit: { collections.moved(view, then: $0) }, failed: { [self] in giveUp(view) }
     ) { [self] in
       try ending(view) {
-        _ = try viewing.reading.gate.caller(of: request)
+        _ = try context.route.gate.caller(of: request)
         return try then()
       }
     }
   }
 
   private func respond(_ view: MessageCollection, _ body: consuming ByteBuffer) -> Outcome {
-    var response = Viewing.answer(body, status: 201)
+    var response = CollectionContext.answer(body, status: 201)
     response.add("Location", "\(MessageCollectionRoutes.path)/\(view.id)")
     preferences.apply(to: &response)
     return .respond(response)

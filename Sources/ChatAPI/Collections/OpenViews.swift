@@ -5,7 +5,7 @@ import MicroHTTP
 /// One kind of view, as its operations meet it: found by its name among the caller's own, made ready,
 /// followed, disposed of.
 struct OpenViews<View: Sendable>: Sendable {
-  let viewing: Viewing
+  let context: CollectionContext
   /// The path below which they are.
   let path: String
   let find: @Sendable (Collections, _ name: String, UserID) throws -> View
@@ -21,13 +21,13 @@ struct OpenViews<View: Sendable>: Sendable {
   func with(
     _ request: Request, _ body: @escaping (View, Caller) throws -> Outcome
   ) throws -> Outcome {
-    try viewing.reading.admitted(request) { caller in
+    try context.route.admitted(request) { caller in
       let view = try view(request.parameter(0), caller)
-      guard let url = channel(view), !isReady(viewing.collections, view) else {
+      guard let url = channel(view), !isReady(context.collections, view) else {
         return try ready(view, request) { try body($0, caller) }
       }
       // After everything was cleared the channel may not be known yet: then it is asked for (B1).
-      return try viewing.reading.inChannel(request, caller, named: url, needsJoined: true) { _, caller in
+      return try context.route.inChannel(request, caller, named: url, needsJoined: true) { _, caller in
         try ready(view, request) { try body($0, caller) }
       }
     }
@@ -37,19 +37,19 @@ struct OpenViews<View: Sendable>: Sendable {
   func ready(
     _ view: View, _ request: Request, _ body: @escaping (View) throws -> Outcome
   ) throws -> Outcome {
-    let collections = viewing.collections
+    let collections = context.collections
     guard !isReady(collections, view) else { return try body(view) }
     return try DurableWrite<View>().answer(
-      request, submit: { finish in try viewing.run { try makeReady(collections, view, finish) } }
-    ) { [viewing] view in
+      request, submit: { finish in try context.run { try makeReady(collections, view, finish) } }
+    ) { [context] view in
       // The right to be answered is looked at again when a wait ends.
-      _ = try viewing.reading.gate.caller(of: request)
+      _ = try context.route.gate.caller(of: request)
       return try body(view)
     }
   }
 
   private func view(_ name: String, _ caller: Caller) throws -> View {
-    try viewing.run { try find(viewing.collections, name, caller.user) }
+    try context.run { try find(context.collections, name, caller.user) }
   }
 
   /// Answers a poll of one view, or opens a stream (B51).
@@ -58,14 +58,14 @@ struct OpenViews<View: Sendable>: Sendable {
     let poll = PollParameters(request, &parameters)
     _ = parameters.text("ticket")
     try parameters.end()
-    return try viewing.reading.admitted(request) { caller in
+    return try context.route.admitted(request) { caller in
       let name = request.parameter(0)
-      if let ended = try viewing.ended(poll, [name], request, caller, again: "\(path)/\(name)") {
+      if let ended = try context.ended(poll, [name], request, caller, again: "\(path)/\(name)") {
         return ended
       }
-      return try Follower.ofThisLog(viewing, request, { [target(try view(name, caller))] }) { targets in
+      return try Follower.ofThisLog(context, request, { [target(try view(name, caller))] }) { targets in
         try Poll.answer(
-          Followed(viewing: viewing, caller: caller, targets: targets, hasUserFeed: false), request, poll)
+          Followed(context: context, caller: caller, targets: targets, hasUserFeed: false), request, poll)
       }
     }
   }
@@ -73,10 +73,10 @@ struct OpenViews<View: Sendable>: Sendable {
   /// Forgets a view (B22).
   func dispose(_ request: Request) throws -> Outcome {
     try Parameters(request).end()
-    return try viewing.reading.admitted(request) { caller in
+    return try context.route.admitted(request) { caller in
       let view = try view(request.parameter(0), caller)
       let write = DurableWrite<Void>(advice: "Send the request again: a 404 then says that the view is gone.")
-      return try write.answer(request, submit: { forget(viewing.collections, view, $0) }) {
+      return try write.answer(request, submit: { forget(context.collections, view, $0) }) {
         .respond(.empty(204))
       }
     }

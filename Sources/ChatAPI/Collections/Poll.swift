@@ -47,7 +47,7 @@ final class Poll: Follower {
     }
     guard let since = parameters.since else {
       let now = try Follower(followed, request).cursorNow
-      return .respond(Viewing.answer(body(ByteBuffer(), cursor: now, hasMore: false)))
+      return .respond(CollectionContext.answer(body(ByteBuffer(), cursor: now, hasMore: false)))
     }
     let poll = try Poll(
       followed, request, since: try Follower.cursor(since), milliseconds: parameters.milliseconds)
@@ -64,7 +64,7 @@ final class Poll: Follower {
   }
 
   private func look(isLast: Bool) throws -> Outcome {
-    let moment = viewing.moment
+    let moment = context.moment
     if let moment, let known = known(moment) {
       unsubscribe()
       return .respond(known.response)
@@ -74,10 +74,10 @@ final class Poll: Follower {
     let now = Clock.system.monotonicNanoseconds()
     let mayWait = !isLast && now < endsAt
     if mayWait, try isUpToDate(since) { return try park(now) }
-    let head = viewing.reading.cache.cursor
+    let head = context.route.cache.cursor
     let name = sharedName
     if let name,
-      let known = try viewing.shared.find(name, since: since, head: head.sequence) ?? alike(since, head)
+      let known = try context.shared.find(name, since: since, head: head.sequence) ?? alike(since, head)
     {
       unsubscribe()
       return respond(known, moment)
@@ -89,10 +89,10 @@ final class Poll: Follower {
       settle(found)
       let isWorthSharing = !found.isEmpty
       let body = Poll.body(found.events, cursor: found.cursor.description, hasMore: found.hasMore)
-      guard let name, isWorthSharing else { return .respond(Viewing.answer(body)) }
+      guard let name, isWorthSharing else { return .respond(CollectionContext.answer(body)) }
       let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
-      viewing.shared.keep(made, name, since: since, head: head.sequence)
-      if let likeness = found.likeness { viewing.shared.keep(made, likeness, since) }
+      context.shared.keep(made, name, since: since, head: head.sequence)
+      if let likeness = found.likeness { context.shared.keep(made, likeness, since) }
       return respond(made, moment)
     }
     return try park(now)
@@ -109,16 +109,16 @@ final class Poll: Follower {
   /// What was answered for the same view in this moment. It is the caller's own: that was found when this
   /// poll began, and ends with a view's removal.
   private func known(_ moment: SharedAnswers.Moment) -> SharedResponse? {
-    guard let asked = asked(moment), let known = viewing.shared.recent(asked),
-      viewing.reading.gate.admitsStill(caller),
-      case .admitted = viewing.reading.syncRequests.seen(caller.user)
+    guard let asked = asked(moment), let known = context.shared.recent(asked),
+      context.route.gate.admitsStill(caller),
+      case .admitted = context.route.syncRequests.seen(caller.user)
     else { return nil }
     return known
   }
 
   /// Answers what belongs to the moment in which the caller was let in, if that is still the present one.
   private func respond(_ shared: SharedResponse, _ moment: SharedAnswers.Moment?) -> Outcome {
-    if let moment, let asked = asked(moment), viewing.moment == moment { viewing.shared.note(shared, asked) }
+    if let moment, let asked = asked(moment), context.moment == moment { context.shared.note(shared, asked) }
     return .respond(shared.response)
   }
 

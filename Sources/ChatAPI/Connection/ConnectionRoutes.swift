@@ -6,16 +6,16 @@ import Platform
 
 /// The user's connection and totals: `/v1/connection`, `/v1/unread`.
 enum ConnectionRoutes {
-  static func routes(_ reading: Reading) -> [Route] {
+  static func routes(_ context: RouteContext) -> [Route] {
     [
       Route(.put, "/v1/connection", operation: "connect") { request in
         try Parameters(request).end()
-        return try connect(reading, request)
+        return try connect(context, request)
       },
       Route(.get, "/v1/connection", operation: "getConnection") { request in
         try Parameters(request).end()
-        return try reading.admitted(request) { caller in
-          try .respond(connection(reading, caller.user))
+        return try context.admitted(request) { caller in
+          try .respond(connection(context, caller.user))
         }
       },
       Route(.delete, "/v1/connection", operation: "disconnect") { request in
@@ -23,42 +23,42 @@ enum ConnectionRoutes {
         let clears = parameters.flag("clear")
         let isForced = parameters.flag("force")
         try parameters.end()
-        return try disconnect(reading, request, clears: clears, isForced: isForced)
+        return try disconnect(context, request, clears: clears, isForced: isForced)
       },
       Route(.get, "/v1/unread", operation: "getUnread") { request in
         try Parameters(request).end()
-        return try reading.admitted(request) { caller in try .respond(unread(reading, caller.user)) }
+        return try context.admitted(request) { caller in try .respond(unread(context, caller.user)) }
       },
     ]
   }
 
   /// Waits for the first handshake: as long as `Prefer` allows, and where nothing is known of the user (B2).
-  private static func connect(_ reading: Reading, _ request: Request) throws -> Outcome {
-    let caller = try reading.gate.caller(of: request)
+  private static func connect(_ context: RouteContext, _ request: Request) throws -> Outcome {
+    let caller = try context.gate.caller(of: request)
     let preferences = Preferences(request)
-    let isKnown = try reading.read { try $0.cachedUser(caller.user) != nil }
+    let isKnown = try context.read { try $0.cachedUser(caller.user) != nil }
     let within =
       isKnown
       ? preferences.wait.map { Int($0) * 1000 } ?? 0
-      : max(preferences.milliseconds, Reading.firstWordMilliseconds)
+      : max(preferences.milliseconds, RouteContext.firstWordMilliseconds)
     let told = Guarded<Result<UserConnection, SyncError>?>(nil)
     let waiter = request.makeWaiter()
-    reading.syncRequests.connect(caller.user, within: within) { outcome in
+    context.syncRequests.connect(caller.user, within: within) { outcome in
       told.withLock { $0 = outcome }
       waiter.wake()
     }
-    return reading.hold(request, of: caller, milliseconds: within + 500) { _ in
+    return context.hold(request, of: caller, milliseconds: within + 500) { _ in
       if case .failure(let error) = told.withLock({ $0 }) { throw Problem(error) }
-      var response = try connection(reading, caller.user)
+      var response = try connection(context, caller.user)
       preferences.apply(to: &response)
       return .respond(response)
     }
   }
 
   private static func disconnect(
-    _ reading: Reading, _ request: Request, clears: Bool, isForced: Bool
+    _ context: RouteContext, _ request: Request, clears: Bool, isForced: Bool
   ) throws -> Outcome {
-    let caller = try reading.gate.caller(of: request)
+    let caller = try context.gate.caller(of: request)
     let told = Guarded<Result<Int64, SyncError>?>(nil)
     let waiter = request.makeWaiter()
     let tell: @Sendable (Result<Int64, SyncError>) -> Void = { outcome in
@@ -66,9 +66,9 @@ enum ConnectionRoutes {
       waiter.wake()
     }
     if clears {
-      reading.syncRequests.forget(caller.user, isForced: isForced, then: tell)
+      context.syncRequests.forget(caller.user, isForced: isForced, then: tell)
     } else {
-      reading.syncRequests.disconnect(caller.user) { tell($0.map { 0 }) }
+      context.syncRequests.disconnect(caller.user) { tell($0.map { 0 }) }
     }
     // A token that expired during the wait is not refused here: the change is made, and a client that gets a
     // refusal would send it again.
@@ -89,10 +89,10 @@ enum ConnectionRoutes {
     return "The upstream cannot be asked (\(loss.rawValue)): answers come from the cache until it can."
   }
 
-  private static func connection(_ reading: Reading, _ user: UserID) throws -> Response {
-    let link = reading.syncRequests.link
-    let connection = reading.syncRequests.connection(of: user)
-    return try reading.read { reader in
+  private static func connection(_ context: RouteContext, _ user: UserID) throws -> Response {
+    let link = context.syncRequests.link
+    let connection = context.syncRequests.connection(of: user)
+    return try context.read { reader in
       let cached = try reader.cachedUser(user)
       let unsent = try cached.map { try reader.unsent(of: $0.key) } ?? (pending: 0, failed: 0)
       var json = JSONWriter()
@@ -120,7 +120,7 @@ enum ConnectionRoutes {
         json.field(capability.name, isOffered)
       }
       json.endObject()
-      json.field("cursor", reading.cursor(at: cached?.version ?? 0))
+      json.field("cursor", context.cursor(at: cached?.version ?? 0))
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-store")
@@ -138,8 +138,8 @@ enum ConnectionRoutes {
     json.endObject()
   }
 
-  private static func unread(_ reading: Reading, _ user: UserID) throws -> Response {
-    try reading.read { reader in
+  private static func unread(_ context: RouteContext, _ user: UserID) throws -> Response {
+    try context.read { reader in
       let totals = try reader.userKey(of: user).map { try reader.unread(of: $0) } ?? UnreadTotals()
       var json = JSONWriter()
       json.beginObject()
@@ -149,7 +149,7 @@ enum ConnectionRoutes {
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")
-      response.add("Vary", reading.gate.vary)
+      response.add("Vary", context.gate.vary)
       return response
     }
   }

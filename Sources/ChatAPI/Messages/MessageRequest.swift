@@ -25,7 +25,7 @@ enum MessageRef {
 /// One request for a message: from the cache, or from the upstream where it is not there. By a request_id it
 /// is one of the caller's own: unsent as it stands, or what became of it.
 final class MessageRequest {
-  private let reading: Reading
+  private let context: RouteContext
   private let request: Request
   private let url: ChannelURL
   private let caller: Caller
@@ -34,9 +34,10 @@ final class MessageRequest {
   private var status = CacheStatus.hit
 
   init(
-    _ reading: Reading, _ request: Request, _ url: ChannelURL, _ caller: Caller, _ parts: MessageQuery.Parts
+    _ context: RouteContext, _ request: Request, _ url: ChannelURL, _ caller: Caller,
+    _ parts: MessageQuery.Parts
   ) {
-    self.reading = reading
+    self.context = context
     self.request = request
     self.url = url
     self.caller = caller
@@ -53,9 +54,9 @@ final class MessageRequest {
   }
 
   private func answer(_ name: RequestID) throws -> Outcome {
-    let cursor = reading.cache.cursor
+    let cursor = context.cache.cursor
     var sent: Int64?
-    let response = try reading.read { reader -> Response? in
+    let response = try context.read { reader -> Response? in
       let view = try view(reader)
       let place = OutboxPlace(user: view.user, channel: url)
       if let unsent = try reader.unsentMessage(name.text, in: place) {
@@ -79,11 +80,11 @@ final class MessageRequest {
     let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
     let within = preferences.milliseconds
-    reading.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within) { fetched in
+    context.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return reading.hold(request, of: caller, milliseconds: within + 500) { [self] _ in
+    return context.hold(request, of: caller, milliseconds: within + 500) { [self] _ in
       switch came.withLock({ $0 }) {
       case .stored: status = .stored
       case .failed(.unreachable): status = .offline
@@ -102,8 +103,8 @@ final class MessageRequest {
   }
 
   private func look(_ id: Int64) throws -> Response? {
-    let cursor = reading.cache.cursor
-    return try reading.read { reader in
+    let cursor = context.cache.cursor
+    return try context.read { reader in
       let view = try view(reader)
       guard let object = try reader.message(id, parts: parts, in: view) else { return nil }
       let tag = EntityTag(cursor, ofMessagesIn: view)
@@ -112,12 +113,12 @@ final class MessageRequest {
   }
 
   private func unchanged(_ tag: EntityTag) -> Response {
-    reading.notModified.answer(tag, status, preferences)
+    context.notModified.answer(tag, status, preferences)
   }
 
   private func decorated(_ response: consuming Response, _ tag: EntityTag) -> Response {
     response.add("ETag") { tag.write(to: &$0) }
-    response.describe(status, vary: reading.gate.vary)
+    response.describe(status, vary: context.gate.vary)
     preferences.apply(to: &response)
     return response
   }

@@ -6,19 +6,19 @@ import Platform
 
 /// Reading messages: a page of a channel's, or one.
 enum MessageRoutes {
-  static func routes(_ reading: Reading) -> [Route] {
+  static func routes(_ context: RouteContext) -> [Route] {
     [
       Route(.get, "/v1/channels/{channel_url}/messages", operation: "listMessages") { request in
-        let page = try MessagePageRequest(reading, request)
-        return try reading.admitted(request) { caller in try page.answer(to: caller) }
+        let page = try MessagePageRequest(context, request)
+        return try context.admitted(request) { caller in try page.answer(to: caller) }
       },
       Route(.get, "/v1/channels/{channel_url}/messages/{message_ref}", operation: "getMessage") { request in
         var parameters = Parameters(request)
         let parts = MessageParameters.parts(&parameters)
         try parameters.end()
-        return try reading.admitted(request) { caller in
-          try reading.inChannel(request, caller, needsJoined: true) { url, caller in
-            try MessageRequest(reading, request, url, caller, parts).answer()
+        return try context.admitted(request) { caller in
+          try context.inChannel(request, caller, needsJoined: true) { url, caller in
+            try MessageRequest(context, request, url, caller, parts).answer()
           }
         }
       },
@@ -29,7 +29,7 @@ enum MessageRoutes {
 /// One request for a page, over all its looks at the cache: read, fetch what is missing within bounds, read
 /// again, answer (B15).
 private final class MessagePageRequest {
-  private let reading: Reading
+  private let context: RouteContext
   private let request: Request
   private let url: ChannelURL
   private let parameters: MessageParameters
@@ -41,8 +41,8 @@ private final class MessagePageRequest {
   /// Whether the upstream was asked for the channel.
   private var isSought = false
 
-  init(_ reading: Reading, _ request: Request) throws {
-    self.reading = reading
+  init(_ context: RouteContext, _ request: Request) throws {
+    self.context = context
     self.request = request
     parameters = try MessageParameters(request)
     url = ChannelURL(request.parameter(0))
@@ -65,7 +65,7 @@ private final class MessagePageRequest {
       }
     } catch let problem as Problem where problem.code == Problem.channelNotFound.code && !isSought {
       isSought = true
-      return try reading.inChannel(request, caller) { [self] _, caller in
+      return try context.inChannel(request, caller) { [self] _, caller in
         try answer(to: caller)
       }
     }
@@ -81,15 +81,15 @@ private final class MessagePageRequest {
   private func look(_ caller: Caller, mayFetch: Bool) throws -> Look {
     // A thread has coverage of its own, which is read with its rows.
     let thread = parameters.query.filter.parent
-    if thread == nil, let access = reading.cache.rememberedAccess(of: caller.user, in: url),
+    if thread == nil, let access = context.cache.rememberedAccess(of: caller.user, in: url),
       let look = try decide(
         caller, access, access.coverage, mayFetch,
-        { page in try reading.mapped { try reading.cache.read(on: access, page) } })
+        { page in try context.mapped { try context.cache.read(on: access, page) } })
     {
       return look
     }
-    return try reading.mapped {
-      try reading.cache.read(caller.user, in: url) { reader, access in
+    return try context.mapped {
+      try context.cache.read(caller.user, in: url) { reader, access in
         guard let access else { throw Problem.channelNotFound }
         let coverage = try thread.map {
           try reader.coverage(of: access.view.channel, thread: $0, over: access.coverage)
@@ -110,11 +110,11 @@ private final class MessagePageRequest {
     guard view.isJoined else { throw Problem.notJoined }
     try parameters.check()
     let query = parameters.query
-    let link = reading.syncRequests.link
+    let link = context.syncRequests.link
     let ground = MessagePageGround(
       query.anchor, coverage, floor: view.floorAt, link: link,
-      interval: reading.syncRequests.pollInterval(of: url), now: reading.cache.clock.wallMilliseconds())
-    var tag = EntityTag(reading.cache.cursor, view.user)
+      interval: context.syncRequests.pollInterval(of: url), now: context.cache.clock.wallMilliseconds())
+    var tag = EntityTag(context.cache.cursor, view.user)
     tag.add(view.channelVersion)
     tag.add(view.membershipVersion)
     tag.add(ground)
@@ -122,14 +122,14 @@ private final class MessagePageRequest {
     let again = query.filter.parent == nil ? stillHolds(caller, access, ground.tail) : nil
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
-      return .answer(reading.notModified.answer(tag, status, preferences, again: again))
+      return .answer(context.notModified.answer(tag, status, preferences, again: again))
     }
     guard let page = try read({ try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head) })
     else { return nil }
-    if mayFetch, let stretch = through.next(page.reading(query.anchor)) { return .fetch(stretch) }
-    if isKnown { return .answer(reading.notModified.answer(tag, status, preferences, again: again)) }
+    if mayFetch, let stretch = through.next(page.found(query.anchor)) { return .fetch(stretch) }
+    if isKnown { return .answer(context.notModified.answer(tag, status, preferences, again: again)) }
     let answer = MessagePageAnswer(page, query)
-    let body = answer.write(page, cursor: reading.place(at: view.version))
+    let body = answer.write(page, cursor: context.place(at: view.version))
     var response = headers(.json(body), tag)
     addLinks(answer, to: &response)
     return .answer(response)
@@ -147,20 +147,20 @@ private final class MessagePageRequest {
   /// Whether a 304 would be answered again: the caller is let in, nothing was committed, and the tail can be
   /// trusted as far as before. Nothing else decides whether rows are read, and what is fetched.
   private func stillHolds(_ caller: Caller, _ access: ChannelAccess, _ tail: Tail.State) -> () -> Bool {
-    { [reading, url] in
-      guard reading.gate.admitsStill(caller), case .admitted = reading.syncRequests.seen(caller.user),
-        reading.cache.isStill(access)
+    { [context, url] in
+      guard context.gate.admitsStill(caller), case .admitted = context.syncRequests.seen(caller.user),
+        context.cache.isStill(access)
       else { return false }
-      let now = reading.cache.clock.wallMilliseconds()
+      let now = context.cache.clock.wallMilliseconds()
       return tail
-        == reading.syncRequests.link.judge(
-          access.coverage.tail, now: now, interval: reading.syncRequests.pollInterval(of: url))
+        == context.syncRequests.link.judge(
+          access.coverage.tail, now: now, interval: context.syncRequests.pollInterval(of: url))
     }
   }
 
   private func headers(_ response: consuming Response, _ tag: EntityTag) -> Response {
     response.add("ETag") { tag.write(to: &$0) }
-    response.describe(status, vary: reading.gate.vary)
+    response.describe(status, vary: context.gate.vary)
     preferences.apply(to: &response)
     return response
   }
@@ -189,11 +189,11 @@ private final class MessagePageRequest {
     let came = Guarded<SyncOutcome?>(nil)
     let waiter = request.makeWaiter()
     let wanted = MessageSyncRequest(url, stretch, thread: parameters.query.filter.parent)
-    reading.syncRequests.fetch(wanted, within: left) { fetched in
+    context.syncRequests.fetch(wanted, within: left) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }
-    return reading.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
+    return context.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
       switch came.withLock({ $0 }) {
       case .stored:
         status = .stored

@@ -5,23 +5,23 @@ import MicroHTTP
 
 /// `/v1/admin/users`: everybody who connected here, for the operator.
 enum UserRoutes {
-  static func routes(_ reading: Reading) -> [Route] {
+  static func routes(_ context: RouteContext) -> [Route] {
     [
       Route(.get, "/v1/admin/users", operation: "listUsers") { request in
         var parameters = Parameters(request)
         let after = parameters.text("after") ?? ""
         let limit = Int(parameters.number("limit", 1...1000) ?? 100)
         try parameters.end()
-        _ = try reading.gate.caller(of: request, scope: .admin)
-        return try .respond(users(reading, request, after: after, limit: limit))
+        _ = try context.gate.caller(of: request, scope: .admin)
+        return try .respond(users(context, request, after: after, limit: limit))
       }
     ]
   }
 
   private static func users(
-    _ reading: Reading, _ request: Request, after: String, limit: Int
+    _ context: RouteContext, _ request: Request, after: String, limit: Int
   ) throws -> Response {
-    let users = try reading.read { try $0.users(after: after, limit: limit + 1) }
+    let users = try context.read { try $0.users(after: after, limit: limit + 1) }
     let shown = users.prefix(limit)
     let next = users.count > limit ? shown.last?.id.text : nil
     var json = JSONWriter()
@@ -29,7 +29,7 @@ enum UserRoutes {
       for user in shown {
         json.beginObject()
         json.field("user_id", user.id.text)
-        json.field("state", reading.syncRequests.connection(of: user.id).state.rawValue)
+        json.field("state", context.syncRequests.connection(of: user.id).state.rawValue)
         json.field("synced", user.isSynced)
         json.field("channels", user.channels)
         json.name("unsent")

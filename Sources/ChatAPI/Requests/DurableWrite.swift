@@ -10,7 +10,7 @@ import Platform
 /// Every request that writes is answered: with what `then` makes of what was written, with the write's own
 /// problem, or with `503 storage_unavailable` after `milliseconds`, when nobody knows the outcome.
 ///
-///     try reading.commit(request) { writer in try writer.clear(url) } then: { .respond(.empty(204)) }
+///     try context.commit(request) { writer in try writer.clear(url) } then: { .respond(.empty(204)) }
 ///
 /// `then` runs on a worker thread after the commit. It may park again: a send with `Prefer: wait` does. Where
 /// the answer shows more than what the caller wrote, `then` checks the caller's rights again. An answer that
@@ -100,7 +100,7 @@ enum DurableWriteLimit {
   static let milliseconds = 12_000
 }
 
-extension Reading {
+extension RouteContext {
   /// Writes with `body`, and answers with `then` when that is durable.
   func commit<Made: Sendable>(
     _ request: Request, _ body: @escaping @Sendable (CacheWriter) throws -> Made,

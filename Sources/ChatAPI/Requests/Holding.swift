@@ -4,7 +4,7 @@ import MicroHTTP
 // Requests that are held until something is known. Between the question and the answer the token may end, its
 // secret may be withdrawn and the user may be closed; membership and floor are read with the rows.
 
-extension Reading {
+extension RouteContext {
   /// Holds a request. Before `body` answers it, the caller's right is looked at again (B1, B51).
   ///
   /// `refused` is run where the caller has lost the right: to give up what was opened for the request.

@@ -119,7 +119,7 @@ struct Parameters {
   /// Whether a parameter was given.
   func isGiven(_ name: StaticString) -> Bool { given.contains { $0.item.isCalled(name) } }
 
-  /// Ends the reading: what was never asked for is nothing this operation knows.
+  /// Ends it: what was never asked for is nothing this operation knows.
   func end() throws {
     if unasked == 0, faults.isEmpty { return }
     let unknown = given.filter { !$0.isAsked }.map(\.item.name).sorted().map {

@@ -14,10 +14,10 @@ enum ChangeRoutes {
     [
       Route(
         .patch, "/v1/channels/{channel_url}/messages/{message_ref}", operation: "editMessage",
-        body: Viewing.body
+        body: CollectionContext.body
       ) { request in
         try Parameters(request).end()
-        let edit = try Viewing.parse(request) { try EditRequest($0) }
+        let edit = try CollectionContext.parse(request) { try EditRequest($0) }
         let intent = MessageChange.Intent(
           operation: "editMessage", kind: .edit, params: edit.params,
           textLength: edit.content.message?.count ?? 0)
@@ -59,8 +59,8 @@ enum ChangeRoutes {
   private static func change(
     _ sending: Sending, _ request: Request, _ intent: MessageChange.Intent, _ name: RequestName
   ) throws -> Outcome {
-    try sending.reading.admitted(request) { caller in
-      try sending.reading.inChannel(request, caller, needsJoined: true) { url, caller in
+    try sending.context.admitted(request) { caller in
+      try sending.context.inChannel(request, caller, needsJoined: true) { url, caller in
         try MessageChange(
           sending: sending, request: request, caller: caller, url: url, intent: intent, name: name
         ).answer()
@@ -72,8 +72,8 @@ enum ChangeRoutes {
     Route(.post, "/v1/channels/{channel_url}/read", operation: "markChannelAsRead") { request in
       try Parameters(request).end()
       let name = try RequestName(request)
-      return try sending.reading.admitted(request) { caller in
-        try sending.reading.inChannel(request, caller, needsJoined: true) { url, caller in
+      return try sending.context.admitted(request) { caller in
+        try sending.context.inChannel(request, caller, needsJoined: true) { url, caller in
           var mark = UnsentRequest(
             requestID: name.id, kind: .read, content: OutboxContent(params: Array("{}".utf8), body: []),
             contentHash: ContentHash.of("markChannelAsRead", [url.text], Array("{}".utf8)))
@@ -88,7 +88,7 @@ enum ChangeRoutes {
             if case .replay = accepted { return (channel, true) }
             return (channel, false)
           } then: { channel, isReplay in
-            _ = try sending.reading.gate.caller(of: request)
+            _ = try sending.context.gate.caller(of: request)
             var response = Sending.answer(channel, status: 200)
             if isReplay { response.add("Idempotency-Replayed", "true") }
             return .respond(response)

@@ -50,7 +50,7 @@ struct MessageChange {
 
   private func isKnown() throws -> Bool {
     guard name.isGiven else { return false }
-    return try sending.reading.read { reader in
+    return try sending.context.read { reader in
       guard let key = try reader.userKey(of: caller.user) else { return false }
       return try reader.status(of: name.id, of: key) != nil
     }
@@ -59,7 +59,7 @@ struct MessageChange {
   private func write(_ target: MessageTarget) throws -> Outcome {
     let asked = unsentRequest
     let condition = request.headerText("If-Match")
-    let cursor = sending.reading.cache.cursor
+    let cursor = sending.context.cache.cursor
     let (user, url, policy) = (caller.user, url, sending.policy)
     let writing = Sending.Writing(request: request, caller: caller, url: url, name: name.id)
     return try sending.commit(writing) { writer -> Made in
@@ -77,7 +77,7 @@ struct MessageChange {
       return try MessageChange.accept(asked, target, writer, user, place, policy)
     } then: { made in
       // The right to be answered is looked at again when a wait ends.
-      _ = try sending.reading.gate.caller(of: request)
+      _ = try sending.context.gate.caller(of: request)
       return .respond(try response(made))
     }
   }

@@ -58,8 +58,8 @@ struct MessageSearch {
     if let fetched { throw MessageSearch.problem(fetched) }
     let waiter = request.makeWaiter()
     let came = Guarded<SyncOutcome?>(nil)
-    let within = Reading.firstWordMilliseconds
-    sending.reading.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within) { fetched in
+    let within = RouteContext.firstWordMilliseconds
+    sending.context.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within) { fetched in
       came.withLock { $0 = fetched }
       waiter.wake()
     }
@@ -86,14 +86,14 @@ struct MessageSearch {
         if wake == .woken, came.withLock({ $0 }) == nil { return wait(waiter, came, until: end, then) }
         if case .hungUp = wake { return .respond(.empty(204)) }
         // The right to be answered is looked at again when a wait ends.
-        _ = try sending.reading.gate.caller(of: request)
+        _ = try sending.context.gate.caller(of: request)
         return try then()
       })
   }
 
   private func look(_ ref: MessageRef) throws -> (target: MessageTarget, isCached: Bool) {
     do {
-      return try sending.reading.read { reader in
+      return try sending.context.read { reader in
         let (view, place) = try Sending.lane(reader, caller.user, url)
         let id: Int64
         switch ref {

@@ -15,25 +15,25 @@ enum OutboxRoutes {
       Route(.get, "/v1/outbox", operation: "listUnsent") { try list(sending, $0) },
       Route(.get, "/v1/outbox/{request_id}", operation: "getUnsent") { request in
         try Parameters(request).end()
-        return try sending.reading.admitted(request) { caller in
-          let row = try sending.reading.read { reader -> UnsentRow? in
+        return try sending.context.admitted(request) { caller in
+          let row = try sending.context.read { reader -> UnsentRow? in
             guard let id = RequestID(request.parameter(0)), let key = try reader.userKey(of: caller.user)
             else { return nil }
             return try reader.unsentRow(id, of: key)
           }
           guard let row else { throw Problem.unsentNotFound }
-          return .respond(Viewing.answer(UnsentObject.json(row)))
+          return .respond(CollectionContext.answer(UnsentObject.json(row)))
         }
       },
       Route(.delete, "/v1/outbox/{request_id}", operation: "removeUnsent") { request in
         try Parameters(request).end()
-        return try sending.reading.admitted(request) { try remove(sending, request, $0) }
+        return try sending.context.admitted(request) { try remove(sending, request, $0) }
       },
       Route(.post, "/v1/outbox/{request_id}/resend", operation: "resendUnsent") { request in
         try Parameters(request).end()
-        return try sending.reading.admitted(request) { try resend(sending, request, $0) }
+        return try sending.context.admitted(request) { try resend(sending, request, $0) }
       },
-      Route(.get, "/v1/admin/outbox", operation: "listAllUnsent") { try listAll(sending.reading, $0) },
+      Route(.get, "/v1/admin/outbox", operation: "listAllUnsent") { try listAll(sending.context, $0) },
     ]
   }
 
@@ -48,8 +48,8 @@ enum OutboxRoutes {
     filter.status = parameters.word("status", OutboxRow.Status.self)
     try parameters.end()
     let wanted = filter
-    return try sending.reading.admitted(request) { caller in
-      let rows = try sending.reading.read { reader -> [UnsentRow] in
+    return try sending.context.admitted(request) { caller in
+      let rows = try sending.context.read { reader -> [UnsentRow] in
         guard let key = try reader.userKey(of: caller.user) else { return [] }
         return try reader.unsentRows(of: key, wanted, after: after, limit: limit + 1)
       }
@@ -60,7 +60,7 @@ enum OutboxRoutes {
         for row in shown { UnsentObject.write(row, into: &json) }
       }
       json.endObject()
-      var response = Viewing.answer(json.finish())
+      var response = CollectionContext.answer(json.finish())
       response.link(next: next, request)
       return .respond(response)
     }
@@ -70,7 +70,7 @@ enum OutboxRoutes {
   private static func place(
     _ sending: Sending, _ request: Request, _ caller: Caller
   ) throws -> (id: RequestID, place: OutboxPlace) {
-    let found = try sending.reading.read { reader -> (RequestID, OutboxPlace)? in
+    let found = try sending.context.read { reader -> (RequestID, OutboxPlace)? in
       guard let id = RequestID(request.parameter(0)), let key = try reader.userKey(of: caller.user),
         let place = try reader.unsentPlace(of: id, of: key)
       else { return nil }
@@ -95,7 +95,7 @@ enum OutboxRoutes {
       }
     } then: { row in
       guard let row else { return .respond(.empty(204)) }
-      return .respond(Viewing.answer(UnsentObject.json(row), status: 202))
+      return .respond(CollectionContext.answer(UnsentObject.json(row), status: 202))
     }
   }
 
@@ -112,21 +112,21 @@ enum OutboxRoutes {
       guard isResent else { throw Problem.notResendable }
       return row
     } then: { row in
-      .respond(Viewing.answer(UnsentObject.json(row), status: 202))
+      .respond(CollectionContext.answer(UnsentObject.json(row), status: 202))
     }
   }
 
-  private static func listAll(_ reading: Reading, _ request: Request) throws -> Outcome {
+  private static func listAll(_ context: RouteContext, _ request: Request) throws -> Outcome {
     var parameters = Parameters(request)
     let after = parameters.text("after") ?? ""
     let limit = Int(parameters.number("limit", 1...1000) ?? 100)
     let status = parameters.word("status", OutboxRow.Status.self)
     try parameters.end()
-    _ = try reading.gate.caller(of: request, scope: .admin)
-    let users = try reading.read { try $0.outboxes(status: status, after: after, limit: limit + 1) }
+    _ = try context.gate.caller(of: request, scope: .admin)
+    let users = try context.read { try $0.outboxes(status: status, after: after, limit: limit + 1) }
     let shown = users.prefix(limit)
     let next = users.count > limit ? shown.last?.user.text : nil
-    let now = reading.cache.clock.wallMilliseconds()
+    let now = context.cache.clock.wallMilliseconds()
     var json = JSONWriter()
     json.beginPage(next: next) { json in
       for outbox in shown {
@@ -142,7 +142,7 @@ enum OutboxRoutes {
       }
     }
     json.endObject()
-    var response = Viewing.answer(json.finish())
+    var response = CollectionContext.answer(json.finish())
     response.link(next: next, request)
     return .respond(response)
   }

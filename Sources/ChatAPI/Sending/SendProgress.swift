@@ -36,7 +36,7 @@ final class SendProgress {
   /// does not wait, and is answered as soon as it is durable.
   func subscribe() throws {
     guard let wait = preferences.wait, wait > 0 else { return }
-    let view = try sending.reading.read { try Sending.lane($0, caller.user, url).view }
+    let view = try sending.context.read { try Sending.lane($0, caller.user, url).view }
     let topics = Feed.Topics(of: view.user, channels: [view.channel])
     ticket = sending.feed.subscribe(request.makeWaiter(), to: topics)
   }
@@ -80,7 +80,7 @@ final class SendProgress {
         }
         do {
           // The right to be answered is looked at again when a wait ends.
-          _ = try sending.reading.gate.caller(of: request)
+          _ = try sending.context.gate.caller(of: request)
           return try held(until: wake == .woken ? end : 0)
         } catch {
           unsubscribe()
@@ -90,7 +90,7 @@ final class SendProgress {
   }
 
   private func state() throws -> State {
-    try sending.reading.read { reader in
+    try sending.context.read { reader in
       let (view, place) = try Sending.lane(reader, caller.user, url)
       if let message = try reader.unsentMessage(id.text, in: place) { return .unsent(message) }
       guard let sent = try reader.status(of: id, of: view.user)?.message else { return .gone }

@@ -7,13 +7,15 @@ import MicroHTTP
 enum SendRoutes {
   static func routes(_ sending: Sending) -> [Route] {
     [
-      Route(.post, "/v1/channels/{channel_url}/messages", operation: "sendMessage", body: Viewing.body) {
+      Route(
+        .post, "/v1/channels/{channel_url}/messages", operation: "sendMessage", body: CollectionContext.body
+      ) {
         request in
         try Parameters(request).end()
-        let asked = try Viewing.parse(request) { try SendRequest($0) }
+        let asked = try CollectionContext.parse(request) { try SendRequest($0) }
         let name = try RequestName(request, inBody: asked.requestID)
-        return try sending.reading.admitted(request) { caller in
-          try sending.reading.inChannel(request, caller, needsJoined: true) { url, caller in
+        return try sending.context.admitted(request) { caller in
+          try sending.context.inChannel(request, caller, needsJoined: true) { url, caller in
             try Send(sending, request, caller, url, asked, name).answer()
           }
         }
@@ -56,7 +58,7 @@ private struct Send {
 
   private func isKnown() throws -> Bool {
     guard name.isGiven else { return false }
-    return try sending.reading.read { reader in
+    return try sending.context.read { reader in
       guard let key = try reader.userKey(of: caller.user) else { return false }
       return try reader.status(of: name.id, of: key) != nil
     }

@@ -8,14 +8,14 @@ import Platform
 /// The services and settings that the routes for sending, changing and canceling share.
 final class Sending: Sendable {
   /// Reads the cache and checks tokens.
-  let reading: Reading
+  let context: RouteContext
   /// Wakes requests that wait for an unsent row.
   let feed: Feed
   /// The operator's choices.
   let policy: OutboxPolicy
 
-  init(reading: Reading, feed: Feed, policy: OutboxPolicy) {
-    self.reading = reading
+  init(context: RouteContext, feed: Feed, policy: OutboxPolicy) {
+    self.context = context
     self.feed = feed
     self.policy = policy
   }
@@ -38,8 +38,8 @@ final class Sending: Sendable {
     _ writing: Writing, _ body: @escaping @Sendable (CacheWriter) throws -> Made,
     failed: @escaping () -> Void = {}, then: @escaping (Made) throws -> Outcome
   ) throws -> Outcome {
-    let syncRequests = reading.syncRequests
-    let cache = reading.cache
+    let syncRequests = context.syncRequests
+    let cache = context.cache
     let (user, url) = (writing.caller.user, writing.url)
     let change = Sending.problems(naming: writing.name)
     do {
@@ -87,7 +87,7 @@ final class Sending: Sendable {
   static func answer(_ object: [UInt8], status: Int) -> Response {
     var body = ByteBuffer(capacity: object.count)
     object.withUnsafeBytes { body.append($0) }
-    return Viewing.answer(body, status: status)
+    return CollectionContext.answer(body, status: status)
   }
 
   /// The path of an unsent message of the caller.

@@ -40,8 +40,8 @@ enum UnsentMessageRoutes {
   private static func inChannel(
     _ sending: Sending, _ request: Request, _ body: @escaping (ChannelURL, Caller) throws -> Outcome
   ) throws -> Outcome {
-    try sending.reading.admitted(request) { caller in
-      try sending.reading.inChannel(request, caller, needsJoined: true, body)
+    try sending.context.admitted(request) { caller in
+      try sending.context.inChannel(request, caller, needsJoined: true, body)
     }
   }
 
@@ -81,7 +81,7 @@ enum UnsentMessageRoutes {
       json.beginObject()
       json.field("resent", count)
       json.endObject()
-      return .respond(Viewing.answer(json.finish(), status: 202))
+      return .respond(CollectionContext.answer(json.finish(), status: 202))
     }
   }
 
@@ -101,7 +101,7 @@ enum UnsentMessageRoutes {
       for id in removed { json.value(id.text) }
       json.endArray()
       json.endObject()
-      return .respond(Viewing.answer(json.finish()))
+      return .respond(CollectionContext.answer(json.finish()))
     }
   }
 }

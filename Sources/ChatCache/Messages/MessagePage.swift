@@ -102,8 +102,8 @@ package struct MessagePage: ~Copyable {
   package consuming func intoItems() -> ByteBuffer { items }
 
   /// What a read-through decides by (B15).
-  package func reading(_ anchor: PageAnchor) -> ReadThrough.Reading {
-    ReadThrough.Reading(
+  package func found(_ anchor: PageAnchor) -> ReadThrough.Found {
+    ReadThrough.Found(
       anchor, ground.plan, isOlderEdgeMet: isOlderEdgeMet, isNewerEdgeMet: isNewerEdgeMet, tail: ground.tail)
   }
 }

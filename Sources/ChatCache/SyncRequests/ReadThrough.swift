@@ -3,7 +3,7 @@ import ChatModel
 /// What one request for a page still misses, stretch by stretch, as a value: what was read goes in, what to
 /// ask the upstream goes out, until nothing is missing or the request's share is used up (B15).
 ///
-/// Ask `next` after every reading of the cache. A stretch: fetch it, and if it was stored, read and ask
+/// Ask `next` after each time the cache was read. A stretch: fetch it, and if it was stored, read and ask
 /// again; if it was not, answer what there is. Nil: answer.
 package struct ReadThrough: Sendable {
   /// What the request says of asking upstream.
@@ -17,7 +17,7 @@ package struct ReadThrough: Sendable {
   }
 
   /// What was read of the cache.
-  package struct Reading: Sendable {
+  package struct Found: Sendable {
     /// What was asked for.
     package let anchor: PageAnchor
     /// What the coverage says of it.
@@ -29,7 +29,7 @@ package struct ReadThrough: Sendable {
     /// How far the tail can be trusted.
     package let tail: Tail.State
 
-    /// A reading that went so far.
+    /// What was found so far.
     package init(
       _ anchor: PageAnchor, _ plan: PagePlan, isOlderEdgeMet: Bool, isNewerEdgeMet: Bool, tail: Tail.State
     ) {
@@ -54,28 +54,28 @@ package struct ReadThrough: Sendable {
   }
 
   /// What to fetch next; nil: nothing, or no more.
-  package mutating func next(_ reading: Reading) -> MessageSyncRequest.Stretch? {
+  package mutating func next(_ found: Found) -> MessageSyncRequest.Stretch? {
     guard mode != .never, pages < Limits.upstreamPagesPerRequest else { return nil }
-    let stretch = missing(reading) ?? (mode == .always && pages == 0 ? start(reading.anchor) : nil)
+    let stretch = missing(found) ?? (mode == .always && pages == 0 ? start(found.anchor) : nil)
     guard let stretch else { return nil }
     pages += 1
     if stretch == .newest { isTailAsked = true }
     return stretch
   }
 
-  private func missing(_ reading: Reading) -> MessageSyncRequest.Stretch? {
-    let plan = reading.plan
+  private func missing(_ found: Found) -> MessageSyncRequest.Stretch? {
+    let plan = found.plan
     // The newest end is asked once: whether it is live afterwards is the link's matter.
-    if plan.newer == .tail, reading.tail != .live, !isTailAsked, reading.isNewerEdgeMet { return .newest }
+    if plan.newer == .tail, found.tail != .live, !isTailAsked, found.isNewerEdgeMet { return .newest }
     guard plan.range != nil else {
-      if case .gap = plan.older { return start(reading.anchor) }
-      if case .gap = plan.newer { return start(reading.anchor) }
+      if case .gap = plan.older { return start(found.anchor) }
+      if case .gap = plan.newer { return start(found.anchor) }
       return nil
     }
-    if reading.isOlderEdgeMet, case .gap(let gap) = plan.older {
+    if found.isOlderEdgeMet, case .gap(let gap) = plan.older {
       return .older(than: gap.range.upperBound.next, rows: rows)
     }
-    if reading.isNewerEdgeMet, case .gap(let gap) = plan.newer {
+    if found.isNewerEdgeMet, case .gap(let gap) = plan.newer {
       return .newer(than: gap.range.lowerBound.previous, rows: rows)
     }
     return nil

@@ -131,7 +131,7 @@ package struct BodyFields {
     }
   }
 
-  /// Ends the reading: what was never asked for is nothing this operation knows.
+  /// Ends it: what was never asked for is nothing this operation knows.
   package func end() throws(InvalidFields) {
     let room = InvalidFields.most - faults.count
     let unknown = values.keys.filter { !asked.contains($0) }.sorted().prefix(room).map {

@@ -29,7 +29,7 @@ enum Messages {
     if let parent = new.parent { try noteThread(parent, channel.id, call) }
     try remember(new, id, channel, call)
     if let user = new.user, try call.arguments.flag("mark_as_read", default: true) {
-      try Reading.mark(user, in: channel.id, at: new.createdAt, call)
+      try ReadMarks.mark(user, in: channel.id, at: new.createdAt, call)
     }
     try Messages.tellSent(&call, channel, id, new)
     _ = try parts.write(id: id, call.reading, to: &json)

@@ -55,7 +55,7 @@ final class Chatter: Sendable {
     case (8, let message?) where message.isTop:
       body["parent_message_id"] = .integer(message.id)
       body["message"] = .string(SeedText.lines[turn / 12 % SeedText.lines.count])
-    case (10, _): operation = .write(Reading.markAsRead)
+    case (10, _): operation = .write(ReadMarks.markAsRead)
     case (11, let message?):
       path["message_id"] = "\(message.id)"
       body = ["message_type": .string("MESG"), "data": .string(#"{"turn":\#(turn)}"#)]

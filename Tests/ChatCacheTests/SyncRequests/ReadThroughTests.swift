@@ -10,11 +10,11 @@ import Testing
     return coverage
   }()
 
-  private func reading(
+  private func found(
     _ coverage: Coverage, _ anchor: PageAnchor, isOlderEdgeMet: Bool = false, isNewerEdgeMet: Bool = true,
     tail: Tail.State = .live
-  ) -> ReadThrough.Reading {
-    ReadThrough.Reading(
+  ) -> ReadThrough.Found {
+    ReadThrough.Found(
       anchor, coverage.plan(anchor), isOlderEdgeMet: isOlderEdgeMet, isNewerEdgeMet: isNewerEdgeMet,
       tail: tail)
   }
@@ -22,17 +22,17 @@ import Testing
   @Test("B15: a page that is covered asks nobody, unless it is told to")
   func coveredPage() {
     var usual = ReadThrough(rows: 30)
-    #expect(usual.next(reading(covered, .newest)) == nil)
+    #expect(usual.next(found(covered, .newest)) == nil)
     var forced = ReadThrough(.always, rows: 30)
-    #expect(forced.next(reading(covered, .newest)) == .newest)
-    #expect(forced.next(reading(covered, .newest)) == nil, "once")
+    #expect(forced.next(found(covered, .newest)) == .newest)
+    #expect(forced.next(found(covered, .newest)) == nil, "once")
   }
 
   @Test(
     "B15: a tail that is not live is asked for once, and a page that met its gap asks for what lies below")
   func tailThenGap() {
     var through = ReadThrough(rows: 150)
-    let stale = reading(covered, .newest, isOlderEdgeMet: true, tail: .stale)
+    let stale = found(covered, .newest, isOlderEdgeMet: true, tail: .stale)
     #expect(through.next(stale) == .newest)
     let edge = Position.last(at: 1001).next
     #expect(through.next(stale) == .older(than: edge, rows: 200))
@@ -45,25 +45,25 @@ import Testing
     let place = Position(createdAt: 500, messageID: 7)
     var older = ReadThrough(rows: 30)
     #expect(
-      older.next(reading(covered, .before(place, isInclusive: false))) == .older(than: place, rows: 100))
+      older.next(found(covered, .before(place, isInclusive: false))) == .older(than: place, rows: 100))
     var newer = ReadThrough(rows: 30)
     #expect(
-      newer.next(reading(covered, .after(place, isInclusive: true)))
+      newer.next(found(covered, .after(place, isInclusive: true)))
         == .newer(than: place.previous, rows: 100))
     var around = ReadThrough(rows: 30)
     #expect(
-      around.next(reading(covered, .around(place, isInclusive: true))) == .around(500, older: 50, newer: 50))
+      around.next(found(covered, .around(place, isInclusive: true))) == .around(500, older: 50, newer: 50))
   }
 
   @Test("B15: only-if-cached asks nobody, whatever is missing")
   func onlyIfCached() {
     var through = ReadThrough(.never, rows: 30)
-    #expect(through.next(reading(Coverage(), .newest, tail: .offline)) == nil)
+    #expect(through.next(found(Coverage(), .newest, tail: .offline)) == nil)
   }
 
   @Test("B15: nothing covered at all: the newest page is asked for")
   func nothing() {
     var through = ReadThrough(rows: 30)
-    #expect(through.next(reading(Coverage(), .newest, tail: .stale)) == .newest)
+    #expect(through.next(found(Coverage(), .newest, tail: .stale)) == .newest)
   }
 }

@@ -185,10 +185,10 @@ final class OriginSide: Sendable {
     case 94: attempt(.write(Members.leave), ["channel_url": url], ["user_ids": .array([.string("dave")])])
     case 95: attempt(.write(Members.join), ["channel_url": url], ["user_id": .string("dave")])
     case 96:
-      attempt(.write(Reading.resetHistory), ["channel_url": url], ["user_id": .string("alice")])
+      attempt(.write(ReadMarks.resetHistory), ["channel_url": url], ["user_id": .string("alice")])
     case 97:
       attempt(.write(Channels.update), ["channel_url": url], ["name": .string("n\(random.next() % 99)")])
-    case 98: attempt(.write(Reading.markAsRead), ["channel_url": url], ["user_id": .string("alice")])
+    case 98: attempt(.write(ReadMarks.markAsRead), ["channel_url": url], ["user_id": .string("alice")])
     default:
       attempt(.write(Moderation.freeze), ["channel_url": url], ["freeze": .bool(Bool.random(using: &random))])
     }

@@ -67,7 +67,7 @@ struct ThreadTests {
           anchor, try reader.coverage(of: view.channel, thread: 1), floor: view.floorAt, link: link,
           interval: interval, now: now)
         let page = try reader.page(query, in: view, on: ground)
-        wanted = through.next(page.reading(anchor))
+        wanted = through.next(page.found(anchor))
         let text = String(decoding: page.items.array, as: UTF8.self)
         let ids = text.matches(of: #/"message_id":"([0-9]+)"/#).compactMap { Int64($0.1) }
         return (ids, page.isComplete, page.hasPrevious, page.span?.lowerBound)

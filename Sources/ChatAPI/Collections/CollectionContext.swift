@@ -6,24 +6,24 @@ import MicroHTTP
 import Platform
 
 /// What the operations on collections and feeds work with.
-final class Viewing: Sendable {
-  /// Reading, and who may.
-  let reading: Reading
+final class CollectionContext: Sendable {
+  /// What every operation works with.
+  let route: RouteContext
   /// The open views.
   let collections: Collections
   /// Answers that many wait for.
   let shared = SharedAnswers()
 
-  init(reading: Reading, collections: Collections) {
-    self.reading = reading
+  init(route: RouteContext, collections: Collections) {
+    self.route = route
     self.collections = collections
   }
 
   /// This moment; nil while it changes.
   var moment: SharedAnswers.Moment? {
     let removals = collections.removals
-    return reading.cache.settledRevision.map {
-      SharedAnswers.Moment(revision: $0, cursor: reading.cache.cursor, removals: removals)
+    return route.cache.settledRevision.map {
+      SharedAnswers.Moment(revision: $0, cursor: route.cache.cursor, removals: removals)
     }
   }
 
@@ -42,7 +42,7 @@ final class Viewing: Sendable {
   func ended(
     _ poll: PollParameters, _ names: [String], _ request: Request, _ caller: Caller, again: String
   ) throws -> Outcome? {
-    guard let cursor = poll.since.flatMap({ EventCursor($0) }), cursor.epoch != reading.cache.cursor.epoch,
+    guard let cursor = poll.since.flatMap({ EventCursor($0) }), cursor.epoch != route.cache.cursor.epoch,
       names.allSatisfy({ collections.isOpen($0, of: caller.user) })
     else { return nil }
     let problem = Problem.cursorExpired(again)
@@ -51,9 +51,9 @@ final class Viewing: Sendable {
       .events(
         EventStream(
           request.makeWaiter(),
-          produce: { [reading] buffer in
+          produce: { [route] buffer in
             buffer.append(EventsOverTime.retry)
-            EventsOverTime.end(problem, now: reading.cache.cursor.description, into: &buffer)
+            EventsOverTime.end(problem, now: route.cache.cursor.description, into: &buffer)
             return .end
           })))
   }

@@ -8,7 +8,7 @@ import Testing
 @testable import ChatAPI
 
 /// What reading over HTTP promises beside its rows: tags, links, names of messages, limits.
-@Suite struct ReadingTests {
+@Suite struct CachedAnswersTests {
   private func world(_ channels: [String] = ["one", "two", "three"]) throws -> CollectionWorld {
     let world = try CollectionWorld()
     for (index, name) in channels.enumerated() {

@@ -2,7 +2,7 @@ import JSON
 import SQLite
 
 /// What members have read, and one member's own view of a channel: hidden, reset, typing.
-enum Reading {
+enum ReadMarks {
   /// Moves a member's read position, never back.
   static func mark(_ user: String, in channel: Int64, at time: Int64, _ call: Call) throws {
     try call.db.run(

@@ -4,7 +4,7 @@ import MicroHTTP
 import Platform
 
 /// What every operation for users works with.
-package final class Reading: Sendable {
+package final class RouteContext: Sendable {
   /// The data.
   let cache: Cache
   /// Whoever keeps it in step.
@@ -14,7 +14,7 @@ package final class Reading: Sendable {
   /// What is answered to who has it already.
   let notModified: NotModified
 
-  /// The parts of all reading.
+  /// The parts that every route works with.
   package init(cache: Cache, syncRequests: any SyncRequests, gate: Gate) {
     self.cache = cache
     self.syncRequests = syncRequests
@@ -38,12 +38,12 @@ package final class Reading: Sendable {
     case .undecided:
       let told = Guarded<Result<UserConnection, SyncError>?>(nil)
       let waiter = request.makeWaiter()
-      syncRequests.admit(caller.user, within: Reading.firstWordMilliseconds) { outcome in
+      syncRequests.admit(caller.user, within: RouteContext.firstWordMilliseconds) { outcome in
         told.withLock { $0 = outcome }
         waiter.wake()
       }
       return hold(
-        request, of: caller, scope: scope, milliseconds: Reading.firstWordMilliseconds + 500
+        request, of: caller, scope: scope, milliseconds: RouteContext.firstWordMilliseconds + 500
       ) { [self] _ in
         switch told.withLock({ $0 }) {
         case .success: return try remembered(request, caller, body)
@@ -61,7 +61,8 @@ package final class Reading: Sendable {
     guard gate.tickets.hasUnstored else { return try body(caller) }
     let waiter = request.makeWaiter()
     guard gate.storeTicket(of: request, then: { waiter.wake() }) else { return try body(caller) }
-    return hold(request, of: caller, milliseconds: Reading.firstWordMilliseconds) { _ in try body(caller) }
+    return hold(request, of: caller, milliseconds: RouteContext.firstWordMilliseconds) { _ in try body(caller)
+    }
   }
 
   /// Runs `body` with the channel as the caller sees it: that of the path, or `named`. A channel that
@@ -70,18 +71,18 @@ package final class Reading: Sendable {
     _ request: Request, _ caller: Caller, named: ChannelURL? = nil, needsJoined: Bool = false,
     _ body: @escaping (ChannelURL, Caller) throws -> Outcome
   ) throws -> Outcome {
-    let url = try named ?? Reading.channelURL(request)
+    let url = try named ?? RouteContext.channelURL(request)
     if let view = try view(of: url, for: caller.user) {
       guard view.isJoined || !needsJoined else { throw Problem.notJoined }
       return try body(url, caller)
     }
     let found = Guarded<Result<Bool, SyncError>?>(nil)
     let waiter = request.makeWaiter()
-    syncRequests.find(url, as: caller.user, within: Reading.firstWordMilliseconds) { outcome in
+    syncRequests.find(url, as: caller.user, within: RouteContext.firstWordMilliseconds) { outcome in
       found.withLock { $0 = outcome }
       waiter.wake()
     }
-    return hold(request, of: caller, milliseconds: Reading.firstWordMilliseconds + 500) { [self] _ in
+    return hold(request, of: caller, milliseconds: RouteContext.firstWordMilliseconds + 500) { [self] _ in
       switch found.withLock({ $0 }) {
       case .success(true):
         guard let view = try view(of: url, for: caller.user) else { throw Problem.channelNotFound }
