@@ -30,7 +30,7 @@ package struct Likeness: Sendable {
 
   init(
     _ collection: MessageCollection, _ view: ChannelView, _ log: [LoggedChange], since: Int64, until: Int64,
-    from before: LoadedRange, _ telling: borrowing Telling
+    from before: LoadedRange, _ diff: borrowing MessageDiff
   ) {
     channel = collection.channel
     self.since = since
@@ -38,10 +38,10 @@ package struct Likeness: Sendable {
     request = collection.request
     floorAt = view.floorAt
     self.before = before
-    after = telling.range
-    knew = telling.knew
-    shownBefore = telling.shown
-    shownAfter = telling.after
+    after = diff.range
+    knew = diff.knew
+    shownBefore = diff.shown
+    shownAfter = diff.after
     users = Set(log.compactMap(\.change.user))
     collections = Set(log.compactMap { $0.change.collection.map { ExactText($0) } })
   }

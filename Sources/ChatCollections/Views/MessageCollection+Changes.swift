@@ -56,26 +56,26 @@ extension MessageCollection {
     var end = until
     if log.count == Self.changesLookedAt { end = min(end, log[log.count - 1].sequence) }
     let coverage = try coverage(reader)
-    func begin() -> Telling {
-      Telling(
+    func begin() -> MessageDiff {
+      MessageDiff(
         self, reader: reader, view: view, coverage: coverage, sight: sight, range: before.range,
         shown: before.shown, unsent: UnsentChanges(log, of: user, until: end), collection: collection)
     }
-    var telling = begin()
-    while try !telling.tell(log, until: &end, room) { telling = begin() }
-    try telling.finish()
-    var after = telling.after
+    var diff = begin()
+    while try !diff.tell(log, until: &end, room) { diff = begin() }
+    try diff.finish()
+    var after = diff.after
     // Where other views ended before this one, rows that later changes uncover were not told.
     if end == until, !after.isWhole, try end == reader.lastChange() {
       after = Known.Shown(
-        all: try shownNow(reader, view, telling.coverage, telling.range, end, telling.after.versions))
+        all: try shownNow(reader, view, diff.coverage, diff.range, end, diff.after.versions))
     }
-    let (range, known, isEmpty) = (telling.range, after, telling.events.isEmpty)
+    let (range, known, isEmpty) = (diff.range, after, diff.events.isEmpty)
     let likeness =
-      telling.isSameForAlike && !isEmpty && end == until && before.shown.isWhole && !view.hasUnsent
-      ? Likeness(self, view, log, since: since, until: until, from: before.range, telling) : nil
+      diff.isSameForAlike && !isEmpty && end == until && before.shown.isWhole && !view.hasUnsent
+      ? Likeness(self, view, log, since: since, until: until, from: before.range, diff) : nil
     return ViewAnswer(
-      events: telling.events.joined(
+      events: diff.events.joined(
         ("messages.deleted", "messages.added", "messages.updated"), objects: "messages",
         references: "message_refs", collection: collection),
       cursor: end, hasMore: end < until, isEmpty: isEmpty, likeness: likeness,

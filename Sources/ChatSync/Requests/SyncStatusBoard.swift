@@ -32,7 +32,7 @@ final class SyncStatusBoard: Sendable {
   }
 
   /// How often the worker is told that a user goes on asking (ms).
-  private static let tellingDistance: Int64 = 10_000
+  private static let tellInterval: Int64 = 10_000
 
   private let state = Guarded(State())
   private let clock: Clock
@@ -79,15 +79,15 @@ final class SyncStatusBoard: Sendable {
   /// Whether the user may be answered, and whether the worker is to be told that the user asks.
   func look(at user: UserID) -> (admission: Admission, isWorkerTold: Bool) {
     let now = now
-    let (common, status, isTelling) = state.withLock { state in
+    let (common, status, isNews) = state.withLock { state in
       let known = state.users[user]
       let isAsleep = known?.status?.phase == .idle
-      let isTelling = known.map { isAsleep || now - $0.toldAt >= SyncStatusBoard.tellingDistance } ?? true
-      if isTelling { state.users[user, default: User(status: nil, toldAt: now)].toldAt = now }
-      return (state.common, known?.status, isTelling)
+      let isNews = known.map { isAsleep || now - $0.toldAt >= SyncStatusBoard.tellInterval } ?? true
+      if isNews { state.users[user, default: User(status: nil, toldAt: now)].toldAt = now }
+      return (state.common, known?.status, isNews)
     }
     let admission = SyncStatusBoard.admission(status, common, retryAfter: retryAfter(common))
-    return (admission, isTelling)
+    return (admission, isNews)
   }
 
   private func retryAfter(_ common: Common) -> Int64? {

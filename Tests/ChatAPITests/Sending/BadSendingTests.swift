@@ -47,7 +47,7 @@ import Testing
     let answer = world.post(Self.path, body)
     #expect(answer.status == 400 && answer.text("code") == "invalid_request")
     #expect(answer.body.contains(#""field":"\#(field)""#), "\(answer.body)")
-    #expect(try world.rows().isEmpty && world.tellings == 0)
+    #expect(try world.rows().isEmpty && world.told == 0)
   }
 
   /// Bodies of many faults, or of a name as long as the body.
@@ -104,7 +104,7 @@ import Testing
     defer { world.stop() }
     let answer = world.ask(Self.path + "/3", method: "PATCH", body: body)
     #expect(answer.status == 400 && answer.body.contains(#""field":"\#(field)""#), "\(answer.body)")
-    #expect(try world.rows().isEmpty && world.tellings == 0)
+    #expect(try world.rows().isEmpty && world.told == 0)
   }
 
   @Test("multipart is not taken yet, and parameters that nobody knows are named")

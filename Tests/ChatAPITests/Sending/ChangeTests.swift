@@ -30,7 +30,7 @@ import Testing
     #expect(answer.status == 202 && answer.text("message") == "hello 3")
     #expect(answer.text("pending_edit", "request_id") == "e")
     #expect(answer.text("pending_edit", "changes", "message") == "better")
-    #expect(try world.rows().map(\.kind) == [.edit] && world.tellings == 1)
+    #expect(try world.rows().map(\.kind) == [.edit] && world.told == 1)
     #expect(!world.ask(Self.path + "/3", as: "bob").body.contains("pending_edit"))
     let again = edit(world, "3", #"{"request_id":"e","message":"better"}"#)
     #expect(again.status == 202 && again["Idempotency-Replayed"] == "true")
@@ -62,7 +62,7 @@ import Testing
     for answer in [edit("99"), delete("99"), edit("request_id:none"), edit("x")] {
       #expect(answer.status == 404 && answer.text("code") == "message_not_found")
     }
-    #expect(try world.rows().isEmpty && world.tellings == 0)
+    #expect(try world.rows().isEmpty && world.told == 0)
   }
 
   @Test("a confirmed message that is not cached is fetched before it is a 404")

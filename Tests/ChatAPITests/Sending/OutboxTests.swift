@@ -58,10 +58,10 @@ import Testing
       try world.refuse(name)
     }
     _ = world.send("d")
-    let told = world.tellings
+    let told = world.told
     let one = world.post(Self.path + "/request_id:b/resend", "")
     #expect(one.status == 202 && one.text("sending_status") == "pending" && one.text("request_id") == "b")
-    #expect(world.tellings == told + 1)
+    #expect(world.told == told + 1)
     for ref in ["request_id:b", "request_id:d", "3"] {
       let answer = world.post(Self.path + "/\(ref)/resend", "")
       #expect(answer.status == 409 && answer.text("code") == "not_resendable", "\(ref)")

@@ -59,7 +59,7 @@ import Testing
     defer { world.stop() }
     let first = world.send("r", #","data":"d","metaarray":[{"key":"k","value":["1"]}]"#)
     #expect(first.status == 202)
-    let told = world.tellings
+    let told = world.told
     let again = world.ask(
       Self.path, method: "POST",
       body: #"{"metaarray":[{"value":["1"],"key":"k"}],"data":"d","type":"user","message":"hi"}"#,
@@ -145,6 +145,6 @@ import Testing
       admin.status == 403 && admin.text("code") == "not_allowed" && admin.text("reason") == "admin_only")
     let elsewhere = send("none", #"{"message":"hi"}"#)
     #expect(elsewhere.status == 404 && elsewhere.text("code") == "channel_not_found")
-    #expect(try world.rows().isEmpty && world.tellings == 0)
+    #expect(try world.rows().isEmpty && world.told == 0)
   }
 }

@@ -96,5 +96,5 @@ extension CollectionWorld {
   }
 
   /// How often somebody was told of something accepted.
-  var tellings: Int { syncRequests.calls.count { if case .accepted = $0 { true } else { false } } }
+  var told: Int { syncRequests.calls.count { if case .accepted = $0 { true } else { false } } }
 }

@@ -34,7 +34,7 @@ struct UnsentChanges {
   func wasPending(_ request: String) -> Bool { !created.contains(ExactText(request)) }
 }
 
-extension Telling {
+extension MessageDiff {
   /// The message that the user's unsent one became: an update where the client has the unsent one, with both
   /// names. False: the view does not show it, and what the client has of it is told by its request.
   mutating func tellAnswer(_ answer: UnsentChanges.Answer, _ row: Candidate) -> Bool {

@@ -4,7 +4,7 @@ import JSON
 
 /// Makes one answer of a message collection. It takes the changes in the order of the log. It gives the
 /// events, the messages that the client knows afterwards, and the new window.
-struct Telling: ~Copyable {
+struct MessageDiff: ~Copyable {
   let collection: MessageCollection
   let reader: CacheReader
   let view: ChannelView
