@@ -88,9 +88,9 @@ enum FeedServer {
     for (number, name) in names.enumerated() {
       // Its client has the view as it is now.
       let view = try collections.messages(name, of: user(number))
-      let sight = collections.sight(FilledCache.url(0))
+      let viewContext = collections.viewContext(FilledCache.url(0))
       _ = try collections.cache.read {
-        try view.snapshot($0, sight, cursor: cursor.description, at: cursor.sequence).count
+        try view.snapshot($0, viewContext, cursor: cursor.description, at: cursor.sequence).count
       }
       lines += "/v1/message-collections/\(name)/events?since={}&wait=30\t"
       lines += "Authorization: \(try authorization(user(number)))\n"

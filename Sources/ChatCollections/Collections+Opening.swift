@@ -84,7 +84,7 @@ extension Collections {
   ) throws -> MessageCollection {
     let now = cache.clock.wallMilliseconds()
     let url = ChannelURL(request.channelURL)
-    let sight = sight(url)
+    let viewContext = viewContext(url)
     let epoch = cache.cursor.epoch
     return try cache.read { reader in
       guard let user = try reader.userKey(of: userID), let channel = try reader.view(of: url, for: user)
@@ -96,7 +96,7 @@ extension Collections {
         id: name, user: user, userID: userID, channel: channel.channel, request: request,
         range: LoadedRange(), accessedAt: now, epoch: epoch, bound: settings.bound,
         isBounded: true)
-      view.settle(from: view.range, to: try view.withFirstPage(view.range, reader, channel, sight))
+      view.settle(from: view.range, to: try view.withFirstPage(view.range, reader, channel, viewContext))
       return view
     }
   }

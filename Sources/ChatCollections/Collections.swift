@@ -161,8 +161,8 @@ package final class Collections: Sendable {
   }
 
   /// What the view of that channel needs to know beside the cache.
-  package func sight(_ url: ChannelURL) -> Sight {
-    Sight(
+  package func viewContext(_ url: ChannelURL) -> ViewContext {
+    ViewContext(
       link: syncRequests.link, interval: syncRequests.pollInterval(of: url),
       now: cache.clock.wallMilliseconds(),
       head: cache.cursor.sequence)

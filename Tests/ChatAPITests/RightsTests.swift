@@ -222,9 +222,9 @@ import Testing
     #expect(Set(since).count == 1)
     try world.send(6, in: "general")
     let until = world.cache.cursor.sequence
-    let sight = world.collections.sight(ChannelURL("general"))
+    let viewContext = world.collections.viewContext(ChannelURL("general"))
     let found = try world.cache.read {
-      try views[0].changes($0, since: since[0], until: until, sight).likeness
+      try views[0].changes($0, since: since[0], until: until, viewContext).likeness
     }
     let likeness = try #require(found)
     let bob = try #require(try world.cache.view(of: views[1].url, for: UserID("bob")))

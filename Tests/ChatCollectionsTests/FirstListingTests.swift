@@ -137,9 +137,9 @@ import Testing
       try writer.removeMembership(of: Self.watcher, in: url, .memberLeft)
       _ = try writer.store([again], of: Self.watcher, .listing(sweep: 2))
     }
-    let sight = collections.sight(url)
+    let viewContext = collections.viewContext(url)
     let answer = try cache.read {
-      try view.changes($0, since: cursor, until: try $0.lastChange(), sight)
+      try view.changes($0, since: cursor, until: try $0.lastChange(), viewContext)
     }
     let told = String(decoding: answer.events.array, as: UTF8.self)
     #expect(told.contains("messages.replaced") && !told.contains("\"message_id\":\"1\""), "\(told)")

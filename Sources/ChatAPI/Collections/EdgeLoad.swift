@@ -38,16 +38,16 @@ final class EdgeLoad {
   }
 
   func answer(mayFetch: Bool = true) throws -> Outcome {
-    let sight = context.collections.sight(view.url)
+    let viewContext = context.collections.viewContext(view.url)
     var wanted: MessageSyncRequest.Stretch?
     let body = try context.run {
       try context.route.cache.read { reader -> ByteBuffer in
-        let page = try view.page(anchor, isOlder: isOlder, reader, sight)
+        let page = try view.page(anchor, isOlder: isOlder, reader, viewContext)
         if mayFetch, let stretch = through.next(page.found(anchor)) {
           wanted = stretch
           return ByteBuffer()
         }
-        return try view.more(page, isOlder: isOlder, reader, sight)
+        return try view.more(page, isOlder: isOlder, reader, viewContext)
       }
     }
     guard let wanted else {

@@ -233,8 +233,12 @@ class Follower {
   private func read(_ since: EventCursor) throws -> Found {
     let head = context.route.cache.cursor
     let connection = context.route.syncRequests.connection(of: caller.user)
-    let sights = targets.map { target in
-      if case .messages(let view) = target { context.collections.sight(view.url) } else { nil as Sight? }
+    let contexts = targets.map { target in
+      if case .messages(let view) = target {
+        context.collections.viewContext(view.url)
+      } else {
+        nil as ViewContext?
+      }
     }
     return try context.route.read { reader in
       guard try reader.covers(since) else { throw Problem.cursorExpired(again) }
@@ -242,7 +246,7 @@ class Follower {
         epoch: head.epoch, run: head.run, sequence: max(try reader.lastChange(), since.sequence))
       var until = head.sequence
       while true {
-        let told = try tell(reader, sights, connection, since: since.sequence, until: until)
+        let told = try tell(reader, contexts, connection, since: since.sequence, until: until)
         // Of several, one whose answer was cut ends all at the same place: they are told up to there alone.
         let end = told.end
         if told.isEven {
@@ -255,14 +259,15 @@ class Follower {
   }
 
   private func tell(
-    _ reader: CacheReader, _ sights: [Sight?], _ connection: UserConnection, since: Int64, until: Int64
+    _ reader: CacheReader, _ contexts: [ViewContext?], _ connection: UserConnection, since: Int64,
+    until: Int64
   ) throws -> Told {
     let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
     var told = Told(until: until)
-    for (target, sight) in zip(targets, sights) {
+    for (target, viewContext) in zip(targets, contexts) {
       switch target {
       case .messages(let view):
-        guard var exact = sight else { continue }
+        guard var exact = viewContext else { continue }
         exact.head = until
         told.take(
           try view.changes(

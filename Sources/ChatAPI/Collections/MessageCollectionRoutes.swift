@@ -116,11 +116,11 @@ enum MessageCollectionRoutes {
     at cursor: EventCursor? = nil
   ) throws -> ByteBuffer {
     let cursor = cursor ?? context.route.cache.cursor
-    let sight = context.collections.sight(view.url)
+    let viewContext = context.collections.viewContext(view.url)
     return try context.run {
       try context.route.cache.read { reader in
         try view.snapshot(
-          reader, sight, cursor: cursor.description, at: cursor.sequence, apiResult: apiResult)
+          reader, viewContext, cursor: cursor.description, at: cursor.sequence, apiResult: apiResult)
       }
     }
   }

@@ -115,10 +115,10 @@ final class MessageOpening {
 
   private func held(_ view: MessageCollection, since: EventCursor, until end: UInt64) throws -> Outcome {
     let cursor = context.route.cache.cursor
-    var sight = context.collections.sight(view.url)
-    sight.head = cursor.sequence
+    var viewContext = context.collections.viewContext(view.url)
+    viewContext.head = cursor.sequence
     let result = try context.run {
-      try context.route.cache.read { try view.firstAnswer($0, since: since.sequence, sight) }
+      try context.route.cache.read { try view.firstAnswer($0, since: since.sequence, viewContext) }
     }
     let now = Clock.system.monotonicNanoseconds()
     if result != nil || now >= end || request.isServerStopping {

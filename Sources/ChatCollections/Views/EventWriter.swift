@@ -141,7 +141,7 @@ package struct ViewAnswer: ~Copyable {
 }
 
 /// What a view needs to know beside the cache.
-package struct Sight: Sendable {
+package struct ViewContext: Sendable {
   /// The link to the upstream.
   package let link: LinkStatus
   /// How often the channel is looked at, ms.

@@ -8,7 +8,8 @@ import Platform
 extension MessageCollection {
   /// The view now, as its opening answers it (B16), and what its client then knows.
   package func snapshot(
-    _ reader: CacheReader, _ sight: Sight, cursor: String, at sequence: Int64, apiResult: [UInt8]? = nil
+    _ reader: CacheReader, _ viewContext: ViewContext, cursor: String, at sequence: Int64,
+    apiResult: [UInt8]? = nil
   ) throws -> ByteBuffer {
     let view = try view(reader)
     let coverage = try coverage(reader)
@@ -37,7 +38,7 @@ extension MessageCollection {
     json.field("pending", unsent.pending)
     json.field("failed", unsent.failed)
     json.endObject()
-    writeEdges(coverage, view, range, sight, into: &json)
+    writeEdges(coverage, view, range, viewContext, into: &json)
     json.field("cursor", cursor)
     if let apiResult {
       json.name("api_result")
@@ -79,7 +80,7 @@ extension MessageCollection {
 
   /// What is known of both ends.
   func writeEdges(
-    _ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange, _ sight: Sight,
+    _ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange, _ viewContext: ViewContext,
     into json: inout JSONWriter
   ) {
     let gaps = gaps(coverage, view, range)
@@ -88,7 +89,7 @@ extension MessageCollection {
     json.beginArray()
     for gap in gaps { GapObject.write(gap, into: &json) }
     json.endArray()
-    let tail = sight.link.judge(coverage.tail, now: sight.now, interval: sight.interval)
+    let tail = viewContext.link.judge(coverage.tail, now: viewContext.now, interval: viewContext.interval)
     if !range.hasNext {
       json.name("tail")
       TailObject.write(coverage.tail, tail, into: &json)
@@ -109,7 +110,8 @@ extension MessageCollection {
 
   /// The event that gives the whole window again (B16, B23).
   func replaced(
-    _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage, _ range: LoadedRange, _ sight: Sight,
+    _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage, _ range: LoadedRange,
+    _ viewContext: ViewContext,
     _ source: ChangeSource, collection: String?
   ) throws -> (event: [UInt8], versions: [Int64: Int64]) {
     let rows = try rows(reader, view, coverage, range)
@@ -119,22 +121,22 @@ extension MessageCollection {
       json.beginArray()
       json.splice(fields: items.bytes)
       json.endArray()
-      writeEdges(coverage, view, range, sight, into: &json)
+      writeEdges(coverage, view, range, viewContext, into: &json)
     }
     return (event, rows.versions)
   }
 
   /// The page at an edge, as the cache has it.
   package func page(
-    _ anchor: PageAnchor, isOlder: Bool, _ reader: CacheReader, _ sight: Sight
+    _ anchor: PageAnchor, isOlder: Bool, _ reader: CacheReader, _ viewContext: ViewContext
   ) throws -> MessagePage {
     let limit = isOlder ? request.previousSize : request.nextSize
-    return try page(anchor, max(limit, 1), reader, try view(reader), sight)
+    return try page(anchor, max(limit, 1), reader, try view(reader), viewContext)
   }
 
   /// The page before or after an edge; the rows answered count as known from then on (B17).
   package func more(
-    _ page: borrowing MessagePage, isOlder: Bool, _ reader: CacheReader, _ sight: Sight
+    _ page: borrowing MessagePage, isOlder: Bool, _ reader: CacheReader, _ viewContext: ViewContext
   ) throws -> ByteBuffer {
     let view = try view(reader)
     let coverage = page.ground.coverage
@@ -162,7 +164,7 @@ extension MessageCollection {
     json.beginArray()
     json.splice(fields: page.items.bytes)
     json.endArray()
-    writeEdges(coverage, view, self.range, sight, into: &json)
+    writeEdges(coverage, view, self.range, viewContext, into: &json)
     json.endObject()
     return json.finish()
   }

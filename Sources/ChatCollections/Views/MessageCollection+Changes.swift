@@ -17,11 +17,12 @@ extension MessageCollection {
 
   /// The first answer of the upstream, if it came after `since` (B16): the event that says so, with the
   /// window as it is now.
-  package func firstAnswer(_ reader: CacheReader, since: Int64, _ sight: Sight) throws -> [UInt8]? {
+  package func firstAnswer(_ reader: CacheReader, since: Int64, _ viewContext: ViewContext) throws -> [UInt8]?
+  {
     let view = try view(reader)
     let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
     let answer = log.last {
-      $0.change.collection == id && $0.sequence <= sight.head
+      $0.change.collection == id && $0.sequence <= viewContext.head
         && ($0.change.kind == .collectionAnswered || $0.change.kind == .collectionFailed)
     }
     guard let change = answer?.change else { return nil }
@@ -31,10 +32,10 @@ extension MessageCollection {
       }
     }
     let before = range
-    let range = try withFirstPage(before, reader, view, sight)
+    let range = try withFirstPage(before, reader, view, viewContext)
     settle(from: before, to: range)
     return try replaced(
-      reader, view, try coverage(reader), range, sight, .apiResult, collection: nil
+      reader, view, try coverage(reader), range, viewContext, .apiResult, collection: nil
     ).event
   }
 
@@ -44,11 +45,12 @@ extension MessageCollection {
   /// The events after `since` up to `until`, for the client that has that cursor. `collection`: the name
   /// events carry where several views are followed at once. `room`: the bytes they may take.
   package func changes(
-    _ reader: CacheReader, since: Int64, until: Int64, _ sight: Sight, room: Int = Limits.eventBytes,
+    _ reader: CacheReader, since: Int64, until: Int64, _ viewContext: ViewContext,
+    room: Int = Limits.eventBytes,
     collection: String? = nil
   ) throws -> ViewAnswer {
     guard let view = try reader.view(of: url, for: user), view.isJoined else {
-      return try lost(reader, since, until, sight, collection)
+      return try lost(reader, since, until, viewContext, collection)
     }
     let until = max(until, since)
     let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
@@ -58,7 +60,7 @@ extension MessageCollection {
     let coverage = try coverage(reader)
     func begin() -> MessageDiff {
       MessageDiff(
-        self, reader: reader, view: view, coverage: coverage, sight: sight, range: before.range,
+        self, reader: reader, view: view, coverage: coverage, viewContext: viewContext, range: before.range,
         shown: before.shown, unsent: UnsentChanges(log, of: user, until: end), collection: collection)
     }
     var diff = begin()
@@ -110,7 +112,7 @@ extension MessageCollection {
   /// The channel is the user's no more: exactly one event, for some time (B69). Among several followed views
   /// one that has told it tells nothing any more, and keeps the others from nothing.
   private func lost(
-    _ reader: CacheReader, _ since: Int64, _ until: Int64, _ sight: Sight, _ collection: String?
+    _ reader: CacheReader, _ since: Int64, _ until: Int64, _ viewContext: ViewContext, _ collection: String?
   ) throws -> ViewAnswer {
     let isMany = collection != nil
     let loss = try reader.loss(of: channel, for: user)

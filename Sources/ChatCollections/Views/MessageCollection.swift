@@ -94,19 +94,19 @@ package final class MessageCollection: Sendable {
   /// Extends a range by the first page that the cache has now. Called when the view is opened, and again when
   /// the upstream answered. The range never shrinks.
   func withFirstPage(
-    _ range: LoadedRange, _ reader: CacheReader, _ view: ChannelView, _ sight: Sight
+    _ range: LoadedRange, _ reader: CacheReader, _ view: ChannelView, _ viewContext: ViewContext
   ) throws -> LoadedRange {
     var range = range
     if let start = request.places {
       let older = try page(
-        .before(start.lowerBound, isInclusive: false), request.previousSize, reader, view, sight)
+        .before(start.lowerBound, isInclusive: false), request.previousSize, reader, view, viewContext)
       let newer = try page(
-        .after(start.upperBound, isInclusive: false), request.nextSize, reader, view, sight)
+        .after(start.upperBound, isInclusive: false), request.nextSize, reader, view, viewContext)
       range.take(start, hasPrevious: nil, hasNext: nil)
       range.take(older.span, hasPrevious: older.hasPrevious, hasNext: nil)
       range.take(newer.span, hasPrevious: nil, hasNext: !newer.isAtNewestEnd)
     } else {
-      let page = try page(.newest, request.previousSize, reader, view, sight)
+      let page = try page(.newest, request.previousSize, reader, view, viewContext)
       if range.loaded == nil {
         let tail = page.ground.coverage.tailStart
         range.take(page.span ?? tail...tail, hasPrevious: page.hasPrevious, hasNext: false)
@@ -119,11 +119,12 @@ package final class MessageCollection: Sendable {
 
   /// One page of the view's messages.
   func page(
-    _ anchor: PageAnchor, _ limit: Int, _ reader: CacheReader, _ view: ChannelView, _ sight: Sight
+    _ anchor: PageAnchor, _ limit: Int, _ reader: CacheReader, _ view: ChannelView, _ viewContext: ViewContext
   ) throws -> MessagePage {
     let ground = MessagePageGround(
-      anchor, try coverage(reader), floor: view.floorAt, link: sight.link, interval: sight.interval,
-      now: sight.now)
+      anchor, try coverage(reader), floor: view.floorAt, link: viewContext.link,
+      interval: viewContext.interval,
+      now: viewContext.now)
     return try reader.page(
       MessagePageQuery(anchor, limit: limit, isReversed: request.isReversed, filter: request.filter),
       in: view, on: ground)

@@ -9,7 +9,7 @@ struct MessageDiff: ~Copyable {
   let reader: CacheReader
   let view: ChannelView
   let coverage: Coverage
-  let sight: Sight
+  let viewContext: ViewContext
   /// What the client knew.
   let shown: Known<Int64>.Shown
   /// The name that events carry, where several views are followed at once.
@@ -34,14 +34,14 @@ struct MessageDiff: ~Copyable {
 
   init(
     _ collection: MessageCollection, reader: CacheReader, view: ChannelView, coverage: Coverage,
-    sight: Sight, range: LoadedRange, shown: Known<Int64>.Shown, unsent: UnsentChanges,
+    viewContext: ViewContext, range: LoadedRange, shown: Known<Int64>.Shown, unsent: UnsentChanges,
     collection name: String?
   ) {
     self.collection = collection
     self.reader = reader
     self.view = view
     self.coverage = coverage
-    self.sight = sight
+    self.viewContext = viewContext
     self.range = range
     self.shown = shown
     self.name = name
@@ -270,8 +270,8 @@ struct MessageDiff: ~Copyable {
   /// What the whole answer says beside its entries.
   mutating func finish() throws {
     if let source = replaced {
-      if source == .apiResult { range = try collection.withFirstPage(range, reader, view, sight) }
-      let all = try collection.replaced(reader, view, coverage, range, sight, source, collection: name)
+      if source == .apiResult { range = try collection.withFirstPage(range, reader, view, viewContext) }
+      let all = try collection.replaced(reader, view, coverage, range, viewContext, source, collection: name)
       events.forgetConfirmed()
       events.add(event: all.event)
       after = Known.Shown(all: all.versions)

@@ -189,8 +189,10 @@ import Testing
       try $0.append(Change(.outbox, .localFailed, channel: views[3].channel, user: views[3].user))
     }
     let until = world.cache.cursor.sequence
-    let sight = world.collections.sight(ChannelURL("general"))
-    let found = try world.cache.read { try views[0].changes($0, since: since, until: until, sight).likeness }
+    let viewContext = world.collections.viewContext(ChannelURL("general"))
+    let found = try world.cache.read {
+      try views[0].changes($0, since: since, until: until, viewContext).likeness
+    }
     let likeness = try #require(found)
     let own = try views.map { try #require(try world.cache.view(of: $0.url, for: $0.userID)) }
     #expect(zip(views, own).map { likeness.holds(for: $0, $1) } == [true, true, false, false])
@@ -214,8 +216,10 @@ import Testing
     let since = world.cache.cursor.sequence
     try world.send(6, in: "general")
     let until = world.cache.cursor.sequence
-    let sight = world.collections.sight(ChannelURL("general"))
-    let found = try world.cache.read { try views[0].changes($0, since: since, until: until, sight).likeness }
+    let viewContext = world.collections.viewContext(ChannelURL("general"))
+    let found = try world.cache.read {
+      try views[0].changes($0, since: since, until: until, viewContext).likeness
+    }
     let likeness = try #require(found)
     func own(_ view: MessageCollection) throws -> ChannelView {
       try #require(try world.cache.view(of: view.url, for: view.userID))

@@ -107,7 +107,7 @@ final class ModelRun {
       let view = try world.collections.openMessages(request, of: user, named: Collections.name())
       let cursor = world.cache.cursor
       let body = try world.cache.read {
-        try view.snapshot($0, world.collections.sight(view.url), cursor: "", at: cursor.sequence)
+        try view.snapshot($0, world.collections.viewContext(view.url), cursor: "", at: cursor.sequence)
       }
       let (shown, unsent) = try ChatClient.read(body)
       chats.append(
@@ -128,11 +128,11 @@ final class ModelRun {
     else { return }
     let anchor: PageAnchor =
       isOlder ? .before(place, isInclusive: false) : .after(place, isInclusive: false)
-    let sight = world.collections.sight(view.url)
+    let viewContext = world.collections.viewContext(view.url)
     do {
       let body = try world.cache.read { reader in
         try view.more(
-          try view.page(anchor, isOlder: isOlder, reader, sight), isOlder: isOlder, reader, sight)
+          try view.page(anchor, isOlder: isOlder, reader, viewContext), isOlder: isOlder, reader, viewContext)
       }
       try world.collections.moved(view)
       try world.collections.bound(view, growsNewer: !isOlder)
@@ -148,9 +148,9 @@ final class ModelRun {
     client.earlier = (client.cursor, client.shown, client.unsent)
     var hasMore = true
     while hasMore, !client.isOver {
-      let (sight, before, since) = (world.collections.sight(view.url), view.range, client.cursor)
+      let (viewContext, before, since) = (world.collections.viewContext(view.url), view.range, client.cursor)
       let answer = try world.cache.read {
-        try view.changes($0, since: since, until: try $0.lastChange(), sight)
+        try view.changes($0, since: since, until: try $0.lastChange(), viewContext)
       }
       answer.settle(answer.cursor)
       try client.take(answer.events)
@@ -167,8 +167,8 @@ final class ModelRun {
     let fresh = MessageCollection(
       id: "fresh", user: view.user, userID: view.userID, channel: view.channel,
       request: view.request, range: view.range, accessedAt: 0, epoch: 0)
-    let sight = world.collections.sight(view.url)
-    let body = try world.cache.read { try fresh.snapshot($0, sight, cursor: "", at: 0) }
+    let viewContext = world.collections.viewContext(view.url)
+    let body = try world.cache.read { try fresh.snapshot($0, viewContext, cursor: "", at: 0) }
     let coverage = try world.cache.read { try $0.coverage(of: view.channel) }
     let (shown, unsent) = try ChatClient.read(body)
     // What the cache let go of was not deleted: clients may keep it until it is cached again (B58).
