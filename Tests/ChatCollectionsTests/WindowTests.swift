@@ -76,7 +76,7 @@ import Testing
     arguments: 0..<200)
   func converges(seed: Int) {
     var random = SeededRandom(seed: UInt64(seed))
-    var known = Known<Int>()
+    var known = ClientKnowledge<Int>()
     var truth: [Int: Int64] = [:]
     var clock: Int64 = 0
     var cursors: [(at: Int64, client: [Int: Int64])] = [(0, [:])]
@@ -129,7 +129,7 @@ import Testing
 
   @Test("B17: what a load call answered counts as known at every remembered cursor")
   func loaded() {
-    var known = Known<Int>()
+    var known = ClientKnowledge<Int>()
     known.answered(at: 1, showing: [:])
     known.answered(at: 2, showing: [7: 1])
     known.loaded([9: 2])

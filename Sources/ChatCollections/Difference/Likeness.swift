@@ -22,8 +22,8 @@ package struct Likeness: Sendable {
   /// What the client knew of each message that was looked at.
   private let knew: [Int64: Verdict.Knowledge]
   /// All that the client knew, and all that it has afterwards: views that knew the same share these bytes.
-  private let shownBefore: Known<Int64>.Shown
-  private let shownAfter: Known<Int64>.Shown
+  private let shownBefore: ClientKnowledge<Int64>.Shown
+  private let shownAfter: ClientKnowledge<Int64>.Shown
   /// To whom something else happened meanwhile.
   private let users: Set<UserKey>
   private let collections: Set<ExactText>

@@ -50,7 +50,7 @@ extension ChannelCollection {
     }
     if let trimmedAt, trimmedAt <= end { events.add(first: trimmed(letGo, window, collection)) }
     if end == until, !after.isWhole {
-      after = Known.Shown(all: try shownNow(reader, user, window))
+      after = ClientKnowledge.Shown(all: try shownNow(reader, user, window))
     }
     let (known, isEmpty) = (after, events.isEmpty)
     return ViewAnswer(
@@ -96,7 +96,7 @@ extension ChannelCollection {
   /// Tells of the channels in which something happened; `letGo` are those of which a bound is all that is
   /// told. Where not all of it fits: the place in the log up to which it does.
   private func tell(
-    _ touched: [Touched], _ after: inout Known<ExactText>.Shown, _ letGo: inout [String],
+    _ touched: [Touched], _ after: inout ClientKnowledge<ExactText>.Shown, _ letGo: inout [String],
     _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter,
     _ room: Int
   ) throws -> Int64? {

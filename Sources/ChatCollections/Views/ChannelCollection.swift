@@ -23,7 +23,7 @@ package final class ChannelCollection: Sendable {
     /// How far it was loaded, and what of that is stored.
     var held: HeldWindow<ChannelWindow>
     /// Channels by name; what stands for a version is a hash of the object the client got.
-    var known = Known<ExactText>()
+    var known = ClientKnowledge<ExactText>()
     var accessedAt: Int64
     /// The identity of the log under which it was stored last.
     var epoch: UInt64
@@ -65,7 +65,7 @@ package final class ChannelCollection: Sendable {
   package var window: ChannelWindow { state.withLock { $0.window } }
 
   /// The client was answered with `cursor`, at which it has this.
-  func answered(at cursor: Int64, _ shown: Known<ExactText>.Shown) {
+  func answered(at cursor: Int64, _ shown: ClientKnowledge<ExactText>.Shown) {
     state.withLock { state in
       state.known.answered(at: cursor, shown)
       if shown.versions.count > bound.rows { state.isBounded = false }
@@ -132,7 +132,7 @@ package final class ChannelCollection: Sendable {
       shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
       return true
     }
-    answered(at: sequence, Known.Shown(all: shown))
+    answered(at: sequence, ClientKnowledge.Shown(all: shown))
     var json = JSONWriter(capacity: items.buffer.count + 1024)
     json.beginObject()
     json.field("id", id)

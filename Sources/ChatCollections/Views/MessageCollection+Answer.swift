@@ -45,7 +45,7 @@ extension MessageCollection {
       apiResult.withUnsafeBytes { json.splice($0) }
     }
     json.endObject()
-    let shown = Known.Shown(all: rows.versions)
+    let shown = ClientKnowledge.Shown(all: rows.versions)
     state.withLock { $0.answered(at: sequence, shown, bound) }
     return json.finish()
   }

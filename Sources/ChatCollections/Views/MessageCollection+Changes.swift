@@ -69,7 +69,7 @@ extension MessageCollection {
     var after = diff.after
     // Where other views ended before this one, rows that later changes uncover were not told.
     if end == until, !after.isWhole, try end == reader.lastChange() {
-      after = Known.Shown(
+      after = ClientKnowledge.Shown(
         all: try shownNow(reader, view, diff.coverage, diff.range, end, diff.after.versions))
     }
     let (range, known, isEmpty) = (diff.range, after, diff.events.isEmpty)

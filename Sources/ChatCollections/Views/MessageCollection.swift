@@ -23,7 +23,7 @@ package final class MessageCollection: Sendable {
   struct State: Sendable {
     /// What was loaded, and what of that is stored.
     var held: HeldWindow<LoadedRange>
-    var known = Known<Int64>()
+    var known = ClientKnowledge<Int64>()
     var accessedAt: Int64
 
     var range: LoadedRange {
@@ -36,7 +36,7 @@ package final class MessageCollection: Sendable {
     }
 
     /// The client was answered with `cursor`, at which it has this.
-    mutating func answered(at cursor: Int64, _ shown: Known<Int64>.Shown, _ bound: WindowBound) {
+    mutating func answered(at cursor: Int64, _ shown: ClientKnowledge<Int64>.Shown, _ bound: WindowBound) {
       known.answered(at: cursor, shown)
       if shown.versions.count > bound.rows { isBounded = false }
     }

@@ -11,12 +11,12 @@ struct MessageDiff: ~Copyable {
   let coverage: Coverage
   let viewContext: ViewContext
   /// What the client knew.
-  let shown: Known<Int64>.Shown
+  let shown: ClientKnowledge<Int64>.Shown
   /// The name that events carry, where several views are followed at once.
   private let name: String?
   var events = EventWriter()
   /// What the client will know.
-  var after: Known<Int64>.Shown
+  var after: ClientKnowledge<Int64>.Shown
   /// How far the view will reach.
   var range: LoadedRange
   var told: Set<Int64> = []
@@ -34,7 +34,7 @@ struct MessageDiff: ~Copyable {
 
   init(
     _ collection: MessageCollection, reader: CacheReader, view: ChannelView, coverage: Coverage,
-    viewContext: ViewContext, range: LoadedRange, shown: Known<Int64>.Shown, unsent: UnsentChanges,
+    viewContext: ViewContext, range: LoadedRange, shown: ClientKnowledge<Int64>.Shown, unsent: UnsentChanges,
     collection name: String?
   ) {
     self.collection = collection
@@ -274,7 +274,7 @@ struct MessageDiff: ~Copyable {
       let all = try collection.replaced(reader, view, coverage, range, viewContext, source, collection: name)
       events.forgetConfirmed()
       events.add(event: all.event)
-      after = Known.Shown(all: all.versions)
+      after = ClientKnowledge.Shown(all: all.versions)
     }
     // The channel is told as its own user sees it.
     if newest != nil { isCommon = false }

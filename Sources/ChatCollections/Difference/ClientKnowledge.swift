@@ -1,6 +1,6 @@
 /// What a client's view showed at the last two cursors it was answered with (B9): each thing's name and
 /// version. Older cursors, and those of before a start, are not remembered.
-package struct Known<Name: Hashable & Sendable>: Sendable {
+package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
   /// What a client has at one cursor.
   package struct Shown: Sendable {
     /// Each thing it is known to have, with the version.
