@@ -205,7 +205,7 @@ import Testing
   }
 
   @Test("B1, B23: an answer is shared only with who is in the channel, with the same floor and filters")
-  func likeness() throws {
+  func answerKey() throws {
     let world = try world()
     defer { world.stop() }
     let users = ["alice", "bob", "carol"]
@@ -224,15 +224,15 @@ import Testing
     let until = world.cache.cursor.sequence
     let viewContext = world.collections.viewContext(ChannelURL("general"))
     let found = try world.cache.read {
-      try views[0].changes($0, since: since[0], until: until, viewContext).likeness
+      try views[0].changes($0, since: since[0], until: until, viewContext).key
     }
-    let likeness = try #require(found)
+    let key = try #require(found)
     let bob = try #require(try world.cache.view(of: views[1].url, for: UserID("bob")))
     let carol = try #require(try world.cache.view(of: views[2].url, for: UserID("carol")))
-    #expect(!likeness.holds(for: views[1], seen(bob, isJoined: false, floorAt: bob.floorAt)))
-    #expect(!likeness.holds(for: views[1], seen(bob, isJoined: true, floorAt: 25)))
-    #expect(!likeness.holds(for: views[2], carol), "it shows reactions")
-    #expect(likeness.holds(for: views[1], bob))
+    #expect(!key.matches(views[1], seen(bob, isJoined: false, floorAt: bob.floorAt)))
+    #expect(!key.matches(views[1], seen(bob, isJoined: true, floorAt: 25)))
+    #expect(!key.matches(views[2], carol), "it shows reactions")
+    #expect(key.matches(views[1], bob))
   }
 
   private func seen(_ view: ChannelView, isJoined: Bool, floorAt: Int64) -> ChannelView {

@@ -42,7 +42,7 @@ class Follower {
     let hasMore: Bool
     let isEmpty: Bool
     /// What decided it, where other views may be alike in it.
-    let likeness: Likeness?
+    let key: AnswerKey?
     fileprivate let moves: [() -> Void]
     fileprivate let settles: [(Int64) -> Void]
   }
@@ -183,7 +183,7 @@ class Follower {
     return ObjectIdentifier(view)
   }
 
-  /// The answer that a view like this one was given (see `Likeness`).
+  /// The answer that a view like this one was given (see `AnswerKey`).
   final func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }
     let known = context.shared.alike(view.channel)
@@ -191,8 +191,9 @@ class Follower {
     return try context.run {
       guard let own = try context.route.cache.view(of: view.url, for: view.userID), own.user == view.user,
         let found = known.first(where: {
-          $0.likeness.until == head.sequence && $0.since == since && $0.likeness.holds(for: view, own)
-        })
+          $0.key.until == head.sequence && $0.since == since && $0.key.matches(view, own)
+        }),
+        found.key.adopt(by: view)
       else { return nil }
       return found.response
     }
@@ -294,7 +295,7 @@ class Follower {
     private var moves: [() -> Void] = []
     private var settles: [(Int64) -> Void] = []
     private var isEmpty = true
-    private var likeness: Likeness?
+    private var key: AnswerKey?
 
     init(until: Int64) { end = until }
 
@@ -311,12 +312,12 @@ class Follower {
       ends.append(answer.cursor)
       if let move = answer.move { moves.append(move) }
       settles.append(answer.settle)
-      likeness = settles.count == 1 ? answer.likeness : nil
+      key = settles.count == 1 ? answer.key : nil
     }
 
     consuming func found(_ cursor: EventCursor, hasMore: Bool) -> Found {
       Found(
-        events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, likeness: likeness,
+        events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, key: key,
         moves: moves, settles: settles)
     }
   }

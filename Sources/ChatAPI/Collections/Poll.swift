@@ -92,7 +92,7 @@ final class Poll: Follower {
       guard let name, isWorthSharing else { return .respond(CollectionContext.answer(body)) }
       let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
       context.shared.keep(made, name, since: since, head: head.sequence)
-      if let likeness = found.likeness { context.shared.keep(made, likeness, since) }
+      if let key = found.key { context.shared.keep(made, key, since) }
       return respond(made, moment)
     }
     return try park(now)

@@ -71,7 +71,7 @@ final class SharedAnswers: Sendable {
 
   /// An answer that other views may be alike in.
   struct Alike: Sendable {
-    let likeness: Likeness
+    let key: AnswerKey
     let since: EventCursor
     let response: SharedResponse
   }
@@ -152,16 +152,16 @@ final class SharedAnswers: Sendable {
   func alike(_ channel: ChannelKey) -> [Alike] { state.withLock { $0.alike[channel] ?? [] } }
 
   /// Keeps an answer for views that are alike.
-  func keep(_ response: SharedResponse, _ likeness: Likeness, _ since: EventCursor) {
+  func keep(_ response: SharedResponse, _ key: AnswerKey, _ since: EventCursor) {
     guard response.byteCount <= SharedAnswers.mostAlikeBytes else { return }
     state.withLock { state in
       // What the log has passed is alike to nothing any more.
-      state.alike = state.alike.filter { $0.value.contains { $0.likeness.until >= likeness.until } }
+      state.alike = state.alike.filter { $0.value.contains { $0.key.until >= key.until } }
       if state.alike.count >= SharedAnswers.mostChannels { state.alike = [:] }
-      var alike = (state.alike[likeness.channel] ?? []).filter { $0.likeness.until == likeness.until }
+      var alike = (state.alike[key.channel] ?? []).filter { $0.key.until == key.until }
       if alike.count >= SharedAnswers.mostAlike { alike.removeFirst() }
-      alike.append(Alike(likeness: likeness, since: since, response: response))
-      state.alike[likeness.channel] = alike
+      alike.append(Alike(key: key, since: since, response: response))
+      state.alike[key.channel] = alike
     }
   }
 }

@@ -118,7 +118,7 @@ package struct ViewAnswer: ~Copyable {
   /// Whether there is nothing to tell.
   package let isEmpty: Bool
   /// What decided the answer, where others may be alike in it.
-  package let likeness: Likeness?
+  package let key: AnswerKey?
   /// Moves the view's window as this answer needs it; nil where what is stored of the window does. The moved
   /// window is to be stored before the answer is given, and the answer made again from it.
   package let move: (() -> Void)?
@@ -128,13 +128,13 @@ package struct ViewAnswer: ~Copyable {
 
   init(
     events: consuming ByteBuffer, cursor: Int64, hasMore: Bool, isEmpty: Bool,
-    likeness: Likeness? = nil, move: (() -> Void)? = nil, settle: @escaping (_ cursor: Int64) -> Void
+    key: AnswerKey? = nil, move: (() -> Void)? = nil, settle: @escaping (_ cursor: Int64) -> Void
   ) {
     self.events = events
     self.cursor = cursor
     self.hasMore = hasMore
     self.isEmpty = isEmpty
-    self.likeness = likeness
+    self.key = key
     self.move = move
     self.settle = settle
   }

@@ -73,14 +73,14 @@ extension MessageCollection {
         all: try shownNow(reader, view, diff.coverage, diff.range, end, diff.after.versions))
     }
     let (range, known, isEmpty) = (diff.range, after, diff.events.isEmpty)
-    let likeness =
+    let key =
       diff.isSameForAlike && !isEmpty && end == until && before.shown.isWhole && !view.hasUnsent
-      ? Likeness(self, view, log, since: since, until: until, from: before.range, diff) : nil
+      ? AnswerKey(self, view, log, since: since, until: until, from: before.range, diff) : nil
     return ViewAnswer(
       events: diff.events.joined(
         ("messages.deleted", "messages.added", "messages.updated"), objects: "messages",
         references: "message_refs", collection: collection),
-      cursor: end, hasMore: end < until, isEmpty: isEmpty, likeness: likeness,
+      cursor: end, hasMore: end < until, isEmpty: isEmpty, key: key,
       move: range.isStored(as: before.range) ? nil : { [self] in settle(from: before.range, to: range) }
     ) { [self] cursor in
       settle(from: before.range, to: range)

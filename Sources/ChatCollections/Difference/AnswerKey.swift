@@ -8,7 +8,7 @@ import ChatModel
 ///
 /// Nothing of it is taken on trust: whoever takes the bytes brings its own membership and floor of that
 /// moment, and is refused where the log names its user, or its view, between the two cursors.
-package struct Likeness: Sendable {
+package struct AnswerKey: Sendable {
   /// Where.
   package let channel: ChannelKey
   /// From where the log was told, and up to where.
@@ -46,16 +46,21 @@ package struct Likeness: Sendable {
     collections = Set(log.compactMap { $0.change.collection.map { ExactText($0) } })
   }
 
-  /// Whether that view is to be told the same, whose user sees the channel so; then it remembers that it was.
-  package func holds(for view: MessageCollection, _ own: ChannelView) -> Bool {
+  /// Whether that view, whose user sees the channel so, is to be told the same. It changes nothing.
+  package func matches(_ view: MessageCollection, _ own: ChannelView) -> Bool {
     guard view.channel == channel, !users.contains(view.user), !collections.contains(ExactText(view.id)),
       view.request == request, own.isJoined, own.channel == channel, own.floorAt == floorAt,
       !own.hasUnsent
     else { return false }
-    return view.state.withLock { state in
-      guard state.range == before else { return false }
+    return view.state.withLock { isAlike($0) }
+  }
+
+  /// Has the view remember that it was told this answer. False: it moved on since it matched, and is not to
+  /// be told it.
+  package func adopt(by view: MessageCollection) -> Bool {
+    view.state.withLock { state in
+      guard isAlike(state) else { return false }
       var shown = state.known.shown(at: since)
-      guard shown.isWhole, knew.allSatisfy({ shown.knowledge(of: $0.key) == $0.value }) else { return false }
       if shown.versions == shownBefore.versions {
         shown = shownAfter
       } else {
@@ -65,5 +70,11 @@ package struct Likeness: Sendable {
       state.answered(at: until, shown, view.bound)
       return true
     }
+  }
+
+  private func isAlike(_ state: MessageCollection.State) -> Bool {
+    guard state.range == before else { return false }
+    let shown = state.known.shown(at: since)
+    return shown.isWhole && knew.allSatisfy { shown.knowledge(of: $0.key) == $0.value }
   }
 }
