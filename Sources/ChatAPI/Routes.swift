@@ -75,7 +75,7 @@ package enum Routes {
     let context = RouteContext(cache: parts.cache, syncRequests: parts.syncRequests, gate: parts.gate)
     let views = CollectionContext(route: context, collections: parts.collections)
     let sending = Sending(
-      context: context, feed: parts.collections.feed, policy: parts.outboxPolicy)
+      context: context, subscriptions: parts.collections.subscriptions, policy: parts.outboxPolicy)
     return operatorRoutes(parts, hasReference) + ConnectionRoutes.routes(context)
       + ChannelRoutes.routes(context)
       + GapFillRoutes.routes(context) + MessageRoutes.routes(context) + CacheRoutes.routes(context)

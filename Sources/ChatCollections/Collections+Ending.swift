@@ -54,7 +54,7 @@ extension Collections {
 
   private func forget(_ id: String) {
     remove(id)
-    feed.end(id)
+    subscriptions.end(id)
   }
 
   /// Removes the row of a view that is no more. Nobody waits for it.

@@ -72,7 +72,7 @@ extension Collections {
       if let old {
         noteRemoval()
         syncRequests.closed(view: old.id, in: old.url)
-        feed.end(old.id)
+        subscriptions.end(old.id)
       }
       then(.success(view))
     }

@@ -34,7 +34,7 @@ package final class Collections: Sendable {
   /// Whoever keeps it in step.
   package let syncRequests: any SyncRequests
   /// Who waits for what.
-  package let feed: Feed
+  package let subscriptions: ChangeSubscriptions
   let settings: Settings
 
   /// The views there are.
@@ -54,7 +54,8 @@ package final class Collections: Sendable {
     self.cache = cache
     self.syncRequests = syncRequests
     self.settings = settings
-    feed = Feed(cache, mostParked: settings.parked, mostPerUser: settings.parkedPerUser)
+    subscriptions = ChangeSubscriptions(
+      cache, mostParked: settings.parked, mostPerUser: settings.parkedPerUser)
   }
 
   /// Takes up the views that were stored, and begins to wake those who wait.
@@ -69,11 +70,11 @@ package final class Collections: Sendable {
         syncRequests.opened(open, isOwedAnswer: stored.owes != .nothing || !messages.range.hasSeenAnything)
       }
     }
-    feed.start { [weak self] in self?.disposeIdle() }
+    subscriptions.start { [weak self] in self?.disposeIdle() }
   }
 
   /// Ends the waking.
-  package func stop() { feed.stop() }
+  package func stop() { subscriptions.stop() }
 
   private func read(_ stored: StoredCollection, _ epoch: UInt64) -> View? {
     // How long nobody could ask is not how long nobody asked, and the clock may have been set meanwhile.

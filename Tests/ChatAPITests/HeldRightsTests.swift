@@ -137,7 +137,7 @@ import Testing
     try setting.end(held)
     let answer = ask.answer()
     #expect(answer.status == 401 && !answer.body.contains("hello"), "\(answer)")
-    #expect(setting.world.collections.feed.count == 0)
+    #expect(setting.world.collections.subscriptions.count == 0)
   }
 
   @Test("B61: a secret that was withdrawn meanwhile is a 401", arguments: Held.allCases)

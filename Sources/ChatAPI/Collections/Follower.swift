@@ -61,7 +61,7 @@ class Follower {
     }
   }
   private let user: UserKey
-  private var ticket: Feed.Ticket?
+  private var ticket: ChangeSubscriptions.Ticket?
   /// Whether the views were made ready once since something was told.
   final var hasMadeReady = false
 
@@ -95,12 +95,12 @@ class Follower {
   /// is woken, and then says so by `woken`.
   final func subscribe(_ waiter: Waiter, isOnce: Bool = false) throws {
     guard ticket == nil else { return }
-    ticket = context.collections.feed.subscribe(waiter, to: topics, isOnce: isOnce)
+    ticket = context.collections.subscriptions.subscribe(waiter, to: topics, isOnce: isOnce)
     guard ticket != nil else { throw Problem.tooManyParked }
   }
 
   /// A single view's own, or those of all put together.
-  private var topics: Feed.Topics {
+  private var topics: ChangeSubscriptions.Topics {
     if targets.count == 1, !hasUserFeed {
       switch targets[0] {
       case .messages(let view): return view.topics
@@ -120,7 +120,7 @@ class Follower {
         names.append(view.id)
       }
     }
-    return Feed.Topics(
+    return ChangeSubscriptions.Topics(
       of: user, channels: channels, collections: names, user: isOfUser ? user : nil)
   }
 
@@ -132,7 +132,7 @@ class Follower {
 
   /// Waits no more.
   final func unsubscribe() {
-    if let ticket { context.collections.feed.unsubscribe(ticket) }
+    if let ticket { context.collections.subscriptions.unsubscribe(ticket) }
     ticket = nil
   }
 

@@ -16,7 +16,7 @@ final class MessageOpening {
   /// What is disposed of in the same step, where it is a view that begins again.
   private let replaced: MessageCollection?
   private let preferences: Preferences
-  private var ticket: Feed.Ticket?
+  private var ticket: ChangeSubscriptions.Ticket?
 
   init(
     _ context: CollectionContext, _ request: Request, _ caller: Caller, _ asked: MessageViewRequest,
@@ -89,14 +89,14 @@ final class MessageOpening {
     }
     guard let (user, channel) = keys else { throw Problem.channelNotFound }
     // The channel too: a membership that is lost ends the wait.
-    let topics = Feed.Topics(of: user, channels: [channel], collections: [name])
+    let topics = ChangeSubscriptions.Topics(of: user, channels: [channel], collections: [name])
     let waiter = request.makeWaiter()
-    ticket = context.collections.feed.subscribe(waiter, to: topics)
+    ticket = context.collections.subscriptions.subscribe(waiter, to: topics)
     guard ticket != nil else { throw Problem.tooManyParked }
   }
 
   private func unsubscribe() {
-    if let ticket { context.collections.feed.unsubscribe(ticket) }
+    if let ticket { context.collections.subscriptions.unsubscribe(ticket) }
     ticket = nil
   }
 

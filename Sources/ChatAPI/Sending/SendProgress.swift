@@ -13,7 +13,7 @@ final class SendProgress {
   private let url: ChannelURL
   private let id: RequestID
   private let preferences: Preferences
-  private var ticket: Feed.Ticket?
+  private var ticket: ChangeSubscriptions.Ticket?
   /// Whether this request id was sent before with the same content.
   var isReplay = false
 
@@ -37,13 +37,13 @@ final class SendProgress {
   func subscribe() throws {
     guard let wait = preferences.wait, wait > 0 else { return }
     let view = try sending.context.read { try Sending.lane($0, caller.user, url).view }
-    let topics = Feed.Topics(of: view.user, channels: [view.channel])
-    ticket = sending.feed.subscribe(request.makeWaiter(), to: topics)
+    let topics = ChangeSubscriptions.Topics(of: view.user, channels: [view.channel])
+    ticket = sending.subscriptions.subscribe(request.makeWaiter(), to: topics)
   }
 
   /// Ends the subscription.
   func unsubscribe() {
-    if let ticket { sending.feed.unsubscribe(ticket) }
+    if let ticket { sending.subscriptions.unsubscribe(ticket) }
     ticket = nil
   }
 

@@ -10,13 +10,13 @@ final class Sending: Sendable {
   /// Reads the cache and checks tokens.
   let context: RouteContext
   /// Wakes requests that wait for an unsent row.
-  let feed: Feed
+  let subscriptions: ChangeSubscriptions
   /// The operator's choices.
   let policy: OutboxPolicy
 
-  init(context: RouteContext, feed: Feed, policy: OutboxPolicy) {
+  init(context: RouteContext, subscriptions: ChangeSubscriptions, policy: OutboxPolicy) {
     self.context = context
-    self.feed = feed
+    self.subscriptions = subscriptions
     self.policy = policy
   }
 

@@ -15,7 +15,7 @@ package final class ChannelCollection: Sendable {
   package let query: ChannelQuery
 
   /// What requests that follow it wait for.
-  package let topics: Feed.Topics
+  package let topics: ChangeSubscriptions.Topics
   /// How many channels it holds at most.
   let bound: WindowBound
 
@@ -48,7 +48,7 @@ package final class ChannelCollection: Sendable {
     self.userID = userID
     self.query = query
     self.bound = bound
-    topics = Feed.Topics(of: user, collections: [id], user: user)
+    topics = ChangeSubscriptions.Topics(of: user, collections: [id], user: user)
     state = Guarded(
       State(held: HeldWindow(window, isBounded: isBounded), accessedAt: accessedAt, epoch: epoch))
   }

@@ -43,7 +43,7 @@ package final class MessageCollection: Sendable {
   }
   let state: Guarded<State>
   /// What requests that follow it wait for.
-  package let topics: Feed.Topics
+  package let topics: ChangeSubscriptions.Topics
   /// The identity of the log that `channel` belongs to.
   let epoch: UInt64
   /// How many messages it holds at most.
@@ -56,7 +56,7 @@ package final class MessageCollection: Sendable {
   ) {
     self.epoch = epoch
     self.bound = bound
-    topics = Feed.Topics(of: user, channels: [channel], collections: [id], isOfView: true)
+    topics = ChangeSubscriptions.Topics(of: user, channels: [channel], collections: [id], isOfView: true)
     self.id = id
     self.user = user
     self.userID = userID

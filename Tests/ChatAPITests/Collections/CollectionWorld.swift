@@ -192,10 +192,10 @@ final class CollectionWorld {
     HeldAsk { [server] in ChatAPITests.ask(server, path, method: method, headers: headers, body: body) }
   }
 
-  /// Waits, at most 5 s, until so many requests are parked in the feed.
+  /// Waits, at most 5 s, until so many requests are parked.
   func waitParked(_ count: Int) -> Bool {
     let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
-    while collections.feed.count != count {
+    while collections.subscriptions.count != count {
       guard Clock.system.monotonicNanoseconds() < end else { return false }
       usleep(500)
     }

@@ -57,7 +57,7 @@ import Testing
       let answer = poll.answer()
       #expect(answer.status == 401 && !answer.body.contains("hello"))
     }
-    #expect(world.collections.feed.count == 0)
+    #expect(world.collections.subscriptions.count == 0)
   }
 
   @Test("B61: a secret that was withdrawn while a poll was parked ends it with 401")

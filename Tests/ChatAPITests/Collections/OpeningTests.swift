@@ -51,7 +51,7 @@ import Testing
     #expect(answer.text("api_result", "type") == "messages.replaced")
     let poll = world.ask("/v1/message-collections/\(id)/events?since=\(answer.text("cursor"))&wait=0")
     #expect(poll.events == [], "the cursor lies after the upstream's answer")
-    #expect(world.collections.feed.count == 0)
+    #expect(world.collections.subscriptions.count == 0)
   }
 
   @Test("B16: what a view was promised before a restart it is owed after it, and nothing else")

@@ -53,10 +53,10 @@ import Testing
     let general = try keys(world, "alice", "general")
     let random = try keys(world, "carol", "random")
     let bob = try keys(world, "bob", "general").user
-    let feed = world.collections.feed
+    let subscriptions = world.collections.subscriptions
     let woken = Woken()
-    func wait(_ name: String, _ topics: Feed.Topics) {
-      _ = feed.subscribe(Named(name, woken), to: topics)
+    func wait(_ name: String, _ topics: ChangeSubscriptions.Topics) {
+      _ = subscriptions.subscribe(Named(name, woken), to: topics)
     }
     func answer(_ view: String) throws {
       try world.cache.write {
@@ -66,17 +66,17 @@ import Testing
       }
     }
     // Later changes come later: when this one is told, nobody is told any more that somebody joined.
-    wait("the first view", Feed.Topics(of: random.user, collections: ["zero"]))
+    wait("the first view", ChangeSubscriptions.Topics(of: random.user, collections: ["zero"]))
     try answer("zero")
     #expect(woken.wait(for: "the first view"))
-    wait("alice's view", Feed.Topics(of: general.user, channels: [general.channel]))
-    wait("bob's view", Feed.Topics(of: bob, channels: [general.channel]))
-    wait("carol's view", Feed.Topics(of: random.user, channels: [random.channel]))
-    wait("alice's feed", Feed.Topics(of: general.user, user: general.user))
-    wait("bob's feed", Feed.Topics(of: bob, user: bob))
-    wait("carol's feed", Feed.Topics(of: random.user, user: random.user))
-    wait("a view", Feed.Topics(of: random.user, collections: ["one"]))
-    wait("another", Feed.Topics(of: general.user, collections: ["two"]))
+    wait("alice's view", ChangeSubscriptions.Topics(of: general.user, channels: [general.channel]))
+    wait("bob's view", ChangeSubscriptions.Topics(of: bob, channels: [general.channel]))
+    wait("carol's view", ChangeSubscriptions.Topics(of: random.user, channels: [random.channel]))
+    wait("alice's feed", ChangeSubscriptions.Topics(of: general.user, user: general.user))
+    wait("bob's feed", ChangeSubscriptions.Topics(of: bob, user: bob))
+    wait("carol's feed", ChangeSubscriptions.Topics(of: random.user, user: random.user))
+    wait("a view", ChangeSubscriptions.Topics(of: random.user, collections: ["one"]))
+    wait("another", ChangeSubscriptions.Topics(of: general.user, collections: ["two"]))
 
     try world.list([1], in: "general")
     for name in ["alice's view", "bob's view", "alice's feed", "bob's feed"] {
@@ -98,24 +98,25 @@ import Testing
     defer { world.stop() }
     try world.join("alice", "general", name: "general")
     let alice = try keys(world, "alice", "general")
-    let feed = world.collections.feed
+    let subscriptions = world.collections.subscriptions
     let woken = Woken()
-    let view = Feed.Topics(of: alice.user, channels: [alice.channel], isOfView: true)
+    let view = ChangeSubscriptions.Topics(of: alice.user, channels: [alice.channel], isOfView: true)
     for round in Int64(1)...3 {
-      _ = feed.subscribe(Named("view \(round)", woken), to: view, isOnce: true)
-      _ = feed.subscribe(
-        Named("feed \(round)", woken), to: Feed.Topics(of: alice.user, user: alice.user), isOnce: true)
-      #expect(feed.count == 2 && feed.groups == 2)
+      _ = subscriptions.subscribe(Named("view \(round)", woken), to: view, isOnce: true)
+      _ = subscriptions.subscribe(
+        Named("feed \(round)", woken), to: ChangeSubscriptions.Topics(of: alice.user, user: alice.user),
+        isOnce: true)
+      #expect(subscriptions.count == 2 && subscriptions.groups == 2)
       try world.list([round], in: "general")
       #expect(woken.wait(for: "view \(round)") && woken.wait(for: "feed \(round)"))
-      #expect(feed.count == 0 && feed.groups == 1, "only the view's stays")
-      if round == 2 { feed.forgetEmpty() }
+      #expect(subscriptions.count == 0 && subscriptions.groups == 1, "only the view's stays")
+      if round == 2 { subscriptions.forgetEmpty() }
     }
-    let ticket = try #require(feed.subscribe(Named("late", woken), to: view, isOnce: true))
-    feed.forgetEmpty()
-    #expect(feed.groups == 1, "somebody waits")
-    feed.unsubscribe(ticket)
-    #expect(feed.count == 0 && feed.groups == 0)
+    let ticket = try #require(subscriptions.subscribe(Named("late", woken), to: view, isOnce: true))
+    subscriptions.forgetEmpty()
+    #expect(subscriptions.groups == 1, "somebody waits")
+    subscriptions.unsubscribe(ticket)
+    #expect(subscriptions.count == 0 && subscriptions.groups == 0)
     #expect((1...3).allSatisfy { woken.count("view \($0)") == 1 } && woken.count("late") == 0)
   }
 

@@ -14,7 +14,7 @@ package protocol Wakeable: AnyObject, Sendable {
 /// list and the user's feed wait on their user; which users a channel's change concerns is asked of the
 /// cache, of those who wait at all. The asking is done on a thread of its own, since commits are announced on
 /// the writer's, and after those were woken about whom nothing is to be asked.
-package final class Feed: Sendable {
+package final class ChangeSubscriptions: Sendable {
   /// What parked requests wait for. One object for all that wait for the same: those of one view.
   package final class Topics: Sendable {
     /// Changes of these channels.
@@ -76,7 +76,8 @@ package final class Feed: Sendable {
   private let most: Int
   private let mostPerUser: Int
 
-  /// A feed over the cache; it hears of every commit from now on (B54: at most so many parked requests).
+  /// Subscriptions to the cache's changes; they hear of every commit from now on (B54: at most so many parked
+  /// requests).
   package init(_ cache: Cache, mostParked: Int, mostPerUser: Int) {
     self.cache = cache
     most = mostParked
@@ -157,8 +158,8 @@ package final class Feed: Sendable {
         state.groups[group]?.once.removeValue(forKey: ticket.number) != nil
           || state.groups[group]?.lasting.removeValue(forKey: ticket.number) != nil
       else { return }
-      Feed.left(1, of: ticket.topics, &state)
-      if state.groups[group]?.isEmpty ?? false { Feed.forget(ticket.topics, &state) }
+      ChangeSubscriptions.left(1, of: ticket.topics, &state)
+      if state.groups[group]?.isEmpty ?? false { ChangeSubscriptions.forget(ticket.topics, &state) }
     }
   }
 
@@ -173,7 +174,9 @@ package final class Feed: Sendable {
   /// were woken mostly wait again at once.
   package func forgetEmpty() {
     state.read { state in
-      for group in state.groups.values where group.isEmpty { Feed.forget(group.topics, &state) }
+      for group in state.groups.values where group.isEmpty {
+        ChangeSubscriptions.forget(group.topics, &state)
+      }
     }
   }
 
@@ -194,9 +197,9 @@ package final class Feed: Sendable {
   private func wake(_ groups: some Collection<ObjectIdentifier>) {
     var rest = groups[...]
     while !rest.isEmpty {
-      let some = rest.prefix(Feed.wokenAtOnce)
-      rest = rest.dropFirst(Feed.wokenAtOnce)
-      let woken = state.read { state in some.compactMap { Feed.wokenOf($0, &state) } }
+      let some = rest.prefix(ChangeSubscriptions.wokenAtOnce)
+      rest = rest.dropFirst(ChangeSubscriptions.wokenAtOnce)
+      let woken = state.read { state in some.compactMap { ChangeSubscriptions.wokenOf($0, &state) } }
       for group in woken {
         for subscriber in group.lasting.values { subscriber.wake() }
         for subscriber in group.once.values { subscriber.wake() }
