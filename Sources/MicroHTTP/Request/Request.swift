@@ -42,7 +42,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   /// What will be answered instead of running the handler; boxed, because it is rare and large.
   var refusal: Refusal?
   /// The question of the request before, which this one asks again.
-  var repeated: Repetition?
+  var repeated: RepeatableAnswer?
   var intake: PendingBody?
   /// The name that the access log gives the caller; set by whoever authenticates.
   package var user: String?

@@ -6,7 +6,7 @@ import Platform
 /// Decides once, when the first server is made, what is known of the libmicrohttpd that is loaded.
 ///
 /// Some of what the server does depends on how version 0.9.75 lays out its memory: `RequestGuard` measures
-/// distances in the library's buffer, `QueryArguments` writes to it, `Repetition` compares heads in it,
+/// distances in the library's buffer, `QueryArguments` writes to it, `RepeatableAnswer` compares heads in it,
 /// `Response.seal` and `SharedResponse` write over a header's value, `ConnectionMemory` makes the pages
 /// beside it present. They are on when the version is that one and a trial shows the layout: a daemon of the
 /// library's answers a few requests over a pair of sockets, good ones and smuggled ones. The trial also shows

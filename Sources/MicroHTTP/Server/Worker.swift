@@ -5,7 +5,7 @@ import Synchronization
 /// One thread of libmicrohttpd's that reads requests and answers, and the connections it has.
 final class Worker: @unchecked Sendable {  // because `daemon` is set before the first connection is given
   unowned(unsafe) let server: Server  // it stops its workers before it ends
-  let recent = RecentQuestions()
+  let recent = RecentAnswers()
   private var daemon: OpaquePointer?
   private let count = Atomic<Int>(0)
   private let signal: AcceptSignal

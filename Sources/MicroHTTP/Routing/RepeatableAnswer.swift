@@ -8,7 +8,7 @@ import Platform
 /// The same question is the same bytes: request line and headers, the token among them. They are compared
 /// after the library has written zeroes over line ends, colons and what separates the query's parts; so the
 /// query is compared beside them as it came, and how many headers the library found.
-final class Repetition {
+final class RepeatableAnswer {
   private let head: [UInt8]
   private let headers: Int32
   private let targetLength: Int
@@ -29,7 +29,7 @@ final class Repetition {
     of table: UnsafeRawPointer, on connection: OpaquePointer, head: UnsafeRawBufferPointer
   ) {
     self.head = Array(head)
-    headers = Repetition.headers(connection)
+    headers = RepeatableAnswer.headers(connection)
     targetLength = request.target.length
     query = Array(request.target.query)
     self.table = table
@@ -44,7 +44,7 @@ final class Repetition {
 
   func isAsked(by request: Request, of table: UnsafeRawPointer, head: UnsafeRawBufferPointer) -> Bool {
     guard head.count == self.head.count, request.target.length == targetLength,
-      let connection = request.connection, Repetition.headers(connection) == headers,
+      let connection = request.connection, RepeatableAnswer.headers(connection) == headers,
       table == self.table
     else { return false }
     return self.head.withUnsafeBytes { memcmp($0.baseAddress!, head.baseAddress!, head.count) == 0 }

@@ -6,7 +6,7 @@ import Testing
 @testable import MicroHTTP
 
 /// Answers that are given again to the same question, without a handler.
-@Suite struct RepetitionTests {
+@Suite struct RepeatableAnswerTests {
   /// One worker, so that every connection meets the same memory; `/known/{tag}` counts its handler's calls.
   private final class Setting: Sendable {
     let server: Server
