@@ -163,11 +163,11 @@ extension CacheWriter {
   private enum Comparison {
     case unknown
     case same
-    case known(StoredMessage)
+    case known(StoredVersion)
   }
 
   /// What is stored of a message, as far as it decides.
-  private struct StoredMessage {
+  private struct StoredVersion {
     let updatedAt: Int64
     let version: Int64
     let bytes: Int64
@@ -194,7 +194,7 @@ extension CacheWriter {
       if isSame { return .same }
       let bytes = (3...7).reduce(0) { $0 + row.bytes(Int32($1)).count }
       return .known(
-        StoredMessage(
+        StoredVersion(
           updatedAt: row.int64(1), version: row.int64(2), bytes: Int64(bytes),
           counted: CountedMessage(
             position: position, sender: row.string(8), flags: MessageFlags(rawValue: row.int64(9)),
