@@ -93,6 +93,34 @@ import Testing
     expectNone(Rules.missingFiles(text, isThere: { !Repository.text($0).isEmpty }))
   }
 
+  @Test("the files of docs/words.md are there, and nothing uses a word that was given up")
+  func glossary() {
+    let page = Repository.text(Glossary.page)
+    let words = Glossary.givenUp(page)
+    #expect(words.count >= 15)
+    let isThere = { !Repository.text($0).isEmpty }
+    expectNone(Rules.missingFiles(page, of: Glossary.page, isThere: isThere))
+    var files = Repository.sources + Repository.tests
+    for (folder, suffixes) in [
+      ("Sources", [".sql", ".c", ".h", ".cpp"]), ("Tests", [".py", ".txt", ".c", ".h"]), ("docs", [".md"]),
+      (".ci", [""]),
+    ] {
+      for path in suffixes.flatMap({ Repository.files(below: folder, suffix: $0) }) {
+        files.append(SourceFile(path: path, text: Repository.text(path)))
+      }
+    }
+    expectNone(files.flatMap { Glossary.check(words, $0) })
+  }
+
+  @Test("docs/architecture.md and docs/changing.md name files that are there")
+  func namedFiles() {
+    for page in ["docs/architecture.md", "docs/changing.md"] {
+      let text = Repository.text(page)
+      #expect(text.split(separator: "`").contains { $0.hasSuffix(".swift") }, "\(page)")
+      expectNone(Rules.missingFiles(text, of: page, isThere: { !Repository.text($0).isEmpty }))
+    }
+  }
+
   @Test("the routes and the contract have the same operations on the same paths")
   func operations() {
     let contract = Operations.contract(Repository.text("openapi.yaml"))

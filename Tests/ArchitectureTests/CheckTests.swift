@@ -178,6 +178,21 @@ import Testing
     #expect(Rules.missingFiles(text, isThere: { _ in true }).isEmpty)
   }
 
+  @Test("a word that was given up is found as a part of a name, and a name that was given up in code alone")
+  func glossary() {
+    let page = "| `kept` | a |\n## Given up\n\n| given up | instead |\n| `gadget`, `Thing` | `x` |\n"
+    let words = Glossary.givenUp(page)
+    #expect(words == ["gadget", "Thing"])
+    for line in ["let a = myGadgets(1)", "// Two gadgets.", "GADGET", "\"a gadget\"", "let a: Thing"] {
+      #expect(Glossary.check(words, file(line)).count == 1, "\(line)")
+    }
+    for line in ["gadgetry", "// A Thing.", "let thing = SomeThing()", "x"] {
+      #expect(Glossary.check(words, file(line)).isEmpty, "\(line)")
+    }
+    #expect(Glossary.check(words, file("Thing gadget", path: "docs/a.md")).count == 1)
+    #expect(Glossary.check(words, file("gadget", path: Glossary.page)).isEmpty)
+  }
+
   @Test("operations are read from the contract and from routes")
   func operations() {
     let yaml = "paths:\n  /a/{b}:\n    get:\n      operationId: getB\n    post:\n      operationId: makeB\n"

@@ -49,13 +49,18 @@ enum Rules {
     return findings
   }
 
-  /// The files below Sources that the page names and that are not there.
-  static func missingFiles(_ text: String, isThere: (String) -> Bool) -> [Finding] {
+  /// The files below Sources that a page names and that are not there.
+  static func missingFiles(
+    _ text: String, of page: String = Rules.page, isThere: (String) -> Bool
+  ) -> [Finding] {
     var findings: [Finding] = []
     for (index, line) in lines(text).enumerated() {
       for name in line.split(separator: "`") where name.hasSuffix(".swift") || name.hasSuffix(".sql") {
-        if isThere("Sources/\(name)") { continue }
-        findings.append(Finding(path: page, line: index + 1, what: "Sources/\(name) is not there"))
+        let file = name.split(separator: " ").last ?? name
+        let isWhole = file.hasPrefix("Tests/") || file.hasPrefix("Sources/")
+        let path = isWhole ? String(file) : "Sources/\(file)"
+        if isThere(path) { continue }
+        findings.append(Finding(path: page, line: index + 1, what: "\(path) is not there"))
       }
     }
     return findings
