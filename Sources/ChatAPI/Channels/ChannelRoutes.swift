@@ -73,14 +73,11 @@ enum ChannelRoutes {
         }
       }
       guard asks else { return try answer(.hit) }
-      let came = Guarded<SyncOutcome?>(nil)
-      let waiter = request.makeWaiter()
-      context.syncRequests.fetchChannels(of: caller.user, within: preferences.milliseconds) { fetched in
-        came.withLock { $0 = fetched }
-        waiter.wake()
-      }
-      return context.hold(request, of: caller, milliseconds: preferences.milliseconds + 500) { _ in
-        try answer(CacheStatus(came.withLock { $0 }))
+      let within = preferences.milliseconds
+      return context.wait(request, of: caller, within: within) {
+        context.syncRequests.fetchChannels(of: caller.user, within: within, then: $0)
+      } then: { outcome in
+        try answer(CacheStatus(outcome))
       }
     }
   }

@@ -27,14 +27,11 @@ struct MemberFetch {
     of urls: [ChannelURL], status: CacheStatus = .hit, _ body: @escaping (CacheStatus) throws -> Outcome
   ) throws -> Outcome {
     guard !urls.isEmpty, preferences.mode != .never else { return try body(status) }
-    let came = Guarded<SyncOutcome?>(nil)
-    let waiter = request.makeWaiter()
-    context.syncRequests.fetchMembers(of: urls, within: preferences.milliseconds) { fetched in
-      came.withLock { $0 = fetched }
-      waiter.wake()
-    }
-    return context.hold(request, of: caller, milliseconds: preferences.milliseconds + 500) { _ in
-      try body(CacheStatus(came.withLock { $0 }))
+    let within = preferences.milliseconds
+    return context.wait(request, of: caller, within: within) {
+      context.syncRequests.fetchMembers(of: urls, within: within, then: $0)
+    } then: { outcome in
+      try body(CacheStatus(outcome))
     }
   }
 
@@ -53,17 +50,6 @@ struct MemberFetch {
     return try context.read { reader in
       guard let user = try reader.cachedUser(caller.user) else { return [] }
       return try reader.withUnknownMembers(query, user, limit: ChatModel.Limits.upstreamPagesPerRequest)
-    }
-  }
-}
-
-extension CacheStatus {
-  /// How an answer came about whose missing part ended so; nil: it was not waited for any longer.
-  init(_ fetched: SyncOutcome?) {
-    switch fetched {
-    case .stored: self = .stored
-    case .failed(.unreachable): self = .offline
-    case .failed, .late, nil: self = .partial
     }
   }
 }

@@ -39,15 +39,10 @@ final class ChannelFetch {
     guard now < endsAt, try isNeeded(isFull) else { return try withMembers(body) }
     pages += 1
     let left = Int((endsAt - now) / 1_000_000)
-    let came = Guarded<SyncOutcome?>(nil)
-    let waiter = request.makeWaiter()
-    context.route.syncRequests.fetchChannels(of: caller.user, within: left) { fetched in
-      came.withLock { $0 = fetched }
-      waiter.wake()
-    }
-    return context.route.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
-      guard came.withLock({ $0 }) == .stored else { return try withMembers(body) }
-      return try answer(isFull: isFull, body)
+    return context.route.wait(request, of: caller, within: left) {
+      context.route.syncRequests.fetchChannels(of: caller.user, within: left, then: $0)
+    } then: { [self] outcome in
+      try outcome == .stored ? answer(isFull: isFull, body) : withMembers(body)
     }
   }
 

@@ -79,19 +79,15 @@ final class EdgeLoad {
   private func park(_ stretch: MessageSyncRequest.Stretch) -> Outcome {
     let now = Clock.system.monotonicNanoseconds()
     let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
-    let came = Guarded<SyncOutcome?>(nil)
-    let waiter = request.makeWaiter()
     let wanted = MessageSyncRequest(view.url, stretch, thread: view.request.filter.parent)
-    context.route.syncRequests.fetch(wanted, within: left) { fetched in
-      came.withLock { $0 = fetched }
-      waiter.wake()
-    }
-    return context.route.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
+    return context.route.wait(request, of: caller, within: left) {
+      context.route.syncRequests.fetch(wanted, within: left, then: $0)
+    } then: { [self] outcome in
       // The view may have been disposed of meanwhile, or have begun anew under its name.
       guard try context.run({ try context.collections.messages(view.id, of: caller.user) }) === view else {
         throw Problem(ViewError.foreignEdge("from"))
       }
-      return try answer(mayFetch: came.withLock { $0 } == .stored)
+      return try answer(mayFetch: outcome == .stored)
     }
   }
 }

@@ -41,14 +41,10 @@ enum ConnectionRoutes {
       isKnown
       ? preferences.wait.map { Int($0) * 1000 } ?? 0
       : max(preferences.milliseconds, RouteContext.firstWordMilliseconds)
-    let told = Guarded<Result<UserConnection, SyncError>?>(nil)
-    let waiter = request.makeWaiter()
-    context.syncRequests.connect(caller.user, within: within) { outcome in
-      told.withLock { $0 = outcome }
-      waiter.wake()
-    }
-    return context.hold(request, of: caller, milliseconds: within + 500) { _ in
-      if case .failure(let error) = told.withLock({ $0 }) { throw Problem(error) }
+    return context.wait(request, of: caller, within: within) {
+      context.syncRequests.connect(caller.user, within: within, then: $0)
+    } then: { outcome in
+      if case .failure(let error) = outcome { throw Problem(error) }
       var response = try connection(context, caller.user)
       preferences.apply(to: &response)
       return .respond(response)

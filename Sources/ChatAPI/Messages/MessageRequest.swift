@@ -77,19 +77,11 @@ final class MessageRequest {
     let isWanted = preferences.mode == .always && status == .hit
     if !isWanted, let response = try look(id) { return .respond(response) }
     guard preferences.mode != .never, status == .hit else { throw Problem.messageNotFound }
-    let came = Guarded<SyncOutcome?>(nil)
-    let waiter = request.makeWaiter()
     let within = preferences.milliseconds
-    context.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within) { fetched in
-      came.withLock { $0 = fetched }
-      waiter.wake()
-    }
-    return context.hold(request, of: caller, milliseconds: within + 500) { [self] _ in
-      switch came.withLock({ $0 }) {
-      case .stored: status = .stored
-      case .failed(.unreachable): status = .offline
-      case .failed, .late, nil: status = .partial
-      }
+    return context.wait(request, of: caller, within: within) {
+      context.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within, then: $0)
+    } then: { [self] outcome in
+      status = CacheStatus(outcome)
       return try answer(id)
     }
   }

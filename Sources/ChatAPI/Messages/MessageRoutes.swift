@@ -186,22 +186,12 @@ private final class MessagePageRequest {
     let endsAt = endsAt ?? now + UInt64(preferences.milliseconds) * 1_000_000
     self.endsAt = endsAt
     let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
-    let came = Guarded<SyncOutcome?>(nil)
-    let waiter = request.makeWaiter()
     let wanted = MessageSyncRequest(url, stretch, thread: parameters.query.filter.parent)
-    context.syncRequests.fetch(wanted, within: left) { fetched in
-      came.withLock { $0 = fetched }
-      waiter.wake()
-    }
-    return context.hold(request, of: caller, milliseconds: left + 500) { [self] _ in
-      switch came.withLock({ $0 }) {
-      case .stored:
-        status = .stored
-        return try answer(to: caller)
-      case .failed(.unreachable): status = .offline
-      case .failed, .late, nil: status = .partial
-      }
-      return try finish(caller)
+    return context.wait(request, of: caller, within: left) {
+      context.syncRequests.fetch(wanted, within: left, then: $0)
+    } then: { [self] outcome in
+      status = CacheStatus(outcome)
+      return try status == .stored ? answer(to: caller) : finish(caller)
     }
   }
 }

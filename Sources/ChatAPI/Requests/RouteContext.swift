@@ -36,16 +36,11 @@ package final class RouteContext: Sendable {
     case .admitted: return try remembered(request, caller, body)
     case .refused(let error): throw Problem(error)
     case .undecided:
-      let told = Guarded<Result<UserConnection, SyncError>?>(nil)
-      let waiter = request.makeWaiter()
-      syncRequests.admit(caller.user, within: RouteContext.firstWordMilliseconds) { outcome in
-        told.withLock { $0 = outcome }
-        waiter.wake()
-      }
-      return hold(
-        request, of: caller, scope: scope, milliseconds: RouteContext.firstWordMilliseconds + 500
-      ) { [self] _ in
-        switch told.withLock({ $0 }) {
+      let within = RouteContext.firstWordMilliseconds
+      return wait(request, of: caller, scope: scope, within: within) {
+        syncRequests.admit(caller.user, within: within, then: $0)
+      } then: { [self] outcome in
+        switch outcome {
         case .success: return try remembered(request, caller, body)
         case .failure(let error): throw Problem(error)
         case nil: throw Problem(.unreachable(.unreachable, retryAfter: 1000))
@@ -76,14 +71,11 @@ package final class RouteContext: Sendable {
       guard view.isJoined || !needsJoined else { throw Problem.notJoined }
       return try body(url, caller)
     }
-    let found = Guarded<Result<Bool, SyncError>?>(nil)
-    let waiter = request.makeWaiter()
-    syncRequests.find(url, as: caller.user, within: RouteContext.firstWordMilliseconds) { outcome in
-      found.withLock { $0 = outcome }
-      waiter.wake()
-    }
-    return hold(request, of: caller, milliseconds: RouteContext.firstWordMilliseconds + 500) { [self] _ in
-      switch found.withLock({ $0 }) {
+    let within = RouteContext.firstWordMilliseconds
+    return wait(request, of: caller, within: within) {
+      syncRequests.find(url, as: caller.user, within: within, then: $0)
+    } then: { [self] outcome in
+      switch outcome {
       case .success(true):
         guard let view = try view(of: url, for: caller.user) else { throw Problem.channelNotFound }
         guard view.isJoined || !needsJoined else { throw Problem.notJoined }

@@ -56,15 +56,12 @@ struct MessageSearch {
     if isCached { return try then(target) }
     guard case .confirmed(let id) = target else { throw Problem.messageNotFound }
     if let fetched { throw MessageSearch.problem(fetched) }
-    let waiter = request.makeWaiter()
-    let came = Guarded<SyncOutcome?>(nil)
-    let within = RouteContext.firstWordMilliseconds
-    sending.context.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within) { fetched in
-      came.withLock { $0 = fetched }
-      waiter.wake()
+    let (context, within) = (sending.context, RouteContext.firstWordMilliseconds)
+    return context.wait(request, of: caller, within: within) {
+      context.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within, then: $0)
+    } then: { outcome in
+      try find(ref, outcome ?? .late, then)
     }
-    let end = Clock.system.monotonicNanoseconds() + UInt64(within + 500) * 1_000_000
-    return wait(waiter, came, until: end) { try find(ref, came.withLock { $0 } ?? .late, then) }
   }
 
   /// Why a message that is not cached was not found: only the upstream knows that there is none.
@@ -74,21 +71,6 @@ struct MessageSearch {
     case .failed(let error): Problem(error)
     case .late: Problem(SyncError.failed(reason: "the chat server did not answer in time"))
     }
-  }
-
-  /// The waiter is the request's one: others may wake it too.
-  private func wait(
-    _ waiter: Waiter, _ came: Guarded<SyncOutcome?>, until end: UInt64, _ then: @escaping () throws -> Outcome
-  ) -> Outcome {
-    let now = Clock.system.monotonicNanoseconds()
-    return .park(
-      Parking(waiter, milliseconds: now < end ? Int((end - now) / 1_000_000) : 0) { wake in
-        if wake == .woken, came.withLock({ $0 }) == nil { return wait(waiter, came, until: end, then) }
-        if case .hungUp = wake { return .respond(.empty(204)) }
-        // The right to be answered is looked at again when a wait ends.
-        _ = try sending.context.gate.caller(of: request)
-        return try then()
-      })
   }
 
   private func look(_ ref: MessageRef) throws -> (target: MessageTarget, isCached: Bool) {
