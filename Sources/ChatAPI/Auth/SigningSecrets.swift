@@ -57,26 +57,16 @@ package struct SigningSecrets: Sendable, Equatable {
   }
 
   /// The code of `message` under the first secret.
-  package func sign(_ message: UnsafeRawBufferPointer) -> [UInt8] { Self.code(of: message, under: keys[0]) }
+  package func sign(_ message: UnsafeRawBufferPointer) -> [UInt8] { MessageCode.of(message, under: keys[0]) }
 
   /// Whether `code` is the code of `message` under one of the secrets; takes the same time wherever it
   /// differs.
   package func isSigned(_ message: UnsafeRawBufferPointer, with code: [UInt8]) -> Bool {
-    guard code.count == Int(crypto_auth_hmacsha256_BYTES) else { return false }
     var isGood = false
-    for key in keys where sodium_memcmp(Self.code(of: message, under: key), code, code.count) == 0 {
+    for key in keys
+    where code.withUnsafeBytes({ MessageCode.isSame(MessageCode.of(message, under: key), $0) }) {
       isGood = true
     }
     return isGood
-  }
-
-  private static func code(of message: UnsafeRawBufferPointer, under key: [UInt8]) -> [UInt8] {
-    var state = crypto_auth_hmacsha256_state()
-    var code = [UInt8](repeating: 0, count: Int(crypto_auth_hmacsha256_BYTES))
-    crypto_auth_hmacsha256_init(&state, key, key.count)
-    let start = message.baseAddress?.assumingMemoryBound(to: UInt8.self)
-    crypto_auth_hmacsha256_update(&state, start, UInt64(message.count))
-    crypto_auth_hmacsha256_final(&state, &code)
-    return code
   }
 }
