@@ -61,7 +61,7 @@ private final class RowsOnDisk: Sendable {
     var body = ByteBuffer(capacity: 16_384)
     body.append("{\"items\":[")
     try connection.autocommit { db in
-      var rows = try db.context.walk(
+      var rows = try db.reading.walk(
         "SELECT payload FROM m WHERE room = ?1 AND id > ?2 ORDER BY id LIMIT 30"
       ) { statement in
         statement.bind(1, Int64((number >> 32) % 100))

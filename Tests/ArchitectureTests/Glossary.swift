@@ -27,9 +27,9 @@ enum Glossary {
   /// anywhere, also as a part of a name.
   static func check(_ words: [String], _ file: SourceFile) -> [Finding] {
     if kept.contains(where: { file.path.hasPrefix($0) }) { return [] }
-    let text = file.lines.joined(separator: "\n")
+    let text = file.lines.joined(separator: "\n").lowercased()
     var findings: [Finding] = []
-    for word in words where strcasestr(text, word) != nil {
+    for word in words where strstr(text, word.lowercased()) != nil {
       let isName = word.first?.isUppercase ?? false
       if isName, !file.path.hasSuffix(".swift") { continue }
       for (index, line) in (isName ? file.code : file.lines).enumerated() where uses(line, word) {

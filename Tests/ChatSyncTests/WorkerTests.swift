@@ -79,7 +79,7 @@ extension SyncWorker {
       group.addTask { await self.decided(user) }
       await group.next()
     }
-    return status(user)
+    return status(of: user)
   }
 }
 

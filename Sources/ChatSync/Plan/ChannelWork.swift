@@ -143,7 +143,7 @@ extension Plan {
   package func countsMissing(_ url: ChannelURL) -> Bool { channels[url]?.countsMissing ?? false }
 
   /// A webhook came (B34).
-  package mutating func note(_ kind: Webhook.Note.Kind, in url: ChannelURL, message: Int64, now: Int64) {
+  package mutating func noteWebhook(_ kind: Webhook.Note.Kind, in url: ChannelURL, message: Int64, now: Int64) {
     let delay = pace.webhookNoteDelay
     change(url) {
       switch kind {
