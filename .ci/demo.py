@@ -207,7 +207,7 @@ class Demos(unittest.TestCase):
         until("the link is up", lambda: ask(self.demo.url + "/readyz")[1]["upstream"] == "online", seconds=60)
         until("Perch has it too", lambda: is_said("after the cut"))
 
-    def test_a_wrong_wish_is_a_problem(self):
+    def test_a_wrong_request_is_a_problem(self):
         for body in [{"up": 1}, {"down": True}, {"up": True, "x": 1}, []]:
             self.assertEqual(ask(self.demo.url + "/demo/upstream", "PUT", body)[0], 400, body)
 

@@ -44,7 +44,9 @@ enum Glossary {
     let isPart = !word.contains { $0.isUppercase }
     return line.split { !$0.isLetter && !$0.isNumber }.contains { name in
       guard isPart else { return name == word }
-      return parts(name).contains { $0 == word || $0 == word + "s" || $0 == word + "es" }
+      return parts(name).contains {
+        $0 == word || $0 == word + "s" || ($0 == word + "es" && word.hasSuffix("h"))
+      }
     }
   }
 

@@ -7,7 +7,7 @@ struct ChannelWork: Sendable {
   /// When its newest end is to be looked at, nil for no reason to.
   var checkAt: Int64?
   /// When a listing for news last began to be due at once.
-  var rangAt: Int64?
+  var newestNotedAt: Int64?
   /// Whether a webhook asks for the look at its newest end that is due.
   var isNoted = false
   /// Its own fields are to be refreshed.
@@ -143,16 +143,18 @@ extension Plan {
   package func countsMissing(_ url: ChannelURL) -> Bool { channels[url]?.countsMissing ?? false }
 
   /// A webhook came (B34).
-  package mutating func noteWebhook(_ kind: Webhook.Note.Kind, in url: ChannelURL, message: Int64, now: Int64) {
+  package mutating func noteWebhook(
+    _ kind: Webhook.Note.Kind, in url: ChannelURL, message: Int64, now: Int64
+  ) {
     let delay = pace.webhookNoteDelay
     change(url) {
       switch kind {
       case .newest:
         // At once where it was quiet, and one more for all that webhooks name soon after.
-        let isQuiet = $0.rangAt.map { now - $0 >= delay } ?? true
-        if isQuiet { $0.rangAt = now }
+        let isQuiet = $0.newestNotedAt.map { now - $0 >= delay } ?? true
+        if isQuiet { $0.newestNotedAt = now }
         $0.isNoted = true
-        $0.checkAt = min($0.checkAt ?? .max, isQuiet ? now : ($0.rangAt ?? now) + delay)
+        $0.checkAt = min($0.checkAt ?? .max, isQuiet ? now : ($0.newestNotedAt ?? now) + delay)
       case .missed:
         $0.messages = []
         $0.isNoted = true

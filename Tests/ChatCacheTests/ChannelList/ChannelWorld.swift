@@ -27,6 +27,7 @@ struct ChannelWorld {
       try db.execute(String(decoding: PackageResources.v001_user_sql, as: UTF8.self))
       try db.execute(String(decoding: PackageResources.v001_channel_sql, as: UTF8.self))
       try db.execute(String(decoding: PackageResources.v008_member_list_sql, as: UTF8.self))
+      try db.execute(String(decoding: PackageResources.v013_user_phase_sql, as: UTF8.self))
       try db.execute("INSERT INTO user (id, user_id, phase, seen_at) VALUES (1, 'me', 'connected', 0)")
     }
   }
