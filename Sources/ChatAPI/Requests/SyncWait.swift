@@ -4,8 +4,8 @@ import Platform
 // Requests that wait for the outcome of a sync request.
 
 extension RouteContext {
-  /// How much longer than its sync request a request is held (ms). The sync worker keeps the deadline; this is
-  /// for a worker that does not answer.
+  /// How much longer than its sync request a request is held (ms). The sync worker keeps the deadline; the
+  /// rest is for a worker that does not answer.
   private static let graceMilliseconds = 500
 
   /// Asks, and holds the request until the answer is there or `milliseconds` have passed; then goes on with

@@ -156,7 +156,7 @@ import Testing
         try db.execute(
           """
           INSERT INTO due (at, channel_url, kind, message_id, source, users)
-          VALUES (5, 'general', 'message', 7, 0, 'alice');
+          VALUES (5, 'general', 'message', 7, 3, 'alice');
           PRAGMA user_version = 11
           """)
       }
