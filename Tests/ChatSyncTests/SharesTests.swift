@@ -70,8 +70,9 @@ import Testing
   func onlyJob(turns: Int) {
     let (url, user) = (ChannelURL("c"), UserID("u"))
     let kinds: [(String, (inout Plan) -> Void)] = [
-      ("settle", { $0.settle(url, now: 0) }), ("refresh", { $0.ring(.channel, in: url, message: 0, now: 0) }),
-      ("message", { $0.ring(.message, in: url, message: 7, now: 0) }),
+      ("settle", { $0.settle(url, now: 0) }),
+      ("refresh", { $0.noteWebhook(.channel, in: url, message: 0, now: 0) }),
+      ("message", { $0.noteWebhook(.message, in: url, message: 7, now: 0) }),
       ("check", { $0.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0) }),
       ("fill", { $0.fill(gap: 1, in: url) }),
       ("verify", { $0.know(url, isPrefetched: true, isUnverified: true, lastMessageAt: 1, now: 0) }),
