@@ -112,9 +112,9 @@ import Testing
     expectNone(files.flatMap { Glossary.check(words, $0) })
   }
 
-  @Test("docs/architecture.md names files that are there")
+  @Test("docs/architecture.md and docs/changing.md name files that are there")
   func namedFiles() {
-    for page in ["docs/architecture.md"] {
+    for page in ["docs/architecture.md", "docs/changing.md"] {
       let text = Repository.text(page)
       #expect(text.split(separator: "`").contains { $0.hasSuffix(".swift") }, "\(page)")
       expectNone(Rules.missingFiles(text, of: page, isThere: { !Repository.text($0).isEmpty }))
