@@ -19,7 +19,9 @@ enum StartPage {
         <ul>
         \(links)
         </ul>
-        <pre>curl -s -H "Authorization: Bearer $(perch token --user alice)" http://HOST/v1/channels</pre>
+        <p>With a user's token, made of the service's data directory, this lists the user's channels:</p>
+        <pre>TOKEN=$(perch token --data DIR --user alice)
+        curl -s -H "Authorization: Bearer $TOKEN" http://HOST/v1/channels</pre>
         """
       ).utf8)
   }

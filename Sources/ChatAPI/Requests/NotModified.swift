@@ -19,8 +19,8 @@ final class NotModified: Sendable {
     }
   }
 
-  /// The answer with that tag; `holds`: see `SharedResponse`. One that confirms a preference has a header of
-  /// its own, so that it is none of the shared ones.
+  /// The answer with that tag; `holds`: see `SharedResponse`. An answer that confirms a preference has one
+  /// more header, so it cannot be one of the shared answers.
   func answer(
     _ tag: EntityTag, _ status: CacheStatus, _ preferences: Preferences? = nil,
     again holds: (() -> Bool)? = nil

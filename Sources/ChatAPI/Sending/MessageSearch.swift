@@ -48,7 +48,7 @@ struct MessageSearch {
     return try find(ref, nil, then)
   }
 
-  /// `fetched`: what became of asking the upstream; nil: it was not asked.
+  /// `fetched`: the result of asking the upstream; nil: it was not asked.
   private func find(
     _ ref: MessageRef, _ fetched: SyncOutcome?, _ then: @escaping (MessageTarget) throws -> Outcome
   ) throws -> Outcome {

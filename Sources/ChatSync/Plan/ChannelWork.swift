@@ -98,8 +98,8 @@ extension Plan {
   /// Channels whose newest messages are still to be fetched.
   var channelsBehind: Int { channels.values.count { !$0.isPrefetched && !$0.isOfNobody } }
 
-  /// These channels have a connected user in them, and of those these one who is awake; others have not any
-  /// more.
+  /// Tells which channels have a connected user (`attended`), and which of those have an active one
+  /// (`awake`). All other channels have none.
   mutating func attend(only attended: Set<ChannelURL>, awake: Set<ChannelURL>, now: Int64) {
     for (url, work) in channels {
       let (isOfNobody, isResting) = (!attended.contains(url), !awake.contains(url))

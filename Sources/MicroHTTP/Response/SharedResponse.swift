@@ -76,8 +76,8 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     Response(status: status, handle: nil, byteCount: body.count, content: .shared(self, nil))
   }
 
-  /// The answer for one request, with that value of the header that varies. Who asks the same again gets the
-  /// same, without a handler, as long as `holds` says that a handler would give it.
+  /// The answer for one request, with that value of the header that varies. A client that repeats
+  /// the request gets the same answer without a handler, as long as `holds` returns true.
   package func response(_ value: String, again holds: (() -> Bool)? = nil) -> Response {
     precondition(value.utf8.count == varying?.width, "the header that varies is always as long")
     return Response(

@@ -2,10 +2,10 @@ import CMicroHTTPD
 import Glibc
 import Platform
 
-/// A question that was answered, and its answer, which is given again as long as it holds: who polls with
-/// `If-None-Match` asks the same each time.
+/// A request that was answered, and its answer, which is given again as long as it holds. Clients that poll
+/// with `If-None-Match` send the same request each time.
 ///
-/// The same question is the same bytes: request line and headers, the token among them. They are compared
+/// The same request is the same bytes: request line and headers, the token among them. They are compared
 /// after the library has written zeroes over line ends, colons and what separates the query's parts; so the
 /// query is compared beside them as it came, and how many headers the library found.
 final class RepeatableAnswer {
