@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// The faults of libmicrohttpd that `CMicroHTTPDPatches` works round, a test for each of its files.
+/// The faults of libmicrohttpd that are worked round.
 @Suite struct PatchTests {
   @Test("html_error_pages.c: the library's own refusals are problems, and their head comes once")
   func errorPages() throws {
@@ -17,7 +17,7 @@ import Testing
     #expect(client.isClosed)
   }
 
-  @Test("wait_after_full_batch.c: exactly 128 requests that come at once are all answered")
+  @Test("Worker: exactly 128 requests that come at once are all answered")
   func fullBatch() throws {
     let test = try TestServer { $0.workers = 1 }
     let clients = try (0..<128).map { number in

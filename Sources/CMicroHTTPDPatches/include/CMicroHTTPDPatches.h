@@ -3,8 +3,7 @@
 /* Works round faults of libmicrohttpd by defining functions that the library calls through the dynamic linker. Each fault
  * has one file, which is named after it and says which versions have it:
  *
- *   html_error_pages.c        the library answers what it refuses with pages of HTML
- *   wait_after_full_batch.c   the library may wait without end with 128 events unserved
+ *   html_error_pages.c   the library answers what it refuses with pages of HTML
  */
 
 /* Makes the response (a struct MHD_Response *, given away) for a refusal on a struct MHD_Connection *. */

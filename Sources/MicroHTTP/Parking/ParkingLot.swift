@@ -247,14 +247,16 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     waiter.connection = nil
     waiter.client = nil
     // Its memory was not touched for long: what is only written to is not waited for.
-    client._withUnsafeGuaranteedRef { client in
+    let worker = client._withUnsafeGuaranteedRef { client in
       client.parked = nil
       // Only an earlier deadline has to be seen by the wheel.
       client.deadline.store(ClientConnection.noDeadline, ordering: .relaxed)
+      return client.worker
     }
     state.parked -= 1
     waiter.state.store(reason.resumed, ordering: .releasing)
     MHD_resume_connection(connection)
+    worker.noteResumed()
   }
 
   // MARK: - Hang-ups and the end

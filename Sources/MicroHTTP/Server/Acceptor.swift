@@ -67,7 +67,8 @@ final class Acceptor: Sendable {
       var length: socklen_t = 0
       let taken = mhd_accept(socket, &address, &length)
       if taken >= 0 {
-        workers.min { $0.connections < $1.connections }?.give(taken, &address, length)
+        workers.min { $0.connections < $1.connections }?.give(
+          NewConnection(socket: taken, address: address, length: length))
         continue
       }
       switch errno {

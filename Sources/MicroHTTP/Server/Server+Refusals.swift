@@ -83,6 +83,7 @@ extension Server {
       if refuse(request, problem) { counters.refused(.head) }
     }
     request.client.awaitsRequest = isDone && request.status != 0 && !request.seen.endsConnection
+    request.client.worker.completedRequests &+= 1
     complete(request)
   }
 

@@ -2,8 +2,9 @@ import CMicroHTTPD
 import CMicroHTTPDPatches
 import Glibc
 import Platform
+import Synchronization
 
-/// An HTTP/1.1 server over libmicrohttpd's epoll threads, each with its share of the connections.
+/// An HTTP/1.1 server over libmicrohttpd: threads of ours, each with its share of the connections.
 ///
 ///     let server = try Server(Configuration(listen: address))
 ///     try server.start(routes)
@@ -14,6 +15,8 @@ package final class Server: Sendable {
   package let configuration: Configuration
   /// What it counts.
   package let counters = ServerCounters()
+  /// How many requests the workers answered.
+  let answered = Atomic<Int>(0)
   /// What bodies may hold before a handler looks at their requests.
   package let bodyRoom: BodyRoom
   /// Whether the loaded libmicrohttpd's memory is laid out as in the version that is known.
@@ -67,7 +70,7 @@ package final class Server: Sendable {
     do throws(ServerError) {
       let signal = try AcceptSignal()
       for _ in 0..<configuration.workers {
-        let worker = Worker(self, signal)
+        let worker = try Worker(self, signal)
         try worker.start(certificate)
         workers.append(worker)
       }

@@ -1,18 +1,31 @@
 import CMicroHTTPD
 import Glibc
+import Platform
 import Synchronization
 
-/// One thread of libmicrohttpd's that reads requests and answers, and the connections it has.
-final class Worker: @unchecked Sendable {  // because `daemon` is set before the first connection is given
+/// One thread that reads requests and answers, and the connections it has.
+///
+/// The thread waits by itself, for libmicrohttpd's events and for new connections (`WorkerWait`), and calls
+/// `MHD_run`, which handles what is ready and never waits. The library's own threads wait inside of it:
+/// version 0.9.75 fetches 128 events at a time, and after exactly so many it waits for the next with those
+/// unserved.
+final class Worker: @unchecked Sendable {  // because `daemon` is used before and after its thread, and on it
   unowned(unsafe) let server: Server  // it stops its workers before it ends
   let recent = RecentAnswers()
   private var daemon: OpaquePointer?
+  private let wait: WorkerWait
+  private let inbox = Guarded<[NewConnection]>([])
+  private let thread = ThreadPlace()
+  private let isEnding = Atomic<Bool>(false)
+  /// How many requests were completed; the thread alone counts.
+  var completedRequests = 0
   private let count = Atomic<Int>(0)
   private let signal: AcceptSignal
 
-  init(_ server: Server, _ signal: AcceptSignal) {
+  init(_ server: Server, _ signal: AcceptSignal) throws(ServerError) {
     self.server = server
     self.signal = signal
+    wait = try WorkerWait()
   }
 
   /// Starts the thread.
@@ -21,20 +34,78 @@ final class Worker: @unchecked Sendable {  // because `daemon` is set before the
     guard daemon != nil else {
       throw ServerError(detail: "libmicrohttpd did not start; are certificate and key a pair?")
     }
+    wait.watch(mhd_epoll_fd(daemon))
+    thread.start("http-worker") { [self] in run() }
   }
 
   /// Ends the thread, and every connection that is still open.
-  func stop() { MHD_stop_daemon(daemon) }
+  func stop() {
+    isEnding.store(true, ordering: .sequentiallyConsistent)
+    wait.wake()
+    thread.join()
+    for new in inbox.withLock({ $0 }) { close(new.socket) }
+    MHD_stop_daemon(daemon)
+  }
+
+  private func run() {
+    var yields = YieldRule()
+    while !isEnding.load(ordering: .sequentiallyConsistent) {
+      if wait.hasNews() { takeConnections() }
+      let before = completedRequests
+      MHD_run(daemon)
+      if completedRequests != before {
+        server.answered.wrappingAdd(completedRequests - before, ordering: .relaxed)
+        if letOthersRun(&yields) { continue }
+      }
+      var milliseconds: UInt64 = 0
+      let hasDeadline = MHD_get_timeout(daemon, &milliseconds) == .YES
+      wait.forEvents(atMost: hasDeadline ? milliseconds : nil)
+    }
+  }
+
+  /// Answers whether others ran, so that requests may wait.
+  private func letOthersRun(_ rule: inout YieldRule) -> Bool {
+    let began = Clock.system.monotonicNanoseconds()
+    guard rule.mayYield(now: began) else { return false }
+    let before = server.answered.load(ordering: .relaxed)
+    sched_yield()
+    let answered = server.answered.load(ordering: .relaxed) - before
+    rule.yielded(from: began, to: Clock.system.monotonicNanoseconds(), answered: answered)
+    return true
+  }
+
+  private func takeConnections() {
+    let new = inbox.withLock { inbox in
+      defer { inbox.removeAll(keepingCapacity: true) }
+      return inbox
+    }
+    for var connection in new {
+      // The daemon closes the socket also if it does not take it.
+      let taken = withUnsafePointer(to: &connection.address) {
+        MHD_add_connection(
+          daemon, connection.socket, UnsafeRawPointer($0).assumingMemoryBound(to: sockaddr.self),
+          connection.length)
+      }
+      if taken != .YES { noteClosed() }
+    }
+  }
 
   /// Connections given and not closed yet.
   var connections: Int { count.load(ordering: .sequentiallyConsistent) }
 
-  /// Hands the connection over; the daemon closes it if it does not take it.
-  func give(_ socket: Int32, _ address: UnsafeRawPointer, _ length: socklen_t) {
+  /// Hands a connection to the thread.
+  func give(_ connection: NewConnection) {
     count.wrappingAdd(1, ordering: .sequentiallyConsistent)
-    let address = address.assumingMemoryBound(to: sockaddr.self)
-    if MHD_add_connection(daemon, socket, address, length) != .YES { noteClosed() }
+    let isFirst = inbox.withLock { inbox in
+      inbox.append(connection)
+      return inbox.count == 1
+    }
+    if isFirst { wait.tellNews() }
   }
+
+  /// A parked connection was resumed. Should the library clear the event that tells of it before it looks for
+  /// resumed connections again, the thread runs it once more.
+  func noteResumed() { wait.tellNews() }
 
   /// A connection was closed.
   func noteClosed() {
@@ -48,7 +119,7 @@ final class Worker: @unchecked Sendable {  // because `daemon` is set before the
     let server = Unmanaged.passUnretained(server).toOpaque()
     var options = options(server, certificate)
     var flags =
-      MHD_USE_EPOLL_INTERNAL_THREAD.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ITC.rawValue
+      MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ITC.rawValue
       | MHD_USE_NO_LISTEN_SOCKET.rawValue
     if certificate != nil { flags |= MHD_USE_TLS.rawValue }
     if !self.server.knowsLibrary {
