@@ -108,7 +108,8 @@ final class FilledCache: Sendable {
     let window =
       first == 0
       ? MessageWindow(.newest, older: count + 1, newer: 0)
-      : MessageWindow(.message(FilledCache.place(first - 1)), older: 0, newer: count, includesAnchor: false)
+      : MessageWindow(
+        .message(FilledCache.place(first - 1)), older: 0, newer: count + 1, includesAnchor: false)
     let listing = MessageListing(
       window: window, rows: rows, isWhole: true, askedAt: cache.cursor.sequence)
     _ = try cache.blocking.write {

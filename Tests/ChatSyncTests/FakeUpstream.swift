@@ -274,10 +274,18 @@ final class FakeUpstream: Upstream {
         (low, high) = (position, position)
       }
       let cut = isCut ? 2 : 1
+      var at = rows.filter { window.includesAnchor && $0.position >= low && $0.position <= high }
+      // The rows of a moment count as those of the newer side, or of the older one where nothing newer is
+      // asked.
+      if case .time = window.anchor {
+        at = window.newer > 0 ? Array(at.prefix(window.newer / cut)) : Array(at.suffix(window.older / cut))
+      }
+      let isMoment = if case .time = window.anchor { true } else { false }
+      let olderTaken = isMoment && window.newer == 0 ? at.count : 0
+      let newerTaken = isMoment && window.newer > 0 ? at.count : 0
       let found =
-        rows.filter { $0.position < low }.suffix(window.older / cut)
-        + rows.filter { window.includesAnchor && $0.position >= low && $0.position <= high }
-        + rows.filter { $0.position > high }.prefix(window.newer / cut)
+        rows.filter { $0.position < low }.suffix(window.older / cut - olderTaken) + at
+        + rows.filter { $0.position > high }.prefix(window.newer / cut - newerTaken)
       return UpstreamPage(items: found.map(FakeUpstream.record), next: nil, at: nil, unreadable: 0)
     }
   }

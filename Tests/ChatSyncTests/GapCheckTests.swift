@@ -12,9 +12,12 @@ struct GapCheckTests {
     func list(_ window: MessageWindow) -> [Position] {
       switch window.anchor {
       case .newest: Array(rows.suffix(window.older))
-      case .message(let anchor): Array(rows.filter { $0 > anchor }.prefix(window.newer))
+      case .message(let anchor):
+        rows.filter { $0 < anchor }.suffix(window.older)
+          + rows.filter { window.includesAnchor && $0 == anchor }
+          + rows.filter { $0 > anchor }.prefix(window.newer)
       case .time(let time):
-        rows.filter { $0.createdAt == time } + rows.filter { $0.createdAt > time }.prefix(window.newer)
+        Array(rows.filter { $0.createdAt >= time }.prefix(window.newer))
       }
     }
   }

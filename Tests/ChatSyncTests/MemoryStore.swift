@@ -192,7 +192,8 @@ final class MemoryStore: SyncStore {
     line.oldest = rows.min()
     line.rows = rows.count
     line.reachedEnd = channel.coverage.tail.confirmedAt != nil && segments.dropLast().last?.isCovered == true
-    line.isAboveHugeGap = low > 0 && segments[low - 1].gap?.state == .huge
+    let below = low > 0 ? segments[low - 1].gap?.state : nil
+    line.isAboveHugeGap = below == .huge || below == .filling
     line.reachesBeginning = range.lowerBound == .start
     return line
   }

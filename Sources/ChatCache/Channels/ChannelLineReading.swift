@@ -77,7 +77,8 @@ extension CacheReader {
     line.oldest = oldest
     line.rows = rows
     line.reachedEnd = coverage.tail.confirmedAt != nil && segments.dropLast().last?.isCovered == true
-    line.isAboveHugeGap = low > 0 && segments[low - 1].gap?.state == .huge
+    let below = low > 0 ? segments[low - 1].gap?.state : nil
+    line.isAboveHugeGap = below == .huge || below == .filling
     line.reachesBeginning = range.lowerBound == .start
     return line
   }

@@ -7,9 +7,12 @@ import ChatModel
 ///
 /// - The side towards the anchor is claimed up to the anchor: nothing lies between the anchor and the nearest
 ///   row.
-/// - The far side of a page that came back full was cut by its limit. Other messages of the far row's
-///   millisecond may be beyond the cut, so that millisecond is not claimed; if the page was asked for by
-///   message id, the upstream breaks ties by id, and the far row itself is claimed.
+/// - The far side of a page that came back full was cut by its limit, to which rows at the anchor count.
+///   Other messages of the far row's millisecond may be beyond the cut, so that millisecond is not claimed.
+///   If it is that of the message from which the page was asked for, the upstream breaks ties by id, and the
+///   far row itself is claimed.
+/// - A page asked for by a message that shows messages of one millisecond in another order than that of their
+///   ids, or on the other side of the anchor, claims nothing: its server does not break ties by id.
 /// - A short page claims to its far row and no further: pages come short for other reasons than the line's
 ///   end.
 /// - Only an answer without any row proves that nothing follows in the directions asked.
@@ -40,8 +43,9 @@ package struct Listing: Sendable {
   private let olderCount: Int
   private let newerCount: Int
   private let anchorCount: Int
+  private let areTiesOrdered: Bool
 
-  /// Takes what was asked and the places of the rows that came, in any order.
+  /// Takes what was asked and the places of the rows that came, in their order.
   package init(
     anchor: Anchor, olderLimit: Int, newerLimit: Int, includesAnchor: Bool, rows: some Sequence<Position>
   ) {
@@ -53,7 +57,11 @@ package struct Listing: Sendable {
     var first: Position?
     var last: Position?
     var counts = (older: 0, at: 0, newer: 0)
+    var before: Position?
+    var areTiesOrdered = true
     for row in rows {
+      if let before, before.createdAt == row.createdAt, row < before { areTiesOrdered = false }
+      before = row
       if first.map({ row < $0 }) ?? true { first = row }
       if last.map({ row > $0 }) ?? true { last = row }
       if row < place.lowerBound {
@@ -69,6 +77,12 @@ package struct Listing: Sendable {
     olderCount = counts.older
     anchorCount = counts.at
     newerCount = counts.newer
+    self.areTiesOrdered = areTiesOrdered
+  }
+
+  /// Whether messages of one millisecond that came beside each other are in the order of their ids.
+  package static func areTiesOrdered(_ rows: some Sequence<Position>) -> Bool {
+    Listing(anchor: .newest, olderLimit: 0, newerLimit: 0, includesAnchor: false, rows: rows).areTiesOrdered
   }
 
   /// The newest `limit` messages.
@@ -85,6 +99,10 @@ package struct Listing: Sendable {
   /// The places for which the listing is the whole truth; up to `.end` where it reaches the end. Nil: it
   /// proves nothing.
   package var claim: ClosedRange<Position>? {
+    if case .message = anchor {
+      let isBeyond = olderLimit == 0 && olderCount > 0 || newerLimit == 0 && newerCount > 0
+      guard areTiesOrdered, !isBeyond else { return nil }
+    }
     let place = Listing.places(of: anchor)
     let older = olderClaim(below: place)
     let newer = newerClaim(above: place)
@@ -118,8 +136,8 @@ package struct Listing: Sendable {
     let bound: Position
     if let first {
       guard olderCount > 0 else { return nil }
-      let isCut = olderCount + (newerLimit == 0 ? anchorCount : 0) >= olderLimit
-      bound = isCut && !isPagedByID ? Position.last(at: first.createdAt).next : first
+      let isCut = olderCount + anchorCount >= olderLimit
+      bound = isCut && !isTiedToAnchor(first) ? Position.last(at: first.createdAt).next : first
     } else {
       bound = .start
     }
@@ -131,8 +149,8 @@ package struct Listing: Sendable {
     let bound: Position
     if let last {
       guard newerCount > 0 else { return nil }
-      let isCut = newerCount + (olderLimit == 0 ? anchorCount : 0) >= newerLimit
-      bound = isCut && !isPagedByID ? Position.first(at: last.createdAt).previous : last
+      let isCut = newerCount + anchorCount >= newerLimit
+      bound = isCut && !isTiedToAnchor(last) ? Position.first(at: last.createdAt).previous : last
     } else {
       bound = .end
     }
@@ -150,6 +168,11 @@ package struct Listing: Sendable {
 
   private var isPagedByID: Bool {
     if case .message = anchor { true } else { false }
+  }
+
+  /// Whether the row is of the millisecond of the message from which the page was asked for.
+  private func isTiedToAnchor(_ row: Position) -> Bool {
+    if case .message(let position) = anchor { position.createdAt == row.createdAt } else { false }
   }
 
   private static func places(of anchor: Anchor) -> ClosedRange<Position> {

@@ -13,7 +13,8 @@ package struct ChannelLine: Sendable, Equatable {
   /// Whether a listing reached the end from that stretch once: what came after it was missed, and is not just
   /// never loaded (B28).
   package var reachedEnd = false
-  /// Whether a huge gap lies right below that stretch: nothing fills it by itself (B28).
+  /// Whether right below that stretch lies a huge gap, which nothing fills by itself (B28), or one that
+  /// somebody asked to fill: prefetch would shrink that gap, and it would be told as huge a second time.
   package var isAboveHugeGap = false
   /// Where its changelog goes on, nil where it was never begun.
   package var changes: ChangesSince?

@@ -45,6 +45,10 @@ package struct GapCheck: Sendable {
   /// How far the forward listing proves everything, and whether nothing follows there.
   private var reached: Position?
   private var isExhausted = false
+  /// Whether a message from which it was listed on was gone.
+  private var isAnchorGone = false
+  /// Whether the row before the message from which it is listed on comes, too: it joins the page to that.
+  private var joinsOlder = false
 
   fileprivate struct Page: Sendable {
     let rows: [Position]
@@ -55,7 +59,7 @@ package struct GapCheck: Sendable {
   package init(covered: Position?, counts: Bool) {
     self.covered = covered
     self.counts = counts
-    anchor = covered.map { .message($0) }
+    anchor = covered.map { .time($0.createdAt) }
   }
 
   /// What to list next, or what it all means; `keep` names the pages to store then.
@@ -77,15 +81,35 @@ package struct GapCheck: Sendable {
     pages.append(page)
     for row in rows where covered.map({ row > $0 }) ?? true { seen.insert(row) }
     guard pages.count > 1 else { return }
-    let before = reached ?? covered ?? .start
-    // Only what is claimed is safe to go on from: the rest of a cut page's last millisecond would be lost.
-    let safe = page.rows.last { row in page.claim?.contains(row) ?? false }
-    guard let last = safe.flatMap({ $0 > before ? $0 : nil }) ?? page.rows.last, last > before else {
+    guard let next = next(after: window, page, Listing.areTiesOrdered(rows)), next != window.anchor else {
       isExhausted = true
       return
     }
-    reached = last
-    anchor = .message(last)
+    anchor = next
+  }
+
+  /// Where the forward listing goes on: at the first millisecond that the page does not prove, all of it,
+  /// since messages of one millisecond may come in any order. Only inside a millisecond of more messages than
+  /// a page holds it goes by message, where the page showed them in the order of their ids. Nil: nothing
+  /// follows.
+  private mutating func next(
+    after window: MessageWindow, _ page: Page, _ areTiesOrdered: Bool
+  ) -> MessageWindow.Anchor? {
+    let before = reached ?? covered ?? .start
+    guard let first = page.rows.first, let last = page.rows.last else { return nil }
+    guard let claim = page.claim else {
+      guard case .time = window.anchor, areTiesOrdered else { return nil }
+      joinsOlder = isAnchorGone || before.createdAt != first.createdAt
+      return .message(joinsOlder ? first : before)
+    }
+    joinsOlder = false
+    if let safe = page.rows.last(where: claim.contains), safe > before { reached = safe }
+    if let rest = page.rows.first(where: { $0 > claim.upperBound }) { return .time(rest.createdAt) }
+    guard last > before else { return nil }
+    guard case .message(let from) = window.anchor, from.createdAt == last.createdAt else {
+      return .time(last.createdAt)
+    }
+    return page.rows.count < GapCheck.pageRows ? nil : .message(last)
   }
 
   /// The message the forward listing was anchored at is gone upstream: go by its time instead. False where
@@ -93,15 +117,19 @@ package struct GapCheck: Sendable {
   package mutating func anchorIsGone() -> Bool {
     guard case .message(let position) = anchor else { return false }
     anchor = .time(position.createdAt)
+    isAnchorGone = true
     return true
   }
 
   private func forward() -> Step {
+    let rows = GapCheck.pageRows
     switch anchor {
     case .message(let position):
-      .list(MessageWindow(.message(position), older: 0, newer: GapCheck.pageRows, includesAnchor: false))
-    case .time(let time): .list(MessageWindow(.time(time), older: 0, newer: 200))
-    case .newest, nil: .finish(.apart)
+      return .list(
+        MessageWindow(.message(position), older: joinsOlder ? 1 : 0, newer: rows, includesAnchor: joinsOlder))
+    // The anchor's own row and the one that is cut off come besides.
+    case .time(let time): return .list(MessageWindow(.time(time), older: 0, newer: rows + 2))
+    case .newest, nil: return .finish(.apart)
     }
   }
 

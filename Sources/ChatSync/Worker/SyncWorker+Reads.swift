@@ -126,60 +126,6 @@ extension SyncWorker {
     }
   }
 
-  /// The stretch's listing. A page from a moment that is full of one millisecond proves nothing (B24), and
-  /// would come again for ever: from there on it is listed by message. Where the anchor is gone upstream, its
-  /// moment is listed instead, and from there on by a message that came: a page that ends inside the moment
-  /// proves nothing beyond its rows.
-  func listed(
-    _ url: ChannelURL, _ stretch: MessageSyncRequest.Stretch, _ importance: Importance
-  ) async throws -> [MessageListing] {
-    let window = MessageWindow(stretch)
-    do {
-      let listing = try await list(url, window, importance)
-      return [listing] + (try await listedByID(url, listing, importance))
-    } catch {
-      guard case .message(let gone) = window.anchor, error.isNotFoundUpstream else { throw error }
-      var all = [
-        try await list(
-          url, MessageWindow(.time(gone.createdAt), older: window.older, newer: window.newer), importance)
-      ]
-      let rows = all[0].rows.map(\.position)
-      if window.older > 0, let first = rows.min(), first.createdAt == gone.createdAt {
-        let older = MessageWindow(.message(first), older: window.older, newer: 0, includesAnchor: false)
-        all.append(try await list(url, older, importance))
-      }
-      if window.newer > 0, let last = rows.max(), last.createdAt == gone.createdAt {
-        let newer = MessageWindow(.message(last), older: 0, newer: window.newer, includesAnchor: false)
-        all.append(try await list(url, newer, importance))
-      }
-      return all
-    }
-  }
-
-  /// The same again, paged by message, where it proved nothing. Where nothing came from beyond the row from
-  /// which it is paged, only an empty answer proves that nothing is there.
-  private func listedByID(
-    _ url: ChannelURL, _ page: MessageListing, _ importance: Importance
-  ) async throws -> [MessageListing] {
-    guard let window = page.window.byMessage(from: page.rows.map(\.position)),
-      case .message(let from) = window.anchor
-    else { return [] }
-    do {
-      let listing = try await list(url, window, importance)
-      let rows = listing.rows.map(\.position)
-      var beyond: MessageWindow?
-      if window.newer == 1, rows.max() == from { beyond = MessageWindow(.message(from), older: 0, newer: 1) }
-      if window.older == 1, rows.min() == from { beyond = MessageWindow(.message(from), older: 1, newer: 0) }
-      guard var beyond else { return [listing] }
-      beyond.includesAnchor = false
-      return [listing, try await list(url, beyond, importance)]
-    } catch {
-      // Deleted meanwhile: the next look begins at another.
-      guard error.isNotFoundUpstream else { throw error }
-      return []
-    }
-  }
-
   // MARK: Jobs that clients wait for
 
   /// Looks at the channel as soon as its job under way ends, and waits for that look.
@@ -246,42 +192,5 @@ extension SyncJob {
     case .channelChanges(let user), .topChannels(let user): .poll(user)
     default: nil
     }
-  }
-}
-
-extension MessageWindow {
-  /// What to list for a request.
-  ///
-  /// A place that is no message's (the end of a claim) has the smallest or the largest id of its millisecond:
-  /// its time is the anchor then, as the upstream knows no such message.
-  init(_ stretch: MessageSyncRequest.Stretch) {
-    func rows(_ wanted: Int) -> Int { min(max(wanted, 0), Limits.messagePageRows) }
-    switch stretch {
-    case .older(let place, let wanted):
-      let isReal = place.messageID != .min && place.messageID != .max && place < .end
-      self.init(
-        isReal ? .message(place) : .time(min(place.createdAt, Endpoint.newest)), older: rows(wanted),
-        newer: 0,
-        includesAnchor: place.messageID == .max)
-    case .newer(let place, let wanted):
-      let isReal = place.messageID != .min && place.messageID != .max && place > .start
-      self.init(
-        isReal ? .message(place) : .time(place.createdAt), older: 0, newer: rows(wanted),
-        includesAnchor: !isReal && place.messageID == .min)
-    case .around(let time, let older, let newer):
-      self.init(.time(time), older: rows(older), newer: rows(newer))
-    case .newest, .message:
-      self.init(.newest, older: GapCheck.pageRows, newer: 0)
-    }
-  }
-
-  /// The same again, paged by message, where rows came and none of them is proven to be all there is.
-  func byMessage(from rows: [Position]) -> MessageWindow? {
-    guard case .time = anchor, let first = rows.min(), let last = rows.max(), listing(rows).claim == nil
-    else { return nil }
-    // One row beyond the anchor joins it to what lies on the other side.
-    if newer == 0 { return MessageWindow(.message(last), older: older, newer: 1) }
-    if older == 0 { return MessageWindow(.message(first), older: 1, newer: newer) }
-    return MessageWindow(.message(first), older: older, newer: newer)
   }
 }

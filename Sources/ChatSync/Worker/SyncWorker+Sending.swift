@@ -138,28 +138,42 @@ extension SyncWorker {
     }
   }
 
-  /// Lists all that came after the newest place known when the message was first sent off. A listing that
-  /// goes on for too long, or has an item that cannot be read, may still show the message.
+  /// Lists all that came after the newest place known when the message was first sent off, until a page shows
+  /// nothing new. Messages of one millisecond may come in another order in each answer, so each page begins
+  /// with the whole millisecond in which the last one ended. A listing that goes on for too long, or has an
+  /// item that cannot be read, may still show the message.
   private func look(
     for job: OutboxJob, after place: Position, in url: ChannelURL
   ) async throws -> EndedOutboxJob {
     var found: [MessageRecord] = []
+    var seen: Set<Int64> = []
     var searched: Position?
     var isWhole = true
-    var window = MessageWindow(
-      .time(place == .start ? 0 : place.createdAt), older: 0, newer: SyncWorker.lookRows)
+    var moment = place == .start ? 0 : place.createdAt
+    var window = MessageWindow(.time(moment), older: 0, newer: SyncWorker.lookRows)
     for _ in 0..<SyncWorker.lookPages {
       let page = try await upstream.messages(in: url, window, .open)
-      found += page.items.filter { $0.position > place }
+      if page.items.isEmpty, page.unreadable == 0 { try await confirmEmpty(url, window, .open) }
+      let new = page.items.filter { seen.insert($0.messageID).inserted }
+      found += new.filter { $0.position > place }
       // What cannot be read may be the message.
       isWhole = isWhole && page.unreadable == 0
-      let last = page.items.map(\.position).max()
-      if isWhole { searched = last ?? searched }
-      guard page.items.count + page.unreadable >= SyncWorker.lookRows, let last else {
+      let places = page.items.map(\.position)
+      if isWhole { searched = places.max() ?? searched }
+      guard let last = places.max(), !new.isEmpty else {
         return EndedOutboxJob(
           job, isWhole ? .absent : .uncertain, messages: found, searched: isWhole ? nil : searched)
       }
-      window = MessageWindow(.message(last), older: 0, newer: SyncWorker.lookRows, includesAnchor: false)
+      if last.createdAt > moment {
+        moment = last.createdAt
+        window = MessageWindow(.time(moment), older: 0, newer: SyncWorker.lookRows)
+      } else if page.items.count + page.unreadable < SyncWorker.lookRows {
+        window = MessageWindow(.time(moment), older: 0, newer: SyncWorker.lookRows, includesAnchor: false)
+      } else {
+        // Only a millisecond of more messages than a page holds is paged by message.
+        guard Listing.areTiesOrdered(places) else { break }
+        window = MessageWindow(.message(last), older: 0, newer: SyncWorker.lookRows, includesAnchor: false)
+      }
     }
     return EndedOutboxJob(job, .uncertain, messages: found, searched: searched)
   }

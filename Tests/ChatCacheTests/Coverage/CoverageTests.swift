@@ -25,16 +25,34 @@ import Testing
     #expect(coverage.shows(place(12)))
   }
 
-  @Test("B24: paging by id claims the boundary row of a cut page")
+  /// What a page of older messages claims that was asked for from a message.
+  private func older(than anchor: Position, _ rows: [Position]) -> ClosedRange<Position>? {
+    Listing(
+      anchor: .message(anchor), olderLimit: rows.count, newerLimit: 0, includesAnchor: false, rows: rows
+    ).claim
+  }
+
+  @Test("B24: a page by message that is cut in another millisecond than its message's does not claim that")
   func cutByID() {
-    var coverage = known(20...25)
-    let rows = [place(7, 3), place(7, 4)]
-    coverage.claim(
-      Listing(anchor: .message(place(20)), olderLimit: 2, newerLimit: 0, includesAnchor: false, rows: rows),
-      now: 2, generation: 1)
-    #expect(coverage.shows(place(7, 3)))
-    #expect(!coverage.shows(place(7, 2)))
-    #expect(coverage.segment(at: place(7, 3)).range == place(7, 3)...place(25))
+    let claim = Position.last(at: 7).next...place(20).previous
+    #expect(older(than: place(20), [place(7, 3), place(7, 4), place(9)]) == claim)
+    #expect(older(than: place(20), [place(7, 3), place(7, 4)]) == claim)
+  }
+
+  @Test("B24: inside its message's millisecond a page by message claims its far row")
+  func cutInsideTie() {
+    #expect(older(than: place(7, 9), [place(7, 3), place(7, 4)]) == place(7, 3)...place(7, 8))
+    let newer = Listing(
+      anchor: .message(place(7, 2)), olderLimit: 0, newerLimit: 2, includesAnchor: false,
+      rows: [place(7, 3), place(7, 4)])
+    #expect(newer.claim == place(7, 3)...place(7, 4))
+  }
+
+  @Test("B24: a page by message claims nothing if its ties are in another order than that of their ids")
+  func unstableTies() {
+    #expect(older(than: place(7, 9), [place(7, 4), place(7, 3)]) == nil)
+    #expect(older(than: place(20), [place(7, 1), place(8, 4), place(8, 3)]) == nil)
+    #expect(older(than: place(7, 9), [place(7, 3), place(7, 10)]) == nil, "it is on the other side")
   }
 
   @Test("B14: a short page proves no beginning, an empty one does")
@@ -152,7 +170,7 @@ import Testing
     var new = old
     var ticket = new.beginFill(1)
     let page = Listing(
-      anchor: .message(place(20)), olderLimit: 2, newerLimit: 0, includesAnchor: false,
+      anchor: .message(place(20)), olderLimit: 3, newerLimit: 0, includesAnchor: false,
       rows: [place(14), place(15)])
     #expect(new.fill(&ticket, page, rows: 2, now: 3, generation: 1))
     #expect(ticket == FillTicket(id: 1, range: .start...place(14).previous))

@@ -33,11 +33,11 @@ import Testing
       }
     }
 
-    /// The page after that message, as the upstream has it, stored as filling does.
+    /// The page that begins with that message, as the upstream has it, stored as filling does.
     func fill(after id: Int64, rows: Int, of gap: Int64?) throws -> Int64 {
       let end = min(id + Int64(rows), last + 5)
       let listing = MessageListing(
-        window: MessageWindow(.message(World.message(id).position), older: 0, newer: rows),
+        window: MessageWindow(.time(id * 10), older: 0, newer: rows + 1),
         rows: (id...end).map(World.message), isWhole: true, askedAt: base.cache.cursor.sequence)
       var context = ListingContext(source: .messageFill, generation: 2)
       context.fillsGap = gap
@@ -120,6 +120,23 @@ import Testing
     #expect(kinds == [missing > 300 ? .hugeGap : .coverage])
   }
 
+  @Test("B28: above a huge gap nothing is prefetched, and not while the gap is filled either")
+  func prefetched() throws {
+    let world = try World(missing: 301)
+    defer { world.base.cache.close() }
+    var context = ListingContext(source: .messageFill, generation: 2)
+    context.hugeMissing = 301
+    let told = (context, world.url)
+    try world.base.cache.write { try $0.store([], in: told.1, told.0) }
+    func isPrefetched() throws -> Bool {
+      try #require(try world.base.cache.read { try $0.line(of: world.url) }).isPrefetched(200)
+    }
+    #expect(try isPrefetched())
+    let gap = try #require(try world.coverage.gaps.first?.gap)
+    try world.base.cache.write { _ = try $0.beginFill(gap.id, in: told.1) }
+    #expect(try isPrefetched(), "the gap would shrink beside its filling, and be told as huge again")
+  }
+
   @Test("B29: what is stored of several pages at once is told in few events, and joins both stretches")
   func atOnce() throws {
     let world = try World(missing: 250)
@@ -131,7 +148,7 @@ import Testing
       let end = min(from + 100, world.last + 5)
       listings.append(
         MessageListing(
-          window: MessageWindow(.message(World.message(from).position), older: 0, newer: 100),
+          window: MessageWindow(.time(from * 10), older: 0, newer: 101),
           rows: (from...end).map(World.message), isWhole: true, askedAt: asked))
       from = end
     }

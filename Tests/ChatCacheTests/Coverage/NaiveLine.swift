@@ -73,6 +73,9 @@ struct NaiveLine {
       }
     }
     let isByID = if case .message = anchor { true } else { false }
+    let isTied = { (row: Position) -> Bool in
+      if case .message(let anchor) = anchor { row.createdAt == anchor.createdAt } else { false }
+    }
     let at = rows.filter { side($0) == 0 }.count
     let below = rows.filter { side($0) < 0 }
     let above = rows.filter { side($0) > 0 }
@@ -80,16 +83,16 @@ struct NaiveLine {
       if older == 0 { return false }
       if rows.isEmpty { return true }
       guard let far = below.min() else { return false }
-      let isCut = below.count + (newer == 0 ? at : 0) >= older
+      let isCut = below.count + at >= older
       if anchor == .newest, rows.allSatisfy({ $0 < place }) { return true }
-      return isCut && !isByID ? place.createdAt > far.createdAt : place >= far
+      return isCut && !isTied(far) ? place.createdAt > far.createdAt : place >= far
     }
     let provesAbove = { (place: Position) -> Bool in
       if newer == 0 { return false }
       if rows.isEmpty { return true }
       guard let far = above.max() else { return false }
-      let isCut = above.count + (older == 0 ? at : 0) >= newer
-      return isCut && !isByID ? place.createdAt < far.createdAt : place <= far
+      let isCut = above.count + at >= newer
+      return isCut && !isTied(far) ? place.createdAt < far.createdAt : place <= far
     }
     let isCutAt =
       !isByID && ((older > 0 && below.isEmpty && at >= older) || (newer > 0 && above.isEmpty && at >= newer))

@@ -206,6 +206,40 @@ struct BadAnswerTests {
     await world.stop()
   }
 
+  @Test("B31, B35: an entry of a message changelog that cannot be read is noted before the place moves on")
+  func messageChangelogEntry() async throws {
+    let world = Wired()
+    let (alice, url) = (UserID("alice"), ChannelURL("c0"))
+    world.server.fake.join(alice, url)
+    for number in 0..<150 { world.server.fake.send(url, "m\(number)") }
+    try await world.worker.start()
+    await world.worker.connect(alice)
+    #expect(await World.wait { world.isSynced(alice) })
+    await world.worker.open(OpenView(id: "v", channel: url, isAtNewest: true), isNew: true)
+    #expect(await World.wait { World.difference(world.server.fake, world.store, url, newest: 150) == nil })
+    // Far below the newest page, and in no later changelog: only a note finds it.
+    let id = world.server.fake.state.withLock { state in
+      state.clock += 1
+      state.channels[url]!.messages[3].text = "changed"
+      state.channels[url]!.messages[3].updatedAt = state.clock
+      return state.channels[url]!.messages[3].id
+    }
+    let asked = Guarded(0)
+    world.garble { target in
+      guard target.contains("/messages/changelogs") else { return nil }
+      let isFirst = asked.withLock {
+        $0 += 1
+        return $0 == 1
+      }
+      let entry =
+        #"{"updated":[{"message_id":\#(id),"created_at":-5}],"deleted":[],"has_more":false,"next":""}"#
+      return isFirst ? RawServer.ok(entry) : nil
+    }
+    #expect(await World.wait { World.difference(world.server.fake, world.store, url, newest: 150) == nil })
+    #expect(world.linkChanges == [.online])
+    await world.stop()
+  }
+
   private static let badEntry =
     #"{"updated":[{"channel_url":"c1","member_state":"joined","ts_message_offset":"x"}],"deleted":[],"#
     + #""has_more":false,"next":""}"#

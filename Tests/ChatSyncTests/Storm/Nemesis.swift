@@ -6,6 +6,7 @@ import Platform
 enum Nemesis: String, CaseIterable, CustomStringConvertible {
   case networkGone, outwardLost, inwardLost, slow, blackHole, repliesLost, errors, garbage, tooMany
   case pagesCut, bodiesCut, tokensForgotten, webhooksShuffled, noChangelogs, noReplyListing, restarts, clears
+  case tiesShuffled
 
   var description: String { rawValue }
 
@@ -53,6 +54,7 @@ enum Nemesis: String, CaseIterable, CustomStringConvertible {
     case .pagesCut: requests("cut_page", often)
     case .bodiesCut: requests("cut_body", often)
     case .tokensForgotten: requests("forget_tokens", often)
+    case .tiesShuffled: requests("unstable_ties")
     case .webhooksShuffled:
       [
         webhooks("drop_webhook", 0.3), webhooks("duplicate_webhook", 0.5), webhooks("shuffle_webhook", 0.5),

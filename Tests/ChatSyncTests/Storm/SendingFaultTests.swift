@@ -98,4 +98,39 @@ struct SendingFaultTests {
       }, "its note asks for the message until it is there")
     await sides.end()
   }
+
+  @Test(
+    "B39: a message whose answer was lost is found, and not sent again, whatever the pages are like",
+    arguments: ["cut_page", "empty_page", "unstable_ties"], 1...6 as ClosedRange<Int64>)
+  func foundAgain(kind: String, seed: Int64) async throws {
+    var policy = OutboxPolicy()
+    policy.backoffMaximum = 200
+    policy.uncertainGrace = 400
+    let world = try await SendingWorld(policy: policy, firstByte: 300)
+    world.offers = ["dedup": .string("off"), "request_ids": .bool(true)]
+    let listing = Value.string("/v3/group_channels/*/messages")
+    try world.set([
+      .object([
+        "kind": .string("lose_reply"), "path": listing, "method": .string("POST"), "count": .integer(1),
+      ])
+    ])
+    try await world.send("c0", "r1", "once")
+    #expect(await World.wait { (try? world.arrived("c0").count) == 1 })
+    world.there.isCutOff = true
+    let time = try #require(
+      try world.there.origin.store.read { db, _ in
+        try db.first("SELECT max(created_at) FROM message WHERE user_id = 'alice'") { $0.int64(0) }
+      })
+    // It comes behind more than half a page, and in a tie that the page's end cuts.
+    for number in 0..<190 { world.there.send("c0", "before \(number)", at: time - 190 + Int64(number)) }
+    for number in 0..<100 { world.there.send("c0", "beside \(number)", at: time) }
+    var fault: [String: Value] = ["kind": .string(kind), "path": listing, "method": .string("GET")]
+    if kind == "empty_page" { fault["count"] = .integer(1) }
+    try world.set([.object(fault)], seed: seed)
+    world.there.isCutOff = false
+    world.here.syncRequests.urge()
+    #expect(await world.isDrained())
+    #expect(try world.arrived("c0").map(\.text) == ["once"])
+    await world.end()
+  }
 }

@@ -85,9 +85,9 @@ final class SendingWorld {
     here.syncRequests.urge()
   }
 
-  private func set(_ faults: [Value]) throws {
+  func set(_ faults: [Value], seed: Int64 = 1) throws {
     try there.origin.setFaults(
-      .object(["seed": .integer(1), "faults": .array(faults), "capabilities": .object(offers)]))
+      .object(["seed": .integer(seed), "faults": .array(faults), "capabilities": .object(offers)]))
   }
 
   // MARK: What became of it

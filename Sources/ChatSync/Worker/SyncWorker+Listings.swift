@@ -1,0 +1,175 @@
+import ChatCache
+import ChatModel
+
+// How a stretch of a channel's line is listed: by moments, since messages of one millisecond may come in
+// another order in each answer; by a message only inside a millisecond that has more of them than a page
+// holds, where the page showed that they are ordered by their ids, and from the outermost message of a
+// stretch.
+extension SyncWorker {
+  /// The stretch's listings.
+  func listed(
+    _ url: ChannelURL, _ stretch: MessageSyncRequest.Stretch, _ importance: Importance
+  ) async throws -> [MessageListing] {
+    guard let (place, isOlder) = stretch.message else {
+      let listing = try await list(url, MessageWindow(stretch), importance)
+      return [listing] + (try await listedByID(url, listing, importance))
+    }
+    // All of its millisecond is known: the page that ended there was short.
+    if isOlder, try store.line(of: url)?.oldest == place {
+      return try await listed(url, beyond: place, isOlder: true, importance)
+    }
+    let window = MessageWindow(stretch)
+    let listing = try await list(url, window, importance)
+    let rows = listing.rows.map(\.position)
+    guard let edge = isOlder ? rows.min() : rows.max(), edge.createdAt == place.createdAt else {
+      return [listing]
+    }
+    // Nothing beyond the millisecond came: it is full, or there is nothing.
+    guard rows.count >= window.older + window.newer else {
+      return [listing] + (try await listed(url, beyond: edge, isOlder: isOlder, importance))
+    }
+    guard Listing.areTiesOrdered(rows) else { return [listing] }
+    do { return [listing, try await page(url, beyond: place, isOlder: isOlder, importance)] } catch {
+      guard error.isNotFoundUpstream else { throw error }
+      return [listing] + (try await listed(url, from: nearest(to: place, rows, isOlder), isOlder, importance))
+    }
+  }
+
+  /// The row from which a full millisecond is paged where the place is no message's.
+  private func nearest(to place: Position, _ rows: [Position], _ isOlder: Bool) -> Position? {
+    isOlder
+      ? rows.filter { $0 >= place }.min() ?? rows.max() : rows.filter { $0 <= place }.max() ?? rows.min()
+  }
+
+  /// A page by message with the message itself, and the row beside it, which joins it to that.
+  private func listed(
+    _ url: ChannelURL, from row: Position?, _ isOlder: Bool, _ importance: Importance
+  ) async throws -> [MessageListing] {
+    guard let row else { return [] }
+    let rows = GapCheck.pageRows
+    let window = MessageWindow(.message(row), older: isOlder ? rows : 1, newer: isOlder ? 1 : rows)
+    do { return [try await list(url, window, importance)] } catch {
+      // Deleted meanwhile: the next look begins at another.
+      guard error.isNotFoundUpstream else { throw error }
+      return []
+    }
+  }
+
+  /// What is older, or newer, than a message beside which nothing else of its millisecond is missing. Where
+  /// the message is gone upstream, its millisecond is listed, and what is beyond a message that came.
+  private func listed(
+    _ url: ChannelURL, beyond edge: Position, isOlder: Bool, _ importance: Importance
+  ) async throws -> [MessageListing] {
+    do { return [try await page(url, beyond: edge, isOlder: isOlder, importance)] } catch {
+      guard error.isNotFoundUpstream else { throw error }
+      let window = MessageWindow(
+        .time(edge.createdAt), older: isOlder ? GapCheck.pageRows : 0, newer: isOlder ? 0 : GapCheck.pageRows)
+      let listing = try await list(url, window, importance)
+      let rows = listing.rows.map(\.position)
+      guard let next = isOlder ? rows.min() : rows.max(), next.createdAt == edge.createdAt, next != edge
+      else {
+        return [listing]
+      }
+      return [listing, try await page(url, beyond: next, isOlder: isOlder, importance)]
+    }
+  }
+
+  /// One page beyond the message. A server that orders ties anew in each answer shows others of its
+  /// millisecond there, which are known: then all beyond the millisecond is listed.
+  private func page(
+    _ url: ChannelURL, beyond edge: Position, isOlder: Bool, _ importance: Importance
+  ) async throws -> MessageListing {
+    let rows = GapCheck.pageRows
+    let window = MessageWindow(
+      .message(edge), older: isOlder ? rows : 0, newer: isOlder ? 0 : rows, includesAnchor: false)
+    let listing = try await list(url, window, importance)
+    guard listing.rows.contains(where: { isOlder ? $0.position > edge : $0.position < edge }) else {
+      return listing
+    }
+    var moment = window
+    moment.anchor = .time(edge.createdAt)
+    var beyond = try await list(url, moment, importance)
+    beyond.window = window
+    return beyond
+  }
+
+  /// The same again, paged by message, where it proved nothing. Where nothing came from beyond the row from
+  /// which it is paged, only an empty answer proves that nothing is there.
+  private func listedByID(
+    _ url: ChannelURL, _ page: MessageListing, _ importance: Importance
+  ) async throws -> [MessageListing] {
+    guard let window = page.window.byMessage(from: page.rows.map(\.position)),
+      case .message(let from) = window.anchor
+    else { return [] }
+    do {
+      let listing = try await list(url, window, importance)
+      let rows = listing.rows.map(\.position)
+      var beyond: MessageWindow?
+      if window.newer == 1, rows.max() == from { beyond = MessageWindow(.message(from), older: 0, newer: 1) }
+      if window.older == 1, rows.min() == from { beyond = MessageWindow(.message(from), older: 1, newer: 0) }
+      guard var beyond else { return [listing] }
+      beyond.includesAnchor = false
+      return [listing, try await list(url, beyond, importance)]
+    } catch {
+      // Deleted meanwhile: the next look begins at another.
+      guard error.isNotFoundUpstream else { throw error }
+      return []
+    }
+  }
+}
+
+extension MessageWindow {
+  /// What to list for a sync request.
+  ///
+  /// The anchor is the place's moment, all of it. A place that is no message's (the end of a claim) has the
+  /// smallest or the largest id of its millisecond: that lies in the stretch, or does not.
+  init(_ stretch: MessageSyncRequest.Stretch) {
+    func rows(_ wanted: Int) -> Int { min(max(wanted, 0), Limits.messagePageRows) }
+    // The rest of the place's moment comes too.
+    let least = stretch.message == nil ? 0 : GapCheck.pageRows
+    switch stretch {
+    case .older(let place, let wanted):
+      self.init(
+        .time(min(place.createdAt, Endpoint.newest)), older: rows(max(wanted, least)), newer: 0,
+        includesAnchor: place.messageID != .min)
+    case .newer(let place, let wanted):
+      self.init(
+        .time(place.createdAt), older: 0, newer: rows(max(wanted, least)),
+        includesAnchor: place.messageID != .max)
+    case .around(let time, let older, let newer):
+      self.init(.time(time), older: rows(older), newer: rows(newer))
+    case .newest, .message:
+      self.init(.newest, older: GapCheck.pageRows, newer: 0)
+    }
+  }
+
+  /// The same again, paged by message, where rows came and none of them is proven to be all there is. Nil
+  /// where they show that the server does not order ties by their ids.
+  func byMessage(from rows: [Position]) -> MessageWindow? {
+    guard case .time = anchor, let first = rows.min(), let last = rows.max(), listing(rows).claim == nil,
+      Listing.areTiesOrdered(rows)
+    else { return nil }
+    // One row beyond the anchor joins it to what lies on the other side.
+    if newer == 0 { return MessageWindow(.message(last), older: older, newer: 1) }
+    if older == 0 { return MessageWindow(.message(first), older: 1, newer: newer) }
+    return MessageWindow(.message(first), older: older, newer: newer)
+  }
+}
+
+extension MessageSyncRequest.Stretch {
+  /// The message from which it is paged, and whether to what is older; nil where the place is no message's.
+  fileprivate var message: (place: Position, isOlder: Bool)? {
+    switch self {
+    case .older(let place, _) where place.isOfMessage: (place, true)
+    case .newer(let place, _) where place.isOfMessage: (place, false)
+    default: nil
+    }
+  }
+}
+
+extension Position {
+  /// Whether it may be a message's place, and not only an end of its moment.
+  fileprivate var isOfMessage: Bool {
+    messageID != .min && messageID != .max && self < .end && self > .start
+  }
+}

@@ -1,0 +1,125 @@
+import ChatCache
+import ChatModel
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatSync
+@testable import Origin
+
+/// A server that orders the messages of one millisecond anew in each answer: nothing is called covered that
+/// it did not show, and all is found all the same (B24, B28).
+@Suite(.timeLimit(.minutes(5)), .serialized)
+struct TieTests {
+  private static let url = ChannelURL("c0")
+  private static let start: Int64 = 1_700_000_000_000
+
+  private func shuffle(_ there: OriginSide, seed: Int64) throws {
+    let fault: [String: Value] = ["kind": .string("unstable_ties"), "path": .string("/v3/*")]
+    try there.set(OriginSide.Weather(), [.object(fault)], seed: seed)
+  }
+
+  /// What is missing where the cache says that it knows all.
+  private func missing(_ sides: Sides) throws -> [Position] {
+    guard let (rows, coverage) = try sides.here.channel("c0", from: .start) else { return [] }
+    let truth = try sides.there.origin.store.read { db, _ in
+      try db.all("SELECT created_at, id FROM message") {
+        Position(createdAt: $0.int64(0), messageID: $0.int64(1))
+      }
+    }
+    return Set(truth).subtracting(rows.map(\.position)).sorted().filter { place in
+      coverage.segments.contains { $0.range.contains(place) && $0.content == .covered(isUnverified: false) }
+    }
+  }
+
+  private func isWhole(_ sides: Sides) throws -> Bool {
+    guard let (rows, coverage) = try sides.here.channel("c0", from: .start) else { return false }
+    let count = try sides.there.origin.store.read { db, _ in
+      try db.first("SELECT count(*) FROM message") { $0.int(0) }
+    }
+    return rows.count == count && coverage.gaps.isEmpty
+  }
+
+  private func newestGap(_ sides: Sides) throws -> ClosedRange<Position>? {
+    try sides.here.channel("c0", from: .start)?.coverage.gaps.last?.range
+  }
+
+  @Test("B24: paging back from any message, through ties cut anywhere, misses none", arguments: 0..<6)
+  func back(seed: UInt64) async throws {
+    var random = Seeded(seed)
+    let sides = try Sides(messages: 0)
+    // Ties of 1 to 12, so that pages are cut inside them.
+    var (time, left) = (Self.start, 0)
+    for number in 0..<520 {
+      if left == 0 { (time, left) = (time + 1, Int.random(in: 1...12, using: &random)) }
+      sides.there.send("c0", "old \(number)", at: time)
+      left -= 1
+    }
+    try shuffle(sides.there, seed: Int64(seed))
+    try await sides.open()
+    for _ in 0..<40 where try !isWhole(sides) {
+      let place = sides.there.place(of: "c0", &random)
+      let rows = Int.random(in: 1...100, using: &random)
+      let stretch: MessageSyncRequest.Stretch =
+        Bool.random(using: &random) ? .older(than: place, rows: rows) : .newer(than: place, rows: rows)
+      _ = await sides.here.worker.fetch(MessageSyncRequest(Self.url, stretch))
+      #expect(try missing(sides).isEmpty, "after \(stretch)")
+    }
+    while let top = try newestGap(sides) {
+      _ = await sides.here.worker.fetch(
+        MessageSyncRequest(Self.url, .older(than: top.upperBound.next, rows: 100)))
+      let after = try newestGap(sides)
+      #expect(after != top, "paging goes on below \(top)")
+      if after == top { break }
+    }
+    #expect(try missing(sides).isEmpty)
+    #expect(try isWhole(sides))
+    await sides.end()
+  }
+
+  @Test(
+    "B28: what came while the network was gone is found, also in the newest millisecond", arguments: 0..<6)
+  func away(seed: UInt64) async throws {
+    let sides = try Sides(messages: 0)
+    for number in 0..<60 { sides.there.send("c0", "old \(number)", at: Self.start + Int64(number / 9)) }
+    try shuffle(sides.there, seed: Int64(seed))
+    try await sides.open()
+    #expect(await World.wait { (try? isWhole(sides)) == true })
+    await sides.lose()
+    for number in 60..<260 { sides.there.send("c0", "new \(number)", at: Self.start + Int64(number / 9)) }
+    sides.heal()
+    #expect(await World.wait { (try? isWhole(sides)) == true })
+    #expect(try missing(sides).isEmpty)
+    await sides.end()
+  }
+
+  @Test(
+    "B24: a millisecond of more messages than a page holds is not called covered; once ordered, it is whole")
+  func full() async throws {
+    let sides = try Sides(messages: 0)
+    for number in 0..<20 { sides.there.send("c0", "before \(number)", at: Self.start + Int64(number)) }
+    for number in 0..<250 { sides.there.send("c0", "tie \(number)", at: Self.start + 100) }
+    for number in 0..<20 { sides.there.send("c0", "after \(number)", at: Self.start + 200 + Int64(number)) }
+    try shuffle(sides.there, seed: 5)
+    try await sides.open()
+    for place in [0, 100, 101, 200, 300] {
+      for stretch: MessageSyncRequest.Stretch in [
+        .older(than: Position(createdAt: Self.start + Int64(place), messageID: 120), rows: 50),
+        .newer(than: Position(createdAt: Self.start + Int64(place), messageID: 120), rows: 50),
+        .around(Self.start + Int64(place), older: 30, newer: 30),
+      ] {
+        _ = await sides.here.worker.fetch(MessageSyncRequest(Self.url, stretch))
+        #expect(try missing(sides).isEmpty, "after \(stretch)")
+      }
+    }
+    try sides.there.calm(OriginSide.Weather())
+    for _ in 0..<20 where try !isWhole(sides) {
+      guard let low = try sides.here.channel("c0", from: .start)?.coverage.gaps.last?.range else { break }
+      _ = await sides.here.worker.fetch(
+        MessageSyncRequest(Self.url, .older(than: low.upperBound.next, rows: 100)))
+    }
+    #expect(try isWhole(sides))
+    #expect(try missing(sides).isEmpty)
+    await sides.end()
+  }
+}
