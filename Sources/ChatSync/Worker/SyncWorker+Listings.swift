@@ -21,15 +21,22 @@ extension SyncWorker {
     let window = MessageWindow(stretch)
     let listing = try await list(url, window, importance)
     let rows = listing.rows.map(\.position)
-    guard let edge = isOlder ? rows.min() : rows.max(), edge.createdAt == place.createdAt else {
-      return [listing]
+    let isFull = rows.count >= window.older + window.newer
+    let moment = rows.filter { $0.createdAt == place.createdAt }
+    if moment.count < rows.count {
+      guard isFull, listing.isGainless(beyond: place, isOlder), Listing.areTiesOrdered(rows) else {
+        return [listing]
+      }
+      let edge = (isOlder ? moment.min() : moment.max()) ?? place
+      return [listing] + (try await listed(url, beyond: edge, isOlder: isOlder, importance))
     }
     // Nothing beyond the millisecond came: it is full, or there is nothing.
-    guard rows.count >= window.older + window.newer else {
+    guard let edge = isOlder ? rows.min() : rows.max() else { return [listing] }
+    guard isFull else {
       return [listing] + (try await listed(url, beyond: edge, isOlder: isOlder, importance))
     }
     guard Listing.areTiesOrdered(rows) else { return [listing] }
-    do { return [listing, try await page(url, beyond: place, isOlder: isOlder, importance)] } catch {
+    do { return [listing] + (try await pages(url, beyond: place, isOlder: isOlder, importance)) } catch {
       guard error.isNotFoundUpstream else { throw error }
       return [listing] + (try await listed(url, from: nearest(to: place, rows, isOlder), isOlder, importance))
     }
@@ -60,7 +67,7 @@ extension SyncWorker {
   private func listed(
     _ url: ChannelURL, beyond edge: Position, isOlder: Bool, _ importance: Importance
   ) async throws -> [MessageListing] {
-    do { return [try await page(url, beyond: edge, isOlder: isOlder, importance)] } catch {
+    do { return try await pages(url, beyond: edge, isOlder: isOlder, importance) } catch {
       guard error.isNotFoundUpstream else { throw error }
       let window = MessageWindow(
         .time(edge.createdAt), older: isOlder ? GapCheck.pageRows : 0, newer: isOlder ? 0 : GapCheck.pageRows)
@@ -70,8 +77,21 @@ extension SyncWorker {
       else {
         return [listing]
       }
-      return [listing, try await page(url, beyond: next, isOlder: isOlder, importance)]
+      return [listing] + (try await pages(url, beyond: next, isOlder: isOlder, importance))
     }
+  }
+
+  /// One page beyond the message. A page that is full of one other millisecond proves nothing of that: then it
+  /// is paged by message from its row beside the message on.
+  private func pages(
+    _ url: ChannelURL, beyond edge: Position, isOlder: Bool, _ importance: Importance
+  ) async throws -> [MessageListing] {
+    let listing = try await page(url, beyond: edge, isOlder: isOlder, importance)
+    let rows = listing.rows.map(\.position)
+    guard let low = rows.min(), let high = rows.max(), low.createdAt == high.createdAt,
+      low.createdAt != edge.createdAt, rows.count >= GapCheck.pageRows, Listing.areTiesOrdered(rows)
+    else { return [listing] }
+    return [listing] + (try await listed(url, from: isOlder ? high : low, isOlder, importance))
   }
 
   /// One page beyond the message. A server that orders ties anew in each answer shows others of its
@@ -153,6 +173,15 @@ extension MessageWindow {
     if newer == 0 { return MessageWindow(.message(last), older: older, newer: 1) }
     if older == 0 { return MessageWindow(.message(first), older: 1, newer: newer) }
     return MessageWindow(.message(first), older: older, newer: newer)
+  }
+}
+
+extension MessageListing {
+  /// Whether it proves none of its rows beyond the place: they are of a millisecond that it may have cut.
+  fileprivate func isGainless(beyond place: Position, _ isOlder: Bool) -> Bool {
+    let rows = rows.map(\.position)
+    guard let claim = window.listing(rows).claim else { return true }
+    return !rows.contains { (isOlder ? $0 < place : $0 > place) && claim.contains($0) }
   }
 }
 

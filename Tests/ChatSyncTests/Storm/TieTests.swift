@@ -122,4 +122,57 @@ struct TieTests {
     #expect(try missing(sides).isEmpty)
     await sides.end()
   }
+
+  /// 20 messages, 250 in one millisecond, and `newer` ones, those outside of it each in its own.
+  private func around(_ newer: Int) throws -> Sides {
+    let sides = try Sides(messages: 0)
+    for number in 0..<20 { sides.there.send("c0", "before \(number)", at: Self.start + Int64(number)) }
+    for number in 0..<250 { sides.there.send("c0", "tie \(number)", at: Self.start + 100) }
+    for number in 0..<newer { sides.there.send("c0", "after \(number)", at: Self.start + 200 + Int64(number)) }
+    return sides
+  }
+
+  @Test("B33: prefetch goes on into a millisecond of more messages than a page holds")
+  func prefetchedThrough() async throws {
+    let sides = try around(30)
+    try await sides.open()
+    #expect(await World.wait { (try? sides.here.channel("c0", from: .start)?.rows.count) ?? 0 >= 150 })
+    #expect(try missing(sides).isEmpty)
+    await sides.end()
+  }
+
+  @Test(
+    "B24: from a message beside a millisecond of more messages than a page holds a client pages through it",
+    arguments: [true, false])
+  func pagedThrough(isOlder: Bool) async throws {
+    // So many that the newest page and prefetch do not reach the millisecond.
+    let sides = try around(400)
+    try await sides.open()
+    let (below, above) = (Self.start + 19, Self.start + 200)
+    let near = isOlder ? above : below
+    let id = try #require(
+      try sides.there.origin.store.read { db, _ in
+        try db.first("SELECT id FROM message WHERE created_at = ?1") {
+          $0.bind(1, near)
+        } _: {
+          $0.int64(0)
+        }
+      })
+    let first = Position(createdAt: near, messageID: id)
+    var stretch: [Position] = []
+    for _ in 0..<6 {
+      let place = (isOlder ? stretch.first : stretch.last) ?? first
+      _ = await sides.here.worker.fetch(
+        MessageSyncRequest(
+          Self.url, isOlder ? .older(than: place, rows: 100) : .newer(than: place, rows: 100)))
+      guard let (rows, coverage) = try sides.here.channel("c0", from: .start) else { continue }
+      let range = coverage.segment(at: Position(createdAt: Self.start + 100, messageID: isOlder ? .max : .min))
+        .range
+      stretch = rows.map(\.position).filter { range.contains($0) }
+    }
+    #expect(stretch.filter { $0.createdAt == Self.start + 100 }.count == 250)
+    #expect(stretch.contains { isOlder ? $0.createdAt <= below : $0.createdAt >= above })
+    #expect(try missing(sides).isEmpty)
+    await sides.end()
+  }
 }
