@@ -22,11 +22,13 @@ struct PlanRun {
   var now: Int64 = 0
   /// How jobs end; without a word here they are done.
   var outcome: (SyncJob) -> Outcome = PlanRun.usual
-  private var queue = RequestQueue<Int>(limit: 4, bucket: TokenBucket(rate: 0, burst: 1))
+  private var queue: RequestQueue<Int>
   private var runs: [Int: Running] = [:]
   private var last = 0
 
-  init(users: Int, open: Int, pace: Pace = Pace()) {
+  /// `rate`: requests a second, 0 for no limit.
+  init(users: Int, open: Int, pace: Pace = Pace(), rate: Double = 0) {
+    queue = RequestQueue(limit: 4, bucket: TokenBucket(rate: rate, burst: max(1, rate)))
     plan = Plan(pace: pace, seed: 1)
     _ = plan.next(now: 0)
     plan.ended(.probe, .done, now: 0)
@@ -74,12 +76,21 @@ struct PlanRun {
         let (importance, count) = requests(job)
         add(Running(job: job, importance: importance, began: now, left: count))
       }
-      while case .start(let number) = queue.next(now: now) {
-        runs[number]?.answerAt = now + PlanRun.answer
-      }
-      let answer = runs.values.map(\.answerAt).min() ?? .max
-      now = max(min(answer, plan.wakeAt(now: now) ?? .max, end), now + 1)
+      var soonest = start()
+      for run in runs.values { soonest = min(soonest, run.answerAt) }
+      now = max(min(soonest, plan.wakeAt(now: now) ?? .max, end), now + 1)
       for (number, run) in runs where run.answerAt <= now { answered(number, run, told) }
+    }
+  }
+
+  /// Sends what may go out now, and answers when the next may.
+  private mutating func start() -> Int64 {
+    while true {
+      switch queue.next(now: now) {
+      case .start(let number): runs[number]?.answerAt = now + PlanRun.answer
+      case .wait(let moment): return moment
+      case .refuse, .idle: return .max
+      }
     }
   }
 

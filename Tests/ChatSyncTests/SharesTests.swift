@@ -109,6 +109,71 @@ import Testing
     #expect(started.contains(-1) && started.first == 0)
   }
 
+  @Test("B30, B35: where each class of requests waits without end, each has its turns of the rate")
+  func rateByImportance() {
+    var queue = RequestQueue<Importance>(limit: 4, bucket: TokenBucket(rate: 10, burst: 10))
+    var started: [Importance: Int] = [:]
+    for importance in Importance.allCases {
+      for _ in 0..<1_000 { queue.add(importance, importance) }
+    }
+    var now: Int64 = 0
+    while now < 60_000 {
+      switch queue.next(now: now) {
+      case .start(let importance):
+        started[importance, default: 0] += 1
+        queue.finished(importance)
+      case .wait(let moment): now = moment
+      default: now = 60_000
+      }
+    }
+    #expect((600...611).contains(started.values.reduce(0, +)), "ten a second: \(started)")
+    for importance in Importance.allCases { #expect(started[importance] ?? 0 >= 60, "\(started)") }
+    #expect(started[.foreground] ?? 0 >= 450, "clients' own go first: \(started)")
+  }
+
+  @Test("B30: a limited rate is split by the same shares: each class of jobs keeps its floor of the requests")
+  func rateByShare() {
+    var run = PlanRun(users: 600, open: 40, rate: 10)
+    for index in 0..<200 {
+      run.plan.know(
+        ChannelURL("p\(index)"), isPrefetched: index >= 100, isUnverified: false, lastMessageAt: 5, now: 0)
+    }
+    run.plan.add(UserID("listing"), isSynced: false, isCached: false, now: 0)
+    run.outcome = { job in
+      switch job {
+      case .list: .listed(next: "more", channels: [])
+      case .prefetch: .prefetched(isComplete: false)
+      default: PlanRun.usual(job)
+      }
+    }
+    var jobs: [String: Int] = [:]
+    for second in 0..<200 {
+      let now = run.now
+      for index in 0..<8 { run.plan.noteWebhook(.newest, in: ChannelURL("c\(index)"), message: 0, now: now) }
+      for slot in 0..<2 {
+        let behind = ChannelURL("p\(100 + (2 * second + slot) % 100)")
+        run.plan.met(ChannelActivity(url: behind, lastMessageAt: now + 1, isBehind: true), now: now)
+        let lane = OutboxLaneName(user: UserID("u\(second)"), channel: ChannelURL("p\(slot)"))
+        run.plan.outboxChanged(lane, now: now)
+      }
+      run.go(until: Int64(second + 1) * 1_000) { job, _, _ in
+        if case .check(let url) = job, !url.text.hasPrefix("c") {
+          jobs["behind", default: 0] += 1
+        } else {
+          jobs[job.user?.text.hasPrefix("u") == true ? "users" : job.name, default: 0] += 1
+        }
+      }
+    }
+    let requests = jobs.reduce(0) { $0 + $1.value * (["check", "behind"].contains($1.key) ? 2 : 1) }
+    #expect((1_900...2_020).contains(requests), "ten a second: \(jobs)")
+    // The turns of each class, of twenty, less a tenth.
+    let floors = ["check": 8, "users": 7, "send": 2, "list": 1, "behind": 1, "prefetch": 1]
+    let all = jobs.values.reduce(0, +)
+    for (name, turns) in floors {
+      #expect((jobs[name] ?? 0) * 20 * 10 >= turns * all * 9, "\(name), \(turns) of twenty turns: \(jobs)")
+    }
+  }
+
   @Test("B35: a pause that the upstream asks for is that kind of call's alone")
   func pauses() {
     var queue = RequestQueue<Int>(limit: 2, bucket: TokenBucket(rate: 0, burst: 1))

@@ -6,7 +6,7 @@ import ChatModel
 /// keep the places of jobs that could go on.
 ///
 /// One place in flight is kept free for clients' own requests, so that slow background work never holds them
-/// up; and after some that passed it over a less important one has its turn, so that nothing waits for ever.
+/// up. A lane that was passed over several times has its turn, so that nothing waits for ever.
 package struct RequestQueue<Entry> {
   /// What to do now.
   package enum Decision {
@@ -24,7 +24,7 @@ package struct RequestQueue<Entry> {
     let endpoint: ExactText
   }
 
-  /// After so many requests a less important one has its turn.
+  /// After so many requests that were more important a lane has its turn.
   static var mostPassedOver: Int { 8 }
 
   private var lanes: [[Waiting]] = Importance.allCases.map { _ in [] }
@@ -32,8 +32,8 @@ package struct RequestQueue<Entry> {
   private let limit: Int
   private(set) var inFlight = 0
   private var backgroundInFlight = 0
-  /// Requests started in a row while less important ones waited.
-  private var passedOver = 0
+  /// For each lane: more important requests that were started while it waited, since its last turn.
+  private var passedOver = Importance.allCases.map { _ in 0 }
   /// Until when (monotonic ms) no call of a kind is started.
   private var pauses: [ExactText: Int64] = [:]
 
@@ -89,8 +89,10 @@ package struct RequestQueue<Entry> {
     guard inFlight < limit else { return .idle }
     guard let (lane, index) = place() else { return pausedEnd }
     if let later = bucket.take(now: now) { return .wait(until: later) }
-    let isPassing = lanes[(lane + 1)...].contains { !$0.isEmpty }
-    passedOver = isPassing ? passedOver + 1 : 0
+    passedOver[lane] = 0
+    for other in lanes.indices where other > lane {
+      passedOver[other] = lanes[other].isEmpty ? 0 : passedOver[other] + 1
+    }
     inFlight += 1
     if lane == Importance.background.rawValue { backgroundInFlight += 1 }
     return .start(lanes[lane].remove(at: index).entry)
@@ -108,10 +110,12 @@ package struct RequestQueue<Entry> {
     return nil
   }
 
-  /// The request whose turn it is: of the most important lane, or of the last where it was passed over.
+  /// The request whose turn it is: of the lane that was passed over most often, if that was often enough, else
+  /// of the most important one.
   private func place() -> (lane: Int, index: Int)? {
-    let isTurn = passedOver >= RequestQueue.mostPassedOver
-    for lane in isTurn ? Array(lanes.indices.reversed()) : Array(lanes.indices) {
+    let due = lanes.indices.filter { passedOver[$0] >= RequestQueue.mostPassedOver }
+      .sorted { passedOver[$0] > passedOver[$1] }
+    for lane in due + Array(lanes.indices) {
       let isFull =
         lane == Importance.background.rawValue && limit > 1 && backgroundInFlight >= limit - 1
       guard !isFull, let index = lanes[lane].firstIndex(where: { pauses[$0.endpoint] == nil }) else {
