@@ -9,8 +9,10 @@ enum Signals {
     return set
   }
 
-  /// Blocks them for this thread and all that it starts. Before any thread.
+  /// Blocks them for this thread and all that it starts. Before any thread. Under a limit of the size of
+  /// files a write fails as on a full disk (B60), and does not end the process.
   static func block() {
+    signal(SIGXFSZ, SIG_IGN)
     var set = set([SIGTERM, SIGINT, SIGHUP])
     pthread_sigmask(SIG_BLOCK, &set, nil)
   }

@@ -66,6 +66,9 @@ final class ChildService {
   /// How many files it has open.
   var openFiles: Int { process.openFiles }
 
+  /// From now on its files may grow to so many bytes; nil: without a limit.
+  func limit(fileBytes: UInt?) -> Bool { process.limit(fileBytes: fileBytes) }
+
   /// Sends a signal.
   func send(_ signal: Int32) { process.send(signal) }
 
@@ -91,10 +94,17 @@ final class ChildService {
 
   /// The same of a service that is about to start.
   static func ask(_ socket: Int32, _ method: String, _ path: String, body: String = "") -> Int {
+    answer(socket, method, path, body: body).status
+  }
+
+  /// The status and the body; 0 where no answer comes.
+  static func answer(
+    _ socket: Int32, _ method: String, _ path: String, body: String = ""
+  ) -> (status: Int, body: String) {
     let length =
       body.isEmpty ? "" : "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
     let request = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nPerch-User: alice\r\n\(length)\r\n\(body)"
-    guard Glibc.send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else { return 0 }
+    guard Glibc.send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else { return (0, "") }
     var bytes: [UInt8] = []
     var room = [UInt8](repeating: 0, count: 65_536)
     while case let count = recv(socket, &room, room.count, 0), count > 0 {
@@ -104,8 +114,9 @@ final class ChildService {
       let length = lines.first { $0.lowercased().hasPrefix("content-length:") }
         .flatMap { Int($0.split(separator: " ").last ?? "") }
       guard bytes.count >= end.upperBound + (length ?? 0) else { continue }
-      return lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+      let status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+      return (status, String(decoding: bytes[end.upperBound...], as: UTF8.self))
     }
-    return 0
+    return (0, "")
   }
 }

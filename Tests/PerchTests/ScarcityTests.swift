@@ -40,6 +40,26 @@ import Testing
     #expect(throws: ChildService.NotListening.self) { try ChildService(files: 48) }
   }
 
+  @Test("B60: while nothing can be stored, /readyz names storage, and pages are answered")
+  func fullDisk() throws {
+    let service = try ChildService()
+    let client = Loopback.connect(port: service.port)
+    defer { close(client) }
+    func readiness() -> (status: Int, body: String) { ChildService.answer(client, "GET", "/readyz") }
+    #expect(readiness().status == 200 && !readiness().body.contains("storage"))
+    #expect(service.limit(fileBytes: 1))
+    for _ in 0..<3 {
+      #expect(service.ask(client, "POST", "/v1/channel-collections", body: "{}") == 503)
+      let answer = readiness()
+      #expect(answer.status == 200 && answer.body.contains(#""storage""#), "\(answer.body)")
+      #expect(service.ask(client, "GET", "/v1/channels") == 200)
+    }
+    #expect(service.limit(fileBytes: nil))
+    #expect(service.ask(client, "POST", "/v1/channel-collections", body: "{}") == 201)
+    #expect(!readiness().body.contains("storage"), "\(readiness().body)")
+    #expect(service.end(SIGTERM) == 0)
+  }
+
   @Test("a log that nobody reads holds up neither pages nor commits, nor signals, nor the end")
   func unreadLog() throws {
     var ends: [Int32] = [0, 0]

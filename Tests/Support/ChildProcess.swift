@@ -64,6 +64,23 @@ package final class ChildProcess {
     return count - 2
   }
 
+  /// `prlimit`, which glibc's module does not show.
+  private typealias SetLimit =
+    @convention(c) (
+      pid_t, Int32, UnsafePointer<rlimit>?, UnsafeMutablePointer<rlimit>?
+    ) -> Int32
+
+  /// From now on its files may grow to so many bytes; nil: without a limit. False where that cannot be set.
+  package func limit(fileBytes: UInt?) -> Bool {
+    guard let found = dlsym(nil, "prlimit") else { return false }
+    let prlimit = unsafeBitCast(found, to: SetLimit.self)
+    var limit = rlimit()
+    let resource = Int32(RLIMIT_FSIZE.rawValue)
+    guard prlimit(pid, resource, nil, &limit) == 0 else { return false }
+    limit.rlim_cur = fileBytes ?? limit.rlim_max
+    return prlimit(pid, resource, &limit, nil) == 0
+  }
+
   /// Sends a signal.
   package func send(_ signal: Int32) { if !isOver { kill(pid, signal) } }
 
