@@ -76,6 +76,26 @@ struct SendbirdTests {
       String(decoding: message.parent ?? [], as: UTF8.self).hasPrefix(#"{"message_id":"70","type":"user""#))
   }
 
+  @Test("B13: several files stay several; a poll and an application's own payload are kept as they are")
+  func parts() async throws {
+    let json = """
+      {"messages":[{"message_id":78,"type":"FILE","created_at":1700000000124,"files":[
+      {"url":"u1","name":"n1","type":"image/png","size":9,"thumbnails":[{"url":"t"}]},
+      {"url":"u2","name":"n2","type":"text/plain","size":10}],
+      "poll":{"id":7,"title":"when","options":[{"id":1,"vote_count":2}]},
+      "extended_message_payload":{"card":{"rows":[1,2]}}}]}
+      """
+    let window = MessageWindow(.newest, older: 100, newer: 0)
+    let (page, _) = try await ask(json) { try await $0.messages(in: general, window, .background) }
+    let body = String(decoding: try #require(page.items.first).body, as: UTF8.self)
+    #expect(
+      body.contains(
+        #""files":[{"url":"u1","name":"n1","mime":"image/png","size":9,"thumbnails":[{"url":"t"}]},"#
+          + #"{"url":"u2","name":"n2","mime":"text/plain","size":10,"thumbnails":[]}]"#), "\(body)")
+    #expect(body.contains(#""poll":{"id":7,"title":"when","options":[{"id":1,"vote_count":2}]}"#))
+    #expect(body.contains(#""extended_payload":{"card":{"rows":[1,2]}}"#))
+  }
+
   @Test("B35: an item that cannot be read is left out and counted, the others stay")
   func isolation() async throws {
     let json = """

@@ -4,6 +4,8 @@ import ChatModel
 import Glibc
 import MicroHTTP
 import Platform
+import SQLite
+import Synchronization
 import TestSupport
 import Testing
 
@@ -201,5 +203,39 @@ import Testing
     #expect(cached.status == 201 && pages.withLock { $0 } == 5)
     try world.cache.write { try $0.endListing(of: UserID("alice")) }
     #expect(world.post("/v1/channel-collections", "{}").status == 201 && pages.withLock { $0 } == 5)
+  }
+
+  @Test("B22: of the views' times only those are written down that changed")
+  func accessTimes() throws {
+    let wall = Atomic<Int64>(1_800_000_000_000)
+    let clock = Clock(
+      wallMilliseconds: { wall.load(ordering: .relaxed) },
+      monotonicNanoseconds: { Clock.system.monotonicNanoseconds() })
+    let world = try CollectionWorld(clock: clock)
+    defer { world.stop() }
+    try world.join("alice", "general", name: "General")
+    let ids = (0..<4).map { _ in world.post("/v1/message-collections", Self.body).text("id") }
+    let other = try Connection(path: world.directory + "/perch.db", mode: .readWrite)
+    try other.execute(
+      """
+      CREATE TABLE written (id TEXT NOT NULL) STRICT;
+      CREATE TRIGGER written AFTER UPDATE ON collection
+      BEGIN INSERT INTO written VALUES (new.id); END;
+      """)
+    func written() throws -> Set<String> {
+      world.collections.disposeIdle()
+      // Behind what that stores.
+      try world.cache.write { _ in }
+      let ids = try other.read { try $0.all("SELECT id FROM written") { $0.string(0) } }
+      try other.execute("DELETE FROM written")
+      return Set(ids)
+    }
+    _ = try written()
+    let quiet = try written()
+    #expect(quiet.isEmpty, "nobody asked for any: \(quiet)")
+    wall.add(5_000, ordering: .relaxed)
+    #expect(world.ask("/v1/message-collections/\(ids[2])").status == 200)
+    let changed = try written()
+    #expect(changed == [ids[2]], "\(changed)")
   }
 }
