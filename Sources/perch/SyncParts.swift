@@ -49,7 +49,7 @@ struct SyncParts {
     Setting("upstream-in-flight", .number(1...64), default: "4", "requests to the chat server at once"),
     Setting(
       "upstream-rate", .number(0...10_000), default: "0",
-      "requests per second to the chat server, polling takes at most half of them; 0: no limit, and polling 5"
+      "requests per second to the chat server, polls of open channels take half at most; 0: no limit, polls 5"
     ),
     Setting(
       "poll-interval", .duration, default: "2s", "time between two polls of a channel that a client has open"

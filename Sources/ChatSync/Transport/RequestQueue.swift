@@ -110,8 +110,8 @@ package struct RequestQueue<Entry> {
     return nil
   }
 
-  /// The request whose turn it is: of the lane that was passed over most often, if that was often enough, else
-  /// of the most important one.
+  /// The request whose turn it is: of the lane that was passed over most often, if that was often enough,
+  /// else of the most important one.
   private func place() -> (lane: Int, index: Int)? {
     let due = lanes.indices.filter { passedOver[$0] >= RequestQueue.mostPassedOver }
       .sorted { passedOver[$0] > passedOver[$1] }

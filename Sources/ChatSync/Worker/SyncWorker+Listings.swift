@@ -81,8 +81,8 @@ extension SyncWorker {
     }
   }
 
-  /// One page beyond the message. A page that is full of one other millisecond proves nothing of that: then it
-  /// is paged by message from its row beside the message on.
+  /// One page beyond the message. A page that is full of one other millisecond proves nothing of that: then
+  /// it is paged by message from its row beside the message on.
   private func pages(
     _ url: ChannelURL, beyond edge: Position, isOlder: Bool, _ importance: Importance
   ) async throws -> [MessageListing] {

@@ -128,7 +128,9 @@ struct TieTests {
     let sides = try Sides(messages: 0)
     for number in 0..<20 { sides.there.send("c0", "before \(number)", at: Self.start + Int64(number)) }
     for number in 0..<250 { sides.there.send("c0", "tie \(number)", at: Self.start + 100) }
-    for number in 0..<newer { sides.there.send("c0", "after \(number)", at: Self.start + 200 + Int64(number)) }
+    for number in 0..<newer {
+      sides.there.send("c0", "after \(number)", at: Self.start + 200 + Int64(number))
+    }
     return sides
   }
 
@@ -166,8 +168,8 @@ struct TieTests {
         MessageSyncRequest(
           Self.url, isOlder ? .older(than: place, rows: 100) : .newer(than: place, rows: 100)))
       guard let (rows, coverage) = try sides.here.channel("c0", from: .start) else { continue }
-      let range = coverage.segment(at: Position(createdAt: Self.start + 100, messageID: isOlder ? .max : .min))
-        .range
+      let end = Position(createdAt: Self.start + 100, messageID: isOlder ? .max : .min)
+      let range = coverage.segment(at: end).range
       stretch = rows.map(\.position).filter { range.contains($0) }
     }
     #expect(stretch.filter { $0.createdAt == Self.start + 100 }.count == 250)
