@@ -157,10 +157,7 @@ struct Service {
       { text in ProcessMetrics.write(to: &text) },
       { text in sync.write(to: &text) },
       { text in SyncParts.write(unsentIn: cache, to: &text) },
-      { text in
-        text.metric(
-          "perch_cache_wal_bytes", .gauge, "Length of the write-ahead log's file.", Int64(cache.walBytes))
-      },
+      { text in CacheMetrics.write(cache, to: &text) },
     ]
     return RouteParts(
       status: status, metrics: Metrics(metrics), cache: cache, syncRequests: sync.syncRequests, gate: gate,

@@ -50,6 +50,26 @@ import Testing
     }
   }
 
+  @Test("B22: reading a page of its messages notes when a channel was used, also where the page is known")
+  func pageStamps() throws {
+    let world = try world()
+    defer { world.stop() }
+    try world.send(7, in: "two")
+    func accessedAt() throws -> Int64? {
+      try world.cache.storeAccess()
+      return try world.cache.read { reader in
+        try reader.cachedChannels(of: nil, by: .accessedAt, isDescending: true, limit: 1).first?.accessedAt
+      }
+    }
+    #expect(try accessedAt() == 0)
+    let page = ask(world, "/v1/channels/two/messages")
+    let first = try #require(try accessedAt())
+    #expect(page.status == 200 && first > 0)
+    // Within a minute nothing more is written.
+    #expect(ask(world, "/v1/channels/two/messages", tag: page["ETag"]).status == 304)
+    #expect(try accessedAt() == first)
+  }
+
   @Test("more happened since than is looked through: the list is read again")
   func manyEvents() throws {
     let world = try world()

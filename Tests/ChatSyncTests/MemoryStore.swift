@@ -48,6 +48,8 @@ final class MemoryStore: SyncStore {
     var refused: [String: Int] = [:]
     var notes: [Webhook.Note] = []
     var sources: [ChangeSource] = []
+    var hasRoom = true
+    var roomObservers: [@Sendable () -> Void] = []
   }
 
   let state = Guarded(State())
@@ -122,6 +124,18 @@ final class MemoryStore: SyncStore {
     state.withLock { $0.users[user]?.channels.filter { $0.value < sweep }.map(\.key) ?? [] }
   }
   func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void) {}
+  var hasRoom: Bool { state.withLock { $0.hasRoom } }
+  func onRoom(_ observer: @escaping @Sendable () -> Void) {
+    state.withLock { $0.roomObservers.append(observer) }
+  }
+  /// Has room come, or go.
+  func setRoom(_ hasRoom: Bool) {
+    let observers = state.withLock { state in
+      state.hasRoom = hasRoom
+      return state.roomObservers
+    }
+    for observer in observers { observer() }
+  }
   func onDue(_ observer: @escaping @Sendable (Set<ChannelURL>) -> Void) {}
   func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void) {}
   /// What a step of a lane does; nothing where none is set.

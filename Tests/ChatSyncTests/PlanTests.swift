@@ -55,6 +55,23 @@ struct PlanTests {
     }
   }
 
+  @Test("B33: without room in the cache nothing is prefetched and nothing wakes for it; with room it goes on")
+  func room() {
+    var plan = online()
+    let url = ChannelURL("c0")
+    plan.know(url, isPrefetched: false, isUnverified: false, lastMessageAt: 0, now: 0)
+    plan.hasRoom = false
+    #expect(plan.next(now: 1).isEmpty)
+    #expect(plan.wakeAt(now: 1) ?? .max > 1_000)
+    // What somebody asked for goes on.
+    plan.fill(gap: 3, in: url)
+    #expect(plan.next(now: 2) == [.fill(url, gap: 3)])
+    plan.ended(.fill(url, gap: 3), .progressed(isComplete: true), now: 2)
+    #expect(plan.next(now: 3).isEmpty)
+    plan.hasRoom = true
+    #expect(plan.next(now: 4) == [.prefetch(url)])
+  }
+
   @Test("B27 B35: a settle job that waits keeps nothing waiting, and longer after each failure")
   func settling() throws {
     var plan = online()

@@ -111,9 +111,11 @@ private final class MessagePageRequest {
     try parameters.check()
     let query = parameters.query
     let link = context.syncRequests.link
+    let now = context.cache.clock.wallMilliseconds()
+    context.cache.noteAccess(view.channel, at: now)
     let ground = MessagePageGround(
       query.anchor, coverage, floor: view.floorAt, link: link,
-      interval: context.syncRequests.pollInterval(of: url), now: context.cache.clock.wallMilliseconds())
+      interval: context.syncRequests.pollInterval(of: url), now: now)
     var tag = EntityTag(context.cache.cursor, view.user)
     tag.add(view.channelVersion)
     tag.add(view.membershipVersion)

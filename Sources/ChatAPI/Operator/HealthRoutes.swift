@@ -21,6 +21,7 @@ enum HealthRoutes {
       Route(.get, "/readyz", operation: "getReadiness") { _ in
         var report = status.report
         if cache?.isFailingToWrite ?? false { report.reasons.append("storage") }
+        if cache?.usage.isFull ?? false { report.reasons.append("cache_full") }
         if signature?.isGuessedWrong ?? false { report.reasons.append("webhook_secret") }
         return .respond(readiness(report, syncRequests?.link.state ?? .unknown))
       },

@@ -32,6 +32,7 @@ package final class RouteContext: Sendable {
     _ request: Request, scope: Scopes = .chat, _ body: @escaping (Caller) throws -> Outcome
   ) throws -> Outcome {
     let caller = try gate.caller(of: request, scope: scope)
+    cache.noteConnection()
     switch syncRequests.seen(caller.user) {
     case .admitted: return try remembered(request, caller, body)
     case .refused(let error): throw Problem(error)

@@ -8,7 +8,7 @@ extension CacheReader {
   package func line(of url: ChannelURL) throws -> ChannelLine? {
     try db.first(
       """
-      SELECT c.id, c.message_token
+      SELECT c.id, c.message_token, c.evicted_at, c.evicted_id
       FROM channel AS c
       WHERE c.channel_url = ?1
         AND EXISTS (
@@ -18,16 +18,17 @@ extension CacheReader {
     ) {
       $0.bind(1, url.text)
     } _: {
-      (ChannelKey($0.int64(0)), $0.stringOrNil(1))
+      (ChannelKey($0.int64(0)), $0.stringOrNil(1), CacheReader.place($0, 2))
     }
-    .map { try line(of: $0.0, changes: $0.1.flatMap { ChangesSince(stored: $0) }) }
+    .map { try line(of: $0.0, changes: $0.1.flatMap { ChangesSince(stored: $0) }, evicted: $0.2) }
   }
 
   /// The channels of all connected users with what decides about their prefetch.
   package func overview() throws -> [ChannelOverview] {
     try db.all(
       """
-      SELECT c.id, c.channel_url, coalesce(c.last_message_at, 0), c.message_token
+      SELECT
+        c.id, c.channel_url, coalesce(c.last_message_at, 0), c.message_token, c.evicted_at, c.evicted_id
       FROM channel AS c
       WHERE EXISTS (
         SELECT 1
@@ -38,11 +39,12 @@ extension CacheReader {
     ) { row in
       (
         ChannelKey(row.int64(0)), ChannelURL(row.string(1)), row.int64(2),
-        row.stringOrNil(3).flatMap { ChangesSince(stored: $0) }
+        row.stringOrNil(3).flatMap { ChangesSince(stored: $0) }, CacheReader.place(row, 4)
       )
     }
-    .map { key, url, at, changes in
-      ChannelOverview(url: url, lastMessageAt: at, line: try line(of: key, changes: changes))
+    .map { key, url, at, changes, evicted in
+      ChannelOverview(
+        url: url, lastMessageAt: at, line: try line(of: key, changes: changes, evicted: evicted))
     }
   }
 
@@ -58,7 +60,14 @@ extension CacheReader {
     ) { (ChannelURL($0.string(0)), $0.int64(1)) }
   }
 
-  private func line(of channel: ChannelKey, changes: ChangesSince?) throws -> ChannelLine {
+  /// A place in two columns; nil where they are NULL.
+  private static func place(_ row: Row, _ column: Int32) -> Position? {
+    row.int64OrNil(column).map { Position(createdAt: $0, messageID: row.int64(column + 1)) }
+  }
+
+  private func line(
+    of channel: ChannelKey, changes: ChangesSince?, evicted: Position?
+  ) throws -> ChannelLine {
     let coverage = try coverage(of: channel)
     var line = ChannelLine()
     line.changes = changes
@@ -67,6 +76,10 @@ extension CacheReader {
     let segments = coverage.segments
     guard var low = segments.lastIndex(where: \.isCovered) else {
       line.reachesBeginning = segments.count == 1 && coverage.tail.confirmedAt != nil
+      if let known = coverage.newestKnown, let evicted, known <= evicted {
+        line.isAboveEvicted = true
+        line.evictedEnd = known
+      }
       return line
     }
     let top = segments[low].range.upperBound
@@ -80,6 +93,10 @@ extension CacheReader {
     let below = low > 0 ? segments[low - 1].gap?.state : nil
     line.isAboveHugeGap = below == .huge || below == .filling
     line.reachesBeginning = range.lowerBound == .start
+    line.isAboveEvicted = evicted.map { range.lowerBound.previous <= $0 } ?? false
+    if let unverified = line.unverified, line.isAboveEvicted {
+      line.unverifiedRows = try extent(of: unverified, in: channel).rows
+    }
     return line
   }
 

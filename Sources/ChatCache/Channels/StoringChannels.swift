@@ -39,8 +39,8 @@ extension CacheWriter {
       }
     }
     let last = try reader.lastMessage(of: channel)
-    let covered = try reader.coverage(of: channel).newestCovered
-    let isBehind = last.map { last in covered.map { last > $0 } ?? true } ?? false
+    let known = try reader.coverage(of: channel).newestKnown
+    let isBehind = last.map { last in known.map { last > $0 } ?? true } ?? false
     return ChannelActivity(url: record.url, lastMessageAt: last?.createdAt ?? 0, isBehind: isBehind)
   }
 

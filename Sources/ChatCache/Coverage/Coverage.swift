@@ -87,6 +87,13 @@ package struct Coverage: Hashable, Sendable {
     return nil
   }
 
+  /// The newest place of which the upstream's time has come: the newest covered one, or, where that went for
+  /// space, the one before the tail that a listing confirmed (B57).
+  package var newestKnown: Position? {
+    if let newestCovered { return newestCovered }
+    return tail.confirmedAt != nil && tailStart > .start && tailStart < .end ? tailStart.previous : nil
+  }
+
   /// Whether some covered place of `range` awaits being listed again (B31).
   package func isUnverified(in range: ClosedRange<Position>) -> Bool {
     (index(of: range.lowerBound)...index(of: range.upperBound)).contains {

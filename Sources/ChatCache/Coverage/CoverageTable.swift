@@ -49,6 +49,14 @@ extension CacheWriter {
   func save(
     _ coverage: Coverage, over old: Coverage, of channel: ChannelKey, _ source: ChangeSource
   ) throws {
+    guard try keep(coverage, over: old, of: channel) else { return }
+    let isTold = try tellUncovered(coverage, since: old, of: channel, source)
+    try tell(coverage, over: old, of: channel, source, messagesAreTold: isTold)
+  }
+
+  /// Writes what differs and tells nothing. Answers whether anything was written.
+  @discardableResult
+  func keep(_ coverage: Coverage, over old: Coverage, of channel: ChannelKey) throws -> Bool {
     let stored = try reader.segmentRows(of: channel)
     let isSound = stored.isEmpty || Coverage(rows: stored) != nil
     if !isSound {
@@ -56,11 +64,10 @@ extension CacheWriter {
     }
     let isNew = stored.isEmpty || !isSound
     let changes = coverage.changes(from: old)
-    if changes.isEmpty && !isNew { return }
+    if changes.isEmpty && !isNew { return false }
     for place in changes.removed where !isNew { try remove(segmentAt: place, of: channel) }
     for row in isNew ? coverage.rows : changes.written { try write(row, of: channel) }
-    let isTold = try tellUncovered(coverage, since: old, of: channel, source)
-    try tell(coverage, over: old, of: channel, source, messagesAreTold: isTold)
+    return true
   }
 
   private func tell(

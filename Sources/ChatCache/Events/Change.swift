@@ -29,6 +29,9 @@ package struct Change: Sendable, Equatable {
   /// The detail of a change of coverage whose messages other changes of the same commit tell of.
   package static let messagesAreTold = Array("\"messages_are_told\":true".utf8)
 
+  /// The detail of the one change of coverage that tells of all that a pass evicted of a channel (B57).
+  package static let evicts = Array("\"evicts\":true".utf8)
+
   /// A change of `kind`, with nothing else said yet.
   package init(_ kind: ChangeKind, _ source: ChangeSource, channel: ChannelKey? = nil, user: UserKey? = nil) {
     self.kind = kind

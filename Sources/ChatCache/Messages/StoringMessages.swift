@@ -18,7 +18,7 @@ extension CacheWriter {
     var coverage = old
     var batch = MessageBatch(channel, context.source)
     // Each listing was asked for by its own; what was cleared since then it must not bring back.
-    for listing in listings where try !reader.wasCleared(channel, since: listing.askedAt) {
+    for listing in listings where try isStill(listing, in: channel) {
       let proof = listing.window.listing(listing.rows.map(\.position))
       let (isOverreaching, undoubted) = try doubtMissing(listing, listing.claims(proof), context, &batch)
       let isOutdated = try proof.open.map {
@@ -61,6 +61,12 @@ extension CacheWriter {
     return try reader.hasDoubts(channel)
   }
 
+  /// Whether what was asked for then says what is there: nothing of it was cleared or evicted since.
+  func isStill(_ listing: MessageListing, in channel: ChannelKey) throws -> Bool {
+    if try reader.wasCleared(channel, since: listing.askedAt) { return false }
+    return try !reader.wasEvicted(listing.rows.map(\.position), of: channel, since: listing.askedAt)
+  }
+
   /// Stores a page of the channel's changelog and the token of the next page in one commit (B31). `askedAt`:
   /// the log's sequence when the page was asked for. Answers whether messages of the channel are doubted.
   @discardableResult
@@ -78,10 +84,12 @@ extension CacheWriter {
   }
 
   /// Stores one message that was asked for by name, unless the channel was cleared since.
+  /// What was evicted since, and may have been newer, it does not bring back.
   package func store(
     _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64 = .max
   ) throws {
-    guard let channel = try reader.attendedChannel(url), try !reader.wasCleared(channel, since: askedAt)
+    guard let channel = try reader.attendedChannel(url), try !reader.wasCleared(channel, since: askedAt),
+      try !reader.wasEvicted([message.position], of: channel, since: askedAt)
     else { return }
     let old = try reader.coverage(of: channel)
     var coverage = old

@@ -16,10 +16,17 @@ package struct ChannelLine: Sendable, Equatable {
   /// Whether right below that stretch lies a huge gap, which nothing fills by itself (B28), or one that
   /// somebody asked to fill: prefetch would shrink that gap, and it would be told as huge a second time.
   package var isAboveHugeGap = false
+  /// Whether what lies right below that stretch was evicted: it is fetched when somebody asks for it, never
+  /// ahead (B33). Without a covered stretch: whether all up to the newest end was.
+  package var isAboveEvicted = false
+  /// The newest place that was known where all up to it was evicted.
+  package var evictedEnd: Position?
   /// Where its changelog goes on, nil where it was never begun.
   package var changes: ChangesSince?
   /// The newest stretch in which changes may have been missed.
   package var unverified: ClosedRange<Position>?
+  /// How many messages are stored in it, as far as anybody asks.
+  package var unverifiedRows = 0
   /// Gaps that somebody may ask to fill, by name: the covered message before each.
   package var gaps: [Int64: ClosedRange<Position>] = [:]
 
@@ -28,7 +35,7 @@ package struct ChannelLine: Sendable, Equatable {
 
   /// Whether the newest stretch is as long as prefetching wants it, or as it may become by itself (B28).
   package func isPrefetched(_ messages: Int) -> Bool {
-    reachesBeginning || isAboveHugeGap || (newest != nil && rows >= messages)
+    reachesBeginning || isAboveHugeGap || isAboveEvicted || (newest != nil && rows >= messages)
   }
 }
 

@@ -45,8 +45,10 @@ package final class Cache: Sendable {
 
   let configuration: Configuration
   let log: CommitLog
+  /// How much of its limit is used.
+  package let usage: CacheUsage
   /// How large it may become.
-  package var limit: CacheLimit { configuration.limit }
+  package var limit: CacheLimit { usage.limit }
   /// Now, for what is measured by its age: without the time that passed between runs (ms).
   package var moment: Int64 { clock.wallMilliseconds() - log.lost }
 
@@ -60,6 +62,7 @@ package final class Cache: Sendable {
   let knownUsers = KnownUsers()
   private let checkpointer: Checkpointer
   private let upkeep: Upkeep
+  private let evictor: Evictor
 
   /// Opens the directory's cache, making or migrating it; `progress` hears of migration steps.
   ///
@@ -80,14 +83,21 @@ package final class Cache: Sendable {
       checkpointer = try Checkpointer(path: path, readers: readers)
       queue = CommitQueue(clock: configuration.clock)
       connection.countWALFrames()
-      let checkpointer = checkpointer
-      queue.start(connection, log) { checkpointer.committed($0) }
+      usage = CacheUsage(configuration.limit)
+      usage.measured(try connection.read { try $0.pageCount() })
+      evictor = Evictor(usage, readers, queue, log, clock: configuration.clock)
+      let (checkpointer, evictor) = (checkpointer, evictor)
+      queue.start(connection, log) {
+        checkpointer.committed($0)
+        evictor.committed($0)
+      }
       upkeep = Upkeep(configuration, readers, queue, log)
     } catch let error as SQLiteError {
       throw CacheError(error)
     }
     checkpointer.start()
     upkeep.start()
+    evictor.start()
     let upkeep = upkeep
     log.observe { upkeep.committed($0) }
   }
@@ -95,6 +105,7 @@ package final class Cache: Sendable {
   /// Lets what waits be written, ends the threads and gives the directory back.
   package func close() {
     upkeep.stop()
+    evictor.stop()
     // Nobody waits for it: where it cannot be written, the file is as old as its last event says.
     queue.submit(.derived, { try $0.noteAge() }, finish: { _ in })
     queue.stop()
@@ -138,6 +149,27 @@ package final class Cache: Sendable {
     try upkeep.trim()
     try upkeep.removeLeft()
   }
+
+  /// A client asks. The first one after a start has the cache's size looked at (B55).
+  package func noteConnection() { evictor.connected() }
+
+  /// A page of the channel's messages is read at that moment (wall ms): it was used (B22). Stored later, at
+  /// most once a minute.
+  package func noteAccess(_ channel: ChannelKey, at moment: Int64) {
+    evictor.stamps.note(channel, at: moment)
+  }
+
+  /// Stores now and on this thread when channels were read; else it happens by itself.
+  package func storeAccess() throws { try evictor.storeStamps() }
+
+  /// Has the cache keep to another limit, or another order, from now on (B55, B56).
+  package func setLimit(_ limit: CacheLimit) {
+    usage.set(limit)
+    evictor.limitChanged()
+  }
+
+  /// Brings the cache below its limit now and on this thread; else it happens by itself (B55).
+  package func evict() throws { try evictor.pass() }
 
   /// The length of the write-ahead log's file, in bytes.
   package var walBytes: Int { checkpointer.walBytes }

@@ -62,9 +62,7 @@ extension CacheReader {
   /// What the cache holds; counts of that user's own, or of all.
   package func info(of user: UserKey?) throws -> CacheInfo {
     var info = CacheInfo()
-    let pages = try db.first("PRAGMA page_count") { $0.int64(0) } ?? 0
-    let free = try db.first("PRAGMA freelist_count") { $0.int64(0) } ?? 0
-    info.sizeBytes = (pages - free) * (try db.first("PRAGMA page_size") { $0.int64(0) } ?? 0)
+    info.sizeBytes = try db.pageCount().usedBytes
     let counts = try cachedCount(of: user)
     info.channels = counts?.channels ?? 0
     info.messages = counts?.messages ?? 0

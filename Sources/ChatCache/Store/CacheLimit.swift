@@ -49,6 +49,12 @@ package struct CacheLimit: Sendable, Equatable {
     }
   }
 
+  /// A limit of any size, for tests with small files.
+  init(exactly bytes: Int64, order: [Term]? = nil) {
+    self.bytes = bytes
+    if let order { self.order = order }
+  }
+
   private static func terms(_ text: String) -> [Term]? {
     var terms: [Term] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {

@@ -72,7 +72,7 @@ extension CacheWriter {
     try db.run(
       """
       UPDATE channel
-      SET cached_messages = 0, cached_bytes = 0, message_token = NULL
+      SET cached_messages = 0, cached_bytes = 0, message_token = NULL, evicted_at = NULL, evicted_id = NULL
       WHERE id = ?1
       """
     ) { $0.bind(1, channel.rawValue) }

@@ -23,6 +23,8 @@ final class CommitQueue: Sendable {
     case intent
     /// The service itself waits for it: it goes with the promises.
     case urgent
+    /// It makes room for what can be had again: it goes before that.
+    case room
     /// It can be had again from upstream.
     case derived
   }
@@ -82,9 +84,14 @@ final class CommitQueue: Sendable {
   func submit(_ queued: QueuedWrite) {
     let refusal = waiting.update { waiting -> CacheError? in
       guard !waiting.isStopping else { return .stopping }
-      guard queued.importance != .derived else {
+      switch queued.importance {
+      case .derived:
         waiting.derived.append(queued)
         return nil
+      case .room:
+        waiting.derived.insert(queued, at: 0)
+        return nil
+      case .intent, .urgent: break
       }
       guard waiting.intents.count < CommitQueue.mostIntents else { return .tooManyWaiting }
       waiting.intents.append(queued)

@@ -74,7 +74,7 @@ extension CacheWriter {
     let old = try reader.threadCoverage(of: channel, parent)
     var thread = old
     var batch = MessageBatch(channel, context.source)
-    for listing in listings where try !reader.wasCleared(channel, since: listing.askedAt) {
+    for listing in listings where try isStill(listing, in: channel) {
       let proof = listing.window.listing(listing.rows.map(\.position))
       let (isOverreaching, undoubted) = try doubtMissing(
         listing, listing.claims(proof), context, &batch, thread: parent)
@@ -91,7 +91,7 @@ extension CacheWriter {
     return try reader.hasDoubts(channel)
   }
 
-  private func save(_ thread: ThreadCoverage, of channel: ChannelKey, _ parent: Int64) throws {
+  func save(_ thread: ThreadCoverage, of channel: ChannelKey, _ parent: Int64) throws {
     try db.run("DELETE FROM thread WHERE channel = ?1 AND parent = ?2") {
       $0.bind(1, channel.rawValue)
       $0.bind(2, parent)

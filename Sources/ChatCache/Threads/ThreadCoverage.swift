@@ -8,9 +8,9 @@ import ChatModel
 /// not counted here.
 package struct ThreadCoverage: Sendable, Equatable {
   /// Stretches in which every reply is stored, oldest first; no two touch.
-  package private(set) var stretches: [ClosedRange<Position>] = []
+  package internal(set) var stretches: [ClosedRange<Position>] = []
   /// When a listing last reached the thread's newest end.
-  package private(set) var tail = Tail.unconfirmed
+  package internal(set) var tail = Tail.unconfirmed
 
   /// Nothing was listed.
   package init() {}

@@ -246,6 +246,7 @@ struct MessageDiff: ~Copyable {
         try consider(stretch.clamped(to: reach), version: nil, change.source)
       }
     }
+    if change.detail == Change.evicts { return tellEvicted(stretch, loaded, reach) }
     let isBeside =
       stretch.upperBound.next >= loaded.lowerBound && stretch.lowerBound.previous <= loaded.upperBound
     guard isBeside || stretch.overlaps(reach) else { return }
@@ -265,6 +266,22 @@ struct MessageDiff: ~Copyable {
         json.field("has_next", hasNext)
         if let newest { newest.writeNewest(into: &json) }
       })
+  }
+
+  /// Messages of that stretch went for space (B57): the gaps that the view can see of it.
+  private mutating func tellEvicted(
+    _ stretch: ClosedRange<Position>, _ loaded: ClosedRange<Position>, _ reach: ClosedRange<Position>
+  ) {
+    for gap in coverage.evictedGaps(in: stretch) {
+      let isBeside =
+        gap.range.upperBound.next >= loaded.lowerBound && gap.range.lowerBound.previous <= loaded.upperBound
+      guard isBeside || gap.range.overlaps(reach) else { continue }
+      events.add(
+        event: EventWriter.event("gap.changed", nil, collection: name) { json in
+          json.name("gap")
+          GapObject.write(gap, into: &json)
+        })
+    }
   }
 
   /// What the whole answer says beside its entries.

@@ -66,7 +66,7 @@ struct ChannelWork: Sendable {
     for id in messages { soonest = min(soonest, heldBack.moment(.message(id), 0)) }
     if !plan.isForegroundWaiting {
       let at = plan.prefetchNotBefore
-      if !isPrefetched { soonest = min(soonest, heldBack.moment(.prefetch, at)) }
+      if !isPrefetched, plan.hasRoom { soonest = min(soonest, heldBack.moment(.prefetch, at)) }
       for gap in fills { soonest = min(soonest, heldBack.moment(.fill(gap), at)) }
     }
     return soonest == .max ? nil : max(soonest, retryAt ?? 0)
@@ -272,7 +272,7 @@ extension Plan {
   private func pickVerify(_ best: Candidates) -> SyncJob? { best.verify.map { .verify($0.url) } }
 
   private mutating func pickPrefetch(_ best: Candidates, now: Int64) -> SyncJob? {
-    guard let url = best.prefetch?.url, mayBePrefetched(now: now) else { return nil }
+    guard hasRoom, let url = best.prefetch?.url, mayBePrefetched(now: now) else { return nil }
     return .prefetch(url)
   }
 

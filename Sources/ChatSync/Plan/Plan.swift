@@ -29,6 +29,8 @@ package struct Plan: Sendable {
   var turns = 0
   /// Whether a user became idle or active since `takeRest`.
   var hasRested = false
+  /// Whether the cache has room for what nobody asked for: prefetch pauses where it has none (B33).
+  package var hasRoom = true
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0
   var webhooks = WebhookTrust()

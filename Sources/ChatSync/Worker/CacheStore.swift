@@ -35,6 +35,11 @@ package struct CacheStore: SyncStore {
     }
   }
 
+  /// Whether there is room in the cache.
+  package var hasRoom: Bool { cache.usage.hasRoom }
+  /// Room that came or went.
+  package func onRoom(_ observer: @escaping @Sendable () -> Void) { cache.usage.onRoom(observer) }
+
   /// Lanes that changed by something else than their own turn.
   package func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void) {
     cache.onCommit { commit in

@@ -14,6 +14,10 @@ package protocol SyncStore: Sendable {
   /// Calls `observer` after each commit that let go of something on request (B58), before anything that is
   /// stored later; it must be quick.
   func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void)
+  /// Whether there is room in the cache for what nobody asked for: prefetch pauses where there is none (B33).
+  var hasRoom: Bool { get }
+  /// Calls `observer` when room came or went.
+  func onRoom(_ observer: @escaping @Sendable () -> Void)
   /// Calls `observer` with lanes of unsent rows that changed by something else than their own turn.
   func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void)
 

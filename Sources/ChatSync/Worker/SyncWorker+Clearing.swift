@@ -22,6 +22,15 @@ extension SyncWorker {
   }
 }
 
+extension SyncWorker {
+  /// The cache has room for what nobody asked for again, or has none any more (B33).
+  func roomChanged() {
+    guard !isStopped else { return }
+    plan.hasRoom = store.hasRoom
+    turn()
+  }
+}
+
 extension SyncWorker.Read {
   /// The channel whose messages are read.
   fileprivate var channel: ChannelURL? {

@@ -151,6 +151,11 @@ extension SyncWorker {
   func closeNewestEnd(
     _ url: ChannelURL, _ line: ChannelLine, counts: Bool, source: ChangeSource, _ importance: Importance
   ) async throws {
+    if let end = line.evictedEnd, importance == .background,
+      try await listNews(after: end, in: url, source)
+    {
+      return
+    }
     var check = GapCheck(covered: line.newest, counts: counts && line.reachedEnd)
     var listings: [MessageListing] = []
     var context = context(source)
@@ -171,6 +176,24 @@ extension SyncWorker {
         try await keep(check.keep.map { listings[$0] }, in: url, context)
         return
       }
+    }
+  }
+
+  /// Where all messages of a channel that nobody looks at were evicted: lists what is newer, and nothing of
+  /// what was evicted (B33). False: that is more than a page, or the last message is gone.
+  private func listNews(
+    after end: Position, in url: ChannelURL, _ source: ChangeSource
+  ) async throws -> Bool {
+    var window = MessageWindow(.message(end), older: 0, newer: GapCheck.pageRows)
+    window.includesAnchor = false
+    do {
+      let listing = try await list(url, window, .background)
+      guard listing.rows.count < GapCheck.pageRows else { return false }
+      try await keep([listing], in: url, context(source))
+      return true
+    } catch {
+      guard error.isNotFoundUpstream else { throw error }
+      return false
     }
   }
 
@@ -293,7 +316,9 @@ extension SyncWorker {
       if plan.lacks(.messageChangelog), plan.isOpen(url) { try await listAgain(url, line) }
       return .progressed(isComplete: true)
     }
-    let stretch = MessageSyncRequest.Stretch.older(than: doubt.upperBound.next, rows: GapCheck.pageRows)
+    // What lies below may have been evicted: so many rows show all of the stretch, one more its end (B33).
+    let rows = line.isAboveEvicted ? min(line.unverifiedRows + 1, GapCheck.pageRows) : GapCheck.pageRows
+    let stretch = MessageSyncRequest.Stretch.older(than: doubt.upperBound.next, rows: rows)
     let listings = try await listed(url, stretch, .background)
     try await keep(listings, in: url, context(.messageChangelog))
     let after = try store.line(of: url)?.unverified

@@ -100,6 +100,11 @@ package actor SyncWorker {
       guard let self else { return }
       ordered.append { await self.lookIntoNotes(in: urls) }
     }
+    store.onRoom { [weak self] in
+      guard let self else { return }
+      ordered.append { await self.roomChanged() }
+    }
+    plan.hasRoom = store.hasRoom
     for (capability, isOffered) in try store.capabilities() {
       plan.learn(capability, isOffered: isOffered, now: now)
     }

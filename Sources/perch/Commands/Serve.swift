@@ -15,10 +15,10 @@ extension Command {
       ),
       Setting(
         "cache-max-size", .size, default: "256MB",
-        "maximum size of the cache; at least 64MB, not enforced yet"),
+        "maximum size of the cache, at least 64MB; beyond it messages are evicted"),
       Setting(
         "cache-clear-order", .text, default: "message_collection_accessed_at",
-        "what is to go first from a full cache: this, or fields such as cached_bytes:desc; not enforced yet"),
+        "what goes first from a full cache: this, or fields such as cached_bytes:desc"),
       Setting(
         "collection-idle", .duration, default: "1h", "how long a collection is kept that no client asks for"),
       Setting(

@@ -1,4 +1,3 @@
-import ChatCache
 import ChatCollections
 import ChatModel
 import Glibc
@@ -6,6 +5,7 @@ import Platform
 import Testing
 
 @testable import ChatAPI
+@testable import ChatCache
 
 /// Each row of `docs/from-the-sdk.md` at work. A row that is served has an exercise here, and each exercise
 /// has its row; rows that are `coming` or `not offered` have none.
@@ -321,7 +321,30 @@ import Testing
 
   // MARK: The store
 
+  /// A limit that is crossed: what no view shows goes and comes back as a gap, the view's rows stay.
+  private static let size: Exercise = { world in
+    let (path, open) = chat(world)
+    let text = String(repeating: "x", count: 8_000)
+    try world.join("alice", "old", name: "Old", last: 9)
+    // A hundred messages of 8 KB, of which the pass needs a part at most.
+    for id in Int64(1)...100 { try world.send(id, in: "old", text: text) }
+    world.cache.usage.set(
+      CacheLimit(
+        exactly: world.cache.usage.usedBytes, order: [CacheLimit.Term(.messages, isDescending: true)]))
+    try world.cache.write { _ in }
+    try world.cache.evict()
+    let info = world.ask("/v1/cache").body
+    #expect(info.contains(#""field":"cached_message_count","direction":"desc""#))
+    #expect(world.cache.usage.evictedMessages > 0)
+    let gone = world.ask("/v1/channels/old/messages?limit=200")
+    #expect(gone.messages.count < 100 && gone.body.contains("evicted"))
+    #expect(world.ask(path).messages == open.messages)
+    let poll = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=1")
+    #expect(poll.status == 200 && !poll.events.contains { $0.hasPrefix("messages.deleted") })
+  }
+
   private static let store: [(String, Exercise)] = [
+    ("maximum size, clear order", size),
     (
       "cached data size",
       { world in #expect(world.ask("/v1/cache").body.contains(#""size_bytes":"#)) }

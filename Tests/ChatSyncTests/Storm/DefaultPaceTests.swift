@@ -26,12 +26,13 @@ struct DefaultPaceTests {
   private static let alice = UserID("alice")
   private static let budget: Int64 = 100_000
 
-  private final class Desk {
+  /// Both sides, and the time between them.
+  final class Desk {
     let time = ManualClock()
     let there: OriginSide
     let here: PerchSide
 
-    init(_ nemesis: Nemesis, _ random: inout Seeded) throws {
+    fileprivate init(_ nemesis: Nemesis, _ random: inout Seeded) throws {
       there = try OriginSide(hasWebhooks: nemesis.hasWebhooks, clock: time.clock)
       for url in DefaultPaceTests.urls {
         try there.makeChannel(url, ["alice", "bob", "carol"])
@@ -58,6 +59,17 @@ struct DefaultPaceTests {
         here.client.lookAgain()
         await here.worker.turn()
       }
+    }
+
+    /// A desk whose channels have so many messages each.
+    init(channels: [String], messages: Int, of bytes: Int) throws {
+      there = try OriginSide(hasWebhooks: false, clock: time.clock)
+      for url in channels {
+        try there.makeChannel(url, ["alice", "bob"])
+        let text = String(repeating: "x", count: bytes)
+        for number in 0..<messages { there.send(url, "\(number) \(text)") }
+      }
+      here = try PerchSide(there.url, pace: Pace(), firstByte: 10_000, clock: time.clock)
     }
 
     func restart() async throws {

@@ -1,0 +1,251 @@
+import ChatModel
+import SQLite
+
+// Letting go of messages for space, a slice a commit: rows, coverage, counts and what is known of threads
+// change together, so that whatever stops the pass leaves the channel sound (B57).
+//
+// The hole is a gap `evicted`, which readers see at once. The log tells of it once for a channel and pass:
+// `meta` (`untold_eviction`) has what is not told yet, and the commit that begins the next channel, or ends
+// the pass, tells it. So a stop in between loses nothing.
+
+/// What a slice did.
+struct EvictedSlice: Sendable, Equatable {
+  /// How it ended.
+  var outcome: EvictionPlan.Outcome
+  /// Messages that went, and their bytes.
+  var messages: Int64 = 0
+  var bytes: Int64 = 0
+}
+
+/// What went of a channel and is not told yet.
+struct UntoldEviction: Sendable, Equatable {
+  var channel: ChannelKey
+  var stretch: ClosedRange<Position>
+
+  init(channel: ChannelKey, stretch: ClosedRange<Position>) {
+    self.channel = channel
+    self.stretch = stretch
+  }
+
+  /// Reads what `stored` wrote.
+  init?(stored: String) {
+    let words = stored.split(separator: " ")
+    guard words.count == 3, let channel = Int64(words[0]), let from = Position(words[1]),
+      let to = Position(words[2]), from <= to
+    else { return nil }
+    self.init(channel: ChannelKey(channel), stretch: from...to)
+  }
+
+  /// As `meta` has it.
+  var stored: String { "\(channel.rawValue) \(stretch.lowerBound) \(stretch.upperBound)" }
+}
+
+extension CacheReader {
+  /// Whether a pass began that has not ended.
+  func isEvicting() throws -> Bool {
+    try db.first("SELECT 1 FROM meta WHERE key = 'evicting'") { _ in true } ?? false
+  }
+
+  fileprivate func untoldEviction() throws -> UntoldEviction? {
+    try db.first("SELECT value FROM meta WHERE key = 'untold_eviction'") {
+      UntoldEviction(stored: $0.string(0))
+    } ?? nil
+  }
+}
+
+extension CacheWriter {
+  /// Evicts a slice of a channel's messages.
+  func evict(_ slice: EvictionSlice) throws -> EvictedSlice {
+    let channel = slice.channel
+    guard let accessedAt = try reader.accessedAt(channel) else { return EvictedSlice(outcome: .exhausted) }
+    guard accessedAt == slice.accessedAt else { return EvictedSlice(outcome: .accessed) }
+    var going: EvictedMessages?
+    for free in try reader.sparedPlaces(in: channel).free where going == nil {
+      going = try reader.oldestMessages(of: free, in: channel, atMost: slice.rows)
+    }
+    guard let going else { return EvictedSlice(outcome: .exhausted) }
+    try noteEvicting(going.stretch, in: channel)
+    let old = try reader.coverage(of: channel)
+    var coverage = old
+    coverage.evict(going.stretch)
+    try keep(coverage, over: old, of: channel)
+    try cutThreads(going, in: channel)
+    try removeEvicted(going, from: channel)
+    return EvictedSlice(outcome: .more, messages: going.rows, bytes: going.bytes)
+  }
+
+  /// The pass is over: tells what was not told yet.
+  func endEvicting() throws {
+    try tellEviction()
+    try db.run("DELETE FROM meta WHERE key = 'evicting'")
+  }
+
+  private func noteEvicting(_ stretch: ClosedRange<Position>, in channel: ChannelKey) throws {
+    var untold = UntoldEviction(channel: channel, stretch: stretch)
+    if let before = try reader.untoldEviction() {
+      if before.channel == channel {
+        untold.stretch =
+          min(
+            before.stretch.lowerBound, stretch.lowerBound)...max(
+            before.stretch.upperBound, stretch.upperBound)
+      } else {
+        try tellEviction()
+      }
+    } else {
+      try db.run("INSERT OR IGNORE INTO meta (key, value) VALUES ('evicting', 1)")
+    }
+    try db.run(
+      """
+      INSERT INTO meta (key, value)
+      VALUES ('untold_eviction', ?1)
+      ON CONFLICT (key) DO UPDATE SET value = excluded.value
+      """
+    ) { $0.bind(1, untold.stored) }
+  }
+
+  /// One event tells of all that went of a channel; who reads it looks at the coverage of that moment.
+  private func tellEviction() throws {
+    guard let untold = try reader.untoldEviction() else { return }
+    try db.run("DELETE FROM meta WHERE key = 'untold_eviction'")
+    guard try reader.url(of: untold.channel) != nil else { return }
+    let gap = try reader.coverage(of: untold.channel).evictedGaps(in: untold.stretch).last?.gap
+    guard let gap else { return }
+    var change = Change(.coverage, .channelRefresh, channel: untold.channel)
+    change.stretch = untold.stretch
+    change.reference = String(gap.id)
+    change.detail = Change.evicts
+    try append(change)
+  }
+
+  /// Replies that went are known no more as listed.
+  private func cutThreads(_ going: EvictedMessages, in channel: ChannelKey) throws {
+    for parent in going.parents {
+      let old = try reader.threadCoverage(of: channel, parent)
+      var thread = old
+      thread.cut(going.stretch)
+      if thread != old { try save(thread, of: channel, parent) }
+    }
+  }
+
+  private func removeEvicted(_ going: EvictedMessages, from channel: ChannelKey) throws {
+    try db.run(
+      """
+      DELETE FROM doubted
+      WHERE channel = ?1 AND message_id IN (
+        SELECT message_id
+        FROM message
+        WHERE channel = ?1
+          AND (created_at, message_id) >= (?2, ?3)
+          AND (created_at, message_id) <= (?4, ?5))
+      """
+    ) { CacheReader.bind($0, going.stretch, channel) }
+    try db.run(
+      """
+      DELETE FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+      """
+    ) { CacheReader.bind($0, going.stretch, channel) }
+    let last = going.stretch.upperBound
+    // Where no message is left no change is to be found: the changelog begins anew.
+    try db.run(
+      """
+      UPDATE channel
+      SET
+        cached_messages = cached_messages - ?2,
+        cached_bytes = cached_bytes - ?3,
+        message_token = iif(cached_messages <= ?2, NULL, message_token),
+        evicted_version = max(evicted_version, ?6),
+        evicted_at = iif((evicted_at, evicted_id) > (?4, ?5), evicted_at, ?4),
+        evicted_id = iif((evicted_at, evicted_id) > (?4, ?5), evicted_id, ?5)
+      WHERE id = ?1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, going.rows)
+      $0.bind(3, going.bytes)
+      $0.bind(4, last.createdAt)
+      $0.bind(5, last.messageID)
+      $0.bind(6, going.version)
+    }
+    // What comes back of it is not new, since it was counted.
+    try db.run(
+      """
+      UPDATE membership
+      SET counted_at = ?2, counted_id = ?3
+      WHERE channel = ?1 AND (counted_at, counted_id) < (?2, ?3)
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, last.createdAt)
+      $0.bind(3, last.messageID)
+    }
+  }
+}
+
+extension CacheReader {
+  /// Whether messages that went may have been newer than what was asked for at that mark: it does not say
+  /// what is there now. `places`: where its messages stand.
+  func wasEvicted(
+    _ places: some Collection<Position>, of channel: ChannelKey, since mark: Int64
+  ) throws -> Bool {
+    guard let oldest = places.min() else { return false }
+    return try db.first(
+      """
+      SELECT 1
+      FROM channel
+      WHERE id = ?1 AND evicted_version > ?2 AND (evicted_at, evicted_id) >= (?3, ?4)
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, mark)
+      $0.bind(3, oldest.createdAt)
+      $0.bind(4, oldest.messageID)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// When the channel was last opened or read; nil: there is no such channel.
+  fileprivate func accessedAt(_ channel: ChannelKey) throws -> Int64? {
+    try db.first("SELECT accessed_at FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      $0.int64(0)
+    }
+  }
+}
+
+extension Coverage {
+  /// The messages of `range` left the cache for space: what was covered there becomes a gap in the same
+  /// transaction (B57). A gap that is there keeps its reason. `range` ends at a message.
+  package mutating func evict(_ range: ClosedRange<Position>) {
+    for segment in segments where segment.gap == nil && segment.range.overlaps(range) {
+      carve(segment.range.clamped(to: range))
+    }
+  }
+
+  /// The evicted gaps that lie in `range`, or reach into it.
+  package func evictedGaps(in range: ClosedRange<Position>) -> [Segment] {
+    gaps.filter { $0.gap?.reason == .evicted && $0.range.overlaps(range) }
+  }
+}
+
+extension ThreadCoverage {
+  /// Replies of `range` left the cache.
+  mutating func cut(_ range: ClosedRange<Position>) {
+    let newest = stretches.last?.upperBound
+    stretches = stretches.flatMap { stretch in
+      guard stretch.overlaps(range) else { return [stretch] }
+      var left: [ClosedRange<Position>] = []
+      if stretch.lowerBound < range.lowerBound {
+        left.append(stretch.lowerBound...range.lowerBound.previous)
+      }
+      if stretch.upperBound > range.upperBound { left.append(range.upperBound.next...stretch.upperBound) }
+      return left
+    }
+    // The tail begins after the newest stretch: where its end is another one, nothing is known of the tail.
+    if stretches.last?.upperBound != newest { tail = .unconfirmed }
+  }
+}

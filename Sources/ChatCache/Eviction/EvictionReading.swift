@@ -1,0 +1,134 @@
+import ChatModel
+import JSON
+import SQLite
+
+// What an eviction reads: the channels in the order in which they go, and what of a channel is spared.
+
+extension CachedChannelOrder {
+  /// The column of `channel` that the order compares.
+  fileprivate var evictionColumn: String {
+    switch self {
+    case .accessedAt: "accessed_at"
+    case .messages: "cached_messages"
+    case .bytes: "cached_bytes"
+    case .lastMessageAt: "last_message_at"
+    case .createdAt: "created_at"
+    case .customType: "custom_type"
+    }
+  }
+}
+
+extension CacheReader {
+  /// The first `limit` channels with stored messages, in the order in which they go (B56).
+  func evictionCandidates(by order: [CacheLimit.Term], limit: Int) throws -> [EvictionCandidate] {
+    let terms = order.map { "\($0.field.evictionColumn) \($0.isDescending ? "DESC" : "ASC")" }
+    var rows = try db.rows(
+      composed: """
+        SELECT
+          id, channel_url, custom_type, cached_messages, cached_bytes, accessed_at, last_message_at,
+          created_at
+        FROM channel
+        WHERE cached_messages > 0
+        ORDER BY \((terms + ["last_message_at", "channel_url"]).joined(separator: ", "))
+        LIMIT ?1
+        """
+    ) { $0.bind(1, limit) }
+    var found: [EvictionCandidate] = []
+    while let row = try rows.next() {
+      found.append(
+        EvictionCandidate(
+          key: ChannelKey(row.int64(0)),
+          channel: CachedChannel(
+            url: ChannelURL(row.string(1)), customType: row.string(2), messages: row.int64(3),
+            bytes: row.int64(4), accessedAt: row.int64(5), lastMessageAt: row.int64OrNil(6),
+            createdAt: row.int64(7))))
+    }
+    return found
+  }
+
+  /// The places of a channel that are spared.
+  func sparedPlaces(in channel: ChannelKey) throws -> SparedPlaces {
+    let windows = try db.all("SELECT query, loaded FROM collection WHERE channel = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: { row in
+      do { return try CacheReader.window(query: row.bytes(0), loaded: row.bytes(1)) } catch is JSONError {
+        // A view that cannot be read is opened again by its client: until then nothing of it goes.
+        return .start ... .end
+      }
+    }
+    let withheld = try db.all("SELECT created_at, message_id FROM withheld WHERE channel = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: { row in
+      let place = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      return place...place
+    }
+    return SparedPlaces(windows.compactMap { $0 } + withheld)
+  }
+
+  /// The stretch that a stored view shows; nil: nothing was loaded yet. An end that the view has seen is
+  /// open: what comes there belongs to the view. A thread's view begins at its oldest reply, though: what is
+  /// older there are the channel's messages and none of its own.
+  private static func window(
+    query: UnsafeRawBufferPointer, loaded: UnsafeRawBufferPointer
+  ) throws -> ClosedRange<Position>? {
+    let isThread = try JSONParser.parse(query) { $0["parent_message_id"]?.string != nil }
+    return try JSONParser.parse(loaded) { json in
+      let from = json["from"]?.string.flatMap { Position($0) }
+      let to = json["to"]?.string.flatMap { Position($0) }
+      let lower = json["has_previous"]?.bool ?? true || isThread ? from : .start
+      let upper = json["has_next"]?.bool ?? true ? to : .end
+      guard let lower, let upper else { return nil }
+      return lower...max(lower, upper)
+    }
+  }
+
+  /// The oldest stored messages of a stretch, at most so many.
+  func oldestMessages(
+    of stretch: ClosedRange<Position>, in channel: ChannelKey, atMost most: Int
+  ) throws -> EvictedMessages? {
+    var rows = try db.rows(
+      """
+      SELECT
+        created_at, message_id, parent_id,
+        length(body) + coalesce(length(reactions), 0) + coalesce(length(metaarray), 0)
+          + coalesce(length(thread_info), 0) + coalesce(length(parent), 0),
+        version
+      FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+      ORDER BY created_at, message_id
+      LIMIT ?6
+      """
+    ) {
+      CacheReader.bind($0, stretch, channel)
+      $0.bind(6, most)
+    }
+    var found: EvictedMessages?
+    while let row = try rows.next() {
+      let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      var messages = found ?? EvictedMessages(stretch: stretch.lowerBound...position)
+      messages.stretch = stretch.lowerBound...position
+      messages.rows += 1
+      messages.bytes += row.int64(3)
+      messages.version = max(messages.version, row.int64(4))
+      if let parent = row.int64OrNil(2) { messages.parents.insert(parent) }
+      found = messages
+    }
+    return found
+  }
+}
+
+/// Messages that go with one commit.
+struct EvictedMessages: Sendable, Equatable {
+  /// From the beginning of what can go to the last message that goes.
+  var stretch: ClosedRange<Position>
+  /// How many there are.
+  var rows: Int64 = 0
+  /// Their bytes.
+  var bytes: Int64 = 0
+  /// The highest version of one of them.
+  var version: Int64 = 0
+  /// The messages that they reply to.
+  var parents: Set<Int64> = []
+}

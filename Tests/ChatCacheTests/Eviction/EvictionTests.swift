@@ -1,0 +1,212 @@
+import ChatModel
+import Glibc
+import Platform
+import SQLite
+import TestSupport
+import Testing
+
+@testable import ChatCache
+
+/// Messages that went for space: what is left, what is told, and what comes back.
+@Suite struct EvictionTests {
+  private static func rows(_ ids: ClosedRange<Int64>, text: String = "hello") -> [MessageRecord] {
+    ids.map { ChannelWithMessages.message($0, at: $0 * 10, text: text) }
+  }
+
+  private static func place(_ id: Int64) -> Position { Position(createdAt: id * 10, messageID: id) }
+
+  /// Evicts one slice, whatever the size.
+  private static func evict(_ world: EvictionWorld, _ index: Int, rows: Int) throws -> EvictedSlice {
+    let channel = world.channels[index]
+    let slice = EvictionSlice(channel: channel.key, accessedAt: channel.accessedAt, rows: rows)
+    return try world.cache.write { try $0.evict(slice) }
+  }
+
+  @Test("B57: a slice takes the oldest, with its gap in the same commit, and tells nothing yet")
+  func slice() throws {
+    let world = try EvictionWorld(channels: 1)
+    try world.list(Self.rows(1...50), limit: 100, in: 0)
+    let since = world.cache.cursor.sequence
+    let done = try Self.evict(world, 0, rows: 20)
+    #expect(done.outcome == .more && done.messages == 20)
+    let line = try world.coverage(of: 0)
+    #expect(line.gaps.map(\.gap?.reason) == [.neverLoaded, .evicted])
+    #expect(line.gaps.last?.range == Self.place(1)...Self.place(20))
+    #expect(line.tail.confirmedAt != nil && line.newestCovered == Self.place(50))
+    #expect(try world.changes(Set(ChangeKind.allCases), since: since).isEmpty)
+    #expect(try world.cache.read { try $0.isEvicting() })
+    try world.cache.write { try $0.endEvicting() }
+    #expect(try world.changes(Set(ChangeKind.allCases), since: since).map(\.kind) == [.coverage])
+    #expect(try !world.cache.read { try $0.isEvicting() })
+    #expect(try world.cache.check().isSound)
+  }
+
+  @Test("B57: where all messages went the newest end stays known, and the channel is not behind")
+  func whole() throws {
+    let world = try EvictionWorld(channels: 1)
+    let (url, alice) = (world.channels[0].url, world.alice)
+    try world.list(Self.rows(1...50), limit: 100, in: 0)
+    #expect(try Self.evict(world, 0, rows: 500).messages == 50)
+    #expect(try Self.evict(world, 0, rows: 500).outcome == .exhausted)
+    let line = try #require(try world.cache.read { try $0.line(of: url) })
+    #expect(line.isAboveEvicted && line.evictedEnd == Self.place(50) && line.isPrefetched(200))
+    let last = ChannelWithMessages.message(50, at: 500)
+    let met = try world.cache.write {
+      try $0.store([ChannelWithMessages.channel(url, last: .message(last))], of: alice, .top)
+    }
+    #expect(met.map(\.isBehind) == [false])
+    let newer = ChannelWithMessages.message(51, at: 510)
+    let news = try world.cache.write {
+      try $0.store([ChannelWithMessages.channel(url, last: .message(newer))], of: alice, .top)
+    }
+    #expect(news.map(\.isBehind) == [true])
+  }
+
+  @Test("B33: prefetch ends above what was evicted; after a clear it begins anew")
+  func prefetched() throws {
+    let world = try EvictionWorld(channels: 1)
+    let url = world.channels[0].url
+    try world.list(Self.rows(1...100), limit: 100, in: 0)
+    func isPrefetched() throws -> Bool? { try world.cache.read { try $0.line(of: url)?.isPrefetched(200) } }
+    #expect(try isPrefetched() == false)
+    _ = try Self.evict(world, 0, rows: 30)
+    #expect(try isPrefetched() == true)
+    try world.cache.write { try $0.clear(url) }
+    #expect(try isPrefetched() == false)
+    try world.list(Self.rows(1...100), limit: 100, in: 0)
+    #expect(try isPrefetched() == false)
+  }
+
+  @Test("B57: a channel that was opened since the plan looked is left alone")
+  func accessed() throws {
+    let world = try EvictionWorld(channels: 1)
+    try world.list(Self.rows(1...50), limit: 100, in: 0)
+    let channel = world.channels[0]
+    try world.open("v", Self.place(40)...Self.place(50), in: 0)
+    let slice = EvictionSlice(channel: channel.key, accessedAt: channel.accessedAt, rows: 10)
+    #expect(try world.cache.write { try $0.evict(slice) }.outcome == .accessed)
+    #expect(try world.stored(in: 0).count == 50)
+  }
+
+  @Test("B57: a thread's replies go by their own place, and are known no more as listed")
+  func thread() throws {
+    let world = try EvictionWorld(channels: 1)
+    let (url, key) = (world.channels[0].url, world.channels[0].key)
+    let replies = (2...9).map { ChannelWithMessages.message($0, at: $0 * 10, parent: 1, parentAt: 10) }
+    try world.list([ChannelWithMessages.message(1, at: 10)] + replies, limit: 100, in: 0)
+    let listing = MessageListing(
+      window: MessageWindow(.newest, older: 100, newer: 0), rows: replies, isWhole: true,
+      askedAt: world.cache.cursor.sequence)
+    _ = try world.cache.write {
+      try $0.store([listing], ofThread: 1, in: url, ListingContext(source: .apiResult, generation: 1))
+    }
+    _ = try Self.evict(world, 0, rows: 5)
+    let known = try world.cache.read { try $0.coverage(of: key, thread: 1) }
+    #expect((1...5).allSatisfy { !known.shows(Self.place($0)) })
+    #expect((6...9).allSatisfy { known.shows(Self.place($0)) })
+    _ = try Self.evict(world, 0, rows: 100)
+    let left = try world.cache.read { try $0.coverage(of: key, thread: 1) }
+    #expect((1...9).allSatisfy { !left.shows(Self.place($0)) })
+    #expect(try world.cache.check().isSound)
+  }
+
+  @Test("what was asked for before an edit, and comes after the edited message went, is not believed")
+  func overtaken() throws {
+    let world = try EvictionWorld(channels: 1)
+    let url = world.channels[0].url
+    try world.list(Self.rows(1...10), limit: 100, in: 0)
+    let asked = world.cache.cursor.sequence
+    try world.store(ChannelWithMessages.message(3, at: 30, updatedAt: 99, text: "new"), in: 0)
+    _ = try Self.evict(world, 0, rows: 5)
+    let late = MessageListing(
+      window: MessageWindow(.newest, older: 100, newer: 0), rows: Self.rows(1...10), isWhole: true,
+      askedAt: asked)
+    _ = try world.cache.write {
+      try $0.store([late], in: url, ListingContext(source: .apiResult, generation: 1))
+    }
+    #expect(try world.stored(in: 0).count == 5)
+    // The same asked for now is.
+    try world.list(Self.rows(1...10), limit: 100, in: 0)
+    #expect(try world.stored(in: 0).count == 10)
+    #expect(try world.coverage(of: 0).gaps.map(\.gap?.reason) == [.neverLoaded])
+  }
+
+  @Test("B57, B68: what comes back is not counted again as unread")
+  func counts() throws {
+    let world = try EvictionWorld(channels: 1)
+    try world.list(Self.rows(1...10), limit: 100, in: 0)
+    func unread() throws -> [Int64] {
+      try world.cache.read { try $0.db.all("SELECT unread FROM membership") { $0.int64(0) } }
+    }
+    let before = try unread()
+    _ = try Self.evict(world, 0, rows: 6)
+    #expect(try unread() == before)
+    try world.list(Self.rows(1...10), limit: 100, in: 0)
+    #expect(try unread() == before)
+  }
+
+  @Test("B57: a pass that a stop cut off goes on, and tells what the slices before the stop took")
+  func resumed() throws {
+    let directory = Disk.folder()
+    var world: EvictionWorld? = try EvictionWorld(channels: 2, directory: directory)
+    for index in 0...1 {
+      try world?.list(Self.rows(1...200, text: String(repeating: "x", count: 2_000)), limit: 300, in: index)
+    }
+    let since = world!.cache.cursor.sequence
+    _ = try Self.evict(world!, 0, rows: 30)
+    let used = try world!.cache.read { try $0.db.pageCount().usedBytes }
+    world = nil
+    // It is under the limit, but a pass goes on until 85 % of it.
+    var configuration = Cache.Configuration(directory: directory)
+    configuration.limit = CacheLimit(exactly: used * 110 / 100)
+    let cache = try Cache(configuration)
+    defer { cache.close() }
+    #expect(cache.usage.usedBytes < cache.limit.bytes && cache.usage.usedBytes > cache.limit.lowMark)
+    cache.noteConnection()
+    for _ in 0..<200 where try cache.read({ try $0.isEvicting() }) { usleep(10_000) }
+    #expect(cache.usage.usedBytes <= cache.limit.lowMark)
+    let told = try cache.read { reader in
+      try reader.changes(in: try reader.channelKey(of: ChannelURL("c0"))!, after: since, limit: 100)
+    }
+    #expect(told.filter { $0.change.kind == .coverage }.count == 1)
+    #expect(told.first { $0.change.kind == .coverage }?.change.stretch?.contains(Self.place(1)) == true)
+  }
+
+  @Test("B55: a commit that crosses the limit begins a pass, after the first client came or before")
+  func crossing() throws {
+    var configuration = Cache.Configuration(directory: Disk.folder())
+    configuration.limit = CacheLimit(exactly: 6 << 20)
+    let cache = try Cache(configuration)
+    defer { cache.close() }
+    let (alice, url) = (UserID("alice"), ChannelURL("general"))
+    try cache.write { writer in
+      try writer.acknowledge(alice)
+      _ = try writer.store([ChannelWithMessages.channel(url)], of: alice, .listing(sweep: 1))
+    }
+    let text = String(repeating: "x", count: 4_000)
+    for page in 0..<40 {
+      let ids = Int64(page * 50 + 1)...Int64(page * 50 + 50)
+      let listing = MessageListing(
+        window: MessageWindow(.newest, older: 50, newer: 0), rows: Self.rows(ids, text: text),
+        isWhole: true, askedAt: cache.cursor.sequence)
+      try cache.write {
+        _ = try $0.store([listing], in: url, ListingContext(source: .apiResult, generation: 1))
+      }
+    }
+    for _ in 0..<500 where cache.usage.usedBytes > cache.limit.bytes { usleep(10_000) }
+    #expect(cache.usage.usedBytes <= cache.limit.bytes && cache.usage.passes > 0)
+    #expect(try cache.check().isSound)
+  }
+
+  @Test("B55: where nothing is left that may go it is told once, and over when room came")
+  func full() throws {
+    let world = try EvictionWorld(channels: 1)
+    try world.list(Self.rows(1...10), limit: 100, in: 0)
+    try world.evict(downTo: 1)
+    #expect(world.cache.usage.isFull && !world.cache.usage.hasRoom)
+    try world.evict(downTo: 1)
+    #expect(world.cache.usage.isFull)
+    try world.evict(downTo: 1 << 40)
+    #expect(!world.cache.usage.isFull && world.cache.usage.hasRoom)
+  }
+}

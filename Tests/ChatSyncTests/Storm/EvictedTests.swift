@@ -1,0 +1,88 @@
+import ChatModel
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatCache
+@testable import ChatSync
+
+/// Eviction and the sync worker do not feed each other: what went for space is fetched when somebody asks
+/// for it, never ahead (B33, B57). Over a real cache file, sockets and the stand-in, in a time that the test
+/// owns.
+@Suite(.timeLimit(.minutes(10)), .serialized)
+struct EvictedTests {
+  private static let urls = (0..<30).map { "e\($0)" }
+  private static let alice = UserID("alice")
+
+  /// A cache that is in step with the stand-in, of which a pass then leaves a quarter.
+  private static func evicted() async throws -> (desk: DefaultPaceTests.Desk, left: Int64) {
+    let desk = try DefaultPaceTests.Desk(channels: urls, messages: 60, of: 1_500)
+    try await desk.here.worker.start()
+    await desk.attend()
+    let isSteady = try await desk.pass(until: desk.time.now + 300_000, patience: 5) {
+      try await desk.here.worker.isQuiet && messages(desk) == 60 * 30
+    }
+    #expect(isSteady)
+    let empty: Int64 = 1_300_000
+    let used = try desk.here.cache.read { try $0.db.pageCount().usedBytes }
+    desk.here.cache.usage.set(CacheLimit(exactly: (empty + (used - empty) / 4) * 100 / 85))
+    try desk.here.cache.evict()
+    return (desk, try messages(desk))
+  }
+
+  private static func messages(_ desk: DefaultPaceTests.Desk) throws -> Int64 {
+    try desk.here.cache.read { try $0.info(of: nil).messages }
+  }
+
+  @Test("B33: ten minutes with nobody asking fetch nothing of what was evicted")
+  func nobodyAsks() async throws {
+    let (desk, left) = try await Self.evicted()
+    #expect(left < 60 * 30 / 2)
+    for isRestarted in [false, true] {
+      if isRestarted { try await desk.restart() }
+      let (before, start) = (desk.here.requests, desk.time.now)
+      while desk.time.now < start + 600_000 {
+        _ = try await desk.pass(until: desk.time.now + 100_000, patience: 5)
+        await desk.here.worker.seen(Self.alice)
+      }
+      #expect(try Self.messages(desk) == left, "after a restart: \(isRestarted)")
+      // The changelog of the user's channels every 30 s, and what a start asks.
+      #expect(desk.here.requests - before <= 30, "\(desk.here.requests - before) requests")
+    }
+    await desk.end()
+  }
+
+  @Test("B33: news of a channel of which all went bring what is new, and nothing of before")
+  func news() async throws {
+    let (desk, left) = try await Self.evicted()
+    let url = try #require(
+      try Self.urls.first { url in
+        try desk.here.cache.read { try $0.line(of: ChannelURL(url)) }?.evictedEnd != nil
+      })
+    desk.there.send(url, "news")
+    desk.there.send(url, "more news")
+    let isThere = try await desk.pass(until: desk.time.now + 90_000, patience: 5) {
+      try desk.here.cache.read { try $0.line(of: ChannelURL(url)) }?.rows == 2
+    }
+    #expect(isThere)
+    #expect(try Self.messages(desk) == left + 2)
+    await desk.end()
+  }
+
+  @Test("B57: what was evicted comes back when somebody opens the channel, as the stand-in has it")
+  func opened() async throws {
+    let (desk, _) = try await Self.evicted()
+    let url = try #require(
+      try Self.urls.first { url in
+        try desk.here.cache.read { try $0.line(of: ChannelURL(url)) }?.evictedEnd != nil
+      })
+    desk.here.syncRequests.opened(
+      OpenView(id: "v", channel: ChannelURL(url), isAtNewest: true), isOwedAnswer: true)
+    let isThere = try await desk.pass(until: desk.time.now + 10_000, patience: 5) {
+      try desk.here.cache.read { try $0.line(of: ChannelURL(url)) }?.rows == 60
+    }
+    #expect(isThere)
+    #expect(try desk.here.damage() == nil)
+    await desk.end()
+  }
+}
