@@ -99,6 +99,22 @@ import Testing
     }
   }
 
+  @Test("B15: while the link is down a page that misses something is answered at once, and says so")
+  func missingWhileOffline() throws {
+    let world = try world()
+    defer { world.stop() }
+    world.syncRequests.tell { $0.link = LinkStatus(.offline(.unreachable), generation: 2) }
+    let answer = page(world)
+    #expect(answer.status == 200 && ids(answer) == ["4", "5", "6"])
+    #expect(answer["Cache-Status"] == "perch; hit; detail=offline")
+    #expect(answer.body.contains(#""has_previous":true"#) && answer.body.contains(#""complete":false"#))
+    #expect(fetches(world).isEmpty, "nobody is asked who cannot be reached")
+    let gone = SyncOutcome.failed(.unreachable(.unreachable, retryAfter: 1000))
+    world.syncRequests.tell { $0.onFetch = { _ in gone } }
+    #expect(page(world, "?limit=5", ["Cache-Control": "no-cache"])["Cache-Status"] == answer["Cache-Status"])
+    #expect(fetches(world).count == 1, "a client that insists is heard")
+  }
+
   @Test("B15: a page that the client has is confirmed at once while the link is down, and says so")
   func knownWhileOffline() throws {
     let world = try world()

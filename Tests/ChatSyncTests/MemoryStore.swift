@@ -417,7 +417,7 @@ final class MemoryStore: SyncStore {
   func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)] { [] }
   func advance(
     _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
-    _ policy: OutboxPolicy, random: UInt64
+    among sends: Int, _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress { try advances.withLock { $0 }?(ended) ?? LaneProgress() }
   func keepUpOutbox() async throws -> Int64? { nil }
 

@@ -128,7 +128,11 @@ private final class MessagePageRequest {
     }
     guard let page = try read({ try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head) })
     else { return nil }
-    if mayFetch, let stretch = through.next(page.found(query.anchor)) { return .fetch(stretch) }
+    if mayFetch, let stretch = through.next(page.found(query.anchor)) {
+      // Nobody is asked who cannot be reached, unless the client insists.
+      guard link.isOffline, preferences.mode == .whereNeeded else { return .fetch(stretch) }
+      status = .offline
+    }
     if isKnown { return .answer(context.notModified.answer(tag, status, preferences, again: again)) }
     let answer = MessagePageAnswer(page, query)
     let body = answer.write(page, cursor: context.place(at: view.version))

@@ -134,13 +134,14 @@ package final class Cache: Sendable {
     queue.submit(.intent, body, finish: finish)
   }
 
-  /// Stores what came from upstream, and calls `finish` on the writer's thread after the fsync. `isUrgent`:
-  /// not after other work of that kind, but with what clients are promised.
+  /// Stores what came from upstream, and calls `finish` on the writer's thread after the fsync. `sends`: not
+  /// after other work of that kind, but with what clients are promised; so many sends are under way, and most
+  /// of their answers share a commit.
   package func write<Result: Sendable>(
-    isUrgent: Bool = false, _ body: @escaping @Sendable (CacheWriter) throws -> Result,
+    sends: Int? = nil, _ body: @escaping @Sendable (CacheWriter) throws -> Result,
     finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
   ) {
-    queue.submit(isUrgent ? .urgent : .derived, body, finish: finish)
+    queue.submit(sends.map { .urgent(among: $0) } ?? .derived, body, finish: finish)
   }
 
   /// Forgets what is older than is kept, and channels that nobody here is in, now and on this thread (B53);

@@ -4,11 +4,12 @@ import Synchronization
 
 /// The one writer. Everything that waits shares a transaction and its fsync; a caller learns only after it.
 ///
-/// A batch is: all intents that wait (what a client was promised), then derived work until the batch is long
-/// enough. A bad item never fails its neighbours: if it fails after it changed something, the whole batch is
-/// rolled back and run again with each item in a savepoint. (A savepoint for every item would copy each page
-/// that an item changes.) An item's body may therefore be run again, also when SQLite gave the whole
-/// transaction up, so it must depend on nothing but the database and its captured values.
+/// A batch is: all intents that wait (what a client was promised), those that come while it runs, then
+/// derived work until the batch is long enough. A bad item never fails its neighbours: if it fails after it
+/// changed something, the whole batch is rolled back and run again with each item in a savepoint. (A
+/// savepoint for every item would copy each page that an item changes.) An item's body may therefore be run
+/// again, also when SQLite gave the whole transaction up, so it must depend on nothing but the database and
+/// its captured values.
 ///
 /// After a COMMIT that failed the outcome is unknown: such a commit can come back after a crash and goes away
 /// with the next good one. So before anything else the queue commits an empty marker (B60).
@@ -18,11 +19,11 @@ import Synchronization
 /// within two busy timeouts: the one that was running when it came, and its own.
 final class CommitQueue: Sendable {
   /// Who goes first.
-  enum Importance: Sendable {
+  enum Importance: Sendable, Equatable {
     /// Somebody was or will be promised it.
     case intent
-    /// The service itself waits for it: it goes with the promises.
-    case urgent
+    /// An answer to a send, of which so many are under way: it goes with the promises.
+    case urgent(among: Int)
     /// It makes room for what can be had again: it goes before that.
     case room
     /// It can be had again from upstream.
@@ -36,14 +37,9 @@ final class CommitQueue: Sendable {
   }
 
   private struct Waiting {
-    var intents: [QueuedWrite] = []
-    var derived: [QueuedWrite] = []
+    var intents = FirstInFirstOut<QueuedWrite>()
+    var derived = FirstInFirstOut<QueuedWrite>()
     var isStopping = false
-
-    mutating func takeIntents() -> [QueuedWrite] {
-      defer { intents = [] }
-      return intents
-    }
   }
 
   /// Promises that may wait: more are refused at once, since a disk that does not answer must not fill
@@ -70,15 +66,21 @@ final class CommitQueue: Sendable {
       let writer = Writer(connection: box.take(), log: log, clock: clock)
       var restsUntil: UInt64 = 0
       var gathering = Gathering()
-      while let batch = next(derivedFrom: restsUntil, gathering) {
+      while let batch = next(derivedFrom: restsUntil) {
         let began = Clock.system.monotonicNanoseconds()
-        writer.commit(batch, more: moreDerived)
+        for queued in batch { gathering.took(queued.importance, at: began) }
+        var arrived = 0
+        writer.commit(
+          batch, more: { more(startedAt: $0, &gathering) }, willAnswer: { arrived = intentsWaiting })
         committed(writer.connection)
-        gathering = Gathering(batch, began: began, ended: Clock.system.monotonicNanoseconds())
+        let now = Clock.system.monotonicNanoseconds()
+        gathering = Gathering(after: gathering, arrived: arrived, began: began, ended: now)
         restsUntil = log.revision.wasRead() ? CommitQueue.rest(after: began) : 0
       }
     }
   }
+
+  private var intentsWaiting: Int { waiting.read { $0.intents.count } }
 
   /// Queues a write; its `finish` is called on the writer's thread after the fsync.
   func submit(_ queued: QueuedWrite) {
@@ -89,7 +91,7 @@ final class CommitQueue: Sendable {
         waiting.derived.append(queued)
         return nil
       case .room:
-        waiting.derived.insert(queued, at: 0)
+        waiting.derived.putFirst(queued)
         return nil
       case .intent, .urgent: break
       }
@@ -115,78 +117,43 @@ final class CommitQueue: Sendable {
 
   private static let longestRestNanoseconds: UInt64 = 20_000_000
 
-  /// How long the writer waits for more writes before the next batch, and for how many.
-  ///
-  /// Clients who were answered together send their next request within moments. If the next batch began
-  /// without them, they would wait for two commits. After the chat server's answers to sends were stored, the
-  /// next sends of the same lanes follow. Half as many answers make a batch: the chat server is asked for the
-  /// other half while the writer commits.
-  private struct Gathering {
-    /// The number of clients' writes in the last batch.
-    var promises = 0
-    /// The number of urgent writes in the last batch.
-    var urgent = 0
-    /// The moment at which the next batch begins, even if fewer writes came than expected (monotonic ns).
-    var deadline: UInt64 = 0
-
-    init() {}
-
-    init(_ batch: [QueuedWrite], began: UInt64, ended: UInt64) {
-      promises = batch.count { $0.importance == .intent }
-      urgent = batch.count { $0.importance == .urgent }
-      // A sender alone never waits, and others wait no longer than a commit takes.
-      if promises > 1 || urgent > 1 {
-        deadline = ended + min(ended - began, CommitQueue.longestGatheringNanoseconds)
-      }
-    }
-
-    /// With how many writes the next batch begins, if so many come in time. `arrived`: how many wait already.
-    func expected(_ arrived: Int) -> Int { max(arrived + promises, urgent / 2) }
-  }
-
-  private static let longestGatheringNanoseconds: UInt64 = 10_000_000
-  private static let gatheringStepNanoseconds: UInt64 = 100_000
-  /// `gather` ends when no request came for this long.
-  private static let quietNanoseconds: UInt64 = 3_000_000
-
-  /// Waits until all senders that the last batch answered have sent again. Ends earlier at the deadline, and
-  /// when no request came for `quietNanoseconds`.
-  private func gather(_ last: Gathering) {
-    var arrived = waiting.read { $0.intents.count }
-    let expected = last.expected(arrived)
-    var now = Clock.system.monotonicNanoseconds()
-    var quietFrom = now + CommitQueue.quietNanoseconds
-    while now < min(last.deadline, quietFrom) {
-      let (count, isStopping) = waiting.read { ($0.intents.count, $0.isStopping) }
-      if count >= expected || isStopping { return }
-      // A wait for each arrival would wake this thread once for every sender.
-      Thread.rest(nanoseconds: CommitQueue.gatheringStepNanoseconds)
-      now = Clock.system.monotonicNanoseconds()
-      if count > arrived { (arrived, quietFrom) = (count, now + CommitQueue.quietNanoseconds) }
-    }
-  }
-
   /// The next batch's beginning: what is promised at once, other work from that moment (monotonic ns) on.
-  private func next(derivedFrom moment: UInt64, _ last: Gathering) -> [QueuedWrite]? {
-    gather(last)
+  private func next(derivedFrom moment: UInt64) -> [QueuedWrite]? {
     let promised = waiting.wait(until: moment) { waiting in
-      waiting.isStopping ? [] : waiting.intents.isEmpty ? nil : waiting.takeIntents()
+      waiting.isStopping ? [] : waiting.intents.isEmpty ? nil : waiting.intents.takeAll()
     }
     if let promised, !promised.isEmpty { return promised }
     return waiting.wait { waiting -> [QueuedWrite]?? in
-      if !waiting.intents.isEmpty { return waiting.takeIntents() }
-      if !waiting.derived.isEmpty { return [waiting.derived.removeFirst()] }
+      if !waiting.intents.isEmpty { return waiting.intents.takeAll() }
+      if let first = waiting.derived.takeFirst() { return [first] }
       return waiting.isStopping ? .some(nil) : nil
     } ?? nil
   }
+
+  /// One more write for the running batch: a promise, for which the batch waits while `gathering` says so, or
+  /// derived work.
+  private func more(startedAt: UInt64, _ gathering: inout Gathering) -> QueuedWrite? {
+    while true {
+      let now = Clock.system.monotonicNanoseconds()
+      guard gathering.isOpen(at: now) else { return moreDerived(startedAt: startedAt) }
+      let (found, isStopping) = waiting.read { ($0.intents.takeFirst(), $0.isStopping) }
+      if let found {
+        gathering.took(found.importance, at: now)
+        return found
+      }
+      if isStopping { return nil }
+      // A wait for each arrival would wake this thread once for every sender.
+      Thread.rest(nanoseconds: CommitQueue.gatheringStepNanoseconds)
+    }
+  }
+
+  private static let gatheringStepNanoseconds: UInt64 = 100_000
 
   /// One more derived write for the running batch, unless it is long enough or an intent waits for the next
   /// one.
   private func moreDerived(startedAt: UInt64) -> QueuedWrite? {
     guard clock.monotonicNanoseconds() - startedAt < CommitQueue.derivedNanoseconds else { return nil }
-    return waiting.read { waiting in
-      waiting.intents.isEmpty && !waiting.derived.isEmpty ? waiting.derived.removeFirst() : nil
-    }
+    return waiting.read { waiting in waiting.intents.isEmpty ? waiting.derived.takeFirst() : nil }
   }
 
   /// Carries the connection into the thread that will own it.
@@ -239,7 +206,10 @@ private final class Writer {
     self.clock = clock
   }
 
-  func commit(_ batch: [CommitQueue.QueuedWrite], more: (UInt64) -> CommitQueue.QueuedWrite?) {
+  /// Writes a batch and what `more` adds to it. Calls `willAnswer` once before anybody is answered.
+  func commit(
+    _ batch: [CommitQueue.QueuedWrite], more: (UInt64) -> CommitQueue.QueuedWrite?, willAnswer: () -> Void
+  ) {
     var batch = batch
     do {
       if needsMarker {
@@ -256,16 +226,21 @@ private final class Writer {
     while !batch.isEmpty {
       // The second attempt has savepoints. A transaction that SQLite gave up is tried again without the item
       // that broke it, so this ends.
-      batch = attempt(batch, hasSavepoints: !isFirst, more: isFirst ? { more(startedAt) } : { nil })
+      let outcome = attempt(batch, hasSavepoints: !isFirst, more: isFirst ? { more(startedAt) } : { nil })
+      if isFirst { willAnswer() }
+      for (queued, result) in outcome.done { queued.finish(result) }
+      batch = outcome.retry
       isFirst = false
     }
   }
 
-  /// Runs one transaction; answers the writes that must be tried again.
+  private typealias Done = [(CommitQueue.QueuedWrite, Result<Void, any Error>)]
+
+  /// Runs one transaction: what became of each write, and those that must be tried again.
   private func attempt(
     _ batch: [CommitQueue.QueuedWrite], hasSavepoints: Bool, more: () -> CommitQueue.QueuedWrite?
-  ) -> [CommitQueue.QueuedWrite] {
-    var done: [(CommitQueue.QueuedWrite, Result<Void, any Error>)] = []
+  ) -> (done: Done, retry: [CommitQueue.QueuedWrite]) {
+    var done: Done = []
     var retry: [CommitQueue.QueuedWrite] = []
     let writer = log.begin(now: clock.wallMilliseconds())
     var stage = Stage.beginning
@@ -316,8 +291,7 @@ private final class Writer {
       done =
         done.map { ($0.0, .failure(failure)) } + batch.dropFirst(done.count).map { ($0, .failure(failure)) }
     }
-    for (queued, result) in done { queued.finish(result) }
-    return retry
+    return (done, retry)
   }
 
   /// One transaction, which readers learn of as their state's revision.

@@ -170,19 +170,20 @@ package struct Plan: Sendable {
 
   /// A send is a commit and a request in turns. While one is committed others are asked, and the more of them
   /// wait for a commit, the more share it. The requests that are made at once are limited elsewhere.
-  private static let sendsPerPlace = 4
+  private static let sendsPerPlace = 6
+
+  /// How many lanes are sending.
+  package var sends: Int { running.count(where: \.isSend) }
 
   /// The next job, if there is a place for it. A send that joins others in their place does not come before
   /// other work.
   private mutating func pickForPlace(now: Int64) -> SyncJob? {
     if hasFreePlace { return pick(now: now) }
-    let sends = running.count(where: \.isSend)
     guard !sends.isMultiple(of: Plan.sendsPerPlace), !isOtherWorkDue(now: now) else { return nil }
     return pickLane(now: now).map { .send($0) }
   }
 
   private var hasFreePlace: Bool {
-    let sends = running.count(where: \.isSend)
     let placesOfSends = (sends + Plan.sendsPerPlace - 1) / Plan.sendsPerPlace
     return running.count { $0 != .probe } - sends + placesOfSends < pace.jobs
   }

@@ -10,10 +10,10 @@ package struct CacheStore: SyncStore {
   package init(_ cache: Cache) { self.cache = cache }
 
   private func write<Result: Sendable>(
-    isUrgent: Bool = false, _ body: @escaping @Sendable (CacheWriter) throws -> Result
+    sends: Int? = nil, _ body: @escaping @Sendable (CacheWriter) throws -> Result
   ) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
-      cache.write(isUrgent: isUrgent, body) { continuation.resume(with: $0) }
+      cache.write(sends: sends, body) { continuation.resume(with: $0) }
     }
   }
 
@@ -231,9 +231,9 @@ extension CacheStore {
   /// Ends a job, begins the next one.
   package func advance(
     _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
-    _ policy: OutboxPolicy, random: UInt64
+    among sends: Int, _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress {
-    try await write(isUrgent: true) {
+    try await write(sends: sends) {
       try $0.advance(
         lane, after: ended, mayBegin: mayBegin, isLinkBack: isLinkBack, policy, random: random)
     }

@@ -145,10 +145,10 @@ package protocol SyncStore: Sendable {
   /// which something waits, with the ms until it is to be tried.
   func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)]
   /// Takes in how the lane's last job ended, and begins its next one where one is due. What has begun is
-  /// durable when this returns.
+  /// durable when this returns. So many lanes are sending at this moment; their commits may be shared.
   func advance(
     _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
-    _ policy: OutboxPolicy, random: UInt64
+    among sends: Int, _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress
   /// Fails unsent rows whose lifetime has ended, and shows messages that were withheld long enough (B38,
   /// B41).

@@ -154,6 +154,34 @@ import Testing
     #expect(commits.withLock { $0 } < 400, "every write had a commit of its own")
   }
 
+  @Test("Writers who come while a batch runs join it, and one that fails half-way undoes nothing of theirs")
+  func joined() throws {
+    struct Wrong: Error {}
+    let cache = try Self.open(Self.directory())
+    defer { cache.close() }
+    let (commits, failures) = (Guarded(0), Guarded(0))
+    cache.onCommit { _ in commits.withLock { $0 += 1 } }
+    let threads = (0..<16).map { number in
+      Thread("writer-\(number)") {
+        for round in 0..<25 {
+          let isBad = (number + round).isMultiple(of: 10)
+          do {
+            _ = try cache.accept {
+              let sequence = try $0.append(Change(.channel, .channelRefresh, channel: .init(1)))
+              if isBad { throw Wrong() }
+              return sequence
+            }
+          } catch { failures.withLock { $0 += 1 } }
+        }
+      }
+    }
+    for thread in threads { thread.join() }
+    let bad = (0..<16).map { number in (0..<25).count { (number + $0).isMultiple(of: 10) } }.reduce(0, +)
+    #expect(failures.withLock { $0 } == bad)
+    #expect(try cache.read { try $0.changes(in: .init(1), after: 0, limit: 1000).count } == 400 - bad)
+    #expect(commits.withLock { $0 } < (400 - bad) / 4, "the writers did not share their commits")
+  }
+
   @Test("A commit names whom it concerns, once it is durable")
   func observers() throws {
     let cache = try Self.open(Self.directory())

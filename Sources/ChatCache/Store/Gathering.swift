@@ -1,0 +1,54 @@
+/// How many writes a batch takes in, and how long it waits for them.
+///
+/// Clients who were answered together send their next request within moments. If the next batch were
+/// committed without them, they would wait for two commits.
+///
+/// The chat server's answers to sends come one by one, and each commit of them costs a sync. So they wait for
+/// half of the sends that are under way. The chat server is asked for the other half while the writer
+/// commits.
+struct Gathering {
+  /// The number of writes with which a batch of clients' writes is committed, if so many come in time.
+  private let expected: Int
+  /// From this moment on the batch takes in nothing more (monotonic ns).
+  private let deadline: UInt64
+  /// The number of clients' writes taken in.
+  private var promises = 0
+  /// The number of answers to sends taken in, and how many of them make a batch.
+  private var answers = 0
+  private var expectedAnswers = 0
+  private var quietFrom: UInt64 = 0
+
+  static let longestNanoseconds: UInt64 = 10_000_000
+  /// The batch is committed when nothing came for this long.
+  static let quietNanoseconds: UInt64 = 3_000_000
+
+  /// A batch that follows none takes what waits.
+  init() { (expected, deadline) = (0, 0) }
+
+  /// What the last batch says about the next one. `arrived`: how many writes came before the last batch was
+  /// answered.
+  init(after last: Gathering, arrived: Int, began: UInt64, ended: UInt64) {
+    expected = arrived + last.promises
+    // A sender alone never waits, and others wait no longer than a commit takes.
+    let isShared = last.promises > 1 || last.answers > 1
+    deadline = isShared ? ended + min(ended - began, Gathering.longestNanoseconds) : 0
+  }
+
+  /// Counts a write that the batch took in.
+  mutating func took(_ importance: CommitQueue.Importance, at now: UInt64) {
+    switch importance {
+    case .intent: promises += 1
+    case .urgent(let sends):
+      answers += 1
+      expectedAnswers = max(expectedAnswers, sends / 2)
+    case .derived, .room: return
+    }
+    quietFrom = now + Gathering.quietNanoseconds
+  }
+
+  /// Whether the batch takes in one more write, and waits for it. A client's write waits for no answers.
+  func isOpen(at now: UInt64) -> Bool {
+    guard now < min(deadline, quietFrom) else { return false }
+    return promises > 0 ? promises + answers < expected : answers < expectedAnswers
+  }
+}

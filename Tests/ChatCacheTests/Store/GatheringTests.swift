@@ -1,0 +1,113 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import ChatCache
+
+/// How many writes share a commit, and how long the first of them waits.
+@Suite struct GatheringTests {
+  private static let ms: UInt64 = 1_000_000
+
+  /// What follows a batch that lasted 6 ms and ended at 10 ms.
+  private func next(after taken: [CommitQueue.Importance], arrived: Int = 0) -> Gathering {
+    var last = Gathering()
+    for importance in taken { last.took(importance, at: 4 * Self.ms) }
+    return Gathering(after: last, arrived: arrived, began: 4 * Self.ms, ended: 10 * Self.ms)
+  }
+
+  private func taking(
+    _ gathering: Gathering, _ importance: CommitQueue.Importance, _ count: Int
+  ) -> Gathering {
+    var gathering = gathering
+    for _ in 0..<count { gathering.took(importance, at: 11 * Self.ms) }
+    return gathering
+  }
+
+  @Test("a sender alone waits for nobody, whatever came before")
+  func alone() {
+    for before: [CommitQueue.Importance] in [[], [.intent], [.derived], [.derived, .derived, .intent]] {
+      #expect(!taking(next(after: before), .intent, 1).isOpen(at: 11 * Self.ms), "\(before)")
+    }
+  }
+
+  @Test("a batch waits for those who were answered and for those who came meanwhile, and no longer")
+  func together() {
+    let four = next(after: [.intent, .intent, .intent, .intent], arrived: 2)
+    #expect(taking(four, .intent, 1).isOpen(at: 11 * Self.ms))
+    #expect(taking(four, .intent, 5).isOpen(at: 11 * Self.ms))
+    #expect(!taking(four, .intent, 6).isOpen(at: 11 * Self.ms))
+  }
+
+  @Test("a batch waits no longer than the last one took, and 10 ms at most")
+  func bounded() {
+    let pair = next(after: [.intent, .intent])
+    var late = pair
+    late.took(.intent, at: 15 * Self.ms)
+    #expect(late.isOpen(at: 16 * Self.ms - 1) && !late.isOpen(at: 16 * Self.ms))
+    var last = Gathering()
+    for _ in 0..<2 { last.took(.intent, at: 0) }
+    var slow = Gathering(after: last, arrived: 0, began: 0, ended: 900 * Self.ms)
+    slow.took(.intent, at: 909 * Self.ms)
+    #expect(slow.isOpen(at: 910 * Self.ms - 1) && !slow.isOpen(at: 910 * Self.ms))
+  }
+
+  @Test("a batch is committed when nothing came for 3 ms")
+  func quiet() {
+    let first = taking(next(after: [.intent, .intent]), .intent, 1)
+    #expect(first.isOpen(at: 14 * Self.ms - 1) && !first.isOpen(at: 14 * Self.ms))
+  }
+
+  @Test("answers to sends wait for half of the sends under way, and a client's write does not wait for them")
+  func answers() {
+    let answers = next(after: [.urgent(among: 12), .urgent(among: 12)])
+    #expect(taking(answers, .urgent(among: 12), 5).isOpen(at: 11 * Self.ms))
+    #expect(!taking(answers, .urgent(among: 12), 6).isOpen(at: 11 * Self.ms))
+    #expect(!taking(answers, .urgent(among: 1), 1).isOpen(at: 11 * Self.ms), "nothing else is under way")
+    #expect(!taking(taking(answers, .urgent(among: 12), 2), .intent, 1).isOpen(at: 11 * Self.ms))
+  }
+
+  @Test("what waits is taken in the order in which it came, and let go of: 200 seeds against an array")
+  func order() {
+    for seed in 0..<200 as Range<UInt64> {
+      var random = SeededRandom(seed: seed)
+      var (queue, model, next) = (FirstInFirstOut<Int>(), [Int](), 0)
+      for _ in 0..<500 {
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<50:
+          queue.append(next)
+          model.append(next)
+          next += 1
+        case 50..<55:
+          queue.putFirst(-next)
+          model.insert(-next, at: 0)
+        case 55..<98:
+          #expect(queue.takeFirst() == (model.isEmpty ? nil : model.removeFirst()), "seed \(seed)")
+        default:
+          #expect(queue.takeAll() == model, "seed \(seed)")
+          model = []
+        }
+        #expect(queue.count == model.count && queue.isEmpty == model.isEmpty, "seed \(seed)")
+      }
+    }
+  }
+
+  private final class Held: Sendable {
+    private let count: Guarded<Int>
+    init(_ count: Guarded<Int>) {
+      self.count = count
+      count.withLock { $0 += 1 }
+    }
+    deinit { count.withLock { $0 -= 1 } }
+  }
+
+  @Test("what was taken is not kept")
+  func released() {
+    let held = Guarded(0)
+    var queue = FirstInFirstOut<Held>()
+    for _ in 0..<100 { queue.append(Held(held)) }
+    for taken in 1...99 {
+      _ = queue.takeFirst()
+      #expect(held.withLock { $0 } == 100 - taken)
+    }
+  }
+}
