@@ -80,7 +80,7 @@ package enum Routes {
       + ChannelRoutes.routes(context)
       + GapFillRoutes.routes(context) + MessageRoutes.routes(context) + CacheRoutes.routes(context)
       + IntegrityRoute.routes(context) + SendRoutes.routes(sending) + ChangeRoutes.routes(sending)
-      + UnsentMessageRoutes.routes(sending) + OutboxRoutes.routes(sending)
+      + UnsentMessageRoutes.routes(sending) + FileRoute.routes(sending) + OutboxRoutes.routes(sending)
       + UserRoutes.routes(context) + ChannelCollectionRoutes.routes(views)
       + MessageCollectionRoutes.routes(views) + EventRoutes.routes(views)
   }

@@ -39,12 +39,14 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   /// The user came to be in the channels of one page of the first listing: it stands for one
   /// `membershipGained` each.
   case channelsListed = 19
+  /// More of an unsent message's file was uploaded (B45).
+  case upload = 20
 
   /// Whether it happened in the chat, and not only to what of the chat is cached here.
   package var isOfTheChat: Bool {
     switch self {
-    case .coverage, .hugeGap, .unverified, .cacheCleared, .outbox, .collectionAnswered, .collectionFailed,
-      .windowTrimmed:
+    case .coverage, .hugeGap, .unverified, .cacheCleared, .outbox, .upload, .collectionAnswered,
+      .collectionFailed, .windowTrimmed:
       false
     default: true
     }

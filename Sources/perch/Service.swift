@@ -120,6 +120,7 @@ struct Service {
     configuration.retention.eventMilliseconds = max(60_000, Int64(values.number("keep-events-for")))
     configuration.limit = CacheLimit(
       bytes: Int64(values.number("cache-max-size")), order: values.text("cache-clear-order"))
+    configuration.spoolBytes = values.number("spool-max-size")
     for warning in configuration.limit.warnings {
       Log.line(.warning, "cache_limit", ["reason": .text(warning)])
     }

@@ -147,6 +147,11 @@ struct SyncParts {
     text.metric(
       "perch_sending_looks_total", .counter, "Listings that looked for a message that may have arrived.",
       counts.looks)
+    let uploads = counts.uploads
+    text.begin("perch_uploads_total", .counter, "Uploads to the chat server, by how they ended.")
+    text.sample("perch_uploads_total", label: "end=\"done\"", uploads.done)
+    text.sample("perch_uploads_total", label: "end=\"refused\"", uploads.refused)
+    text.sample("perch_uploads_total", label: "end=\"interrupted\"", uploads.interrupted)
   }
 
   /// What waits to be sent, for `/metrics`; nothing where the cache cannot be read.
@@ -154,6 +159,11 @@ struct SyncParts {
     // `try?`: other metrics and the log tell of a cache that cannot be read; this page is answered without
     // it.
     guard let unsent = try? cache.read({ try $0.unsentOfAllUsers() }) else { return }
+    let spool = cache.spool.contents
+    text.metric(
+      "perch_spool_bytes", .gauge, "Bytes of unsent files, with those that are coming in.", Int64(spool.bytes))
+    text.metric("perch_spool_files", .gauge, "Files of unsent messages.", Int64(spool.files))
+    text.metric("perch_uploads_running", .gauge, "Files that are being uploaded.", unsent.uploading)
     text.begin("perch_outbox_rows", .gauge, "Unsent messages and changes of all users.")
     text.sample("perch_outbox_rows", label: "status=\"pending\"", unsent.pending)
     text.sample("perch_outbox_rows", label: "status=\"failed\"", unsent.failed)

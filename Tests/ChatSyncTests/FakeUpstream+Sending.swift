@@ -17,6 +17,10 @@ extension FakeUpstream {
       try await post(text, message.requestID.text, message.user, message.channel))
   }
 
+  func upload(
+    _ file: OutgoingFile, progress: @escaping @Sendable (_ sent: Int64, _ total: Int64) -> Void
+  ) async throws -> String { throw UpstreamError.rejection(code: 400108, message: "no uploads") }
+
   /// Stores a message, or answers the one that the same request made.
   func post(_ text: String, _ requestID: String, _ user: UserID, _ url: ChannelURL) async throws -> Message {
     try await ask { state in

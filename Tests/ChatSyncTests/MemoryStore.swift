@@ -420,6 +420,13 @@ final class MemoryStore: SyncStore {
     among sends: Int, _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress { try advances.withLock { $0 }?(ended) ?? LaneProgress() }
   func keepUpOutbox() async throws -> Int64? { nil }
+  func advanceUploads(
+    _ lane: OutboxLaneName, after ended: EndedUpload?, mayBegin: Bool, areOffered: Bool,
+    _ policy: OutboxPolicy, random: UInt64
+  ) async throws -> UploadProgress { UploadProgress() }
+  func noteProgress(_ percent: Int64, of row: Int64, in lane: OutboxLaneName) {}
+  func isUploadWanted(_ row: Int64) throws -> Bool { true }
+  func path(of file: SpoolName) -> String? { nil }
 
   func note(_ notes: [Webhook.Note]) async throws -> [Webhook.Note] {
     state.withLock { state in

@@ -60,8 +60,15 @@ final class CollectionContext: Sendable {
 
   /// A body's fields, read by `body`.
   static func parse<Result>(_ request: Request, _ body: (JSONValue) throws -> Result) throws -> Result {
-    do { return try JSONParser.parse(request.body, body) } catch is JSONError {
-      throw Problem.invalid("body", "Give a JSON object.")
+    try parse(request.body, "body", body)
+  }
+
+  /// The fields of a JSON object, read by `body`; `name`: where it stands.
+  static func parse<Result>(
+    _ bytes: UnsafeRawBufferPointer, _ name: String, _ body: (JSONValue) throws -> Result
+  ) throws -> Result {
+    do { return try JSONParser.parse(bytes, body) } catch is JSONError {
+      throw Problem.invalid(name, "Give a JSON object.")
     } catch let error as InvalidFields {
       throw Problem.invalid(error.faults.map { Problem.FieldError($0.field, $0.detail) })
     }

@@ -51,6 +51,7 @@ enum ProblemTable {
     Meaning(
       405, "method_not_allowed", "The path does not support this method; Allow lists the methods it supports."
     ),
+    Meaning(409, "file_missing", "The bytes of this message's file are gone: resend it with the file."),
     Meaning(409, "not_resendable", "Only a failed or canceled message can be sent again."),
     Meaning(
       409, "under_way",

@@ -102,9 +102,11 @@ enum OutboxRoutes {
   private static func resend(_ sending: Sending, _ request: Request, _ caller: Caller) throws -> Outcome {
     let (id, place) = try place(sending, request, caller)
     let isAdmin = caller.scopes.contains(.admin)
-    let (user, policy) = (caller.user, sending.policy)
+    let (user, policy, spool) = (caller.user, sending.policy, sending.context.cache.spool)
     let writing = Sending.Writing(request: request, caller: caller, url: place.channel, name: nil)
     return try sending.commit(writing) { writer -> UnsentRow in
+      let upload = try writer.reader.upload(of: id, in: place)
+      if let upload, upload.url == nil, spool.path(of: upload.file) == nil { throw Problem.fileMissing }
       let isResent = try writer.resend(id, of: user, in: place, isAdmin: isAdmin, policy)
       guard let isResent, let row = try writer.reader.unsentRow(id, of: place.user) else {
         throw Problem.unsentNotFound

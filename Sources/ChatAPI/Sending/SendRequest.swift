@@ -30,15 +30,16 @@ struct SendRequest: Sendable {
   let requestID: RequestID?
   let blocksOnFailure: Bool
 
-  /// Reads a body; throws the fields at fault.
-  init(_ json: JSONValue) throws(InvalidFields) {
+  /// Reads a body; throws the fields at fault. `received`: the file that came with it.
+  init(_ json: JSONValue, _ received: ReceivedFile? = nil) throws(InvalidFields) {
     var fields = BodyFields(json)
-    kind = fields.word("type", Kind.self) ?? .user
+    kind = fields.word("type", Kind.self) ?? (received == nil ? .user : .file)
+    if received != nil, kind != .file { fields.fault("type", "Give type file, or none, with a file.") }
     content = MessageContent(json, &fields)
     if kind != .file, json.kind == .object, content.message == nil, json["message"] == nil {
       fields.fault("message", "Give the text of the message.")
     }
-    file = SendRequest.file(&fields, kind)
+    file = received.map { SendRequest.file(&fields, $0) } ?? SendRequest.file(&fields, kind)
     parent = fields.text("parent_message_id")
     if let parent, MessageRef(parent) == nil {
       fields.fault("parent_message_id", "Give a message_id.")
@@ -50,6 +51,18 @@ struct SendRequest: Sendable {
     if name != nil, requestID == nil { fields.fault("request_id", RequestName.hint) }
     blocksOnFailure = fields.flag("block_on_failure")
     try fields.end()
+  }
+
+  /// The fields of a file that came with the request: its own name and type, unless others are given.
+  private static func file(_ fields: inout BodyFields, _ received: ReceivedFile) -> File {
+    for name in ["file_url", "file_size"] where fields.text(name) != nil {
+      fields.fault(name, "Leave it out: the file came with the request.")
+    }
+    var file = File()
+    file.name = fields.text("file_name").map { FileLabel.name($0) } ?? received.name
+    file.mime = fields.text("file_mime").map { FileLabel.type($0) } ?? received.mime
+    file.size = Int64(received.incoming.size)
+    return file
   }
 
   private static func file(_ fields: inout BodyFields, _ kind: Kind) -> File {
@@ -71,7 +84,8 @@ struct SendRequest: Sendable {
     return file
   }
 
-  private static func isLink(_ url: String) -> Bool {
+  /// Whether a text is a url that a browser follows without running anything of it.
+  static func isLink(_ url: String) -> Bool {
     for scheme in ["http://", "https://"] where url.lowercased().hasPrefix(scheme) {
       let rest = url.utf8.dropFirst(scheme.utf8.count)
       return !rest.isEmpty && rest.allSatisfy { $0 > 0x20 && $0 != 0x7F }
@@ -100,12 +114,19 @@ struct SendRequest: Sendable {
 
   /// The request for the outbox. `parent`: the confirmed message it replies to.
   func unsent(
-    _ name: RequestName, in url: ChannelURL, parent: Int64?, _ caller: Caller, lifetime: Int64
+    _ name: RequestName, in url: ChannelURL, parent: Int64?, _ received: SpooledFile?, _ caller: Caller,
+    lifetime: Int64
   ) -> UnsentRequest {
+    // The same words with other bytes are another request.
+    let path = [url.text] + (received.map { [$0.hash.map { String($0, radix: 16) }.joined(separator: ".")] } ?? [])
     var request = UnsentRequest(
-      requestID: name.id, kind: .message,
+      requestID: name.id, kind: received == nil ? .message : .file,
       content: OutboxContent(params: params(parent: parent.map { String($0) }), body: []),
-      contentHash: ContentHash.of("sendMessage", [url.text], params(parent: self.parent)))
+      contentHash: ContentHash.of("sendMessage", path, params(parent: self.parent)))
+    if let received {
+      request.file = SentFile(received, name: file.name ?? "", mime: file.mime ?? "")
+      request.upload = .needed
+    }
     request.blocksOnFailure = blocksOnFailure
     request.textLength = content.message?.count ?? 0
     request.isAdmin = caller.scopes.contains(.admin)

@@ -8,19 +8,31 @@ enum SendRoutes {
   static func routes(_ sending: Sending) -> [Route] {
     [
       Route(
-        .post, "/v1/channels/{channel_url}/messages", operation: "sendMessage", body: CollectionContext.body
-      ) {
-        request in
+        .post, "/v1/channels/{channel_url}/messages", operation: "sendMessage",
+        body: .upload(limit: UploadLimit.formBytes, orCollected: 256 * 1024) { request in
+          try UploadHead.admit(sending, request, isNew: true)
+        }
+      ) { request in
         try Parameters(request).end()
-        let asked = try CollectionContext.parse(request) { try SendRequest($0) }
+        let received = try (request.form as? UploadForm)?.whole()
+        let asked = try asked(request, received)
         let name = try RequestName(request, inBody: asked.requestID)
         return try sending.context.admitted(request) { caller in
           try sending.context.inChannel(request, caller, needsJoined: true) { url, caller in
-            try Send(sending, request, caller, url, asked, name).answer()
+            try Send(sending, request, caller, url, asked, name, received?.incoming).answer()
           }
         }
       }
     ]
+  }
+
+  /// The fields of the body, or of the form's `params`.
+  private static func asked(_ request: Request, _ received: ReceivedFile?) throws -> SendRequest {
+    guard let received else { return try CollectionContext.parse(request) { try SendRequest($0) } }
+    let params = request.parts?.first { $0.name == "params" }?.value ?? Array("{}".utf8)
+    return try params.withUnsafeBytes { bytes in
+      try CollectionContext.parse(bytes, "params") { try SendRequest($0, received) }
+    }
   }
 }
 
@@ -32,11 +44,13 @@ private struct Send {
   let url: ChannelURL
   let asked: SendRequest
   let name: RequestName
+  let file: IncomingFile?
 
   init(
     _ sending: Sending, _ request: Request, _ caller: Caller, _ url: ChannelURL, _ asked: SendRequest,
-    _ name: RequestName
+    _ name: RequestName, _ file: IncomingFile?
   ) {
+    self.file = file
     self.sending = sending
     self.request = request
     self.caller = caller
@@ -66,14 +80,17 @@ private struct Send {
 
   private func accept(parent: Int64?) throws -> Outcome {
     let (user, url, policy) = (caller.user, url, sending.policy)
-    let unsent = asked.unsent(name, in: url, parent: parent, caller, lifetime: policy.pendingLifetime)
+    let unsent = asked.unsent(
+      name, in: url, parent: parent, file?.spooled, caller, lifetime: policy.pendingLifetime)
     let progress = SendProgress(sending, request, caller, url, name.id)
     try progress.subscribe()
-    let writing = Sending.Writing(request: request, caller: caller, url: url, name: name.id)
+    var writing = Sending.Writing(request: request, caller: caller, url: url, name: name.id)
+    writing.file = file
     do {
       return try sending.commit(
         writing,
-        { try $0.accept(unsent, of: user, in: url, policy) }, failed: { progress.unsubscribe() }
+        { try $0.accept(unsent, of: user, in: url, policy) },
+        keepsFile: { if case .row = $0 { true } else { false } }, failed: { progress.unsubscribe() }
       ) { accepted in
         switch accepted {
         case .mismatch, .noTarget:

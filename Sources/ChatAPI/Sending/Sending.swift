@@ -29,26 +29,37 @@ final class Sending: Sendable {
     let caller: Caller
     let url: ChannelURL
     let name: RequestID?
+    /// The file that is stored with it.
+    var file: IncomingFile?
   }
 
   /// Writes with `body` and answers with `then` when that is durable; no thread waits for the disk. Whoever
   /// sends is told of the commit. What `body` refuses is answered as a problem. `failed` is called where
-  /// `then` is not going to be.
+  /// `then` is not going to be. A file is on the disk before `body` is run; `keepsFile`: whether what was
+  /// written names it.
   func commit<Made: Sendable>(
     _ writing: Writing, _ body: @escaping @Sendable (CacheWriter) throws -> Made,
-    failed: @escaping () -> Void = {}, then: @escaping (Made) throws -> Outcome
+    keepsFile: @escaping @Sendable (Made) -> Bool = { _ in false }, failed: @escaping () -> Void = {}, then: @escaping (Made) throws -> Outcome
   ) throws -> Outcome {
     let syncRequests = context.syncRequests
     let cache = context.cache
     let (user, url) = (writing.caller.user, writing.url)
     let change = Sending.problems(naming: writing.name)
     do {
-      return try DurableWrite<Made>().answer(
+      let write = DurableWrite<Made>(
+        milliseconds: writing.file == nil
+          ? DurableWriteLimit.milliseconds : UploadLimit.storingMilliseconds)
+      return try write.answer(
         writing.request,
         submit: { finish in
-          cache.accept(body) { result in
+          let told: @Sendable (Result<Made, any Error>) -> Void = { result in
             if case .success = result { syncRequests.accepted(of: user, in: url) }
             finish(result)
+          }
+          if let file = writing.file {
+            FileWrite(cache, file).store(body, keepsFile, told)
+          } else {
+            cache.accept(body, finish: told)
           }
         }, failed: failed, then: then
       ).mapErrors(change)

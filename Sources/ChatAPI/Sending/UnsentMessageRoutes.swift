@@ -8,13 +8,17 @@ enum UnsentMessageRoutes {
   static func routes(_ sending: Sending) -> [Route] {
     [
       Route(
-        .post, "/v1/channels/{channel_url}/messages/{message_ref}/resend", operation: "resendMessage"
+        .post, "/v1/channels/{channel_url}/messages/{message_ref}/resend", operation: "resendMessage",
+        body: .upload(limit: UploadLimit.formBytes) { request in
+          try UploadHead.admit(sending, request, isNew: false)
+        }
       ) { request in
         try Parameters(request).end()
+        let received = try (request.form as? UploadForm)?.whole()
         return try inChannel(sending, request) { url, caller in
           try MessageSearch(sending, request, caller, url).find(MessageRef(request.parameter(1))) { target in
             guard case .unsent(let name) = target else { throw Problem.notResendable }
-            return try resend(sending, request, caller, url, name)
+            return try resend(sending, request, caller, url, name, received)
           }
         }
       },
@@ -46,21 +50,29 @@ enum UnsentMessageRoutes {
   }
 
   private static func resend(
-    _ sending: Sending, _ request: Request, _ caller: Caller, _ url: ChannelURL, _ name: RequestID
+    _ sending: Sending, _ request: Request, _ caller: Caller, _ url: ChannelURL, _ name: RequestID,
+    _ received: ReceivedFile?
   ) throws -> Outcome {
     let progress = SendProgress(sending, request, caller, url, name)
     try progress.subscribe()
     let isAdmin = caller.scopes.contains(.admin)
-    let (user, policy) = (caller.user, sending.policy)
+    let (user, policy, spool) = (caller.user, sending.policy, sending.context.cache.spool)
+    var writing = Sending.Writing(request: request, caller: caller, url: url, name: nil)
+    writing.file = received?.incoming
+    let file = received.map { SentFile($0.incoming.spooled, name: $0.name, mime: $0.mime) }
     do {
       return try sending.commit(
-        Sending.Writing(request: request, caller: caller, url: url, name: nil),
-        { writer in
+        writing,
+        { writer -> Bool in
           let (_, place) = try Sending.lane(writer.reader, user, url)
           let isResent = try writer.resend(name, of: user, in: place, isAdmin: isAdmin, policy)
           guard let isResent else { throw SendingDenial.messageNotFound }
           guard isResent else { throw Problem.notResendable }
-        }, failed: { progress.unsubscribe() }, then: { try progress.answer() })
+          if let file { return try writer.replaceFile(of: name, in: place, by: file) }
+          let upload = try writer.reader.upload(of: name, in: place)
+          if let upload, upload.url == nil, spool.path(of: upload.file) == nil { throw Problem.fileMissing }
+          return false
+        }, keepsFile: { $0 }, failed: { progress.unsubscribe() }, then: { _ in try progress.answer() })
     } catch {
       progress.unsubscribe()
       throw error

@@ -45,7 +45,8 @@ struct EditedWhileSent {
   func isMissing(in record: MessageRecord) throws -> Bool {
     // The edit may have arrived, and somebody changed the message since: the newer change stays.
     if isSentSince, record.updatedAt > record.createdAt { return false }
-    return try MessageContent(asked: content.params) != MessageContent(record) || content.hasUncomparedFields
+    let asked = try MessageContent(asked: content.params)
+    return try asked != MessageContent(record, like: asked) || content.hasUncomparedFields
   }
 }
 

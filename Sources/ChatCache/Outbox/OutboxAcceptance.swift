@@ -31,6 +31,8 @@ package struct UnsentRequest: Sendable {
   package var needsAdmin = false
   /// Its place in the lane, if it takes that of a row that ended; nil: the end.
   package var place: Int64?
+  /// The file that came with it.
+  package var file: SentFile?
   /// The sender, if the message is drawn when it is accepted. Nil: `content.body` is drawn already.
   package var sender: UserID?
 
@@ -144,6 +146,7 @@ extension CacheWriter {
     try changeLane(place, from: lane, news: [row.id: content]) {
       $0.accept(row, at: request.place, now: moment)
     }
+    if let file = request.file { try setFile(file, of: row.id) }
     if !request.kind.isMessage { try keepTargetKind(of: row, in: place) }
     guard request.sender != nil else { return .row(row.id) }
     return .row(row.id, message: UnsentMessage.object(content, .pending))

@@ -37,6 +37,8 @@ package struct OutboxJob: Sendable {
   package let aspect: String
   /// What the client asked: a JSON object.
   package let params: [UInt8]
+  /// The file that goes with the message, where the upstream takes none by itself.
+  package var file: StoredUpload?
 }
 
 /// How a job ended.
@@ -70,6 +72,8 @@ package struct LaneProgress: Sendable {
   package var nextTryIn: Int64?
   /// How the job that was handed in ended, with what a look found.
   package var taken: OutboxLane.Outcome?
+  /// The ms until the lane's next upload may begin. Nil: none waits.
+  package var nextUploadIn: Int64?
 
   /// Nothing to do.
   package init(begun: OutboxJob? = nil, nextTryIn: Int64? = nil) {
@@ -104,8 +108,11 @@ extension CacheWriter {
     var progress = LaneProgress()
     if mayBegin { progress.begun = try begin(place, name, lane, moment, policy, random) }
     try releaseWithheld(in: place)
-    if progress.begun == nil, let next = try reader.laneStep(place, now: moment).nextTryAt {
+    if progress.begun == nil, let next = try reader.laneStep(place, now: moment).nextSendAt {
       progress.nextTryIn = min(max(0, next - now), policy.longestWait)
+    }
+    if let upload = try reader.nextUpload(in: place)?.nextTryAt {
+      progress.nextUploadIn = min(max(0, upload - now), policy.longestWait)
     }
     progress.taken = taken
     return progress
@@ -169,10 +176,12 @@ extension CacheWriter {
     }
     guard let begun, let content = try reader.content(ofUnsent: begun.row.id) else { return nil }
     if begun.job == .send, begun.row.anchor != nil { try noteEditSent(begun.row.id) }
-    return OutboxJob(
+    var job = OutboxJob(
       row: begun.row.id, job: begun.job, kind: begun.row.kind, requestID: begun.row.requestID,
       target: begun.row.target, targetKind: try reader.targetKind(of: begun.row, view),
       aspect: begun.row.aspect, params: content.params)
+    if begun.row.kind == .file, begun.row.upload == .none { job.file = try reader.upload(of: begun.row.id) }
+    return job
   }
 
   /// The reason not to send an accepted row now. The user may have lost the right to send (B67). A read mark
@@ -299,7 +308,7 @@ extension OutboxJob {
 
 extension SendingDenial {
   /// The upstream's code for the same.
-  fileprivate var code: String {
+  var code: String {
     switch self {
     case .channelNotFound, .notJoined: OutboxRow.notAMember
     case .notAllowed(.muted): "900041"

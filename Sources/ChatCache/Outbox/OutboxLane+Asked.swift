@@ -148,6 +148,16 @@ extension OutboxLane {
     }
   }
 
+  /// No file of the lane is being uploaded now.
+  mutating func recoverUploads(now: Int64) {
+    for row in rows where row.upload == .running {
+      change(row.id) {
+        $0.upload = .needed
+        $0.nextTryAt = min($0.nextTryAt, now)
+      }
+    }
+  }
+
   /// The upstream can be reached again: nothing waits for its next try that waited for the link (B40, B43).
   package mutating func linkRecovered(now: Int64) {
     for row in rows where row.errorCode != nil || row.state == .uncertain {

@@ -204,7 +204,14 @@ extension OutboxLane {
   ) -> [Notice] {
     switch outcome {
     case .success:
-      change(row.id) { $0.upload = .done }
+      change(row.id) {
+        $0.upload = .done
+        if $0.state == .waiting {
+          $0.attempts = 0
+          $0.errorCode = nil
+          $0.nextTryAt = min($0.nextTryAt, now)
+        }
+      }
     case .rejection(let code):
       change(row.id) { $0.upload = .needed }
       return row.state.isPending ? end(row.id, code: code, now: now) : []
@@ -219,6 +226,7 @@ extension OutboxLane {
         $0.upload = .needed
         $0.attempts += 1
         $0.nextTryAt = later
+        if case .linkFault(let code) = outcome, $0.state == .waiting { $0.errorCode = code }
       }
     }
     return []

@@ -93,6 +93,11 @@ package struct OutboxLane: Hashable, Sendable {
   /// The next moment at which `jobs` has something to say if nothing else happens, ms; nil: never.
   package var nextTryAt: Int64? { triable.map(\.nextTryAt).min() }
 
+  /// The next moment at which there may be something to send or to look for, ms. Uploads have their own.
+  var nextSendAt: Int64? {
+    triable.filter { $0.upload != .needed || $0.state != .waiting }.map(\.nextTryAt).min()
+  }
+
   /// The rows that wait for nothing but their moment.
   private var triable: [OutboxRow] {
     let head = head?.id

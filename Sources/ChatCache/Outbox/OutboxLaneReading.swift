@@ -12,8 +12,8 @@ extension CacheReader {
   }
 
   /// The rows that decide what the lane does next, and what may happen to the row `id`: the first pending
-  /// row of those in order, what is under way, the reaction or read mark that is tried next, files to
-  /// upload, rows out of time at `now`, failed messages that hold others, the last row, and what follows any
+  /// row of those in order, what is under way, the reaction or read mark that is tried next, the file
+  /// that is uploaded next and those under way, rows out of time at `now`, failed messages that hold others, the last row, and what follows any
   /// of these.
   package func laneStep(_ place: OutboxPlace, row id: Int64? = nil, now: Int64 = 0) throws -> OutboxLane {
     var rows = LaneRows(self, place)
@@ -99,6 +99,18 @@ extension CacheReader {
   func underWayLane(_ place: OutboxPlace) throws -> OutboxLane {
     var rows = LaneRows(self, place)
     try rows.addUnderWay()
+    return try rows.lane()
+  }
+
+  /// The rows of a lane whose files are being uploaded, or were when the service ended.
+  func uploadingLane(_ place: OutboxPlace) throws -> OutboxLane {
+    var rows = LaneRows(self, place)
+    try rows.add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_uploading
+      WHERE user = ?1 AND channel_url = ?2 AND upload = 'running'
+      """)
     return try rows.lane()
   }
 
@@ -241,8 +253,16 @@ private struct LaneRows {
     try add(
       """
       SELECT id
+      FROM outbox INDEXED BY outbox_uploading
+      WHERE user = ?1 AND channel_url = ?2 AND upload = 'running'
+      """)
+    try add(
+      """
+      SELECT id
       FROM outbox INDEXED BY outbox_uploads
-      WHERE user = ?1 AND channel_url = ?2 AND upload IN ('needed', 'running')
+      WHERE user = ?1 AND channel_url = ?2 AND upload = 'needed' AND state = 'waiting'
+      ORDER BY next_try_at
+      LIMIT 1
       """)
   }
 

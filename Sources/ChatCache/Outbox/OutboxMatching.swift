@@ -16,7 +16,7 @@ extension CacheReader {
     let own = messages.filter { UserID($0.sender) == sender }
     if let named = own.first(where: { RequestID($0.requestID) == job.requestID }) { return named }
     return try own.sorted { $0.position < $1.position }.first { message in
-      try message.requestID.isEmpty && MessageContent(message) == wanted
+      try message.requestID.isEmpty && MessageContent(message, like: wanted) == wanted
         && !isClaimed(message.messageID, by: key)
     }
   }
@@ -28,34 +28,48 @@ struct MessageContent: Equatable {
   private let text: [UInt8]
   private let data: [UInt8]
   private let customType: [UInt8]
-  private let url: [UInt8]
+  private let file: [UInt8]
   private let parent: [UInt8]
+  /// Whether the file is named by its url. A file that goes with its message has none before: it is known by
+  /// its name and size.
+  private let namesURL: Bool
 
   var isAdmin: Bool { type == Array("admin".utf8) }
 
   /// What a client asked to be sent.
   init(asked params: [UInt8]) throws {
     self = try params.withUnsafeBytes { bytes in
-      try JSONParser.parse(bytes) { MessageContent($0, url: $0["file_url"]) }
+      try JSONParser.parse(bytes) {
+        let isWithMessage = $0["type"]?.string == "file" && $0["file_url"] == nil
+        return MessageContent(
+          $0, url: $0["file_url"], name: $0["file_name"], size: $0["file_size"], namesURL: !isWithMessage)
+      }
     }
   }
 
-  /// What the upstream has.
-  init(_ record: MessageRecord) throws {
+  /// What the upstream has, to be compared with `other`.
+  init(_ record: MessageRecord, like other: MessageContent) throws {
     let object = [UInt8(ascii: "{")] + record.body + [UInt8(ascii: "}")]
     self = try object.withUnsafeBytes { bytes in
-      try JSONParser.parse(bytes) { MessageContent($0, url: $0["file"]?["url"]) }
+      try JSONParser.parse(bytes) {
+        let file = $0["file"]
+        return MessageContent(
+          $0, url: file?["url"], name: file?["name"], size: file?["size"], namesURL: other.namesURL)
+      }
     }
   }
 
-  private init(_ message: JSONValue, url: JSONValue?) {
+  private init(
+    _ message: JSONValue, url: JSONValue?, name: JSONValue?, size: JSONValue?, namesURL: Bool
+  ) {
     func bytes(_ value: JSONValue?) -> [UInt8] { value?.utf8.map { Array($0) } ?? [] }
     let type = bytes(message["type"])
     self.type = type.isEmpty ? Array("user".utf8) : type
     text = bytes(message["message"])
     data = bytes(message["data"])
     customType = bytes(message["custom_type"])
-    self.url = bytes(url)
+    self.namesURL = namesURL
+    file = namesURL ? bytes(url) : bytes(name) + [0] + Array("\(size?.int64 ?? 0)".utf8)
     parent = bytes(message["parent_message_id"])
   }
 }

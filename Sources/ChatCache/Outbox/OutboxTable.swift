@@ -86,6 +86,7 @@ extension CacheWriter {
       }
     }
     for row in before.rows where !kept.contains(row.id) {
+      try freeFile(of: row)
       try db.run("DELETE FROM outbox WHERE id = ?1") { $0.bind(1, row.id) }
     }
     var counts = UnsentCounts()
@@ -210,6 +211,19 @@ extension CacheWriter {
       return
     }
     try rewrite(message, reader.edited(content, by: changes.params, in: place.channel))
+  }
+
+  /// Gives an unsent message the same content with the url of its file: no copy of it left without that.
+  func redraw(_ id: Int64, _ content: OutboxContent) throws {
+    try content.params.withUnsafeBytes { params in
+      try content.body.withUnsafeBytes { body in
+        _ = try db.run("UPDATE outbox SET params = ?2, body = ?3 WHERE id = ?1") {
+          $0.bind(1, id)
+          $0.bind(2, blob: params)
+          $0.bind(3, blob: body)
+        }
+      }
+    }
   }
 
   /// Gives an unsent message another content, and remembers that a copy without it may have left.

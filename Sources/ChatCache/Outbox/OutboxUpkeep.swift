@@ -29,7 +29,7 @@ extension CacheWriter {
         """
         SELECT user, channel_url FROM outbox INDEXED BY outbox_in_flight WHERE state = 'in_flight'
         UNION
-        SELECT user, channel_url FROM outbox INDEXED BY outbox_uploads WHERE upload IN ('needed', 'running')
+        SELECT user, channel_url FROM outbox INDEXED BY outbox_uploading WHERE upload = 'running'
         """
       ) { _ in }
     for place in lanes {

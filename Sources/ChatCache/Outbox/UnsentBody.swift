@@ -83,10 +83,11 @@ extension CacheReader {
 /// The optional parts of an unsent message.
 private enum UnsentBody {
   static func parts(_ asked: JSONValue, into json: inout JSONWriter) {
-    if let url = asked["file_url"]?.string {
+    // The url of a file that is not uploaded yet is empty: its bytes are here.
+    if asked["type"]?.string == "file" {
       json.name("file")
       json.beginObject()
-      json.field("url", url)
+      json.field("url", asked["file_url"]?.string ?? "")
       json.field("name", asked["file_name"]?.string ?? "")
       json.field("mime", asked["file_mime"]?.string ?? "")
       json.field("size", asked["file_size"]?.int64 ?? 0)

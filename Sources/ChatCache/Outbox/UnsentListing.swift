@@ -122,7 +122,10 @@ extension CacheReader {
   }
 
   /// How many rows all users have unsent, and when the oldest of them was accepted, ms.
-  package func unsentOfAllUsers() throws -> (pending: Int64, failed: Int64, canceled: Int64, oldest: Int64?) {
+  /// `uploading`: how many files are being uploaded.
+  package func unsentOfAllUsers() throws -> (
+    pending: Int64, failed: Int64, canceled: Int64, oldest: Int64?, uploading: Int64
+  ) {
     let counts = try db.first("SELECT sum(pending), sum(failed), sum(canceled) FROM unsent_count") {
       ($0.int64OrNil(0) ?? 0, $0.int64OrNil(1) ?? 0, $0.int64OrNil(2) ?? 0)
     }
@@ -135,7 +138,9 @@ extension CacheReader {
       LIMIT 1
       """
     ) { $0.int64(0) }
-    return (counts?.0 ?? 0, counts?.1 ?? 0, counts?.2 ?? 0, oldest)
+    let uploading = try db.first(
+      "SELECT count(*) FROM outbox INDEXED BY outbox_uploading WHERE upload = 'running'") { $0.int64(0) }
+    return (counts?.0 ?? 0, counts?.1 ?? 0, counts?.2 ?? 0, oldest, uploading ?? 0)
   }
 
   /// Users with unsent rows whose ids come after `after`, in order. `status`: only users who have a row with

@@ -19,6 +19,8 @@ package final class Cache: Sendable {
     package var mappedBytes: Int64 = 256 << 20
     /// How large it may become.
     package var limit = CacheLimit()
+    /// How many bytes of files unsent messages may have.
+    package var spoolBytes = 1 << 30
     /// The clocks.
     package var clock: Clock
     /// How much of the past is kept.
@@ -63,6 +65,9 @@ package final class Cache: Sendable {
   private let checkpointer: Checkpointer
   private let upkeep: Upkeep
   private let evictor: Evictor
+  private let janitor: SpoolJanitor
+  /// The files of unsent messages.
+  package let spool: Spool
 
   /// Opens the directory's cache, making or migrating it; `progress` hears of migration steps.
   ///
@@ -92,6 +97,8 @@ package final class Cache: Sendable {
         evictor.committed($0)
       }
       upkeep = Upkeep(configuration, readers, queue, log)
+      spool = try Spool(configuration.directory + "/spool", most: configuration.spoolBytes)
+      janitor = SpoolJanitor(spool, readers, log)
     } catch let error as SQLiteError {
       throw CacheError(error)
     }
@@ -100,10 +107,19 @@ package final class Cache: Sendable {
     evictor.start()
     let upkeep = upkeep
     log.observe { upkeep.committed($0) }
+    spool.start()
+    janitor.start()
+    let janitor = janitor
+    log.observe { janitor.committed($0) }
   }
+
+  /// Looks through the spool now and on this thread; else it happens by itself.
+  package func tidySpool() throws { try janitor.look() }
 
   /// Lets what waits be written, ends the threads and gives the directory back.
   package func close() {
+    spool.stop()
+    janitor.stop()
     upkeep.stop()
     evictor.stop()
     // Nobody waits for it: where it cannot be written, the file is as old as its last event says.

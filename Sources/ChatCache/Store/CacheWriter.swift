@@ -21,6 +21,8 @@ package final class CacheWriter {
     var lanes: Set<OutboxLaneName> = []
     var isLeaving = false
     var notedChannels: Set<ChannelURL> = []
+    var freedFiles: [SpoolName] = []
+    var mayFreeFiles = false
     /// The log's new identity, where everything was cleared.
     var epoch: UInt64?
   }
@@ -44,6 +46,12 @@ package final class CacheWriter {
 
   /// Remembers that a change itself noted something that is to be asked upstream in that channel.
   func markNoted(in url: ChannelURL) { touched.notedChannels.insert(url) }
+
+  /// Remembers a file that no row names after this commit.
+  func noteFreed(_ file: SpoolName) { touched.freedFiles.append(file) }
+
+  /// Remembers that rows went whose files were not named.
+  func noteFreedFiles() { touched.mayFreeFiles = true }
 
   /// What is known of who is here ends with this transaction.
   func noteRemovedUser() { log.users.unsettle() }
@@ -79,7 +87,8 @@ package final class CacheWriter {
       Commit(
         sequence: $0, channels: touched.channels, users: touched.users, members: touched.members,
         collections: touched.collections, isForAll: touched.isForAll, cleared: touched.cleared,
-        lanes: touched.lanes, isLeaving: touched.isLeaving, notedChannels: touched.notedChannels)
+        lanes: touched.lanes, isLeaving: touched.isLeaving, notedChannels: touched.notedChannels,
+        freedFiles: touched.freedFiles, mayFreeFiles: touched.mayFreeFiles)
     }
   }
 

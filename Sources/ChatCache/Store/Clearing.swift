@@ -94,6 +94,7 @@ extension CacheWriter {
         $0.bind(1, now)
       }
       try db.execute("DELETE FROM outbox")
+      noteFreedFiles()
       try db.execute("DELETE FROM unsent_count")
     }
     try db.execute("UPDATE user SET is_synced = 0, channel_token = NULL, version = 0")

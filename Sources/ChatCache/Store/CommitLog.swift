@@ -39,6 +39,10 @@ package struct Commit: Sendable {
   let isLeaving: Bool
   /// Channels in which the commit itself noted something that is to be asked upstream.
   package let notedChannels: Set<ChannelURL>
+  /// Files that no row names any more.
+  let freedFiles: [SpoolName]
+  /// Whether rows went whose files are not among these.
+  let mayFreeFiles: Bool
 }
 
 /// What one commit let go of on request (B58).

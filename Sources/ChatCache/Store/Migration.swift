@@ -47,6 +47,7 @@ enum Migration {
     Step(version: 11, scripts: [PackageResources.v011_cached_count_sql]),
     Step(version: 12, scripts: [PackageResources.v012_webhook_note_sql]),
     Step(version: 13, scripts: [PackageResources.v013_user_phase_sql]),
+    Step(version: 14, scripts: [PackageResources.v014_upload_sql]),
     Step(version: 15, scripts: [PackageResources.v015_eviction_sql]),
   ]
 

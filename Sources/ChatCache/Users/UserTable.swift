@@ -185,6 +185,7 @@ extension CacheWriter {
     for table in ["request", "outbox"] {
       try db.execute("DELETE FROM \(table) WHERE user = \(key.rawValue)")
     }
+    noteFreedFiles()
     noteRemovedUser()
     try db.run("DELETE FROM user WHERE id = ?1") { $0.bind(1, key.rawValue) }
     noteLeaving()

@@ -86,8 +86,8 @@ extension ChannelCollection {
 
   private static func concerns(_ kind: ChangeKind) -> Bool {
     switch kind {
-    case .coverage, .hugeGap, .unverified, .outbox, .cacheCleared, .collectionAnswered, .collectionFailed,
-      .channelsListed:
+    case .coverage, .hugeGap, .unverified, .outbox, .upload, .cacheCleared, .collectionAnswered,
+      .collectionFailed, .channelsListed:
       false
     default: true
     }

@@ -91,6 +91,17 @@ struct EventWriter: ~Copyable {
     json.field("is_realtime", source.isRealtime)
   }
 
+  /// How much of an unsent message's file is uploaded.
+  static func progress(_ change: Change, _ url: ChannelURL, collection: String?) -> [UInt8] {
+    event("upload.progress", nil, collection: collection) { json in
+      json.field("channel_url", url.text)
+      json.name("progress")
+      json.beginObject()
+      (change.detail ?? []).withUnsafeBytes { json.splice(fields: $0) }
+      json.endObject()
+    }
+  }
+
   /// One event with its head written.
   static func event(
     _ type: StaticString, _ source: ChangeSource?, collection: String?, _ body: (inout JSONWriter) -> Void

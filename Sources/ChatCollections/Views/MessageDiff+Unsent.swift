@@ -15,12 +15,18 @@ struct UnsentChanges {
   private(set) var answers: [Int64: Answer] = [:]
   /// The requests that were accepted or sent again after the first cursor.
   private var created: Set<ExactText> = []
+  /// The last step of each upload that the log names.
+  private(set) var steps = TextMap<Int64>()
   /// The last source that the log names for each request.
   private(set) var sources = TextMap<ChangeSource>()
 
   init(_ log: [LoggedChange], of user: UserKey, until end: Int64) {
-    for logged in log where logged.sequence <= end && logged.change.kind == .outbox {
+    for logged in log where logged.sequence <= end {
       let change = logged.change
+      if change.kind == .upload, change.user == user, let request = change.reference {
+        steps[request] = logged.sequence
+      }
+      guard change.kind == .outbox else { continue }
       guard change.user == user, let request = change.reference else { continue }
       if change.source == .localPendingCreated { created.insert(ExactText(request)) }
       sources[request] = change.source
@@ -45,6 +51,12 @@ extension MessageDiff {
     after.versions[row.position.messageID] = row.version
     range.arrive(at: row.position)
     return true
+  }
+
+  /// More of a file was uploaded: of each upload the last step is told.
+  mutating func uploadMoved(_ change: Change, _ sequence: Int64) {
+    guard let request = change.reference, unsent.steps[request] == sequence else { return }
+    events.add(event: EventWriter.progress(change, collection.url, collection: name))
   }
 
   /// An unsent message or change of the user changed. Of each request one entry is told, as it stands now.

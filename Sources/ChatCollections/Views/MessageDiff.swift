@@ -13,7 +13,7 @@ struct MessageDiff: ~Copyable {
   /// What the client knew.
   let shown: ClientKnowledge<Int64>.Shown
   /// The name that events carry, where several views are followed at once.
-  private let name: String?
+  let name: String?
   var events = EventWriter()
   /// What the client will know.
   var after: ClientKnowledge<Int64>.Shown
@@ -111,6 +111,7 @@ struct MessageDiff: ~Copyable {
           detail.withUnsafeBytes { json.splice(fields: $0) }
         })
     case .outbox: try unsentChanged(change)
+    case .upload: uploadMoved(change, logged.sequence)
     case .channelDeleted, .membershipLost, .connection, .syncProgress, .cacheCleared, .unverified,
       .channelsListed:
       break

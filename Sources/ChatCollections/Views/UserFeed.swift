@@ -94,6 +94,9 @@ package struct UserFeed: Sendable {
       try writePending(change, reader, view, into: &json)
       try writeOutbox(reader, user, url, into: &json)
       return 1
+    case .upload:
+      EventWriter.progress(change, url, collection: nil).withUnsafeBytes { json.splice($0) }
+      return 1
     case .membershipLost, .channelDeleted, .connection, .syncProgress, .collectionAnswered,
       .collectionFailed, .unverified, .windowTrimmed, .channelsListed:
       return 0

@@ -47,7 +47,7 @@ extension SyncJob {
     case .settle: .settle
     case .message(_, let id): .message(id)
     case .fill(_, let gap): .fill(gap)
-    case .probe, .connect, .list, .endSweep, .channelChanges, .topChannels, .send: nil
+    case .probe, .connect, .list, .endSweep, .channelChanges, .topChannels, .send, .upload: nil
     }
   }
 }

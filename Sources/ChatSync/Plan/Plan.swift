@@ -18,6 +18,8 @@ package struct Plan: Sendable {
   var channels: [ChannelURL: ChannelWork] = [:]
   /// The lanes with rows that wait for a try.
   var lanes: [OutboxLaneName: LaneWork] = [:]
+  /// The lanes with files that wait for their upload.
+  var uploads: [OutboxLaneName: LaneWork] = [:]
   private var offers = Capabilities()
   /// Users whose status may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []
@@ -165,6 +167,11 @@ package struct Plan: Sendable {
       if case .send(let lane) = job { startedSending(lane) }
       jobs.append(job)
     }
+    while hasFreeUploadPlace, let lane = pickUpload(now: now) {
+      running.insert(.upload(lane))
+      uploads[lane]?.isBusy = true
+      jobs.append(.upload(lane))
+    }
     return jobs
   }
 
@@ -185,7 +192,8 @@ package struct Plan: Sendable {
 
   private var hasFreePlace: Bool {
     let placesOfSends = (sends + Plan.sendsPerPlace - 1) / Plan.sendsPerPlace
-    return running.count { $0 != .probe } - sends + placesOfSends < pace.jobs
+    let others = running.count { $0 != .probe && !$0.isSend && !$0.isUpload }
+    return others + placesOfSends < pace.jobs
   }
 
   private func isOtherWorkDue(now: Int64) -> Bool {
@@ -201,6 +209,7 @@ package struct Plan: Sendable {
       for work in channels.values { soonest = min(soonest, work.dueAt(self) ?? .max) }
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }
+    if link.isOnline, hasFreeUploadPlace { soonest = min(soonest, uploadsDueAt ?? .max) }
     return soonest == .max ? nil : max(soonest, now + 1)
   }
 
@@ -212,6 +221,8 @@ package struct Plan: Sendable {
       endedOvertaken(job, now: now)
     } else if case .send(let lane) = job {
       endedSending(lane, outcome, now: now)
+    } else if case .upload(let lane) = job {
+      endedUpload(lane, outcome, now: now)
     } else if let user = job.user {
       users[user]?.isBusy = false
       changed(user)
@@ -223,7 +234,7 @@ package struct Plan: Sendable {
 
   private mutating func note(_ outcome: Outcome, _ job: SyncJob, now: Int64) {
     // What each request of a lane met was noted when it ended.
-    if case .send = job { return }
+    if job.isSend || job.isUpload { return }
     guard job == .probe else {
       switch outcome {
       case .failed(let error): met(error, now: now)

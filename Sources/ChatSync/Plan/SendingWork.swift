@@ -31,6 +31,8 @@ extension Plan {
 
   /// The link is back: lanes that waited for it are due.
   mutating func releaseLanes(now: Int64) {
+    // Their turn makes the files due that waited.
+    for lane in uploads.keys { outboxChanged(lane, now: now) }
     for lane in Array(lanes.keys) {
       lanes[lane]?.isLinkBack = true
       lanes[lane]?.dueAt = now
@@ -84,7 +86,7 @@ extension Plan {
         work.dueAt = now + nextTryIn
       } else {
         lanes[lane] = nil
-        users[lane.user]?.hasUnsent = lanes.keys.contains { $0.user == lane.user }
+        noteUnsent(of: lane.user)
         return
       }
     default: work.dueAt = now + wait(&work.wait, outcome)

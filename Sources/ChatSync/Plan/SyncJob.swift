@@ -31,6 +31,8 @@ package enum SyncJob: Hashable, Sendable {
   case settle(ChannelURL)
   /// What a user has unsent in a channel (B40).
   case send(OutboxLaneName)
+  /// The next file that a user has unsent in a channel (B45).
+  case upload(OutboxLaneName)
 
   /// The channel it works on; one job per channel at a time.
   var channel: ChannelURL? {
@@ -53,6 +55,12 @@ package enum SyncJob: Hashable, Sendable {
   /// Whether it sends what is unsent.
   var isSend: Bool {
     if case .send = self { return true }
+    return false
+  }
+
+  /// Whether it uploads a file.
+  var isUpload: Bool {
+    if case .upload = self { return true }
     return false
   }
 

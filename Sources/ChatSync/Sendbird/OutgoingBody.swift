@@ -28,6 +28,32 @@ enum OutgoingBody {
     }
   }
 
+  /// The same with its file, as a form: texts as they are, everything else as JSON.
+  static func form(_ body: [UInt8], _ file: OutgoingFile) throws -> [HTTPRequest.Part] {
+    var parts: [HTTPRequest.Part] = []
+    try body.withUnsafeBytes { raw in
+      try JSONParser.parse(raw) { root in
+        for (name, value) in root.fields {
+          let bytes: [UInt8]
+          if let text = value.utf8 {
+            bytes = Array(text)
+          } else {
+            var json = JSONWriter()
+            json.value(value)
+            bytes = json.finish().array
+          }
+          parts.append(HTTPRequest.Part(String(decoding: name, as: UTF8.self), .bytes(bytes)))
+        }
+      }
+    }
+    return parts + [part(file)]
+  }
+
+  /// The file as a part of a form.
+  static func part(_ file: OutgoingFile) -> HTTPRequest.Part {
+    HTTPRequest.Part("file", .file(path: file.path, name: file.name, mime: file.mime))
+  }
+
   /// `PUT …/messages/{id}`
   static func edit(_ edit: OutgoingEdit) throws -> [UInt8] {
     guard edit.kind != .other else { throw refusal(400111, "A message of an unknown type is not edited.") }

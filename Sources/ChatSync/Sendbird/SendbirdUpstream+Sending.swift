@@ -6,9 +6,35 @@ extension SendbirdUpstream {
   /// See `Upstream`.
   package func send(_ message: OutgoingMessage, _ importance: Importance) async throws -> MessageRecord {
     let body = try OutgoingBody.send(message)
+    if let file = message.file {
+      var request = request(.send(in: message.channel), try OutgoingBody.form(body, file))
+      request.totalMilliseconds = FileTime.milliseconds(of: file)
+      request.stallMilliseconds = FileTime.stallMilliseconds
+      return try await ask(request) { try MessageReading.record($0, in: message.channel) }
+    }
     return try await write(.post, .send(in: message.channel), body, importance) {
       try MessageReading.record($0, in: message.channel)
     }
+  }
+
+  /// See `Upstream`.
+  package func upload(
+    _ file: OutgoingFile, progress: @escaping @Sendable (_ sent: Int64, _ total: Int64) -> Void
+  ) async throws -> String {
+    var request = request(.upload, [OutgoingBody.part(file)])
+    request.totalMilliseconds = FileTime.milliseconds(of: file)
+    request.stallMilliseconds = FileTime.stallMilliseconds
+    request.progress = progress
+    return try await ask(request) { root in
+      guard let url = root["url"]?.string, !url.isEmpty else { throw Unreadable(what: "url") }
+      return url
+    }
+  }
+
+  private func request(_ endpoint: Endpoint, _ form: [HTTPRequest.Part]) -> HTTPRequest {
+    HTTPRequest(
+      .post, configuration.base + endpoint.target, headers: ["Api-Token: \(configuration.token)"],
+      body: .form(form), importance: .upload)
   }
 
   /// See `Upstream`.

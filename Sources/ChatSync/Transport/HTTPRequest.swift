@@ -47,6 +47,10 @@ package struct HTTPRequest: Sendable {
   package var endpoint = ""
   /// How long sending and receiving may take altogether, or nil for the client's usual time.
   package var totalMilliseconds: Int?
+  /// How long nothing may move before the request is given up; nil: that is not looked at.
+  package var stallMilliseconds: Int?
+  /// Told how many bytes of how many were sent, on the client's thread: it must be quick.
+  package var progress: (@Sendable (_ sent: Int64, _ total: Int64) -> Void)?
 
   /// A request for `url`.
   package init(
@@ -68,6 +72,8 @@ package enum Importance: Int, Sendable, CaseIterable, Comparable {
   case foreground
   /// A view is open, or somebody's unsent messages are behind it.
   case open
+  /// A file of somebody's unsent message: it takes at most half of the places.
+  case upload
   /// Nobody waits.
   case background
 

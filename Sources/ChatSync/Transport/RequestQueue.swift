@@ -6,7 +6,8 @@ import ChatModel
 /// keep the places of jobs that could go on.
 ///
 /// One place in flight is kept free for clients' own requests, so that slow background work never holds them
-/// up. A lane that was passed over several times has its turn, so that nothing waits for ever.
+/// up. Uploads take long, and have at most half of the places (one of one). A lane that was passed over
+/// several times has its turn, so that nothing waits for ever.
 package struct RequestQueue<Entry> {
   /// What to do now.
   package enum Decision {
@@ -32,6 +33,7 @@ package struct RequestQueue<Entry> {
   private let limit: Int
   private(set) var inFlight = 0
   private var backgroundInFlight = 0
+  private var uploadsInFlight = 0
   /// For each lane: more important requests that were started while it waited, since its last turn.
   private var passedOver = Importance.allCases.map { _ in 0 }
   /// Until when (monotonic ms) no call of a kind is started.
@@ -80,6 +82,7 @@ package struct RequestQueue<Entry> {
   package mutating func finished(_ importance: Importance) {
     inFlight -= 1
     if importance == .background { backgroundInFlight -= 1 }
+    if importance == .upload { uploadsInFlight -= 1 }
   }
 
   /// What to do at `now`; a request that is started counts as in flight from now on.
@@ -95,6 +98,7 @@ package struct RequestQueue<Entry> {
     }
     inFlight += 1
     if lane == Importance.background.rawValue { backgroundInFlight += 1 }
+    if lane == Importance.upload.rawValue { uploadsInFlight += 1 }
     return .start(lanes[lane].remove(at: index).entry)
   }
 
@@ -116,15 +120,25 @@ package struct RequestQueue<Entry> {
     let due = lanes.indices.filter { passedOver[$0] >= RequestQueue.mostPassedOver }
       .sorted { passedOver[$0] > passedOver[$1] }
     for lane in due + Array(lanes.indices) {
-      let isFull =
-        lane == Importance.background.rawValue && limit > 1 && backgroundInFlight >= limit - 1
-      guard !isFull, let index = lanes[lane].firstIndex(where: { pauses[$0.endpoint] == nil }) else {
+      guard !isFull(lane), let index = lanes[lane].firstIndex(where: { pauses[$0.endpoint] == nil }) else {
         continue
       }
       return (lane, index)
     }
     return nil
   }
+
+  /// Whether the requests of a lane have all places that they may have.
+  private func isFull(_ lane: Int) -> Bool {
+    switch lane {
+    case Importance.background.rawValue: limit > 1 && backgroundInFlight >= limit - 1
+    case Importance.upload.rawValue: uploadsInFlight >= RequestQueue.uploadPlaces(of: limit)
+    default: false
+    }
+  }
+
+  /// How many of the places uploads may have.
+  package static func uploadPlaces(of limit: Int) -> Int { max(1, limit / 2) }
 
   /// When the first of those that wait may go on after a pause.
   private var pausedEnd: Decision {

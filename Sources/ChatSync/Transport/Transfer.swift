@@ -20,9 +20,15 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   private var isTooLarge = false
   private var firstByteDeadline: Int64 = .max
   private var lastByteDeadline: Int64 = .max
+  private var moved: (sent: Int64, at: Int64) = (0, 0)
+  private var clock = Clock.system
 
   /// When the next thing must have happened: the first byte, then the last (monotonic ms).
-  var deadline: Int64 { hasFirstByte ? lastByteDeadline : min(firstByteDeadline, lastByteDeadline) }
+  var deadline: Int64 {
+    let whole = hasFirstByte ? lastByteDeadline : min(firstByteDeadline, lastByteDeadline)
+    guard let stall = request.stallMilliseconds else { return whole }
+    return min(whole, moved.at + Int64(stall))
+  }
 
   init(
     id: UInt64, request: HTTPRequest,
@@ -55,6 +61,13 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     _ = perch_curl_long(easy, CURLOPT_TCP_KEEPALIVE, 1)
     _ = perch_curl_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
     let owner = Unmanaged.passUnretained(self).toOpaque()
+    clock = configuration.clock
+    moved = (0, now)
+    if request.progress != nil || request.stallMilliseconds != nil {
+      _ = perch_curl_long(easy, CURLOPT_NOPROGRESS, 0)
+      _ = perch_curl_on_progress(easy, onProgress)
+      _ = perch_curl_pointer(easy, CURLOPT_XFERINFODATA, owner)
+    }
     _ = perch_curl_pointer(easy, CURLOPT_PRIVATE, owner)
     _ = perch_curl_on_body(easy, onBody)
     _ = perch_curl_pointer(easy, CURLOPT_WRITEDATA, owner)
@@ -139,6 +152,12 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     case "x-ratelimit-retryafter", "x-ratelimit-retry-after": headers.rateRetryAfter = text
     default: break
     }
+  }
+
+  fileprivate func sent(_ count: Int64, of total: Int64) {
+    guard count > moved.sent else { return }
+    moved = (count, Int64(clock.monotonicNanoseconds() / 1_000_000))
+    request.progress?(count, total)
   }
 
   /// The answer or the failure that curl's end of the transfer means.
@@ -244,6 +263,11 @@ private let onHeader: perch_curl_sink = { data, size, count, owner in
   let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
   Unmanaged<Transfer>.fromOpaque(owner!).takeUnretainedValue().take(header: bytes)
   return bytes.count
+}
+
+private let onProgress: curl_xferinfo_callback = { owner, _, _, total, sent in
+  Unmanaged<Transfer>.fromOpaque(owner!).takeUnretainedValue().sent(Int64(sent), of: Int64(total))
+  return 0
 }
 
 private let onReady: curl_prereq_callback = { owner, _, _, _, _ in

@@ -65,6 +65,11 @@ package struct NoUpstream: Upstream {
   }
 
   /// See `Upstream`.
+  package func upload(
+    _ file: OutgoingFile, progress: @escaping @Sendable (_ sent: Int64, _ total: Int64) -> Void
+  ) async throws -> String { throw NoUpstream.absence }
+
+  /// See `Upstream`.
   package func edit(
     message id: Int64, in url: ChannelURL, _ edit: OutgoingEdit, _ importance: Importance
   ) async throws -> MessageRecord { throw NoUpstream.absence }

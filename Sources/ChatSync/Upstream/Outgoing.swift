@@ -15,6 +15,8 @@ package struct OutgoingMessage: Sendable, Equatable {
   /// `custom_type`, `mention_type`, `mentioned_user_ids`, `metaarray`, `parent_message_id` (a decimal text),
   /// `is_reply_to_channel`, `is_silent`; of a file `file_url`, `file_name`, `file_mime`, `file_size`.
   package var params: [UInt8]
+  /// The file that goes with it, where the upstream takes none by itself.
+  package var file: OutgoingFile?
 
   /// A message to be sent.
   package init(requestID: RequestID, user: UserID, channel: ChannelURL, params: [UInt8]) {
@@ -22,6 +24,26 @@ package struct OutgoingMessage: Sendable, Equatable {
     self.user = user
     self.channel = channel
     self.params = params
+  }
+}
+
+/// A file that is read from the disk while it is sent.
+package struct OutgoingFile: Sendable, Equatable {
+  /// Where it is.
+  package var path: String
+  /// The client's name of it.
+  package var name: String
+  /// Its media type.
+  package var mime: String
+  /// Its bytes.
+  package var size: Int64
+
+  /// A file at `path`.
+  package init(path: String, name: String, mime: String, size: Int64) {
+    self.path = path
+    self.name = name
+    self.mime = mime
+    self.size = size
   }
 }
 

@@ -68,6 +68,12 @@ package protocol Upstream: Sendable {
   /// Sends a message and answers it as the upstream has it.
   func send(_ message: OutgoingMessage, _ importance: Importance) async throws -> MessageRecord
 
+  /// Brings a file and answers its url. `progress` is told how many bytes of how many were sent, on a thread
+  /// of the client's: it must be quick.
+  func upload(
+    _ file: OutgoingFile, progress: @escaping @Sendable (_ sent: Int64, _ total: Int64) -> Void
+  ) async throws -> String
+
   /// Changes a confirmed message and answers it as it is now.
   func edit(
     message id: Int64, in url: ChannelURL, _ edit: OutgoingEdit, _ importance: Importance

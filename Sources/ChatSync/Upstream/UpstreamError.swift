@@ -54,6 +54,13 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     }
   }
 
+  /// Of an upload: whether the server refuses these bytes, in whatever words. Some refuse what is too large
+  /// with a bare 413.
+  package var refusesFile: Bool {
+    if case .unreadable(let reason) = self { return reason.hasPrefix(UpstreamError.bareRefusal) }
+    return false
+  }
+
   /// Whether a word of the question is not one that the upstream takes.
   package var deniesWord: Bool {
     if case .rejection(code: 400111, _) = self { return true }

@@ -238,6 +238,24 @@ extension CacheStore {
         lane, after: ended, mayBegin: mayBegin, isLinkBack: isLinkBack, policy, random: random)
     }
   }
+  /// Ends an upload, begins the next one.
+  package func advanceUploads(
+    _ lane: OutboxLaneName, after ended: EndedUpload?, mayBegin: Bool, areOffered: Bool,
+    _ policy: OutboxPolicy, random: UInt64
+  ) async throws -> UploadProgress {
+    try await write(isUrgent: true) {
+      try $0.advanceUploads(
+        lane, after: ended, mayBegin: mayBegin, areOffered: areOffered, policy, random: random)
+    }
+  }
+  /// Tells a step of an upload; nobody waits for it.
+  package func noteProgress(_ percent: Int64, of row: Int64, in lane: OutboxLaneName) {
+    cache.write { try $0.noteProgress(percent, of: row, in: lane) } finish: { _ in }
+  }
+  /// Whether the upload is still wanted.
+  package func isUploadWanted(_ row: Int64) throws -> Bool { try cache.read { try $0.isUploadWanted(row) } }
+  /// Where a file of the spool is.
+  package func path(of file: SpoolName) -> String? { cache.spool.path(of: file) }
   /// Does what time alone does.
   package func keepUpOutbox() async throws -> Int64? { try await accept { try $0.keepUpOutbox() } }
 }

@@ -29,6 +29,26 @@ package final class SendingCounts: Sendable {
   private let uncertain = Atomic<Int64>(0)
   private let absent = Atomic<Int64>(0)
   private let lookCount = Atomic<Int64>(0)
+  private let uploadCount = Atomic<Int64>(0)
+  private let refusedCount = Atomic<Int64>(0)
+  private let interruptedCount = Atomic<Int64>(0)
+
+  /// Files that were uploaded, refused, and those whose upload ended otherwise and is tried again.
+  package var uploads: (done: Int64, refused: Int64, interrupted: Int64) {
+    (
+      uploadCount.load(ordering: .relaxed), refusedCount.load(ordering: .relaxed),
+      interruptedCount.load(ordering: .relaxed)
+    )
+  }
+
+  /// An upload ended.
+  func countUpload(_ outcome: OutboxLane.Outcome) {
+    switch outcome {
+    case .success: uploadCount.add(1, ordering: .relaxed)
+    case .rejection: refusedCount.add(1, ordering: .relaxed)
+    default: interruptedCount.add(1, ordering: .relaxed)
+    }
+  }
 
   /// Listings that looked for a message that may have arrived.
   package var looks: Int64 { lookCount.load(ordering: .relaxed) }

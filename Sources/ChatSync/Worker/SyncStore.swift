@@ -150,6 +150,18 @@ package protocol SyncStore: Sendable {
     _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
     among sends: Int, _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress
+  /// Takes in how the lane's last upload ended, and begins its next one where one is due. What has begun is
+  /// durable when this returns. `areOffered` false: files go with their messages.
+  func advanceUploads(
+    _ lane: OutboxLaneName, after ended: EndedUpload?, mayBegin: Bool, areOffered: Bool,
+    _ policy: OutboxPolicy, random: UInt64
+  ) async throws -> UploadProgress
+  /// Tells a step of an upload; it must be quick, and nobody waits for it.
+  func noteProgress(_ percent: Int64, of row: Int64, in lane: OutboxLaneName)
+  /// Whether the upload of the row is still wanted.
+  func isUploadWanted(_ row: Int64) throws -> Bool
+  /// Where a file of the spool is; nil: it is gone.
+  func path(of file: SpoolName) -> String?
   /// Fails unsent rows whose lifetime has ended, and shows messages that were withheld long enough (B38,
   /// B41).
   func keepUpOutbox() async throws -> Int64?

@@ -40,7 +40,10 @@ extension SyncWorker {
 
   /// Something else than their own turns changed these lanes.
   func lanesChanged(_ lanes: Set<OutboxLaneName>) {
-    for lane in lanes { plan.outboxChanged(lane, now: now) }
+    for lane in lanes {
+      plan.outboxChanged(lane, now: now)
+      endUnwantedUpload(of: lane)
+    }
     upkeepAt = min(upkeepAt, now + SyncWorker.upkeepInterval)
     turn()
   }
@@ -50,10 +53,13 @@ extension SyncWorker {
     var ended = endedSends.removeValue(forKey: lane)
     for _ in 0..<SyncWorker.jobsPerTurn {
       let progress = try await advance(lane, ended, mayBegin: plan.link.isOnline && !isStopped)
+      if let wait = progress.nextUploadIn { plan.uploadWaits(lane, milliseconds: wait, now: now) }
       guard let job = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
       ended = await perform(job, in: lane)
     }
-    return .drained(nextTryIn: try await advance(lane, ended, mayBegin: false).nextTryIn)
+    let last = try await advance(lane, ended, mayBegin: false)
+    if let wait = last.nextUploadIn { plan.uploadWaits(lane, milliseconds: wait, now: now) }
+    return .drained(nextTryIn: last.nextTryIn)
   }
 
   /// Takes in how the lane's last job ended. What a failed commit did not take in is kept.
@@ -103,9 +109,15 @@ extension SyncWorker {
     let target = job.target ?? 0
     switch job.kind {
     case .message, .file:
-      let sent = try await upstream.send(
-        OutgoingMessage(
-          requestID: job.requestID, user: lane.user, channel: url, params: job.params), .open)
+      var message = OutgoingMessage(
+        requestID: job.requestID, user: lane.user, channel: url, params: job.params)
+      if let file = job.file {
+        guard let path = store.path(of: file.file) else {
+          return EndedOutboxJob(job, .rejection(code: OutboxRow.fileMissing))
+        }
+        message.file = OutgoingFile(path: path, name: file.name, mime: file.mime, size: file.size)
+      }
+      let sent = try await upstream.send(message, .open)
       return EndedOutboxJob(job, .success(message: sent.messageID), messages: [sent])
     case .edit:
       let edit = OutgoingEdit(user: lane.user, kind: job.targetKind, params: job.params)
@@ -179,12 +191,12 @@ extension SyncWorker {
     return EndedOutboxJob(job, .uncertain, messages: found, searched: searched)
   }
 
-  private func outcome(_ error: UpstreamError, of job: OutboxJob) -> OutboxLane.Outcome {
+  func outcome(_ error: UpstreamError, of job: OutboxJob? = nil) -> OutboxLane.Outcome {
     switch error {
     case .rejection(let code, _):
-      if case .look = job.job { return .uncertain }
+      if case .look? = job?.job { return .uncertain }
       if code == 400202 { return .duplicate }
-      if error.isNotFound, job.isDeletion { return .success(message: job.target) }
+      if error.isNotFound, let job, job.isDeletion { return .success(message: job.target) }
       return .rejection(code: String(code))
     case .rateLimited(let milliseconds): return .wait(until: clock.wallMilliseconds() + milliseconds)
     case .unauthorized: return .linkFault(code: LinkLoss.auth.rawValue)

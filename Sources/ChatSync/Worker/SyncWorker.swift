@@ -30,6 +30,10 @@ package actor SyncWorker {
   var keepingUp: Task<Void, Never>?
   /// How the last job of a lane ended whose commit failed: the lane's next turn hands it in again.
   var endedSends: [OutboxLaneName: EndedOutboxJob] = [:]
+  /// How the last upload of a lane ended whose commit failed: the lane's next turn hands it in again.
+  var endedUploads: [OutboxLaneName: EndedUpload] = [:]
+  /// The rows whose files are being uploaded.
+  var uploading: [OutboxLaneName: Int64] = [:]
   /// The operator's choices about sending.
   let outboxPolicy: OutboxPolicy
   var random = SystemRandomNumberGenerator()
@@ -244,6 +248,7 @@ package actor SyncWorker {
       case .fill(let url, let gap): return try await fill(gap, in: url)
       case .settle(let url): return try await settle(url)
       case .send(let lane): return try await send(lane)
+      case .upload(let lane): return try await upload(lane)
       }
       return .done
     } catch let error as UpstreamError {
@@ -319,6 +324,7 @@ extension SyncJob {
     case .fill: "fill"
     case .settle: "settle"
     case .send: "send"
+    case .upload: "upload"
     }
   }
 }

@@ -3,7 +3,7 @@ import Glibc
 import Platform
 
 /// `multipart/form-data` (RFC 7578), streamed: the body is cut at `CRLF--boundary`, each part's headers are
-/// read, files are written as they come and plain fields kept in memory.
+/// read, files are given to the intake as they come and plain fields kept in memory.
 ///
 /// The bytes are searched in a window that always keeps the last boundary's length back, so that a boundary
 /// cut in two by the network is still found. After a fault the rest is passed over and the fault reported at
@@ -15,44 +15,40 @@ final class Multipart {
   private(set) var count = 0
   private(set) var parts: [MultipartPart] = []
   private let limits: Limits
-  private let directory: String
+  let files: any FormIntake
   private let delimiter: [UInt8]
   private var window = ByteBuffer(capacity: 8192)
   private var state = State.preamble
   private var fault: Problem?
   private var isStarted = false
 
-  private var name = ""
-  private var fileName: String?
-  private var contentType: String?
+  private var part = PartHead(name: "", fileName: nil, contentType: nil)
   private var field: [UInt8] = []
-  private var file: Int32 = -1
-  private var path: String?
+  private var isFile = false
   private var partBytes = 0
   /// Bytes of all plain fields so far.
   private var fieldBytes = 0
 
-  init(boundary: [UInt8], limit: Int, limits: Limits, directory: String) {
+  init(boundary: [UInt8], limit: Int, limits: Limits, into files: any FormIntake) {
     delimiter = Array("\r\n--".utf8) + boundary
     self.limit = limit
     self.limits = limits
-    self.directory = directory
+    self.files = files
     // The first boundary has no line before it; this makes it look like the others.
     window.append("\r\n")
   }
 
-  deinit {
-    if file >= 0 { close(file) }
-    if let path { unlink(path) }
-    for part in parts { if let path = part.path { unlink(path) } }
+  /// Whether a content type says that the body is a form.
+  static func isForm(_ header: UnsafeRawBufferPointer?) -> Bool {
+    guard let header else { return false }
+    return String(decoding: header, as: UTF8.self).lowercased().hasPrefix("multipart/form-data")
   }
 
   /// The boundary of a multipart/form-data content type.
   static func boundary(of header: UnsafeRawBufferPointer?) -> [UInt8]? {
-    guard let header else { return nil }
+    guard let header, isForm(header) else { return nil }
     let type = String(decoding: header, as: UTF8.self)
-    guard type.lowercased().hasPrefix("multipart/form-data"),
-      let boundary = HeaderParameters.value("boundary", in: type), (1...70).contains(boundary.utf8.count)
+    guard let boundary = HeaderParameters.value("boundary", in: type), (1...70).contains(boundary.utf8.count)
     else { return nil }
     return Array(boundary.utf8)
   }
@@ -105,7 +101,7 @@ final class Multipart {
     // The two bytes after the boundary say whether another part follows.
     guard window.count >= place + delimiter.count + 2 else { return false }
     try write(place)
-    if state == .content { endPart() }
+    if state == .content { try endPart() }
     let first = window.bytes[place + delimiter.count]
     let second = window.bytes[place + delimiter.count + 1]
     _ = drop(place + delimiter.count + 2)
@@ -142,60 +138,41 @@ final class Multipart {
     if parts.count >= limits.multipartParts {
       throw .multipart("send at most \(limits.multipartParts) parts")
     }
-    name = ""
-    fileName = nil
-    contentType = nil
+    var (name, fileName, contentType) = ("", String?.none, String?.none)
     field = []
     partBytes = 0
     for line in head.split(separator: "\r\n") {
-      let name = line.prefix { $0 != ":" }.lowercased()
-      let value = String(line.dropFirst(name.utf8.count + 1).drop { $0 == " " })
-      if name == "content-type" { contentType = value }
-      guard name == "content-disposition" else { continue }
-      self.name = HeaderParameters.value("name", in: value) ?? ""
+      let header = line.prefix { $0 != ":" }.lowercased()
+      let value = String(line.dropFirst(header.utf8.count + 1).drop { $0 == " " })
+      if header == "content-type" { contentType = value }
+      guard header == "content-disposition" else { continue }
+      name = HeaderParameters.value("name", in: value) ?? ""
       fileName = HeaderParameters.value("filename", in: value)
     }
     if name.isEmpty { throw .multipart("each part needs a Content-Disposition with a name") }
-    if fileName != nil { try openFile() }
-  }
-
-  private func openFile() throws(Problem) {
-    var template = Array("\(directory)/upload-XXXXXX".utf8CString)
-    file = mkstemp(&template)
-    guard file >= 0 else {
-      throw Problem(507, "upload_not_stored", detail: "the server cannot store the file; try again later")
-    }
-    _ = fcntl(file, F_SETFD, FD_CLOEXEC)
-    path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    part = PartHead(name: name, fileName: fileName, contentType: contentType)
+    isFile = try files.begin(part)
   }
 
   private func write(_ length: Int) throws(Problem) {
-    guard state == .content else { return }
+    guard state == .content, length > 0 else { return }
     partBytes += length
-    guard file >= 0 else {
-      if partBytes > limits.multipartFieldBytes { throw .tooLarge(limit: limits.multipartFieldBytes) }
-      field.append(contentsOf: UnsafeRawBufferPointer(rebasing: window.bytes[..<length]))
-      fieldBytes += length
-      return
+    let bytes = UnsafeRawBufferPointer(rebasing: window.bytes[..<length])
+    if isFile { return try files.write(bytes) }
+    if partBytes > limits.multipartFieldBytes {
+      throw .fieldTooLong(part.name, limit: limits.multipartFieldBytes)
     }
-    var done = 0
-    while done < length {
-      let wrote = Glibc.write(file, window.base + done, length - done)
-      guard wrote > 0 else {
-        throw Problem(507, "upload_not_stored", detail: "the server cannot store the file; try again later")
-      }
-      done += wrote
-    }
+    field.append(contentsOf: bytes)
+    fieldBytes += length
   }
 
-  private func endPart() {
-    if file >= 0 { close(file) }
+  private func endPart() throws(Problem) {
+    let path = isFile ? try files.end() : nil
+    isFile = false
     parts.append(
       MultipartPart(
-        name: name, fileName: fileName, contentType: contentType, value: field, path: path,
+        name: part.name, fileName: part.fileName, contentType: part.contentType, value: field, path: path,
         byteCount: partBytes))
-    file = -1
-    path = nil
     field = []
   }
 }

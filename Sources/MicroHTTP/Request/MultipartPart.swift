@@ -2,7 +2,7 @@
 package struct MultipartPart: Sendable {
   /// The field's name.
   package let name: String
-  /// The client's name for the file; nil for a plain field.
+  /// The client's name for the file; nil where it gave none.
   package let fileName: String?
   /// The media type given; nil when none was.
   package let contentType: String?

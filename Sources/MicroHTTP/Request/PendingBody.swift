@@ -3,6 +3,8 @@ final class PendingBody {
   let intake: BodyIntake
   /// Bytes of the room that it holds.
   var held = 0
+  /// How fast it has to come; nil: it has its time as a whole.
+  var pace: BodyPace?
   /// How many times more the body may wait for room after its deadline has passed.
   var laterWaits = 3
   /// Resumes the request when there may be room. The request's own waiter is not used, because the handler

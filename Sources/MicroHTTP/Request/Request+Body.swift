@@ -10,14 +10,53 @@ extension Request {
     case .multipart(let limit, let orCollected):
       if let boundary = Multipart.boundary(of: header("Content-Type")) {
         let form = Multipart(
-          boundary: boundary, limit: limit, limits: limits, directory: directory)
+          boundary: boundary, limit: limit, limits: limits, into: TemporaryFiles(in: directory))
         try expect(limit, .multipart(form))
       } else if let orCollected {
         try collect(orCollected, types: ["application/json"], required: false, hasBody: hasBody)
       } else {
         throw Request.unsupportedType(["multipart/form-data"])
       }
+    case .upload(_, let orCollected, _):
+      // A form is judged by its route first, and prepared by `receive`.
+      if let orCollected {
+        try collect(orCollected, types: ["application/json"], required: false, hasBody: hasBody)
+      } else if hasBody {
+        try expect(limits.ignoredBodyBytes, .discarded(.init(limit: limits.ignoredBodyBytes)))
+      }
     }
+  }
+
+  /// The route's judge of a form that is about to be read; nil where no form is, or it needs no judge.
+  func formJudge() throws(Problem) -> Route.Handler? {
+    guard case .upload(let limit, _, let admit)? = endpoint?.route.body, seen.hasBody,
+      Multipart.isForm(header("Content-Type"))
+    else { return nil }
+    guard Multipart.boundary(of: header("Content-Type")) != nil else {
+      throw .multipart("Content-Type names no boundary of 1 to 70 characters")
+    }
+    if let length = seen.contentLength, length > limit { throw .tooLarge(limit: limit) }
+    return admit
+  }
+
+  /// The form is read into `files` from now on.
+  func receive(_ files: any FormIntake, _ limits: Limits, at now: UInt64) {
+    guard case .upload(let limit, _, _)? = endpoint?.route.body,
+      let boundary = Multipart.boundary(of: header("Content-Type"))
+    else { preconditionFailure("only forms are received") }
+    let body = PendingBody(
+      .multipart(Multipart(boundary: boundary, limit: limit, limits: limits, into: files)))
+    body.pace = BodyPace(since: now)
+    intake = body
+  }
+
+  /// The size that the head announces of the body; nil where it is chunked.
+  package var announcedBytes: Int? { seen.contentLength }
+
+  /// What takes the files of the form; nil where the body is none.
+  package var form: (any FormIntake)? {
+    guard case .multipart(let form) = intake?.intake else { return nil }
+    return form.files
   }
 
   private func collect(_ limit: Int, types: [String], required: Bool, hasBody: Bool) throws(Problem) {

@@ -23,7 +23,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   }
 
   /// Where the request stands.
-  enum Phase { case head, body, running, parked, answered }
+  enum Phase { case head, judging, body, running, parked, answered }
 
   unowned(unsafe) let lot: ParkingLot  // its server has it until the last request was completed
   let client: ClientConnection

@@ -83,6 +83,12 @@ extension Problem {
     Problem(413, "content_too_large", detail: "send at most \(limit) bytes")
   }
 
+  static func fieldTooLong(_ name: String, limit: Int) -> Problem {
+    Problem(
+      400, "invalid_request", detail: "a field of the form is too long",
+      errors: [FieldError(name, "Give at most \(limit) bytes.")])
+  }
+
   static func multipart(_ detail: String) -> Problem {
     Problem(400, "malformed_multipart", detail: detail)
   }

@@ -2,6 +2,9 @@
 package enum Outcome: ~Copyable {
   /// Answer now.
   case respond(Response)
+  /// Read the form into this intake, then run the route's handler. Only the `admit` of a route that takes
+  /// uploads answers so.
+  case receive(any FormIntake)
   /// Answer later: the connection is suspended and no thread is held.
   case park(Parking)
 
@@ -9,6 +12,7 @@ package enum Outcome: ~Copyable {
   package consuming func mapErrors(_ change: @escaping (any Error) -> any Error) -> Outcome {
     switch consume self {
     case .respond(let response): return .respond(response)
+    case .receive(let intake): return .receive(intake)
     case .park(let parking):
       return .park(
         Parking(parking.waiter, milliseconds: parking.milliseconds) { wake in

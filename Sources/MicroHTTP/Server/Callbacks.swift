@@ -47,6 +47,7 @@ let handleAccess: MHD_AccessHandlerCallback = {
     Unmanaged<Request>.fromOpaque(context)._withUnsafeGuaranteedRef { request in
       switch request.phase {
       case .head: return server.accept(request, connection, line) ? .YES : .NO
+      case .judging: return server.goOnJudging(request) ? .YES : .NO
       case .body:
         guard count.pointee > 0, let bytes else { return server.run(request, head: method) ? .YES : .NO }
         switch server.take(UnsafeRawBufferPointer(start: bytes, count: count.pointee), of: request) {

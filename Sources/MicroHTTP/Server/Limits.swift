@@ -35,6 +35,12 @@ package struct Limits: Sendable {
   package var headSeconds = 10
   /// Seconds from the end of the head to the end of the body.
   package var bodySeconds = 30
+  /// Bytes of an upload that have to come in each `uploadPaceSeconds`.
+  package var uploadPaceBytes = 8192
+  /// Seconds in which `uploadPaceBytes` of an upload have to come.
+  package var uploadPaceSeconds = 10
+  /// Seconds from the first line of an upload to the end of its body.
+  package var uploadSeconds = 3600
   /// Seconds without a byte in either direction until a connection is closed.
   package var idleSeconds = 60
   /// Seconds in which an answer must have been taken by the client.

@@ -17,10 +17,16 @@ extension Server {
       if let end = waitForRoom(wanted, body, request) { return end }
     }
     let isTaken = body.intake.take(piece, overrun: configuration.limits.overrunBytes)
+    if body.pace?.came(piece.count, of: configuration.limits.uploadPaceBytes, now: lot.now()) ?? false {
+      lot.setDeadline(request.client, bodyEnd(of: request))
+    }
     let holds = body.intake.heldBytes
     bodyRoom.give(back: body.held + wanted - holds)
     body.held = holds
-    if !isTaken { counters.refused(.body) }
+    if !isTaken {
+      counters.refused(.body)
+      if body.pace != nil, let fault = body.intake.fault { refuse(request, fault) }
+    }
     return isTaken ? .taken : .cut
   }
 
@@ -43,6 +49,7 @@ extension Server {
   private func goOn(after reason: Wake, _ request: Request) -> BodyProgress? {
     switch reason {
     case .woken:
+      request.intake?.pace?.restart(lot.now())
       lot.awaitClient(request.client, until: bodyEnd(of: request))
       return nil
     case .hungUp: return .cut
@@ -64,9 +71,15 @@ extension Server {
     }
   }
 
-  /// When the body has to be there.
+  /// When the body, or more of it, has to be there.
   func bodyEnd(of request: Request) -> UInt32 {
-    lot.tick(at: request.startedAt, plusSeconds: configuration.limits.bodySeconds)
+    let limits = configuration.limits
+    guard let pace = request.intake?.pace else {
+      return lot.tick(at: request.startedAt, plusSeconds: limits.bodySeconds)
+    }
+    return min(
+      lot.tick(at: pace.since, plusSeconds: limits.uploadPaceSeconds),
+      lot.tick(at: request.startedAt, plusSeconds: limits.uploadSeconds))
   }
 
   /// The body's handler was asked, or nobody will ask it: the body's room is free again.

@@ -42,6 +42,7 @@ extension Server {
       if request.seen.hasBody, let problem = request.refusal?.problem { throw problem }
       try checkExpectation(request)
       if request.refusal?.problem == nil {
+        if let judge = try request.formJudge() { return self.judge(request, judge) }
         try request.prepareBody(configuration.limits, uploads: configuration.uploadDirectory)
       }
       if request.seen.hasBody {
@@ -151,7 +152,7 @@ extension Server {
 
   /// Ends a parked request that nobody waits for any more. Where it would park again it is told at once that
   /// the client has left, until it gives up.
-  private func giveUp(_ resume: (Wake) throws -> Outcome, _ reason: Wake) {
+  func giveUp(_ resume: (Wake) throws -> Outcome, _ reason: Wake) {
     do {
       var outcome = try resume(reason)
       while case .park(let parking) = consume outcome { outcome = try parking.resume(.hungUp) }
@@ -168,6 +169,7 @@ extension Server {
     var head = head
     while true {
       switch consume outcome {
+      case .receive: preconditionFailure("a handler has its body already")
       case .respond(let response):
         if let head {
           let recent = request.client.worker.recent
@@ -211,7 +213,7 @@ extension Server {
   }
 
   /// Turns whatever a handler threw into an answer. What is not a problem is a bug: logged, and not shown.
-  private func render(_ error: any Error, _ request: Request) -> Response {
+  func render(_ error: any Error, _ request: Request) -> Response {
     if let problem = error as? Problem {
       if let bound = ServerCounters.Bound(status: problem.status) { counters.refused(bound) }
       return configuration.renderProblem(problem, request.requestID)
@@ -225,7 +227,7 @@ extension Server {
 
   // MARK: - Answers
 
-  private func queue(_ response: consuming Response, _ request: Request, closes: Bool = false) -> Bool {
+  func queue(_ response: consuming Response, _ request: Request, closes: Bool = false) -> Bool {
     guard let connection = request.connection else { return false }
     // What follows a body whose framing was not measured is not read (`RequestGuard`).
     let closes = closes || isStopping || !knowsLibrary && request.seen.hasBody
@@ -271,8 +273,10 @@ extension Server {
     request.phase = .answered
     request.status = UInt16(status)
     request.client.sentBytes = request.method == .head ? 0 : byteCount
+    // An upload may have taken longer than an answer may take.
+    let from = request.intake?.pace == nil ? request.startedAt : lot.now()
     lot.setDeadline(
-      request.client, lot.tick(at: request.startedAt, plusSeconds: configuration.limits.sendSeconds))
+      request.client, lot.tick(at: from, plusSeconds: configuration.limits.sendSeconds))
     return mhd_queue(UnsafeMutableRawPointer(connection), UInt32(status), UnsafeMutableRawPointer(handle))
       == 1
   }

@@ -20,6 +20,9 @@ extension Command {
         "cache-clear-order", .text, default: "message_collection_accessed_at",
         "what goes first from a full cache: this, or fields such as cached_bytes:desc"),
       Setting(
+        "spool-max-size", .size, default: "1GB",
+        "how many bytes the files of unsent messages may have, with those that are coming in"),
+      Setting(
         "collection-idle", .duration, default: "1h", "how long a collection is kept that no client asks for"),
       Setting(
         "max-parked", .number(1...1_000_000), default: "20000",

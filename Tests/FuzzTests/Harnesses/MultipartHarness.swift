@@ -30,7 +30,7 @@ enum MultipartHarness {
     limits.multipartFieldBytes = 64
     limits.multipartHeaderBytes = 256
     limits.multipartParts = 4
-    let form = Multipart(boundary: boundary, limit: 4096, limits: limits, directory: folder)
+    let form = Multipart(boundary: boundary, limit: 4096, limits: limits, into: TemporaryFiles(in: folder))
     var place = 0
     while place < body.count {
       let end = min(body.count, place + max(piece, 1))

@@ -1,0 +1,72 @@
+/// The client's words for a file, made fit to be stored, shown and sent: a name is never a path or a part of a
+/// header line.
+enum FileLabel {
+  /// The type of a file of which nothing better is known.
+  static let anyType = "application/octet-stream"
+
+  /// A name without the folders before it and without control characters.
+  static func name(_ given: String) -> String {
+    let last = given.split { $0 == "/" || $0 == "\\" }.last.map(String.init) ?? ""
+    let clean = String(String.UnicodeScalarView(last.unicodeScalars.filter { !isControl($0) }))
+    let name = String(clean.prefix(UploadLimit.nameCharacters))
+    return name.isEmpty || name == "." || name == ".." ? "file" : name
+  }
+
+  /// A media type without its parameters; `anyType` for what is none.
+  static func type(_ given: String) -> String {
+    let type = given.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
+    let halves = type.split(separator: "/", omittingEmptySubsequences: false)
+    let isType =
+      halves.count == 2 && type.utf8.count <= UploadLimit.typeCharacters
+      && halves.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy(isToken) }
+    return isType ? type : anyType
+  }
+
+  /// The types that a browser may show; all others are saved. None of them runs anything.
+  static func isShown(_ type: String) -> Bool {
+    [
+      "image/png", "image/jpeg", "image/gif", "image/webp", "video/mp4", "audio/mpeg", "application/pdf",
+      "text/plain",
+    ].contains(type)
+  }
+
+  /// The value of `Content-Disposition`.
+  static func disposition(_ name: String, type: String) -> String {
+    var encoded = ""
+    var plain = ""
+    for scalar in name.unicodeScalars where !isControl(scalar) {
+      var bytes = ""
+      for byte in String(scalar).utf8 {
+        bytes += isUnreserved(byte) ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "")
+          + String(byte, radix: 16, uppercase: true)
+      }
+      guard plain.utf8.count < UploadLimit.headerNameBytes, encoded.utf8.count + bytes.utf8.count
+        < 3 * UploadLimit.headerNameBytes
+      else { break }
+      encoded += bytes
+      plain += scalar.isASCII && scalar != "\"" && scalar != "\\" ? String(scalar) : "_"
+    }
+    return "\(isShown(type) ? "inline" : "attachment"); filename=\"\(plain)\"; filename*=UTF-8''\(encoded)"
+  }
+
+  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: true
+    default: false
+    }
+  }
+
+  private static func isToken(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    default: "!#$&-^_.+".utf8.contains(byte)
+    }
+  }
+
+  private static func isUnreserved(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    default: "-._~".utf8.contains(byte)
+    }
+  }
+}

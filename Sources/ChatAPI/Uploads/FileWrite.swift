@@ -1,0 +1,34 @@
+import ChatCache
+import MicroHTTP
+
+/// Stores a file and then the row that names it. The file goes where no row does.
+struct FileWrite: Sendable {
+  private let cache: Cache
+  private let file: IncomingFile
+
+  init(_ cache: Cache, _ file: IncomingFile) {
+    self.cache = cache
+    self.file = file
+  }
+
+  /// Calls `finish` when file and row are on the disk, or are not. `keeps`: whether what was written names the
+  /// file.
+  func store<Made: Sendable>(
+    _ body: @escaping @Sendable (CacheWriter) throws -> Made, _ keeps: @escaping @Sendable (Made) -> Bool,
+    _ finish: @escaping @Sendable (Result<Made, any Error>) -> Void
+  ) {
+    let (cache, name) = (cache, file.name)
+    cache.spool.keep(file) { error in
+      if let error { return finish(.failure(Problem(error))) }
+      cache.accept(body) { result in
+        switch result {
+        case .success(let made) where keeps(made): cache.spool.settled(name)
+        // Nobody knows whether the row is there: the janitor looks.
+        case .failure(CacheError.outcomeUnknown): cache.spool.settled(name)
+        case .success, .failure: cache.spool.remove(name)
+        }
+        finish(result)
+      }
+    }
+  }
+}

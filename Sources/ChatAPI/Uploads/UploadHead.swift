@@ -1,0 +1,52 @@
+import ChatCache
+import ChatModel
+import MicroHTTP
+
+/// Judges a form by its head, before a byte of its file is stored: token, scope, membership, right to send, room
+/// for one more unsent message, and room for its announced bytes.
+enum UploadHead {
+  /// Lets the form of sendMessage or resendMessage in. `isNew`: it makes an unsent row.
+  static func admit(_ sending: Sending, _ request: Request, isNew: Bool) throws -> Outcome {
+    try Parameters(request).end()
+    let name = isNew ? try RequestName(request) : nil
+    return try sending.context.admitted(request) { caller in
+      try sending.context.inChannel(request, caller, needsJoined: true) { url, caller in
+        do {
+          try judge(sending, caller, url, name)
+          return .receive(try form(sending, request, takesParams: isNew))
+        } catch let problem as Problem where problem.code == "upload_not_stored" {
+          throw name.map { problem.naming($0.id) } ?? problem
+        }
+      }
+    }
+  }
+
+  private static func judge(
+    _ sending: Sending, _ caller: Caller, _ url: ChannelURL, _ name: RequestName?
+  ) throws {
+    let policy = sending.policy
+    do {
+      try sending.context.read { reader in
+        guard let name else { return }
+        // A repeated request gets its first answer, whatever changed since.
+        if name.isGiven, let key = try reader.userKey(of: caller.user),
+          try reader.status(of: name.id, of: key) != nil
+        {
+          return
+        }
+        try reader.checkFile(
+          of: caller.user, in: url, isAdmin: caller.scopes.contains(.admin), policy)
+      }
+    } catch let denial as SendingDenial {
+      throw Problem(denial)
+    }
+  }
+
+  private static func form(_ sending: Sending, _ request: Request, takesParams: Bool) throws -> UploadForm {
+    let spool = sending.context.cache.spool
+    guard spool.hasRoom(for: min(request.announcedBytes ?? 1, UploadLimit.fileBytes)) else {
+      throw Problem(SpoolError.full)
+    }
+    return UploadForm(spool, announced: request.announcedBytes, takesParams: takesParams)
+  }
+}

@@ -1,0 +1,90 @@
+import CSodium
+import Glibc
+import Platform
+
+/// A file of the spool while its bytes come in. Its hash is computed on the way. Let go of before it is kept,
+/// it leaves nothing behind.
+///
+/// One thread at a time has it: the worker thread of its request, then a thread of the spool.
+package final class IncomingFile: @unchecked Sendable {  // because one thread at a time has it
+  /// Its name in the spool.
+  package let name: SpoolName
+  /// Bytes that came.
+  package private(set) var size = 0
+  private let spool: Spool
+  private let file: Int32
+  private var hash = crypto_hash_sha256_state()
+  private var digest: [UInt8] = []
+  private var waiting = ByteBuffer(capacity: 0)
+  /// The room it was promised.
+  private var promised: Int
+  private var isOver = false
+
+  /// Bytes that are written at once.
+  private static let pieceBytes = 64 << 10
+  /// Room that is promised at once to a file whose size nobody announced.
+  private static let roomBytes = 256 << 10
+
+  init(_ name: SpoolName, in spool: Spool, file: Int32, promised: Int) {
+    self.name = name
+    self.spool = spool
+    self.file = file
+    self.promised = promised
+    crypto_hash_sha256_init(&hash)
+  }
+
+  deinit { abandon() }
+
+  /// Takes the next bytes.
+  package func write(_ bytes: UnsafeRawBufferPointer) throws(SpoolError) {
+    size += bytes.count
+    if size > promised {
+      let more = max(size - promised, IncomingFile.roomBytes)
+      try spool.promise(more)
+      promised += more
+    }
+    waiting.append(bytes)
+    if waiting.count >= IncomingFile.pieceBytes { try flush() }
+  }
+
+  /// All bytes came: hands the rest to the system and ends the hash.
+  package func end() throws(SpoolError) {
+    try flush()
+    waiting = ByteBuffer(capacity: 0)
+    digest = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
+    crypto_hash_sha256_final(&hash, &digest)
+  }
+
+  /// The file as it will be; after `end`.
+  package var spooled: SpooledFile { SpooledFile(name: name, size: size, hash: digest) }
+
+  private func flush() throws(SpoolError) {
+    var rest = waiting.bytes
+    crypto_hash_sha256_update(
+      &hash, rest.baseAddress?.assumingMemoryBound(to: UInt8.self), UInt64(rest.count))
+    while !rest.isEmpty {
+      let count = Glibc.write(file, rest.baseAddress, rest.count)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw .disk(errno) }
+      rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+    }
+    waiting.clear()
+  }
+
+  /// Brings the file and its name to the disk. On a thread of the spool.
+  func sync() throws(SpoolError) {
+    guard fsync(file) == 0 else { throw .disk(errno) }
+    try spool.syncFolder()
+    isOver = true
+    close(file)
+    spool.filled(self, promised: promised)
+  }
+
+  /// Removes what came of it.
+  func abandon() {
+    guard !isOver else { return }
+    isOver = true
+    close(file)
+    spool.abandoned(self, promised: promised)
+  }
+}

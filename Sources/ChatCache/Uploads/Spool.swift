@@ -1,0 +1,181 @@
+import Glibc
+import Platform
+
+/// The folder of files that unsent messages have: `spool` in the data directory.
+///
+///     let file = try spool.begin(announced: 1000)   // room is promised, or it throws
+///     try file.write(bytes)
+///     try file.end()
+///     spool.keep(file) { error in … }               // file and folder are on the disk
+///     spool.settled(file.name)                      // its row is, too
+///
+/// A file that is let go of before it is kept is removed. One that no row names is removed by the janitor.
+package final class Spool: Sendable {
+  private let path: String
+  private let folder: Int32
+  private let room: Guarded<SpoolRoom>
+  private let queue = Watched(Queue())
+  private let threads: [ThreadPlace]
+
+  private struct Queue {
+    var waiting: [@Sendable () -> Void] = []
+    var isStopping = false
+  }
+
+  /// Threads that wait for the disk.
+  private static let syncingThreads = 2
+  /// Files that may wait for the disk; more are refused.
+  private static let mostWaiting = 10_000
+
+  /// Makes the folder at `path` where it is missing.
+  init(_ path: String, most: Int) throws(CacheError) {
+    self.path = path
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+      throw .file(path: path, reason: String(cString: strerror(errno)))
+    }
+    folder = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+    guard folder >= 0 else { throw .file(path: path, reason: String(cString: strerror(errno))) }
+    fchmod(folder, 0o700)
+    room = Guarded(SpoolRoom(most: most))
+    threads = (0..<Spool.syncingThreads).map { _ in ThreadPlace() }
+  }
+
+  deinit { Glibc.close(folder) }
+
+  func start() {
+    for thread in threads { thread.start("perch-spool") { [self] in run() } }
+  }
+
+  /// Ends the threads; what waits for the disk fails.
+  func stop() {
+    queue.update { $0.isStopping = true }
+    for thread in threads { thread.join() }
+  }
+
+  private func run() {
+    while true {
+      let next = queue.wait { queue -> (work: (@Sendable () -> Void)?, isLast: Bool)? in
+        if !queue.waiting.isEmpty { return (queue.waiting.removeFirst(), false) }
+        return queue.isStopping ? (nil, true) : nil
+      }
+      guard let work = next?.work else { return }
+      work()
+    }
+  }
+
+  // MARK: - Files that come in
+
+  /// Begins a file. `announced`: its bytes, where they are known: there is room for them or it throws.
+  package func begin(announced: Int) throws(SpoolError) -> IncomingFile {
+    try promise(announced)
+    let name = SpoolName.made()
+    let file = openat(
+      folder, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else {
+      let code = errno
+      room.withLock { $0.giveBack(announced) }
+      throw .disk(code)
+    }
+    room.withLock { $0.opened(name) }
+    return IncomingFile(name, in: self, file: file, promised: announced)
+  }
+
+  /// Promises room for so many bytes.
+  func promise(_ count: Int) throws(SpoolError) {
+    guard room.withLock({ $0.promise(count) }) else { throw .full }
+  }
+
+  /// Whether there is room for so many more bytes at this moment.
+  package func hasRoom(for count: Int) -> Bool {
+    room.withLock { $0.bytes + count <= $0.most }
+  }
+
+  /// Brings an ended file to the disk, then calls `finish` on a thread of the spool. A file that fails is gone.
+  package func keep(_ file: IncomingFile, then finish: @escaping @Sendable (SpoolError?) -> Void) {
+    let isTaken = queue.update { queue in
+      guard !queue.isStopping, queue.waiting.count < Spool.mostWaiting else { return false }
+      queue.waiting.append {
+        do throws(SpoolError) {
+          try file.sync()
+          finish(nil)
+        } catch {
+          file.abandon()
+          finish(error)
+        }
+      }
+      return true
+    }
+    guard !isTaken else { return }
+    file.abandon()
+    finish(.disk(EBUSY))
+  }
+
+  func syncFolder() throws(SpoolError) {
+    guard fsync(folder) == 0 else { throw .disk(errno) }
+  }
+
+  func filled(_ file: IncomingFile, promised: Int) {
+    room.withLock { $0.filled(file.name, size: file.size, promised: promised) }
+  }
+
+  func abandoned(_ file: IncomingFile, promised: Int) {
+    unlinkat(folder, file.name.text, 0)
+    room.withLock {
+      $0.giveBack(promised)
+      $0.removed(file.name)
+    }
+  }
+
+  /// The commit of the file's row is durable, or may be.
+  package func settled(_ name: SpoolName) { room.withLock { $0.settled(name) } }
+
+  /// Nothing names the file any more, or ever will.
+  package func remove(_ name: SpoolName) {
+    // A file that is gone already is what was wanted.
+    unlinkat(folder, name.text, 0)
+    room.withLock { $0.removed(name) }
+  }
+
+  // MARK: - Files that are there
+
+  /// The path of a file, where it is there; for whoever reads it.
+  package func path(of name: SpoolName) -> String? {
+    var info = stat()
+    guard fstatat(folder, name.text, &info, AT_SYMLINK_NOFOLLOW) == 0, info.st_mode & S_IFMT == S_IFREG
+    else { return nil }
+    return path + "/" + name.text
+  }
+
+  /// Bytes of files, with room that was promised to those that are coming in, and the number of files.
+  package var contents: (bytes: Int, files: Int) { room.withLock { ($0.bytes, $0.count) } }
+
+  /// Files that no row names yet.
+  var open: Set<SpoolName> { room.withLock { $0.open } }
+
+  /// The files of the folder with their sizes. What is no file of the spool's is named and left.
+  func list() throws(CacheError) -> [(name: SpoolName, size: Int)] {
+    guard let directory = opendir(path) else {
+      throw .file(path: path, reason: String(cString: strerror(errno)))
+    }
+    defer { closedir(directory) }
+    var found: [(SpoolName, Int)] = []
+    while let entry = readdir(directory) {
+      let text = withUnsafeBytes(of: &entry.pointee.d_name) {
+        String(cString: $0.baseAddress!.assumingMemoryBound(to: CChar.self))
+      }
+      var info = stat()
+      guard let name = SpoolName(text), fstatat(folder, text, &info, AT_SYMLINK_NOFOLLOW) == 0 else {
+        continue
+      }
+      found.append((name, Int(info.st_size)))
+    }
+    return found
+  }
+
+  /// Takes in what a listing showed.
+  func take(_ found: [(name: SpoolName, size: Int)]) {
+    room.withLock { room in
+      for file in found { room.found(file.name, size: file.size) }
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import Platform
+
+/// Removes files of the spool that belong to nobody: at the start, every ten minutes, after a commit that let
+/// go of many rows, and by name after a commit that let go of one.
+final class SpoolJanitor: Sendable {
+  private static let lookNanoseconds: UInt64 = 600_000_000_000
+
+  private struct State {
+    /// Files that a commit let go of.
+    var freed: [SpoolName] = []
+    var isLookWanted = true
+    var isStopping = false
+  }
+
+  private let spool: Spool
+  private let readers: ReaderPool
+  private let log: CommitLog
+  private let state = Watched(State())
+  private let thread = ThreadPlace()
+
+  init(_ spool: Spool, _ readers: ReaderPool, _ log: CommitLog) {
+    self.spool = spool
+    self.readers = readers
+    self.log = log
+  }
+
+  func start() { thread.start("perch-janitor") { [self] in run() } }
+
+  func stop() {
+    state.update { $0.isStopping = true }
+    thread.join()
+  }
+
+  /// A commit is durable; on the writer's thread.
+  func committed(_ commit: Commit) {
+    guard !commit.freedFiles.isEmpty || commit.mayFreeFiles else { return }
+    state.update { state in
+      state.freed += commit.freedFiles
+      state.isLookWanted = state.isLookWanted || commit.mayFreeFiles
+    }
+  }
+
+  private func run() {
+    while true {
+      let deadline = Clock.system.monotonicNanoseconds() + SpoolJanitor.lookNanoseconds
+      let work = state.wait(until: deadline) { state -> State? in
+        guard state.isStopping || state.isLookWanted || !state.freed.isEmpty else { return nil }
+        defer {
+          state.freed = []
+          state.isLookWanted = false
+        }
+        return state
+      }
+      if work?.isStopping ?? false { return }
+      for name in work?.freed ?? [] { spool.remove(name) }
+      guard work?.isLookWanted ?? true else { continue }
+      do { try look() } catch {
+        Log.line(.warning, "spool_not_looked_through", ["reason": .text("\(error)")])
+      }
+    }
+  }
+
+  /// Looks through the whole folder, in the order that `SpoolRoom` names.
+  func look() throws {
+    let listed = try spool.list()
+    let open = spool.open
+    let rows = try readers.readAnew(log) { try $0.spooledFiles() }
+    let orphans = SpoolRoom.orphans(listed: listed.map(\.name), open: open, rows: rows)
+    let gone = Set(orphans)
+    spool.take(listed.filter { !gone.contains($0.name) })
+    for name in orphans { spool.remove(name) }
+    if !orphans.isEmpty {
+      Log.line(.info, "spool_files_removed", ["count": .number(Int64(orphans.count))])
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import CSodium
+
+/// The name of a file in the spool: 32 hexadecimal digits that Perch made. No name of a client's is ever part
+/// of a path.
+package struct SpoolName: Hashable, Sendable {
+  /// As it stands in the folder and in the table.
+  package let text: String
+  private static let digits = 32
+
+  /// A name that came from the folder or the table; nil where it is none.
+  package init?(_ text: String) {
+    let isName = text.utf8.count == SpoolName.digits
+      && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    guard isName else { return nil }
+    self.text = text
+  }
+
+  /// A name that nobody has.
+  static func made() -> SpoolName {
+    var bytes = [UInt8](repeating: 0, count: digits / 2)
+    randombytes_buf(&bytes, bytes.count)
+    let text = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    guard let name = SpoolName(text) else { preconditionFailure("hexadecimal digits are a name") }
+    return name
+  }
+}
+
+/// A file in the spool that is whole.
+package struct SpooledFile: Hashable, Sendable {
+  /// Its name there.
+  package let name: SpoolName
+  /// Its bytes.
+  package let size: Int
+  /// SHA-256 of them.
+  package let hash: [UInt8]
+}
+
+/// A file that a client sent with a message.
+package struct SentFile: Hashable, Sendable {
+  /// Its bytes.
+  package let file: SpooledFile
+  /// The client's name of it, fit to be shown and to stand in a header.
+  package let name: String
+  /// Its media type.
+  package let mime: String
+
+  /// A file with a name and a type.
+  package init(_ file: SpooledFile, name: String, mime: String) {
+    self.file = file
+    self.name = name
+    self.mime = mime
+  }
+}
+
+/// Why bytes were not stored.
+package enum SpoolError: Error, Hashable, Sendable {
+  /// The spool holds as much as it may, with what is still coming in.
+  case full
+  /// The disk did not take them: an error number of the system's.
+  case disk(Int32)
+}

@@ -1,0 +1,149 @@
+import ChatModel
+import JSON
+import SQLite
+
+// The table `upload`: the files of unsent messages.
+
+/// The file of one unsent message.
+package struct StoredUpload: Hashable, Sendable {
+  /// Its name in the spool.
+  package let file: SpoolName
+  /// SHA-256 of its bytes.
+  package let hash: [UInt8]
+  /// Its bytes.
+  package let size: Int64
+  /// The client's name of it.
+  package let name: String
+  /// Its media type.
+  package let mime: String
+  /// Where the chat server has it, once it was uploaded.
+  package let url: String?
+  /// How much of it was told to be uploaded, in percent.
+  package let progress: Int64
+}
+
+extension CacheReader {
+  /// The file of an unsent message; nil where it has none here.
+  package func upload(of row: Int64) throws -> StoredUpload? {
+    try db.first("SELECT file, hash, size, name, mime, url, progress FROM upload WHERE row = ?1") {
+      $0.bind(1, row)
+    } _: { row -> StoredUpload? in
+      guard let file = SpoolName(row.string(0)) else { return nil }
+      return StoredUpload(
+        file: file, hash: Array(row.bytes(1)), size: row.int64(2), name: row.string(3), mime: row.string(4),
+        url: row.stringOrNil(5), progress: row.int64(6))
+    } ?? nil
+  }
+
+  /// The file of the user's unsent message of that name.
+  package func upload(of request: RequestID, in place: OutboxPlace) throws -> StoredUpload? {
+    try row(of: request, in: place).flatMap { try upload(of: $0) }
+  }
+
+  /// All files that rows name.
+  func spooledFiles() throws -> Set<SpoolName> {
+    Set(try db.all("SELECT file FROM upload") { SpoolName($0.string(0)) }.compactMap { $0 })
+  }
+
+  /// Checks that the user may send a file there now and has room for one more unsent row: before its bytes are
+  /// read. Throws a `SendingDenial` otherwise.
+  package func checkFile(of user: UserID, in url: ChannelURL, isAdmin: Bool, _ policy: OutboxPolicy) throws {
+    guard let key = try userKey(of: user), let view = try view(of: url, for: key) else {
+      throw SendingDenial.channelNotFound
+    }
+    try checkRights(of: SendingRights(kind: .file, isAdmin: isAdmin), view, user)
+    let counts = try unsentCounts(of: key)
+    guard counts.pending + counts.failed + counts.canceled < policy.maximumUnsent else {
+      throw SendingDenial.full(limit: policy.maximumUnsent)
+    }
+  }
+}
+
+extension CacheWriter {
+  /// The row has that file from now on; one that it had before is freed.
+  func setFile(_ sent: SentFile, of row: Int64) throws {
+    if let before = try reader.upload(of: row), before.file != sent.file.name { noteFreed(before.file) }
+    try sent.file.hash.withUnsafeBytes { hash in
+      _ = try db.run(
+        """
+        INSERT INTO upload (row, file, hash, size, name, mime)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        ON CONFLICT (row) DO UPDATE
+        SET
+          file = excluded.file, hash = excluded.hash, size = excluded.size, name = excluded.name,
+          mime = excluded.mime, url = NULL
+        """
+      ) {
+        $0.bind(1, row)
+        $0.bind(2, sent.file.name.text)
+        $0.bind(3, blob: hash)
+        $0.bind(4, sent.file.size)
+        $0.bind(5, sent.name)
+        $0.bind(6, sent.mime)
+      }
+    }
+  }
+
+  /// Gives a message that is sent again other bytes. False: it has no file of its own, or that is uploaded
+  /// already, and stays.
+  package func replaceFile(of request: RequestID, in place: OutboxPlace, by sent: SentFile) throws -> Bool {
+    guard let row = try reader.row(of: request, in: place), let upload = try reader.upload(of: row),
+      upload.url == nil, let content = try reader.content(ofUnsent: row)
+    else { return false }
+    try setFile(sent, of: row)
+    var fields = JSONWriter()
+    fields.beginObject()
+    fields.field("file_name", sent.name)
+    fields.field("file_mime", sent.mime)
+    fields.field("file_size", sent.file.size)
+    fields.endObject()
+    try redraw(row, try reader.edited(content, by: fields.finish().array, in: place.channel))
+    try db.run("UPDATE outbox SET upload = 'needed' WHERE id = ?1 AND state = 'waiting'") { $0.bind(1, row) }
+    return true
+  }
+
+  /// The row goes: the file that it had is freed with the commit.
+  func freeFile(of row: OutboxRow) throws {
+    guard row.kind == .file, let upload = try reader.upload(of: row.id) else { return }
+    noteFreed(upload.file)
+  }
+
+  /// Tells how much of the file is uploaded. It never goes back, and steps below five percent are not told.
+  /// False: nothing was told.
+  @discardableResult
+  package func noteProgress(_ percent: Int64, of row: Int64, in name: OutboxLaneName) throws -> Bool {
+    guard let upload = try reader.upload(of: row),
+      percent >= upload.progress + UploadStep.percent || percent == 100 && upload.progress < 100,
+      let user = try reader.userKey(of: name.user), let request = try requestID(of: row)
+    else { return false }
+    try db.run("UPDATE upload SET progress = ?2 WHERE row = ?1") {
+      $0.bind(1, row)
+      $0.bind(2, percent)
+    }
+    var change = Change(.upload, .localPendingCreated, user: user)
+    change.channel = try reader.channelKey(of: name.channel)
+    change.reference = request
+    change.detail = UploadStep.detail(request, percent: percent, size: upload.size)
+    try append(change)
+    return true
+  }
+
+  private func requestID(of row: Int64) throws -> String? {
+    try db.reading.first("SELECT request_id FROM outbox WHERE id = ?1", { $0.bind(1, row) }) { $0.string(0) }
+  }
+}
+
+/// What is told of an upload under way.
+package enum UploadStep {
+  /// The smallest step that is told, in percent.
+  package static let percent: Int64 = 5
+
+  /// The event's `progress`, as fields without braces.
+  static func detail(_ request: String, percent: Int64, size: Int64) -> [UInt8] {
+    var json = JSONWriter()
+    json.field("request_id", request)
+    json.field("percent", percent)
+    json.field("size", size)
+    return json.finish().array
+  }
+}

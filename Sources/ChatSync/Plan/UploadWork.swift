@@ -1,0 +1,60 @@
+import ChatCache
+import ChatModel
+
+// Uploads (B45) go beside everything else: they have places of their own, half as many as there are (one of
+// one), and none of those that other jobs wait for. One file of a lane is uploaded at a time.
+extension Plan {
+  /// How many files are uploaded at once.
+  private var uploadPlaces: Int { RequestQueue<Void>.uploadPlaces(of: pace.jobs) }
+
+  var hasFreeUploadPlace: Bool { running.count(where: \.isUpload) < uploadPlaces }
+
+  /// A file of the lane may be uploaded in so many ms.
+  mutating func uploadWaits(_ lane: OutboxLaneName, milliseconds: Int64, now: Int64) {
+    if var work = uploads[lane] {
+      work.dueAt = min(work.dueAt, now + milliseconds)
+      work.hasChanged = work.hasChanged || work.isBusy
+      uploads[lane] = work
+    } else {
+      uploads[lane] = LaneWork(dueAt: now + milliseconds, wait: Backoff(maximum: pace.maximumBackoff))
+    }
+    users[lane.user]?.hasUnsent = true
+  }
+
+  /// The lane whose file was due first among those that may go.
+  func pickUpload(now: Int64) -> OutboxLaneName? {
+    uploads.filter { $1.dueAt <= now && mayUpload($0, $1) }.min { $0.value.dueAt < $1.value.dueAt }?.key
+  }
+
+  private func mayUpload(_ lane: OutboxLaneName, _ work: LaneWork) -> Bool {
+    guard !work.isBusy, let user = users[lane.user] else { return false }
+    return user.state.isActive && !user.isHeld
+  }
+
+  /// When a file may be uploaded next; nil: none waits.
+  var uploadsDueAt: Int64? { uploads.lazy.filter { self.mayUpload($0, $1) }.map(\.value.dueAt).min() }
+
+  mutating func endedUpload(_ lane: OutboxLaneName, _ outcome: Outcome, now: Int64) {
+    guard var work = uploads[lane] else { return }
+    work.isBusy = false
+    switch outcome {
+    case .drained(let nextTryIn):
+      work.wait.reset()
+      guard let wait = work.hasChanged ? 0 : nextTryIn else {
+        uploads[lane] = nil
+        noteUnsent(of: lane.user)
+        return
+      }
+      work.dueAt = now + wait
+    default: work.dueAt = now + wait(&work.wait, outcome)
+    }
+    work.hasChanged = false
+    uploads[lane] = work
+  }
+
+  /// Whether the user has anything left that waits to be sent.
+  mutating func noteUnsent(of user: UserID) {
+    users[user]?.hasUnsent =
+      lanes.keys.contains { $0.user == user } || uploads.keys.contains { $0.user == user }
+  }
+}

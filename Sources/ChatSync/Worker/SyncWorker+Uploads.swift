@@ -1,0 +1,96 @@
+import ChatCache
+import ChatModel
+import Platform
+
+// Files of unsent messages, uploaded (B45): a commit before, and one after that puts the url into the message.
+extension SyncWorker {
+  /// Uploads the lane's next file, if one is due.
+  func upload(_ lane: OutboxLaneName) async throws -> Outcome {
+    let progress = try await advanceUploads(lane, endedUploads.removeValue(forKey: lane))
+    guard let job = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
+    uploading[lane] = job.row
+    // It may have been taken back while its start was stored.
+    endUnwantedUpload(of: lane)
+    let ended = await bring(job, lane)
+    uploading[lane] = nil
+    sendingCounts.countUpload(ended.outcome)
+    let after = try await advanceUploads(lane, ended, mayBegin: false)
+    plan.outboxChanged(lane, now: now)
+    return .drained(nextTryIn: after.nextTryIn)
+  }
+
+  /// Takes in how the lane's last upload ended. What a failed commit did not take in is kept.
+  private func advanceUploads(
+    _ lane: OutboxLaneName, _ ended: EndedUpload?, mayBegin: Bool = true
+  ) async throws -> UploadProgress {
+    do {
+      return try await store.advanceUploads(
+        lane, after: ended, mayBegin: mayBegin && plan.link.isOnline && !isStopped,
+        areOffered: !plan.lacks(.uploads), outboxPolicy, random: random.next())
+    } catch {
+      endedUploads[lane] = ended
+      throw error
+    }
+  }
+
+  private func bring(_ job: UploadJob, _ lane: OutboxLaneName) async -> EndedUpload {
+    guard let path = store.path(of: job.file.file) else {
+      return EndedUpload(job, .rejection(code: OutboxRow.fileMissing))
+    }
+    let file = OutgoingFile(path: path, name: job.file.name, mime: job.file.mime, size: job.file.size)
+    let (store, row) = (store, job.row)
+    let steps = UploadSteps(after: job.file.progress)
+    do {
+      let url = try await upstream.upload(file) { sent, total in
+        if let percent = steps.next(sent, of: total) { store.noteProgress(percent, of: row, in: lane) }
+      }
+      plan.met(nil, now: now)
+      return EndedUpload(job, .success(message: nil), url: url)
+    } catch {
+      // The upstream throws nothing else.
+      return await failed(job, error as? UpstreamError ?? .canceled)
+    }
+  }
+
+  private func failed(_ job: UploadJob, _ error: UpstreamError) async -> EndedUpload {
+    plan.met(error, now: now)
+    if error.deniesCapability {
+      // The file goes with its message.
+      await learn(.uploads, isOffered: false)
+      return EndedUpload(job, .wait(until: clock.wallMilliseconds()))
+    }
+    if error.refusesFile { return EndedUpload(job, .rejection(code: "upload_refused"), message: "\(error)") }
+    if case .rejection(let code, let message) = error {
+      return EndedUpload(job, .rejection(code: String(code)), message: message)
+    }
+    return EndedUpload(job, outcome(error))
+  }
+
+  /// Ends the lane's upload under way if its message was taken back or ended otherwise.
+  func endUnwantedUpload(of lane: OutboxLaneName) {
+    guard let row = uploading[lane] else { return }
+    do {
+      if try !store.isUploadWanted(row) { tasks[.upload(lane)]?.cancel() }
+    } catch {
+      Log.line(.warning, "upload_not_looked_at", ["reason": .text("\(error)")])
+    }
+  }
+}
+
+/// The steps of one upload that are told.
+private final class UploadSteps: Sendable {
+  private let told: Guarded<Int64>
+
+  init(after percent: Int64) { told = Guarded(percent) }
+
+  /// The step that is reached, if it is to be told. The last one is told when the upload has ended.
+  func next(_ sent: Int64, of total: Int64) -> Int64? {
+    guard total > 0 else { return nil }
+    let percent = min(99, sent * 100 / total)
+    return told.withLock { told in
+      guard percent >= told + UploadStep.percent else { return nil }
+      told = percent
+      return percent
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import Platform
+
+// A form is judged when its head is there. libmicrohttpd has sent no `100 Continue` by then, and nothing of the
+// body was read. A judge that parks suspends the connection; the library calls again when it is resumed.
+
+extension Server {
+  /// Asks the route whether the form may be read. What refuses it closes the connection, because the body is
+  /// not going to be read.
+  func judge(_ request: Request, _ judge: Route.Handler) -> Bool {
+    do { return settleJudgement(try judge(request), request) } catch {
+      return queue(render(error, request), request, closes: true)
+    }
+  }
+
+  /// A judge that parked goes on.
+  func goOnJudging(_ request: Request) -> Bool {
+    guard let reason = request.waiter?.takeReason() else { return true }
+    guard let resume = request.resume else { return false }
+    request.resume = nil
+    if reason == .hungUp {
+      giveUp(resume, reason)
+      return false
+    }
+    do { return settleJudgement(try resume(reason), request) } catch {
+      return queue(render(error, request), request, closes: true)
+    }
+  }
+
+  private func settleJudgement(_ outcome: consuming Outcome, _ request: Request) -> Bool {
+    var outcome = outcome
+    while true {
+      switch consume outcome {
+      case .respond(let response): return queue(response, request, closes: true)
+      case .receive(let files):
+        // The handler gets a waiter of its own: it would take a late wake of this one for its own.
+        request.waiter?.end()
+        request.waiter = nil
+        request.receive(files, configuration.limits, at: lot.now())
+        request.phase = .body
+        lot.awaitClient(request.client, until: bodyEnd(of: request))
+        return true
+      case .park(let parking):
+        request.phase = .judging
+        request.resume = parking.resume
+        request.waiter = parking.waiter
+        guard let connection = request.connection,
+          let reason = lot.park(
+            parking.waiter, connection, request.client, milliseconds: parking.milliseconds)
+        else { return true }
+        request.resume = nil
+        do { outcome = try parking.resume(reason) } catch {
+          return queue(render(error, request), request, closes: true)
+        }
+      }
+    }
+  }
+}
