@@ -1,6 +1,9 @@
 #!/usr/bin/python3
-"""What is answered 202 is on the disk: between the last write of its commit and its answer there is a sync (B36)."""
+"""What is answered 202 is on the disk: between the last write of its commit and its answer there is a sync (B36). Of a
+message with a file, file and folder are synced before the commit (B45); where any of these calls fails, nothing is
+half-accepted, and the same request works afterwards."""
 
+import errno
 import http.client
 import json
 import os
@@ -14,6 +17,14 @@ PERCH = os.environ["TARGET_BINARY"]
 SHIM = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/Tests/SyncShim/sync_shim.c"
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
 SENDS = 20
+FORM = "multipart/form-data; boundary=b"
+
+
+def form(name, size):
+    """A message with a file of so many bytes."""
+    return (f'--b\r\nContent-Disposition: form-data; name="params"\r\n\r\n{{"request_id":"{name}"}}\r\n'
+            '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
+            + "x" * size + "\r\n--b--\r\n").encode()
 
 
 class Durable(unittest.TestCase):
@@ -40,8 +51,9 @@ class Durable(unittest.TestCase):
 
     def ask(self, method, path, body=None):
         connection = http.client.HTTPConnection(self.host, timeout=20)
-        connection.request(method, path, None if body is None else json.dumps(body),
-                           {"Perch-User": "alice", "Content-Type": "application/json"})
+        is_form = isinstance(body, bytes)
+        connection.request(method, path, body if body is None or is_form else json.dumps(body),
+                           {"Perch-User": "alice", "Content-Type": FORM if is_form else "application/json"})
         answer = connection.getresponse()
         found = json.loads(answer.read() or b"null")
         connection.close()
@@ -49,6 +61,18 @@ class Durable(unittest.TestCase):
 
     def observed(self, more):
         """What the service writes, syncs and answers while messages are taken in, and nothing else happens."""
+        self.serve(more)
+        for number in range(SENDS):
+            status, found = self.ask("POST", self.path, {"message": f"m{number}"})
+            self.assertEqual(status, 202, found)
+        return self.lines()
+
+    def lines(self):
+        with open(self.log) as file:
+            return file.read().split()
+
+    def serve(self, more):
+        """A service that is offline, and whose calls are written down from now on."""
         shim = {"LD_PRELOAD": self.shim, "SYNC_SHIM_LOG": self.log} | more
         _, url = self.start(shim, "serve", "--listen", "127.0.0.1:0", "--auth", "off", "--data",
                             self.place.name + "/data", "--upstream", self.origin[1], "--upstream-token", "origin")
@@ -67,11 +91,7 @@ class Durable(unittest.TestCase):
             time.sleep(0.05)
         time.sleep(0.5)
         open(self.log, "w").close()
-        for number in range(SENDS):
-            status, found = self.ask("POST", f"/v1/channels/{channel}/messages", {"message": f"m{number}"})
-            self.assertEqual(status, 202, found)
-        with open(self.log) as file:
-            return file.read().split()
+        self.path = f"/v1/channels/{channel}/messages"
 
     @staticmethod
     def unsynced(lines):
@@ -88,6 +108,43 @@ class Durable(unittest.TestCase):
         lines = self.observed({"SYNC_SHIM_SWALLOW": "1"})
         self.assertEqual(lines.count("202"), SENDS)
         self.assertEqual(self.unsynced(lines), SENDS, lines)
+
+    def test_B45_file_folder_and_commit_are_synced_in_this_order_before_the_answer(self):
+        self.serve({})
+        for number in range(SENDS):
+            open(self.log, "w").close()
+            status, found = self.ask("POST", self.path, form(f"f{number}", 1 + number * 20_000))
+            self.assertEqual(status, 202, found)
+            lines = " ".join(self.lines())
+            order = re.sub(r"\b([\w-]+)(?: \1)+\b", r"\1", lines)
+            self.assertRegex(order, r"^write-file sync-file sync-folder write (?:sync write )*sync 202", lines)
+
+    def test_B45_B60_each_call_that_fails_leaves_nothing_half_accepted(self):
+        order = self.place.name + "/fail"
+        self.serve({"SYNC_SHIM_FAIL": order})
+        count = 0
+        for call in ("write-file", "sync-file", "sync-folder", "write", "sync"):
+            for code in (errno.ENOSPC, errno.EIO):
+                with self.subTest(call=call, code=code):
+                    count += 1
+                    with open(order + ".new", "w") as file:
+                        file.write(f"{call} {code}")
+                    os.rename(order + ".new", order)
+                    status, found = self.ask("POST", self.path, form(f"n{count}", 100_000))
+                    self.assertFalse(os.path.exists(order), "the call was never made")
+                    is_file = "-" in call
+                    self.assertEqual((status, found["code"]),
+                                     (507, "upload_not_stored") if is_file else (503, "storage_unavailable"), found)
+                    self.assertEqual(found["request_id"], f"n{count}")
+                    self.assertEqual(self.ask("GET", f"/v1/outbox/n{count}")[0], 404)
+                    if is_file:
+                        self.assertEqual(len(self.spooled()), count - 1)
+                    status, found = self.ask("POST", self.path, form(f"n{count}", 100_000))
+                    self.assertEqual((status, found["request_id"]), (202, f"n{count}"), found)
+        self.assertEqual(len(self.ask("GET", "/v1/outbox")[1]["items"]), count)
+
+    def spooled(self):
+        return os.listdir(self.place.name + "/data/spool")
 
 
 if __name__ == "__main__":

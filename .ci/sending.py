@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""Sends through services that are killed, over a network and to a chat server that fail (B36-B44).
+"""Sends through services that are killed, over a network and to a chat server that fail (B36-B45).
 
-Each round: eight clients of two users send, edit, delete, take back and send again in five channels, while the
+Each round: eight clients of two users send texts and files, edit, delete, take back and send again in five channels, while the
 service is killed and faults come and go. Then all heals, and what was accepted must be upstream once, in its order,
-and look the same here. PERCH_ROUNDS says how many rounds; the words are those of --help.
+and look the same here; files byte for byte, and none of them is left in the spool. PERCH_ROUNDS says how many rounds; the words are those of --help.
 """
 
 import argparse
 import collections
+import hashlib
 import http.client
 import json
 import os
@@ -114,10 +115,28 @@ class Proxy:
             self.end(pair)
 
 
+class Form:
+    """A message with a file."""
+
+    type = "multipart/form-data; boundary=b"
+
+    def __init__(self, params, name, content):
+        parts = [f'name="params"\r\n\r\n{json.dumps(params)}\r\n'.encode(),
+                 f'name="file"; filename="{name}"\r\n\r\n'.encode() + content + b"\r\n"]
+        random.shuffle(parts)
+        self.data = b"".join(b"--b\r\nContent-Disposition: form-data; " + part for part in parts) + b"--b--\r\n"
+
+
+def shown_text(message):
+    """The words of a message; of a file its name, since the chat server keeps no words of a file."""
+    return message["file"]["name"] if message.get("file", {}).get("name") else message["message"]
+
+
 def ask(connection, method, path, body=None, headers=None):
     """Status and JSON of one answer."""
-    data = None if body is None else json.dumps(body)
-    connection.request(method, path, data, {"Content-Type": "application/json"} | (headers or {}))
+    form = isinstance(body, Form)
+    data = body.data if form else None if body is None else json.dumps(body)
+    connection.request(method, path, data, {"Content-Type": body.type if form else "application/json"} | (headers or {}))
     answer = connection.getresponse()
     text = answer.read()
     return answer.status, json.loads(text) if text else None
@@ -129,6 +148,8 @@ class Message:
     def __init__(self, name, channel, client, number, text=None):
         self.name, self.channel, self.client, self.number = name, channel, client, number
         self.same, self.version, self.wanted, self.is_resent = text, 0, "present", False
+        # SHA-256 of its file.
+        self.file = None
         # Texts that it may have at the end.
         self.texts = {self.text}
 
@@ -177,9 +198,10 @@ class Client(threading.Thread):
         choice = self.random.random()
         known = [m for m in self.messages if not m.same]
         present = [m for m in known if m.wanted == "present"]
+        texts = [m for m in present if not m.file]
         gone = [m for m in known if m.wanted == "gone"]
-        if choice < 0.15 and present:
-            self.edit(self.random.choice(present[-4:]))
+        if choice < 0.15 and texts:
+            self.edit(self.random.choice(texts[-4:]))
         elif choice < 0.30 and present:
             self.remove(self.random.choice(present[-3:]))
         elif choice < 0.40 and gone:
@@ -197,12 +219,20 @@ class Client(threading.Thread):
         same = f"{self.world.name} ok" if self.random.random() < 0.1 else None
         message = Message(name, channel, self.number, self.count, same)
         body = {"message": message.text, "request_id": name}
+        if not same and self.random.random() < 1 / 3:
+            content = self.random.randbytes(self.size())
+            message.file = hashlib.sha256(content).hexdigest()
+            body = Form({"request_id": name}, message.text, content)
         with self.world.turn(self.user, channel) as turn:
             status, found, _ = self.ask("POST", f"/v1/channels/{channel}/messages", body)
             message.turn = turn
         if status not in (201, 202):
             raise Broken(f"send {name}: {status} {found}")
         self.messages.append(message)
+
+    def size(self):
+        """Mostly small, now and then as large as a file may be."""
+        return self.random.choice([1, 8191, 8192, 65536, 300_000]) if self.random.random() < 0.99 else 26_214_400
 
     def edit(self, message):
         self.count += 1
@@ -340,6 +370,8 @@ class World:
         messages = [m for client in clients for m in client.messages]
         self.check_there(messages, is_kept)
         self.until(self.options.drain, lambda: not self.differences(), lambda: f"not the same here: {self.differences()}")
+        self.until(self.options.drain, lambda: self.spool()[0] == self.spool()[1],
+                   lambda: f"files in the spool, and rows that have one: {self.spool()}")
         self.check_rows(messages)
         return len(messages), drained
 
@@ -360,12 +392,15 @@ class World:
         kind = self.random.choice([
             None, {"kind": "lose_reply"}, {"kind": "dark"}, late, {"kind": "status", "status": 500}, {"kind": "html"},
             {"kind": "status", "status": 429, "retry_after": 1}, {"kind": "cut_body"},
-            {"kind": "drop_webhook"}, {"kind": "shuffle_webhook"}, "refuse", "cut", "stall"])
+            {"kind": "drop_webhook"}, {"kind": "shuffle_webhook"}, {"kind": "cut_upload", "bytes": 5000},
+            "refuse", "cut", "stall"])
         self.proxy.fault = kind if isinstance(kind, str) else None
         is_webhook = isinstance(kind, dict) and "webhook" in kind["kind"]
         if kind is late:
             # An edit that the network keeps until a later edit was made would undo that one.
             share["path"] = "/v3/group_channels/*/messages"
+        if isinstance(kind, dict) and not is_webhook and kind is not late and self.random.random() < 0.4:
+            share["path"] = "/v3/storage/file"
         faults = [kind | (share | ({"path": "*"} if is_webhook else {}))] if isinstance(kind, dict) else []
         self.there("PUT", "/_faults", self.desk(faults))
 
@@ -392,7 +427,8 @@ class World:
                 "message_ts": after, "prev_limit": 0, "next_limit": 200, "include": "false", "is_sdk": "false"})
             page = self.there("GET", f"/v3/group_channels/{channel}/messages?{query}")["messages"]
             new = [m for m in page if m["message_id"] not in {id for id, _, _ in found}]
-            found += [(m["message_id"], m["user"]["user_id"], m["message"]) for m in new]
+            found += [(m["message_id"], m["user"]["user_id"], shown_text(m)) for m in new]
+            self.files |= {shown_text(m).split("|")[0]: m["file"]["url"] for m in new if m["type"] == "FILE"}
             if len(page) < 200:
                 break
             after = page[-1]["created_at"] - 1
@@ -400,8 +436,10 @@ class World:
 
     def check_there(self, messages, is_kept):
         self.since = getattr(self, "since", {})
+        self.files = {}
         self.arrived = {channel: self.upstream(channel) for channel in CHANNELS}
         self.check_once(messages)
+        self.check_files(messages)
         for channel, arrived in self.arrived.items():
             places = {text.split("|")[0]: place for place, (_, _, text) in enumerate(arrived) if "|" in text}
             lines = collections.defaultdict(list)
@@ -439,6 +477,25 @@ class World:
         if arrived or any(same.values()):
             raise Broken(f"too many or too few upstream: {dict(arrived)} {same}")
 
+    def check_files(self, messages):
+        """Files are upstream byte for byte."""
+        for m in messages:
+            if m.file and m.name in self.files:
+                connection = http.client.HTTPConnection("127.0.0.1", self.origin_port, timeout=20)
+                connection.request("GET", urllib.parse.urlparse(self.files[m.name]).path)
+                found = hashlib.sha256(connection.getresponse().read()).hexdigest()
+                connection.close()
+                if found != m.file:
+                    raise Broken(f"the file of {m.name} is another one upstream")
+
+    def spool(self):
+        """Files here, and rows that may have one."""
+        rows = 0
+        for user in USERS:
+            status, found = self.here(user, "GET", "/v1/outbox?limit=200")
+            rows += sum(row["kind"] == "file" for row in found["items"]) if status == 200 else 0
+        return len(os.listdir(self.place.name + "/data/spool")), rows
+
     def state_of(self, message):
         user = USERS[message.client % len(USERS)]
         return (self.here(user, "GET", f"/v1/outbox/{message.name}"),
@@ -451,12 +508,12 @@ class World:
                 status, page = self.here(user, "GET", f"/v1/channels/{channel}/messages?limit=200")
                 if status != 200:
                     return status, page
-                shown = [(int(m["message_id"]), m["sender"]["user_id"], m["message"]) for m in page["items"]
-                         if m["message"].startswith((self.name + "-", self.name + " "))]
+                shown = [(int(m["message_id"]), m["sender"]["user_id"], shown_text(m)) for m in page["items"]
+                         if shown_text(m).startswith((self.name + "-", self.name + " "))]
                 if shown != arrived:
                     return user, channel, [m for m in shown if m not in arrived], [m for m in arrived if m not in shown]
                 for m in page["items"]:
-                    name = m["message"].split("|")[0]
+                    name = shown_text(m).split("|")[0]
                     if m["sender"]["user_id"] == user and name.startswith(self.name + "-") and m["request_id"] != name:
                         return user, channel, f"{name} is the answer to {m['request_id']!r}"
         return None

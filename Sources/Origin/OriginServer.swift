@@ -28,6 +28,12 @@ package final class OriginServer: Sendable {
     package init() {}
   }
 
+  /// Takes the files of a form.
+  func files(of request: Request) -> FormFiles {
+    let cut = desk.isCutOff ? nil : desk.take([.cutUpload], path: request.path, method: request.method)
+    return FormFiles(in: directory?.path ?? "/tmp", of: request, cutAfter: cut?.bytes)
+  }
+
   /// Threads that answer; as many snapshots can be read at once.
   private static let workers = 4
 

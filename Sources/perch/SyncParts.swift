@@ -161,7 +161,8 @@ struct SyncParts {
     guard let unsent = try? cache.read({ try $0.unsentOfAllUsers() }) else { return }
     let spool = cache.spool.contents
     text.metric(
-      "perch_spool_bytes", .gauge, "Bytes of unsent files, with those that are coming in.", Int64(spool.bytes))
+      "perch_spool_bytes", .gauge, "Bytes of unsent files, with those that are coming in.", Int64(spool.bytes)
+    )
     text.metric("perch_spool_files", .gauge, "Files of unsent messages.", Int64(spool.files))
     text.metric("perch_uploads_running", .gauge, "Files that are being uploaded.", unsent.uploading)
     text.begin("perch_outbox_rows", .gauge, "Unsent messages and changes of all users.")

@@ -99,6 +99,7 @@ PLACES = {
     "editMessage": lambda names: of_message(names, names.own, {"message": "changed"}),
     "deleteMessage": lambda names: of_message(names, names.own),
     "resendMessage": lambda names: of_message(names, "request_id:" + names.request),
+    "getMessageFile": lambda names: of_message(names, names.message),
     "addReaction": lambda names: of_message(names, names.message, key="smile"),
     "removeReaction": lambda names: of_message(names, names.message, key="smile"),
     "markChannelAsRead": lambda names: in_channel(names),

@@ -54,6 +54,27 @@ def unsent_row(pair, user, url, name, kind="message", state="failed", code="9001
     return name
 
 
+def form(**parts):
+    """A multipart form, and the headers that say so. A part that is bytes is a file."""
+    body = b""
+    for name, value in parts.items():
+        is_file = isinstance(value, bytes)
+        body += f'--b\r\nContent-Disposition: form-data; name="{name}"'.encode()
+        body += (b'; filename="f.bin"' if is_file else b"") + b"\r\n\r\n" + (value if is_file else value.encode()) + b"\r\n"
+    return {"body": body + b"--b--\r\n", "headers": {"Content-Type": "multipart/form-data; boundary=b"}}
+
+
+def lost_file(pair, user, name):
+    """The row has a file whose bytes are gone."""
+    with sqlite3.connect(pair.data + "/perch.db", timeout=10) as database:
+        database.execute(
+            "INSERT INTO upload (row, file, hash, size, name, mime) SELECT id, ?, x'00', 1, 'f.bin', 'a/b' FROM outbox"
+            " WHERE request_id = ?", ("0" * 32, name))
+    database.close()
+    see(pair, user)
+    return name
+
+
 def see(pair, user):
     """Readers see what others wrote with the service's own next commit."""
     opened = pair.ask("openChannelCollection", user, body={})
@@ -165,7 +186,7 @@ class Provocations(unittest.TestCase):
 
     def test_everything_is_answered_well(self):
         for operation in operations():
-            if not operation.has_caller or operation.id in ("fillGap", "stopGapFill"):
+            if not operation.has_caller or operation.id in ("fillGap", "stopGapFill", "getMessageFile"):
                 continue
             with self.subTest(operation=operation.id):
                 names = self.names
@@ -359,6 +380,8 @@ class Provocations(unittest.TestCase):
                     names = nothing.but(request=self.row("no-such-channel"))
                 elif code in ("channel_not_found", "collection_not_found"):
                     names = nothing
+                elif code == "file_not_found":
+                    names = self.names
                 else:
                     names = self.names.but(message="999999999999", own="999999999999", gap="999999")
                 self.expect(operation.id, status, code, names)
@@ -435,6 +458,26 @@ class Provocations(unittest.TestCase):
             if operation.declares(409, "under_way"):
                 self.expect(operation.id, 409, "under_way",
                             self.names.but(request=self.row(kind="edit", state="in_flight", code=None)))
+
+    def test_B44_a_file_that_is_gone(self):
+        for operation in operations():
+            if operation.declares(409, "file_missing"):
+                name = lost_file(self.pair, "ana", self.row(kind="file"))
+                self.expect(operation.id, 409, "file_missing", self.names.but(request=name))
+
+    def test_B45_forms_that_are_none(self):
+        for operation in operations():
+            if operation.declares(400, "malformed_multipart"):
+                more = form(file=b"x") | {"headers": {"Content-Type": "multipart/form-data"}}
+                self.expect(operation.id, 400, "malformed_multipart", self.names.but(request=self.row()), **more)
+
+    def test_B45_a_file_is_sent_and_found_where_the_upstream_has_it(self):
+        more = form(params="{}", file=b"x" * 1000)
+        more["headers"] |= {"Prefer": "wait=20"}
+        sent = self.ask("sendMessage", **more)
+        self.assertEqual(sent.status, 201, sent)
+        found = self.ask("getMessageFile", self.names.but(message=sent.json["message_id"]))
+        self.assertEqual((found.status, found.headers["Location"]), (302, sent.json["file"]["url"]))
 
     def test_what_is_taken_back(self):
         self.assertEqual(self.ask("removeUnsent", self.names.but(
@@ -666,6 +709,38 @@ class Unsendable(unittest.TestCase):
                     answer = self.ask(operation.id, self.names)
                     self.assertEqual((answer.status, answer.code), (429, "outbox_full"), answer)
                     self.assertIn("Retry-After", answer.headers)
+
+
+class Files(unittest.TestCase):
+    """Files that wait, and more of them than there is room for."""
+
+    def setUp(self):
+        self.pair = pair = Pair("--spool-max-size", "10KB")
+        self.addCleanup(pair.stop)
+        pair.connect("alice")
+        until("the messages are here", lambda: pair.ask("listMessages", "alice", {"channel_url": "general"}).json.get("items"))
+        pair.cut()
+        until("it is offline", lambda: pair.ask("getReadiness").json["upstream"] == "offline")
+        self.names = Names(channel="general")
+
+    def ask(self, operation, names, **more):
+        return self.pair.ask(operation, "alice", **(PLACES[operation](names) | more))
+
+    def test_B45_a_file_that_waits_is_read_back_and_another_finds_no_room(self):
+        kept = self.ask("sendMessage", self.names, **form(params='{"request_id":"kept"}', file=b"0123456789"))
+        self.assertEqual(kept.status, 202, kept)
+        names = self.names.but(message="request_id:kept")
+        self.assertEqual(self.ask("getMessageFile", names).body, b"0123456789")
+        part = self.ask("getMessageFile", names, headers={"Range": "bytes=2-4"})
+        self.assertEqual((part.status, part.body), (206, b"234"))
+        outside = self.ask("getMessageFile", names, headers={"Range": "bytes=10-"})
+        self.assertEqual((outside.status, outside.code), (416, "range_not_satisfiable"))
+        unsent_row(self.pair, "alice", "general", "failed")
+        for operation in operations():
+            if operation.declares(507, "upload_not_stored"):
+                answer = self.ask(operation.id, self.names.but(request="failed"), **form(file=b"x" * 20_000))
+                self.assertEqual((answer.status, answer.code), (507, "upload_not_stored"), answer)
+                self.assertIn("Retry-After", answer.headers)
 
 
 class Clearing(unittest.TestCase):

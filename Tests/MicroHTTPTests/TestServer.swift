@@ -128,7 +128,30 @@ final class TestServer: Sendable {
         return .park(Parking(waiter, milliseconds: nil) { .respond(.text("\($0)")) })
       },
       Route(.get, "/events", operation: "events") { request in .respond(stream(board, request)) },
-    ] + [shared(), known(), slow(), flood(board), burst(board), links(), large()] + [largeBody()]
+    ] + [shared(), known(), slow(), flood(board), burst(board), links(), large()]
+      + [largeBody(), upload(board)]
+  }
+
+  /// Takes a form that its head let in: with `judge=refuse` none, with `judge=wait` when the board publishes.
+  private static func upload(_ board: Board) -> Route {
+    Route(
+      .post, "/upload", operation: "upload",
+      body: .upload(limit: 3_000_000) { request in
+        let judge = request.query.first { $0.isNamed("judge") }?.value
+        if judge == "refuse" { throw Problem(403, "not_allowed", detail: "no") }
+        guard judge == "wait" else { return .receive(TemporaryFiles(in: "/tmp")) }
+        let waiter = request.makeWaiter()
+        board.add(waiter)
+        return .park(
+          Parking(waiter, milliseconds: 20_000) { reason in
+            if reason == .hungUp { board.state.withLock { $0.left += 1 } }
+            guard reason == .woken else { throw Problem(503, "late", detail: "\(reason)") }
+            return .receive(TemporaryFiles(in: "/tmp"))
+          })
+      }
+    ) { request in
+      .respond(.text("\(request.parts?.map(\.byteCount) ?? [])"))
+    }
   }
 
   /// Answers with a link of so many bytes as the query says, which may be left out.

@@ -7,6 +7,24 @@ import Testing
     _ = try wire.call("PUT", "/_faults", #"{"seed":7,"faults":[{\#(fault),"count":1}]}"#)
   }
 
+  @Test(
+    "cut_upload cuts a form after so many bytes, and nothing is stored; the next one is whole",
+    arguments: [5, 20, 1000])
+  func cutUpload(bytes: Int) throws {
+    let wire = try Wire()
+    _ = try wire.call(
+      "PUT", "/_faults",
+      #"{"faults":[{"kind":"cut_upload","path":"/v3/storage/file","bytes":\#(bytes),"count":1}]}"#)
+    let parts: [(String, String?, String?, String)] = [("file", "a.txt", "text/plain", "0123456789")]
+    #expect(wire.upload("/v3/storage/file", parts) == nil)
+    let sent = try #require(wire.upload("/v3/storage/file", parts))
+    let url = try #require(Value(stored: sent.body)["url"]?.string)
+    let path = try #require(url.firstRange(of: "/files/")).lowerBound
+    #expect(wire.exchange("GET", String(url[path...]))?.body == "0123456789")
+    #expect(
+      try wire.origin.store.read { db, _ in try db.first("SELECT count(*) FROM upload") { $0.int(0) } } == 1)
+  }
+
   @Test("dark: the request is taken and not answered; the next one is")
   func dark() throws {
     let wire = try Wire()

@@ -1,10 +1,14 @@
-/* Preloaded into a service: writes down, in order, each write to its write-ahead log, each sync of it, each answer 202.
+/* Preloaded into a service: writes down, in order, each write to its write-ahead log, each sync of it, each answer 202,
+ * and of files in the folder `spool` each write ("write-file"), each sync ("sync-file") and each sync of the folder
+ * ("sync-folder").
  * The database file itself is written by the checkpointer, at any moment; a commit is in the log.
  *
  * SYNC_SHIM_LOG is the file that gets a line for each: "write", "sync" or "202". SYNC_SHIM_SWALLOW=1 leaves syncs out, as
- * a disk would that only says that it synced. SYNC_SHIM_MICROSECONDS makes each sync take at least so long. */
+ * a disk would that only says that it synced. SYNC_SHIM_FAIL names a file: while it is there and holds the name of a call
+ * and an error number, such as "sync-file 5", that call fails once with it, and the file is removed. SYNC_SHIM_MICROSECONDS makes each sync take at least so long. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +22,12 @@
 static int log_file = -1;
 static int swallows;
 static long least;
+static const char *fail;
 
 __attribute__((constructor)) static void begin(void) {
   const char *path = getenv("SYNC_SHIM_LOG");
   if (path) log_file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  fail = getenv("SYNC_SHIM_FAIL");
   swallows = getenv("SYNC_SHIM_SWALLOW") != NULL;
   if (getenv("SYNC_SHIM_MICROSECONDS")) least = atol(getenv("SYNC_SHIM_MICROSECONDS"));
 }
@@ -30,13 +36,39 @@ static void note(const char *line) {
   if (log_file >= 0) syscall(SYS_write, log_file, line, strlen(line));
 }
 
-static int is_log(int file) {
+/* The name of a call on a file, where it is one that is written down; `word` is "write" or "sync". */
+static const char *call(int file, const char *word) {
   char link[64], path[512];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
   ssize_t length = readlink(link, path, sizeof path - 1);
-  if (length <= 0) return 0;
+  if (length <= 0) return NULL;
   path[length] = 0;
-  return strstr(path, "perch.db-wal") != NULL;
+  int is_write = word[0] == 'w';
+  if (strstr(path, "perch.db-wal")) return is_write ? "write" : "sync";
+  if (strstr(path, "/spool/")) return is_write ? "write-file" : "sync-file";
+  if (length > 6 && strcmp(path + length - 6, "/spool") == 0) return is_write ? NULL : "sync-folder";
+  return NULL;
+}
+
+/* Whether a call is to fail: with what. */
+static int failure(const char *name) {
+  if (!fail || !name) return 0;
+  int file = open(fail, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  char text[64] = "", wanted[32] = "";
+  int code = 0;
+  ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  if (length <= 0 || sscanf(text, "%31s %d", wanted, &code) != 2 || strcmp(wanted, name) != 0) return 0;
+  unlink(fail);
+  return code;
+}
+
+static void note_call(const char *name) {
+  if (!name) return;
+  char line[32];
+  snprintf(line, sizeof line, "%s\n", name);
+  note(line);
 }
 
 static void note_answer(const void *bytes, size_t count) {
@@ -49,8 +81,14 @@ static void note_answer(const void *bytes, size_t count) {
 
 ssize_t pwrite64(int file, const void *bytes, size_t count, off64_t place) {
   REAL(pwrite64);
+  const char *name = log_file >= 0 ? call(file, "write") : NULL;
+  int code = failure(name);
+  if (code) {
+    errno = code;
+    return -1;
+  }
   ssize_t done = real(file, bytes, count, place);
-  if (log_file >= 0 && is_log(file)) note("write\n");
+  note_call(name);
   return done;
 }
 
@@ -62,22 +100,28 @@ static double now(void) {
   return moment.tv_sec * 1e6 + moment.tv_nsec / 1e3;
 }
 
-int fdatasync(int file) {
-  REAL(fdatasync);
+static int synced(int file, int (*real)(int)) {
+  const char *name = log_file >= 0 ? call(file, "sync") : NULL;
+  int code = failure(name);
+  if (code) {
+    errno = code;
+    return -1;
+  }
   double began = now();
   int done = real(file);
   while (least && now() - began < least) usleep(100);
-  if (log_file >= 0 && !swallows && is_log(file)) note("sync\n");
+  if (!swallows) note_call(name);
   return done;
+}
+
+int fdatasync(int file) {
+  REAL(fdatasync);
+  return synced(file, real);
 }
 
 int fsync(int file) {
   REAL(fsync);
-  double began = now();
-  int done = real(file);
-  while (least && now() - began < least) usleep(100);
-  if (log_file >= 0 && !swallows && is_log(file)) note("sync\n");
-  return done;
+  return synced(file, real);
 }
 
 ssize_t send(int socket, const void *bytes, size_t count, int flags) {
@@ -101,5 +145,12 @@ ssize_t writev(int file, const struct iovec *parts, int count) {
 ssize_t write(int file, const void *bytes, size_t count) {
   REAL(write);
   note_answer(bytes, count);
+  const char *name = log_file >= 0 && file != log_file ? call(file, "write") : NULL;
+  int code = failure(name);
+  if (code) {
+    errno = code;
+    return -1;
+  }
+  note_call(name);
   return real(file, bytes, count);
 }

@@ -118,7 +118,8 @@ struct SendRequest: Sendable {
     lifetime: Int64
   ) -> UnsentRequest {
     // The same words with other bytes are another request.
-    let path = [url.text] + (received.map { [$0.hash.map { String($0, radix: 16) }.joined(separator: ".")] } ?? [])
+    let path =
+      [url.text] + (received.map { [$0.hash.map { String($0, radix: 16) }.joined(separator: ".")] } ?? [])
     var request = UnsentRequest(
       requestID: name.id, kind: received == nil ? .message : .file,
       content: OutboxContent(params: params(parent: parent.map { String($0) }), body: []),

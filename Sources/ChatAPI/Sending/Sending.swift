@@ -39,7 +39,8 @@ final class Sending: Sendable {
   /// written names it.
   func commit<Made: Sendable>(
     _ writing: Writing, _ body: @escaping @Sendable (CacheWriter) throws -> Made,
-    keepsFile: @escaping @Sendable (Made) -> Bool = { _ in false }, failed: @escaping () -> Void = {}, then: @escaping (Made) throws -> Outcome
+    keepsFile: @escaping @Sendable (Made) -> Bool = { _ in false }, failed: @escaping () -> Void = {},
+    then: @escaping (Made) throws -> Outcome
   ) throws -> Outcome {
     let syncRequests = context.syncRequests
     let cache = context.cache

@@ -1,5 +1,5 @@
-/// The client's words for a file, made fit to be stored, shown and sent: a name is never a path or a part of a
-/// header line.
+/// The client's words for a file, made fit to be stored, shown and sent: a name is never a path or a part of
+/// a header line.
 enum FileLabel {
   /// The type of a file of which nothing better is known.
   static let anyType = "application/octet-stream"
@@ -37,11 +37,15 @@ enum FileLabel {
     for scalar in name.unicodeScalars where !isControl(scalar) {
       var bytes = ""
       for byte in String(scalar).utf8 {
-        bytes += isUnreserved(byte) ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "")
-          + String(byte, radix: 16, uppercase: true)
+        bytes +=
+          isUnreserved(byte)
+          ? String(UnicodeScalar(byte))
+          : "%" + (byte < 16 ? "0" : "")
+            + String(byte, radix: 16, uppercase: true)
       }
-      guard plain.utf8.count < UploadLimit.headerNameBytes, encoded.utf8.count + bytes.utf8.count
-        < 3 * UploadLimit.headerNameBytes
+      guard plain.utf8.count < UploadLimit.headerNameBytes,
+        encoded.utf8.count + bytes.utf8.count
+          < 3 * UploadLimit.headerNameBytes
       else { break }
       encoded += bytes
       plain += scalar.isASCII && scalar != "\"" && scalar != "\\" ? String(scalar) : "_"

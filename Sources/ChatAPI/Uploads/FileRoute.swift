@@ -16,7 +16,8 @@ enum FileRoute {
         try Parameters(request).end()
         return try sending.context.admitted(request) { caller in
           try sending.context.inChannel(request, caller, needsJoined: true) { url, caller in
-            try MessageSearch(sending, request, caller, url).find(MessageRef(request.parameter(1))) { target in
+            try MessageSearch(sending, request, caller, url).find(MessageRef(request.parameter(1))) {
+              target in
               switch target {
               case .unsent(let name): try unsent(sending, request, caller, url, name)
               case .confirmed(let id): try sent(sending, caller, url, id)

@@ -11,8 +11,8 @@ struct FileWrite: Sendable {
     self.file = file
   }
 
-  /// Calls `finish` when file and row are on the disk, or are not. `keeps`: whether what was written names the
-  /// file.
+  /// Calls `finish` when file and row are on the disk, or are not. `keeps`: whether what was written names
+  /// the file.
   func store<Made: Sendable>(
     _ body: @escaping @Sendable (CacheWriter) throws -> Made, _ keeps: @escaping @Sendable (Made) -> Bool,
     _ finish: @escaping @Sendable (Result<Made, any Error>) -> Void

@@ -2,8 +2,8 @@ import ChatCache
 import ChatModel
 import MicroHTTP
 
-/// Judges a form by its head, before a byte of its file is stored: token, scope, membership, right to send, room
-/// for one more unsent message, and room for its announced bytes.
+/// Judges a form by its head, before a byte of its file is stored: token, scope, membership, right to send,
+/// room for one more unsent message, and room for its announced bytes.
 enum UploadHead {
   /// Lets the form of sendMessage or resendMessage in. `isNew`: it makes an unsent row.
   static func admit(_ sending: Sending, _ request: Request, isNew: Bool) throws -> Outcome {

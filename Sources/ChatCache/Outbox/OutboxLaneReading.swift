@@ -13,8 +13,8 @@ extension CacheReader {
 
   /// The rows that decide what the lane does next, and what may happen to the row `id`: the first pending
   /// row of those in order, what is under way, the reaction or read mark that is tried next, the file
-  /// that is uploaded next and those under way, rows out of time at `now`, failed messages that hold others, the last row, and what follows any
-  /// of these.
+  /// that is uploaded next and those under way, rows out of time at `now`, failed messages that hold others,
+  /// the last row, and what follows any of these.
   package func laneStep(_ place: OutboxPlace, row id: Int64? = nil, now: Int64 = 0) throws -> OutboxLane {
     var rows = LaneRows(self, place)
     try rows.add(

@@ -16,7 +16,7 @@ extension CacheReader {
     let own = messages.filter { UserID($0.sender) == sender }
     if let named = own.first(where: { RequestID($0.requestID) == job.requestID }) { return named }
     return try own.sorted { $0.position < $1.position }.first { message in
-      try message.requestID.isEmpty && MessageContent(message, like: wanted) == wanted
+      try message.requestID.isEmpty && MessageContent(message, like: wanted).isSame(as: wanted)
         && !isClaimed(message.messageID, by: key)
     }
   }
@@ -25,7 +25,7 @@ extension CacheReader {
 /// What makes two messages of one sender look the same.
 struct MessageContent: Equatable {
   private let type: [UInt8]
-  private let text: [UInt8]
+  private var text: [UInt8]
   private let data: [UInt8]
   private let customType: [UInt8]
   private let file: [UInt8]
@@ -57,6 +57,15 @@ struct MessageContent: Equatable {
           $0, url: file?["url"], name: file?["name"], size: file?["size"], namesURL: other.namesURL)
       }
     }
+  }
+
+  /// Whether both are the same message. The upstream may keep no text of a file: its url or name says more.
+  func isSame(as other: MessageContent) -> Bool {
+    guard type == Array("file".utf8) else { return self == other }
+    var (one, two) = (self, other)
+    one.text = []
+    two.text = []
+    return one == two
   }
 
   private init(

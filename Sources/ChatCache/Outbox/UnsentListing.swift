@@ -139,7 +139,8 @@ extension CacheReader {
       """
     ) { $0.int64(0) }
     let uploading = try db.first(
-      "SELECT count(*) FROM outbox INDEXED BY outbox_uploading WHERE upload = 'running'") { $0.int64(0) }
+      "SELECT count(*) FROM outbox INDEXED BY outbox_uploading WHERE upload = 'running'"
+    ) { $0.int64(0) }
     return (counts?.0 ?? 0, counts?.1 ?? 0, counts?.2 ?? 0, oldest, uploading ?? 0)
   }
 

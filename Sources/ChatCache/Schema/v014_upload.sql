@@ -1,6 +1,7 @@
 CREATE TABLE upload (
   -- The file of an unsent message, whose bytes are in the folder `spool` until the message is sent or removed.
-  row INTEGER PRIMARY KEY REFERENCES outbox (id) ON DELETE CASCADE,
+  -- The row of `outbox`; both are deleted together, by hand: a cascade would cost each send.
+  row INTEGER PRIMARY KEY,
   -- Its name there.
   file TEXT NOT NULL,
   -- SHA-256 of its bytes.

@@ -93,6 +93,7 @@ extension CacheWriter {
       try db.run("UPDATE request SET ended_at = ?1, ended_as = 'removed' WHERE ended_at IS NULL") {
         $0.bind(1, now)
       }
+      try db.execute("DELETE FROM upload")
       try db.execute("DELETE FROM outbox")
       noteFreedFiles()
       try db.execute("DELETE FROM unsent_count")

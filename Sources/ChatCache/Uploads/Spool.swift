@@ -90,7 +90,8 @@ package final class Spool: Sendable {
     room.withLock { $0.bytes + count <= $0.most }
   }
 
-  /// Brings an ended file to the disk, then calls `finish` on a thread of the spool. A file that fails is gone.
+  /// Brings an ended file to the disk, then calls `finish` on a thread of the spool. A file that fails is
+  /// gone.
   package func keep(_ file: IncomingFile, then finish: @escaping @Sendable (SpoolError?) -> Void) {
     let isTaken = queue.update { queue in
       guard !queue.isStopping, queue.waiting.count < Spool.mostWaiting else { return false }

@@ -1,8 +1,8 @@
 /// What the spool holds and has promised room for, and which of its files belong to nobody. A value.
 ///
 /// A file is *open* from its first byte until the commit of its row is durable or has failed. The look of the
-/// janitor lists the folder, asks which files are open, and only then reads the rows: so a file that is neither
-/// open nor of a row belongs to nobody, whatever happened meanwhile.
+/// janitor lists the folder, asks which files are open, and only then reads the rows: so a file that is
+/// neither open nor of a row belongs to nobody, whatever happened meanwhile.
 struct SpoolRoom: Equatable {
   /// Bytes at most.
   let most: Int
@@ -53,8 +53,8 @@ struct SpoolRoom: Equatable {
     bytes += size
   }
 
-  /// The files that belong to nobody. `listed`: what the folder held before `open` was asked; `rows`: what rows
-  /// name, read after that.
+  /// The files that belong to nobody. `listed`: what the folder held before `open` was asked; `rows`: what
+  /// rows name, read after that.
   static func orphans(listed: [SpoolName], open: Set<SpoolName>, rows: Set<SpoolName>) -> [SpoolName] {
     listed.filter { !open.contains($0) && !rows.contains($0) }
   }

@@ -9,7 +9,8 @@ package struct SpoolName: Hashable, Sendable {
 
   /// A name that came from the folder or the table; nil where it is none.
   package init?(_ text: String) {
-    let isName = text.utf8.count == SpoolName.digits
+    let isName =
+      text.utf8.count == SpoolName.digits
       && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
     guard isName else { return nil }
     self.text = text

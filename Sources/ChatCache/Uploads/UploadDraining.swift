@@ -2,8 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-// How files leave the spool: each upload begins with a commit, and the commit that takes in its url puts the url
-// into what is sent. So no try uploads a file again.
+// How files leave the spool: each upload begins with a commit, and the commit that takes in its url puts the
+// url into what is sent. So no try uploads a file again.
 
 /// A file to upload. Its start is stored before it begins.
 package struct UploadJob: Sendable {
@@ -113,7 +113,9 @@ extension CacheWriter {
     _ random: UInt64
   ) throws {
     let row = ended.job.row
-    guard let before = try reader.laneStep(place, row: row).row(row), before.upload == .running else { return }
+    guard let before = try reader.laneStep(place, row: row).row(row), before.upload == .running else {
+      return
+    }
     if case .success = ended.outcome, let url = ended.url { try noteUploaded(url, row, name) }
     let notices = try changeLane(place, from: try reader.laneStep(place, row: row)) {
       $0.finish(row, .upload, ended.outcome, now: now, random: random, policy: policy)

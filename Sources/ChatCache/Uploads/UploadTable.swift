@@ -45,8 +45,8 @@ extension CacheReader {
     Set(try db.all("SELECT file FROM upload") { SpoolName($0.string(0)) }.compactMap { $0 })
   }
 
-  /// Checks that the user may send a file there now and has room for one more unsent row: before its bytes are
-  /// read. Throws a `SendingDenial` otherwise.
+  /// Checks that the user may send a file there now and has room for one more unsent row: before its bytes
+  /// are read. Throws a `SendingDenial` otherwise.
   package func checkFile(of user: UserID, in url: ChannelURL, isAdmin: Bool, _ policy: OutboxPolicy) throws {
     guard let key = try userKey(of: user), let view = try view(of: url, for: key) else {
       throw SendingDenial.channelNotFound
@@ -106,6 +106,7 @@ extension CacheWriter {
   func freeFile(of row: OutboxRow) throws {
     guard row.kind == .file, let upload = try reader.upload(of: row.id) else { return }
     noteFreed(upload.file)
+    try db.run("DELETE FROM upload WHERE row = ?1") { $0.bind(1, row.id) }
   }
 
   /// Tells how much of the file is uploaded. It never goes back, and steps below five percent are not told.

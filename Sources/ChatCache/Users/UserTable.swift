@@ -182,6 +182,7 @@ extension CacheWriter {
   /// Removes all that is the user's own; what other members see stays (B4).
   package func remove(_ user: UserID) throws {
     guard let key = try reader.userKey(of: user) else { return }
+    try db.execute("DELETE FROM upload WHERE row IN (SELECT id FROM outbox WHERE user = \(key.rawValue))")
     for table in ["request", "outbox"] {
       try db.execute("DELETE FROM \(table) WHERE user = \(key.rawValue)")
     }

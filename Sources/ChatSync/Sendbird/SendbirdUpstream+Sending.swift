@@ -8,8 +8,8 @@ extension SendbirdUpstream {
     let body = try OutgoingBody.send(message)
     if let file = message.file {
       var request = request(.send(in: message.channel), try OutgoingBody.form(body, file))
-      request.totalMilliseconds = FileTime.milliseconds(of: file)
-      request.stallMilliseconds = FileTime.stallMilliseconds
+      request.totalMilliseconds = configuration.fileTime.milliseconds(of: file)
+      request.stallMilliseconds = configuration.fileTime.stallMilliseconds
       return try await ask(request) { try MessageReading.record($0, in: message.channel) }
     }
     return try await write(.post, .send(in: message.channel), body, importance) {
@@ -22,8 +22,8 @@ extension SendbirdUpstream {
     _ file: OutgoingFile, progress: @escaping @Sendable (_ sent: Int64, _ total: Int64) -> Void
   ) async throws -> String {
     var request = request(.upload, [OutgoingBody.part(file)])
-    request.totalMilliseconds = FileTime.milliseconds(of: file)
-    request.stallMilliseconds = FileTime.stallMilliseconds
+    request.totalMilliseconds = configuration.fileTime.milliseconds(of: file)
+    request.stallMilliseconds = configuration.fileTime.stallMilliseconds
     request.progress = progress
     return try await ask(request) { root in
       guard let url = root["url"]?.string, !url.isEmpty else { throw Unreadable(what: "url") }

@@ -11,6 +11,8 @@ package final class SendbirdUpstream: Upstream {
     package var base: String
     /// The server-side key; goes into one header and nowhere else.
     package var token: String
+    /// How long files may take.
+    package var fileTime = FileTime()
     /// For `Retry-After` given as a moment.
     package var clock: Clock
 

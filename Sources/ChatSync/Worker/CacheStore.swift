@@ -250,7 +250,10 @@ extension CacheStore {
   }
   /// Tells a step of an upload; nobody waits for it.
   package func noteProgress(_ percent: Int64, of row: Int64, in lane: OutboxLaneName) {
-    cache.write { try $0.noteProgress(percent, of: row, in: lane) } finish: { _ in }
+    cache.write {
+      try $0.noteProgress(percent, of: row, in: lane)
+    } finish: { _ in
+    }
   }
   /// Whether the upload is still wanted.
   package func isUploadWanted(_ row: Int64) throws -> Bool { try cache.read { try $0.isUploadWanted(row) } }

@@ -2,7 +2,8 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Files of unsent messages, uploaded (B45): a commit before, and one after that puts the url into the message.
+// Files of unsent messages, uploaded (B45): a commit before, and one after that puts the url into the
+// message.
 extension SyncWorker {
   /// Uploads the lane's next file, if one is due.
   func upload(_ lane: OutboxLaneName) async throws -> Outcome {

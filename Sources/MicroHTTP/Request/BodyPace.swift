@@ -1,7 +1,7 @@
 /// How fast the body of an upload comes: a slow line is not a dead one.
 ///
-/// Stretches of at least `uploadPaceBytes` follow each other. Each has `uploadPaceSeconds` from the end of the
-/// one before.
+/// Stretches of at least `uploadPaceBytes` follow each other. Each has `uploadPaceSeconds` from the end of
+/// the one before.
 struct BodyPace: Equatable {
   /// When the present stretch began (monotonic nanoseconds).
   private(set) var since: UInt64

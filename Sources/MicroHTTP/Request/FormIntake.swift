@@ -13,8 +13,8 @@ package struct PartHead: Sendable {
 ///
 /// All calls come from the worker thread of the connection, one after the other.
 package protocol FormIntake: AnyObject {
-  /// A part begins. True: its bytes are given to `write`. False: they are kept in memory as a field. A problem
-  /// refuses the form.
+  /// A part begins. True: its bytes are given to `write`. False: they are kept in memory as a field. A
+  /// problem refuses the form.
   func begin(_ part: PartHead) throws(Problem) -> Bool
 
   /// The next bytes of the part that began last.

@@ -1,13 +1,22 @@
 /// One range of bytes, already fitted to the file.
-struct ByteRange: Equatable {
-  let first: Int
-  let count: Int
+package struct ByteRange: Equatable {
+  /// The place of its first byte.
+  package let first: Int
+  /// Its bytes.
+  package let count: Int
 
-  static let unsatisfiable = ByteRange(first: -1, count: 0)
+  /// A range that begins behind the end.
+  package static let unsatisfiable = ByteRange(first: -1, count: 0)
 
   private init(first: Int, count: Int) {
     self.first = first
     self.count = count
+  }
+
+  /// The range that a request asks for of so many bytes; nil: of the whole.
+  package init?(of request: Request, size: Int) {
+    guard let header = request.header("Range") else { return nil }
+    self.init(header, size: size)
   }
 
   /// Reads `bytes=a-b`, `bytes=a-` or `bytes=-n`. Nil for anything else, which is to be passed over.

@@ -13,10 +13,10 @@ package struct Route: Sendable {
     /// A multipart form whose files are streamed to disk, up to `limit` bytes in all. A body of another type
     /// is collected as by `orCollected` when there is one, and a 415 otherwise.
     case multipart(limit: Int, orCollected: Int? = nil)
-    /// A form whose files go where `admit` says, up to `limit` bytes in all. `admit` is asked when the head is
-    /// there and before any of the form is read: it answers `.receive`, refuses with a problem or a response,
-    /// or parks. The handler follows when the form is whole. A body of another type is collected as by
-    /// `orCollected` where there is one, and otherwise passed over as by `none`.
+    /// A form whose files go where `admit` says, up to `limit` bytes in all. `admit` is asked when the head
+    /// is there and before any of the form is read: it answers `.receive`, refuses with a problem or a
+    /// response, or parks. The handler follows when the form is whole. A body of another type is collected as
+    /// by `orCollected` where there is one, and otherwise passed over as by `none`.
     case upload(limit: Int, orCollected: Int? = nil, admit: Handler)
   }
 

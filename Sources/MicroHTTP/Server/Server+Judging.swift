@@ -1,7 +1,7 @@
 import Platform
 
-// A form is judged when its head is there. libmicrohttpd has sent no `100 Continue` by then, and nothing of the
-// body was read. A judge that parks suspends the connection; the library calls again when it is resumed.
+// A form is judged when its head is there. libmicrohttpd has sent no `100 Continue` by then, and nothing of
+// the body was read. A judge that parks suspends the connection; the library calls again when it is resumed.
 
 extension Server {
   /// Asks the route whether the form may be read. What refuses it closes the connection, because the body is

@@ -89,16 +89,22 @@ enum Uploads {
   }
 
   /// Serves a file. Scripts in it may do nothing.
-  static func serve(_ name: String, _ store: Store) throws -> Response {
+  static func serve(_ name: String, _ store: Store, for request: Request) throws -> Response {
     let found = try store.read { db, _ in
       try db.first("SELECT type, bytes FROM upload WHERE id = ?1", { $0.bind(1, Int64(name) ?? -1) }) {
         (type: $0.string(0), bytes: [UInt8]($0.bytes(1)))
       }
     }
     guard let found else { return Refusal(400201, "No such file.", status: 404).response }
-    var body = ByteBuffer(capacity: found.bytes.count + 1)
-    found.bytes.withUnsafeBytes { body.append($0) }
-    var response = Response(status: 200, type: known(found.type), body: body)
+    let size = found.bytes.count
+    let range = ByteRange(of: request, size: size)
+    if range == .unsatisfiable { return Refusal(400113, "No such bytes.", status: 416).response }
+    let (first, count) = range.map { ($0.first, $0.count) } ?? (0, size)
+    var body = ByteBuffer(capacity: count + 1)
+    found.bytes[first..<(first + count)].withUnsafeBytes { body.append($0) }
+    var response = Response(status: range == nil ? 200 : 206, type: known(found.type), body: body)
+    response.add("Accept-Ranges", "bytes")
+    if range != nil { response.add("Content-Range", "bytes \(first)-\(first + count - 1)/\(size)") }
     response.add("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
     return response
   }

@@ -16,6 +16,8 @@ struct Fault: Sendable {
     /// The work is done after `milliseconds`, its client gone or not; with `cut` the connection is cut at
     /// once.
     case late
+    /// The connection is cut when so many `bytes` of a form came; nothing is done.
+    case cutUpload = "cut_upload"
     /// A list has only the first half of what it should have, as if there were no more.
     case cutPage = "cut_page"
     /// The answer's JSON ends in the middle.
@@ -79,6 +81,8 @@ struct Fault: Sendable {
   let milliseconds: Int64
   let status: Int64
   let retryAfter: Int64
+  /// Bytes of a form that come before it is cut.
+  let bytes: Int64
   /// Whether the connection is cut at once.
   let isCut: Bool
   /// The code of a `deny`.
@@ -119,6 +123,7 @@ struct Fault: Sendable {
     }
     retryAfter = value["retry_after"]?.integer ?? 1
     isCut = value["cut"] == .bool(true)
+    bytes = value["bytes"]?.integer ?? 1024
     guard (400...599).contains(status), (0...600_000).contains(milliseconds) else {
       throw Refusal.range("status or milliseconds")
     }

@@ -110,7 +110,9 @@ enum OriginRoutes {
     let takesFile = method == .post && (path.hasSuffix("/messages") || path.hasSuffix("/file"))
     let body: Route.Body =
       takesFile
-      ? .multipart(limit: uploadBytes, orCollected: bodyBytes)
+      ? .upload(limit: uploadBytes, orCollected: bodyBytes) { [unowned origin] request in
+        .receive(origin.files(of: request))
+      }
       : method == .get ? .none : .collected(limit: bodyBytes)
     return Route(method, path, operation: "\(method) \(path)", body: body) { [unowned origin] request in
       origin.answer(request, names, operation)
@@ -150,7 +152,7 @@ enum OriginRoutes {
   private static func files(_ origin: OriginServer) -> Route {
     Route(.get, "/files/{name}", operation: "file") { [unowned origin] request in
       if origin.desk.isCutOff { request.cut() }
-      return .respond(try Uploads.serve(request.parameter(0), origin.store))
+      return .respond(try Uploads.serve(request.parameter(0), origin.store, for: request))
     }
   }
 }

@@ -17,8 +17,42 @@ extension FromTheSDKTests {
           let answer = world.post(path, body)
           #expect(answer.status == 202 && answer.text("sending_status") == "pending", "\(body)")
         }
+        #expect(world.sendFile("r").status == 202)
         let rows = try world.rows()
-        #expect(rows.count == 3)
+        #expect(rows.count == 4)
+      }
+    ),
+    (
+      "progress of an upload",
+      { world in
+        let view = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+        let cursor = view.text("cursor")
+        #expect(world.sendFile("r").status == 202)
+        try world.cache.write { writer in
+          for percent in [7, 9, 40] as [Int64] {
+            _ = try writer.noteProgress(
+              percent, of: 1, in: OutboxLaneName(user: UserID("alice"), channel: ChannelURL("general")))
+          }
+        }
+        let polls = [
+          "/v1/message-collections/\(view.text("id"))/events?since=\(cursor)",
+          "/v1/events?since=\(cursor)&user_feed=true",
+        ]
+        for (poll, told) in zip(polls, [1, 2]) {
+          let answer = world.ask(poll)
+          #expect(answer.events.count { $0 == "upload.progress" } == told, "\(answer.body)")
+          #expect(answer.body.contains(#""progress":{"request_id":"r","percent":40,"size":5}"#))
+          #expect(!answer.body.contains(#""percent":9"#))
+        }
+        let bob = world.ask("/v1/events?since=\(cursor)&user_feed=true", as: "bob")
+        #expect(!bob.body.contains("upload.progress"))
+      }
+    ),
+    (
+      "the bytes of a file that is not sent yet",
+      { world in
+        #expect(world.sendFile("r").status == 202)
+        #expect(world.ask(path + "/request_id:r/file").body == "bytes")
       }
     ),
     (
@@ -117,4 +151,16 @@ extension FromTheSDKTests {
       }
     ),
   ]
+}
+
+extension CollectionWorld {
+  /// Sends a file of five bytes.
+  fileprivate func sendFile(_ name: String) -> Answer {
+    let form =
+      "--b\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{\"request_id\":\"\(name)\"}\r\n"
+      + "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nbytes\r\n--b--\r\n"
+    return ask(
+      "/v1/channels/general/messages", method: "POST", body: form,
+      extra: ["Content-Type": "multipart/form-data; boundary=b"])
+  }
 }

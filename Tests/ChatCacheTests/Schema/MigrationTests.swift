@@ -198,6 +198,29 @@ import Testing
     #expect(released.first { $0.id == 4 }?.state == .waiting, "nothing holds the edit any more")
   }
 
+  @Test("B63 B45: unsent rows of schema 13 go on as they were, and have no file")
+  func uploads() throws {
+    let folder = try Self.folder(ofSchema: 13) { db in
+      try db.execute(
+        """
+        INSERT INTO user (id, user_id, phase, seen_at) VALUES (1, 'alice', 'connected', 0);
+        INSERT INTO outbox (
+          id, user, channel_url, request_id, kind, state, place, params, body, accepted_at, expires_at,
+          next_try_at
+        )
+        VALUES
+          (1, 1, 'general', 'text', 'message', 'waiting', 1, x'7b7d', x'', 5, 9000000000000, 5),
+          (2, 1, 'general', 'url', 'message', 'failed', 2, x'7b7d', x'', 6, 9000000000000, 6)
+        """)
+    }
+    let cache = try Cache(Cache.Configuration(directory: folder))
+    defer { cache.close() }
+    let place = OutboxPlace(user: UserKey(1), channel: ChannelURL("general"))
+    #expect(try cache.read { try $0.lane(place).rows.map(\.state) } == [.waiting, .failed])
+    #expect(try cache.read { try $0.upload(of: 1) } == nil)
+    #expect(try cache.read { try $0.nextUpload(in: place) } == nil)
+  }
+
   @Test("B63: a file that the program of schema 1 left opens, and answers what it held")
   func storedFile() throws {
     let folder = Disk.folder()

@@ -64,8 +64,10 @@ final class PerchSide {
     configuration.totalMilliseconds = 5 * firstByte
     configuration.clock = clock
     let client = HTTPClient(configuration)
-    let upstream = SendbirdUpstream(
-      SendbirdUpstream.Configuration(base: base, token: token), client: client)
+    var server = SendbirdUpstream.Configuration(base: base, token: token)
+    server.fileTime.leastMilliseconds = 5 * firstByte
+    server.fileTime.stallMilliseconds = 2 * firstByte
+    let upstream = SendbirdUpstream(server, client: client)
     let worker = SyncWorker(
       upstream: upstream, store: CacheStore(cache), pace: pace, outboxPolicy: policy, clock: clock,
       seed: .random(in: 0 ... .max))
@@ -90,7 +92,23 @@ final class PerchSide {
 
   func remove() {
     for name in ["perch.db", "perch.db-wal", "perch.db-shm", "perch.lock"] { unlink("\(directory)/\(name)") }
+    for name in spooled { unlink("\(directory)/spool/\(name)") }
+    rmdir("\(directory)/spool")
     rmdir(directory)
+  }
+
+  /// The files in the spool.
+  var spooled: [String] {
+    guard let folder = opendir("\(directory)/spool") else { return [] }
+    defer { closedir(folder) }
+    var names: [String] = []
+    while let entry = readdir(folder) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+        String(cString: $0.baseAddress!.assumingMemoryBound(to: CChar.self))
+      }
+      if !name.hasPrefix(".") { names.append(name) }
+    }
+    return names
   }
 
   // MARK: What it holds
