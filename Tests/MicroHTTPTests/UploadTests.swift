@@ -131,10 +131,13 @@ import Testing
   @Test("each stretch of the pace begins where the one before is complete")
   func pace() {
     var pace = BodyPace(since: 0)
-    #expect(!pace.came(99, of: 100, now: 5) && pace.since == 0)
-    #expect(pace.came(1, of: 100, now: 6) && pace.since == 6)
-    #expect(!pace.came(50, of: 100, now: 7))
+    var complete = [pace.came(99, of: 100, now: 5)]
+    #expect(pace.since == 0)
+    complete.append(pace.came(1, of: 100, now: 6))
+    #expect(pace.since == 6)
+    complete.append(pace.came(50, of: 100, now: 7))
     pace.restart(9)
-    #expect(!pace.came(50, of: 100, now: 10) && pace.since == 9)
+    complete.append(pace.came(50, of: 100, now: 10))
+    #expect(complete == [false, true, false, false] && pace.since == 9)
   }
 }

@@ -23,9 +23,11 @@ package struct UnsentMessage: Sendable {
     let isFailed = row.string(1) == OutboxRow.State.failed.rawValue
     requestID = row.string(0)
     errorCode = row.stringOrNil(3)
+    let words = row.stringOrNil(6)
     status = isCanceled ? .canceled : isFailed ? .failed : .pending
     object = UnsentMessage.object(
-      body: row.bytes(4), params: row.bytes(5), status, errorCode: status == .failed ? errorCode : nil)
+      body: row.bytes(4), params: row.bytes(5), status, errorCode: status == .failed ? errorCode : nil,
+      words: words)
     (kind, customType, parent, isReplyToChannel) = try object.withUnsafeBytes { bytes in
       try JSONParser.parse(bytes) { message in
         let kind: MessageQuery.Kind =
@@ -46,13 +48,13 @@ package struct UnsentMessage: Sendable {
   /// A message as its sender sees it, from what is stored of it.
   static func object(_ content: OutboxContent, _ status: OutboxRow.Status) -> [UInt8] {
     content.body.withUnsafeBytes { body in
-      content.params.withUnsafeBytes { object(body: body, params: $0, status, errorCode: nil) }
+      content.params.withUnsafeBytes { object(body: body, params: $0, status, errorCode: nil, words: nil) }
     }
   }
 
   private static func object(
     body: UnsafeRawBufferPointer, params: UnsafeRawBufferPointer, _ status: OutboxRow.Status,
-    errorCode: String?
+    errorCode: String?, words: String?
   ) -> [UInt8] {
     var json = JSONWriter(capacity: body.count + params.count + 128)
     json.beginObject()
@@ -62,6 +64,7 @@ package struct UnsentMessage: Sendable {
       json.name("error")
       json.beginObject()
       json.field("code", errorCode)
+      if let words, !words.isEmpty { json.field("message", words) }
       json.endObject()
     }
     json.name("params")
@@ -94,7 +97,7 @@ extension CacheReader {
   ) throws -> [UnsentMessage] {
     var rows = try db.rows(
       """
-      SELECT request_id, state, is_cancel_wanted, error_code, body, params
+      SELECT request_id, state, is_cancel_wanted, error_code, body, params, error_message
       FROM outbox INDEXED BY outbox_by_user
       WHERE user = ?1 AND channel_url = ?2 AND kind IN ('message', 'file')
       ORDER BY id DESC
@@ -116,7 +119,7 @@ extension CacheReader {
   package func unsentMessage(_ request: String, in place: OutboxPlace) throws -> UnsentMessage? {
     try db.first(
       """
-      SELECT request_id, state, is_cancel_wanted, error_code, body, params
+      SELECT request_id, state, is_cancel_wanted, error_code, body, params, error_message
       FROM outbox
       WHERE user = ?1 AND request_id = ?2 AND channel_url = ?3 AND kind IN ('message', 'file')
       """

@@ -51,6 +51,8 @@ package struct EndedOutboxJob: Sendable {
   package var messages: [MessageRecord] = []
   /// Of a look that did not read everything: the place up to which it did.
   package var searched: Position?
+  /// The upstream's words for a refusal.
+  package var message: String?
 
   /// A job and its outcome.
   package init(
@@ -214,13 +216,16 @@ extension CacheWriter {
       ended.messages = [found]
     }
     let edited = try reader.editedWhileSent(ended.job.row)
-    try changeLane(place, from: try reader.laneStep(place, row: ended.job.row)) {
+    let notices = try changeLane(place, from: try reader.laneStep(place, row: ended.job.row)) {
       let notices = $0.finish(
         ended.job.row, ended.job.job, ended.outcome, now: now, random: random, policy: policy)
       if ended.outcome == .uncertain, let place = ended.searched {
         $0.searched(ended.job.row, through: place)
       }
       return notices
+    }
+    if let message = ended.message, notices.contains(where: { $0.isFailure(of: ended.job.row) }) {
+      try noteError(message, of: ended.job.row)
     }
     guard case .success(let message) = ended.outcome else { return ended.outcome }
     if let message, let channel = try reader.channelKey(of: place.channel) {

@@ -56,6 +56,12 @@ package struct OutboxLane: Hashable, Sendable {
     case removed(Int64)
     /// The content of the edit `from` belongs into the row `to` now; the edit's row is gone.
     case merged(from: Int64, to: Int64)
+
+    /// Whether it says that the row failed.
+    func isFailure(of row: Int64) -> Bool {
+      if case .failed(row, _) = self { return true }
+      return false
+    }
   }
 
   /// The row named `id`.

@@ -179,7 +179,8 @@ extension CacheWriter {
       UPDATE outbox
       SET state = ?2, place = ?3, target_id = ?4, follows = ?5, upload = ?6, is_cancel_wanted = ?7,
         accepted_at = ?8, expires_at = ?9, attempts = ?10, next_try_at = ?11, dispatched_at = ?12,
-        may_have_arrived = ?13, absences = ?14, error_code = ?15, anchor_at = ?16, anchor_id = ?17
+        may_have_arrived = ?13, absences = ?14, error_code = ?15, anchor_at = ?16, anchor_id = ?17,
+        error_message = CASE WHEN error_code IS ?15 THEN error_message END
       WHERE id = ?1
       """
     ) {

@@ -124,7 +124,7 @@ extension CacheWriter {
       let lane = try reader.laneStep(place, row: row)
       try tell(.merged(from: row, to: row), in: place, lane, lane)
     }
-    if notices.contains(where: { if case .failed(row, _) = $0 { true } else { false } }) {
+    if notices.contains(where: { $0.isFailure(of: row) }) {
       try noteError(ended.message, of: row)
     }
   }

@@ -19,7 +19,7 @@ enum OutgoingBody {
       out.value(plain: word(kind))
       if kind != .admin { out.field("user_id", message.user.text) }
       try common(params, &out)
-      if kind == .file { try file(params, &out) }
+      if kind == .file { try file(params, isWithMessage: message.file != nil, &out) }
       if let parent = try parent(params) { out.field("parent_message_id", parent) }
       try copy(flag: "is_silent", params, &out)
       try copy(flag: "is_reply_to_channel", params, &out)
@@ -137,8 +137,13 @@ enum OutgoingBody {
     out.endArray()
   }
 
-  private static func file(_ params: JSONValue, _ out: inout JSONWriter) throws {
-    guard given("file_url", params) != nil else { throw refusal(400105, "\"file_url\" is missing.") }
+  /// The fields of a file. `isWithMessage`: its bytes go along, and it has no url yet.
+  private static func file(
+    _ params: JSONValue, isWithMessage: Bool, _ out: inout JSONWriter
+  ) throws {
+    guard isWithMessage || given("file_url", params) != nil else {
+      throw refusal(400105, "\"file_url\" is missing.")
+    }
     try copy(text: "file_url", as: "url", params, &out)
     try copy(text: "file_name", as: "file_name", params, &out)
     try copy(text: "file_mime", as: "file_type", params, &out)

@@ -243,7 +243,7 @@ extension CacheStore {
     _ lane: OutboxLaneName, after ended: EndedUpload?, mayBegin: Bool, areOffered: Bool,
     _ policy: OutboxPolicy, random: UInt64
   ) async throws -> UploadProgress {
-    try await write(isUrgent: true) {
+    try await write(sends: 1) {
       try $0.advanceUploads(
         lane, after: ended, mayBegin: mayBegin, areOffered: areOffered, policy, random: random)
     }

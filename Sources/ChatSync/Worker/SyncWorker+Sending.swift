@@ -24,7 +24,7 @@ extension SyncWorker {
 
   /// Fails what is out of time and shows what was withheld, also while the upstream is away.
   func keepUp() {
-    upkeepAt = plan.lanes.isEmpty ? .max : now + SyncWorker.upkeepInterval
+    upkeepAt = plan.lanes.isEmpty && plan.uploads.isEmpty ? .max : now + SyncWorker.upkeepInterval
     let earlier = keepingUp
     keepingUp = Task {
       await earlier?.value
@@ -89,7 +89,9 @@ extension SyncWorker {
       // The upstream throws nothing else.
       let error = error as? UpstreamError ?? .canceled
       plan.met(error, now: now)
-      return EndedOutboxJob(job, outcome(error, of: job))
+      var ended = EndedOutboxJob(job, outcome(error, of: job))
+      if case .rejection(_, let message) = error { ended.message = message }
+      return ended
     }
   }
 

@@ -27,7 +27,12 @@ struct Arguments {
   func value(_ name: String) -> Value? {
     if let value = body[name], value != .null { return value }
     if let part = parts.first(where: { $0.name == name && $0.path == nil }) {
-      return .string(String(decoding: part.value, as: UTF8.self))
+      let text = String(decoding: part.value, as: UTF8.self)
+      // In a form lists and objects are written as JSON; what is none of these is a text.
+      if text.hasPrefix("[") || text.hasPrefix("{"), case let value = Value(stored: text), value != .null {
+        return value
+      }
+      return .string(text)
     }
     return query[name].map(Value.string)
   }

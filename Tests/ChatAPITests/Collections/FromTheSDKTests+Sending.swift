@@ -44,7 +44,7 @@ extension FromTheSDKTests {
           #expect(answer.body.contains(#""progress":{"request_id":"r","percent":40,"size":5}"#))
           #expect(!answer.body.contains(#""percent":9"#))
         }
-        let bob = world.ask("/v1/events?since=\(cursor)&user_feed=true", as: "bob")
+        let bob = world.ask("/v1/events?since=\(cursor)&user_feed=true&wait=0", as: "bob")
         #expect(!bob.body.contains("upload.progress"))
       }
     ),

@@ -1,5 +1,6 @@
 import ChatModel
 import Platform
+import TestSupport
 import Testing
 
 @testable import ChatCache
@@ -71,6 +72,7 @@ struct UploadTests {
     try await world.sendFile("c0", "r1", [1, 2, 3])
     #expect(await world.isDrained())
     #expect(try world.rows() == ["r1 failed 400111"])
+    #expect(try world.shown("r1", in: "c0").contains(#""error":{"code":"400111","message":"Denied."}"#))
     #expect(world.here.spooled.count == 1, "it can be sent again")
     try await world.send("c0", "r2", "after it")
     #expect(await world.arrives(["after it"], in: "c0"))
@@ -122,7 +124,9 @@ struct UploadTests {
     let bytes = Self.bytes(50_000, 3)
     try await world.sendFile("c0", "r1", bytes)
     try await world.send("c0", "r2", "after it")
-    #expect(await world.isDrained(), "\(try world.rows())")
+    let isDrained = await world.isDrained()
+    let left = try world.rows()
+    #expect(isDrained, "\(left)")
     #expect(try world.arrivedFiles("c0") == [bytes])
     #expect(try world.arrived("c0").map(\.text) == ["", "after it"])
     await world.end()
@@ -182,7 +186,8 @@ struct UploadTests {
       }
       try world.calm()
       let isDrained = await world.isDrained()
-      #expect(isDrained, "seed \(seed): \(try world.rows())")
+      let left = try world.rows()
+      #expect(isDrained, "seed \(seed): \(left)")
       for (channel, wanted) in texts {
         #expect(try world.arrived(channel).map(\.text) == wanted, "seed \(seed), \(channel)")
         #expect(try world.arrivedFiles(channel) == files[channel] ?? [], "seed \(seed), \(channel)")
@@ -197,6 +202,15 @@ struct UploadTests {
 extension SendingWorld {
   /// How many files are being uploaded.
   func uploading() throws -> Int64 { try here.cache.read { try $0.unsentOfAllUsers().uploading } }
+
+  /// An unsent message as alice sees it.
+  func shown(_ request: String, in url: String) throws -> String {
+    try here.cache.read { reader in
+      let user = try #require(try reader.userKey(of: UserID("alice")))
+      let place = OutboxPlace(user: user, channel: ChannelURL(url))
+      return String(decoding: try reader.unsentMessage(request, in: place)?.object ?? [], as: UTF8.self)
+    }
+  }
 
   func takeBack(_ request: String, in url: String) throws {
     let (name, channel) = (try #require(RequestID(request)), ChannelURL(url))

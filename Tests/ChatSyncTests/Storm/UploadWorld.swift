@@ -2,7 +2,7 @@ import ChatModel
 import Glibc
 import JSON
 import Platform
-import TestFolders
+import TestSupport
 import Testing
 
 @testable import ChatCache
