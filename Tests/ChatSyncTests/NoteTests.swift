@@ -95,7 +95,7 @@ struct NoteTests {
   }
 
   @Test("B34: what is noted again while it is looked into stays noted")
-  func again() throws {
+  func again() async throws {
     let cache = try Cache(Cache.Configuration(directory: TestFolder.make("notes") + "/data"))
     defer { cache.close() }
     func joined(_ user: String) -> Webhook.Note {
@@ -105,9 +105,7 @@ struct NoteTests {
     try cache.accept { try $0.note([first]) }
     let read = try #require(try cache.read { try $0.webhookNotes() }.first)
     try cache.accept { try $0.note([second]) }
-    try cache.accept {
-      try $0.settled(read.kind, in: read.channel, message: read.messageID, noted: read.noted)
-    }
+    try await CacheStore(cache).settled(read)
     let left = try cache.read { try $0.webhookNotes() }
     #expect(left.map(\.users) == [[UserID("bob"), UserID("carol")]])
   }

@@ -58,6 +58,32 @@ struct DoubtTests {
     await sides.end()
   }
 
+  @Test("B14, B27: an empty page below the covered messages does not prove that the channel begins there")
+  func emptyBelow() async throws {
+    var pace = PerchSide.pace
+    // No look of the worker's own meets the empty page.
+    (pace.openPoll, pace.openPollWithWebhooks, pace.userPoll) = (60_000, 60_000, 60_000)
+    let sides = try Sides(messages: 300, pace: pace)
+    try await sides.open()
+    #expect(await World.wait { (try? stored(sides)) ?? 0 >= 150 })
+    #expect(await World.wait { await sides.here.worker.isQuiet })
+    try set(sides.there, ["kind": .string("empty_page"), "count": .integer(1)], OriginSide.Weather())
+    func older() async throws -> Bool {
+      let line = try #require(try sides.here.cache.read { try $0.line(of: ChannelURL("c0")) })
+      let oldest = try #require(line.oldest)
+      _ = await sides.here.worker.fetch(
+        MessageSyncRequest(ChannelURL("c0"), .older(than: oldest, rows: 100)))
+      return try stored(sides) == 300
+    }
+    let before = try stored(sides)
+    #expect(try await !older() && stored(sides) == before)
+    let line = try #require(try sides.here.cache.read { try $0.line(of: ChannelURL("c0")) })
+    #expect(!line.reachesBeginning, "older messages were not shown")
+    for _ in 0..<5 where try await !older() {}
+    #expect(try stored(sides) == 300)
+    await sides.end()
+  }
+
   @Test("B27: listings that are behind take away nothing that came by itself, and no message is lost")
   func stale() async throws {
     var weather = OriginSide.Weather()
