@@ -15,6 +15,13 @@ import Testing
 struct StormTests {
   static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 
+  /// `400`: from 1 on; `61-120`: those.
+  static func range(_ name: String) -> ClosedRange<Int>? {
+    let ends = getenv(name).map { String(cString: $0).split(separator: "-").compactMap { Int($0) } } ?? []
+    guard let last = ends.last, ends.count <= 2 else { return nil }
+    return (ends.count == 2 ? ends[0] : 1)...last
+  }
+
   static var seeds: [Int] {
     if let one = number("PERCH_TORTURE_STORM") { return [one] }
     return Array(1...(number("PERCH_TORTURE_STORMS") ?? 3)) + failed
