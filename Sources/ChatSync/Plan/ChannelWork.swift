@@ -36,6 +36,8 @@ struct ChannelWork: Sendable {
   var heldBack = HeldBack()
 
   var isOpen: Bool { !views.isEmpty }
+  /// Whether its newest messages are still to be fetched, and somebody is in it.
+  var needsPrefetch: Bool { !isPrefetched && !isOfNobody }
   var countsMissing: Bool { views.values.contains { $0.isAtNewest } }
 
   mutating func started(_ job: SyncJob, now: Int64) {
@@ -58,6 +60,7 @@ struct ChannelWork: Sendable {
   /// Whether a job in it may begin.
   func isFree(now: Int64) -> Bool { !isBusy && !isOfNobody && (retryAt ?? 0) <= now }
 
+  /// When something besides prefetch may begin; nil: nothing.
   func dueAt(_ plan: Plan) -> Int64? {
     guard !isBusy, !isOfNobody else { return nil }
     var soonest = min(heldBack.moment(.check, checkAt), heldBack.moment(.verify, verifyAt))
@@ -65,11 +68,14 @@ struct ChannelWork: Sendable {
     soonest = min(soonest, heldBack.moment(.settle, settleAt))
     for id in messages { soonest = min(soonest, heldBack.moment(.message(id), 0)) }
     if !plan.isForegroundWaiting {
-      let at = plan.prefetchNotBefore
-      if !isPrefetched, plan.hasRoom { soonest = min(soonest, heldBack.moment(.prefetch, at)) }
-      for gap in fills { soonest = min(soonest, heldBack.moment(.fill(gap), at)) }
+      for gap in fills { soonest = min(soonest, heldBack.moment(.fill(gap), plan.prefetchNotBefore)) }
     }
     return soonest == .max ? nil : max(soonest, retryAt ?? 0)
+  }
+
+  /// When its prefetch may begin; nil: a job under way is waited for.
+  func prefetchDueAt(_ plan: Plan) -> Int64? {
+    isBusy ? nil : max(heldBack.moment(.prefetch, plan.prefetchNotBefore), retryAt ?? 0)
   }
 }
 
@@ -92,18 +98,31 @@ extension Plan {
 
   /// The channels somebody looks at.
   var openChannels: Set<ChannelURL> {
-    Set(channels.lazy.filter { $0.value.isOpen && !$0.value.isOfNobody }.map(\.key))
+    channels.open.filter { channels[$0]?.isOfNobody == false }
   }
 
   /// Channels whose newest messages are still to be fetched.
-  var channelsBehind: Int { channels.values.count { !$0.isPrefetched && !$0.isOfNobody } }
+  var channelsBehind: Int { channels.behind }
+
+  /// When a job in a channel may begin; any moment that is over where one may now.
+  func channelsDueAt(now: Int64) -> Int64 {
+    var soonest = Int64.max
+    for url in channels.wanted {
+      soonest = min(soonest, channels[url]?.dueAt(self) ?? .max)
+      if soonest <= now { return soonest }
+    }
+    guard !isForegroundWaiting, hasRoom else { return soonest }
+    return min(soonest, channels.prefetchDueAt(soonest: prefetchNotBefore) { $0.prefetchDueAt(self) })
+  }
 
   /// Tells which channels have a connected user (`attended`), and which of those have an active one
   /// (`awake`). All other channels have none.
   mutating func attend(only attended: Set<ChannelURL>, awake: Set<ChannelURL>, now: Int64) {
-    for (url, work) in channels {
+    for url in channels.urls {
       let (isOfNobody, isResting) = (!attended.contains(url), !awake.contains(url))
-      guard work.isOfNobody != isOfNobody || work.isResting != isResting else { continue }
+      guard let work = channels[url], work.isOfNobody != isOfNobody || work.isResting != isResting else {
+        continue
+      }
       channels[url]?.isOfNobody = isOfNobody
       channels[url]?.isResting = isResting
       // Whatever was known may have changed meanwhile.
@@ -262,17 +281,21 @@ extension Plan {
     if !isOwnTurn, let doubt { return doubt }
     let job =
       switch turns / Share.turns.count % 4 {
-      case 1: pickVerify(best) ?? pickPrefetch(best, now: now) ?? pickFill(best, now: now)
-      case 3: pickFill(best, now: now) ?? pickPrefetch(best, now: now) ?? pickVerify(best)
-      default: pickPrefetch(best, now: now) ?? pickVerify(best) ?? pickFill(best, now: now)
+      case 1: pickVerify(best) ?? pickPrefetch(now: now) ?? pickFill(best, now: now)
+      case 3: pickFill(best, now: now) ?? pickPrefetch(now: now) ?? pickVerify(best)
+      default: pickPrefetch(now: now) ?? pickVerify(best) ?? pickFill(best, now: now)
       }
     return job ?? doubt
   }
 
   private func pickVerify(_ best: Candidates) -> SyncJob? { best.verify.map { .verify($0.url) } }
 
-  private mutating func pickPrefetch(_ best: Candidates, now: Int64) -> SyncJob? {
-    guard hasRoom, let url = best.prefetch?.url, mayBePrefetched(now: now) else { return nil }
+  private mutating func pickPrefetch(now: Int64) -> SyncJob? {
+    guard !isForegroundWaiting, hasRoom,
+      let url = channels.nextBehind(where: {
+        $0.isFree(now: now) && !$0.heldBack.holds(.prefetch, now: now)
+      }), mayBePrefetched(now: now)
+    else { return nil }
     return .prefetch(url)
   }
 
@@ -296,7 +319,6 @@ extension Plan {
     var notedCheck: (url: ChannelURL, at: Int64)?
     var openCheck: (url: ChannelURL, at: Int64)?
     var check: (url: ChannelURL, at: Int64)?
-    var prefetch: (url: ChannelURL, at: Int64)?
     var verify: (url: ChannelURL, at: Int64)?
     var settle: (url: ChannelURL, at: Int64)?
     var fill: (url: ChannelURL, gap: Int64, at: Int64)?
@@ -304,7 +326,8 @@ extension Plan {
 
   private func candidates(now: Int64) -> Candidates {
     var best = Candidates()
-    for (url, work) in channels where work.isFree(now: now) {
+    for url in channels.wanted {
+      guard let work = channels[url], work.isFree(now: now) else { continue }
       let held = work.heldBack
       if work.messagesAt < best.message?.at ?? .max,
         let id = work.messages.first(where: { !held.holds(.message($0), now: now) })
@@ -322,9 +345,6 @@ extension Plan {
         } else if at < best.check?.at ?? .max {
           best.check = (url, at)
         }
-      }
-      if !work.isPrefetched, work.lastMessageAt > best.prefetch?.at ?? -1, !held.holds(.prefetch, now: now) {
-        best.prefetch = (url, work.lastMessageAt)
       }
       if let at = work.verifyAt, at <= now, at < best.verify?.at ?? .max, !held.holds(.verify, now: now) {
         best.verify = (url, at)
@@ -410,7 +430,7 @@ extension Plan {
   func openInterval(now: Int64) -> Int64 {
     let isAlive = webhooks.isGood(now: now, memory: pace.webhookMemory)
     return pace.openInterval(
-      count: channels.values.count { $0.isOpen && !$0.isOfNobody && !$0.isResting },
+      count: openChannels.count { channels[$0]?.isResting == false },
       requests: lacks(.messageChangelog) ? 1 : 2,
       hasWebhooks: isAlive)
   }

@@ -17,8 +17,11 @@ extension Plan {
   package mutating func clearedEverything(now: Int64) {
     // What a send brings still counts: its row is gone, and its lane learns that by itself.
     overtaken.formUnion(running.filter { $0.user != nil || $0.channel != nil })
-    channels = channels.filter { $0.value.isBusy }
-    for url in Array(channels.keys) {
+    for url in channels.urls {
+      guard channels[url]?.isBusy == true else {
+        channels[url] = nil
+        continue
+      }
       channels[url]?.views = TextMap()
       channels[url]?.begin(now: now)
     }

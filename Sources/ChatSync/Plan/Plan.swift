@@ -15,7 +15,7 @@ package struct Plan: Sendable {
   /// How often is asked.
   package let pace: Pace
   var users: [UserID: UserWork] = [:]
-  var channels: [ChannelURL: ChannelWork] = [:]
+  var channels = ChannelTable()
   /// The lanes with rows that wait for a try.
   var lanes: [OutboxLaneName: LaneWork] = [:]
   /// The lanes with files that wait for their upload.
@@ -29,6 +29,8 @@ package struct Plan: Sendable {
   var isProbeWanted = false
   /// The number of jobs begun so far; it chooses the class whose turn is next.
   var turns = 0
+  /// When it is next looked whether a user goes idle.
+  private var restsAt: Int64 = 0
   /// Whether a user became idle or active since `takeRest`.
   var hasRested = false
   /// Whether the cache has room for what nobody asked for: prefetch pauses where it has none (B33).
@@ -135,12 +137,12 @@ package struct Plan: Sendable {
       users[id]?.isCatchingUp = true
       users[id]?.wait.reset()
     }
-    for (url, work) in channels {
+    for url in channels.urls {
       channels[url]?.wait.reset()
       channels[url]?.retryAt = nil
       channels[url]?.heldBack = HeldBack()
-      if work.isOpen { channels[url]?.checkAt = now }
     }
+    for url in channels.open { channels[url]?.checkAt = now }
     releaseLanes(now: now)
   }
 
@@ -155,10 +157,7 @@ package struct Plan: Sendable {
       isProbeWanted = false
       if running.insert(.probe).inserted { jobs.append(.probe) }
     }
-    for id in Array(users.keys) where users[id]?.rest(now: now) == true {
-      changed(id)
-      hasRested = true
-    }
+    if restsAt <= now { rest(now: now) }
     guard link.isOnline else { return jobs }
     while let job = pickForPlace(now: now) {
       running.insert(job)
@@ -174,6 +173,22 @@ package struct Plan: Sendable {
     }
     return jobs
   }
+
+  /// Those of whom nobody asked for long go idle (B4); between two looks nobody does.
+  private mutating func rest(now: Int64) {
+    restsAt = now + Plan.longestRestLook
+    for id in Array(users.keys) {
+      if users[id]?.rest(now: now) == true {
+        changed(id)
+        hasRested = true
+      }
+      guard let state = users[id]?.state, state.isActive else { continue }
+      restsAt = min(restsAt, max(state.seenAt + UserState.idleAfter, now + 1_000))
+    }
+  }
+
+  /// The longest time between two looks for users to go idle (ms).
+  private static let longestRestLook: Int64 = 60_000
 
   /// A send is a commit and a request in turns. While one is committed others are asked, and the more of them
   /// wait for a commit, the more share it. The requests that are made at once are limited elsewhere.
@@ -198,15 +213,18 @@ package struct Plan: Sendable {
 
   private func isOtherWorkDue(now: Int64) -> Bool {
     users.values.contains { $0.dueAt ?? .max <= now }
-      || channels.values.contains { $0.dueAt(self) ?? .max <= now }
+      || channelsDueAt(now: now) <= now
   }
 
   /// The next moment at which `next` may have something new; nil: only when something happens.
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
     if link.isOnline, hasFreePlace {
-      for work in users.values { soonest = min(soonest, work.dueAt ?? .max) }
-      for work in channels.values { soonest = min(soonest, work.dueAt(self) ?? .max) }
+      for work in users.values {
+        soonest = min(soonest, work.dueAt ?? .max)
+        if soonest <= now { return now + 1 }
+      }
+      soonest = min(soonest, channelsDueAt(now: now))
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }
     if link.isOnline, hasFreeUploadPlace { soonest = min(soonest, uploadsDueAt ?? .max) }

@@ -47,7 +47,7 @@ struct UnattendedTests {
     try await sides.here.restart()
     try await edit(10, sides)
     #expect(try sides.noted == 1)
-    #expect(await sides.here.worker.plan.channels.isEmpty, "nothing is to be asked there")
+    #expect(await sides.here.worker.plan.channels.urls.isEmpty, "nothing is to be asked there")
     sides.here.syncRequests.connect(alice, within: 0) { _ in }
     #expect(try await sides.isEqual() == nil)
     #expect(await World.wait { (try? sides.noted) == 0 })

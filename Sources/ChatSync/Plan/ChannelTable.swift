@@ -1,0 +1,148 @@
+import ChatCache
+import ChatModel
+
+/// The channels with their work, and beside them what the choice of a job asks of all: a choice among ten
+/// thousand channels looks at those few that have something to do.
+struct ChannelTable: Sendable {
+  private(set) var works: [ChannelURL: ChannelWork] = [:]
+  /// Channels with something to do besides prefetch.
+  private(set) var wanted: Set<ChannelURL> = []
+  /// Channels with a view.
+  private(set) var open: Set<ChannelURL> = []
+  /// Channels with a connected user whose newest messages are still to be fetched.
+  private(set) var behind = 0
+  /// Those in the order in which they are prefetched, and some that are not among them any more.
+  private var line = PrefetchLine()
+
+  /// All channels.
+  var urls: [ChannelURL] { Array(works.keys) }
+
+  /// A channel's work, nil for none.
+  subscript(url: ChannelURL) -> ChannelWork? {
+    get { works[url] }
+    _modify {
+      let before = Traits(works[url])
+      defer { note(url, since: before) }
+      yield &works[url]
+    }
+  }
+
+  /// A channel's work, which begins with `fresh`.
+  subscript(url: ChannelURL, default fresh: ChannelWork) -> ChannelWork {
+    get { works[url] ?? fresh }
+    _modify {
+      let before = Traits(works[url])
+      defer { note(url, since: before) }
+      yield &works[url, default: fresh]
+    }
+  }
+
+  /// The channel that is prefetched next among those that may be: the one with the newest last message.
+  mutating func nextBehind(where mayBegin: (ChannelWork) -> Bool) -> ChannelURL? {
+    var passed: [PrefetchLine.Place] = []
+    defer { for place in passed { line.add(place) } }
+    while let place = line.first {
+      if isBehind(place), let work = works[place.url] {
+        if mayBegin(work) { return place.url }
+        passed.append(place)
+      }
+      line.removeFirst()
+    }
+    return nil
+  }
+
+  /// The first moment at which a prefetch may begin; `soonest`: no channel may before.
+  func prefetchDueAt(soonest: Int64, _ dueAt: (ChannelWork) -> Int64?) -> Int64 {
+    var found = Int64.max
+    for place in line.places where isBehind(place) {
+      found = min(found, works[place.url].flatMap(dueAt) ?? .max)
+      if found <= soonest { break }
+    }
+    return found
+  }
+
+  private func isBehind(_ place: PrefetchLine.Place) -> Bool {
+    Traits(works[place.url]).behindSince == place.lastMessageAt
+  }
+
+  /// A channel's work changed.
+  private mutating func note(_ url: ChannelURL, since before: Traits) {
+    let after = Traits(works[url])
+    if after.isWanted != before.isWanted {
+      if after.isWanted { wanted.insert(url) } else { wanted.remove(url) }
+    }
+    if after.isOpen != before.isOpen {
+      if after.isOpen { open.insert(url) } else { open.remove(url) }
+    }
+    guard after.behindSince != before.behindSince else { return }
+    behind += (after.behindSince == nil ? 0 : 1) - (before.behindSince == nil ? 0 : 1)
+    guard let lastMessageAt = after.behindSince else { return }
+    if line.places.count > 2 * works.count + 64 { line = PrefetchLine(of: works) }
+    line.add(PrefetchLine.Place(lastMessageAt: lastMessageAt, url: url))
+  }
+
+  /// What of a channel's work is kept beside it.
+  private struct Traits {
+    var isWanted = false
+    var isOpen = false
+    /// The last message's time where newest messages are still to be fetched.
+    var behindSince: Int64?
+
+    init(_ work: ChannelWork?) {
+      guard let work else { return }
+      isOpen = work.isOpen
+      behindSince = work.needsPrefetch ? work.lastMessageAt : nil
+      isWanted =
+        work.checkAt != nil || work.isRefreshDue || !work.messages.isEmpty || work.verifyAt != nil
+        || work.settleAt != nil || !work.fills.isEmpty
+    }
+  }
+}
+
+/// Channels by the time of their last message, newest first: a binary heap.
+private struct PrefetchLine: Sendable {
+  struct Place: Sendable {
+    let lastMessageAt: Int64
+    let url: ChannelURL
+  }
+
+  private(set) var places: [Place] = []
+
+  init() {}
+
+  /// All that are still to be fetched.
+  init(of works: [ChannelURL: ChannelWork]) {
+    for (url, work) in works where work.needsPrefetch {
+      add(Place(lastMessageAt: work.lastMessageAt, url: url))
+    }
+  }
+
+  var first: Place? { places.first }
+
+  mutating func add(_ place: Place) {
+    places.append(place)
+    var index = places.count - 1
+    while index > 0, case let parent = (index - 1) / 2,
+      places[parent].lastMessageAt < places[index].lastMessageAt
+    {
+      places.swapAt(parent, index)
+      index = parent
+    }
+  }
+
+  mutating func removeFirst() {
+    guard let last = places.popLast(), !places.isEmpty else { return }
+    places[0] = last
+    var index = 0
+    while true {
+      var newest = index
+      for child in [2 * index + 1, 2 * index + 2]
+      where child < places.count && places[child].lastMessageAt > places[newest].lastMessageAt {
+        newest = child
+      }
+      guard newest != index else { return }
+      places.swapAt(index, newest)
+      index = newest
+    }
+  }
+}
