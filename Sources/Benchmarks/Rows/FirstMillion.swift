@@ -54,7 +54,8 @@ private final class FirstSyncService {
       [
         "sh", "-c",
         "exec '\(upstream.perch)' serve --listen 127.0.0.1:\(FirstSyncService.port) --data '\(data)'"
-          + " \(upstream.flags) 2>/dev/null",
+          // All of it is to be kept: prefetch stops where the cache is nearly full.
+          + " --cache-max-size 4GB \(upstream.flags) 2>/dev/null",
       ], port: FirstSyncService.port)
     child = server.child
     let token = try Child.output([upstream.perch, "token", "--data", data, "--user", "alice"])
