@@ -12,7 +12,7 @@ struct ChannelTable: Sendable {
   /// Channels with a connected user whose newest messages are still to be fetched.
   private(set) var behind = 0
   /// Those in the order in which they are prefetched, and some that are not among them any more.
-  private var line = PrefetchLine()
+  private var line = TurnLine<Place>()
 
   /// All channels.
   var urls: [ChannelURL] { Array(works.keys) }
@@ -39,7 +39,7 @@ struct ChannelTable: Sendable {
 
   /// The channel that is prefetched next among those that may be: the one with the newest last message.
   mutating func nextBehind(where mayBegin: (ChannelWork) -> Bool) -> ChannelURL? {
-    var passed: [PrefetchLine.Place] = []
+    var passed: [Place] = []
     defer { for place in passed { line.add(place) } }
     while let place = line.first {
       if isBehind(place), let work = works[place.url] {
@@ -61,7 +61,7 @@ struct ChannelTable: Sendable {
     return found
   }
 
-  private func isBehind(_ place: PrefetchLine.Place) -> Bool {
+  private func isBehind(_ place: Place) -> Bool {
     Traits(works[place.url]).behindSince == place.lastMessageAt
   }
 
@@ -77,8 +77,24 @@ struct ChannelTable: Sendable {
     guard after.behindSince != before.behindSince else { return }
     behind += (after.behindSince == nil ? 0 : 1) - (before.behindSince == nil ? 0 : 1)
     guard let lastMessageAt = after.behindSince else { return }
-    if line.places.count > 2 * works.count + 64 { line = PrefetchLine(of: works) }
-    line.add(PrefetchLine.Place(lastMessageAt: lastMessageAt, url: url))
+    if line.places.count > 2 * works.count + 64 { sort() }
+    line.add(Place(lastMessageAt: lastMessageAt, url: url))
+  }
+
+  /// Lets go of places that are no channel's any more.
+  private mutating func sort() {
+    line = TurnLine()
+    for (url, work) in works where work.needsPrefetch {
+      line.add(Place(lastMessageAt: work.lastMessageAt, url: url))
+    }
+  }
+
+  /// A channel that waits for prefetch. The one with the newest last message is the first.
+  private struct Place: Comparable, Sendable {
+    let lastMessageAt: Int64
+    let url: ChannelURL
+
+    static func < (one: Place, other: Place) -> Bool { one.lastMessageAt > other.lastMessageAt }
   }
 
   /// What of a channel's work is kept beside it.
@@ -95,54 +111,6 @@ struct ChannelTable: Sendable {
       isWanted =
         work.checkAt != nil || work.isRefreshDue || !work.messages.isEmpty || work.verifyAt != nil
         || work.settleAt != nil || !work.fills.isEmpty
-    }
-  }
-}
-
-/// Channels by the time of their last message, newest first: a binary heap.
-private struct PrefetchLine: Sendable {
-  struct Place: Sendable {
-    let lastMessageAt: Int64
-    let url: ChannelURL
-  }
-
-  private(set) var places: [Place] = []
-
-  init() {}
-
-  /// All that are still to be fetched.
-  init(of works: [ChannelURL: ChannelWork]) {
-    for (url, work) in works where work.needsPrefetch {
-      add(Place(lastMessageAt: work.lastMessageAt, url: url))
-    }
-  }
-
-  var first: Place? { places.first }
-
-  mutating func add(_ place: Place) {
-    places.append(place)
-    var index = places.count - 1
-    while index > 0, case let parent = (index - 1) / 2,
-      places[parent].lastMessageAt < places[index].lastMessageAt
-    {
-      places.swapAt(parent, index)
-      index = parent
-    }
-  }
-
-  mutating func removeFirst() {
-    guard let last = places.popLast(), !places.isEmpty else { return }
-    places[0] = last
-    var index = 0
-    while true {
-      var newest = index
-      for child in [2 * index + 1, 2 * index + 2]
-      where child < places.count && places[child].lastMessageAt > places[newest].lastMessageAt {
-        newest = child
-      }
-      guard newest != index else { return }
-      places.swapAt(index, newest)
-      index = newest
     }
   }
 }

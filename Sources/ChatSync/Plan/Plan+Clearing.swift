@@ -25,7 +25,7 @@ extension Plan {
       channels[url]?.views = TextMap()
       channels[url]?.begin(now: now)
     }
-    for user in Array(users.keys) {
+    for user in users.names {
       users[user]?.begin(now: now)
       changed(user)
     }

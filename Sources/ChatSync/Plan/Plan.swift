@@ -14,7 +14,7 @@ package struct Plan: Sendable {
   package private(set) var link: Link
   /// How often is asked.
   package let pace: Pace
-  var users: [UserID: UserWork] = [:]
+  var users = UserTable()
   var channels = ChannelTable()
   /// The lanes with rows that wait for a try.
   var lanes: [OutboxLaneName: LaneWork] = [:]
@@ -118,7 +118,7 @@ package struct Plan: Sendable {
   }
 
   private mutating func keyWorked() {
-    for user in Array(users.keys) { users[user]?.state.keyWorked() }
+    for user in users.names { users[user]?.state.keyWorked() }
   }
 
   private mutating func act(_ actions: [Link.Action]) {
@@ -132,7 +132,7 @@ package struct Plan: Sendable {
 
   /// Whatever was known may have changed meanwhile: look everywhere somebody looks.
   private mutating func cameOnline(now: Int64) {
-    for (id, work) in users where work.state.isActive {
+    for (id, work) in users.works where work.state.isActive {
       users[id]?.pollAt = now
       users[id]?.isCatchingUp = true
       users[id]?.wait.reset()
@@ -177,7 +177,7 @@ package struct Plan: Sendable {
   /// Those of whom nobody asked for long go idle (B4); between two looks nobody does.
   private mutating func rest(now: Int64) {
     restsAt = now + Plan.longestRestLook
-    for id in Array(users.keys) {
+    for id in users.names {
       if users[id]?.rest(now: now) == true {
         changed(id)
         hasRested = true
@@ -212,7 +212,7 @@ package struct Plan: Sendable {
   }
 
   private func isOtherWorkDue(now: Int64) -> Bool {
-    users.values.contains { $0.dueAt ?? .max <= now }
+    users.works.values.contains { $0.dueAt ?? .max <= now }
       || channelsDueAt(now: now) <= now
   }
 
@@ -220,7 +220,7 @@ package struct Plan: Sendable {
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
     if link.isOnline, hasFreePlace {
-      for work in users.values {
+      for work in users.works.values {
         soonest = min(soonest, work.dueAt ?? .max)
         if soonest <= now { return now + 1 }
       }

@@ -106,7 +106,7 @@ extension Plan {
   }
 
   /// Those who asked for nothing for so long that nothing is polled for them (B4).
-  var idleUsers: [UserID] { users.lazy.filter { $0.value.state.phase == .idle }.map(\.key) }
+  var idleUsers: [UserID] { users.works.lazy.filter { $0.value.state.phase == .idle }.map(\.key) }
 
   /// Whether the user just came back, once.
   mutating func takeReturn(of user: UserID) -> Bool {
@@ -153,23 +153,18 @@ extension Plan {
 
   /// The job of the user who waits longest.
   mutating func pickForUser(now: Int64, isListing: Bool) -> SyncJob? {
-    var best: (turn: (group: Int, since: Int64), job: SyncJob)?
-    for (id, work) in users where work.isFree && work.pollAt <= now {
-      if let best, best.turn <= work.turn { continue }
+    while let id = users.next(isListing: isListing, now: now), let work = users[id] {
       switch work.phase {
-      case .connecting where !isListing: best = (work.turn, .connect(id))
-      case .listing(let after, _) where isListing: best = (work.turn, .list(id, after: after))
-      case .sweeping where isListing: best = (work.turn, .endSweep(id))
-      case .steady where !isListing:
-        if lacks(.channelChangelog), work.sweepAt <= now {
-          users[id]?.phase = .listing(after: nil, done: 0)
-          continue
-        }
-        best = (work.turn, lacks(.channelChangelog) ? .topChannels(id) : .channelChanges(id))
-      default: continue
+      case .connecting: return .connect(id)
+      case .listing(let after, _): return .list(id, after: after)
+      case .sweeping: return .endSweep(id)
+      case .steady:
+        guard lacks(.channelChangelog) else { return .channelChanges(id) }
+        guard work.sweepAt <= now else { return .topChannels(id) }
+        users[id]?.phase = .listing(after: nil, done: 0)
       }
     }
-    return best?.job
+    return nil
   }
 
   mutating func endedForUser(_ user: UserID, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
