@@ -18,7 +18,12 @@ import Testing
     case 5: table[user]?.phase = Bool.random(using: &random) ? .steady : .sweeping
     case 6: table[user]?.isCached.toggle()
     case 7: table[user]?.hasUnsent.toggle()
-    case 8: table[user]?.state.stop()
+    case 8:
+      if Bool.random(using: &random) {
+        table[user]?.state.stop()
+      } else {
+        _ = table[user]?.state.refused(now: time, isCached: true)
+      }
     default:
       table[user] = UserWork(
         state: UserState(now: 0), isSynced: true, pollAt: time, wait: Backoff(maximum: 1_000))
@@ -39,6 +44,7 @@ import Testing
     for now in 0..<3_000 {
       Self.change(&table, UserID("u\(Int.random(in: 0..<30, using: &random))"), &random)
       let now = Int64(now % 20)
+      #expect(table.refused == Set(table.works.filter { $0.value.state.refusedAt != nil }.keys))
       for isListing in [true, false] {
         let due = table.works.filter {
           $0.value.isFree && $0.value.pollAt <= now && Self.isListing($0.value) == isListing

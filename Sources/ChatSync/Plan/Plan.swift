@@ -118,7 +118,7 @@ package struct Plan: Sendable {
   }
 
   private mutating func keyWorked() {
-    for user in users.names { users[user]?.state.keyWorked() }
+    for user in users.refused { users[user]?.state.keyWorked() }
   }
 
   private mutating func act(_ actions: [Link.Action]) {

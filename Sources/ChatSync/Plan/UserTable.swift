@@ -5,6 +5,8 @@ import ChatModel
 /// users looks at the first.
 struct UserTable: Sendable {
   private(set) var works: [UserID: UserWork] = [:]
+  /// Those whom the upstream refused once and not yet for good (B5).
+  private(set) var refused: Set<UserID> = []
   /// Those whose channels are listed, those with another job, and some who changed meanwhile.
   private var listings = TurnLine<Place>()
   private var polls = TurnLine<Place>()
@@ -47,6 +49,7 @@ struct UserTable: Sendable {
 
   /// A user's work changed.
   private mutating func note(_ user: UserID, since before: Place?) {
+    if works[user]?.state.refusedAt != nil { refused.insert(user) } else { refused.remove(user) }
     guard let after = place(of: user), after != before else { return }
     if listings.places.count + polls.places.count > 4 * works.count + 64 { sort() }
     if after.isListing { listings.add(after) } else { polls.add(after) }
