@@ -16,9 +16,12 @@ final class FilledCache: Sendable {
   var directory: String { folder.path }
 
   /// An empty cache with one user who is in `channels` channels. `disk`: on the disk, not in memory.
-  init(channels: Int, disk: Bool = false) throws {
+  /// `limit`: the most it may use, in bytes.
+  init(channels: Int, disk: Bool = false, limit: Int64? = nil) throws {
     folder = try ScratchFolder("cache", onDisk: disk)
-    cache = try Cache(Cache.Configuration(directory: folder.path))
+    var configuration = Cache.Configuration(directory: folder.path)
+    configuration.limit = CacheLimit(bytes: limit ?? .max, order: CacheLimit.accessOrder)
+    cache = try Cache(configuration)
     let records = (0..<channels).map { FilledCache.channel($0) }
     try cache.blocking.write { writer in
       try writer.acknowledge(FilledCache.user)

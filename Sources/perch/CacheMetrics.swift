@@ -18,5 +18,41 @@ enum CacheMetrics {
     text.metric("perch_cache_evicted_bytes_total", .counter, "Bytes of these messages.", usage.evictedBytes)
     text.metric(
       "perch_cache_eviction_passes_total", .counter, "Passes that evicted something.", usage.passes)
+    write(cache.commitTimes, to: &text)
+  }
+
+  private static func write(_ times: TimeCounts, to text: inout MetricsText) {
+    text.begin("perch_commit_seconds", .histogram, "How long commits took, with the sync of the disk.")
+    for (index, bound) in TimeCounts.bounds.enumerated() {
+      text.sample(
+        "perch_commit_seconds_bucket", label: "le=\"\(seconds(bound))\"", times.count(notLongerThan: index))
+    }
+    text.sample("perch_commit_seconds_bucket", label: "le=\"+Inf\"", times.count)
+    text.sample("perch_commit_seconds_sum", millionths: times.microseconds)
+    text.sample("perch_commit_seconds_count", times.count)
+  }
+
+  /// `0.0025` for 2 500 millionths.
+  private static func seconds(_ microseconds: Int64) -> String {
+    let digits = String(microseconds % 1_000_000)
+    let fraction = (String(repeating: "0", count: 6 - digits.count) + digits).reversed().drop { $0 == "0" }
+    let whole = String(microseconds / 1_000_000)
+    return fraction.isEmpty ? whole : whole + "." + String(fraction.reversed())
+  }
+
+  /// Gaps and newest ends of all channels; nothing where the cache cannot be read.
+  static func writeCoverage(_ cache: Cache, generation: Int64, to text: inout MetricsText) {
+    // `try?`: other metrics and the log tell of a cache that cannot be read; this page is answered without
+    // it.
+    guard let counts = try? cache.read({ try $0.coverageCounts(generation: generation) }) else { return }
+    text.begin("perch_cache_gaps", .gauge, "Stretches of channels that are not cached, by why.")
+    for reason in Gap.Reason.allCases {
+      text.sample(
+        "perch_cache_gaps", label: "reason=\"\(reason.text)\"", counts.gaps[reason, default: 0])
+    }
+    text.metric(
+      "perch_cache_stale_tails", .gauge,
+      "Channels whose newest end was not confirmed since the chat server was lost or the start.",
+      counts.staleTails)
   }
 }

@@ -15,15 +15,15 @@ struct RunningService {
   private let secrets: SigningSecrets
   private let isOnce: Bool
 
-  init(dataDirectory: String, _ values: SettingValues) throws {
+  init(dataDirectory: String, secrets file: SecretFile? = nil, isOnce: Bool = false) throws {
     guard let address = AddressFile(dataDirectory).read() else {
       throw CommandFailure(
         description:
           "\(dataDirectory) is in use by a process that does not say where it listens: stop it first")
     }
     base = address
-    secrets = try SecretFile(inDataDirectory: dataDirectory).read()
-    isOnce = values.text("once") == "on"
+    secrets = try (file ?? SecretFile(inDataDirectory: dataDirectory)).read()
+    self.isOnce = isOnce
   }
 
   /// Has the service sync the user, and tells how far it is.
@@ -55,6 +55,35 @@ struct RunningService {
     }
     progress.end("synced by the running service")
     return 0
+  }
+
+  /// Has the service let go of a channel's messages, or of everything, as that user: an operator may.
+  func clear(_ channel: ChannelURL?, isForced: Bool, as user: UserID) throws {
+    let now = Clock.system.wallMilliseconds() / 1000
+    let token = BearerToken(user: user.text, scopes: [.chat, .admin], expires: now + 60).signed(with: secrets)
+    let client = HTTPClient()
+    defer { client.close() }
+    let path = channel.map { "/v1/channels/\(RunningService.encoded($0.text))/cache" } ?? "/v1/cache"
+    // Where authentication is off the header names the user.
+    let request = HTTPRequest(
+      .delete, base + path + (isForced && channel == nil ? "?force=true" : ""),
+      headers: ["Authorization: Bearer \(token)", "Perch-User: \(user.text)"])
+    let response = try ask(request, client)
+    guard response.status != 204 else { return }
+    let detail = (try? JSONParser.parse(response.body.bytes) { $0["detail"]?.string }) ?? nil
+    throw CommandFailure(description: "the running service answers \(response.status): \(detail ?? "")")
+  }
+
+  /// A segment of a path.
+  private static func encoded(_ text: String) -> String {
+    text.utf8.map { byte in
+      let isPlain =
+        (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+        || "-._~".utf8.contains(byte)
+      let digits = Array("0123456789ABCDEF")
+      return isPlain
+        ? String(UnicodeScalar(byte)) : "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+    }.joined()
   }
 
   private func ask(_ request: HTTPRequest, _ client: HTTPClient) throws -> HTTPResponse {

@@ -74,7 +74,10 @@ struct Service {
     tellURL()
     isListening(listeners.url)
 
-    let signal = Signals.wait(rereading: access.reread)
+    let signal = Signals.wait {
+      access.reread()
+      rereadLimit(of: cache)
+    }
     Log.line(.info, "stopping", ["signal": .number(Int64(signal))])
     status.beginStopping()
     listeners.shutDown(withinSeconds: Double(values.number("stop-within")) / 1000)
@@ -118,12 +121,8 @@ struct Service {
     configuration.clock = Clock.system.steady()
     configuration.retention.events = Int64(values.number("keep-events"))
     configuration.retention.eventMilliseconds = max(60_000, Int64(values.number("keep-events-for")))
-    configuration.limit = CacheLimit(
-      bytes: Int64(values.number("cache-max-size")), order: values.text("cache-clear-order"))
+    configuration.limit = Service.limit(values)
     configuration.spoolBytes = values.number("spool-max-size")
-    for warning in configuration.limit.warnings {
-      Log.line(.warning, "cache_limit", ["reason": .text(warning)])
-    }
     do {
       return try Cache(configuration, ownership: ownership) { [status] progress in
         guard progress.from > 0 else { return }
@@ -132,6 +131,26 @@ struct Service {
       }
     } catch let error as CacheError {
       throw CommandFailure(description: error.description)
+    }
+  }
+
+  /// The cache's limit and order as they are set, as far as they can be granted.
+  private static func limit(_ values: SettingValues) -> CacheLimit {
+    let limit = CacheLimit(
+      bytes: Int64(values.number("cache-max-size")), order: values.text("cache-clear-order"))
+    for warning in limit.warnings { Log.line(.warning, "cache_limit", ["reason": .text(warning)]) }
+    return limit
+  }
+
+  /// Reads the cache's limit and order again; what cannot be read leaves them as they are.
+  private func rereadLimit(of cache: Cache) {
+    do {
+      let limit = Service.limit(try values.again())
+      guard limit != cache.limit else { return }
+      cache.setLimit(limit)
+      Log.line(.info, "cache_limit_reread", ["max_bytes": .number(limit.bytes)])
+    } catch {
+      Log.line(.error, "cache_limit_not_reread", ["reason": .text("\(error)")])
     }
   }
 
@@ -159,6 +178,9 @@ struct Service {
       { text in sync.write(to: &text) },
       { text in SyncParts.write(unsentIn: cache, to: &text) },
       { text in CacheMetrics.write(cache, to: &text) },
+      { text in
+        CacheMetrics.writeCoverage(cache, generation: sync.syncRequests.link.generation, to: &text)
+      },
     ]
     return RouteParts(
       status: status, metrics: Metrics(metrics), cache: cache, syncRequests: sync.syncRequests, gate: gate,

@@ -24,7 +24,8 @@ enum Signals {
     return sigtimedwait(&set, nil, &time) > 0
   }
 
-  /// Waits for one that ends the service; SIGHUP has the secrets read again (B61).
+  /// Waits for one that ends the service; SIGHUP has secrets and the cache's limit read again
+  /// (B55, B61).
   static func wait(rereading reread: () -> Void = {}) -> Int32 {
     var set = set([SIGTERM, SIGINT, SIGHUP])
     while true {

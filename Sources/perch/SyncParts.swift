@@ -134,6 +134,9 @@ struct SyncParts {
       "perch_upstream_requests_total", .counter, "Requests sent to the chat server.",
       Int64(client?.requestsStarted ?? 0))
     text.metric(
+      "perch_upstream_pauses_total", .counter,
+      "Pauses that the chat server asked for: 429, or no request left.", Int64(client?.pausesAsked ?? 0))
+    text.metric(
       "perch_upstream_online", .gauge, "1 while the chat server can be had.",
       syncRequests.link.state == .online ? 1 : 0)
     text.metric(

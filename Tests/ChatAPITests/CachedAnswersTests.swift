@@ -1,4 +1,3 @@
-import ChatCache
 import ChatModel
 import MicroHTTP
 import Platform
@@ -6,6 +5,7 @@ import TestFolders
 import Testing
 
 @testable import ChatAPI
+@testable import ChatCache
 
 /// What reading over HTTP promises beside its rows: tags, links, names of messages, limits.
 @Suite struct CachedAnswersTests {
@@ -68,6 +68,21 @@ import Testing
     // Within a minute nothing more is written.
     #expect(ask(world, "/v1/channels/two/messages", tag: page["ETag"]).status == 304)
     #expect(try accessedAt() == first)
+  }
+
+  @Test("B55: readiness says while the cache is over its limit with nothing left that may go")
+  func full() throws {
+    let world = try world()
+    defer { world.stop() }
+    world.cache.usage.set(CacheLimit(exactly: 1))
+    try world.cache.evict()
+    #expect(ask(world, "/readyz").body.contains(#""cache_full""#))
+    // What is there is served, and what comes is stored.
+    try world.send(7, in: "two")
+    #expect(ask(world, "/v1/channels/two/messages").status == 200)
+    world.cache.usage.set(CacheLimit())
+    try world.cache.evict()
+    #expect(!ask(world, "/readyz").body.contains(#""cache_full""#))
   }
 
   @Test("more happened since than is looked through: the list is read again")

@@ -2,6 +2,10 @@ import Glibc
 
 // KilledWriter DIRECTORY SEED: does the schedule's writes from where the directory's cache stands, and says
 // the number of each on a line of stdout once it is answered. It goes on until it is killed.
+//
+// KilledWriter DIRECTORY evict: stores and evicts without end, and says a number after each round.
 
-guard CommandLine.arguments.count == 3, let seed = UInt64(CommandLine.arguments[2]) else { exit(2) }
+guard CommandLine.arguments.count == 3 else { exit(2) }
+if CommandLine.arguments[2] == "evict" { exit(Evicting(directory: CommandLine.arguments[1]).run()) }
+guard let seed = UInt64(CommandLine.arguments[2]) else { exit(2) }
 exit(Writer(directory: CommandLine.arguments[1], schedule: Schedule(seed: seed)).run())

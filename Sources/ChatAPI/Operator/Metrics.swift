@@ -29,7 +29,7 @@ package struct MetricsText: ~Copyable {
 
   /// What a metric's samples mean over time.
   package enum Kind: String, Sendable {
-    case counter, gauge
+    case counter, gauge, histogram
   }
 
   /// Begins a metric; its samples follow at once. `help` must be a line.
@@ -52,6 +52,13 @@ package struct MetricsText: ~Copyable {
     buffer.append(" ")
     buffer.append(decimal: value)
     buffer.append("\n")
+  }
+
+  /// A line of a metric's samples whose value is so many millionths.
+  package mutating func sample(_ name: StaticString, millionths: Int64) {
+    let digits = String(millionths % 1_000_000)
+    buffer.append(name)
+    buffer.append(" \(millionths / 1_000_000).\(String(repeating: "0", count: 6 - digits.count))\(digits)\n")
   }
 
   /// A metric of one sample.

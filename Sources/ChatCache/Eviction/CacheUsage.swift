@@ -32,6 +32,8 @@ package final class CacheUsage: Sendable {
   package var evictedMessages: Int64 { messageCount.load(ordering: .relaxed) }
   /// See `evictedMessages`.
   package var evictedBytes: Int64 { byteCount.load(ordering: .relaxed) }
+  /// How long slices held the writer, their commits' syncs not counted.
+  package let sliceTimes = TimeCounts()
   /// Whether there is room for what nobody asked for: less is used than a pass leaves (B33).
   package var hasRoom: Bool { roomy.load(ordering: .relaxed) }
 

@@ -8,7 +8,8 @@ import Synchronization
 /// A pass begins when a commit crosses the limit, and, after a start, with the first client that connects. It
 /// evicts slice by slice through the writer's queue until 85 % of the limit is used: clients' sends go
 /// between the slices. A pass that a stop cut off goes on with the first client of the next run. Where
-/// nothing is left that may go, that is told once, and looked at again now and then.
+/// nothing is left that may go, that is told once, and looked at again now and then. Some seconds after a
+/// pass the file's free pages are given back, in slices as short.
 final class Evictor: Sendable {
   private struct State {
     /// A pass is to begin.
@@ -24,12 +25,15 @@ final class Evictor: Sendable {
   private static let countedFrames = (1 << 20) / WALLimits.pageBytes
   /// Between two looks at what time alone makes due (ns).
   private static let lookNanoseconds: UInt64 = 5_000_000_000
+  /// Free pages are given back so long after a pass (ns): what comes meanwhile uses them again.
+  private static let shrinkNanoseconds: UInt64 = 10_000_000_000
   /// Waits after a pass that failed, and after one that found nothing (ns).
   private static let retryNanoseconds: UInt64 = 5_000_000_000
   private static let fullNanoseconds: UInt64 = 30_000_000_000
 
   private let usage: CacheUsage
   private let readers: ReaderPool
+  private let checkpointer: Checkpointer
   private let queue: CommitQueue
   private let log: CommitLog
   private let state = Watched(State())
@@ -41,9 +45,11 @@ final class Evictor: Sendable {
   private let thread = ThreadPlace()
 
   init(
-    _ usage: CacheUsage, _ readers: ReaderPool, _ queue: CommitQueue, _ log: CommitLog, clock: Clock
+    _ usage: CacheUsage, _ readers: ReaderPool, _ checkpointer: Checkpointer, _ queue: CommitQueue,
+    _ log: CommitLog, clock: Clock
   ) {
     self.usage = usage
+    self.checkpointer = checkpointer
     self.clock = clock
     self.readers = readers
     self.queue = queue
@@ -101,6 +107,7 @@ final class Evictor: Sendable {
 
   private func run() {
     var notBefore: UInt64 = 0
+    var shrinksAt: UInt64 = 0
     var isFailing = false
     while true {
       let deadline = Clock.system.monotonicNanoseconds() + Evictor.lookNanoseconds
@@ -116,6 +123,11 @@ final class Evictor: Sendable {
         if now >= notBefore, takeDue() || usage.isFull || isFailing {
           try pass()
           notBefore = usage.isFull ? now + Evictor.fullNanoseconds : 0
+          shrinksAt = now + Evictor.shrinkNanoseconds
+        }
+        if now >= shrinksAt {
+          shrinksAt = now + Evictor.lookNanoseconds
+          try shrink()
         }
         isFailing = false
       } catch {
@@ -175,6 +187,7 @@ final class Evictor: Sendable {
       let done = try evict(slice)
       plan.ended(done.slice.outcome, nanoseconds: done.nanoseconds)
       usage.evicted(done.slice)
+      usage.sliceTimes.note(nanoseconds: done.nanoseconds)
       usage.measured(done.pages)
       if isFirst, done.slice.messages > 0 {
         usage.beganPass()
@@ -198,6 +211,32 @@ final class Evictor: Sendable {
       let pages = try writer.db.reading.pageCount()
       return Done(
         slice: evicted, pages: pages, nanoseconds: Clock.system.monotonicNanoseconds() - began)
+    }
+  }
+
+  /// Gives free pages back, slice by slice, and has the file cut. Between two slices the writer is left alone
+  /// for as long as a slice took.
+  func shrink() throws {
+    try passing.withLock {
+      var plan = VacuumPlan()
+      var count = try readers.readAnew(log) { try $0.db.pageCount() }
+      var isShorter = false
+      while !isStopping {
+        let pages = plan.next(count)
+        guard pages > 0 else { break }
+        let (after, nanoseconds) = try queue.wait(.derived) { writer in
+          let began = Clock.system.monotonicNanoseconds()
+          let after = try writer.giveBack(pages: pages)
+          return (after, Clock.system.monotonicNanoseconds() - began)
+        }
+        usage.measured(after)
+        // A file that was made without this possibility keeps its pages, and uses them again.
+        guard after.all < count.all else { break }
+        (count, isShorter) = (after, true)
+        plan.took(nanoseconds)
+        Thread.rest(nanoseconds: nanoseconds)
+      }
+      if isShorter { checkpointer.shrink() }
     }
   }
 

@@ -20,19 +20,8 @@ extension Cache {
 
   /// Looks at the directory's cache without a change or a lock; a service may be using it (B65).
   package static func inspect(directory: String, clock: Clock = .system) throws -> CheckReport {
-    let path = directory + "/perch.db"
-    guard access(path, R_OK) == 0 else {
-      throw CacheError.file(path: path, reason: String(cString: strerror(errno)))
-    }
     do {
-      let connection = try Connection(path: path, mode: .readOnly)
-      let found = try connection.read { db in try db.first("PRAGMA user_version") { $0.int64(0) } ?? 0 }
-      guard found <= Migration.newest else {
-        throw CacheError.newerSchema(found: found, known: Migration.newest)
-      }
-      guard found == Migration.newest else {
-        throw CacheError.unreadable("schema \(found), which the next start brings to \(Migration.newest)")
-      }
+      let connection = try Cache.readOnly(directory)
       let log = CommitLog(
         epoch: 0, run: 0, last: 0, age: FileAge(startedAt: 0, atStart: 0, clock: clock))
       return try SelfCheck(

@@ -90,7 +90,8 @@ package final class Cache: Sendable {
       connection.countWALFrames()
       usage = CacheUsage(configuration.limit)
       usage.measured(try connection.read { try $0.pageCount() })
-      evictor = Evictor(usage, readers, queue, log, clock: configuration.clock)
+      try Pragmas.checkVacuum(connection)
+      evictor = Evictor(usage, readers, checkpointer, queue, log, clock: configuration.clock)
       let (checkpointer, evictor) = (checkpointer, evictor)
       queue.start(connection, log) {
         checkpointer.committed($0)
@@ -188,6 +189,12 @@ package final class Cache: Sendable {
   /// Brings the cache below its limit now and on this thread; else it happens by itself (B55).
   package func evict() throws { try evictor.pass() }
 
+  /// Gives the file's free pages back now and on this thread; else it happens by itself (B55).
+  package func shrink() throws { try evictor.shrink() }
+
+  /// How long commits took.
+  package var commitTimes: TimeCounts { log.commitTimes }
+
   /// The length of the write-ahead log's file, in bytes.
   package var walBytes: Int { checkpointer.walBytes }
 
@@ -219,6 +226,19 @@ enum Pragmas {
       PRAGMA cache_size = -16000;
       PRAGMA temp_store = MEMORY;
       """)
+  }
+
+  /// A file that was made by another program may be unable to give pages back: only a whole rewrite changes
+  /// that, and a start does not wait for one.
+  static func checkVacuum(_ connection: Connection) throws {
+    let mode = try connection.read { try $0.first("PRAGMA auto_vacuum") { $0.int64(0) } }
+    guard mode == 0 else { return }
+    Log.line(
+      .warning, "file_keeps_its_size",
+      [
+        "reason": "it was made without auto_vacuum: free pages are used again, and not given back",
+        "remedy": "stop the service; sqlite3 perch.db 'PRAGMA auto_vacuum = 2; VACUUM'",
+      ])
   }
 
   static func prepareReader(_ connection: Connection, mappedBytes: Int64) throws {

@@ -50,7 +50,7 @@ package struct CacheLimit: Sendable, Equatable {
   }
 
   /// A limit of any size, for tests with small files.
-  init(exactly bytes: Int64, order: [Term]? = nil) {
+  package init(exactly bytes: Int64, order: [Term]? = nil) {
     self.bytes = bytes
     if let order { self.order = order }
   }

@@ -12,6 +12,9 @@ import SQLite
 ///   Under endless commits a passive checkpoint never finds a moment in which everything is copied, so the
 ///   WAL would grow without end. Nearly everything has been copied by then, so the writer waits for little.
 /// - **Truncation**, on the checkpoint thread, once nothing has been committed for some seconds.
+///
+/// After pages were given back the file is cut by the first checkpoint that copies everything. So the thread
+/// tries one each second until one did, and has the writer restart the WAL where none does for ten seconds.
 final class Checkpointer: Sendable {
   private struct State {
     /// The frames the WAL held after the last commit, and how many of those are in the file.
@@ -22,6 +25,9 @@ final class Checkpointer: Sendable {
     /// Commits since the thread looked last, events or not.
     var commits = 0
     var isStopping = false
+
+    /// The file is to be cut to the pages it needs.
+    var mustShrink = false
 
     var isDue: Bool { frames - copied >= WALLimits.passiveFrames }
   }
@@ -58,6 +64,9 @@ final class Checkpointer: Sendable {
     connection.withLock { $0 = nil }
   }
 
+  /// Pages were given back: the file is cut as soon as everything is in it.
+  func shrink() { state.update { $0.mustShrink = true } }
+
   /// The writer's thread calls this after every commit, before it takes up the next one.
   func committed(_ writer: Connection) {
     let frames = writer.walFrames
@@ -90,10 +99,11 @@ final class Checkpointer: Sendable {
 
   private func run() {
     var quietLooks = 0
+    var shrinkLooks: Int?
     while true {
       let deadline = Clock.system.monotonicNanoseconds() + WALLimits.lookNanoseconds
       let seen = state.wait(until: deadline) { state -> State? in
-        guard state.isStopping || state.isDue else { return nil }
+        guard state.isStopping || state.isDue || state.mustShrink else { return nil }
         return state
       }
       let now = state.read { state in
@@ -101,12 +111,23 @@ final class Checkpointer: Sendable {
         return state
       }
       if now.isStopping { return }
+      if state.read({ state in
+        defer { state.mustShrink = false }
+        return state.mustShrink
+      }) {
+        shrinkLooks = 0
+      }
       quietLooks = now.commits == 0 ? quietLooks + 1 : 0
       if seen != nil {
         let result = checkpoint(.passive)
         // Where a reader keeps the rest from being copied, the same is not tried again at once.
         let copied = result == nil ? now.frames : max(now.frames, result?.done ?? 0)
         state.read { $0.copied = min(copied, $0.frames) }
+        if result?.isWhole ?? false { shrinkLooks = nil }
+      } else if let looks = shrinkLooks {
+        shrinkLooks = checkpoint(.passive)?.isWhole ?? false ? nil : looks + 1
+        // Under endless commits there is no moment at which everything is copied: the writer makes one.
+        if looks == WALLimits.shrinkLooks { state.read { $0.restartAt = 0 } }
       } else if quietLooks >= WALLimits.quietLooks, walBytes > WALLimits.restingBytes {
         quietLooks = 0
         _ = checkpoint(.truncate)
@@ -164,6 +185,8 @@ enum WALLimits {
   static let urgentFrames = boundBytes / 32 * 29 / frameBytes
   static let urgentWaitMilliseconds: Int32 = 1000
   static let urgentStepFrames = boundBytes / 8 / frameBytes
+  /// After so many looks that did not copy everything the writer restarts the WAL.
+  static let shrinkLooks = 10
   /// A truncation waits this long for readers and the writer, in milliseconds.
   static let truncateWaitMilliseconds: Int32 = 200
   /// The writer waits this long for another process's lock, in milliseconds.

@@ -72,6 +72,8 @@ final class CommitLog: Sendable {
   let isFailing = Atomic<Bool>(false)
   /// Changes with every commit that readers can see.
   let revision = Revision()
+  /// How long commits took, with the sync of the disk.
+  let commitTimes = TimeCounts()
   /// Changes with every commit that removed a user.
   let users = Revision()
   private let next: Guarded<Int64>

@@ -300,10 +300,13 @@ private final class Writer {
       log.revision.settle()
       log.users.settle()
     }
+    var began: UInt64 = 0
     try connection.write { db in
       try body(db)
       log.revision.unsettle()
+      began = Clock.system.monotonicNanoseconds()
     }
+    log.commitTimes.note(nanoseconds: Clock.system.monotonicNanoseconds() - began)
   }
 
   private struct TransactionLost: Error {}

@@ -49,6 +49,7 @@ enum Migration {
     Step(version: 13, scripts: [PackageResources.v013_user_phase_sql]),
     Step(version: 14, scripts: [PackageResources.v014_upload_sql]),
     Step(version: 15, scripts: [PackageResources.v015_eviction_sql]),
+    Step(version: 16, scripts: [PackageResources.v016_gap_counts_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -39,6 +39,9 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
   /// Requests sent since the start, for metrics and `perch sync`.
   package var requestsStarted: Int { inbox.withLock { $0.started } }
 
+  /// Pauses that the upstream asked for since the start.
+  package var pausesAsked: Int { inbox.withLock { $0.pausesAsked } }
+
   /// Whether clients' own requests wait for a place.
   package var isForegroundWaiting: Bool { inbox.withLock { $0.isForegroundWaiting } }
 
@@ -50,6 +53,8 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     var isClosing = false
     var nextID: UInt64 = 1
     var started = 0
+    /// Pauses that the upstream asked for.
+    var pausesAsked = 0
     var isForegroundWaiting = false
     /// Requests that wait for a place.
     var waiting = 0
@@ -130,7 +135,10 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
   package func pause(_ endpoint: String, milliseconds: Int64) {
     let until = Int64(configuration.clock.monotonicNanoseconds() / 1_000_000) + milliseconds
     let kind = ExactText(endpoint)
-    wake { $0.pauses[kind] = max($0.pauses[kind] ?? 0, until) }
+    wake { inbox in
+      inbox.pauses[kind] = max(inbox.pauses[kind] ?? 0, until)
+      inbox.pausesAsked += 1
+    }
   }
 
   /// Looks at the clock again: somebody who owns it moved it.

@@ -12,7 +12,7 @@ struct Command: Sendable {
   let run: @Sendable (SettingValues) throws -> Int32
 
   /// All there are, in the order of the help.
-  static let all: [Command] = [.serve, .sync, .origin, .demo, .token, .check, .health]
+  static let all: [Command] = [.serve, .sync, .origin, .demo, .token, .check, .cache, .clear, .health]
 
   /// What `perch NAME --help` prints.
   var help: String {
@@ -26,7 +26,7 @@ struct Command: Sendable {
       let fallback = setting.fallback.map { $0.isEmpty ? "" : " [\($0)]" } ?? " (needed)"
       text += "  \(head)\(gap)\(setting.help)\(fallback)\n"
       text += "  \(String(repeating: " ", count: width))\(setting.variable)"
-      text += setting.isSecret ? ", --\(setting.name)-file, \(setting.variable)_FILE\n" : "\n"
+      text += setting.hasFile ? ", --\(setting.name)-file, \(setting.variable)_FILE\n" : "\n"
     }
     return text + "\nA flag wins over its variable. Durations: 500ms, 2s, 5m, 24h. Sizes: 64KB, 256MB, 1GB.\n"
   }

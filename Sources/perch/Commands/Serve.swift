@@ -15,10 +15,10 @@ extension Command {
       ),
       Setting(
         "cache-max-size", .size, default: "256MB",
-        "maximum size of the cache, at least 64MB; beyond it messages are evicted"),
+        "maximum size of the cache, at least 64MB; beyond it messages are evicted", isReread: true),
       Setting(
         "cache-clear-order", .text, default: "message_collection_accessed_at",
-        "what goes first from a full cache: this, or fields such as cached_bytes:desc"),
+        "what goes first from a full cache: this, or fields such as cached_bytes:desc", isReread: true),
       Setting(
         "spool-max-size", .size, default: "1GB",
         "how many bytes the files of unsent messages may have, with those that are coming in"),

@@ -26,7 +26,9 @@ extension Command {
       cache = try Cache(
         Cache.Configuration(directory: values.text("data"), upstream: SyncParts.binding(values)))
     } catch CacheError.lockedBy {
-      return try RunningService(dataDirectory: values.text("data"), values).sync(user)
+      let service = try RunningService(
+        dataDirectory: values.text("data"), isOnce: values.text("once") == "on")
+      return try service.sync(user)
     } catch let error as CacheError {
       throw CommandFailure(description: error.description)
     }

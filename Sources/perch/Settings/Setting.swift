@@ -10,9 +10,14 @@ struct Setting: Sendable {
   let fallback: String?
   /// What it is for, in a line.
   let help: String
+  /// Whether SIGHUP has it read again.
+  let isReread: Bool
 
   /// A setting; `fallback` nil means that it must be given.
-  init(_ name: String, _ kind: SettingKind, default fallback: String?, _ help: String) {
+  init(
+    _ name: String, _ kind: SettingKind, default fallback: String?, _ help: String, isReread: Bool = false
+  ) {
+    self.isReread = isReread
     self.name = name
     self.kind = kind
     self.fallback = fallback
@@ -28,8 +33,12 @@ struct Setting: Sendable {
   /// Whether its flag may be given several times, which is the same as commas.
   var isRepeatable: Bool { if case .hosts = kind { true } else { false } }
 
-  /// Whether it can also be read from a file, so that it shows in no process list.
+  /// Whether it is kept out of logs.
   var isSecret: Bool { if case .secret = kind { true } else { false } }
+
+  /// Whether it can also be read from a file: a secret, so that it shows in no process list, and what may
+  /// change while the service runs.
+  var hasFile: Bool { isSecret || isReread }
 }
 
 /// A setting was not understood.

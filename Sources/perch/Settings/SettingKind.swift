@@ -63,7 +63,7 @@ enum SettingKind: Sendable {
       SettingKind.scaled(text, SettingKind.sizes, atMost: SettingKind.largestSize).map {
         .success(.number($0))
       }
-        ?? expected("a size such as 64KB, 256MB or 1GB, of 1024 TB at most")
+        ?? expected("a size such as 64KB, 256MB or 1GB, of 9223372036854775807 bytes at most")
     case .number(let range):
       Int(text).flatMap { range.contains($0) ? .success(.number($0)) : nil }
         ?? expected("a number from \(range.lowerBound) to \(range.upperBound)")
@@ -95,7 +95,7 @@ enum SettingKind: Sendable {
   /// nothing.
   private static let longestDuration = 3650 * 86_400_000
   /// Bytes of the largest size.
-  private static let largestSize = 1 << 50
+  private static let largestSize = Int.max
 
   private static let durations = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
   private static let sizes = [("KB", 1024), ("MB", 1 << 20), ("GB", 1 << 30), ("", 1)]

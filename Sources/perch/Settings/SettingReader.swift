@@ -2,8 +2,8 @@ import Glibc
 
 /// Turns words and environment into values, by a command's table.
 ///
-/// A flag wins over its variable; for a secret, a file named by flag comes after the flag and before the
-/// variables. Whatever is not in the table is an error that names what is: unknown flags, and variables that
+/// A flag wins over its variable; for a secret, and what SIGHUP has read again, a file named by flag comes
+/// after the flag and before the variables. Whatever is not in the table is an error that names what is: unknown flags, and variables that
 /// begin with `PERCH_` but belong to no command.
 struct SettingReader {
   private let settings: [Setting]
@@ -22,7 +22,7 @@ struct SettingReader {
     for setting in settings {
       values[setting.name] = try value(of: setting, given, environment)
     }
-    return SettingValues(values)
+    return SettingValues(values) { try read(words, environment: environment) }
   }
 
   private func flags(_ words: [String]) throws -> [String: String] {
@@ -34,7 +34,7 @@ struct SettingReader {
       }
       let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let name = String(parts[0])
-      guard settings.contains(where: { $0.name == name || ($0.isSecret && $0.name + "-file" == name) }) else {
+      guard settings.contains(where: { $0.name == name || ($0.hasFile && $0.name + "-file" == name) }) else {
         let choices = settings.map { "--" + $0.name }.joined(separator: " ")
         throw SettingError(description: "unknown flag --\(name); there are: \(choices)")
       }
@@ -55,7 +55,7 @@ struct SettingReader {
   private func checkVariables(_ environment: [String: String]) throws {
     let known = Set(
       Command.all.flatMap(\.settings).flatMap {
-        $0.isSecret ? [$0.variable, $0.variable + "_FILE"] : [$0.variable]
+        $0.hasFile ? [$0.variable, $0.variable + "_FILE"] : [$0.variable]
       })
     let unknown = environment.keys.filter { $0.hasPrefix("PERCH_") && !known.contains($0) }.sorted()
     guard let first = unknown.first else { return }
@@ -68,12 +68,12 @@ struct SettingReader {
   ) throws -> SettingValue {
     var source = "--" + setting.name
     var text = given[setting.name]
-    if text == nil, setting.isSecret, let path = given[setting.name + "-file"] {
-      text = try SettingReader.contents(path)
+    if text == nil, setting.hasFile, let path = given[setting.name + "-file"] {
+      (text, source) = (try SettingReader.contents(path), path)
     }
     if text == nil, let value = environment[setting.variable] { (text, source) = (value, setting.variable) }
-    if text == nil, setting.isSecret, let path = environment[setting.variable + "_FILE"] {
-      text = try SettingReader.contents(path)
+    if text == nil, setting.hasFile, let path = environment[setting.variable + "_FILE"] {
+      (text, source) = (try SettingReader.contents(path), path)
     }
     guard let text = text ?? setting.fallback else {
       throw SettingError(description: "--\(setting.name) (or \(setting.variable)) is needed: \(setting.help)")
@@ -86,7 +86,7 @@ struct SettingReader {
     }
   }
 
-  /// The text of a secret's file without the line end that editors add.
+  /// The text of a setting's file without the line end that editors add.
   private static func contents(_ path: String) throws -> String {
     guard let file = fopen(path, "re") else {
       throw SettingError(description: "cannot read \(path): \(String(cString: strerror(errno)))")

@@ -15,7 +15,13 @@ enum SettingValue: Sendable, Equatable {
 struct SettingValues: Sendable {
   private let values: [String: SettingValue]
 
-  init(_ values: [String: SettingValue]) { self.values = values }
+  /// The same words, files and environment read again.
+  let again: @Sendable () throws -> SettingValues
+
+  init(_ values: [String: SettingValue], again: @escaping @Sendable () throws -> SettingValues) {
+    self.values = values
+    self.again = again
+  }
 
   /// Text; "" where it was left out.
   func text(_ name: String) -> String {

@@ -56,8 +56,19 @@ extension Writing {
     },
   ]
 
-  /// Gaps, clearing, healing.
+  /// Gaps, clearing, healing, evicting.
   static let gaps: [Writing] = [
+    Writing(name: "an eviction", prepare: messages) { cache in
+      let channel = try cache.read { try $0.channelKey(of: url) }
+      try cache.write { writer in
+        guard let channel else { return }
+        _ = try writer.evict(EvictionSlice(channel: channel, accessedAt: 0, rows: 500))
+        try writer.endEvicting()
+      }
+    },
+    Writing(name: "pages that are given back", prepare: messages) { cache in
+      _ = try cache.write { try $0.giveBack(pages: 100) }
+    },
     Writing(name: "the begin of a fill", prepare: gap) { cache in
       try cache.write { _ = try $0.beginFill(name($0.reader), in: url) }
     },

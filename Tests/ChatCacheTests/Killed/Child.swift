@@ -8,9 +8,9 @@ final class Child {
   /// The last number that was answered.
   private(set) var answered = 0
 
-  /// Starts the program that was built beside the tests.
-  init(_ directory: String, seed: UInt64) throws {
-    process = try ChildProcess("KilledWriter", [directory, "\(seed)"])
+  /// Starts the program that was built beside the tests; `mode`: a seed, or what else it can do.
+  init(_ directory: String, mode: String) throws {
+    process = try ChildProcess("KilledWriter", [directory, mode], log: directory + ".log")
   }
 
   /// Reads until that many more were answered; false: it ended by itself, or said nothing for 10 s.

@@ -22,7 +22,7 @@ import Testing
     var (written, inTwin) = (0, 0)
     var random = SystemRandomNumberGenerator()
     for kill in 0..<Self.kills {
-      let child = try Child(directory, seed: seed)
+      let child = try Child(directory, mode: "\(seed)")
       // Some die while they open the cache.
       if kill % 5 != 1 { #expect(child.hear(Int.random(in: 1...40, using: &random)), "it ended by itself") }
       usleep(UInt32.random(in: 0..<3_000, using: &random))  // the moment is what is tried, nothing is awaited

@@ -1,0 +1,122 @@
+import ChatCache
+import ChatModel
+import Glibc
+import Platform
+import Synchronization
+
+extension Row {
+  /// P9, B55: a cache with a limit of 64 MB takes in four times as much at full speed: how far it exceeds the
+  /// limit, how long slices hold the writer, what sends and pages beside it are left.
+  static let eviction = Row(
+    name: "eviction", work: "256 MB of messages stored at full speed into a cache of 64 MB"
+  ) { bench in
+    let run = try EvictionRun()
+    try run.fill(upTo: 32 << 20)
+    let idle = run.pages(seconds: bench.seconds)
+    try run.measure(bytes: 256 << 20)
+    return run.figures(idle: idle)
+  }
+}
+
+/// One cache that takes in more than it may keep.
+private final class EvictionRun: Sendable {
+  private static let channels = 200
+  private let filled: FilledCache
+  private let stored = Guarded(0)
+  private let isDone = Atomic<Bool>(false)
+  private let reads = Guarded<(count: Int, nanoseconds: UInt64)>((0, 0))
+  private let sends = Guarded<[UInt64]>([])
+  private let most = Atomic<Int64>(0)
+  private let ingest = Guarded(0.0)
+
+  init() throws {
+    filled = try FilledCache(channels: EvictionRun.channels, disk: true, limit: 64 << 20)
+    filled.cache.noteConnection()
+  }
+
+  /// The next page of a channel, each in its turn.
+  private func storePage() throws {
+    let page = stored.withLock { stored in
+      defer { stored += 1 }
+      return stored
+    }
+    let channel = page % EvictionRun.channels
+    try filled.store(page / EvictionRun.channels * 100, count: 100, in: channel)
+    most.max(filled.cache.usage.usedBytes, ordering: .relaxed)
+  }
+
+  func fill(upTo bytes: Int64) throws {
+    while filled.cache.usage.usedBytes < bytes { try storePage() }
+  }
+
+  /// Pages a second of the channel that was stored last.
+  func pages(seconds: Int) -> Double {
+    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds) * 1_000_000_000
+    return read { Clock.system.monotonicNanoseconds() < end }
+  }
+
+  private func read(while goesOn: () -> Bool) -> Double {
+    let began = Clock.system.monotonicNanoseconds()
+    var count = 0
+    while goesOn() {
+      let url = FilledCache.url(stored.withLock { max(0, $0 - 2) } % EvictionRun.channels)
+      // A page that cannot be read is not counted.
+      if (try? filled.page(MessagePageQuery(limit: 30), in: url)) != nil { count += 1 }
+    }
+    return Double(count) / (Double(Clock.system.monotonicNanoseconds() - began) / 1e9)
+  }
+
+  /// Stores so many bytes of messages, with a reader and a sender beside it.
+  func measure(bytes: Int) throws {
+    let reader = Thread("bench-reader") { [self] in
+      let began = Clock.system.monotonicNanoseconds()
+      let rate = read { !isDone.load(ordering: .relaxed) }
+      let nanoseconds = Clock.system.monotonicNanoseconds() - began
+      reads.withLock { $0 = (Int(rate * Double(nanoseconds) / 1e9), nanoseconds) }
+    }
+    let sender = Thread("bench-sender") { [self] in
+      while !isDone.load(ordering: .relaxed) {
+        let began = Clock.system.monotonicNanoseconds()
+        // A send that fails would be the shortest of all: the row fails with it elsewhere.
+        _ = try? filled.cache.blocking.accept { try $0.setAccessed(["none": 1]) }
+        sends.withLock { $0.append(Clock.system.monotonicNanoseconds() - began) }
+        usleep(2_000)  // a sender of 500 a second at most
+      }
+    }
+    let began = Clock.system.monotonicNanoseconds()
+    let pages = bytes / 100 / 400
+    for _ in 0..<pages { try storePage() }
+    let seconds = Double(Clock.system.monotonicNanoseconds() - began) / 1e9
+    ingest.withLock { $0 = Double(pages * 100) / seconds }
+    isDone.store(true, ordering: .relaxed)
+    reader.join()
+    sender.join()
+  }
+
+  func figures(idle: Double) -> [Figure] {
+    let usage = filled.cache.usage
+    func alone(_ what: String, _ unit: String, _ value: Double, _ goal: Figure.Goal?) -> Figure {
+      Figure(what: what, unit: unit, ours: value, peer: nil, peerName: "", goal: goal)
+    }
+    let over = Double(most.load(ordering: .relaxed) - usage.limit.bytes) / Double(1 << 20)
+    let (count, nanoseconds) = reads.withLock { $0 }
+    let beside = Double(count) / (Double(nanoseconds) / 1e9)
+    let sorted = sends.withLock { $0.sorted() }
+    let p99 = sorted.isEmpty ? .nan : Double(sorted[sorted.count * 99 / 100]) / 1e6
+    let times = usage.sliceTimes
+    let median = TimeCounts.bounds.indices.first { times.count(notLongerThan: $0) * 2 >= times.count }
+    let medianBound = median.map { Double(TimeCounts.bounds[$0]) / 1000 } ?? .nan
+    let commits = filled.cache.commitTimes
+    let commit = Double(commits.microseconds) / Double(max(1, commits.count)) / 1000
+    return [
+      alone("over the limit, most", "MB", over, .atMost(16)),
+      alone("used when it ended", "MB", Double(usage.usedBytes) / Double(1 << 20), nil),
+      alone("a slice, longest of \(times.count)", "ms", Double(times.longest) / 1000, .atMost(20)),
+      alone("a slice, the median is below", "ms", medianBound, .atMost(5)),
+      alone("pages while it evicts, of those at rest", "", beside / idle, .atLeast(0.6)),
+      alone("a send beside it, p99", "ms", p99, nil),
+      alone("a commit, mean", "ms", commit, nil),
+      alone("messages stored meanwhile", "/s", ingest.withLock { $0 }, nil),
+    ]
+  }
+}

@@ -1,0 +1,56 @@
+import ChatCache
+import ChatModel
+import Glibc
+import Platform
+
+/// Stores messages without end in a cache that is small for them, so that passes and the giving back of pages
+/// are under way at any moment.
+struct Evicting {
+  let directory: String
+
+  /// The cache as this program opens it: two megabytes beside what an empty one has.
+  static func configuration(_ directory: String) -> Cache.Configuration {
+    var configuration = Cache.Configuration(directory: directory)
+    configuration.limit = CacheLimit(exactly: 4 << 20)
+    return configuration
+  }
+
+  /// Says a number after each round; the exit code where something failed.
+  func run() -> Int32 {
+    do {
+      let cache = try Cache(Evicting.configuration(directory))
+      cache.noteConnection()
+      var round = try cache.read { try $0.storedMessages() } + 1
+      while true {
+        round += 1
+        for channel in 0..<4 { try store(round, in: ChannelURL("c\(channel)"), cache) }
+        try cache.evict()
+        try cache.shrink()
+        let line = "\(round)\n"
+        _ = line.utf8.withContiguousStorageIfAvailable { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+      }
+    } catch {
+      Log.line(.error, "evicting_failed", ["reason": .text("\(error)")])
+      return 3
+    }
+  }
+
+  private func store(_ round: Int64, in url: ChannelURL, _ cache: Cache) throws {
+    let rows = (0..<60).map { Evicting.message(round * 1_000 + $0, bytes: 4_000) }
+    let listing = MessageListing(
+      window: MessageWindow(.newest, older: 60, newer: 0), rows: rows, isWhole: true,
+      askedAt: cache.cursor.sequence)
+    try cache.blocking.write {
+      _ = try $0.store([listing], in: url, ListingContext(source: .apiResult, generation: 1))
+    }
+  }
+
+  /// A message of that many bytes.
+  static func message(_ id: Int64, bytes: Int) -> MessageRecord {
+    let text = String(repeating: "x", count: bytes)
+    return MessageRecord(
+      messageID: id, createdAt: id * 10, updatedAt: 0, kind: .user, isSilent: false, isReplyToChannel: false,
+      parentID: nil, sender: "bob", customType: "", requestID: "", mentions: .nobody,
+      body: Array("\"message_id\":\"\(id)\",\"message\":\"\(text)\"".utf8))
+  }
+}
