@@ -49,7 +49,7 @@ import Testing
     for kill in 0..<Self.kills {
       let child = try Child(directory, mode: "evict")
       #expect(child.hear(Int.random(in: 1...3, using: &random)), "it ended by itself")
-      usleep(UInt32.random(in: 0..<60_000, using: &random))  // the moment is what is tried, nothing is awaited
+      usleep(UInt32.random(in: 0..<60_000, using: &random))  // the moment is what is tried
       #expect(child.die())
       let cache = try Cache(Evicting.configuration(directory))
       defer { cache.close() }
