@@ -8,9 +8,9 @@ import Testing
 @testable import ChatCache
 
 /// Random channels, windows, accesses and orders: what goes, and in which order, is what a plain model says
-/// (B56, B57). PERCH_TORTURE_SEEDS tries more seeds than 40.
+/// (B56, B57). PERCH_TORTURE_EVICTIONS tries more seeds than 40.
 @Suite(.timeLimit(.minutes(30))) struct EvictionPropertyTests {
-  private static let seeds = getenv("PERCH_TORTURE_SEEDS").flatMap { UInt64(String(cString: $0)) } ?? 40
+  private static let seeds = getenv("PERCH_TORTURE_EVICTIONS").flatMap { UInt64(String(cString: $0)) } ?? 40
 
   @Test("B56, B57: the order of what goes is the model's, and what is spared is all there")
   func order() throws {
