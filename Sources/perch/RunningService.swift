@@ -70,6 +70,7 @@ struct RunningService {
       headers: ["Authorization: Bearer \(token)", "Perch-User: \(user.text)"])
     let response = try ask(request, client)
     guard response.status != 204 else { return }
+    // `try?`: an answer that is no problem of this service's has no detail to show.
     let detail = (try? JSONParser.parse(response.body.bytes) { $0["detail"]?.string }) ?? nil
     throw CommandFailure(description: "the running service answers \(response.status): \(detail ?? "")")
   }

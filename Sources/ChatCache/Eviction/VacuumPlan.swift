@@ -1,7 +1,7 @@
 import SQLite
 
-/// Which of the file's free pages are given back to the file system, as a value: pages counted go in, the next
-/// slice comes out (B55).
+/// Which of the file's free pages are given back to the file system, as a value: pages counted go in, the
+/// next slice comes out (B55).
 ///
 /// Giving back a page moves a used one from the file's end into it, so it costs a write. A little is left
 /// free for what comes next, and nothing is done before that much is free.
@@ -18,9 +18,11 @@ struct VacuumPlan: Sendable, Equatable {
   /// How many pages the next slice gives back; 0: nothing is to be done.
   mutating func next(_ count: PageCount) -> Int {
     let used = count.all - count.free
-    let kept = max(used * (isUnderWay ? VacuumPlan.ends : VacuumPlan.begins) / 1000, VacuumPlan.leastPages)
-    isUnderWay = count.free > kept
-    return isUnderWay ? Int(min(count.free - kept, Int64(pages))) : 0
+    let most = max(used * (isUnderWay ? VacuumPlan.ends : VacuumPlan.begins) / 1000, VacuumPlan.leastPages)
+    isUnderWay = count.free > most
+    guard isUnderWay else { return 0 }
+    let kept = max(used * VacuumPlan.ends / 1000, VacuumPlan.leastPages)
+    return Int(min(count.free - kept, Int64(pages)))
   }
 
   /// A slice held the writer for so long.

@@ -3,8 +3,8 @@ import Glibc
 /// Turns words and environment into values, by a command's table.
 ///
 /// A flag wins over its variable; for a secret, and what SIGHUP has read again, a file named by flag comes
-/// after the flag and before the variables. Whatever is not in the table is an error that names what is: unknown flags, and variables that
-/// begin with `PERCH_` but belong to no command.
+/// after the flag and before the variables. Whatever is not in the table is an error that names what is:
+/// unknown flags, and variables that begin with `PERCH_` but belong to no command.
 struct SettingReader {
   private let settings: [Setting]
   private let commandName: String

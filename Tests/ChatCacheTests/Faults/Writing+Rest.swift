@@ -34,6 +34,15 @@ extension Writing {
     try cache.write { _ = try $0.beginFill(name($0.reader), in: url) }
   }
 
+  /// More pages are free than one slice gives back.
+  @Sendable private static func freePages(_ cache: Cache) throws {
+    try messages(cache)
+    try cache.write {
+      try $0.db.execute("CREATE TABLE filler (content BLOB); INSERT INTO filler VALUES (zeroblob(600000));")
+    }
+    try cache.write { try $0.db.execute("DROP TABLE filler") }
+  }
+
   private static func wasTold(_ kind: ChangeKind, _ reader: CacheReader) throws -> Bool {
     try reader.db.first("SELECT 1 FROM event WHERE kind = ?1") {
       $0.bind(1, kind.rawValue)
@@ -66,8 +75,8 @@ extension Writing {
         try writer.endEvicting()
       }
     },
-    Writing(name: "pages that are given back", prepare: messages) { cache in
-      _ = try cache.write { try $0.giveBack(pages: 100) }
+    Writing(name: "pages that are given back", prepare: freePages) { cache in
+      _ = try cache.write { try $0.giveBack(pages: 10) }
     },
     Writing(name: "the begin of a fill", prepare: gap) { cache in
       try cache.write { _ = try $0.beginFill(name($0.reader), in: url) }
