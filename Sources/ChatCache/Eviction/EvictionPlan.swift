@@ -44,6 +44,8 @@ extension CachedChannel {
 
 /// What one commit is to evict.
 struct EvictionSlice: Sendable, Equatable {
+  /// A slice ends with the message that makes it so large: large messages have pages of their own.
+  static let enoughBytes: Int64 = 1 << 20
   /// Of which channel.
   let channel: ChannelKey
   /// When the channel was last opened or read, as the plan knows it: a channel that was opened since is left

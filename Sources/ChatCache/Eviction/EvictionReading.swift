@@ -82,7 +82,7 @@ extension CacheReader {
     }
   }
 
-  /// The oldest stored messages of a stretch, at most so many.
+  /// The oldest stored messages of a stretch, at most so many, and no more once they have enough bytes.
   func oldestMessages(
     of stretch: ClosedRange<Position>, in channel: ChannelKey, atMost most: Int
   ) throws -> EvictedMessages? {
@@ -114,6 +114,7 @@ extension CacheReader {
       messages.version = max(messages.version, row.int64(4))
       if let parent = row.int64OrNil(2) { messages.parents.insert(parent) }
       found = messages
+      if messages.bytes >= EvictionSlice.enoughBytes { break }
     }
     return found
   }

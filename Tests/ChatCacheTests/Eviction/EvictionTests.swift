@@ -41,6 +41,14 @@ import Testing
     #expect(try world.cache.check().isSound)
   }
 
+  @Test("B57: a slice of large messages ends by their bytes")
+  func large() throws {
+    let world = try EvictionWorld(channels: 1)
+    try world.list(Self.rows(1...20, text: String(repeating: "x", count: 300_000)), limit: 100, in: 0)
+    #expect(try Self.evict(world, 0, rows: 500).messages == 4)
+    #expect(try world.cache.check().isSound)
+  }
+
   @Test("B57: where all messages went the newest end stays known, and the channel is not behind")
   func whole() throws {
     let world = try EvictionWorld(channels: 1)
