@@ -149,7 +149,9 @@ import Testing
     let receiver = try WebhookReceiver()
     let child = try ChildOrigin(["--seed", "small", "--webhook", receiver.url], logIn: Scratch())
     let line = Line(port: child.port)
-    for kind in Fault.Kind.allCases {
+    // An upload alone can be cut: FaultTests.
+    let kinds = Fault.Kind.allCases.filter { $0 != .cutUpload }
+    for kind in kinds {
       let fault = #"{"faults":[{"kind":"\#(kind.rawValue)","milliseconds":1,"count":1}]}"#
       #expect(line.exchange("PUT", "/_faults", fault)?.0 == 200)
       let other = Line(port: child.port)
@@ -160,7 +162,7 @@ import Testing
     child.end(SIGTERM)
     let faults = child.log.split(separator: "\n").map { Value(stored: String($0)) }
       .filter { $0["event"] == .string("fault") }
-    #expect(faults.compactMap { $0["kind"]?.string } == Fault.Kind.allCases.map(\.rawValue))
+    #expect(faults.compactMap { $0["kind"]?.string } == kinds.map(\.rawValue))
     #expect(
       faults.allSatisfy { $0["path"]?.string?.hasPrefix("/v3/group_channels/general/messages") == true })
   }
