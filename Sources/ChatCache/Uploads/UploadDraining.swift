@@ -152,9 +152,9 @@ extension CacheWriter {
     }
   }
 
-  /// The upstream takes no file by itself: those of the lane go with their messages.
+  /// The upstream takes no file by itself: those of the lane go with their messages, in the lane's next turn.
   private func sendWithMessages(in place: OutboxPlace) throws {
-    let changed = try db.run(
+    try db.run(
       """
       UPDATE outbox
       SET upload = 'none'
@@ -164,7 +164,6 @@ extension CacheWriter {
       $0.bind(1, place.user.rawValue)
       $0.bind(2, place.channel.text)
     }
-    if changed > 0 { try noteLane(place) }
   }
 }
 

@@ -8,6 +8,8 @@ extension SyncWorker {
   /// Uploads the lane's next file, if one is due.
   func upload(_ lane: OutboxLaneName) async throws -> Outcome {
     let progress = try await advanceUploads(lane, endedUploads.removeValue(forKey: lane))
+    // Where no upload is offered the files go with their messages from now on.
+    if plan.lacks(.uploads) { plan.outboxChanged(lane, now: now) }
     guard let job = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
     uploading[lane] = job.row
     // It may have been taken back while its start was stored.

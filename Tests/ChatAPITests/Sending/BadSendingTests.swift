@@ -113,7 +113,7 @@ import Testing
     defer { world.stop() }
     let form = world.ask(
       Self.path, method: "POST", body: "--x--", extra: ["Content-Type": "multipart/form-data; boundary=x"])
-    #expect(form.status == 400 && form.text("code") == "invalid_request", "\(form.body)")
+    #expect(form.status == 400 && form.body.contains(#""field":"file""#))
     #expect(world.post(Self.path + "?x=1", #"{"message":"hi"}"#).status == 400)
     #expect(world.ask(Self.path, method: "DELETE").body.contains(#""field":"status""#))
     #expect(world.ask(Self.path + "?status=pending", method: "DELETE").status == 400)
