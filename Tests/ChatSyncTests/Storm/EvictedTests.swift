@@ -15,7 +15,9 @@ struct EvictedTests {
   private static let alice = UserID("alice")
 
   /// A cache that is in step with the stand-in, of which a pass then leaves a quarter.
-  private static func evicted() async throws -> (desk: DefaultPaceTests.Desk, left: Int64) {
+  private static func evicted() async throws -> (
+    desk: DefaultPaceTests.Desk, left: Int64, before: [String: [[UInt8]]]
+  ) {
     let desk = try DefaultPaceTests.Desk(channels: urls, messages: 60, of: 1_500)
     try await desk.here.worker.start()
     await desk.attend()
@@ -23,11 +25,25 @@ struct EvictedTests {
       try await desk.here.worker.isQuiet && messages(desk) == 60 * 30
     }
     #expect(isSteady)
+    let before = try Dictionary(uniqueKeysWithValues: urls.map { ($0, try bodies(desk, $0)) })
     let empty: Int64 = 1_300_000
     let used = try desk.here.cache.read { try $0.db.pageCount().usedBytes }
     desk.here.cache.usage.set(CacheLimit(exactly: (empty + (used - empty) / 4) * 100 / 85))
     try desk.here.cache.evict()
-    return (desk, try messages(desk))
+    return (desk, try messages(desk), before)
+  }
+
+  /// The messages of a channel as they are stored.
+  private static func bodies(_ desk: DefaultPaceTests.Desk, _ url: String) throws -> [[UInt8]] {
+    try desk.here.cache.read { reader in
+      guard let key = try reader.channelKey(of: ChannelURL(url)) else { return [] }
+      return try reader.db.all("SELECT body FROM message WHERE channel = ?1 ORDER BY created_at, message_id")
+      {
+        $0.bind(1, key.rawValue)
+      } _: {
+        Array($0.bytes(0))
+      }
+    }
   }
 
   private static func messages(_ desk: DefaultPaceTests.Desk) throws -> Int64 {
@@ -36,7 +52,7 @@ struct EvictedTests {
 
   @Test("B33: ten minutes with nobody asking fetch nothing of what was evicted")
   func nobodyAsks() async throws {
-    let (desk, left) = try await Self.evicted()
+    let (desk, left, _) = try await Self.evicted()
     #expect(left < 60 * 30 / 2)
     for isRestarted in [false, true] {
       if isRestarted { try await desk.restart() }
@@ -54,7 +70,7 @@ struct EvictedTests {
 
   @Test("B33: news of a channel of which all went bring what is new, and nothing of before")
   func news() async throws {
-    let (desk, left) = try await Self.evicted()
+    let (desk, left, _) = try await Self.evicted()
     let url = try #require(
       try Self.urls.first { url in
         try desk.here.cache.read { try $0.line(of: ChannelURL(url)) }?.evictedEnd != nil
@@ -71,7 +87,7 @@ struct EvictedTests {
 
   @Test("B57: what was evicted comes back when somebody opens the channel, as the stand-in has it")
   func opened() async throws {
-    let (desk, _) = try await Self.evicted()
+    let (desk, _, before) = try await Self.evicted()
     let url = try #require(
       try Self.urls.first { url in
         try desk.here.cache.read { try $0.line(of: ChannelURL(url)) }?.evictedEnd != nil
@@ -82,6 +98,7 @@ struct EvictedTests {
       try desk.here.cache.read { try $0.line(of: ChannelURL(url)) }?.rows == 60
     }
     #expect(isThere)
+    #expect(try Self.bodies(desk, url) == before[url])
     #expect(try desk.here.damage() == nil)
     await desk.end()
   }
