@@ -21,6 +21,8 @@ final class AccessStamps: Sendable {
   }
 
   private let state = Guarded(State())
+  /// One thread stores at a time, so that whoever returns from `store` finds everything stored.
+  private let storing = Lock()
 
   /// A page of the channel was read at that moment (wall ms).
   func note(_ channel: ChannelKey, at moment: Int64) { state.withLock { $0.noted[channel] = moment } }
@@ -43,12 +45,14 @@ final class AccessStamps: Sendable {
 
   /// Stores what may be stored, on a thread that may wait.
   func store(through queue: CommitQueue, now: Int64) throws {
-    var stamps = take(now: now)[...]
-    while !stamps.isEmpty {
-      let slice = Array(stamps.prefix(AccessStamps.rows))
-      stamps = stamps.dropFirst(AccessStamps.rows)
-      try queue.wait(.derived) { writer in
-        for stamp in slice { try writer.stamp(stamp.channel, at: stamp.moment) }
+    try storing.withLock {
+      var stamps = take(now: now)[...]
+      while !stamps.isEmpty {
+        let slice = Array(stamps.prefix(AccessStamps.rows))
+        stamps = stamps.dropFirst(AccessStamps.rows)
+        try queue.wait(.derived) { writer in
+          for stamp in slice { try writer.stamp(stamp.channel, at: stamp.moment) }
+        }
       }
     }
   }
