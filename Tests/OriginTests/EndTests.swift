@@ -156,7 +156,8 @@ import Testing
       _ = other.exchange("GET", "/v3/group_channels/general/messages/changelogs?token=1", seconds: 1)
       if kind == .cutUpload {
         // A form alone meets it, and its connection is cut.
-        let form = "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n--cut--\r\n"
+        let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\""
+        let form = "--cut\r\n\(head)\r\n\r\nx\r\n--cut--\r\n"
         _ = other.exchange(
           "POST", "/v3/group_channels/general/messages", form, seconds: 1,
           type: "multipart/form-data; boundary=cut")
