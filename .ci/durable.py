@@ -135,7 +135,9 @@ class Durable(unittest.TestCase):
                     is_file = "-" in call
                     self.assertEqual((status, found["code"]),
                                      (507, "upload_not_stored") if is_file else (503, "storage_unavailable"), found)
-                    self.assertEqual(found["request_id"], f"n{count}")
+                    # A file that breaks off while it comes is refused before `params` are read.
+                    if call != "write-file":
+                        self.assertEqual(found["request_id"], f"n{count}")
                     self.assertEqual(self.ask("GET", f"/v1/outbox/n{count}")[0], 404)
                     if is_file:
                         self.assertEqual(len(self.spooled()), count - 1)

@@ -185,7 +185,7 @@ class Serving(unittest.TestCase):
         text = get("/metrics")[2].decode()
         self.assertIn("# TYPE perch_http_connections gauge\nperch_http_connections ", text)
         for line in text.splitlines():
-            self.assertRegex(line, r"^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+=\"[^\"]*\"\})? -?\d+)$")
+            self.assertRegex(line, r"^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+=\"[^\"]*\"\})? -?\d+(\.\d+)?)$")
 
     def test_an_unknown_path_is_a_problem_with_a_request_id(self):
         status, headers, body = get("/nowhere")
