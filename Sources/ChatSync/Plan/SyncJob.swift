@@ -44,14 +44,6 @@ package enum SyncJob: Hashable, Sendable {
     }
   }
 
-  /// Who computes first where both would: what nobody waits for leaves the processor to clients' requests.
-  var priority: TaskPriority {
-    switch self {
-    case .prefetch, .verify, .fill: .background
-    default: .medium
-    }
-  }
-
   /// Whether it sends what is unsent.
   var isSend: Bool {
     if case .send = self { return true }

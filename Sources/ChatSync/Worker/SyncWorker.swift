@@ -156,7 +156,8 @@ package actor SyncWorker {
     guard !isStopped else { return }
     for job in plan.next(now: now) {
       begins(job)
-      tasks[job] = Task(priority: job.priority) { await self.run(job) }
+      // One priority for all: a task of a lower one gets no turn while others compute, and keeps its place.
+      tasks[job] = Task(priority: .medium) { await self.run(job) }
     }
     if plan.takeRest() { return sortChannels() }
     announce()
