@@ -354,6 +354,25 @@ struct PlanTests {
     #expect(plan.channels[ChannelURL("b")] == nil)
   }
 
+  @Test("a channel that is gone is left alone, and polled again for its open views once somebody is in it")
+  func goneWithView() {
+    var plan = online()
+    let url = ChannelURL("a")
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
+    #expect(plan.next(now: 0) == [.check(url)])
+    plan.ended(.check(url), .channelGone, now: 0)
+    #expect(plan.next(now: 1_000_000).isEmpty && plan.openChannels.isEmpty)
+    var other = plan
+    plan.know(url, isPrefetched: true, isUnverified: false, lastMessageAt: 1, now: 0)
+    plan.attend(url, now: 0)
+    #expect(plan.next(now: 0) == [.check(url)] && plan.openChannels == [url])
+    other.noteWebhook(.channel, in: url, message: 0, now: 0)
+    #expect(other.next(now: 0).contains(.refresh(url)), "a webhook says that somebody came")
+    plan.ended(.check(url), .channelGone, now: 0)
+    plan.close(view: "v", in: url)
+    #expect(!plan.isOpen(url))
+  }
+
   @Test(
     "B11: with a channel changelog no sweep is due after ten minutes, and nothing wakes the worker for one")
   func noSweepIsDue() {

@@ -167,6 +167,8 @@ extension Plan {
   ) {
     let delay = pace.webhookNoteDelay
     change(url) {
+      // It may be the news that somebody is in it again.
+      $0.isOfNobody = false
       switch kind {
       case .newest:
         // At once where it was quiet, and one more for all that webhooks name soon after.
@@ -368,7 +370,7 @@ extension Plan {
     case .channelGone:
       // A refresh that is still due may find it: of a channel that is new here nothing else is known.
       guard work.isRefreshDue else {
-        channels[url] = nil
+        forget(url, work.views)
         return
       }
       work.isPrefetched = true
@@ -402,6 +404,17 @@ extension Plan {
       if lacks(.messageChangelog) { work.verifyAt = work.verifyAt ?? now + pace.verify }
     }
     channels[url] = work
+  }
+
+  /// The channel is gone, or nobody connected is in it. Its open views stay known: they are polled again once
+  /// somebody is in it again.
+  private mutating func forget(_ url: ChannelURL, _ views: TextMap<OpenView>) {
+    channels[url] = nil
+    guard !views.isEmpty else { return }
+    change(url) {
+      $0.views = views
+      $0.isOfNobody = true
+    }
   }
 
   private func progressed(_ work: inout ChannelWork, _ job: SyncJob, _ isComplete: Bool, now: Int64) {

@@ -198,7 +198,7 @@ package actor SyncWorker {
     }
     let wasRefused = job.user.flatMap { plan.users[$0]?.state.refusedAt } != nil
     plan.ended(job, outcome, now: now)
-    if case .channelGone = outcome, let url = job.channel, plan.channels[url] == nil {
+    if case .channelGone = outcome, let url = job.channel, plan.channels[url]?.isOfNobody ?? true {
       pendingNotes[url] = nil
       knowAgain(url)
     }
