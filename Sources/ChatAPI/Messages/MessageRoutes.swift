@@ -126,8 +126,10 @@ private final class MessagePageRequest {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
       return .answer(context.notModified.answer(tag, status, preferences, again: again))
     }
-    guard let page = try read({ try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head) })
-    else { return nil }
+    let found = try read {
+      try $0.page(query, in: view, on: ground, head: MessagePageAnswer.head, pending: access.pending)
+    }
+    guard let page = found else { return nil }
     if mayFetch, let stretch = through.next(page.found(query.anchor)) {
       // Nobody is asked who cannot be reached, unless the client insists.
       guard link.isOffline, preferences.mode == .whereNeeded else { return .fetch(stretch) }

@@ -117,11 +117,12 @@ extension CacheReader {
       anchor, try coverage(of: view.channel), floor: view.floorAt, link: link, interval: interval, now: now)
   }
 
-  /// Reads the page. Its items begin with `head`.
+  /// Reads the page. Its items begin with `head`. `pending`: what the user has unsent, where it is known.
   package func page(
-    _ query: MessagePageQuery, in view: ChannelView, on ground: MessagePageGround, head: StaticString = ""
+    _ query: MessagePageQuery, in view: ChannelView, on ground: MessagePageGround, head: StaticString = "",
+    pending known: PendingChanges? = nil
   ) throws -> MessagePage {
-    var pending = try pendingChanges(in: view)
+    var pending = try known ?? pendingChanges(in: view)
     if pending?.isPartial == true {
       var shown = MessageRows(query.filter, floor: view.floorAt, pending: pending)
       _ = try walk(query, view, ground, &shown)

@@ -15,6 +15,11 @@ package struct PendingChanges: Sendable, Equatable {
 
   /// A page reads at most so many pending changes that no message of it may have.
   static let mostReadForAPage = 200
+
+  /// Whether it may be remembered for many users: it is whole, and takes 4 KiB at most.
+  var isSmall: Bool {
+    !isPartial && fragments.values.reduce(8 * withheld.count) { $0 + $1.count } <= 4_096
+  }
 }
 
 extension CacheReader {

@@ -12,6 +12,8 @@ package struct ChannelAccess: Sendable {
   package let view: ChannelView
   /// What of the channel is in the cache.
   package let coverage: Coverage
+  /// What the user has unsent in the channel; nil where there is nothing, or too much to be remembered.
+  package let pending: PendingChanges?
   /// The state, where it was the same before and after reading.
   fileprivate let revision: UInt64?
 }
@@ -23,10 +25,10 @@ extension Cache {
     log.revision.noteRead()
     guard let revision = log.revision.settled else { return nil }
     return memory.shelf(revision) { shelf in
-      guard let view = shelf.views[ChannelAccessCache.Place(user: user, url: url)],
-        let coverage = shelf.coverages[view.channel]
-      else { return nil }
-      return ChannelAccess(view: view, coverage: coverage, revision: revision)
+      let place = ChannelAccessCache.Place(user: user, url: url)
+      guard let view = shelf.views[place], let coverage = shelf.coverages[view.channel] else { return nil }
+      let pending = view.hasUnsent ? shelf.pending[place] : nil
+      return ChannelAccess(view: view, coverage: coverage, pending: pending, revision: revision)
     }
   }
 
@@ -60,11 +62,15 @@ extension Cache {
         return try body(reader, nil)
       }
       let coverage = try reader.coverage(of: view.channel)
+      let pending = try reader.pendingChanges(in: view).flatMap { $0.isSmall ? $0 : nil }
       remember(revision) { shelf in
-        shelf.views[ChannelAccessCache.Place(user: user, url: url)] = view
+        let place = ChannelAccessCache.Place(user: user, url: url)
+        shelf.views[place] = view
         shelf.coverages[view.channel] = coverage
+        if view.hasUnsent { shelf.pending[place] = pending }
       }
-      return try body(reader, ChannelAccess(view: view, coverage: coverage, revision: revision))
+      return try body(
+        reader, ChannelAccess(view: view, coverage: coverage, pending: pending, revision: revision))
     }
   }
 
@@ -103,11 +109,14 @@ final class ChannelAccessCache: Sendable {
     fileprivate var revision: UInt64 = 0
     var views: [Place: ChannelView] = [:]
     var coverages: [ChannelKey: Coverage] = [:]
+    /// What users have unsent, where it is little.
+    var pending: [Place: PendingChanges] = [:]
 
     /// Forgets all rather than choose, where so much of each is kept.
     mutating func makeRoom(_ most: Int) {
       if views.count >= most { views.removeAll(keepingCapacity: true) }
       if coverages.count >= most { coverages.removeAll(keepingCapacity: true) }
+      if pending.count >= most { pending.removeAll(keepingCapacity: true) }
     }
 
     fileprivate mutating func turn(to revision: UInt64) {
@@ -115,6 +124,7 @@ final class ChannelAccessCache: Sendable {
       self.revision = revision
       views.removeAll(keepingCapacity: true)
       coverages.removeAll(keepingCapacity: true)
+      pending.removeAll(keepingCapacity: true)
     }
   }
 

@@ -22,6 +22,24 @@ import Testing
     world.ask(Self.path + "/" + ref, as: user, method: "DELETE", extra: extra)
   }
 
+  @Test("B46: a page tells what is pending now, to its author alone, however often it is asked for")
+  func editedInPages() throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    let long = String(repeating: "x", count: 4_900)
+    for (name, text) in [("e", "better"), ("f", "best"), ("g", long)] {
+      #expect(edit(world, "3", #"{"message":"\#(text)","request_id":"\#(name)"}"#).status == 202)
+      for _ in 0..<2 {
+        let page = world.ask(Self.path + "?limit=100").body
+        let wanted = #""pending_edit":{"request_id":"\#(name)","changes":{"message":"\#(text)""#
+        #expect(page.contains(wanted) && page.matches(of: /pending_edit/).count == 1)
+        #expect(!world.ask(Self.path + "?limit=100", as: "bob").body.contains("pending_edit"))
+      }
+    }
+    for name in ["g", "f", "e"] { #expect(world.ask("/v1/outbox/\(name)", method: "DELETE").status == 204) }
+    for _ in 0..<2 { #expect(!world.ask(Self.path + "?limit=100").body.contains("pending_edit")) }
+  }
+
   @Test("B46: an edit stands beside the message as it was confirmed, for its author alone")
   func edited() throws {
     let world = try CollectionWorld.forSending()
