@@ -22,7 +22,7 @@ package final class ConnectionPool: Sendable {
   }
 
   private let open: @Sendable () throws -> Connection
-  private let shelves = (0..<16).map { _ in Guarded(Shelf()) }
+  private let shelves = PerThread { Shelf() }
 
   /// A pool that makes what it lacks by `open`.
   package init(_ open: @escaping @Sendable () throws -> Connection) {
@@ -36,7 +36,7 @@ package final class ConnectionPool: Sendable {
 
   /// Lends a connection for the length of `body`.
   package func lend<Result: ~Copyable>(_ body: (Connection) throws -> Result) throws -> Result {
-    let shelf = shelves[Thread.currentNumber % shelves.count]
+    let shelf = shelves.own
     let lent = try shelf.withLock { $0.idle.popLast() } ?? Lent(connection: open())
     sqlite_begin_mapped_read()
     defer {
@@ -71,19 +71,19 @@ package final class ConnectionPool: Sendable {
   /// Runs `body` while no snapshot is kept longer than it is read: what moves the WAL into the file waits for
   /// them.
   package func withoutKeptSnapshots<Result>(_ body: () throws -> Result) rethrows -> Result {
-    for shelf in shelves {
+    for shelf in shelves.all {
       shelf.withLock { shelf in
         shelf.keepsSnapshots = false
         for lent in shelf.idle { lent.connection.endSnapshot() }
       }
     }
-    defer { for shelf in shelves { shelf.withLock { $0.keepsSnapshots = true } } }
+    defer { for shelf in shelves.all { shelf.withLock { $0.keepsSnapshots = true } } }
     return try body()
   }
 
   /// Lets go of every connection that is not lent.
   package func close() {
-    for shelf in shelves { shelf.withLock { $0.idle = [] } }
+    for shelf in shelves.all { shelf.withLock { $0.idle = [] } }
   }
 }
 

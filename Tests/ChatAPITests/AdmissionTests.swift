@@ -8,7 +8,7 @@ import Testing
 @testable import ChatAPI
 
 /// Who is answered, and what of channels that are not known: over HTTP, with a scripted sync worker.
-@Suite(.timeLimit(.minutes(1))) struct AdmissionTests {
+@Suite(.timeLimit(.minutes(5))) struct AdmissionTests {
   private static let alice = UserID("alice")
 
   private func world() throws -> CollectionWorld {

@@ -11,7 +11,7 @@ import Testing
 
 /// A page that is asked for again in the same words, with the tag it had: the 304 is remembered, and given no
 /// longer than the handler would give it.
-@Suite(.timeLimit(.minutes(1))) struct AskedAgainTests {
+@Suite(.timeLimit(.minutes(5))) struct AskedAgainTests {
   private static let path = "/v1/channels/general/messages?limit=3"
 
   /// Tokens over a secret in a file, and a wall clock that the test turns.

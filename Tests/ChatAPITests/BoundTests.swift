@@ -4,7 +4,7 @@ import Testing
 @testable import ChatAPI
 
 /// Bounds of what one user, and all users, may ask for.
-@Suite(.timeLimit(.minutes(1))) struct BoundTests {
+@Suite(.timeLimit(.minutes(5))) struct BoundTests {
   private func world(_ settings: Collections.Settings = Collections.Settings()) throws -> CollectionWorld {
     let world = try CollectionWorld(settings: settings)
     for user in ["alice", "bob"] { try world.join(user, "general", name: "General") }

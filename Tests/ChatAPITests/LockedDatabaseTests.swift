@@ -12,7 +12,7 @@ import Testing
 @testable import ChatAPI
 
 /// Another process holds the database's write lock: no request that reads waits for it.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct LockedDatabaseTests {
   /// Lets the write lock go when the test says so.
   private final class Locker {
@@ -112,7 +112,7 @@ struct LockedDatabaseTests {
 }
 
 /// The way in which requests write.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct DurableWriteTests {
   private struct Refused: Error {}
   private typealias Finish = @Sendable (Result<Int, any Error>) -> Void

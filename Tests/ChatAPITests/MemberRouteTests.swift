@@ -8,7 +8,7 @@ import Testing
 @testable import ChatAPI
 
 /// Lists of members over HTTP, with a scripted sync worker: they are fetched where they are not known whole.
-@Suite(.timeLimit(.minutes(1))) struct MemberRouteTests {
+@Suite(.timeLimit(.minutes(5))) struct MemberRouteTests {
   private static let path = "/v1/channels/general/members"
 
   private static func show(_ names: [String], of count: Int64, in url: String, _ cache: Cache) throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import ChatAPI
 
 /// What not every message has is served as it was kept (B13).
-@Suite(.timeLimit(.minutes(1))) struct MessagePartsTests {
+@Suite(.timeLimit(.minutes(5))) struct MessagePartsTests {
   private static let parts =
     #""files":[{"url":"u1","name":"n1","mime":"image/png","size":9,"thumbnails":[]},"#
     + #"{"url":"u2","name":"n2","mime":"text/plain","size":10,"thumbnails":[]}],"#

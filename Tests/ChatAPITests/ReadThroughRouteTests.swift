@@ -9,7 +9,7 @@ import Testing
 
 /// Pages of messages that are fetched where they are missing, within a bounded wait (B15): over HTTP, with a
 /// scripted sync worker.
-@Suite(.timeLimit(.minutes(1))) struct ReadThroughRouteTests {
+@Suite(.timeLimit(.minutes(5))) struct ReadThroughRouteTests {
   private static let url = ChannelURL("general")
   private static let path = "/v1/channels/general/messages"
 

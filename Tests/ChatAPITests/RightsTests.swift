@@ -11,7 +11,7 @@ import Testing
 @testable import ChatCache
 
 /// Conditions on which rights depend, each where nothing else would refuse.
-@Suite(.timeLimit(.minutes(1))) struct RightsTests {
+@Suite(.timeLimit(.minutes(5))) struct RightsTests {
   private static let secret = "0123456789abcdef0123456789abcdef"
 
   /// A service with tokens, and a clock that the test turns.

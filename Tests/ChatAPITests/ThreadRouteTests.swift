@@ -8,7 +8,7 @@ import Testing
 @testable import ChatAPI
 
 /// Threads over HTTP, with a scripted sync worker: pages and views of a thread far back ask for the thread.
-@Suite(.timeLimit(.minutes(1))) struct ThreadRouteTests {
+@Suite(.timeLimit(.minutes(5))) struct ThreadRouteTests {
   private static let url = ChannelURL("general")
 
   /// The newest messages are covered; message 1 and its replies 2 to 6 lie before a gap.

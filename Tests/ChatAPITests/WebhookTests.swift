@@ -8,7 +8,7 @@ import Testing
 @testable import ChatAPI
 
 /// The webhook's route on a real server.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct WebhookTests {
   private let syncRequests = ScriptedSync()
   private let server: Server

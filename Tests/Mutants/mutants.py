@@ -19,7 +19,7 @@ SWITCH = """import Glibc
 
 private let chosenMutant = getenv("PERCH_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
 
-@inline(never)
+@inline(never) @usableFromInline
 func isMutant(_ number: Int) -> Bool { chosenMutant == number }
 """
 

@@ -27,31 +27,19 @@ final class SharedAnswers: Sendable {
 
   /// What was answered in one moment, by the view. A view is opened and ended by commits, which make
   /// other moments, so none is taken for one that came to lie in its place.
-  private struct Recent {
+  private struct Recent: Findings {
     struct Answered {
       let since: Int64
       let response: SharedResponse
     }
 
-    private var moment: Moment?
-    private var answered: [ObjectIdentifier: Answered] = [:]
     /// How many views' answers are kept, and how large they may be (bytes).
     static let (most, mostBytes) = (1024, 4 * 1024)
+    var answered: [ObjectIdentifier: Answered] = [:]
 
-    func answer(to asked: Asked) -> SharedResponse? {
-      guard moment == asked.moment, let known = answered[asked.view],
-        known.since == asked.since
-      else { return nil }
-      return known.response
-    }
+    var count: Int { answered.count }
 
-    mutating func note(_ response: SharedResponse, _ asked: Asked) {
-      if moment != asked.moment || answered.count >= Recent.most {
-        answered.removeAll(keepingCapacity: true)
-        moment = asked.moment
-      }
-      answered[asked.view] = Answered(since: asked.since, response: response)
-    }
+    mutating func removeAll() { answered.removeAll(keepingCapacity: true) }
   }
 
   /// What the owner of a view asked of it, and when: from a place in the log of that moment's epoch and run.
@@ -95,9 +83,7 @@ final class SharedAnswers: Sendable {
   }
 
   private let state = Guarded(State())
-  /// By thread, where hardly anybody meets, and of all.
-  private let recent = (0..<16).map { _ in Guarded(Recent()) }
-  private let recentOfAll = Guarded(Recent())
+  private let recent = StateMemory<Moment, Recent>(mostOfThread: Recent.most, mostOfAll: Recent.most)
   private let mostAnswers: Int
   private let mostBytes: Int
 
@@ -113,18 +99,17 @@ final class SharedAnswers: Sendable {
   /// What was answered to who asked for the same of the same view in the same moment: all but the first of
   /// the polls that waited for one thing find their answer here.
   func recent(_ asked: Asked) -> SharedResponse? {
-    let own = recent[Thread.currentNumber % recent.count]
-    if let known = own.withLock({ $0.answer(to: asked) }) { return known }
-    guard let known = recentOfAll.withLock({ $0.answer(to: asked) }) else { return nil }
-    own.withLock { $0.note(known, asked) }
-    return known
+    let found = recent.find(
+      in: asked.moment, { $0.answered[asked.view] }, { $0.answered[asked.view] = $1 })
+    return found.flatMap { $0.since == asked.since ? $0.response : nil }
   }
 
   /// Keeps what was answered.
   func note(_ response: SharedResponse, _ asked: Asked) {
     guard response.byteCount <= Recent.mostBytes else { return }
-    recent[Thread.currentNumber % recent.count].withLock { $0.note(response, asked) }
-    recentOfAll.withLock { $0.note(response, asked) }
+    recent.keep(in: asked.moment) {
+      $0.answered[asked.view] = Recent.Answered(since: asked.since, response: response)
+    }
   }
 
   /// The answer that view gave for that cursor while the log stood so.

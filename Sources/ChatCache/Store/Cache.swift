@@ -60,8 +60,9 @@ package final class Cache: Sendable {
   let queue: CommitQueue
   let readers: ReaderPool
   /// What requests are decided by, between two commits.
-  let memory = ChannelAccessCache()
-  let knownUsers = KnownUsers()
+  let memory = StateMemory<UInt64, FoundAccess>(mostOfThread: 192, mostOfAll: 1536)
+  /// The keys of users, by the state of the users alone.
+  let knownUsers = StateMemory<UInt64, KnownUsers>(mostOfThread: 4096, mostOfAll: 4096)
   private let checkpointer: Checkpointer
   private let upkeep: Upkeep
   private let evictor: Evictor

@@ -24,12 +24,7 @@ extension Cache {
   package func rememberedAccess(of user: UserID, in url: ChannelURL) -> ChannelAccess? {
     log.revision.noteRead()
     guard let revision = log.revision.settled else { return nil }
-    return memory.shelf(revision) { shelf in
-      let place = ChannelAccessCache.Place(user: user, url: url)
-      guard let view = shelf.views[place], let coverage = shelf.coverages[view.channel] else { return nil }
-      let pending = view.hasUnsent ? shelf.pending[place] : nil
-      return ChannelAccess(view: view, coverage: coverage, pending: pending, revision: revision)
-    }
+    return memory.known(in: revision) { $0.access(of: user, in: url, revision) }
   }
 
   /// The number of the state that readers see now; nil while it changes.
@@ -63,11 +58,11 @@ extension Cache {
       }
       let coverage = try reader.coverage(of: view.channel)
       let pending = try reader.pendingChanges(in: view).flatMap { $0.isSmall ? $0 : nil }
-      remember(revision) { shelf in
-        let place = ChannelAccessCache.Place(user: user, url: url)
-        shelf.views[place] = view
-        shelf.coverages[view.channel] = coverage
-        if view.hasUnsent { shelf.pending[place] = pending }
+      remember(revision) { found in
+        let member = FoundAccess.Member(user: user, url: url)
+        found.views[member] = view
+        found.coverages[view.channel] = coverage
+        if view.hasUnsent { found.pending[member] = pending }
       }
       return try body(
         reader, ChannelAccess(view: view, coverage: coverage, pending: pending, revision: revision))
@@ -76,97 +71,53 @@ extension Cache {
 
   /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
   package func view(of url: ChannelURL, for user: UserID) throws -> ChannelView? {
-    let (revision, place) = (log.revision.settled, ChannelAccessCache.Place(user: user, url: url))
-    if let revision, let known = memory.find(revision, { $0.views[place] }, { $0.views[place] = $1 }) {
+    let (revision, member) = (log.revision.settled, FoundAccess.Member(user: user, url: url))
+    if let revision,
+      let known = memory.find(in: revision, { $0.views[member] }, { $0.views[member] = $1 })
+    {
       return known
     }
     let view = try read { reader in
       try reader.userKey(of: user).flatMap { try reader.view(of: url, for: $0) }
     }
     guard let view else { return nil }
-    remember(revision) { $0.views[place] = view }
+    remember(revision) { $0.views[member] = view }
     return view
   }
 
   /// Keeps what was read since that state was found, unless a commit came meanwhile.
-  private func remember(_ revision: UInt64?, _ keep: (inout ChannelAccessCache.Shelf) -> Void) {
+  private func remember(_ revision: UInt64?, _ keep: (inout FoundAccess) -> Void) {
     guard let revision, log.revision.isStill(revision), !ConnectionPool.metUnreadablePage else { return }
-    memory.keep(revision, keep)
+    memory.keep(in: revision, keep)
   }
 }
 
-/// What was read since the last commit. A thread has a shelf that it seldom shares, so nobody waits; what is
-/// not on it may be on the one of all.
-final class ChannelAccessCache: Sendable {
+/// What was read of channels since the last commit.
+struct FoundAccess: Findings {
   /// A user in a channel.
-  struct Place: Hashable {
+  struct Member: Hashable {
     let user: UserID
     let url: ChannelURL
   }
 
-  /// What is remembered of one state.
-  struct Shelf {
-    fileprivate var revision: UInt64 = 0
-    var views: [Place: ChannelView] = [:]
-    var coverages: [ChannelKey: Coverage] = [:]
-    /// What users have unsent, where it is little.
-    var pending: [Place: PendingChanges] = [:]
+  var views: [Member: ChannelView] = [:]
+  var coverages: [ChannelKey: Coverage] = [:]
+  /// What users have unsent, where it is little.
+  var pending: [Member: PendingChanges] = [:]
 
-    /// Forgets all rather than choose, where so much of each is kept.
-    mutating func makeRoom(_ most: Int) {
-      if views.count >= most { views.removeAll(keepingCapacity: true) }
-      if coverages.count >= most { coverages.removeAll(keepingCapacity: true) }
-      if pending.count >= most { pending.removeAll(keepingCapacity: true) }
-    }
+  var count: Int { max(views.count, coverages.count) }
 
-    fileprivate mutating func turn(to revision: UInt64) {
-      guard revision != self.revision else { return }
-      self.revision = revision
-      views.removeAll(keepingCapacity: true)
-      coverages.removeAll(keepingCapacity: true)
-      pending.removeAll(keepingCapacity: true)
-    }
+  mutating func removeAll() {
+    views.removeAll(keepingCapacity: true)
+    coverages.removeAll(keepingCapacity: true)
+    pending.removeAll(keepingCapacity: true)
   }
 
-  private let shelves = (0..<16).map { _ in Guarded(Shelf()) }
-  private let common = Guarded(Shelf())
-  /// How much of each is kept by a thread, and by all.
-  private static let (mostOfThread, mostOfAll) = (192, 1536)
-
-  /// Lends this thread's shelf with what it has of the state of that number.
-  func shelf<Result>(_ revision: UInt64, _ body: (inout Shelf) -> Result) -> Result {
-    shelves[Thread.currentNumber % shelves.count].withLock { shelf in
-      shelf.turn(to: revision)
-      return body(&shelf)
-    }
-  }
-  /// What this thread has of the state of that number, or else what any has, which it keeps then.
-  func find<Value>(
-    _ revision: UInt64, _ look: (borrowing Shelf) -> Value?, _ keep: (inout Shelf, Value) -> Void
-  ) -> Value? {
-    if let known = shelf(revision, { look($0) }) { return known }
-    let found = common.withLock { common in common.revision == revision ? look(common) : nil }
-    if let found {
-      shelf(revision) { shelf in
-        shelf.makeRoom(ChannelAccessCache.mostOfThread)
-        keep(&shelf, found)
-      }
-    }
-    return found
-  }
-
-  /// Keeps what was read of the state of that number.
-  func keep(_ revision: UInt64, _ keep: (inout Shelf) -> Void) {
-    shelf(revision) { shelf in
-      shelf.makeRoom(ChannelAccessCache.mostOfThread)
-      keep(&shelf)
-    }
-    common.withLock { common in
-      // A later state than this one may be there already.
-      guard revision >= common.revision else { return }
-      common.turn(to: revision)
-      common.makeRoom(ChannelAccessCache.mostOfAll)
-      keep(&common)
-    }
+  /// What the user may see of the channel, if all of it was read.
+  func access(of user: UserID, in url: ChannelURL, _ revision: UInt64) -> ChannelAccess? {
+    let member = Member(user: user, url: url)
+    guard let view = views[member], let coverage = coverages[view.channel] else { return nil }
+    let pending = view.hasUnsent ? pending[member] : nil
+    return ChannelAccess(view: view, coverage: coverage, pending: pending, revision: revision)
   }
 }

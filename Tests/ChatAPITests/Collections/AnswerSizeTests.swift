@@ -5,7 +5,7 @@ import Testing
 @testable import ChatAPI
 
 /// B49: an answer has at most 256 KiB of events and 500 entries, whatever one commit changed.
-@Suite(.timeLimit(.minutes(1))) struct AnswerSizeTests {
+@Suite(.timeLimit(.minutes(5))) struct AnswerSizeTests {
   /// Bytes of one answer, with what stands around its events.
   private static let mostBytes = 256 * 1024 + 512
   private static let large = String(repeating: "x", count: 2200)

@@ -5,7 +5,7 @@ import Testing
 @testable import ChatAPI
 
 /// Bad input changes nothing: each field at fault is named (400), and the outbox stays as it was.
-@Suite(.timeLimit(.minutes(1))) struct BadSendingTests {
+@Suite(.timeLimit(.minutes(5))) struct BadSendingTests {
   private static let path = "/v1/channels/general/messages"
 
   @Test(

@@ -6,7 +6,7 @@ import Testing
 @testable import ChatAPI
 
 /// Edits, deletions, reactions and read marks over HTTP (B46, B67).
-@Suite(.timeLimit(.minutes(1))) struct ChangeTests {
+@Suite(.timeLimit(.minutes(5))) struct ChangeTests {
   private static let path = "/v1/channels/general/messages"
 
   private func edit(

@@ -6,7 +6,7 @@ import Testing
 @testable import ChatAPI
 
 /// `/v1/outbox`, and failed messages of a channel: listed, sent again, removed (B44, B69).
-@Suite(.timeLimit(.minutes(1))) struct OutboxTests {
+@Suite(.timeLimit(.minutes(5))) struct OutboxTests {
   private static let path = "/v1/channels/general/messages"
 
   private func names(_ answer: Answer) -> [String] {

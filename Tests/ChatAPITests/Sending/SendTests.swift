@@ -6,7 +6,7 @@ import Testing
 @testable import ChatAPI
 
 /// Sending over HTTP (B36, B37): what is answered, what is stored, and who is told.
-@Suite(.timeLimit(.minutes(1))) struct SendTests {
+@Suite(.timeLimit(.minutes(5))) struct SendTests {
   private static let path = "/v1/channels/general/messages"
 
   @Test(

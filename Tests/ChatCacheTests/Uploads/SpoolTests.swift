@@ -7,7 +7,7 @@ import Testing
 @testable import ChatCache
 
 /// The folder of unsent files, on a real disk (B45).
-@Suite(.timeLimit(.minutes(1))) struct SpoolTests {
+@Suite(.timeLimit(.minutes(5))) struct SpoolTests {
   fileprivate final class World {
     let directory = TestFolder.make("spool")
     let cache: Cache

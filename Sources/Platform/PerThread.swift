@@ -1,0 +1,17 @@
+/// Sixteen values. A thread always uses the same one, and seldom shares it with another, so nobody waits.
+public final class PerThread<Value>: Sendable {
+  @usableFromInline let values: [Guarded<Value>]
+
+  /// Values as `make` makes them.
+  package init(_ make: () -> sending Value) { values = (0..<16).map { _ in Guarded(make()) } }
+
+  /// This thread's value.
+  @inlinable
+  public var own: Guarded<Value> { values[currentThreadNumber() % values.count] }
+
+  /// The values of all threads.
+  package var all: [Guarded<Value>] { values }
+}
+
+@usableFromInline
+func currentThreadNumber() -> Int { Thread.currentNumber }
