@@ -98,13 +98,14 @@ final class Multipart {
       }
       return false
     }
-    // The two bytes after the boundary say whether another part follows.
-    guard window.count >= place + delimiter.count + 2 else { return false }
     try write(place)
+    _ = drop(place)
+    // The two bytes after the boundary say whether another part follows.
+    guard window.count >= delimiter.count + 2 else { return false }
     if state == .content { try endPart() }
-    let first = window.bytes[place + delimiter.count]
-    let second = window.bytes[place + delimiter.count + 1]
-    _ = drop(place + delimiter.count + 2)
+    let first = window.bytes[delimiter.count]
+    let second = window.bytes[delimiter.count + 1]
+    _ = drop(delimiter.count + 2)
     switch (first, second) {
     case (0x2D, 0x2D): state = .epilogue
     case (0x0D, 0x0A): state = .headers
