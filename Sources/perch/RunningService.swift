@@ -64,11 +64,15 @@ struct RunningService {
     let client = HTTPClient()
     defer { client.close() }
     let path = channel.map { "/v1/channels/\(RunningService.encoded($0.text))/cache" } ?? "/v1/cache"
-    // Where authentication is off the header names the user.
-    let request = HTTPRequest(
-      .delete, base + path + (isForced && channel == nil ? "?force=true" : ""),
-      headers: ["Authorization: Bearer \(token)", "Perch-User: \(user.text)"])
-    let response = try ask(request, client)
+    func asked(_ header: String) throws -> HTTPResponse {
+      let target = base + path + (isForced && channel == nil ? "?force=true" : "")
+      return try ask(HTTPRequest(.delete, target, headers: [header]), client)
+    }
+    var response = try asked("Authorization: Bearer \(token)")
+    // Where authentication is off a header names the user, which is refused where it is on.
+    if response.status == 401, case let other = try asked("Perch-User: \(user.text)"), other.status != 400 {
+      response = other
+    }
     guard response.status != 204 else { return }
     // `try?`: an answer that is no problem of this service's has no detail to show.
     let detail = (try? JSONParser.parse(response.body.bytes) { $0["detail"]?.string }) ?? nil

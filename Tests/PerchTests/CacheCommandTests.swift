@@ -75,6 +75,24 @@ import Testing
     }
   }
 
+  @Test("B58: a service that asks for tokens clears, too, for whoever may read its secret")
+  func withTokens() throws {
+    let service = try ChildService(auth: "on")
+    let channel = try perch(["clear", "--data", service.folder, "--channel", "general"])
+    #expect(channel.code == 0 && channel.said == "cleared general\n", "\(channel.complained)")
+    let other = service.folder + "/other"
+    let file = try #require(fopen(other, "we"))
+    fputs(String(repeating: "s", count: 64), file)
+    fclose(file)
+    let refused = try perch(["clear", "--data", service.folder, "--auth-secret-file", other])
+    #expect(refused.code == 1 && refused.complained.contains("401"), "\(refused.complained)")
+    #expect(try channels(service.folder) == 1)
+    let everything = try perch(["clear", "--data", service.folder])
+    #expect(everything.code == 0 && everything.said == "cleared\n", "\(everything.complained)")
+    #expect(try channels(service.folder) == 0)
+    _ = service.end(SIGTERM)
+  }
+
   @Test("B58: one channel is cleared; of one that is not known nothing is changed")
   func channel() throws {
     for isRunning in [true, false] {
@@ -91,6 +109,11 @@ import Testing
       _ = service.end(SIGTERM)
     }
     #expect(try perch(["clear", "--channel"]).complained.contains("--channel needs a value"))
+    let service = try ChildService()
+    #expect(service.end(SIGTERM) == 0)
+    let empty = try perch(["clear", "--data", service.folder, "--channel", ""])
+    #expect(empty.code != 0 && empty.complained.contains("--channel is empty"), "\(empty.complained)")
+    #expect(try channels(service.folder) == 1)
     let missing = try perch(["clear", "--data", "/nowhere/at/all"])
     #expect(missing.code == 1 && missing.complained.contains("/nowhere/at/all"))
   }

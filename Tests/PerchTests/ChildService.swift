@@ -21,12 +21,12 @@ final class ChildService {
   /// ended, to go on with. `listen`: the port, or any.
   init(
     _ words: [String] = [], errors: Int32? = nil, files: Int? = nil, over old: String? = nil,
-    listen: UInt16 = 0
+    listen: UInt16 = 0, auth: String = "off"
   ) throws {
     folder = old ?? TestFolder.make("service")
     if old == nil { try ChildService.fill(folder) }
     process = try ChildProcess(
-      "perch", ["serve", "--listen", "127.0.0.1:\(listen)", "--auth", "off", "--data", folder] + words,
+      "perch", ["serve", "--listen", "127.0.0.1:\(listen)", "--auth", auth, "--data", folder] + words,
       log: errors == nil ? folder + "/log" : nil, errors: errors, files: files)
     var line: [UInt8] = []
     var byte: UInt8 = 0

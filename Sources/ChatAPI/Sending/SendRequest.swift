@@ -78,19 +78,10 @@ struct SendRequest: Sendable {
     }
     if kind != .file {
       if !file.isEmpty { fields.fault("type", "Give type file with the fields of a file.") }
-    } else if !isLink(file.url ?? "") {
+    } else if !WebLink.isLink(file.url ?? "") {
       fields.fault("file_url", "Give the file's url, which begins with http:// or https://.")
     }
     return file
-  }
-
-  /// Whether a text is a url that a browser follows without running anything of it.
-  static func isLink(_ url: String) -> Bool {
-    for scheme in ["http://", "https://"] where url.lowercased().hasPrefix(scheme) {
-      let rest = url.utf8.dropFirst(scheme.utf8.count)
-      return !rest.isEmpty && rest.allSatisfy { $0 > 0x20 && $0 != 0x7F }
-    }
-    return false
   }
 
   /// What was asked, as an object in the contract's words and in one order whatever the body's was. `parent`:

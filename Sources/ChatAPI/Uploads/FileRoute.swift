@@ -70,7 +70,7 @@ enum FileRoute {
     let url = try message?.withUnsafeBytes { bytes in
       try JSONParser.parse(bytes) { $0["file"]?["url"]?.string }
     }
-    guard let url = url ?? nil, SendRequest.isLink(url), url.utf8.count <= SendingLimit.fileCharacters else {
+    guard let url = url ?? nil, WebLink.isLink(url), url.utf8.count <= SendingLimit.fileCharacters else {
       throw Problem.fileNotFound
     }
     var response = Response.empty(302)

@@ -8,28 +8,34 @@ final class UploadForm: FormIntake {
   private let spool: Spool
   /// The room that the head asked for.
   private let announced: Int
-  private let takesParams: Bool
+  /// The name of the message that the form brings; nil: it brings another file for one that is here.
+  private let name: RequestName?
+  /// Whether the request was accepted before: its file is only compared.
+  private let isRepeated: Bool
   private var file: IncomingFile?
   private var part: PartHead?
   private var hasParams = false
 
   /// A form whose file may have `announced` bytes at most, where its size is known.
-  init(_ spool: Spool, announced: Int?, takesParams: Bool) {
+  init(_ spool: Spool, announced: Int?, _ name: RequestName?, isRepeated: Bool) {
     self.spool = spool
     self.announced = min(announced ?? 0, UploadLimit.fileBytes)
-    self.takesParams = takesParams
+    self.name = name
+    self.isRepeated = isRepeated
   }
 
   func begin(_ head: PartHead) throws(Problem) -> Bool {
     switch head.name {
-    case "params" where takesParams:
+    case "params" where name != nil:
       guard !hasParams else { throw .invalid("params", "Give it once.") }
       hasParams = true
       return false
     case "file":
       guard part == nil else { throw .invalid("file", "Give one file.") }
       part = head
-      do throws(SpoolError) { file = try spool.begin(announced: announced) } catch { throw Problem(error) }
+      do throws(SpoolError) {
+        file = isRepeated ? spool.beginRepeated() : try spool.begin(announced: announced)
+      } catch { throw Problem(error).naming(name) }
       return true
     default: throw .invalid(UploadForm.shown(head.name), "The form has no such part.")
     }
@@ -44,14 +50,14 @@ final class UploadForm: FormIntake {
     }
     do throws(SpoolError) { try file.write(bytes) } catch {
       self.file = nil
-      throw Problem(error)
+      throw Problem(error).naming(name)
     }
   }
 
   func end() throws(Problem) -> String? {
     do throws(SpoolError) { try file?.end() } catch {
       file = nil
-      throw Problem(error)
+      throw Problem(error).naming(name)
     }
     return nil
   }

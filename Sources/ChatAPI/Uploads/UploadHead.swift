@@ -12,41 +12,53 @@ enum UploadHead {
     return try sending.context.admitted(request) { caller in
       try sending.context.inChannel(request, caller, needsJoined: true) { url, caller in
         do {
-          try judge(sending, caller, url, name)
-          return .receive(try form(sending, request, takesParams: isNew))
+          let isRepeated = try judge(sending, caller, url, name)
+          return .receive(try form(sending, request, name, isRepeated: isRepeated))
         } catch let problem as Problem where problem.code == "upload_not_stored" {
-          throw name.map { problem.naming($0.id) } ?? problem
+          throw problem.naming(name)
         }
       }
     }
   }
 
+  /// Whether the request was accepted before, as far as its head tells. Throws where it may not be.
   private static func judge(
     _ sending: Sending, _ caller: Caller, _ url: ChannelURL, _ name: RequestName?
-  ) throws {
+  ) throws -> Bool {
     let policy = sending.policy
     do {
-      try sending.context.read { reader in
-        guard let name else { return }
+      return try sending.context.read { reader in
+        guard let name else { return false }
         // A repeated request gets its first answer, whatever changed since.
         if name.isGiven, let key = try reader.userKey(of: caller.user),
           try reader.status(of: name.id, of: key) != nil
         {
-          return
+          return true
         }
         try reader.checkFile(
           of: caller.user, in: url, isAdmin: caller.scopes.contains(.admin), policy)
+        return false
       }
     } catch let denial as SendingDenial {
       throw Problem(denial)
     }
   }
 
-  private static func form(_ sending: Sending, _ request: Request, takesParams: Bool) throws -> UploadForm {
+  private static func form(
+    _ sending: Sending, _ request: Request, _ name: RequestName?, isRepeated: Bool
+  ) throws -> UploadForm {
     let spool = sending.context.cache.spool
-    guard spool.hasRoom(for: min(request.announcedBytes ?? 1, UploadLimit.fileBytes)) else {
+    guard isRepeated || spool.hasRoom(for: min(request.announcedBytes ?? 1, UploadLimit.fileBytes)) else {
       throw Problem(SpoolError.full)
     }
-    return UploadForm(spool, announced: request.announcedBytes, takesParams: takesParams)
+    return UploadForm(spool, announced: request.announcedBytes, name, isRepeated: isRepeated)
+  }
+}
+
+extension Problem {
+  /// The problem with the request's name, where the client gave one: nobody knows a name that was made here.
+  func naming(_ name: RequestName?) -> Problem {
+    guard let name, name.isGiven else { return self }
+    return naming(name.id)
   }
 }

@@ -53,7 +53,7 @@ extension CacheReader {
     } _: { row in
       do { return try CacheReader.window(query: row.bytes(0), loaded: row.bytes(1)) } catch is JSONError {
         // A view that cannot be read is opened again by its client: until then nothing of it goes.
-        return .start ... .end
+        return Window(stretch: .start ... .end)
       }
     }
     let withheld = try db.all("SELECT created_at, message_id FROM withheld WHERE channel = ?1") {
@@ -62,23 +62,53 @@ extension CacheReader {
       let place = Position(createdAt: row.int64(0), messageID: row.int64(1))
       return place...place
     }
-    return SparedPlaces(windows.compactMap { $0 } + withheld)
+    return SparedPlaces(try windows.flatMap { try shown($0, in: channel) } + withheld)
   }
 
-  /// The stretch that a stored view shows; nil: nothing was loaded yet. An end that the view has seen is
-  /// open: what comes there belongs to the view. A thread's view begins at its oldest reply, though: what is
-  /// older there are the channel's messages and none of its own.
+  /// What a stored view shows.
+  private struct Window {
+    /// From its oldest to its newest message; nil: nothing was loaded yet.
+    var stretch: ClosedRange<Position>?
+    /// The message whose replies it shows alone.
+    var parent: Int64?
+  }
+
+  /// The stretch of a view. An end that the view has seen is open: what comes there belongs to the view.
   private static func window(
     query: UnsafeRawBufferPointer, loaded: UnsafeRawBufferPointer
-  ) throws -> ClosedRange<Position>? {
-    let isThread = try JSONParser.parse(query) { $0["parent_message_id"]?.string != nil }
+  ) throws -> Window {
+    let parent = try JSONParser.parse(query) { $0["parent_message_id"]?.string.flatMap { Int64($0) } }
     return try JSONParser.parse(loaded) { json in
       let from = json["from"]?.string.flatMap { Position($0) }
       let to = json["to"]?.string.flatMap { Position($0) }
-      let lower = json["has_previous"]?.bool ?? true || isThread ? from : .start
+      let lower = json["has_previous"]?.bool ?? true ? from : .start
       let upper = json["has_next"]?.bool ?? true ? to : .end
-      guard let lower, let upper else { return nil }
-      return lower...max(lower, upper)
+      guard let lower, let upper else { return Window(parent: parent) }
+      return Window(stretch: lower...max(lower, upper), parent: parent)
+    }
+  }
+
+  /// The places of a view's messages. Between a thread's replies lie the channel's messages, and none of the
+  /// view's: each reply is a place of its own.
+  private func shown(_ window: Window, in channel: ChannelKey) throws -> [ClosedRange<Position>] {
+    guard let stretch = window.stretch else { return [] }
+    guard let parent = window.parent else { return [stretch] }
+    return try db.all(
+      """
+      SELECT created_at, message_id
+      FROM message INDEXED BY message_by_parent
+      WHERE channel = ?1
+        AND parent_id = ?6
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+      ORDER BY created_at, message_id
+      """
+    ) {
+      CacheReader.bind($0, stretch, channel)
+      $0.bind(6, parent)
+    } _: { row in
+      let place = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      return place...place
     }
   }
 

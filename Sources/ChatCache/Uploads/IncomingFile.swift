@@ -19,6 +19,8 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   /// The room it was promised.
   private var promised: Int
   private var isOver = false
+  /// Whether its bytes are not stored: only its size and hash are asked for.
+  private var isOnlyHashed: Bool { file < 0 }
 
   /// Bytes that are written at once.
   private static let pieceBytes = 64 << 10
@@ -30,6 +32,15 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     self.spool = spool
     self.file = file
     self.promised = promised
+    crypto_hash_sha256_init(&hash)
+  }
+
+  /// A file of which only size and hash are asked for: it takes no room.
+  init(onlyHashed name: SpoolName, in spool: Spool) {
+    self.name = name
+    self.spool = spool
+    file = -1
+    promised = .max
     crypto_hash_sha256_init(&hash)
   }
 
@@ -62,7 +73,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     var rest = waiting.bytes
     crypto_hash_sha256_update(
       &hash, rest.baseAddress?.assumingMemoryBound(to: UInt8.self), UInt64(rest.count))
-    while !rest.isEmpty {
+    while !rest.isEmpty, !isOnlyHashed {
       let count = Glibc.write(file, rest.baseAddress, rest.count)
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw .disk(errno) }
@@ -73,6 +84,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
 
   /// Brings the file and its name to the disk. On a thread of the spool.
   func sync() throws(SpoolError) {
+    if isOnlyHashed { return }
     guard fsync(file) == 0 else { throw .disk(errno) }
     try spool.syncFolder()
     isOver = true
@@ -82,7 +94,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
 
   /// Removes what came of it.
   func abandon() {
-    guard !isOver else { return }
+    guard !isOver, !isOnlyHashed else { return }
     isOver = true
     close(file)
     spool.abandoned(self, promised: promised)

@@ -80,6 +80,9 @@ package final class Spool: Sendable {
     return IncomingFile(name, in: self, file: file, promised: announced)
   }
 
+  /// Begins a file that is here already, or was: it is only compared, so its bytes take no room.
+  package func beginRepeated() -> IncomingFile { IncomingFile(onlyHashed: SpoolName.made(), in: self) }
+
   /// Promises room for so many bytes.
   func promise(_ count: Int) throws(SpoolError) {
     guard room.withLock({ $0.promise(count) }) else { throw .full }

@@ -26,10 +26,15 @@ extension SendbirdUpstream {
     request.stallMilliseconds = configuration.fileTime.stallMilliseconds
     request.progress = progress
     return try await ask(request) { root in
-      guard let url = root["url"]?.string, !url.isEmpty else { throw Unreadable(what: "url") }
+      guard let url = root["url"]?.string, WebLink.isLink(url),
+        url.utf8.count <= SendbirdUpstream.longestFileURL
+      else { throw Unreadable(what: "url") }
       return url
     }
   }
+
+  /// Bytes of a file's url: clients are redirected to it.
+  private static let longestFileURL = 2_048
 
   private func request(_ endpoint: Endpoint, _ form: [HTTPRequest.Part]) -> HTTPRequest {
     HTTPRequest(

@@ -58,9 +58,11 @@ extension SyncWorker {
   private func failed(_ job: UploadJob, _ error: UpstreamError) async -> EndedUpload {
     plan.met(error, now: now)
     if error.deniesCapability {
-      // The file goes with its message.
-      await learn(.uploads, isOffered: false)
-      return EndedUpload(job, .wait(until: clock.wallMilliseconds()))
+      // From the third refusal on files go with their messages (B32).
+      let isLacking = plan.refused(.uploads, now: now)
+      if isLacking { await learn(.uploads, isOffered: false) }
+      let wait = isLacking ? 0 : SyncWorker.refusedUploadWait
+      return EndedUpload(job, .wait(until: clock.wallMilliseconds() + wait))
     }
     if error.refusesFile { return EndedUpload(job, .rejection(code: "upload_refused"), message: "\(error)") }
     if case .rejection(let code, let message) = error {
@@ -68,6 +70,9 @@ extension SyncWorker {
     }
     return EndedUpload(job, outcome(error))
   }
+
+  /// Until an upload that was refused as not offered is tried again (ms).
+  private static let refusedUploadWait: Int64 = 1_000
 
   /// Ends the lane's upload under way if its message was taken back or ended otherwise.
   func endUnwantedUpload(of lane: OutboxLaneName) {

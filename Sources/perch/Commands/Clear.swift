@@ -8,7 +8,7 @@ extension Command {
     summary: "clears a data directory's cache or one channel's messages, through the service where one runs",
     settings: [
       Setting("data", .path, default: "data", "the directory; a service may be using it"),
-      Setting("channel", .text, default: "", "the url of the only channel whose messages are cleared"),
+      Setting("channel", .name, default: "", "the url of the only channel whose messages are cleared"),
       Setting("force", .flag, default: "off", "clears everything although something is unsent, and that too"),
       AccessParts.secretSetting,
     ]

@@ -3,6 +3,8 @@ import MicroHTTP
 /// The kinds of values that settings have, and how each is read.
 enum SettingKind: Sendable {
   case text
+  /// Text that is not empty where it is given.
+  case name
   case path
   /// Text that is kept out of logs and can come from a file.
   case secret
@@ -28,7 +30,7 @@ enum SettingKind: Sendable {
   /// What the help shows for the value.
   var placeholder: String {
     switch self {
-    case .text: "TEXT"
+    case .text, .name: "TEXT"
     case .path: "PATH"
     case .secret: "SECRET"
     case .address, .optionalAddress: "HOST:PORT"
@@ -43,10 +45,13 @@ enum SettingKind: Sendable {
     }
   }
 
+  /// Whether an empty text counts as left out.
+  var mayBeEmpty: Bool { if case .name = self { false } else { true } }
+
   /// Reads a value; the failure says what is expected.
   func read(_ text: String) -> Result<SettingValue, SettingError> {
     switch self {
-    case .text, .path, .secret: .success(.text(text))
+    case .text, .name, .path, .secret: .success(.text(text))
     case .list: .success(.list(text.split(separator: ",").map(String.init)))
     case .optionalAddress: text.isEmpty ? .success(.text(text)) : SettingKind.address.read(text)
     case .hosts: hosts(text)

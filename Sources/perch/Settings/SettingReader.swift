@@ -75,6 +75,9 @@ struct SettingReader {
     if text == nil, setting.hasFile, let path = environment[setting.variable + "_FILE"] {
       (text, source) = (try SettingReader.contents(path), path)
     }
+    if text == "", !setting.kind.mayBeEmpty {
+      throw SettingError(description: "\(source) is empty: \(setting.help)")
+    }
     guard let text = text ?? setting.fallback else {
       throw SettingError(description: "--\(setting.name) (or \(setting.variable)) is needed: \(setting.help)")
     }

@@ -224,12 +224,21 @@ import Testing
   func full() throws {
     let world = try CollectionWorld.forSending()
     defer { world.stop() }
+    #expect(Self.send(world, Self.form(Self.file()), ["Idempotency-Key": "k-0"]).status == 202)
     var holding: [IncomingFile] = []
-    for _ in 0..<1024 { holding.append(try world.cache.spool.begin(announced: 1 << 20)) }
+    for size in [1 << 20, 1 << 10, 1] {
+      while let file = try? world.cache.spool.begin(announced: size) { holding.append(file) }
+    }
+    let again = Self.send(world, Self.form(Self.file()), ["Idempotency-Key": "k-0"])
+    #expect(again.status == 202 && again["Idempotency-Replayed"] == "true", "\(again.body)")
+    let other = Self.send(world, Self.form(Self.file("other bytes")), ["Idempotency-Key": "k-0"])
+    #expect(other.status == 422 && other.text("code") == "idempotency_mismatch", "\(other.body)")
+    let unnamed = Self.send(world, Self.form(Self.file()))
+    #expect(unnamed.status == 507 && !unnamed.body.contains(#""request_id""#), "nobody knows such a name")
     let answer = Self.send(world, Self.form(Self.file()), ["Idempotency-Key": "k-1"])
     #expect(answer.status == 507 && answer.text("code") == "upload_not_stored", "\(answer.body)")
     #expect(answer.text("request_id") == "k-1" && answer["Retry-After"] != nil)
-    #expect(try world.rows().isEmpty)
+    #expect(try world.rows().map(\.requestID.text) == ["k-0"])
     holding = []
     #expect(Self.send(world, Self.form(Self.file()), ["Idempotency-Key": "k-1"]).status == 202)
   }

@@ -78,8 +78,10 @@ import Testing
       guard !places.isEmpty else { continue }
       world.pass(Int64.random(in: 0...2, using: &random))
       let ends = [random.one(of: places), random.one(of: places)].sorted()
+      let parent = random.chance(40) ? world.channels[index].parents.values.sorted().first : nil
       try world.open(
-        "v\(step)", ends[0]...ends[1], hasPrevious: random.chance(70), hasNext: random.chance(60), in: index)
+        "v\(step)", ends[0]...ends[1], hasPrevious: random.chance(70), hasNext: random.chance(60),
+        parent: parent, in: index)
       if random.chance(40) { try world.dispose("v\(step)", in: index) }
     }
     return world

@@ -118,6 +118,19 @@ import Testing
     #expect(try world.cache.check().isSound)
   }
 
+  @Test("B57: a view of a thread spares its replies, and nothing of the channel between them")
+  func threadView() throws {
+    let world = try EvictionWorld(channels: 1)
+    let rows = (1...30).map { ChannelWithMessages.message($0, at: $0 * 10, parent: $0 % 10 == 0 ? 1 : nil) }
+    try world.list(rows, limit: 100, in: 0)
+    try world.open("v", Self.place(10)...Self.place(20), hasNext: false, parent: 1, in: 0)
+    while try Self.evict(world, 0, rows: 5).outcome == .more {}
+    #expect(try world.stored(in: 0) == [Self.place(10), Self.place(20), Self.place(30)])
+    let line = try world.coverage(of: 0)
+    #expect([10, 20, 30].allSatisfy { line.shows(Self.place($0)) } && !line.shows(Self.place(15)))
+    #expect(try world.cache.check().isSound)
+  }
+
   @Test("what was asked for before an edit, and comes after the edited message went, is not believed")
   func overtaken() throws {
     let world = try EvictionWorld(channels: 1)

@@ -16,10 +16,21 @@ final class EvictionWorld {
     /// The time of the newest message that is not a reply alone.
     var lastMessageAt = Int64.min
     var accessedAt: Int64 = 0
-    /// What the open views show, by their names.
-    var windows: [String: ClosedRange<Position>] = [:]
+    /// The messages that replies are to.
+    var parents: [Position: Int64] = [:]
+    /// What the open views show, by their names; of a thread its replies alone.
+    var windows: [String: Window] = [:]
 
-    func isSpared(_ place: Position) -> Bool { windows.values.contains { $0.contains(place) } }
+    func isSpared(_ place: Position) -> Bool {
+      windows.values.contains {
+        $0.stretch.contains(place) && ($0.parent == nil || parents[place] == $0.parent)
+      }
+    }
+  }
+
+  struct Window {
+    let stretch: ClosedRange<Position>
+    let parent: Int64?
   }
 
   let cache: Cache
@@ -88,14 +99,16 @@ final class EvictionWorld {
   }
 
   private func noteLast(_ row: MessageRecord, in index: Int) {
+    channels[index].parents[row.position] = row.parentID
     if row.isInChannel { channels[index].lastMessageAt = max(channels[index].lastMessageAt, row.createdAt) }
   }
 
   /// Opens a view that has loaded that stretch; an open end reaches as far as the line.
   func open(
     _ id: String, _ loaded: ClosedRange<Position>, hasPrevious: Bool = true, hasNext: Bool = true,
-    in index: Int
+    parent: Int64? = nil, in index: Int
   ) throws {
+    let query = parent.map { #"{"parent_message_id":"\#($0)"}"# } ?? "{}"
     let (alice, channel) = (alice, channels[index])
     let json =
       #"{"has_previous":\#(hasPrevious),"has_next":\#(hasNext),"#
@@ -104,12 +117,12 @@ final class EvictionWorld {
       try writer.open(
         StoredCollection(
           id: id, user: try writer.reader.userKey(of: alice)!, userID: alice, kind: .messages,
-          channel: (channel.key, channel.url), query: Array("{}".utf8), loaded: Array(json.utf8),
+          channel: (channel.key, channel.url), query: Array(query.utf8), loaded: Array(json.utf8),
           accessedAt: 0))
     }
     channels[index].accessedAt = wall.withLock { $0 }
-    channels[index].windows[id] =
-      (hasPrevious ? loaded.lowerBound : .start)...(hasNext ? loaded.upperBound : .end)
+    let stretch = (hasPrevious ? loaded.lowerBound : .start)...(hasNext ? loaded.upperBound : .end)
+    channels[index].windows[id] = Window(stretch: stretch, parent: parent)
   }
 
   func dispose(_ id: String, in index: Int) throws {

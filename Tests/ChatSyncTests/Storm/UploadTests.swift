@@ -79,6 +79,23 @@ struct UploadTests {
     await world.end()
   }
 
+  @Test(
+    "B32 B45: an upload refused as not offered is tried again; from the third time on files go with messages",
+    arguments: [2, 3])
+  func notOffered(times: Int) async throws {
+    let world = try await Self.world()
+    try world.fault([
+      "kind": .string("deny"), "path": .string("/v3/storage/file"), "status": .integer(400),
+      "code": .integer(400_108), "count": .integer(Int64(times)),
+    ])
+    let bytes = Self.bytes(20_000, 3)
+    try await world.sendFile("c0", "r1", bytes)
+    #expect(await world.isDrained())
+    #expect(try world.arrivedFiles("c0") == [bytes])
+    #expect(await world.here.worker.plan.lacks(.uploads) == (times == 3))
+    await world.end()
+  }
+
   @Test("B45: a file whose bytes are gone fails with file_missing, and what follows it goes")
   func missing() async throws {
     let world = try await Self.world()
