@@ -88,6 +88,30 @@ struct DoubtTests {
     await sides.end()
   }
 
+  @Test("B27: an empty page around a moment that was never listed does not prove that nothing is there")
+  func emptyAround() async throws {
+    var pace = PerchSide.pace
+    (pace.openPoll, pace.openPollWithWebhooks, pace.userPoll) = (60_000, 60_000, 60_000)
+    let sides = try Sides(messages: 600, pace: pace)
+    try await sides.open()
+    #expect(await World.wait { (try? stored(sides)) ?? 0 >= 150 })
+    #expect(await World.wait { await sides.here.worker.isQuiet })
+    let before = try stored(sides)
+    let moment = Int64(1_700_000_000_010)
+    func look() async throws -> Bool {
+      _ = await sides.here.worker.fetch(
+        MessageSyncRequest(ChannelURL("c0"), .around(moment, older: 20, newer: 20)))
+      return try sides.here.cache.read(UserID("alice"), in: ChannelURL("c0")) { _, access in
+        access?.coverage.shows(.first(at: moment)) ?? false
+      }
+    }
+    #expect(before < 500, "the moment is in the gap")
+    try set(sides.there, ["kind": .string("empty_page"), "count": .integer(1)], OriginSide.Weather())
+    #expect(try await !look() && stored(sides) == before)
+    #expect(try await look() && stored(sides) > before)
+    await sides.end()
+  }
+
   @Test("B27: listings that are behind take away nothing that came by itself, and no message is lost")
   func stale() async throws {
     var weather = OriginSide.Weather()
