@@ -1,7 +1,9 @@
-/// What was found out in one state of something that changes, and nothing of any other state.
+/// A cache of values that hold for one state only, such as one revision of the database.
 ///
-/// A thread looks at what it found itself, and then at what any thread found. Whoever finds another state
-/// forgets what was found before. Each lookup says of which state it is, so nothing outlives its state.
+/// Each lookup and each store names the state. A lookup for another state than the stored one finds nothing,
+/// and a store for another state first empties the cache. Each thread has a copy of its own, so that threads
+/// seldom wait for each other; a value that one thread stored is copied to another thread when it is asked
+/// for there.
 public final class StateMemory<State: Equatable, Found: Findings>: Sendable {
   @usableFromInline
   struct Shelf {
@@ -25,19 +27,21 @@ public final class StateMemory<State: Equatable, Found: Findings>: Sendable {
   @usableFromInline let mostOfThread: Int
   @usableFromInline let mostOfAll: Int
 
-  /// Room for so many findings of each thread, and of all together.
+  /// An empty cache. A thread's copy is emptied when it holds `mostOfThread` values, the common copy when it
+  /// holds `mostOfAll`.
   package init(mostOfThread: Int, mostOfAll: Int) {
     self.mostOfThread = mostOfThread
     self.mostOfAll = mostOfAll
   }
 
-  /// What this thread found in that state.
+  /// Looks a value up in this thread's copy alone.
   @inlinable
   public func known<Value>(in state: State, _ look: (borrowing Found) -> Value?) -> Value? {
     ofThread.own.withLock { $0.state == state ? look($0.found) : nil }
   }
 
-  /// What this thread found in that state, or else what any thread found, which is this thread's then.
+  /// Looks a value up in this thread's copy and then in the common one. `keep` stores a value that was found
+  /// in the common copy in the thread's.
   @inlinable
   public func find<Value>(
     in state: State, _ look: (borrowing Found) -> Value?, _ keep: (inout Found, Value) -> Void
@@ -48,7 +52,7 @@ public final class StateMemory<State: Equatable, Found: Findings>: Sendable {
     return found
   }
 
-  /// Keeps what was found in that state.
+  /// Stores a value in this thread's copy and in the common one.
   @inlinable
   public func keep(in state: State, _ keep: (inout Found) -> Void) {
     ofThread.own.withLock { $0.keep(state, mostOfThread, keep) }
@@ -56,12 +60,12 @@ public final class StateMemory<State: Equatable, Found: Findings>: Sendable {
   }
 }
 
-/// What a `StateMemory` keeps.
+/// The values in one copy of a `StateMemory`: one dictionary, or several.
 public protocol Findings {
-  /// Nothing found.
+  /// No values.
   init()
-  /// How many findings there are, of the kind of which there are most.
+  /// The size of the largest dictionary.
   var count: Int { get }
-  /// Forgets all.
+  /// Empties every dictionary.
   mutating func removeAll()
 }

@@ -12,7 +12,7 @@ extension Row {
   ) { bench in
     let run = try EvictionRun()
     try run.fill(upTo: 32 << 20)
-    let idle = run.pages(seconds: bench.seconds)
+    let idle = try run.pages(seconds: bench.seconds)
     try run.measure(bytes: 256 << 20)
     return run.figures(idle: idle)
   }
@@ -28,6 +28,8 @@ private final class EvictionRun: Sendable {
   private let sends = Guarded<[UInt64]>([])
   private let most = Atomic<Int64>(0)
   private let ingest = Guarded(0.0)
+  /// The first error of the reader or the sender.
+  private let failure = Guarded<(any Error)?>(nil)
 
   init() throws {
     filled = try FilledCache(channels: EvictionRun.channels, disk: true, limit: 64 << 20)
@@ -50,18 +52,25 @@ private final class EvictionRun: Sendable {
   }
 
   /// Pages a second of the channel that was stored last.
-  func pages(seconds: Int) -> Double {
+  func pages(seconds: Int) throws -> Double {
     let end = Clock.system.monotonicNanoseconds() + UInt64(seconds) * 1_000_000_000
-    return read { Clock.system.monotonicNanoseconds() < end }
+    let rate = read { Clock.system.monotonicNanoseconds() < end }
+    try checkFailure()
+    return rate
   }
+
+  /// Throws the first error of the reader and the sender: a figure without them would be wrong.
+  private func checkFailure() throws { if let error = failure.withLock({ $0 }) { throw error } }
 
   private func read(while goesOn: () -> Bool) -> Double {
     let began = Clock.system.monotonicNanoseconds()
     var count = 0
     while goesOn() {
       let url = FilledCache.url(stored.withLock { max(0, $0 - 2) } % EvictionRun.channels)
-      // A page that cannot be read is not counted.
-      if (try? filled.page(MessagePageQuery(limit: 30), in: url)) != nil { count += 1 }
+      do {
+        _ = try filled.page(MessagePageQuery(limit: 30), in: url)
+        count += 1
+      } catch { failure.withLock { $0 = $0 ?? error } }
     }
     return Double(count) / (Double(Clock.system.monotonicNanoseconds() - began) / 1e9)
   }
@@ -77,20 +86,26 @@ private final class EvictionRun: Sendable {
     let sender = Thread("bench-sender") { [self] in
       while !isDone.load(ordering: .relaxed) {
         let began = Clock.system.monotonicNanoseconds()
-        // A send that fails would be the shortest of all: the row fails with it elsewhere.
-        _ = try? filled.cache.blocking.accept { try $0.setAccessed(["none": 1]) }
-        sends.withLock { $0.append(Clock.system.monotonicNanoseconds() - began) }
+        do {
+          _ = try filled.cache.blocking.accept { try $0.setAccessed(["none": 1]) }
+          sends.withLock { $0.append(Clock.system.monotonicNanoseconds() - began) }
+        } catch { failure.withLock { $0 = $0 ?? error } }
         usleep(2_000)  // a sender of 500 a second at most
       }
     }
-    let began = Clock.system.monotonicNanoseconds()
-    let pages = bytes / 100 / 400
-    for _ in 0..<pages { try storePage() }
-    let seconds = Double(Clock.system.monotonicNanoseconds() - began) / 1e9
-    ingest.withLock { $0 = Double(pages * 100) / seconds }
-    isDone.store(true, ordering: .relaxed)
-    reader.join()
-    sender.join()
+    do {
+      defer {
+        isDone.store(true, ordering: .relaxed)
+        reader.join()
+        sender.join()
+      }
+      let began = Clock.system.monotonicNanoseconds()
+      let pages = bytes / 100 / 400
+      for _ in 0..<pages { try storePage() }
+      let seconds = Double(Clock.system.monotonicNanoseconds() - began) / 1e9
+      ingest.withLock { $0 = Double(pages * 100) / seconds }
+    }
+    try checkFailure()
   }
 
   func figures(idle: Double) -> [Figure] {

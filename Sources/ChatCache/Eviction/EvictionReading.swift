@@ -65,15 +65,16 @@ extension CacheReader {
     return SparedPlaces(try windows.flatMap { try shown($0, in: channel) } + withheld)
   }
 
-  /// What a stored view shows.
+  /// The messages that an open collection has loaded.
   private struct Window {
-    /// From its oldest to its newest message; nil: nothing was loaded yet.
+    /// From the oldest to the newest loaded message. Nil: the collection has loaded none.
     var stretch: ClosedRange<Position>?
-    /// The message whose replies it shows alone.
+    /// The parent message, where the collection is a thread. Only its replies are loaded then.
     var parent: Int64?
   }
 
-  /// The stretch of a view. An end that the view has seen is open: what comes there belongs to the view.
+  /// Reads the window of a stored collection. Where the collection has reached an end of the channel, the
+  /// window has no bound on that side: messages that arrive there belong to the collection.
   private static func window(
     query: UnsafeRawBufferPointer, loaded: UnsafeRawBufferPointer
   ) throws -> Window {
@@ -88,28 +89,18 @@ extension CacheReader {
     }
   }
 
-  /// The places of a view's messages. Between a thread's replies lie the channel's messages, and none of the
-  /// view's: each reply is a place of its own.
+  /// The positions that eviction leaves alone because of the window: all of its stretch, or only the replies
+  /// of a thread. The other messages between those replies may be evicted.
   private func shown(_ window: Window, in channel: ChannelKey) throws -> [ClosedRange<Position>] {
     guard let stretch = window.stretch else { return [] }
     guard let parent = window.parent else { return [stretch] }
-    return try db.all(
-      """
-      SELECT created_at, message_id
-      FROM message INDEXED BY message_by_parent
-      WHERE channel = ?1
-        AND parent_id = ?6
-        AND (created_at, message_id) >= (?2, ?3)
-        AND (created_at, message_id) <= (?4, ?5)
-      ORDER BY created_at, message_id
-      """
-    ) {
-      CacheReader.bind($0, stretch, channel)
-      $0.bind(6, parent)
-    } _: { row in
-      let place = Position(createdAt: row.int64(0), messageID: row.int64(1))
-      return place...place
+    var rows = try replies(false, stretch, channel, parent)
+    var found: [ClosedRange<Position>] = []
+    while let row = try rows.next() {
+      let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      found.append(position...position)
     }
+    return found
   }
 
   /// The oldest stored messages of a stretch, at most so many, and no more once they have enough bytes.

@@ -16,7 +16,8 @@ package struct PendingChanges: Sendable, Equatable {
   /// A page reads at most so many pending changes that no message of it may have.
   static let mostReadForAPage = 200
 
-  /// Whether it may be remembered for many users: it is whole, and takes 4 KiB at most.
+  /// Whether these are all pending changes of the channel and take at most 4 KiB. Only then are they kept in
+  /// memory.
   var isSmall: Bool {
     !isPartial && fragments.values.reduce(8 * withheld.count) { $0 + $1.count } <= 4_096
   }

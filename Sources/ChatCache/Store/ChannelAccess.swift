@@ -12,7 +12,8 @@ package struct ChannelAccess: Sendable {
   package let view: ChannelView
   /// What of the channel is in the cache.
   package let coverage: Coverage
-  /// What the user has unsent in the channel; nil where there is nothing, or too much to be remembered.
+  /// The user's pending changes in the channel. Nil: there are none, or more than are kept in memory, and
+  /// then each page reads them from the outbox.
   package let pending: PendingChanges?
   /// The state, where it was the same before and after reading.
   fileprivate let revision: UInt64?
@@ -92,7 +93,7 @@ extension Cache {
   }
 }
 
-/// What was read of channels since the last commit.
+/// The channel views and coverages that requests have read since the last commit.
 struct FoundAccess: Findings {
   /// A user in a channel.
   struct Member: Hashable {
@@ -102,7 +103,7 @@ struct FoundAccess: Findings {
 
   var views: [Member: ChannelView] = [:]
   var coverages: [ChannelKey: Coverage] = [:]
-  /// What users have unsent, where it is little.
+  /// The users' pending changes, where they are small enough to be kept in memory.
   var pending: [Member: PendingChanges] = [:]
 
   var count: Int { max(views.count, coverages.count) }
@@ -113,7 +114,7 @@ struct FoundAccess: Findings {
     pending.removeAll(keepingCapacity: true)
   }
 
-  /// What the user may see of the channel, if all of it was read.
+  /// The user's access to the channel. Nil: its view or its coverage was not read since the last commit.
   func access(of user: UserID, in url: ChannelURL, _ revision: UInt64) -> ChannelAccess? {
     let member = Member(user: user, url: url)
     guard let view = views[member], let coverage = coverages[view.channel] else { return nil }

@@ -8,7 +8,7 @@ extension SyncWorker {
   /// Uploads the lane's next file, if one is due.
   func upload(_ lane: OutboxLaneName) async throws -> Outcome {
     let progress = try await advanceUploads(lane, endedUploads.removeValue(forKey: lane))
-    // Where no upload is offered the files go with their messages from now on.
+    // Where the chat server takes no separate uploads, each file is sent in the same request as its message.
     if plan.lacks(.uploads) { plan.outboxChanged(lane, now: now) }
     guard let job = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
     uploading[lane] = job.row
@@ -58,7 +58,7 @@ extension SyncWorker {
   private func failed(_ job: UploadJob, _ error: UpstreamError) async -> EndedUpload {
     plan.met(error, now: now)
     if error.deniesCapability {
-      // From the third refusal on files go with their messages (B32).
+      // After the third refusal each file is sent in the same request as its message (B32).
       let isLacking = plan.refused(.uploads, now: now)
       if isLacking { await learn(.uploads, isOffered: false) }
       let wait = isLacking ? 0 : SyncWorker.refusedUploadWait

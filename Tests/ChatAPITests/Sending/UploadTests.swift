@@ -226,6 +226,7 @@ import Testing
     defer { world.stop() }
     #expect(Self.send(world, Self.form(Self.file()), ["Idempotency-Key": "k-0"]).status == 202)
     var holding: [IncomingFile] = []
+    // `try?`: it fails when no room of that size is left, which ends the loop.
     for size in [1 << 20, 1 << 10, 1] {
       while let file = try? world.cache.spool.begin(announced: size) { holding.append(file) }
     }

@@ -22,6 +22,22 @@ struct DoubtTests {
     try sides.here.channel("c0", from: .start)?.rows.count ?? 0
   }
 
+  /// No poll of the worker's meets the empty page, or repairs what the first listing believed.
+  private static var withoutPolls: Pace {
+    var pace = PerchSide.pace
+    (pace.openPoll, pace.openPollWithWebhooks, pace.userPoll) = (60_000, 60_000, 60_000)
+    return pace
+  }
+
+  /// A channel of which the newest messages are stored, and a worker with nothing to do.
+  private func prefetched(messages: Int) async throws -> Sides {
+    let sides = try Sides(messages: messages, pace: Self.withoutPolls)
+    try await sides.open()
+    #expect(await World.wait { (try? stored(sides)) ?? 0 >= 150 })
+    #expect(await World.wait { await sides.here.worker.isQuiet })
+    return sides
+  }
+
   private func doubted(_ sides: Sides) throws -> Int {
     try sides.here.cache.read { try $0.doubted(in: ChannelURL("c0"), limit: 100).count }
   }
@@ -49,10 +65,7 @@ struct DoubtTests {
 
   @Test("B27: an empty answer does not make a channel look empty that was never listed")
   func emptyAtFirst() async throws {
-    var pace = PerchSide.pace
-    // No later look repairs what the first one believed.
-    (pace.openPoll, pace.openPollWithWebhooks, pace.userPoll) = (60_000, 60_000, 60_000)
-    let sides = try Sides(messages: 30, pace: pace)
+    let sides = try Sides(messages: 30, pace: Self.withoutPolls)
     try set(sides.there, ["kind": .string("empty_page"), "count": .integer(1)], OriginSide.Weather())
     try await sides.open()
     #expect(await World.wait { (try? stored(sides)) == 30 })
@@ -64,13 +77,7 @@ struct DoubtTests {
 
   @Test("B14, B27: an empty page below the covered messages does not prove that the channel begins there")
   func emptyBelow() async throws {
-    var pace = PerchSide.pace
-    // No look of the worker's own meets the empty page.
-    (pace.openPoll, pace.openPollWithWebhooks, pace.userPoll) = (60_000, 60_000, 60_000)
-    let sides = try Sides(messages: 300, pace: pace)
-    try await sides.open()
-    #expect(await World.wait { (try? stored(sides)) ?? 0 >= 150 })
-    #expect(await World.wait { await sides.here.worker.isQuiet })
+    let sides = try await prefetched(messages: 300)
     try set(sides.there, ["kind": .string("empty_page"), "count": .integer(1)], OriginSide.Weather())
     func older() async throws -> Bool {
       let line = try #require(try sides.here.cache.read { try $0.line(of: ChannelURL("c0")) })
@@ -90,12 +97,7 @@ struct DoubtTests {
 
   @Test("B27: an empty page before a moment that was never listed does not prove that nothing is there")
   func emptyBefore() async throws {
-    var pace = PerchSide.pace
-    (pace.openPoll, pace.openPollWithWebhooks, pace.userPoll) = (60_000, 60_000, 60_000)
-    let sides = try Sides(messages: 600, pace: pace)
-    try await sides.open()
-    #expect(await World.wait { (try? stored(sides)) ?? 0 >= 150 })
-    #expect(await World.wait { await sides.here.worker.isQuiet })
+    let sides = try await prefetched(messages: 600)
     let before = try stored(sides)
     let moment = Int64(1_700_000_000_010)
     func look() async throws -> Bool {
