@@ -34,7 +34,7 @@ final class DeepCache {
   deinit { reopened.close() }
 
   private static func messages(_ count: Int, in url: String) -> String {
-    let last = FilledCache.place(count - 1)
+    let last = FilledCache.position(count - 1)
     let channel = "(SELECT id FROM channel WHERE channel_url = '\(url)')"
     return """
       BEGIN;

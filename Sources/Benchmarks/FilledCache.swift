@@ -69,8 +69,8 @@ final class FilledCache: Sendable {
 
   static func url(_ number: Int) -> ChannelURL { ChannelURL("channel-\(number)") }
 
-  /// The place of the message of that number.
-  static func place(_ number: Int) -> Position {
+  /// The position of the message of that number.
+  static func position(_ number: Int) -> Position {
     Position(createdAt: firstAt + Int64(number) * 10, messageID: Int64(number) + 1)
   }
 
@@ -89,18 +89,19 @@ final class FilledCache: Sendable {
 
   /// A message with a body of 400 bytes.
   static func message(_ number: Int) -> MessageRecord {
-    let place = place(number)
+    let position = position(number)
     var body = JSONWriter(capacity: 512)
     body.name("message_id")
-    body.value(quoting: place.messageID)
-    body.field("position", place.description)
+    body.value(quoting: position.messageID)
+    body.field("position", position.description)
     body.field("type", "user")
-    body.field("created_at", place.createdAt)
+    body.field("created_at", position.createdAt)
     body.name("message")
     let left = max(0, 398 - body.buffer.count)
     body.value(String(repeating: "abcdefghij", count: 40).prefix(left).description)
     return MessageRecord(
-      messageID: place.messageID, createdAt: place.createdAt, updatedAt: 0, kind: .user, isSilent: false,
+      messageID: position.messageID, createdAt: position.createdAt, updatedAt: 0, kind: .user,
+      isSilent: false,
       isReplyToChannel: false, sender: "user-\(number % 37)", customType: "", requestID: "",
       mentions: .nobody, body: body.finish().array)
   }
@@ -112,7 +113,7 @@ final class FilledCache: Sendable {
       first == 0
       ? MessageWindow(.newest, older: count + 1, newer: 0)
       : MessageWindow(
-        .message(FilledCache.place(first - 1)), older: 0, newer: count + 1, includesAnchor: false)
+        .message(FilledCache.position(first - 1)), older: 0, newer: count + 1, includesAnchor: false)
     let listing = MessageListing(
       window: window, rows: rows, isWhole: true, askedAt: cache.cursor.sequence)
     _ = try cache.blocking.write {

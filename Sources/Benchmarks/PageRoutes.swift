@@ -4,7 +4,7 @@ import MicroHTTP
 import Platform
 import Synchronization
 
-/// `/rows`: 30 messages of about 400 bytes out of the cache, at a place that moves, as `mhd_hello`
+/// `/rows`: 30 messages of about 400 bytes out of the cache, at a position that moves, as `mhd_hello`
 /// reads them by one prepared statement. `/e304`: a tag that matches.
 enum PageRoutes {
   static func routes() throws -> [Route] {
@@ -29,7 +29,7 @@ private final class Pages: Sendable {
 
   init() throws {
     filled = try FilledCache.interleaved(channels: Pages.channels, messages: 1000)
-    let sample = MessagePageQuery(.after(FilledCache.place(555), isInclusive: false), limit: 30)
+    let sample = MessagePageQuery(.after(FilledCache.position(555), isInclusive: false), limit: 30)
     guard try self.filled.page(sample, in: FilledCache.url(7)).count > 30 * 400 else {
       throw BenchFailure(description: "the cache was not filled as meant")
     }
@@ -37,8 +37,8 @@ private final class Pages: Sendable {
 
   func page() throws -> Response {
     let number = turn.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9_7F4A_7C15
-    let place = FilledCache.place(Int((number >> 40) % 960))
-    let query = MessagePageQuery(.after(place, isInclusive: false), limit: 30)
+    let position = FilledCache.position(Int((number >> 40) % 960))
+    let query = MessagePageQuery(.after(position, isInclusive: false), limit: 30)
     let page = try filled.page(query, in: FilledCache.url(Int((number >> 32) % UInt64(Pages.channels))))
     var response = Response.json(page)
     response.add("Cache-Control", "no-cache")

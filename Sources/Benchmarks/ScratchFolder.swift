@@ -15,19 +15,19 @@ final class ScratchFolder: Sendable {
 
   /// A file in it with that text.
   func file(_ name: String, _ text: String) throws -> String {
-    let place = path + "/" + name
-    let file = open(place, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    let filePath = path + "/" + name
+    let file = open(filePath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     defer { close(file) }
     guard write(file, text, text.utf8.count) == text.utf8.count else {
-      throw BenchFailure(description: "cannot write \(place)")
+      throw BenchFailure(description: "cannot write \(filePath)")
     }
-    return place
+    return filePath
   }
 
   private static func remove(_ path: String) {
     for name in ProcFile.names(path) {
-      let place = path + "/" + name
-      if unlink(place) != 0 { remove(place) }
+      let filePath = path + "/" + name
+      if unlink(filePath) != 0 { remove(filePath) }
     }
     rmdir(path)
   }

@@ -107,6 +107,6 @@ final class RequestTurns {
 /// Reads one number out of a line of flat JSON.
 func number(_ name: String, in line: String) -> Double? {
   let pieces = line.split { "{},:\"".contains($0) }
-  guard let place = pieces.firstIndex(of: Substring(name)), place + 1 < pieces.count else { return nil }
-  return Double(pieces[place + 1])
+  guard let index = pieces.firstIndex(of: Substring(name)), index + 1 < pieces.count else { return nil }
+  return Double(pieces[index + 1])
 }

@@ -18,7 +18,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void on_bus_error(int signal, siginfo_t *info, void *context) {
   if (is_reading) {
     void *page = (void *)((uintptr_t)info->si_addr & ~(page_bytes - 1));
-    /* Zeros in place of what cannot be read, so that the read ends. mmap is a plain system call here. */
+    /* Zeros instead of what cannot be read, so that the read ends. mmap is a plain system call here. */
     if (mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page) {
       has_faulted = 1;
       return;

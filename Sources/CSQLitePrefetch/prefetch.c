@@ -26,7 +26,7 @@ static void prefetch_page(const char *page, int size) {
   pages++;
   /* Where the rows are is told at the beginning; the rows themselves begin at the end. */
   __builtin_prefetch(page + line);
-  for (int place = size - line; place > line; place -= line) __builtin_prefetch(page + place);
+  for (int offset = size - line; offset > line; offset -= line) __builtin_prefetch(page + offset);
 }
 
 static int fetch_page(sqlite3_file *file, sqlite3_int64 offset, int size, void **page) {

@@ -104,11 +104,11 @@ extension Collections {
     of view: MessageCollection, named name: String?,
     then: @escaping @Sendable (Result<[String], any Error>) -> Void
   ) {
-    let place = OutboxPlace(user: view.user, channel: view.url)
+    let laneKey = OutboxLaneKey(user: view.user, channel: view.url)
     cache.accept(
       { writer in
         var removed: [String] = []
-        try writer.changeLane(place) { lane in
+        try writer.changeLane(laneKey) { lane in
           var notices: [OutboxLane.Notice] = []
           for row in lane.rows where row.kind.isMessage && (name.map { $0 == row.requestID.text } ?? true) {
             let outcome = lane.remove(row.id, now: writer.now)

@@ -29,7 +29,7 @@ extension Collections {
     guard isWithin else { throw ViewError.tooMany(settings.perUser) }
   }
 
-  /// The opening is over: `view` is there from now on, in the place of `old`.
+  /// The opening is over: `view` replaces `old` from now on.
   private func endOpening(_ user: UserID, _ view: View?, named name: String, replacing old: String? = nil) {
     views.withLock { views in
       let left = views.opening[user, default: 1] - 1

@@ -108,7 +108,7 @@ package final class Collections: Sendable {
     noteRemoval()
   }
 
-  /// A view ended, or another took its place.
+  /// A view ended, or another replaced it.
   func noteRemoval() { removed.wrappingAdd(1, ordering: .releasing) }
 
   // MARK: Finding

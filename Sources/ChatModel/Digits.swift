@@ -5,11 +5,11 @@ package enum Digits {
 
   /// Writes all 16 hexadecimal digits, in lower case.
   package static func writeHex(
-    _ number: UInt64, into bytes: UnsafeMutableRawBufferPointer, at place: Int
+    _ number: UInt64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int
   ) {
     let (first, second) = (hex(UInt32(number >> 32)), hex(UInt32(truncatingIfNeeded: number)))
-    bytes.storeBytes(of: first.bigEndian, toByteOffset: place, as: UInt64.self)
-    bytes.storeBytes(of: second.bigEndian, toByteOffset: place + 8, as: UInt64.self)
+    bytes.storeBytes(of: first.bigEndian, toByteOffset: offset, as: UInt64.self)
+    bytes.storeBytes(of: second.bigEndian, toByteOffset: offset + 8, as: UInt64.self)
   }
 
   /// The eight digits of a number, the first in the highest byte: all at once, each in a byte of its own.
@@ -61,9 +61,9 @@ package enum Digits {
     return number
   }
 
-  /// Writes a number that is not negative in decimal digits; answers the place behind them.
+  /// Writes a number that is not negative in decimal digits; answers the offset after them.
   package static func writeDecimal(
-    _ number: Int64, into bytes: UnsafeMutableRawBufferPointer, at place: Int
+    _ number: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int
   ) -> Int {
     var digits = 1
     var rest = number
@@ -72,10 +72,10 @@ package enum Digits {
       digits += 1
     }
     rest = number
-    for index in stride(from: place + digits - 1, through: place, by: -1) {
+    for index in stride(from: offset + digits - 1, through: offset, by: -1) {
       bytes[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
       rest /= 10
     }
-    return place + digits
+    return offset + digits
   }
 }

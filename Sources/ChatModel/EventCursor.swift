@@ -1,4 +1,4 @@
-/// A place in the event log: `epoch.run.sequence`. Opaque to clients, who only give it back.
+/// A position in the event log: `epoch.run.sequence`. Opaque to clients, who only give it back.
 package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
   /// The identity of the log: another after the cache was cleared or made anew.
   package let epoch: UInt64
@@ -7,7 +7,7 @@ package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
   /// The last event seen.
   package let sequence: Int64
 
-  /// A place in the log of `epoch`, seen during `run`.
+  /// A position in the log of `epoch`, seen during `run`.
   package init(epoch: UInt64, run: Int64, sequence: Int64) {
     self.epoch = epoch
     self.run = run

@@ -64,7 +64,7 @@ package struct RequestID: Hashable, Sendable, CustomStringConvertible {
   package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
-/// The place in an upstream changelog up to which everything is in the cache. Opaque here.
+/// The position in an upstream changelog up to which everything is in the cache. Opaque here.
 package struct SyncToken: Hashable, Sendable {
   /// The token as the upstream gave it.
   package let text: String

@@ -1,6 +1,6 @@
-// A channel's confirmed messages stand on one line. A place on it is the message's time in milliseconds and,
-// because many messages share a millisecond, its id. Ids that are texts have no place here: an upstream that
-// spells them so needs a number of ours beside each.
+// A channel's confirmed messages stand on one line. A position on it is the message's time in milliseconds
+// and, because many messages share a millisecond, its id. Ids that are texts make no position: an upstream
+// that spells them so needs a number of ours beside each.
 //
 // To clients a position is a text of 33 characters whose plain string order is the order of the line:
 //
@@ -25,14 +25,14 @@ public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible
   public var description: String { String(rawValue) }
 }
 
-/// The place of a confirmed message in its channel.
+/// The position of a confirmed message in its channel.
 public struct Position: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// Milliseconds since 1970, never negative.
   public let createdAt: Int64
   /// What tells messages of one millisecond apart.
   public let messageID: Int64
 
-  /// The place of message `messageID`, sent at `createdAt`; a time before 1970 counts as 1970.
+  /// The position of message `messageID`, sent at `createdAt`; a time before 1970 counts as 1970.
   @inlinable
   public init(createdAt: Int64, messageID: Int64) {
     self.createdAt = max(createdAt, 0)
@@ -44,26 +44,26 @@ public struct Position: Hashable, Comparable, Sendable, CustomStringConvertible 
   /// After every message.
   package static let end = Position(createdAt: .max, messageID: .max)
 
-  /// The first place of a millisecond.
+  /// The first position of a millisecond.
   @inlinable
   public static func first(at createdAt: Int64) -> Position {
     Position(createdAt: createdAt, messageID: .min)
   }
 
-  /// The last place of a millisecond.
+  /// The last position of a millisecond.
   @inlinable
   public static func last(at createdAt: Int64) -> Position {
     Position(createdAt: createdAt, messageID: .max)
   }
 
-  /// The place right after this one; `end` has none and stays.
+  /// The position right after this one; `end` has none and stays.
   @inlinable
   public var next: Position {
     if messageID < .max { return Position(createdAt: createdAt, messageID: messageID + 1) }
     return createdAt < .max ? Position(createdAt: createdAt + 1, messageID: .min) : self
   }
 
-  /// The place right before this one; `start` has none and stays.
+  /// The position right before this one; `start` has none and stays.
   @inlinable
   public var previous: Position {
     if messageID > .min { return Position(createdAt: createdAt, messageID: messageID - 1) }

@@ -65,14 +65,14 @@ extension JSONParser {
   private static let mostKeptBytes = 32 << 10
 }
 
-/// A place in a parsed document. Valid inside the closure that lent the document, and not after.
+/// A value in a parsed document. Valid inside the closure that lent the document, and not after.
 package struct JSONValue {
   let raw: perch_json_value
 
-  /// What stands at this place.
+  /// The kinds of JSON values.
   package enum Kind: Sendable { case object, array, string, integer, double, bool, null }
 
-  /// What stands here.
+  /// What kind of value it is.
   package var kind: Kind {
     switch Int(perch_json_kind(raw)) {
     case PERCH_JSON_OBJECT: .object

@@ -104,12 +104,13 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
       digits += 1
     }
     if number < 0 { append(UInt8(ascii: "-")) }
-    var place = filled + digits
-    filled = place
+    var offset = filled + digits
+    filled = offset
     repeat {
-      place -= 1
+      offset -= 1
       start.storeBytes(
-        of: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10), toByteOffset: place, as: UInt8.self
+        of: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10), toByteOffset: offset,
+        as: UInt8.self
       )
       magnitude /= 10
     } while magnitude > 0

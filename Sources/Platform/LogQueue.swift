@@ -43,7 +43,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
   private let clock: Clock
   private let lock = Lock()
   private let signal = Watched(Signal())
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
   private let isStarted = Atomic<Bool>(false)
   private let droppedInAll = Atomic<Int>(0)
   private var lines = ByteBuffer(capacity: LogQueue.flushBytes + 1024)

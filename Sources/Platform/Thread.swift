@@ -67,11 +67,11 @@ package final class Thread: @unchecked Sendable {  // because `handle` is writte
   deinit { if !isJoined.load(ordering: .relaxed) { pthread_detach(handle) } }
 }
 
-/// The place of one thread in an object that starts it and ends it.
-package final class ThreadPlace: Sendable {
+/// Holds one thread for the object that starts it and ends it.
+package final class ThreadSlot: Sendable {
   private let running = Guarded<Thread?>(nil)
 
-  /// An empty place.
+  /// Without a thread.
   package init() {}
 
   /// Starts a thread here; one that was here before must have ended, or be about to.

@@ -1,6 +1,6 @@
 import CSQLite
 
-/// What SQLite said, with everything needed to decide and to find the place.
+/// What SQLite said, with what is needed to decide, and to find the statement.
 package struct SQLiteError: Error, CustomStringConvertible, Equatable {
   /// The primary result code, such as `SQLITE_BUSY`.
   package let code: Int32

@@ -1,7 +1,7 @@
 import CSQLite
 import CSQLitePrefetch
 
-/// A prepared statement while values are bound to it. Places count from 1, as in `?1`.
+/// A prepared statement while values are bound to it. Parameters have indexes from 1, as in `?1`.
 ///
 /// Bytes are bound without a copy: they must outlive the step, which `rows`, `first` and `run` see to when
 /// the bytes outlive the call.
@@ -53,82 +53,82 @@ public final class Statement {
 
   /// Binds a number.
   @inlinable
-  public func bind(_ place: Int32, _ number: Int64) {
-    sqlite3_bind_int64(handle, place, number)
+  public func bind(_ index: Int32, _ number: Int64) {
+    sqlite3_bind_int64(handle, index, number)
   }
 
   /// Binds a number.
   @inlinable
-  public func bind(_ place: Int32, _ number: Int) {
-    sqlite3_bind_int64(handle, place, Int64(number))
+  public func bind(_ index: Int32, _ number: Int) {
+    sqlite3_bind_int64(handle, index, Int64(number))
   }
 
   /// Binds 1 or 0.
-  package func bind(_ place: Int32, _ flag: Bool) {
-    sqlite3_bind_int64(handle, place, flag ? 1 : 0)
+  package func bind(_ index: Int32, _ flag: Bool) {
+    sqlite3_bind_int64(handle, index, flag ? 1 : 0)
   }
 
   /// Binds 1, 0 or NULL.
   @inline(__always)
-  package func bind(_ place: Int32, _ flag: Bool?) { bind(place, flag.map { Int64($0 ? 1 : 0) }) }
+  package func bind(_ index: Int32, _ flag: Bool?) { bind(index, flag.map { Int64($0 ? 1 : 0) }) }
 
   /// Binds a number or NULL.
-  package func bind(_ place: Int32, _ number: Int64?) {
-    if let number { bind(place, number) } else { sqlite3_bind_null(handle, place) }
+  package func bind(_ index: Int32, _ number: Int64?) {
+    if let number { bind(index, number) } else { sqlite3_bind_null(handle, index) }
   }
 
   /// Binds a floating point number.
-  package func bind(_ place: Int32, _ number: Double) {
-    sqlite3_bind_double(handle, place, number)
+  package func bind(_ index: Int32, _ number: Double) {
+    sqlite3_bind_double(handle, index, number)
   }
 
   /// Binds a copy of the text.
-  package func bind(_ place: Int32, _ text: String) {
+  package func bind(_ index: Int32, _ text: String) {
     var text = text
     text.withUTF8 { utf8 in
       _ = utf8.withMemoryRebound(to: CChar.self) {
         sqlite3_bind_text(
-          handle, place, $0.baseAddress ?? emptyText, Int32($0.count), perch_sqlite_transient())
+          handle, index, $0.baseAddress ?? emptyText, Int32($0.count), perch_sqlite_transient())
       }
     }
   }
 
   /// Binds a copy of the text, or NULL.
-  package func bind(_ place: Int32, _ text: String?) {
-    if let text { bind(place, text) } else { sqlite3_bind_null(handle, place) }
+  package func bind(_ index: Int32, _ text: String?) {
+    if let text { bind(index, text) } else { sqlite3_bind_null(handle, index) }
   }
 
   /// Binds UTF-8 as text without a copy.
   @inline(__always)
-  package func bind(_ place: Int32, text utf8: UnsafeRawBufferPointer) {
+  package func bind(_ index: Int32, text utf8: UnsafeRawBufferPointer) {
     let start = utf8.baseAddress?.assumingMemoryBound(to: CChar.self) ?? emptyText
-    sqlite3_bind_text(handle, place, start, Int32(utf8.count), perch_sqlite_static())
+    sqlite3_bind_text(handle, index, start, Int32(utf8.count), perch_sqlite_static())
   }
 
   /// Binds bytes without a copy.
   @inline(__always)
-  package func bind(_ place: Int32, blob bytes: UnsafeRawBufferPointer) {
+  package func bind(_ index: Int32, blob bytes: UnsafeRawBufferPointer) {
     sqlite3_bind_blob(
-      handle, place, bytes.baseAddress ?? UnsafeRawPointer(emptyText), Int32(bytes.count),
+      handle, index, bytes.baseAddress ?? UnsafeRawPointer(emptyText), Int32(bytes.count),
       perch_sqlite_static())
   }
 
   /// Binds a copy of the bytes, or NULL.
-  package func bind(_ place: Int32, copyOf bytes: [UInt8]?) {
+  package func bind(_ index: Int32, copyOf bytes: [UInt8]?) {
     guard let bytes else {
-      bindNull(place)
+      bindNull(index)
       return
     }
     bytes.withUnsafeBytes {
       _ = sqlite3_bind_blob(
-        handle, place, $0.baseAddress ?? UnsafeRawPointer(emptyText), Int32($0.count),
+        handle, index, $0.baseAddress ?? UnsafeRawPointer(emptyText), Int32($0.count),
         perch_sqlite_transient())
     }
   }
 
   /// Binds NULL.
-  package func bindNull(_ place: Int32) {
-    sqlite3_bind_null(handle, place)
+  package func bindNull(_ index: Int32) {
+    sqlite3_bind_null(handle, index)
   }
 }
 

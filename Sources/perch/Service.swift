@@ -5,7 +5,7 @@ import Glibc
 import MicroHTTP
 import Platform
 
-/// `perch serve`, composed: the one place that knows every part of the service.
+/// `perch serve`, composed: the only type that knows every part of the service.
 ///
 /// Order matters at both ends. Signals are blocked before any thread starts, so that only `Signals.wait` gets
 /// them. Stopping turns readiness to 503 first, then answers what is parked and lets running requests end,

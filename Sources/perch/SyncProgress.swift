@@ -3,7 +3,7 @@ import ChatModel
 import Glibc
 import Platform
 
-/// The line of progress of `perch sync`, on stderr: rewritten in place on a terminal, else once a second.
+/// The line of progress of `perch sync`, on stderr: rewritten on a terminal, else once a second.
 struct SyncProgress {
   /// What is told of one moment.
   struct Line: Equatable {

@@ -110,6 +110,9 @@ import Testing
       }
     }
     expectNone(files.flatMap { Glossary.check(words, $0) })
+    let names = Glossary.givenUp(page, below: "Given up in names")
+    #expect(names.count >= 1)
+    expectNone(files.flatMap { Glossary.checkNames(names, $0) })
   }
 
   @Test("docs/architecture.md and docs/changing.md name files that are there")
@@ -128,11 +131,11 @@ import Testing
     let routes = served.map(Operations.routes)
       .reduce(into: [:]) { $0.merge($1) { first, _ in first } }
     #expect(contract.count >= 4 && routes.count >= 4)
-    for (operation, place) in contract where routes[operation] != place {
-      Issue.record("openapi.yaml: \(operation) is \(place); the routes: \(routes[operation] ?? "none")")
+    for (operation, route) in contract where routes[operation] != route {
+      Issue.record("openapi.yaml: \(operation) is \(route); the routes: \(routes[operation] ?? "none")")
     }
-    for (operation, place) in routes where contract[operation] == nil {
-      Issue.record("\(operation), \(place), is not in openapi.yaml")
+    for (operation, route) in routes where contract[operation] == nil {
+      Issue.record("\(operation), \(route), is not in openapi.yaml")
     }
   }
 }

@@ -30,14 +30,14 @@ struct Arrows {
     }
     return file.code.enumerated().compactMap { index, line in
       let words = line.split { " .".contains($0) }
-      guard let place = words.firstIndex(of: "import"), place + 1 < words.count,
-        words[..<place].allSatisfy({
+      guard let importIndex = words.firstIndex(of: "import"), importIndex + 1 < words.count,
+        words[..<importIndex].allSatisfy({
           $0.hasPrefix("@") || ["package", "public", "internal", "private"].contains($0)
         })
       else { return nil }
       let kinds: Set<Substring> = ["struct", "class", "enum", "func", "protocol", "typealias", "var", "let"]
-      let named = kinds.contains(words[place + 1]) && place + 2 < words.count ? place + 2 : place + 1
-      let module = String(words[named])
+      let hasKind = kinds.contains(words[importIndex + 1]) && importIndex + 2 < words.count
+      let module = String(words[importIndex + (hasKind ? 2 : 1)])
       if allowed.contains(module) || allowed.contains("all") && module != "Foundation"
         || Arrows.free.contains(module)
       {

@@ -29,11 +29,11 @@ enum Keys {
   }
 }
 
-/// Rights are looked at again before a held request is answered (B1): requests are parked in one place that
+/// Rights are looked at again before a held request is answered (B1): requests are parked in one file that
 /// does so, and in few others that say why they need not.
 enum Parkings {
   private static let known: Set<String> = [
-    "Sources/ChatAPI/Requests/Holding.swift",  // the place
+    "Sources/ChatAPI/Requests/Holding.swift",  // the file
     "Sources/ChatAPI/Collections/Poll.swift",  // looks at the rights itself, more closely
     "Sources/ChatAPI/Connection/ConnectionRoutes.swift",  // disconnect: answers what was done
     "Sources/ChatAPI/Requests/DurableWrite.swift",  // writes: answer what was done

@@ -39,43 +39,47 @@ struct Finding: CustomStringConvertible, Equatable {
   var description: String { "\(path):\(line): \(what)" }
 }
 
-/// Blanks comments and the insides of texts. It knows `//`, `/* */`, `"…"`, `"""…"""` and their raw forms,
-/// which is all that the checks need; code inside an interpolation is blanked with its text.
+/// Blanks comments, the insides of texts, and patterns. It knows `//`, `/* */`, `"…"`, `"""…"""` and their raw
+/// forms, and `#/…/#`, which is all that the checks need; code inside an interpolation is blanked with its
+/// text.
 private enum Masking {
   static func code(_ text: String) -> String {
     let bytes = Array(text.utf8)
     var result = bytes
-    var place = 0
-    func starts(_ word: String) -> Bool { bytes[place...].starts(with: word.utf8) }
+    var offset = 0
+    func starts(_ word: String) -> Bool { bytes[offset...].starts(with: word.utf8) }
     func blank(_ count: Int) {
-      for index in place..<min(place + count, bytes.count) where bytes[index] != 10 { result[index] = 32 }
-      place += count
+      for index in offset..<min(offset + count, bytes.count) where bytes[index] != 10 { result[index] = 32 }
+      offset += count
     }
-    while place < bytes.count {
+    while offset < bytes.count {
       if starts("//") {
-        while place < bytes.count, bytes[place] != 10 { blank(1) }
+        while offset < bytes.count, bytes[offset] != 10 { blank(1) }
       } else if starts("/*") {
-        while place < bytes.count, !starts("*/") { blank(1) }
+        while offset < bytes.count, !starts("*/") { blank(1) }
         blank(2)
-      } else if let fence = fence(bytes, place) {
-        place += fence.opening
-        while place < bytes.count, !bytes[place...].starts(with: fence.closing) {
-          blank(fence.isRaw || bytes[place] != 92 ? 1 : 2)
+      } else if starts("#/") {
+        while offset < bytes.count, !starts("/#") { blank(1) }
+        blank(2)
+      } else if let fence = fence(bytes, offset) {
+        offset += fence.opening
+        while offset < bytes.count, !bytes[offset...].starts(with: fence.closing) {
+          blank(fence.isRaw || bytes[offset] != 92 ? 1 : 2)
         }
-        place += fence.closing.count
+        offset += fence.closing.count
       } else {
-        place += 1
+        offset += 1
       }
     }
     return String(decoding: result, as: UTF8.self)
   }
 
   /// How the text that begins here begins and ends.
-  private static func fence(_ bytes: [UInt8], _ place: Int) -> (opening: Int, closing: [UInt8], isRaw: Bool)?
+  private static func fence(_ bytes: [UInt8], _ offset: Int) -> (opening: Int, closing: [UInt8], isRaw: Bool)?
   {
     var hashes = 0
-    while place + hashes < bytes.count, bytes[place + hashes] == 35 { hashes += 1 }
-    let quote = place + hashes
+    while offset + hashes < bytes.count, bytes[offset + hashes] == 35 { hashes += 1 }
+    let quote = offset + hashes
     guard quote < bytes.count, bytes[quote] == 34 else { return nil }
     let isLong = bytes[quote...].starts(with: [34, 34, 34])
     let quotes = [UInt8](repeating: 34, count: isLong ? 3 : 1)

@@ -97,7 +97,7 @@ import Testing
     #expect(ask(world, "/v1/channels", tag: tag).status == 200)
   }
 
-  @Test("a page's links keep its query but for the places, whatever way their names are written")
+  @Test("a page's links keep its query but for where a page begins, whatever way their names are written")
   func links() throws {
     let world = try world()
     defer { world.stop() }
@@ -134,7 +134,7 @@ import Testing
     let path = "/v1/channels/one/messages/request_id:draft-1"
     #expect(ask(world, path).text("code") == "message_not_found")
     let user = try #require(try world.cache.read { try $0.userKey(of: UserID("alice")) })
-    let place = OutboxPlace(user: user, channel: ChannelURL("one"))
+    let laneKey = OutboxLaneKey(user: user, channel: ChannelURL("one"))
     var request = UnsentRequest(
       requestID: try #require(RequestID("draft-1")), kind: .message,
       content: OutboxContent(
@@ -143,7 +143,7 @@ import Testing
       contentHash: [1])
     request.lifetime = 60_000
     let wanted = request
-    _ = try world.cache.accept { try $0.accept(wanted, in: place) }
+    _ = try world.cache.accept { try $0.accept(wanted, in: laneKey) }
     let pending = ask(world, path)
     #expect(pending.status == 200 && pending.text("sending_status") == "pending")
     #expect(pending.text("params", "message") == "soon")
@@ -151,7 +151,7 @@ import Testing
     #expect(ask(world, path, as: "bob").text("code") == "message_not_found", "it is alice's")
     #expect(ask(world, "/v1/channels/two/messages/request_id:draft-1").status == 404)
     _ = try world.cache.write { writer in
-      try writer.changeLane(place) { lane in
+      try writer.changeLane(laneKey) { lane in
         let row = try #require(lane.rows.first)
         return lane.confirm(row.id, message: 2, now: 1)
       }
@@ -194,7 +194,7 @@ import Testing
     shared.keep(answer(1001), "e", since: start, head: 3)
     #expect(shared.find("e", since: start, head: 3) == nil)
     shared.keep(answer(100), "d", since: start, head: 3)
-    #expect(shared.bytes == 100, "an answer takes its forerunner's place")
+    #expect(shared.bytes == 100, "an answer replaces its forerunner")
     for name in ["f", "g", "h"] { shared.keep(answer(1), name, since: start, head: 3) }
     #expect(shared.find("h", since: start, head: 3) != nil && shared.bytes == 1)
   }

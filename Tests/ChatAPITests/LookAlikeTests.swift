@@ -164,10 +164,10 @@ import Testing
     let sent = row
     try setting.world.cache.write { try $0.store(sent, in: ChannelURL("general"), .messageReceived) }
     for order in [[0, 1], [1, 0]] {
-      for place in order {
-        let path = "/v1/message-collections/\(views[place].text("id"))/events?wait=0&since=\(since)"
+      for index in order {
+        let path = "/v1/message-collections/\(views[index].text("id"))/events?wait=0&since=\(since)"
         let answer = setting.ask(pair.one, path)
-        #expect(answer.events == (place == 0 ? ["messages.added 6"] : []), "\(answer)")
+        #expect(answer.events == (index == 0 ? ["messages.added 6"] : []), "\(answer)")
       }
     }
     for (sender, found) in [(pair.one, true), (pair.other, false)] {

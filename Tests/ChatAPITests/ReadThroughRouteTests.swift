@@ -33,11 +33,13 @@ import Testing
   /// The upstream has 1 to 3 as well, and nothing before.
   private static func hasOlder(_ cache: Cache) -> @Sendable (MessageSyncRequest) -> SyncOutcome {
     { wanted in
-      guard case .older(let place, let rows) = wanted.stretch else { return .failed(.failed(reason: "odd")) }
+      guard case .older(let position, let rows) = wanted.stretch else {
+        return .failed(.failed(reason: "odd"))
+      }
       let anchor: MessageWindow.Anchor =
-        place.messageID == .min ? .time(place.createdAt) : .message(place)
+        position.messageID == .min ? .time(position.createdAt) : .message(position)
       let window = MessageWindow(anchor, older: rows, newer: 0, includesAnchor: false)
-      let older = [1, 2, 3].filter { Position(createdAt: $0 * 10, messageID: $0) < place }
+      let older = [1, 2, 3].filter { Position(createdAt: $0 * 10, messageID: $0) < position }
       do { try store(window, older, in: cache) } catch { return .failed(.storage(reason: "\(error)")) }
       return .stored
     }

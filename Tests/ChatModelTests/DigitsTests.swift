@@ -15,11 +15,11 @@ import Testing
       Digits.writeHex(number, into: room, at: 1)
       #expect(String(decoding: room[1..<17], as: UTF8.self) == wanted)
       #expect(Digits.readHex(UnsafeRawBufferPointer(room)[1..<17]) == number)
-      // Every other byte at one place is refused.
-      let place = Int.random(in: 1..<17)
+      // Every other byte at one offset is refused.
+      let offset = Int.random(in: 1..<17)
       for byte in UInt8.min...UInt8.max where !"0123456789abcdef".utf8.contains(byte) {
-        room[place] = byte
-        #expect(Digits.readHex(UnsafeRawBufferPointer(room)[1..<17]) == nil, "\(byte) at \(place)")
+        room[offset] = byte
+        #expect(Digits.readHex(UnsafeRawBufferPointer(room)[1..<17]) == nil, "\(byte) at \(offset)")
       }
       #expect(Digits.readHex(UnsafeRawBufferPointer(room)[1..<16]) == nil)
     }

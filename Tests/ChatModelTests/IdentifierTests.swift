@@ -8,7 +8,7 @@ import Testing
   static let lookAlikes: [(String, String)] = [
     ("Karl", "\u{212A}arl"), ("a;b", "a\u{37E}b"), ("`x", "\u{1FEF}x"), ("\u{E9}", "e\u{301}"),
     ("\u{C5}", "\u{212B}"), ("\u{AC00}", "\u{1100}\u{1161}"),
-    ("a long name that is not kept in place, Karl", "a long name that is not kept in place, \u{212A}arl"),
+    ("a long name that is not kept inline, Karl", "a long name that is not kept inline, \u{212A}arl"),
   ]
 
   @Test("B1: ids whose bytes differ are different, in comparison, hash, sets and maps", arguments: lookAlikes)

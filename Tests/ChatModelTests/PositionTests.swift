@@ -6,15 +6,15 @@ import Testing
   @Test("B12: a position's text order is the message order, ties in time included")
   func textOrder() {
     var random = SystemRandomNumberGenerator()
-    var places: [Position] = [.start, .end]
+    var positions: [Position] = [.start, .end]
     for _ in 0..<2000 {
       let near = Int64.random(in: 0...3, using: &random)
       let far = Int64.random(in: 0...Int64.max, using: &random)
-      places.append(Position(createdAt: Bool.random() ? near : far, messageID: .random(in: -2...2)))
-      places.append(Position(createdAt: near, messageID: .random(in: .min ... .max)))
+      positions.append(Position(createdAt: Bool.random() ? near : far, messageID: .random(in: -2...2)))
+      positions.append(Position(createdAt: near, messageID: .random(in: .min ... .max)))
     }
     for _ in 0..<20_000 {
-      guard let left = places.randomElement(), let right = places.randomElement() else { continue }
+      guard let left = positions.randomElement(), let right = positions.randomElement() else { continue }
       #expect((left < right) == (left.description < right.description))
       #expect(Position(left.description) == left)
     }

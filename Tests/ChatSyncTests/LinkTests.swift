@@ -179,7 +179,7 @@ struct LinkTests {
     check(bucket.take(now: 10_000) != nil)
   }
 
-  @Test("B35: clients' requests go first, and one place is theirs alone")
+  @Test("B35: clients' requests go first, and one slot is theirs alone")
   func queueOrder() {
     var queue = RequestQueue<String>(limit: 2, bucket: TokenBucket(rate: 0, burst: 1))
     queue.add("b1", .background)
@@ -192,7 +192,7 @@ struct LinkTests {
     queue.finished(.foreground)
     check(start(&queue) == "b1")
     queue.finished(.open)
-    check(start(&queue) == nil, "the last place is kept free")
+    check(start(&queue) == nil, "the last slot is kept free")
     queue.add("f2", .foreground)
     check(start(&queue) == "f2")
   }

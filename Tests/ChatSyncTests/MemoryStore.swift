@@ -276,7 +276,7 @@ final class MemoryStore: SyncStore {
     _ channel: inout Channel
   ) -> Bool {
     let came = Set(listing.rows.map(\.messageID))
-    let places = listing.rows.map(\.position)
+    let positions = listing.rows.map(\.position)
     var isOverreaching = false
     for row in channel.rows.values where claim.contains(row.position) && !came.contains(row.messageID) {
       guard channel.versions[row.messageID] ?? 0 <= listing.askedAt else { continue }
@@ -286,7 +286,7 @@ final class MemoryStore: SyncStore {
         channel.doubted[row.messageID] = nil
         continue
       }
-      let isInside = places.contains { $0 < row.position } && places.contains { $0 > row.position }
+      let isInside = positions.contains { $0 < row.position } && positions.contains { $0 > row.position }
       isOverreaching = isOverreaching || !isInside
       if channel.doubted[row.messageID] == nil {
         channel.doubted[row.messageID] = Doubt(

@@ -157,7 +157,7 @@ struct NoteTests {
     await world.stop()
   }
 
-  @Test("B34: a read note does not take the place of a join note that waits")
+  @Test("B34: a read note does not replace a join note that waits")
   func joinThenRead() throws {
     let cache = try Cache(Cache.Configuration(directory: TestFolder.make("notes") + "/data"))
     defer { cache.close() }

@@ -200,7 +200,7 @@ struct SendbirdTests {
     #expect(server.requests.withLock { $0.joined() }.hasPrefix("GET /v3/a/../b/%2E%2E/./c HTTP/1.1"))
   }
 
-  @Test("B31: a changelog names its place also at the end, and its deletes in both spellings")
+  @Test("B31: a changelog names its token also at the end, and its deletes in both spellings")
   func changes() async throws {
     let json = """
       {"updated":[],"deleted":[{"message_id":4,"deleted_at":9},5],"has_more":false,"next":"T"}

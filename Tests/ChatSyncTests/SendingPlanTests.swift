@@ -45,8 +45,8 @@ struct SendingPlanTests {
     #expect(plan.lanes[Self.lane]?.dueAt == 3)
   }
 
-  @Test("B30: six sends share a place, and none joins another before other work")
-  func sharedPlaces() {
+  @Test("B30: six sends share a slot, and none joins another before other work")
+  func sharedSlots() {
     var plan = plan()
     let lanes = (1...40).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
     for lane in lanes { plan.outboxChanged(lane, now: 1) }
@@ -56,7 +56,7 @@ struct SendingPlanTests {
     plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 2)
     for number in 0..<5 {
       plan.ended(first[number], .drained(nextTryIn: nil), now: 2)
-      #expect(plan.next(now: 2).isEmpty, "a part of a place is free, and the view waits for the rest")
+      #expect(plan.next(now: 2).isEmpty, "a part of a slot is free, and the view waits for the rest")
     }
     plan.ended(first[5], .drained(nextTryIn: nil), now: 3)
     #expect(plan.next(now: 3) == [.check(url)])

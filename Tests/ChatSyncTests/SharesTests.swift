@@ -194,7 +194,7 @@ import Testing
     }
   }
 
-  @Test("B35: in a pause the service's own requests fail at once, also where all places are taken")
+  @Test("B35: in a pause the service's own requests fail at once, also where all slots are taken")
   func refusedInPause() {
     var queue = RequestQueue<Int>(limit: 1, bucket: TokenBucket(rate: 0, burst: 1))
     queue.add(1, .open, endpoint: "other")

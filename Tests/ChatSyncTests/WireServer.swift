@@ -8,7 +8,7 @@ import Platform
 struct WireServer {
   let fake = FakeUpstream()
   let raw: RawServer
-  /// Says of a request's target what is answered in place of what is true; nil: what is true.
+  /// Says of a request's target what is answered instead of what is true; nil: what is true.
   let garble = Guarded<@Sendable (String) -> RawServer.Answer?>({ _ in nil })
   var base: String { "http://127.0.0.1:\(raw.port)" }
 

@@ -138,7 +138,7 @@ struct Schedule: Sendable {
     let request = UnsentRequest(
       requestID: name, kind: random.isLucky ? .message : .read,
       content: OutboxContent(params: Array("{}".utf8), body: body), contentHash: body)
-    _ = try writer.accept(request, in: OutboxPlace(user: key, channel: url))
+    _ = try writer.accept(request, in: OutboxLaneKey(user: key, channel: url))
   }
 
   private func send(
@@ -152,7 +152,7 @@ struct Schedule: Sendable {
     ]
     let outcome = random.one(of: outcomes)
     let spread = random.next()
-    try writer.changeLane(OutboxPlace(user: key, channel: url)) { lane in
+    try writer.changeLane(OutboxLaneKey(user: key, channel: url)) { lane in
       guard let due = lane.jobs(now: moment + 1_000_000).first,
         lane.dispatch(due.row, due.job, now: moment)
       else { return [] }

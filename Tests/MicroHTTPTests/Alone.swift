@@ -13,10 +13,10 @@ enum Alone {
     var arguments = words.map { word -> UnsafeMutablePointer<CChar>? in strdup(word) }
     arguments.append(nil)
     var variables: [UnsafeMutablePointer<CChar>?] = []
-    var place = environ
-    while let variable = place.pointee {
+    var pointer = environ
+    while let variable = pointer.pointee {
       variables.append(strdup(variable))
-      place += 1
+      pointer += 1
     }
     variables.append(strdup("\(mark)=1"))
     variables.append(nil)

@@ -76,10 +76,10 @@ import Testing
     let test = try TestServer()
     let request = Array("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\nabc".utf8)
     let client = try test.client()
-    for place in stride(from: 1, to: request.count, by: 7) {
-      client.send(Array(request[..<place]))
+    for offset in stride(from: 1, to: request.count, by: 7) {
+      client.send(Array(request[..<offset]))
       usleep(200)
-      client.send(Array(request[place...]))
+      client.send(Array(request[offset...]))
       #expect(client.read()?.text == "abc")
     }
     client.send(Array([[UInt8]](repeating: request, count: 50).joined()))

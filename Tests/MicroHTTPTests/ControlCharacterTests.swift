@@ -9,12 +9,12 @@ import Testing
       for filler in [UInt8(0x20), 0x41, 0x7E, 0x80, 0xFF] {
         let plain = [UInt8](repeating: filler, count: length)
         #expect(!plain.withUnsafeBytes(holdsControl))
-        for place in 0..<length {
+        for offset in 0..<length {
           for byte in UInt8.min...UInt8.max {
             var bytes = plain
-            bytes[place] = byte
+            bytes[offset] = byte
             let isControl = byte < 0x20 && byte != 0x09 || byte == 0x7F
-            #expect(bytes.withUnsafeBytes(holdsControl) == isControl, "\(byte) at \(place) of \(length)")
+            #expect(bytes.withUnsafeBytes(holdsControl) == isControl, "\(byte) at \(offset) of \(length)")
           }
         }
       }

@@ -6,15 +6,15 @@ import Testing
 /// `perch origin` as a process of its own, with its log in a file. Killed with this value at the latest.
 final class ChildOrigin {
   private let process: ChildProcess
-  private let place: Scratch
-  private var logPath: String { place.path + "/log" }
+  private let scratch: Scratch
+  private var logPath: String { scratch.path + "/log" }
   let port: UInt16
 
   /// Starts the program that was built beside the tests.
-  init(_ words: [String], logIn place: Scratch) throws {
-    self.place = place
+  init(_ words: [String], logIn scratch: Scratch) throws {
+    self.scratch = scratch
     process = try ChildProcess(
-      "perch", ["origin", "--listen", "127.0.0.1:0"] + words, log: place.path + "/log")
+      "perch", ["origin", "--listen", "127.0.0.1:0"] + words, log: scratch.path + "/log")
     var line: [UInt8] = []
     var byte: UInt8 = 0
     while Glibc.read(process.output, &byte, 1) == 1, byte != 10 { line.append(byte) }

@@ -10,8 +10,8 @@ import Testing
     "--clock-offset moves every time that the server stamps",
     arguments: [("-10m", -600_000), ("+10m", 600_000), ("0", 0)])
   func offset(text: String, milliseconds: Int64) throws {
-    let place = try Scratch()
-    let origin = try ChildOrigin(["--seed", "none", "--clock-offset", text], logIn: place)
+    let scratch = try Scratch()
+    let origin = try ChildOrigin(["--seed", "none", "--clock-offset", text], logIn: scratch)
     defer { origin.end(9) }
     let line = Line(port: origin.port)
     func call(_ method: String, _ path: String, _ body: String = "") throws -> Value {

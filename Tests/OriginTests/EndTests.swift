@@ -50,8 +50,8 @@ import Testing
 
   @Test("kill -9 under load loses nothing that was answered, and a send repeated after it is one message")
   func killed() throws {
-    let place = try Scratch()
-    let child = try ChildOrigin(["--data", place.path, "--seed", "small"], logIn: Scratch())
+    let scratch = try Scratch()
+    let child = try ChildOrigin(["--data", scratch.path, "--seed", "small"], logIn: Scratch())
     let done = Watched(Done())
     let port = child.port
     let workers = (0..<4).map { worker in
@@ -63,9 +63,9 @@ import Testing
     for worker in workers { worker.join() }
     let seen = done.read { $0 }
     #expect(seen.count >= 600)
-    #expect(try integrity(of: place.path + "/origin.db") == "ok")
+    #expect(try integrity(of: scratch.path + "/origin.db") == "ok")
 
-    let wire = try Wire(in: place, isFresh: false)
+    let wire = try Wire(in: scratch, isFresh: false)
     let path = "/v3/group_channels/general/messages"
     let line = Line(port: wire.origin.port)
     func call(_ method: String, _ path: String, _ body: String = "") throws -> Value {
@@ -85,7 +85,7 @@ import Testing
       _ = try call("POST", path, body)
     }
     let total = try call("GET", path + "/total_count")["total"]?.integer ?? 0
-    let deleted = try deletions(in: seen, place.path)
+    let deleted = try deletions(in: seen, scratch.path)
     #expect(total == Int64(400 + seen.begun.count - deleted))
   }
 
@@ -127,8 +127,8 @@ import Testing
 
   @Test("uploads and everything else are there after kill -9 and a new start")
   func uploads() throws {
-    let place = try Scratch()
-    let child = try ChildOrigin(["--data", place.path, "--seed", "small"], logIn: Scratch())
+    let scratch = try Scratch()
+    let child = try ChildOrigin(["--data", scratch.path, "--seed", "small"], logIn: Scratch())
     let line = Line(port: child.port)
     let body =
       "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nkept\r\n--cut--\r\n"
@@ -137,11 +137,11 @@ import Testing
     let sent = Value(stored: String(decoding: try #require(answer).1, as: UTF8.self))
     let url = try #require(sent["url"]?.string)
     child.end(SIGKILL)
-    let wire = try Wire(in: place, isFresh: false)
+    let wire = try Wire(in: scratch, isFresh: false)
     let path = try #require(url.split(separator: "/files/").last)
     #expect(wire.exchange("GET", "/files/\(path)")?.body == "kept")
-    #expect(place.names.allSatisfy { $0.hasPrefix("origin.db") || $0 == "lock" })
-    #expect(throws: OriginError.self) { try Wire(in: place, isFresh: false) }
+    #expect(scratch.names.allSatisfy { $0.hasPrefix("origin.db") || $0 == "lock" })
+    #expect(throws: OriginError.self) { try Wire(in: scratch, isFresh: false) }
   }
 
   @Test("each fault applied is one line of log, with its kind and its path")

@@ -29,9 +29,9 @@ import Testing
     #expect(try wire.code("POST", MessageTests.path, reply(to: 4_000_000)) == 400201)
     // A reply's deletion shows its parent.
     let log = MessageTests.path + "/changelogs?include_thread_info=true"
-    let place = try #require(try wire.get(log + "&change_ts=0")["next"]?.string)
+    let token = try #require(try wire.get(log + "&change_ts=0")["next"]?.string)
     _ = try wire.call("DELETE", "\(MessageTests.path)/\(first)")
-    let page = try wire.get(log + "&token=\(place)")
+    let page = try wire.get(log + "&token=\(token)")
     #expect(page["deleted"]?.items.map { $0["message_id"]?.integer } == [first])
     #expect(page["updated"]?.items.map { $0["message_id"]?.integer } == [parent])
     let left = page["updated"]?.items.first?["thread_info"]
@@ -53,17 +53,17 @@ import Testing
     let sent = try send(wire, #""sorted_metaarray":[{"key":"a","value":["1","2"]},{"key":"b"}]"#)
     let path = "\(MessageTests.path)/\(try #require(sent["message_id"]?.integer))"
     #expect(sent["sorted_metaarray"]?.text == #"[{"key":"a","value":["1","2"]},{"key":"b","value":[]}]"#)
-    let place = path + "/sorted_metaarray"
+    let address = path + "/sorted_metaarray"
     func shown() throws -> String? { try wire.get(path)["sorted_metaarray"]?.text }
-    _ = try wire.call("POST", place, #"{"sorted_metaarray":[{"key":"c","value":["3"]}]}"#)
-    _ = try wire.call("PUT", place, #"{"sorted_metaarray":[{"key":"b","value":["x"]}]}"#)
+    _ = try wire.call("POST", address, #"{"sorted_metaarray":[{"key":"c","value":["3"]}]}"#)
+    _ = try wire.call("PUT", address, #"{"sorted_metaarray":[{"key":"b","value":["x"]}]}"#)
     #expect(
       try shown() == #"[{"key":"a","value":["1","2"]},{"key":"c","value":["3"]},{"key":"b","value":["x"]}]"#)
-    _ = try wire.call("DELETE", place + "?keys=a,c")
+    _ = try wire.call("DELETE", address + "?keys=a,c")
     #expect(try shown() == #"[{"key":"b","value":["x"]}]"#)
-    #expect(try wire.code("PUT", place, #"{"sorted_metaarray":{"key":"b"}}"#) == 400102)
-    #expect(try wire.code("PUT", place, #"{"sorted_metaarray":[{"key":"b","value":"x"}]}"#) == 400102)
-    #expect(try wire.code("PUT", place, "{}") == 400105)
+    #expect(try wire.code("PUT", address, #"{"sorted_metaarray":{"key":"b"}}"#) == 400102)
+    #expect(try wire.code("PUT", address, #"{"sorted_metaarray":[{"key":"b","value":"x"}]}"#) == 400102)
+    #expect(try wire.code("PUT", address, "{}") == 400105)
     let list = MessageTests.path + "?message_ts=0"
     #expect(try wire.get(list)["messages"]?.items.first?["sorted_metaarray"] == nil)
     #expect(
@@ -107,9 +107,9 @@ import Testing
     #expect(again["message_id"] == sent["message_id"] && again["file"] == sent["file"])
     let before = Value(
       stored: try #require(wire.upload("/v3/storage/file", [("file", "a", nil, "hello")])).body)
-    let place = try #require(before["url"]?.string)
-    let body = #"{"message_type":"FILE","user_id":"alice","url":"\#(place)","file_name":"a"}"#
-    #expect(try wire.call("POST", MessageTests.path, body)["file"]?["url"] == .string(place))
+    let token = try #require(before["url"]?.string)
+    let body = #"{"message_type":"FILE","user_id":"alice","url":"\#(token)","file_name":"a"}"#
+    #expect(try wire.call("POST", MessageTests.path, body)["file"]?["url"] == .string(token))
     #expect(wire.exchange("GET", "/files/1")?.status == 404)
     #expect(try wire.code("POST", MessageTests.path, #"{"message_type":"FILE","user_id":"alice"}"#) == 400105)
   }

@@ -77,9 +77,9 @@ import Testing
 
   @Test("what was answered is there after the server was opened again")
   func lasts() throws {
-    let place = try Scratch()
-    let id = try Wire(in: place).send("general", "kept")
-    let wire = try Wire(in: place, isFresh: false)
+    let scratch = try Scratch()
+    let id = try Wire(in: scratch).send("general", "kept")
+    let wire = try Wire(in: scratch, isFresh: false)
     #expect(try wire.get("/v3/group_channels/general/messages/\(id)")["message"] == .string("kept"))
   }
 }

@@ -93,18 +93,18 @@ import Testing
     #expect(debate?["thread_info"]?["reply_count"]?.integer ?? 0 >= 600)
   }
 
-  @Test("N channels of 100 messages, each with its place in the list's changelog")
+  @Test("N channels of 100 messages, each with its stamp in the list's changelog")
   func channels() throws {
     let wire = try Wire(seed: .channels(230), isFresh: false)
     var urls: Set<String> = []
-    var place = "change_ts=0"
+    var since = "change_ts=0"
     var pages = 0
     repeat {
-      let page = try wire.get("/v3/users/alice/my_group_channels/changelogs?\(place)")
+      let page = try wire.get("/v3/users/alice/my_group_channels/changelogs?\(since)")
       urls.formUnion(page["updated"]?.items.compactMap { $0["channel_url"]?.string } ?? [])
       pages += 1
       guard page["has_more"] == .bool(true), pages < 10 else { break }
-      place = "token=\(page["next"]?.string ?? "")"
+      since = "token=\(page["next"]?.string ?? "")"
     } while true
     #expect(urls.count == 230 && pages == 3)
     #expect(try wire.get("/v3/group_channels/channel-229/messages/total_count")["total"] == .integer(100))

@@ -63,9 +63,9 @@ import Testing
     #expect(try view(wire, "bob")["unread_message_count"] == .integer(1))
     try send("")
     #expect(try view(wire, "bob")["unread_message_count"] == .integer(0))
-    let place = try wire.get("/v3/users/bob/my_group_channels/changelogs?change_ts=0")["next"]?.string
+    let token = try wire.get("/v3/users/bob/my_group_channels/changelogs?change_ts=0")["next"]?.string
     _ = try wire.call("PUT", ViewTests.messages + "/mark_as_read", #"{"user_id":"alice"}"#)
-    let page = try wire.get("/v3/users/bob/my_group_channels/changelogs?token=\(try #require(place))")
+    let page = try wire.get("/v3/users/bob/my_group_channels/changelogs?token=\(try #require(token))")
     let receipt = page["updated"]?.items.first?["read_receipt"]?["alice"]?.integer ?? 0
     let own = try view(wire, "alice")["user_last_read"]?.integer
     #expect(receipt == own && receipt > 0)
@@ -101,8 +101,8 @@ import Testing
 
   @Test("a changelog that is followed while four others write misses nothing")
   func followed() throws {
-    let place = try Scratch()
-    let wire = try Wire(in: place)
+    let scratch = try Scratch()
+    let wire = try Wire(in: scratch)
     let first = Line(port: wire.origin.port)
     for number in 0..<ViewTests.edits {
       let body = #"{"message_type":"MESG","user_id":"alice","message":"m\#(number)"}"#

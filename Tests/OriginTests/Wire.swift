@@ -21,14 +21,15 @@ final class Wire {
 
   let origin: OriginServer
   /// Where its data lie; goes after it.
-  private let place: Scratch?
+  private let scratch: Scratch?
 
   /// Fresh: alice and bob in `general`, carol and dave outside.
-  init(in place: Scratch? = nil, seed: Seed = .none, isFresh: Bool = true, webhookURL: String? = nil) throws {
+  init(in scratch: Scratch? = nil, seed: Seed = .none, isFresh: Bool = true, webhookURL: String? = nil) throws
+  {
     var configuration = OriginServer.Configuration()
     configuration.webhookURL = webhookURL
-    self.place = place
-    configuration.dataPath = place?.path ?? ":memory:"
+    self.scratch = scratch
+    configuration.dataPath = scratch?.path ?? ":memory:"
     configuration.seed = seed
     origin = try OriginServer(configuration)
     try origin.start()
@@ -49,10 +50,10 @@ final class Wire {
   }
 
   func send(_ channel: String, _ text: String, at time: Int64? = nil) throws -> Int64 {
-    let place = time.map { #","created_at":\#($0)"# } ?? ""
+    let moment = time.map { #","created_at":\#($0)"# } ?? ""
     let sent = try call(
       "POST", "/v3/group_channels/\(channel)/messages",
-      #"{"message_type":"MESG","user_id":"alice","message":"\#(text)"\#(place)}"#)
+      #"{"message_type":"MESG","user_id":"alice","message":"\#(text)"\#(moment)}"#)
     return try #require(sent["message_id"]?.integer)
   }
 

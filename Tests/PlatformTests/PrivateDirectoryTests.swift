@@ -33,8 +33,8 @@ import Testing
 
   @Test("B65: one with wider rights is tightened with everything below it, and links are left alone")
   func tightened() throws {
-    let place = TestFolder.make("private")
-    let (path, outside) = (place + "/data", place + "/outside")
+    let folder = TestFolder.make("private")
+    let (path, outside) = (folder + "/data", folder + "/outside")
     mkdir(path, 0o700)
     mkdir(path + "/origin", 0o700)
     Self.make(outside)

@@ -122,10 +122,10 @@ package final class ChildProcess {
 
   private static var environment: [String] {
     var entries: [String] = []
-    var place = environ
-    while let entry = place.pointee {
+    var position = environ
+    while let entry = position.pointee {
       entries.append(String(cString: entry))
-      place += 1
+      position += 1
     }
     return entries
   }

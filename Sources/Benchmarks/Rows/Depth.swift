@@ -19,7 +19,7 @@ extension Row {
       },
       try compare("page in the middle of a channel", bench) { isLarge, turn in
         let middle = (isLarge ? sizes.large : sizes.small) / 2 + turn * 7 % 2000 - 1000
-        return try readPage(cache, .before(FilledCache.place(middle), isInclusive: true), isLarge)
+        return try readPage(cache, .before(FilledCache.position(middle), isInclusive: true), isLarge)
       },
       try compare("first page of the channel list", bench) { isLarge, _ in
         try readList(cache, isLarge, after: nil)

@@ -36,7 +36,7 @@ extension Row {
   /// The number before "rows/s" in what `insert` printed.
   static func rate(_ text: String) throws -> Double {
     let words = text.split(whereSeparator: \.isWhitespace)
-    guard let place = words.firstIndex(of: "rows/s"), place > 0, let rate = Double(words[place - 1]) else {
+    guard let index = words.firstIndex(of: "rows/s"), index > 0, let rate = Double(words[index - 1]) else {
       throw BenchFailure(description: "insert said: \(text)")
     }
     return rate

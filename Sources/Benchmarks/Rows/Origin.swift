@@ -90,7 +90,7 @@ private final class SeededOrigin {
     }
 
     private let state = Watched(State())
-    private let thread = ThreadPlace()
+    private let thread = ThreadSlot()
 
     init() {
       thread.start("writer") { [state] in

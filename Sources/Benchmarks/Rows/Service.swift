@@ -7,16 +7,16 @@ extension Row {
     name: "service", work: "the service out of its cache, with a token, against plain C"
   ) { bench in
     let service = try ServiceUnderLoad()
-    let places = (0..<400).map { $0 * 7919 }
-    let paths = places.map { service.path($0 % 100, after: $0 % 960) }
+    let numbers = (0..<400).map { $0 * 7919 }
+    let paths = numbers.map { service.path($0 % 100, after: $0 % 960) }
     let headers = [(name: "Authorization", value: service.authorization)]
     let tags = try paths.map { try service.tag($0) }
     let pages = try RequestTurns(paths.map { ($0, headers) })
     let known = try RequestTurns(
       zip(paths, tags).map { path, tag in (path, headers + [(name: "If-None-Match", value: tag)]) })
-    let rows = try RequestTurns(places.map { ("/rows?limit=30&after=\($0)", headers) })
+    let rows = try RequestTurns(numbers.map { ("/rows?limit=30&after=\($0)", headers) })
     let same = try RequestTurns(
-      places.map { ("/e304?limit=30&after=\($0)", headers + [(name: "If-None-Match", value: "\"v1\"")]) })
+      numbers.map { ("/e304?limit=30&after=\($0)", headers + [(name: "If-None-Match", value: "\"v1\"")]) })
     return try Pairs.load(
       bench, what: "GET …/messages", service.server, .init(pages), peer: .init(rows), rate: .atLeast(0.85),
       cost: .atMost(1.2))
@@ -53,7 +53,7 @@ private final class ServiceUnderLoad {
 
   /// Where 30 messages of a channel are, after the one of that number.
   func path(_ channel: Int, after number: Int) -> String {
-    "/v1/channels/\(FilledCache.url(channel).text)/messages?limit=30&after=\(FilledCache.place(number))"
+    "/v1/channels/\(FilledCache.url(channel).text)/messages?limit=30&after=\(FilledCache.position(number))"
   }
 
   /// The tag that the answer bears.

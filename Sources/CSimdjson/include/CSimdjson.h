@@ -5,7 +5,7 @@
 extern "C" {
 #endif
 
-/* A parsed document owns its tape and strings; a value is a place in it and lives as long as the document's next parse.
+/* A parsed document owns its tape and strings; a value points into it and lives as long as the document's next parse.
  * Everything is checked by simdjson's DOM parser: nothing is skipped unread. */
 typedef struct perch_json perch_json;
 typedef struct { const void *document; size_t index; } perch_json_value;

@@ -121,8 +121,9 @@ package final class Gate: Sendable {
   private static func mayHoldTicket(_ query: UnsafeRawBufferPointer) -> Bool {
     let word: StaticString = "ticket"
     guard let start = query.baseAddress, query.count >= word.utf8CodeUnitCount else { return false }
-    return (0...(query.count - word.utf8CodeUnitCount)).contains { place in
-      query[place] == word.utf8Start[0] && memcmp(start + place, word.utf8Start, word.utf8CodeUnitCount) == 0
+    return (0...(query.count - word.utf8CodeUnitCount)).contains { offset in
+      query[offset] == word.utf8Start[0]
+        && memcmp(start + offset, word.utf8Start, word.utf8CodeUnitCount) == 0
     }
   }
 

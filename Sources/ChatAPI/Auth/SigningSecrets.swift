@@ -20,7 +20,7 @@ package struct SigningSecrets: Sendable, Equatable {
 
   private let keys: [[UInt8]]
 
-  /// One secret, for tests and for keys made in place.
+  /// One secret, for tests and for keys made by the caller.
   package init(_ secret: String) throws { try self.init(text: secret) }
 
   /// The secrets of a secret file's text.

@@ -82,22 +82,22 @@ private struct TicketMemory {
 
   func count(of user: UserID) -> Int { byUser[user]?.count ?? 0 }
 
-  private func place(of ticket: StreamTicket) -> Int? {
+  private func index(of ticket: StreamTicket) -> Int? {
     byUser[UserID(ticket.user)]?.firstIndex { $0.code == ticket.code }
   }
 
   /// Finds a ticket and makes it the last one used.
   mutating func use(_ ticket: StreamTicket) -> Bool {
-    guard let place = place(of: ticket) else { return false }
+    guard let index = index(of: ticket) else { return false }
     let user = UserID(ticket.user)
-    guard let used = byUser[user]?.remove(at: place) else { return false }
+    guard let used = byUser[user]?.remove(at: index) else { return false }
     byUser[user]?.append(used)
     return true
   }
 
   /// Adds a ticket unless somebody did meanwhile.
   mutating func add(_ ticket: StreamTicket, isStored: Bool, now: Int64) {
-    guard place(of: ticket) == nil else { return }
+    guard index(of: ticket) == nil else { return }
     let user = UserID(ticket.user)
     let before = byUser[user] ?? []
     var after = before.filter { $0.expires > now }
@@ -114,8 +114,8 @@ private struct TicketMemory {
   /// Takes on the storing of a ticket; false where somebody did.
   mutating func take(_ ticket: StreamTicket) -> Bool {
     let user = UserID(ticket.user)
-    guard let place = place(of: ticket), byUser[user]?[place].isStored == false else { return false }
-    byUser[user]?[place].isStored = true
+    guard let index = index(of: ticket), byUser[user]?[index].isStored == false else { return false }
+    byUser[user]?[index].isStored = true
     unstored -= 1
     return true
   }

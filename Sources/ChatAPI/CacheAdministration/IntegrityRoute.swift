@@ -79,7 +79,7 @@ private final class CheckDesk: Sendable {
 
   private let context: RouteContext
   private let state = Guarded(State())
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
 
   init(_ context: RouteContext) { self.context = context }
 

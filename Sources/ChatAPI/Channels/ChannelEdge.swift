@@ -3,7 +3,7 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// The token of a place in a list of channels: the place, and the order it was made for. Opaque to clients,
+/// The token of a sort key in a list of channels: the key, and the order it was made for. Opaque to clients,
 /// who only give it back.
 enum ChannelEdge {
   static func token(_ key: ChannelListKey, _ query: ChannelQuery) -> String {
@@ -13,7 +13,7 @@ enum ChannelEdge {
     return Base64URL.encode(Array(parts.joined(separator: "\0").utf8))
   }
 
-  /// The place a token names; a 400 where it was made for another order or is none.
+  /// The sort key that a token names; a 400 where it was made for another order or is none.
   static func key(_ token: String, _ query: ChannelQuery) throws -> ChannelListKey {
     var token = token
     let bytes = token.withUTF8 { Base64URL.decode(UnsafeRawBufferPointer($0)) }

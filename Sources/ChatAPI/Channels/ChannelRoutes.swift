@@ -98,7 +98,7 @@ enum ChannelRoutes {
       var json = JSONWriter(capacity: page.items.count + 256)
       json.beginPage(next: next) { $0.splice(fields: page.items.bytes) }
       json.field("complete", page.isComplete)
-      json.field("cursor", context.cursor(at: page.version))
+      json.field("cursor", context.cursor(at: page.version).description)
       json.endObject()
       var response = Response.json(json.finish())
       response.add("ETag", tag.text)
@@ -143,7 +143,7 @@ enum ChannelRoutes {
       var json = JSONWriter(capacity: page.items.count + 256)
       json.beginPage(next: page.next) { $0.splice(fields: page.items.bytes) }
       json.field("complete", page.isComplete)
-      json.field("cursor", context.cursor(at: view.version))
+      json.field("cursor", context.cursor(at: view.version).description)
       json.endObject()
       var response = Response.json(json.finish())
       response.add("ETag", tag.text)
@@ -166,7 +166,7 @@ enum ChannelRoutes {
         GapObject.write(gap, into: &json)
       }
       json.endArray()
-      json.field("cursor", context.cursor(at: view.version))
+      json.field("cursor", context.cursor(at: view.version).description)
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")

@@ -54,7 +54,7 @@ enum ChannelCollectionRoutes {
         let token = try CollectionContext.edge(
           request, "after", hint: "Give the token that the last page called next.")
         return try views.with(request) { view, caller in
-          let after = try context.run { try view.place(ofEdge: token) }
+          let after = try context.run { try view.key(ofEdge: token) }
           return try ChannelFetch(context, request, caller, view.query, asksFirst: false).answer(
             isFull: { try ChannelCollection.isFull(view.query, of: caller.user, after: after, $0) }
           ) { preferences in

@@ -23,7 +23,7 @@ final class EdgeLoad {
 
   init(
     _ context: CollectionContext, _ request: Request, _ caller: Caller, _ view: MessageCollection,
-    _ place: Position,
+    _ position: Position,
     isOlder: Bool
   ) {
     self.context = context
@@ -31,7 +31,7 @@ final class EdgeLoad {
     self.caller = caller
     self.view = view
     self.isOlder = isOlder
-    anchor = isOlder ? .before(place, isInclusive: false) : .after(place, isInclusive: false)
+    anchor = isOlder ? .before(position, isInclusive: false) : .after(position, isInclusive: false)
     preferences = Preferences(request)
     through = ReadThrough(preferences.mode, rows: isOlder ? view.request.previousSize : view.request.nextSize)
     endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000

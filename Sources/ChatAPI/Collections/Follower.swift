@@ -27,7 +27,7 @@ class Follower {
     private let others: [Target]
     let startIndex = 0
     var endIndex: Int { (first == nil ? 0 : 1) + others.count }
-    subscript(place: Int) -> Target { place == 0 ? first! : others[place - 1] }
+    subscript(index: Int) -> Target { index == 0 ? first! : others[index - 1] }
 
     init(_ targets: [Target]) {
       first = targets.first
@@ -248,7 +248,8 @@ class Follower {
       var until = head.sequence
       while true {
         let told = try tell(reader, contexts, connection, since: since.sequence, until: until)
-        // Of several, one whose answer was cut ends all at the same place: they are told up to there alone.
+        // Of several, one whose answer was cut ends all at the same sequence: they are told up to there
+        // alone.
         let end = told.end
         if told.isEven {
           let cursor = EventCursor(epoch: head.epoch, run: head.run, sequence: end)
@@ -302,7 +303,7 @@ class Follower {
     /// The bytes that are left for the next one's events. Each tells one change at least.
     var room: Int { max(0, Limits.eventBytes - json.buffer.count) }
 
-    /// Whether all of them told up to the same place.
+    /// Whether all of them told up to the same sequence.
     var isEven: Bool { ends.allSatisfy { $0 <= end } }
 
     mutating func take(_ answer: borrowing ViewAnswer) {

@@ -102,8 +102,8 @@ enum MessageCollectionRoutes {
   private static func start(_ request: Request) throws -> String? {
     try CollectionContext.parse(request) { json in
       var fields = BodyFields(json)
-      let start = fields.place("starting_point")
-      if let start, start != "latest", !MessageViewRequest.isPlace(start) {
+      let start = fields.position("starting_point")
+      if let start, start != "latest", !MessageViewRequest.isPosition(start) {
         fields.fault("starting_point", "Give a time in ms since 1970, a position, or latest.")
       }
       try fields.end()
@@ -130,8 +130,8 @@ enum MessageCollectionRoutes {
   ) throws -> Outcome {
     let token = try CollectionContext.edge(request, "from", hint: "Give the edge token of the last page.")
     return try views.with(request) { view, caller in
-      let place = try views.context.run { try view.place(ofEdge: token) }
-      return try EdgeLoad(views.context, request, caller, view, place, isOlder: isOlder).answer()
+      let position = try views.context.run { try view.position(ofEdge: token) }
+      return try EdgeLoad(views.context, request, caller, view, position, isOlder: isOlder).answer()
     }
   }
 }

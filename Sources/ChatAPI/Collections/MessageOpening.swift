@@ -41,7 +41,7 @@ final class MessageOpening {
         return respond(view, body)
       }
     }
-    // The place to wait in is taken first: what cannot be held is not opened (B54).
+    // The slot to wait in is taken first: what cannot be held is not opened (B54).
     try subscribe(name)
     do {
       return try open(name) { [self] view in
@@ -100,7 +100,7 @@ final class MessageOpening {
     ticket = nil
   }
 
-  /// Leaves neither a place nor a view behind where `body` fails.
+  /// Leaves neither a slot nor a view behind where `body` fails.
   private func ending(_ view: MessageCollection, _ body: () throws -> Outcome) throws -> Outcome {
     do { return try body() } catch {
       giveUp(view)

@@ -18,7 +18,7 @@ final class SharedAnswers: Sendable {
   }
 
   /// A state of the cache, of its log and of the open views: who was let in and found in it is so, as long as
-  /// it is. The log's place comes a little after the revision.
+  /// it is. The log's sequence comes a little after the revision.
   struct Moment: Sendable, Equatable {
     let revision: UInt64
     let cursor: EventCursor
@@ -26,7 +26,7 @@ final class SharedAnswers: Sendable {
   }
 
   /// What was answered in one moment, by the view. A view is opened and ended by commits, which make
-  /// other moments, so none is taken for one that came to lie in its place.
+  /// other moments, so none is taken for one that came to lie at its address.
   private struct Recent: Findings {
     struct Answered {
       let since: Int64
@@ -42,7 +42,8 @@ final class SharedAnswers: Sendable {
     mutating func removeAll() { answered.removeAll(keepingCapacity: true) }
   }
 
-  /// What the owner of a view asked of it, and when: from a place in the log of that moment's epoch and run.
+  /// What the owner of a view asked of it, and when: from a sequence of the log of that moment's epoch and
+  /// run.
   struct Asked: Sendable {
     let view: ObjectIdentifier
     let since: Int64

@@ -13,15 +13,15 @@ struct MessagePageAnswer {
   let next: Position?
 
   init(_ page: borrowing MessagePage, _ query: MessagePageQuery) {
-    let anchor = MessagePageAnswer.place(of: query.anchor)
+    let anchor = MessagePageAnswer.position(of: query.anchor)
     previous = page.hasPrevious ? MessagePageAnswer.older(page) ?? anchor : nil
     next = page.hasNext ? MessagePageAnswer.newer(page) ?? anchor : nil
   }
 
-  private static func place(of anchor: PageAnchor) -> Position? {
+  private static func position(of anchor: PageAnchor) -> Position? {
     switch anchor {
-    case .before(let place, _), .after(let place, _), .around(let place, _):
-      place == .start || place == .end ? nil : place
+    case .before(let position, _), .after(let position, _), .around(let position, _):
+      position == .start || position == .end ? nil : position
     }
   }
 
@@ -72,8 +72,8 @@ struct MessagePageAnswer {
     return json.finish()
   }
 
-  private static func write(_ name: StaticString, _ place: Position?, into json: inout JSONWriter) {
+  private static func write(_ name: StaticString, _ position: Position?, into json: inout JSONWriter) {
     json.name(name)
-    if let place { json.value(place) } else { json.null() }
+    if let position { json.value(position) } else { json.null() }
   }
 }

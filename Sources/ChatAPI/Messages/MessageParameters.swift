@@ -6,7 +6,7 @@ import MicroHTTP
 struct MessageParameters {
   /// From where, how many, which.
   let query: MessagePageQuery
-  /// Two places that exclude one another, if both were given.
+  /// Two parameters that exclude one another, if both were given.
   private let clash: (first: StaticString, second: StaticString)?
 
   init(_ request: Request) throws {
@@ -23,9 +23,9 @@ struct MessageParameters {
     page.limit =
       parameters.number("limit", 1...Int64(ChatModel.Limits.messagePageRows)).map(Int.init)
       ?? ChatModel.Limits.messagePageDefaultRows
-    let before = MessageParameters.places(&parameters, "before")
-    let after = MessageParameters.places(&parameters, "after")
-    let around = MessageParameters.places(&parameters, "around")
+    let before = MessageParameters.positions(&parameters, "before")
+    let after = MessageParameters.positions(&parameters, "after")
+    let around = MessageParameters.positions(&parameters, "around")
     let isInclusive = parameters.flag("inclusive", default: isAround)
     if let before {
       page.anchor = .before(isInclusive ? before.upperBound : before.lowerBound, isInclusive: isInclusive)
@@ -46,16 +46,18 @@ struct MessageParameters {
     throw Problem.invalid("\(clash.second)", "It does not go together with \(clash.first): give one of them.")
   }
 
-  /// The places a moment or a position means.
-  private static func places(_ parameters: inout Parameters, _ name: StaticString) -> ClosedRange<Position>? {
-    let places = parameters.value(name) { text -> ClosedRange<Position>? in
+  /// The positions that a moment, or one position, means.
+  private static func positions(
+    _ parameters: inout Parameters, _ name: StaticString
+  ) -> ClosedRange<Position>? {
+    let positions = parameters.value(name) { text -> ClosedRange<Position>? in
       if let position = Position(utf8: text) { return position...position }
       guard text.count <= 16, let time = Parameters.number(String(decoding: text, as: UTF8.self)), time >= 0
       else { return nil }
       return Position.first(at: time)...Position.last(at: time)
     }
-    guard let places else { return nil }
-    if let places { return places }
+    guard let positions else { return nil }
+    if let positions { return positions }
     parameters.fault(name, "Give a time in ms since 1970 or a position as an answer gave it.")
     return nil
   }

@@ -58,8 +58,8 @@ final class MessageRequest {
     var sent: Int64?
     let response = try context.read { reader -> Response? in
       let view = try view(reader)
-      let place = OutboxPlace(user: view.user, channel: url)
-      if let unsent = try reader.unsentMessage(name.text, in: place) {
+      let laneKey = OutboxLaneKey(user: view.user, channel: url)
+      if let unsent = try reader.unsentMessage(name.text, in: laneKey) {
         let tag = EntityTag(cursor, view, of: unsent)
         var body = ByteBuffer(capacity: unsent.object.count)
         unsent.object.withUnsafeBytes { body.append($0) }

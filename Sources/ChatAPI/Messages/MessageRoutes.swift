@@ -137,7 +137,7 @@ private final class MessagePageRequest {
     }
     if isKnown { return .answer(context.notModified.answer(tag, status, preferences, again: again)) }
     let answer = MessagePageAnswer(page, query)
-    let body = answer.write(page, cursor: context.place(at: view.version))
+    let body = answer.write(page, cursor: context.cursor(at: view.version))
     var response = headers(.json(body), tag)
     addLinks(answer, to: &response)
     return .answer(response)
@@ -179,13 +179,13 @@ private final class MessagePageRequest {
       let start = links.count
       PageLink.begin(request, into: &links)
       let beginning = start..<links.count
-      if let place = answer.previous {
-        PageLink.end("before", place, "prev", into: &links)
+      if let position = answer.previous {
+        PageLink.end("before", position, "prev", into: &links)
         if answer.next == nil { return }
         links.append(", ")
         links.append(again: beginning)
       }
-      if let place = answer.next { PageLink.end("after", place, "next", into: &links) }
+      if let position = answer.next { PageLink.end("after", position, "next", into: &links) }
     }
   }
 

@@ -79,12 +79,12 @@ enum ReferencePage {
   /// What a `$ref` within the contract points to.
   private static func resolved(_ value: JSONValue, _ contract: JSONValue) -> JSONValue {
     guard let reference = value["$ref"]?.string, reference.hasPrefix("#/") else { return value }
-    var place = contract
+    var node = contract
     for part in reference.dropFirst(2).split(separator: "/") {
-      guard let next = place.field(named: String(part)) else { return value }
-      place = next
+      guard let next = node.field(named: String(part)) else { return value }
+      node = next
     }
-    return place
+    return node
   }
 
   private static func fields(_ value: JSONValue?) -> [(name: String, value: JSONValue)] {

@@ -67,9 +67,9 @@ struct EntityTag {
   /// How long the header's value always is.
   static let width = digits + 2
 
-  private func write(into bytes: UnsafeMutableRawBufferPointer, at place: Int) {
-    Digits.writeHex(hash, into: bytes, at: place)
-    Digits.writeHex(other, into: bytes, at: place + Digits.hexDigits)
+  private func write(into bytes: UnsafeMutableRawBufferPointer, at offset: Int) {
+    Digits.writeHex(hash, into: bytes, at: offset)
+    Digits.writeHex(other, into: bytes, at: offset + Digits.hexDigits)
   }
 
   /// Whether the request has this answer already.

@@ -12,8 +12,8 @@ enum PageLink {
   /// Whether links can repeat the request's query.
   static func repeats(_ request: Request) -> Bool { request.encodedQuery.count <= mostQueryBytes }
 
-  /// Whether it places a page: all else of the query goes with it. A ticket goes nowhere.
-  private static func isPlace(_ item: QueryItem) -> Bool {
+  /// Whether it says where a page begins: all else of the query goes with it. A ticket goes nowhere.
+  private static func isAnchor(_ item: QueryItem) -> Bool {
     item.isCalled("before") || item.isCalled("after") || item.isCalled("around")
       || item.isCalled("inclusive") || item.isCalled("ticket")
   }
@@ -35,7 +35,7 @@ enum PageLink {
   /// Appends what the values for all neighbours begin with.
   static func begin(_ request: Request, into value: inout ByteBuffer) {
     value.append("<?")
-    for item in request.query where !isPlace(item) {
+    for item in request.query where !isAnchor(item) {
       append(item.encodedName, to: &value, isSafe: isOfReference)
       value.append("=")
       append(item.encodedValue, to: &value, isSafe: isOfReference)
@@ -43,13 +43,13 @@ enum PageLink {
     }
   }
 
-  /// Appends the rest of the value for the neighbour at that place.
+  /// Appends the rest of the value for the neighbouring page at that position.
   static func end(
-    _ edge: StaticString, _ place: Position, _ relation: StaticString, into value: inout ByteBuffer
+    _ edge: StaticString, _ position: Position, _ relation: StaticString, into value: inout ByteBuffer
   ) {
     value.append(edge)
     value.append("=")
-    value.append(Position.textBytes) { place.write(into: $0) }
+    value.append(Position.textBytes) { position.write(into: $0) }
     end(relation, into: &value)
   }
 

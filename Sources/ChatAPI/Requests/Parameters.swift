@@ -47,11 +47,11 @@ struct Parameters {
   private mutating func item(_ name: StaticString) -> QueryItem? {
     isAsked = true
     guard unasked > 0,
-      let place = given.firstIndex(where: { !$0.isAsked && $0.item.isCalled(name) })
+      let index = given.firstIndex(where: { !$0.isAsked && $0.item.isCalled(name) })
     else { return nil }
-    given[place].isAsked = true
+    given[index].isAsked = true
     unasked -= 1
-    return given[place].item
+    return given[index].item
   }
 
   /// The text of a parameter, nil where it was not given.

@@ -113,11 +113,8 @@ package final class RouteContext: Sendable {
     do { return try body() } catch let error as CacheError { throw Problem(error) }
   }
 
-  /// A place in the event log as clients give it back.
-  func cursor(at sequence: Int64) -> String { place(at: sequence).description }
-
-  /// That place in the event log.
-  func place(at sequence: Int64) -> EventCursor {
+  /// The cursor that names a sequence of the event log.
+  func cursor(at sequence: Int64) -> EventCursor {
     let now = cache.cursor
     return EventCursor(epoch: now.epoch, run: now.run, sequence: sequence)
   }

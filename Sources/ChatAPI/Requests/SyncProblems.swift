@@ -4,7 +4,7 @@ import MicroHTTP
 import Platform
 
 extension Problem {
-  /// What a client is told when the upstream's part cannot be had; the one place that turns the port's errors
+  /// What a client is told when the upstream's part cannot be had; only this turns the port's errors
   /// into problems.
   init(_ error: SyncError) {
     switch error {

@@ -61,7 +61,7 @@ struct RequestName: Sendable {
 }
 
 /// A hash of a request's operation, path and body. Two requests with one id must have equal hashes (B37).
-/// Neither the order of the body's fields nor the place of the request id changes the hash.
+/// Neither the order of the body's fields nor the position of the request id changes the hash.
 enum ContentHash {
   /// The hash of one operation. `path`: the path's parameters. `content`: the body, its fields in
   /// one order.

@@ -63,18 +63,18 @@ struct MessageChange {
     let (user, url, policy) = (caller.user, url, sending.policy)
     let writing = Sending.Writing(request: request, caller: caller, url: url, name: name.id)
     return try sending.commit(writing) { writer -> Made in
-      let (view, place) = try Sending.lane(writer.reader, user, url)
-      if try writer.reader.status(of: asked.requestID, of: place.user) == nil {
-        let now = try target.now(writer.reader, place)
+      let (view, laneKey) = try Sending.lane(writer.reader, user, url)
+      if try writer.reader.status(of: asked.requestID, of: laneKey.user) == nil {
+        let now = try target.now(writer.reader, laneKey)
         if let condition {
-          try Precondition(condition).check(now, writer.reader, view, place, cursor)
+          try Precondition(condition).check(now, writer.reader, view, laneKey, cursor)
         }
         if case .unsent(let message) = now, asked.kind == .delete {
-          return try MessageChange.takeBack(message, writer, place)
+          return try MessageChange.takeBack(message, writer, laneKey)
         }
-        return try MessageChange.accept(asked, now, writer, user, place, policy)
+        return try MessageChange.accept(asked, now, writer, user, laneKey, policy)
       }
-      return try MessageChange.accept(asked, target, writer, user, place, policy)
+      return try MessageChange.accept(asked, target, writer, user, laneKey, policy)
     } then: { made in
       // The right to be answered is looked at again when a wait ends.
       _ = try sending.context.gate.caller(of: request)
@@ -94,38 +94,38 @@ struct MessageChange {
   }
 
   private static func takeBack(
-    _ message: RequestID, _ writer: CacheWriter, _ place: OutboxPlace
+    _ message: RequestID, _ writer: CacheWriter, _ laneKey: OutboxLaneKey
   ) throws -> Made {
-    switch try writer.takeBack(message, in: place) {
+    switch try writer.takeBack(message, in: laneKey) {
     case .removed: return .removed
     case .canceled, .underWay:
-      return .changed(try writer.reader.unsentMessage(message.text, in: place)?.object, isReplay: false)
+      return .changed(try writer.reader.unsentMessage(message.text, in: laneKey)?.object, isReplay: false)
     case nil: throw SendingDenial.messageNotFound
     }
   }
 
   private static func accept(
     _ request: UnsentRequest, _ target: MessageTarget, _ writer: CacheWriter, _ user: UserID,
-    _ place: OutboxPlace, _ policy: OutboxPolicy
+    _ laneKey: OutboxLaneKey, _ policy: OutboxPolicy
   ) throws -> Made {
     var asked = request
     switch target {
     case .confirmed(let id): asked.target = id
     case .unsent(let message):
-      let isNew = try writer.reader.status(of: request.requestID, of: place.user) == nil
+      let isNew = try writer.reader.status(of: request.requestID, of: laneKey.user) == nil
       if isNew, request.kind == .reaction { throw SendingDenial.unsent }
       asked.unsentTarget = message
     }
-    let accepted = try writer.accept(asked, of: user, in: place.channel, policy)
+    let accepted = try writer.accept(asked, of: user, in: laneKey.channel, policy)
     switch accepted {
     case .mismatch: return .mismatch
     case .noTarget: throw SendingDenial.messageNotFound
-    case .row, .changed: return .changed(try object(target, writer.reader, user, place), isReplay: false)
+    case .row, .changed: return .changed(try object(target, writer.reader, user, laneKey), isReplay: false)
     case .replay(let status):
       // An edit that went into an unsent message knows only the request that this message was.
       let shown =
-        try status.message.map { MessageTarget.confirmed($0) } ?? target.confirmed(writer.reader, place)
-      let object = try object(shown, writer.reader, user, place)
+        try status.message.map { MessageTarget.confirmed($0) } ?? target.confirmed(writer.reader, laneKey)
+      let object = try object(shown, writer.reader, user, laneKey)
       if status.end == "dropped", let code = status.errorCode { return .refused(code: code, object) }
       return .changed(object, isReplay: true)
     }
@@ -133,12 +133,12 @@ struct MessageChange {
 
   /// The message as the caller sees it now, with what is pending of it.
   private static func object(
-    _ target: MessageTarget, _ reader: CacheReader, _ user: UserID, _ place: OutboxPlace
+    _ target: MessageTarget, _ reader: CacheReader, _ user: UserID, _ laneKey: OutboxLaneKey
   ) throws -> [UInt8]? {
     switch target {
-    case .unsent(let name): return try reader.unsentMessage(name.text, in: place)?.object
+    case .unsent(let name): return try reader.unsentMessage(name.text, in: laneKey)?.object
     case .confirmed(let id):
-      let (view, _) = try Sending.lane(reader, user, place.channel)
+      let (view, _) = try Sending.lane(reader, user, laneKey.channel)
       return try reader.message(id, parts: Sending.parts, in: view)?.array
     }
   }
@@ -168,14 +168,14 @@ private struct Precondition {
   init(_ header: String) { self.header = header }
 
   func check(
-    _ target: MessageTarget, _ reader: CacheReader, _ view: ChannelView, _ place: OutboxPlace,
+    _ target: MessageTarget, _ reader: CacheReader, _ view: ChannelView, _ laneKey: OutboxLaneKey,
     _ cursor: EventCursor
   ) throws {
     let tag: EntityTag
     switch target {
     case .confirmed: tag = EntityTag(cursor, ofMessagesIn: view)
     case .unsent(let name):
-      guard let message = try reader.unsentMessage(name.text, in: place) else {
+      guard let message = try reader.unsentMessage(name.text, in: laneKey) else {
         throw SendingDenial.messageNotFound
       }
       tag = EntityTag(cursor, view, of: message)

@@ -58,13 +58,13 @@ struct MessageContent: Sendable {
         fields.fault("metaarray", "Give at most \(SendingLimit.metaarrayEntries) entries.")
         break
       }
-      let place = "metaarray[\(entries.count)]"
+      let field = "metaarray[\(entries.count)]"
       guard item.kind == .object else {
-        fields.fault(place, "Give an object with a key and a value.")
+        fields.fault(field, "Give an object with a key and a value.")
         entries.append(Metadata(key: "", values: []))
         continue
       }
-      var entry = BodyFields(item, prefix: place)
+      var entry = BodyFields(item, prefix: field)
       let key = entry.text("key") ?? ""
       if key.isEmpty { entry.fault("key", "Give a text that is not empty.") }
       let values = entry.list("value")

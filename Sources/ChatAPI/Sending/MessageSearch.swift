@@ -11,18 +11,18 @@ enum MessageTarget: Sendable, Equatable {
   case unsent(RequestID)
 
   /// The same at this moment: an unsent message may have been sent since. Throws if it was removed.
-  func now(_ reader: CacheReader, _ place: OutboxPlace) throws -> MessageTarget {
-    let now = try confirmed(reader, place)
-    if case .unsent(let name) = now, try reader.unsentMessage(name.text, in: place) == nil {
+  func now(_ reader: CacheReader, _ laneKey: OutboxLaneKey) throws -> MessageTarget {
+    let now = try confirmed(reader, laneKey)
+    if case .unsent(let name) = now, try reader.unsentMessage(name.text, in: laneKey) == nil {
       throw SendingDenial.messageNotFound
     }
     return now
   }
 
   /// The message that an unsent one became; the same where it is not sent.
-  func confirmed(_ reader: CacheReader, _ place: OutboxPlace) throws -> MessageTarget {
-    guard case .unsent(let name) = self, try reader.unsentMessage(name.text, in: place) == nil,
-      let sent = try reader.status(of: name, of: place.user)?.message
+  func confirmed(_ reader: CacheReader, _ laneKey: OutboxLaneKey) throws -> MessageTarget {
+    guard case .unsent(let name) = self, try reader.unsentMessage(name.text, in: laneKey) == nil,
+      let sent = try reader.status(of: name, of: laneKey.user)?.message
     else { return self }
     return .confirmed(sent)
   }
@@ -76,12 +76,12 @@ struct MessageSearch {
   private func look(_ ref: MessageRef) throws -> (target: MessageTarget, isCached: Bool) {
     do {
       return try sending.context.read { reader in
-        let (view, place) = try Sending.lane(reader, caller.user, url)
+        let (view, laneKey) = try Sending.lane(reader, caller.user, url)
         let id: Int64
         switch ref {
         case .message(let named): id = named
         case .request(let name):
-          let target = try MessageTarget.unsent(name).now(reader, place)
+          let target = try MessageTarget.unsent(name).now(reader, laneKey)
           guard case .confirmed(let sent) = target else { return (target, true) }
           id = sent
         }

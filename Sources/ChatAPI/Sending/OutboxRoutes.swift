@@ -67,26 +67,26 @@ enum OutboxRoutes {
   }
 
   /// The channel and lane of the caller's unsent row that the path names.
-  private static func place(
+  private static func laneKey(
     _ sending: Sending, _ request: Request, _ caller: Caller
-  ) throws -> (id: RequestID, place: OutboxPlace) {
-    let found = try sending.context.read { reader -> (RequestID, OutboxPlace)? in
+  ) throws -> (id: RequestID, laneKey: OutboxLaneKey) {
+    let found = try sending.context.read { reader -> (RequestID, OutboxLaneKey)? in
       guard let id = RequestID(request.parameter(0)), let key = try reader.userKey(of: caller.user),
-        let place = try reader.unsentPlace(of: id, of: key)
+        let laneKey = try reader.unsentLane(of: id, of: key)
       else { return nil }
-      return (id, place)
+      return (id, laneKey)
     }
     guard let found else { throw Problem.unsentNotFound }
     return found
   }
 
   private static func remove(_ sending: Sending, _ request: Request, _ caller: Caller) throws -> Outcome {
-    let (id, place) = try place(sending, request, caller)
-    let writing = Sending.Writing(request: request, caller: caller, url: place.channel, name: nil)
+    let (id, laneKey) = try laneKey(sending, request, caller)
+    let writing = Sending.Writing(request: request, caller: caller, url: laneKey.channel, name: nil)
     return try sending.commit(writing) { writer -> UnsentRow? in
-      switch try writer.takeBack(id, in: place) {
+      switch try writer.takeBack(id, in: laneKey) {
       case .removed: return nil
-      case .canceled: return try writer.reader.unsentRow(id, of: place.user)
+      case .canceled: return try writer.reader.unsentRow(id, of: laneKey.user)
       case .underWay:
         throw Problem(
           409, "under_way",
@@ -100,15 +100,15 @@ enum OutboxRoutes {
   }
 
   private static func resend(_ sending: Sending, _ request: Request, _ caller: Caller) throws -> Outcome {
-    let (id, place) = try place(sending, request, caller)
+    let (id, laneKey) = try laneKey(sending, request, caller)
     let isAdmin = caller.scopes.contains(.admin)
     let (user, policy, spool) = (caller.user, sending.policy, sending.context.cache.spool)
-    let writing = Sending.Writing(request: request, caller: caller, url: place.channel, name: nil)
+    let writing = Sending.Writing(request: request, caller: caller, url: laneKey.channel, name: nil)
     return try sending.commit(writing) { writer -> UnsentRow in
-      let upload = try writer.reader.upload(of: id, in: place)
+      let upload = try writer.reader.upload(of: id, in: laneKey)
       if let upload, upload.url == nil, spool.path(of: upload.file) == nil { throw Problem.fileMissing }
-      let isResent = try writer.resend(id, of: user, in: place, isAdmin: isAdmin, policy)
-      guard let isResent, let row = try writer.reader.unsentRow(id, of: place.user) else {
+      let isResent = try writer.resend(id, of: user, in: laneKey, isAdmin: isAdmin, policy)
+      guard let isResent, let row = try writer.reader.unsentRow(id, of: laneKey.user) else {
         throw Problem.unsentNotFound
       }
       guard isResent else { throw Problem.notResendable }

@@ -91,8 +91,8 @@ final class SendProgress {
 
   private func state() throws -> State {
     try sending.context.read { reader in
-      let (view, place) = try Sending.lane(reader, caller.user, url)
-      if let message = try reader.unsentMessage(id.text, in: place) { return .unsent(message) }
+      let (view, laneKey) = try Sending.lane(reader, caller.user, url)
+      if let message = try reader.unsentMessage(id.text, in: laneKey) { return .unsent(message) }
       guard let sent = try reader.status(of: id, of: view.user)?.message else { return .gone }
       return .sent(sent, object: try reader.message(sent, parts: Sending.parts, in: view)?.array)
     }

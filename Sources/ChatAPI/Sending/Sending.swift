@@ -87,12 +87,12 @@ final class Sending: Sendable {
   /// The caller's lane in a channel. Throws if the caller is not in the channel.
   static func lane(
     _ reader: CacheReader, _ caller: UserID, _ url: ChannelURL
-  ) throws -> (view: ChannelView, place: OutboxPlace) {
+  ) throws -> (view: ChannelView, laneKey: OutboxLaneKey) {
     guard let key = try reader.userKey(of: caller), let view = try reader.view(of: url, for: key) else {
       throw SendingDenial.channelNotFound
     }
     guard view.isJoined else { throw SendingDenial.notJoined }
-    return (view, OutboxPlace(user: key, channel: url))
+    return (view, OutboxLaneKey(user: key, channel: url))
   }
 
   /// An answer that is a JSON object and is not to be kept.

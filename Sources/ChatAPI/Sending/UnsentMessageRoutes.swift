@@ -64,12 +64,12 @@ enum UnsentMessageRoutes {
       return try sending.commit(
         writing,
         { writer -> Bool in
-          let (_, place) = try Sending.lane(writer.reader, user, url)
-          let isResent = try writer.resend(name, of: user, in: place, isAdmin: isAdmin, policy)
+          let (_, laneKey) = try Sending.lane(writer.reader, user, url)
+          let isResent = try writer.resend(name, of: user, in: laneKey, isAdmin: isAdmin, policy)
           guard let isResent else { throw SendingDenial.messageNotFound }
           guard isResent else { throw Problem.notResendable }
-          if let file { return try writer.replaceFile(of: name, in: place, by: file) }
-          let upload = try writer.reader.upload(of: name, in: place)
+          if let file { return try writer.replaceFile(of: name, in: laneKey, by: file) }
+          let upload = try writer.reader.upload(of: name, in: laneKey)
           if let upload, upload.url == nil, spool.path(of: upload.file) == nil { throw Problem.fileMissing }
           return false
         }, keepsFile: { $0 }, failed: { progress.unsubscribe() }, then: { _ in try progress.answer() })
@@ -86,8 +86,8 @@ enum UnsentMessageRoutes {
     let (user, policy) = (caller.user, sending.policy)
     return try sending.commit(Sending.Writing(request: request, caller: caller, url: url, name: nil)) {
       writer in
-      let (_, place) = try Sending.lane(writer.reader, user, url)
-      return try writer.resendFailed(of: user, in: place, isAdmin: isAdmin, policy)
+      let (_, laneKey) = try Sending.lane(writer.reader, user, url)
+      return try writer.resendFailed(of: user, in: laneKey, isAdmin: isAdmin, policy)
     } then: { count in
       var json = JSONWriter()
       json.beginObject()
@@ -103,8 +103,8 @@ enum UnsentMessageRoutes {
     let user = caller.user
     return try sending.commit(Sending.Writing(request: request, caller: caller, url: url, name: nil)) {
       writer in
-      let (_, place) = try Sending.lane(writer.reader, user, url)
-      return try writer.removeFailed(in: place)
+      let (_, laneKey) = try Sending.lane(writer.reader, user, url)
+      return try writer.removeFailed(in: laneKey)
     } then: { removed in
       var json = JSONWriter()
       json.beginObject()

@@ -34,9 +34,9 @@ enum FileRoute {
   ) throws -> Outcome {
     let found = try sending.context.read { reader -> (upload: StoredUpload?, object: [UInt8]?) in
       guard let key = try reader.userKey(of: caller.user) else { return (nil, nil) }
-      let place = OutboxPlace(user: key, channel: url)
+      let laneKey = OutboxLaneKey(user: key, channel: url)
       return (
-        try reader.upload(of: name, in: place), try reader.unsentMessage(name.text, in: place)?.object
+        try reader.upload(of: name, in: laneKey), try reader.unsentMessage(name.text, in: laneKey)?.object
       )
     }
     guard let upload = found.upload else { return try redirect(found.object) }

@@ -59,7 +59,7 @@ package struct ChannelFacts: Hashable, Sendable {
   /// What a channel without messages is moved down by: more than any time in ms.
   package static let withoutMessage: Int64 = 1 << 52
 
-  /// The text that is compared in place of a name, nickname or metadata value: Unicode-lowercased (B7).
+  /// The text that is compared instead of a name, nickname or metadata value: Unicode-lowercased (B7).
   package static func key(_ text: String) -> String { text.lowercased() }
 }
 

@@ -1,6 +1,6 @@
 import ChatModel
 
-/// The place of a channel in a list of one order. A collection's window ends at one; a page goes on after
+/// The sort key of a channel in a list of one order. A collection's window ends at one; a page goes on after
 /// one.
 package struct ChannelListKey: Hashable, Sendable {
   /// The time that orders, ms; 0 in the orders by text.
@@ -17,7 +17,7 @@ package struct ChannelListKey: Hashable, Sendable {
     self.channelURL = channelURL
   }
 
-  /// The place of a channel in the order of `query`.
+  /// The sort key of a channel in the order of `query`.
   package init(_ facts: ChannelFacts, in query: ChannelQuery) {
     channelURL = facts.channelURL
     switch query.order {
@@ -30,7 +30,7 @@ package struct ChannelListKey: Hashable, Sendable {
     }
   }
 
-  /// Whether both are one place: texts are compared by their bytes.
+  /// Whether both are the same key: texts are compared by their bytes.
   package static func == (a: ChannelListKey, b: ChannelListKey) -> Bool {
     a.time == b.time && a.text.hasSameBytes(as: b.text) && a.channelURL.hasSameBytes(as: b.channelURL)
   }
@@ -42,7 +42,7 @@ package struct ChannelListKey: Hashable, Sendable {
     hasher.combine(ExactText(channelURL))
   }
 
-  /// Whether this place comes before the other: later times first, then texts by their bytes with no text
+  /// Whether this key comes before the other: later times first, then texts by their bytes with no text
   /// last, then urls by their bytes (B7).
   package func precedes(_ other: ChannelListKey) -> Bool {
     if time != other.time { return time > other.time }

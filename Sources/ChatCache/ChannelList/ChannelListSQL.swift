@@ -5,8 +5,8 @@ import SQLite
 // `channel_metadata`. `ChannelPredicate` says the same in memory.
 //
 // Each order is one walk along an index of `membership` that begins with the user, and the filters look at
-// the rows the walk passes. By time, a page enters its index at the place it goes on from. By name it enters
-// at the first name, or at the first channel without one, and passes the index entries up to the place,
+// the rows the walk passes. By time, a page enters its index at the key from which it goes on. By name it
+// enters at the first name, or at the first channel without one, and passes the index entries up to the key,
 // without reading their channels: an index does not take the comparison of a computed column as a bound
 // together with the one after it.
 //
@@ -27,7 +27,7 @@ package struct ChannelListSQL: Sendable {
   /// The values for its question marks, in order.
   package private(set) var values: [Value] = []
 
-  /// The page of `query` after a place, or the first one: at most `limit` rows of `columns`.
+  /// The page of `query` after a key, or the first one: at most `limit` rows of `columns`.
   ///
   /// `columns` may name m, c and, in the order by a metadata value, `value_key`.
   package init(
@@ -56,8 +56,8 @@ package struct ChannelListSQL: Sendable {
     return undecided(query, user: user, named: userID, "1", because: reasons, limit: 1)
   }
 
-  /// Asks for the urls of channels that the query could only place if all of their members were known, at
-  /// most so many. Nil: it asks for no members.
+  /// Asks for the urls of channels that the query could only list in order if all of their members were
+  /// known, at most so many. Nil: it asks for no members.
   package static func withUnknownMembers(
     _ query: ChannelQuery, user: UserKey, named userID: UserID, limit: Int
   ) -> ChannelListSQL? {
@@ -134,7 +134,7 @@ package struct ChannelListSQL: Sendable {
     }
   }
 
-  /// Only what comes after a place. The first comparison alone is what the index is entered with.
+  /// Only what comes after a key. The first comparison alone is what the index is entered with.
   private mutating func append(_ after: ChannelListKey, _ order: ChannelQuery.Order) {
     let url = Value.text(after.channelURL)
     switch order {
@@ -248,16 +248,16 @@ extension ChannelListSQL {
     }
     guard let search = query.search else { return }
     let key = Value.text(ChannelFacts.key(search))
-    var places: [String] = []
+    var conditions: [String] = []
     if query.searchFields.contains(.channelName) {
-      places.append(ChannelListSQL.nameContains)
+      conditions.append(ChannelListSQL.nameContains)
       values.append(key)
     }
     if query.searchFields.contains(.memberNickname) {
-      places.append(ChannelListSQL.nicknameContains + unknown)
+      conditions.append(ChannelListSQL.nicknameContains + unknown)
       values += [.text(userID.text), key]
     }
-    text += "\n  AND (\(places.joined(separator: " OR ")))"
+    text += "\n  AND (\(conditions.joined(separator: " OR ")))"
   }
 
   private mutating func appendMetadata(_ query: ChannelQuery, orUnknown: Bool) {

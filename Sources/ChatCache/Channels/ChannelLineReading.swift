@@ -18,7 +18,7 @@ extension CacheReader {
     ) {
       $0.bind(1, url.text)
     } _: {
-      (ChannelKey($0.int64(0)), $0.stringOrNil(1), CacheReader.place($0, 2))
+      (ChannelKey($0.int64(0)), $0.stringOrNil(1), CacheReader.position($0, 2))
     }
     .map { try line(of: $0.0, changes: $0.1.flatMap { ChangesSince(stored: $0) }, evicted: $0.2) }
   }
@@ -39,7 +39,7 @@ extension CacheReader {
     ) { row in
       (
         ChannelKey(row.int64(0)), ChannelURL(row.string(1)), row.int64(2),
-        row.stringOrNil(3).flatMap { ChangesSince(stored: $0) }, CacheReader.place(row, 4)
+        row.stringOrNil(3).flatMap { ChangesSince(stored: $0) }, CacheReader.position(row, 4)
       )
     }
     .map { key, url, at, changes, evicted in
@@ -60,8 +60,8 @@ extension CacheReader {
     ) { (ChannelURL($0.string(0)), $0.int64(1)) }
   }
 
-  /// A place in two columns; nil where they are NULL.
-  private static func place(_ row: Row, _ column: Int32) -> Position? {
+  /// A position out of two columns; nil where they are NULL.
+  private static func position(_ row: Row, _ column: Int32) -> Position? {
     row.int64OrNil(column).map { Position(createdAt: $0, messageID: row.int64(column + 1)) }
   }
 

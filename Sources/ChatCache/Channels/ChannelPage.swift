@@ -11,16 +11,16 @@ package struct ChannelPage: ~Copyable {
   package let count: Int
   /// Where the next page goes on, if there is one.
   package let next: ChannelListKey?
-  /// The place of the last channel shown.
+  /// The sort key of the last channel shown.
   package let last: ChannelListKey?
   /// Whether the stored data can answer the query truthfully (B8, B11).
   package let isComplete: Bool
-  /// The highest place in the event log that concerns what is shown.
+  /// The highest sequence of the event log that concerns what is shown.
   package let version: Int64
 }
 
 extension CacheReader {
-  /// The channels of `query` after a place, or from the beginning (B6, B7).
+  /// The channels of `query` after a key, or from the beginning (B6, B7).
   package func page(
     _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil
   ) throws -> ChannelPage {
@@ -51,8 +51,8 @@ extension CacheReader {
       isComplete: try user.isSynced && !isUndecided(query, user), version: version)
   }
 
-  /// The place of a row's channel. Its url, times and texts stand in the columns from `first` on, as they do
-  /// at the end of `channelColumns`.
+  /// The sort key of a row's channel. Its url, times and texts stand in the columns from `first` on, as they
+  /// do at the end of `channelColumns`.
   static func key(_ row: Row, _ order: ChannelQuery.Order, from first: Int32 = 19) -> ChannelListKey {
     let url = row.string(first)
     switch order {
@@ -82,7 +82,7 @@ extension CacheReader {
     return urls
   }
 
-  /// Whether some channel's place in the list cannot be known from what is stored (B8).
+  /// Whether some channel's position in the list cannot be known from what is stored (B8).
   private func isUndecided(_ query: ChannelQuery, _ user: CachedUser) throws -> Bool {
     guard let sql = ChannelListSQL.undecided(query, user: user.key, named: user.id) else { return false }
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }

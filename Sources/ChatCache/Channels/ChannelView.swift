@@ -39,13 +39,13 @@ package struct ChannelView: Sendable, Equatable {
   package let floorAt: Int64
   /// The last event in the channel.
   package let channelVersion: Int64
-  /// The last event that changed the membership or the channel's place in the list.
+  /// The last event that changed the membership or the channel's position in the list.
   package let membershipVersion: Int64
 
   /// Whether something of the user's is unsent here: then messages look different to this user (B46).
   package let hasUnsent: Bool
 
-  /// The highest place in the event log that concerns the user here.
+  /// The highest sequence of the event log that concerns the user here.
   package var version: Int64 { max(channelVersion, membershipVersion) }
 }
 

@@ -3,8 +3,8 @@ import JSON
 import SQLite
 
 // A page of a user's first listing is one change of the log, however many channels are on it: the first
-// listings of many users must not turn the log over (B11, B53). The change has the places of the log that a
-// change of each channel would have; the last of them is its row's. So an answer can still end between two
+// listings of many users must not turn the log over (B11, B53). The change has the sequences of the log that
+// a change of each channel would have; the last of them is its row's. So an answer can still end between two
 // channels of a page, and each membership has a version of its own.
 
 /// The channels that one page of a user's first listing shows for the first time.
@@ -50,7 +50,7 @@ extension CacheWriter {
     return ListedPage(of: user, toldAlone: Set(alone))
   }
 
-  /// Appends the page's one change, and gives each membership its place in it.
+  /// Appends the page's one change, and gives each membership its sequence in it.
   func append(_ page: ListedPage) throws {
     guard let first = page.channels.first else { return }
     var sequence = takeSequence()
@@ -99,14 +99,14 @@ extension Change {
 }
 
 extension LoggedChange {
-  /// The change of each channel that a page's change stands for, those after `place`; any other is itself.
-  private func each(after place: Int64) throws -> [LoggedChange] {
+  /// The change of each channel that a page's change stands for, those after `since`; any other is itself.
+  private func each(after since: Int64) throws -> [LoggedChange] {
     guard change.kind == .channelsListed else { return [self] }
     let channels = try change.namedChannels()
     let before = sequence - Int64(channels.count)
     return channels.enumerated().compactMap { index, channel in
       let own = before + Int64(index) + 1
-      guard own > place else { return nil }
+      guard own > since else { return nil }
       let gained = Change(.membershipGained, change.source, channel: channel, user: change.user)
       return LoggedChange(sequence: own, at: at, change: gained)
     }
@@ -114,11 +114,11 @@ extension LoggedChange {
 
   /// The changes with each channel of a page by itself, at most `limit`; `isWhole`: those are all.
   static func each(
-    of changes: [LoggedChange], after place: Int64, limit: Int
+    of changes: [LoggedChange], after since: Int64, limit: Int
   ) throws -> (changes: [LoggedChange], isWhole: Bool) {
     var found: [LoggedChange] = []
     for change in changes {
-      found += try change.each(after: place)
+      found += try change.each(after: since)
       if found.count > limit { return (Array(found.prefix(limit)), false) }
     }
     return (found, true)

@@ -2,7 +2,7 @@ import ChatModel
 import SQLite
 
 // What new and deleted messages mean for those members of the channel who are connected here: unread counts,
-// mentions, hidden channels that come back, the place in their lists. Set by set, never member by member.
+// mentions, hidden channels that come back, the position in their lists. Set by set, never member by member.
 
 extension CacheWriter {
   /// Counts a batch's messages and moves the channel in its members' lists.
@@ -25,7 +25,7 @@ extension CacheWriter {
     return try reader.lastMessage(of: batch.channel).map { $0 < message.position } ?? true
   }
 
-  /// What `add` and `placeInLists` do, in one pass over the members.
+  /// What `add` and `sortInLists` do, in one pass over the members.
   private func arrive(_ message: CountedMessage, in channel: ChannelKey, _ version: Int64) throws {
     try db.run(
       """
@@ -181,14 +181,14 @@ extension CacheWriter {
     }
   }
 
-  /// The channel's last message after a batch, and with it the place in every member's list (B7).
+  /// The channel's last message after a batch, and with it the position in every member's list (B7).
   private func moveLastMessage(_ batch: MessageBatch, version: Int64) throws {
     let last = try reader.lastMessage(of: batch.channel)
     if let newest = batch.newest, last.map({ $0 <= newest.position }) ?? true {
       try setLastMessage(newest, of: batch.channel, version: version)
     } else if let last, try isElsewhere(last, batch) {
       try takeLastMessageFromTable(batch.channel)
-      try placeInLists(batch.channel, version: version)
+      try sortInLists(batch.channel, version: version)
       try askForLastMessage(of: batch.channel)
     }
   }
@@ -214,10 +214,10 @@ extension CacheWriter {
     return time != last.createdAt
   }
 
-  /// Makes a message the channel's last, or says that there is none, with its place in the members' lists.
+  /// Makes a message the channel's last, or says that there is none, with its position in the members' lists.
   func setLastMessage(_ message: MessageRecord?, of channel: ChannelKey, version: Int64) throws {
     try setLastMessage(message, of: channel)
-    try placeInLists(channel, version: version)
+    try sortInLists(channel, version: version)
   }
 
   private func setLastMessage(_ message: MessageRecord?, of channel: ChannelKey) throws {
@@ -252,7 +252,7 @@ extension CacheWriter {
   }
 
   /// The newest message at or after each member's floor decides where the channel stands (B7, B23).
-  func placeInLists(_ channel: ChannelKey, version: Int64) throws {
+  func sortInLists(_ channel: ChannelKey, version: Int64) throws {
     let last = try reader.lastMessage(of: channel)
     try db.run(
       """
@@ -288,7 +288,7 @@ extension CacheReader {
     }
   }
 
-  /// The place of the channel's last message.
+  /// The position of the channel's last message.
   func lastMessage(of channel: ChannelKey) throws -> Position? {
     try db.first(
       "SELECT last_message_at, last_message_id FROM channel WHERE id = ?1 AND last_message_at IS NOT NULL"

@@ -19,7 +19,7 @@ enum Fields {
     "user_id":"","nickname":"","profile_url":"","state":"joined","role":"","is_muted":false,"is_active":true
     """.utf8)
 
-  /// `some` in place of the fields of the same names in `all`, which keeps its order; others at the end.
+  /// `some` instead of the fields of the same names in `all`, which keeps its order; others at the end.
   static func lay(_ some: [UInt8], over all: [UInt8]) throws -> [UInt8] {
     try parse(some) { new in
       try parse(all) { old in

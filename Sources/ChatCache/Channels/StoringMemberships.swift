@@ -34,12 +34,12 @@ extension CacheWriter {
   ) throws {
     let old = try facts(of: user, in: channel)
     guard let state = record.state?.rawValue ?? old?.state else { return }
-    let place = try reader.listPlace(of: channel)
+    let times = try reader.listTimes(of: channel)
     let floorAt = record.floorAt ?? old?.floorAt ?? 0
     var facts = MembershipFacts(
       sortAt: ChannelFacts.sortAt(
-        lastMessageAt: place.last.flatMap { $0.createdAt >= floorAt ? $0.createdAt : nil },
-        createdAt: place.createdAt),
+        lastMessageAt: times.last.flatMap { $0.createdAt >= floorAt ? $0.createdAt : nil },
+        createdAt: times.createdAt),
       state: state,
       role: record.isOperator.map { $0 ? "operator" : "none" } ?? old?.role ?? "none",
       isMuted: record.isMuted ?? old?.isMuted ?? false,
@@ -53,7 +53,7 @@ extension CacheWriter {
     {
       try countSinceOwnRead(&facts, since: old, of: name, in: channel)
     } else {
-      try count(&facts, since: old, record, lastMessage, place.last, of: name, in: channel)
+      try count(&facts, since: old, record, lastMessage, times.last, of: name, in: channel)
     }
     if old == nil || old?.isShown(as: facts) == false {
       try write(facts, of: user, in: channel)
@@ -69,7 +69,7 @@ extension CacheWriter {
     "unhidden", "hidden_allow_auto_unhide", "hidden_prevent_auto_unhide",
   ]
 
-  /// A place before every message.
+  /// A position before every message.
   private static let nothing = Position(createdAt: 0, messageID: 0)
 
   /// The user's counts: the upstream's where it said them, and what was stored since (B68); else those that
@@ -257,14 +257,14 @@ extension CacheWriter {
     noteLeaving()
     try removeMember(user.text, of: channel)
     try noteMemberGone(of: channel)
-    try failOutbox(in: OutboxPlace(user: key, channel: url))
+    try failOutbox(in: OutboxLaneKey(user: key, channel: url))
     try append(Change(.membershipLost, source, channel: channel, user: key))
   }
 }
 
 extension CacheReader {
   /// What decides where the channel stands in lists.
-  fileprivate func listPlace(of channel: ChannelKey) throws -> (createdAt: Int64, last: Position?) {
+  fileprivate func listTimes(of channel: ChannelKey) throws -> (createdAt: Int64, last: Position?) {
     try db.first("SELECT created_at, last_message_at, last_message_id FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: { row in
@@ -272,11 +272,11 @@ extension CacheReader {
     } ?? (0, nil)
   }
 
-  /// Stored messages after a place that count as unread for a user who has read and may read so far (B68).
+  /// Stored messages after a position that count as unread for a user who has read and may read so far (B68).
   fileprivate func unread(
-    after place: Position, in channel: ChannelKey, _ readAt: Int64, _ floorAt: Int64, _ user: UserID
+    after position: Position, in channel: ChannelKey, _ readAt: Int64, _ floorAt: Int64, _ user: UserID
   ) throws -> (messages: Int64, mentions: Int64) {
-    let start = max(place, Position.last(at: max(readAt, max(floorAt, 0) - 1)))
+    let start = max(position, Position.last(at: max(readAt, max(floorAt, 0) - 1)))
     return try db.first(
       """
       SELECT

@@ -7,14 +7,14 @@ import SQLite
 package struct ListedChannel: ~Copyable {
   /// Its name.
   package let url: ExactText
-  /// Its place in the order.
-  package let place: ChannelListKey
+  /// Its key in the order.
+  package let key: ChannelListKey
   /// The channel as a JSON object.
   package let object: ByteBuffer
 }
 
 extension CacheReader {
-  /// The channels of `query` after a place, in order, as long as `body` says to go on: the same filters and
+  /// The channels of `query` after a key, in order, as long as `body` says to go on: the same filters and
   /// order as pages (B8).
   package func eachListed(
     _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil, limit: Int = .max,
@@ -32,13 +32,13 @@ extension CacheReader {
       try write(row, parts, into: &writer)
       let goesOn = try body(
         ListedChannel(
-          url: ExactText(row.string(19)), place: CacheReader.key(row, query.order), object: writer.finish()))
+          url: ExactText(row.string(19)), key: CacheReader.key(row, query.order), object: writer.finish()))
       guard goesOn else { return }
     }
   }
 
-  /// The places of the channels of `query` in order, as long as `body` says to go on.
-  package func eachPlace(
+  /// The keys of the channels of `query` in order, as long as `body` says to go on.
+  package func eachKey(
     _ query: ChannelQuery, of user: CachedUser, _ body: (ChannelListKey) throws -> Bool
   ) throws {
     var columns = "m.channel_url, m.sort_at, m.created_at, m.name_key"

@@ -92,7 +92,7 @@ extension CacheReader {
   /// The user's unsent messages in a channel that a filter shows, the newest `limit` of them, in the order
   /// they were accepted.
   package func unsentMessages(
-    _ place: OutboxPlace, filter: MessageQuery? = nil, sender: UserID? = nil,
+    _ laneKey: OutboxLaneKey, filter: MessageQuery? = nil, sender: UserID? = nil,
     limit: Int = Limits.unsentListed
   ) throws -> [UnsentMessage] {
     var rows = try db.rows(
@@ -103,8 +103,8 @@ extension CacheReader {
       ORDER BY id DESC
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
     }
     var found: [UnsentMessage] = []
     while found.count < limit, let row = try rows.next() {
@@ -116,7 +116,7 @@ extension CacheReader {
   }
 
   /// One unsent message of the user, by its name.
-  package func unsentMessage(_ request: String, in place: OutboxPlace) throws -> UnsentMessage? {
+  package func unsentMessage(_ request: String, in laneKey: OutboxLaneKey) throws -> UnsentMessage? {
     try db.first(
       """
       SELECT request_id, state, is_cancel_wanted, error_code, body, params, error_message
@@ -124,16 +124,16 @@ extension CacheReader {
       WHERE user = ?1 AND request_id = ?2 AND channel_url = ?3 AND kind IN ('message', 'file')
       """
     ) {
-      $0.bind(1, place.user.rawValue)
+      $0.bind(1, laneKey.user.rawValue)
       $0.bind(2, request)
-      $0.bind(3, place.channel.text)
+      $0.bind(3, laneKey.channel.text)
     } _: {
       try UnsentMessage($0)
     }
   }
 
   /// How many messages of the user wait in the channel, and how many failed or were taken back.
-  package func unsentMessageCounts(_ place: OutboxPlace) throws -> (pending: Int64, failed: Int64) {
+  package func unsentMessageCounts(_ laneKey: OutboxLaneKey) throws -> (pending: Int64, failed: Int64) {
     try db.first(
       """
       SELECT
@@ -143,8 +143,8 @@ extension CacheReader {
       WHERE user = ?1 AND channel_url = ?2 AND kind IN ('message', 'file')
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
     } _: {
       ($0.int64(0), $0.int64(1))
     } ?? (0, 0)

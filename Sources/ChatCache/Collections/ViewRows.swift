@@ -8,7 +8,7 @@ import SQLite
 
 /// One stored message as a view sees it.
 package struct ViewRow: ~Copyable {
-  /// Its place.
+  /// Its position.
   package let position: Position
   /// The event that last changed it.
   package let version: Int64
@@ -60,12 +60,12 @@ extension CacheReader {
     }
   }
 
-  /// The place of a message, if it is stored.
+  /// The position of a message, if it is stored.
   package func position(of message: Int64, in channel: ChannelKey) throws -> Position? {
     try time(of: message, in: channel).map { Position(createdAt: $0, messageID: message) }
   }
 
-  /// The place of the newest stored message.
+  /// The position of the newest stored message.
   package func newestPosition(in channel: ChannelKey) throws -> Position? {
     try db.first(
       """

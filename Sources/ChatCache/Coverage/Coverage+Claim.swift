@@ -56,7 +56,7 @@ extension Coverage {
   }
 
   /// The messages of `range` left the cache for space; the range becomes a gap in the same transaction (B57).
-  /// It ends at a place that the upstream's time has reached (a message's), or at `.end`.
+  /// It ends at a position that the upstream's time has reached (a message's), or at `.end`.
   package mutating func carve(_ range: ClosedRange<Position>) {
     let gap = makeGap(.evicted)
     paint(range, .gap(gap), lost: .evicted)
@@ -95,8 +95,8 @@ extension Coverage {
     return found
   }
 
-  /// The place right after the newest one of which the upstream's time has come for certain; nil: no place
-  /// has.
+  /// The position right after the newest one of which the upstream's time has come for certain; nil: no
+  /// position has.
   private var joint: Position? {
     tailStart < .end ? tailStart : newestCovered?.next
   }

@@ -2,11 +2,11 @@ import ChatModel
 
 /// Where a page of messages is asked for (B12).
 package enum PageAnchor: Hashable, Sendable {
-  /// Rows older than the place, newest first.
+  /// Rows older than the position, newest first.
   case before(Position, isInclusive: Bool)
-  /// Rows newer than the place, oldest first.
+  /// Rows newer than the position, oldest first.
   case after(Position, isInclusive: Bool)
-  /// Rows on both sides of the place; inclusive: and those at it.
+  /// Rows on both sides of the position; inclusive: and those at it.
   case around(Position, isInclusive: Bool)
 
   /// The newest rows.
@@ -28,11 +28,11 @@ package struct PagePlan: Hashable, Sendable {
     case gap(Segment)
     /// The tail is in the range: nothing is newer, as far as the tail can be trusted.
     case tail
-    /// The place that was asked for: what is beyond was not.
+    /// The position that was asked for: what is beyond was not.
     case anchor
   }
 
-  /// The places whose stored rows may be answered; nil: none.
+  /// The positions whose stored rows may be answered; nil: none.
   package let range: ClosedRange<Position>?
   /// What stands below the range.
   package let older: Edge
@@ -55,21 +55,21 @@ extension Coverage {
   package func plan(_ anchor: PageAnchor, floor: Int64 = 0) -> PagePlan {
     let bottom = Position.first(at: floor)
     switch anchor {
-    case .before(let place, let isInclusive):
-      guard isInclusive || place > .start else {
+    case .before(let position, let isInclusive):
+      guard isInclusive || position > .start else {
         return PagePlan(range: nil, older: .beginning, newer: .anchor)
       }
-      let top = isInclusive ? place : place.previous
+      let top = isInclusive ? position : position.previous
       let stretch = readable(from: top)
       let newer: PagePlan.Edge = top >= tailStart && top == .end ? .tail : .anchor
       return clip(stretch.range.map { $0.clamped(to: .start...top) }, stretch.older, newer, bottom)
-    case .after(let place, let isInclusive):
-      guard isInclusive || place < .end else { return PagePlan(range: nil, older: .anchor, newer: .tail) }
-      let low = max(isInclusive ? place : place.next, bottom)
+    case .after(let position, let isInclusive):
+      guard isInclusive || position < .end else { return PagePlan(range: nil, older: .anchor, newer: .tail) }
+      let low = max(isInclusive ? position : position.next, bottom)
       let stretch = readable(from: low)
       return clip(stretch.range.map { $0.clamped(to: low ... .end) }, .anchor, stretch.newer, bottom)
-    case .around(let place, _):
-      let stretch = readable(from: max(place, bottom))
+    case .around(let position, _):
+      let stretch = readable(from: max(position, bottom))
       return clip(stretch.range, stretch.older, stretch.newer, bottom)
     }
   }
@@ -80,11 +80,11 @@ extension Coverage {
     position.createdAt >= floor && shows(position)
   }
 
-  /// The stretch without a gap around `place`. In a gap: none, with that gap on both sides.
+  /// The stretch without a gap around `position`. In a gap: none, with that gap on both sides.
   private func readable(
-    from place: Position
+    from position: Position
   ) -> (range: ClosedRange<Position>?, older: PagePlan.Edge, newer: PagePlan.Edge) {
-    let home = index(of: place)
+    let home = index(of: position)
     let here = segment(home)
     if here.gap != nil { return (nil, .gap(here), .gap(here)) }
     var low = home

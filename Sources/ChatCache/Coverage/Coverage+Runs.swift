@@ -20,9 +20,9 @@ extension MessageListing {
     if isWhole { return proof.claim.map { [$0] } ?? [] }
     guard !breaks.isEmpty, let runs else { return [] }
     return runs.indices.compactMap { index in
-      let places = runs[index].map(\.position)
-      guard let first = places.first, let last = places.last else { return nil }
-      return isBesideAnchor(index, of: runs.count) ? window.listing(places).claim : first...last
+      let positions = runs[index].map(\.position)
+      guard let first = positions.first, let last = positions.last else { return nil }
+      return isBesideAnchor(index, of: runs.count) ? window.listing(positions).claim : first...last
     }
   }
 
@@ -37,10 +37,10 @@ extension Coverage {
   mutating func claimRuns(_ listing: MessageListing, now: Int64, generation: Int64, isOutdated: Bool) {
     guard let runs = listing.runs else { return }
     for (index, run) in runs.enumerated() {
-      let places = run.map(\.position)
-      guard let first = places.first, let last = places.last else { continue }
+      let positions = run.map(\.position)
+      guard let first = positions.first, let last = positions.last else { continue }
       if listing.isBesideAnchor(index, of: runs.count) {
-        claim(listing.window.listing(places), now: now, generation: generation, isOutdated: isOutdated)
+        claim(listing.window.listing(positions), now: now, generation: generation, isOutdated: isOutdated)
       } else {
         cover(first...last, generation: generation)
       }

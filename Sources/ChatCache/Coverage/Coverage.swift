@@ -4,11 +4,11 @@ import ChatModel
 // everything the upstream has there (covered), or not (a gap), and the line ends in the tail: the stretch
 // from the newest covered position up to now.
 //
-// The stretches tile the line: no overlap, no hole. They are kept as a list of first places, each stretch
-// reaching to the next one's first place, the last to the end of the line. So a broken tiling cannot be
+// The stretches tile the line: no overlap, no hole. They are kept as a list of first positions, each stretch
+// reaching to the next one's first position, the last to the end of the line. So a broken tiling cannot be
 // written down, as long as three things hold, which every change restores before it returns:
 //
-// 1. the first stretch begins at `Position.start`, and first places strictly rise;
+// 1. the first stretch begins at `Position.start`, and first positions strictly rise;
 // 2. the last stretch is the tail, and no other is;
 // 3. neighbours of a kind are one: covered with covered of the same verification, idle gap with idle gap of
 //    the same reason.
@@ -76,10 +76,10 @@ package struct Coverage: Hashable, Sendable {
     if case .tail(let tail) = stretches[stretches.count - 1].content { tail } else { .unconfirmed }
   }
 
-  /// The first place of the tail.
+  /// The first position of the tail.
   package var tailStart: Position { stretches[stretches.count - 1].start }
 
-  /// The newest covered place, or nil.
+  /// The newest covered position, or nil.
   package var newestCovered: Position? {
     for index in stretches.indices.reversed() {
       if case .covered = stretches[index].content { return segment(index).range.upperBound }
@@ -87,14 +87,14 @@ package struct Coverage: Hashable, Sendable {
     return nil
   }
 
-  /// The newest place of which the upstream's time has come: the newest covered one, or, where that went for
-  /// space, the one before the tail that a listing confirmed (B57).
+  /// The newest position of which the upstream's time has come: the newest covered one, or, where that went
+  /// for space, the one before the tail that a listing confirmed (B57).
   package var newestKnown: Position? {
     if let newestCovered { return newestCovered }
     return tail.confirmedAt != nil && tailStart > .start && tailStart < .end ? tailStart.previous : nil
   }
 
-  /// Whether some covered place of `range` awaits being listed again (B31).
+  /// Whether some covered position of `range` awaits being listed again (B31).
   package func isUnverified(in range: ClosedRange<Position>) -> Bool {
     (index(of: range.lowerBound)...index(of: range.upperBound)).contains {
       stretches[$0].content == .covered(isUnverified: true)

@@ -65,7 +65,7 @@ extension CacheWriter {
     let isNew = stored.isEmpty || !isSound
     let changes = coverage.changes(from: old)
     if changes.isEmpty && !isNew { return false }
-    for place in changes.removed where !isNew { try remove(segmentAt: place, of: channel) }
+    for position in changes.removed where !isNew { try remove(segmentAt: position, of: channel) }
     for row in isNew ? coverage.rows : changes.written { try write(row, of: channel) }
     return true
   }
@@ -98,11 +98,11 @@ extension CacheWriter {
     min(one.lowerBound, other.lowerBound)...max(one.upperBound, other.upperBound)
   }
 
-  private func remove(segmentAt place: Position, of channel: ChannelKey) throws {
+  private func remove(segmentAt position: Position, of channel: ChannelKey) throws {
     try db.run("DELETE FROM segment WHERE channel = ?1 AND lo_at = ?2 AND lo_id = ?3") {
       $0.bind(1, channel.rawValue)
-      $0.bind(2, place.createdAt)
-      $0.bind(3, place.messageID)
+      $0.bind(2, position.createdAt)
+      $0.bind(3, position.messageID)
     }
   }
 

@@ -45,7 +45,7 @@ package struct Listing: Sendable {
   private let anchorCount: Int
   private let areTiesOrdered: Bool
 
-  /// Takes what was asked and the places of the rows that came, in their order.
+  /// Takes what was asked and the positions of the rows that came, in their order.
   package init(
     anchor: Anchor, olderLimit: Int, newerLimit: Int, includesAnchor: Bool, rows: some Sequence<Position>
   ) {
@@ -53,7 +53,7 @@ package struct Listing: Sendable {
     self.olderLimit = olderLimit
     self.newerLimit = newerLimit
     self.includesAnchor = includesAnchor || anchor == .newest
-    let place = Listing.places(of: anchor)
+    let asked = Listing.positions(of: anchor)
     var first: Position?
     var last: Position?
     var counts = (older: 0, at: 0, newer: 0)
@@ -64,9 +64,9 @@ package struct Listing: Sendable {
       before = row
       if first.map({ row < $0 }) ?? true { first = row }
       if last.map({ row > $0 }) ?? true { last = row }
-      if row < place.lowerBound {
+      if row < asked.lowerBound {
         counts.older += 1
-      } else if row > place.upperBound {
+      } else if row > asked.upperBound {
         counts.newer += 1
       } else {
         counts.at += 1
@@ -96,23 +96,23 @@ package struct Listing: Sendable {
   /// Whether it shows that nothing is older than what it lists.
   package var reachesBeginning: Bool { claim?.lowerBound == .start }
 
-  /// The places for which the listing is the whole truth; up to `.end` where it reaches the end. Nil: it
+  /// The positions for which the listing is the whole truth; up to `.end` where it reaches the end. Nil: it
   /// proves nothing.
   package var claim: ClosedRange<Position>? {
     if case .message = anchor {
       let isBeyond = olderLimit == 0 && olderCount > 0 || newerLimit == 0 && newerCount > 0
       guard areTiesOrdered, !isBeyond else { return nil }
     }
-    let place = Listing.places(of: anchor)
-    let older = olderClaim(below: place)
-    let newer = newerClaim(above: place)
+    let asked = Listing.positions(of: anchor)
+    let older = olderClaim(below: asked)
+    let newer = newerClaim(above: asked)
     guard isAnchorClaimed else { return older ?? newer }
     if anchor == .newest, let last {
       // A full page of one millisecond claims none of its rows; still nothing is newer than the newest.
       return min(older?.lowerBound ?? .end, last.next) ... .end
     }
-    let low = older?.lowerBound ?? (endsAmongOlder ? first : nil) ?? place.lowerBound
-    return low...(newer?.upperBound ?? (endsAmongNewer ? last : nil) ?? place.upperBound)
+    let low = older?.lowerBound ?? (endsAmongOlder ? first : nil) ?? asked.lowerBound
+    return low...(newer?.upperBound ?? (endsAmongNewer ? last : nil) ?? asked.upperBound)
   }
 
   /// Whether the page's older end lies inside the anchor's millisecond: it came short there, for whatever
@@ -122,8 +122,8 @@ package struct Listing: Sendable {
   /// The same of its newer end.
   private var endsAmongNewer: Bool { !isPagedByID && newerLimit > 0 && newerCount == 0 && anchorCount > 0 }
 
-  /// The claim's places that only a moment, and no row, tells to be in the past: those beyond the last row.
-  /// Nil where there are none, as before a message that was the anchor.
+  /// The claim's positions that only a moment, and no row, tells to be in the past: those beyond the last
+  /// row. Nil where there are none, as before a message that was the anchor.
   package var open: ClosedRange<Position>? {
     guard let claim else { return nil }
     if case .message(let position) = anchor, claim.upperBound <= position { return nil }
@@ -131,8 +131,8 @@ package struct Listing: Sendable {
     return low <= claim.upperBound ? low...claim.upperBound : nil
   }
 
-  private func olderClaim(below place: ClosedRange<Position>) -> ClosedRange<Position>? {
-    guard olderLimit > 0, place.lowerBound > .start else { return nil }
+  private func olderClaim(below asked: ClosedRange<Position>) -> ClosedRange<Position>? {
+    guard olderLimit > 0, asked.lowerBound > .start else { return nil }
     let bound: Position
     if let first {
       guard olderCount > 0 else { return nil }
@@ -141,11 +141,11 @@ package struct Listing: Sendable {
     } else {
       bound = .start
     }
-    return bound < place.lowerBound ? bound...place.lowerBound.previous : nil
+    return bound < asked.lowerBound ? bound...asked.lowerBound.previous : nil
   }
 
-  private func newerClaim(above place: ClosedRange<Position>) -> ClosedRange<Position>? {
-    guard newerLimit > 0, place.upperBound < .end else { return nil }
+  private func newerClaim(above asked: ClosedRange<Position>) -> ClosedRange<Position>? {
+    guard newerLimit > 0, asked.upperBound < .end else { return nil }
     let bound: Position
     if let last {
       guard newerCount > 0 else { return nil }
@@ -154,7 +154,7 @@ package struct Listing: Sendable {
     } else {
       bound = .end
     }
-    return bound > place.upperBound ? place.upperBound.next...bound : nil
+    return bound > asked.upperBound ? asked.upperBound.next...bound : nil
   }
 
   /// Whether all rows at the anchor came: a page full of them may have left some of its millisecond out.
@@ -175,7 +175,7 @@ package struct Listing: Sendable {
     if case .message(let position) = anchor { position.createdAt == row.createdAt } else { false }
   }
 
-  private static func places(of anchor: Anchor) -> ClosedRange<Position> {
+  private static func positions(of anchor: Anchor) -> ClosedRange<Position> {
     switch anchor {
     case .newest: .end ... .end
     case .time(let time): .first(at: time) ... .last(at: time)

@@ -98,7 +98,7 @@ package struct Segment: Hashable, Sendable {
     case tail(Tail)
   }
 
-  /// Its first and its last place.
+  /// Its first and its last position.
   package let range: ClosedRange<Position>
   /// What it is.
   package let content: Content

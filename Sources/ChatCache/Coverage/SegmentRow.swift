@@ -5,9 +5,9 @@ package struct SegmentRow: Hashable, Sendable {
   /// What the stretch is.
   package enum Kind: Int64, Sendable { case covered = 0, gap, tail }
 
-  /// Its first place: the row's key within the channel.
+  /// Its first position: the row's key within the channel.
   package let lo: Position
-  /// Its last place, for people who read the table; the next row's `lo` says the same.
+  /// Its last position, for people who read the table; the next row's `lo` says the same.
   package let hi: Position
   /// What it is.
   package let kind: Kind
@@ -49,7 +49,7 @@ extension Coverage {
   /// What has to be written so that the table says the new coverage: first the removals, then the rows, each
   /// of which replaces one of the same `lo`.
   package struct Changes: Hashable, Sendable {
-    /// First places of rows that go.
+    /// First positions of rows that go.
     package let removed: [Position]
     /// Rows that are new or changed.
     package let written: [SegmentRow]
@@ -142,9 +142,10 @@ extension Coverage {
     let before = old.rows
     let after = rows
     let kept = Set(before)
-    let places = Set(after.map(\.lo))
+    let positions = Set(after.map(\.lo))
     return Changes(
-      removed: before.map(\.lo).filter { !places.contains($0) }, written: after.filter { !kept.contains($0) })
+      removed: before.map(\.lo).filter { !positions.contains($0) },
+      written: after.filter { !kept.contains($0) })
   }
 
   fileprivate static func content(of row: SegmentRow) -> Segment.Content? {

@@ -41,9 +41,9 @@ package struct Change: Sendable, Equatable {
   }
 }
 
-/// A change with its place in the log.
+/// A change with its sequence in the log.
 package struct LoggedChange: Sendable, Equatable {
-  /// Its place.
+  /// Its position.
   package let sequence: Int64
   /// When it was committed (wall clock, ms).
   package let at: Int64

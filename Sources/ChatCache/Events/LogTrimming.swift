@@ -89,12 +89,12 @@ extension CacheReader {
     try db.first("SELECT value FROM meta WHERE key = 'oldest_event'") { $0.int64(0) } ?? 1
   }
 
-  /// The places of the log that could hold events: no fewer than there are.
+  /// The sequences of the log that could hold events: no fewer than there are.
   func logLength() throws -> Int64 {
     try (db.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0) - oldestKept() + 1
   }
 
-  /// How many events there are after a place, and the last one's place.
+  /// How many events there are after a sequence, and the last one's sequence.
   func countEvents(after sequence: Int64) throws -> (rows: Int64, last: Int64) {
     try db.first("SELECT count(*), max(seq) FROM event WHERE seq > ?1") {
       $0.bind(1, sequence)

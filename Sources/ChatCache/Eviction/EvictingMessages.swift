@@ -60,7 +60,7 @@ extension CacheWriter {
     guard let accessedAt = try reader.accessedAt(channel) else { return EvictedSlice(outcome: .exhausted) }
     guard accessedAt == slice.accessedAt else { return EvictedSlice(outcome: .accessed) }
     var going: EvictedMessages?
-    for free in try reader.sparedPlaces(in: channel).free where going == nil {
+    for free in try reader.sparedPositions(in: channel).free where going == nil {
       going = try reader.oldestMessages(of: free, in: channel, atMost: slice.rows)
     }
     guard let going else { return EvictedSlice(outcome: .exhausted) }
@@ -186,11 +186,11 @@ extension CacheWriter {
 
 extension CacheReader {
   /// Whether messages that went may have been newer than what was asked for at that mark: it does not say
-  /// what is there now. `places`: where its messages stand.
+  /// what is there now. `positions`: where its messages stand.
   func wasEvicted(
-    _ places: some Collection<Position>, of channel: ChannelKey, since mark: Int64
+    _ positions: some Collection<Position>, of channel: ChannelKey, since mark: Int64
   ) throws -> Bool {
-    guard let oldest = places.min() else { return false }
+    guard let oldest = positions.min() else { return false }
     return try db.first(
       """
       SELECT 1

@@ -63,7 +63,7 @@ struct EvictionPlan: Sendable {
     case more
     /// Nothing that can go is left of the channel.
     case exhausted
-    /// The channel was opened meanwhile, so its place in the order is another one.
+    /// The channel was opened meanwhile, so its position in the order is another one.
     case accessed
   }
 
@@ -129,9 +129,9 @@ struct SliceSize: Sendable, Equatable {
   }
 }
 
-/// Places of a channel's line whose messages are not evicted: the windows of open views, and messages that
+/// Positions of a channel's line whose messages are not evicted: the windows of open views, and messages that
 /// are withheld (B57).
-struct SparedPlaces: Sendable, Equatable {
+struct SparedPositions: Sendable, Equatable {
   /// In order; no two touch.
   private(set) var ranges: [ClosedRange<Position>] = []
 

@@ -46,8 +46,8 @@ extension CacheReader {
     return found
   }
 
-  /// The places of a channel that are spared.
-  func sparedPlaces(in channel: ChannelKey) throws -> SparedPlaces {
+  /// The positions of a channel that are spared.
+  func sparedPositions(in channel: ChannelKey) throws -> SparedPositions {
     let windows = try db.all("SELECT query, loaded FROM collection WHERE channel = ?1") {
       $0.bind(1, channel.rawValue)
     } _: { row in
@@ -59,10 +59,10 @@ extension CacheReader {
     let withheld = try db.all("SELECT created_at, message_id FROM withheld WHERE channel = ?1") {
       $0.bind(1, channel.rawValue)
     } _: { row in
-      let place = Position(createdAt: row.int64(0), messageID: row.int64(1))
-      return place...place
+      let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      return position...position
     }
-    return SparedPlaces(try windows.flatMap { try shown($0, in: channel) } + withheld)
+    return SparedPositions(try windows.flatMap { try shown($0, in: channel) } + withheld)
   }
 
   /// The messages that an open collection has loaded.

@@ -42,7 +42,7 @@ final class Evictor: Sendable {
   let stamps = AccessStamps()
   private let isConnected = Atomic<Bool>(false)
   private let passing = Lock()
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
 
   init(
     _ usage: CacheUsage, _ readers: ReaderPool, _ checkpointer: Checkpointer, _ queue: CommitQueue,

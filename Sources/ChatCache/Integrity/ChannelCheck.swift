@@ -4,9 +4,9 @@ import SQLite
 
 // What must hold of one channel, whatever happened: each line here is something that other code relies on.
 //
-// The channel's row: its bodies are JSON; its name's key is the name's; metadata is the same in both places.
+// The channel's row: its bodies are JSON; its name's key is the name's; metadata is the same in both tables.
 // The line: the segments tile it. Messages: each body and part is JSON and speaks of its own row; no message
-// stands in two places, before 1970, or beside its own tombstone. Counts are those of the rows. The last
+// stands twice, before 1970, or beside its own tombstone. Counts are those of the rows. The last
 // message is wholly there or not at all, and is itself. Members: keys of list order follow from the channel;
 // nothing is counted below zero. Nothing carries a version beyond the log's end.
 
@@ -217,10 +217,10 @@ private struct ChannelCheck {
       if !row.string(1).hasSameBytes(as: facts.url) || !row.string(2).hasSameBytes(as: facts.nameKey)
         || row.int64(3) != facts.createdAt
       {
-        note(.listPlace, "the copies \(who) are not the channel's")
+        note(.listPosition, "the copies \(who) are not the channel's")
       }
-      if row.int64(4) != sortAt { note(.listPlace, "sort_at \(who) is \(row.int64(4)), not \(sortAt)") }
-      if row.int64(6) < 0 || row.int64(7) < 0 { note(.listPlace, "a count \(who) is below zero") }
+      if row.int64(4) != sortAt { note(.listPosition, "sort_at \(who) is \(row.int64(4)), not \(sortAt)") }
+      if row.int64(6) < 0 || row.int64(7) < 0 { note(.listPosition, "a count \(who) is below zero") }
       if row.int64(8) > end { note(.version, "the version \(who) is \(row.int64(8)), the log's last \(end)") }
       if !row.isNull(9), !json.reads(row.bytes(9)) { note(.channel, "the inviter \(who) is not JSON") }
     }

@@ -23,7 +23,7 @@ extension CacheWriter {
     change.reference = String(gap)
     try append(change)
     let version = try append(Change(.channel, .channelRefresh, channel: channel))
-    try placeInLists(channel, version: version)
+    try sortInLists(channel, version: version)
     try append(Change(.cacheCleared, .channelRefresh, channel: channel))
     try note([
       WebhookNote(

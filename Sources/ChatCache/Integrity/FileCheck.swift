@@ -29,7 +29,7 @@ struct FileReport {
   /// "non-unique entry in index a".
   private static func index(of line: String) -> String? {
     for words in [" missing from index ", "wrong # of entries in index ", "non-unique entry in index "] {
-      if let place = line.firstRange(of: words) { return String(line[place.upperBound...]) }
+      if let found = line.firstRange(of: words) { return String(line[found.upperBound...]) }
     }
     return nil
   }

@@ -26,8 +26,8 @@ package struct Finding: Sendable, Hashable {
     case counts = "counts_wrong"
     /// The channel's last message is not one.
     case lastMessage = "last_message_wrong"
-    /// A member's list place or counts do not follow from the channel.
-    case listPlace = "list_place_wrong"
+    /// A member's list position or counts do not follow from the channel.
+    case listPosition = "list_place_wrong"
     /// Something carries a number that the log never gave.
     case version = "version_unknown"
   }

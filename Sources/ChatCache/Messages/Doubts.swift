@@ -8,7 +8,7 @@ import SQLite
 
 /// A message that is to be asked for by its id.
 package struct DoubtedMessage: Sendable, Equatable {
-  /// Its place on the channel's line.
+  /// Its position on the channel's line.
   package let position: Position
   /// The log's sequence when the answer was asked for that casts the doubt.
   package let askedAt: Int64
@@ -179,9 +179,9 @@ extension CacheWriter {
     _ batch: inout MessageBatch, _ thread: Int64?
   ) throws -> (isOverreaching: Bool, isUndoubted: Bool) {
     let came = Set(listing.rows.map(\.messageID))
-    let places = listing.rows.map(\.position)
-    let (first, last) = (places.min() ?? .end, places.max() ?? .start)
-    let isBetween = { (place: Position) in first < place && place < last }
+    let positions = listing.rows.map(\.position)
+    let (first, last) = (positions.min() ?? .end, positions.max() ?? .start)
+    let isBetween = { (position: Position) in first < position && position < last }
     var isOverreaching = false
     var count = 0
     let stored = try reader.messages(

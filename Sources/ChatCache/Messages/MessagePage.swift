@@ -148,15 +148,15 @@ extension CacheReader {
       return (try walk(.back, range, query.limit, view, &rows), true)
     case .after:
       return (true, try walk(.forth, range, query.limit, view, &rows))
-    case .around(let place, let isInclusive):
+    case .around(let position, let isInclusive):
       var isMet = (isOlderEdgeMet: true, isNewerEdgeMet: true)
       let older = query.limit / 2
       let looks = Limits.rowsLookedAt / 2
-      if place > range.lowerBound {
+      if position > range.lowerBound {
         isMet.isOlderEdgeMet = try walk(
-          .back, range.lowerBound...place.previous, older, looks: looks, view, &rows)
+          .back, range.lowerBound...position.previous, older, looks: looks, view, &rows)
       }
-      let from = max(isInclusive ? place : place.afterAnchor, range.lowerBound)
+      let from = max(isInclusive ? position : position.afterAnchor, range.lowerBound)
       if from <= range.upperBound {
         isMet.isNewerEdgeMet = try walk(
           .forth, from...range.upperBound, query.limit - older, looks: looks, view, &rows)
@@ -226,8 +226,8 @@ extension CacheReader {
 }
 
 extension Position {
-  /// The first place after everything that this one, taken as an anchor, means: after its whole millisecond
-  /// where a time was asked for, else after the one message.
+  /// The first position after everything that this one, taken as an anchor, means: after its whole
+  /// millisecond where a time was asked for, else after the one message.
   fileprivate var afterAnchor: Position {
     messageID == .min ? Position.last(at: createdAt).next : next
   }

@@ -34,13 +34,13 @@ extension CacheReader {
       """, bind)
   }
 
-  /// The rows from the millisecond of one place on, where nothing but replies is filtered and no optional
-  /// part is answered. The walk itself begins at the place and ends at the range's end: what nobody looks at,
-  /// and a comparison that is made anyway, cost time in every row.
-  func plainRows(_ isBackwards: Bool, fromTimeOf place: Position, _ channel: ChannelKey) throws -> Rows {
+  /// The rows from the millisecond of one position on, where nothing but replies is filtered and no optional
+  /// part is answered. The walk itself begins at the position and ends at the range's end: what nobody looks
+  /// at, and a comparison that is made anyway, cost time in every row.
+  func plainRows(_ isBackwards: Bool, fromTimeOf position: Position, _ channel: ChannelKey) throws -> Rows {
     func bind(_ statement: Statement) {
       statement.bind(1, channel.rawValue)
-      statement.bind(2, place.createdAt)
+      statement.bind(2, position.createdAt)
     }
     if isBackwards {
       return try db.walk(
@@ -62,12 +62,12 @@ extension CacheReader {
       """, bind)
   }
 
-  /// The same from the place itself on, for milliseconds of many messages.
-  func plainRows(_ isBackwards: Bool, from place: Position, _ channel: ChannelKey) throws -> Rows {
+  /// The same from the position itself on, for milliseconds of many messages.
+  func plainRows(_ isBackwards: Bool, from position: Position, _ channel: ChannelKey) throws -> Rows {
     func bind(_ statement: Statement) {
       statement.bind(1, channel.rawValue)
-      statement.bind(2, place.createdAt)
-      statement.bind(3, place.messageID)
+      statement.bind(2, position.createdAt)
+      statement.bind(3, position.messageID)
     }
     if isBackwards {
       return try db.walk(
@@ -300,11 +300,11 @@ struct MessageRows: ~Copyable {
     let isOrdered = isReversed ? backwards == ends.count : backwards == 0
     var joined = ByteBuffer(capacity: head.utf8CodeUnitCount + buffer.count + ends.count + 512)
     joined.append(head)
-    for place in 0..<ends.count {
+    for step in 0..<ends.count {
       // The line's order: the backward walk's rows from its last to its first, then the forward walk's.
-      let inLine = isReversed ? ends.count - 1 - place : place
-      let index = isOrdered ? place : inLine < backwards ? backwards - 1 - inLine : inLine
-      if place > 0 { joined.append(UInt8(ascii: ",")) }
+      let inLine = isReversed ? ends.count - 1 - step : step
+      let index = isOrdered ? step : inLine < backwards ? backwards - 1 - inLine : inLine
+      if step > 0 { joined.append(UInt8(ascii: ",")) }
       let start = index == 0 ? 0 : ends[index - 1]
       joined.append(UnsafeRawBufferPointer(rebasing: buffer.bytes[start..<ends[index]]))
     }

@@ -2,14 +2,14 @@ import ChatModel
 import JSON
 
 extension JSONWriter {
-  /// A place as clients give it back.
-  package mutating func value(_ place: Position) {
-    value(plain: Position.textBytes) { place.write(into: $0) }
+  /// A position as clients give it back.
+  package mutating func value(_ position: Position) {
+    value(plain: Position.textBytes) { position.write(into: $0) }
   }
 
-  /// `"name": place`
-  package mutating func field(_ name: StaticString, _ place: Position) {
+  /// `"name": position`
+  package mutating func field(_ name: StaticString, _ position: Position) {
     self.name(name)
-    value(place)
+    value(position)
   }
 }

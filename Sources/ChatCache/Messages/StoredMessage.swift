@@ -12,8 +12,8 @@ struct DoomedMessage {
 }
 
 extension CacheReader {
-  /// Whether what a listing says of the places beyond its last row was overtaken: newer messages were stored
-  /// since it was asked for, and no older row tells that those places were in the past then.
+  /// Whether what a listing says of the positions beyond its last row was overtaken: newer messages were
+  /// stored since it was asked for, and no older row tells that those positions were in the past then.
   func isOutdated(
     _ open: ClosedRange<Position>, in channel: ChannelKey, since sequence: Int64
   ) throws -> Bool {
@@ -50,7 +50,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// Whether all that is covered of the channel was put in doubt after that place in the log. What the log
+  /// Whether all that is covered of the channel was put in doubt after that sequence of the log. What the log
   /// does not tell any more may have been (B53).
   func wasDoubted(_ channel: ChannelKey, since sequence: Int64) throws -> Bool {
     if try sequence < oldestKept() - 1 { return true }

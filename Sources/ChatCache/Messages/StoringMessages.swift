@@ -2,9 +2,9 @@ import ChatModel
 import SQLite
 
 // What came from upstream about one channel's messages, in one transaction each: rows, tombstones, coverage,
-// the changelog's place, the list place and counts of its members, and the events that tell of all this.
-// Storing the same again changes nothing and tells nothing. Where nobody here is in the channel nothing is
-// stored.
+// the changelog's position, the list position and counts of its members, and the events that tell of all
+// this. Storing the same again changes nothing and tells nothing. Where nobody here is in the channel nothing
+// is stored.
 
 extension CacheWriter {
   /// Stores listings in order, with the coverage they claim, and casts doubt on what they lack (B24, B27).
@@ -97,7 +97,7 @@ extension CacheWriter {
     try put(message, &batch, askedAt: askedAt, isNamed: true)
     coverage.arrive(at: message.position)
     // A listing that lacked this message may lack others beside it, so that stretch is listed again.
-    for place in batch.overlooked { coverage.markUnverified(place...place) }
+    for position in batch.overlooked { coverage.markUnverified(position...position) }
     try finish(batch)
     try save(coverage, over: old, of: channel, source)
   }
@@ -170,10 +170,10 @@ extension CacheWriter {
     try tellMembers(of: batch, version: version)
   }
 
-  private func setChangelog(of channel: ChannelKey, to place: ChangesSince) throws {
+  private func setChangelog(of channel: ChannelKey, to token: ChangesSince) throws {
     try db.run("UPDATE channel SET message_token = ?2 WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
-      $0.bind(2, place.stored)
+      $0.bind(2, token.stored)
     }
   }
 

@@ -25,18 +25,18 @@ extension CacheWriter {
       let user = try sender(UserID(record.sender), &batch.senders),
       let url = try reader.url(of: batch.channel)
     else { return }
-    let place = OutboxPlace(user: user, channel: url)
+    let laneKey = OutboxLaneKey(user: user, channel: url)
     if let request = RequestID(record.requestID) {
-      guard let id = try reader.row(of: request, in: place) else { return }
+      guard let id = try reader.row(of: request, in: laneKey) else { return }
       let moment = try outboxMoment()
       let edited = try reader.editedWhileSent(id)
-      try changeLane(place, from: try reader.laneStep(place, row: id)) {
+      try changeLane(laneKey, from: try reader.laneStep(laneKey, row: id)) {
         $0.confirm(id, message: record.messageID, now: moment)
       }
-      try sendEdit(edited, of: request, missingIn: record, in: place)
+      try sendEdit(edited, of: request, missingIn: record, in: laneKey)
       noteLane(OutboxLaneName(user: UserID(record.sender), channel: url))
       try release(record.messageID, of: user, in: batch.channel)
-    } else if isNew, try reader.hasUnansweredMessage(in: place) {
+    } else if isNew, try reader.hasUnansweredMessage(in: laneKey) {
       try withhold(record, from: user, in: batch.channel)
     }
   }
@@ -87,11 +87,11 @@ extension CacheWriter {
   }
 
   /// Shows what was withheld from the user in the channel, once no send there waits for its answer.
-  func releaseWithheld(in place: OutboxPlace) throws {
-    guard let channel = try reader.channelKey(of: place.channel),
-      try !reader.hasUnansweredMessage(in: place)
+  func releaseWithheld(in laneKey: OutboxLaneKey) throws {
+    guard let channel = try reader.channelKey(of: laneKey.channel),
+      try !reader.hasUnansweredMessage(in: laneKey)
     else { return }
-    try release(of: place.user, in: channel, before: .max)
+    try release(of: laneKey.user, in: channel, before: .max)
   }
 
   /// Shows what was withheld for long enough; answers when there is more to show, ms. A moment further ahead
@@ -111,7 +111,7 @@ extension CacheWriter {
   }
 
   private func release(of user: UserKey, in channel: ChannelKey, before moment: Int64) throws {
-    let places = try db.reading.all(
+    let positions = try db.reading.all(
       """
       SELECT created_at, message_id
       FROM withheld
@@ -125,10 +125,10 @@ extension CacheWriter {
     } _: {
       Position(createdAt: $0.int64(0), messageID: $0.int64(1))
     }
-    for place in places {
-      try release(place.messageID, of: user, in: channel)
+    for position in positions {
+      try release(position.messageID, of: user, in: channel)
       var change = Change(.messages, .messageReceived, channel: channel, user: user)
-      change.stretch = place...place
+      change.stretch = position...position
       try append(change)
     }
   }
@@ -136,18 +136,18 @@ extension CacheWriter {
 
 extension CacheReader {
   /// The row of a request in a lane.
-  func row(of request: RequestID, in place: OutboxPlace) throws -> Int64? {
+  func row(of request: RequestID, in laneKey: OutboxLaneKey) throws -> Int64? {
     try db.first("SELECT id FROM outbox WHERE user = ?1 AND request_id = ?2 AND channel_url = ?3") {
-      $0.bind(1, place.user.rawValue)
+      $0.bind(1, laneKey.user.rawValue)
       $0.bind(2, request.text)
-      $0.bind(3, place.channel.text)
+      $0.bind(3, laneKey.channel.text)
     } _: {
       $0.int64(0)
     }
   }
 
   /// Whether a message of this lane may be at the upstream without an answer.
-  func hasUnansweredMessage(in place: OutboxPlace) throws -> Bool {
+  func hasUnansweredMessage(in laneKey: OutboxLaneKey) throws -> Bool {
     try db.first(
       """
       SELECT 1
@@ -159,8 +159,8 @@ extension CacheReader {
       LIMIT 1
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
     } _: { _ in
       true
     } ?? false
@@ -204,7 +204,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// The newest place known in the channel, whether its message is stored or only named as the last one.
+  /// The newest position known in the channel, whether its message is stored or only named as the last one.
   func newestKnown(in channel: ChannelKey) throws -> Position? {
     let stored = try newestPosition(in: channel)
     guard let last = try lastMessage(of: channel) else { return stored }

@@ -6,22 +6,23 @@ import SQLite
 // found. Where the network delivers the first copy later, or the upstream answers a repetition with it, the
 // message has arrived without the edit. Then the edit is made upstream like that of any confirmed message.
 extension CacheWriter {
-  /// Sends the edit that the confirmed message lacks, in the place of the unsent message: before edits that
+  /// Sends the edit that the confirmed message lacks, with the rank of the unsent message: before edits that
   /// were asked for later. `edited`: from `editedWhileSent`, before the message was confirmed.
   func sendEdit(
-    _ edited: EditedWhileSent?, of request: RequestID, missingIn record: MessageRecord, in place: OutboxPlace
+    _ edited: EditedWhileSent?, of request: RequestID, missingIn record: MessageRecord,
+    in laneKey: OutboxLaneKey
   ) throws {
-    guard let edited, try edited.isMissing(in: record), try reader.row(of: request, in: place) == nil,
+    guard let edited, try edited.isMissing(in: record), try reader.row(of: request, in: laneKey) == nil,
       let name = RequestID("edit-\(record.messageID)-\(try nextUnsentID())")
     else { return }
     let content = OutboxContent(params: try edited.content.editFields, body: [])
     var edit = UnsentRequest(requestID: name, kind: .edit, content: content, contentHash: [])
     edit.target = record.messageID
-    edit.place = edited.place
+    edit.rank = edited.rank
     edit.isAdmin = edited.isAdmin
     edit.lifetime = max(1, edited.expiresAt - (try outboxMoment()))
-    _ = try accept(edit, in: place)
-    try noteLane(place)
+    _ = try accept(edit, in: laneKey)
+    try noteLane(laneKey)
   }
 
   /// The row is being sent: an edit of it may be upstream from now on.
@@ -34,8 +35,8 @@ extension CacheWriter {
 struct EditedWhileSent {
   /// What the message should be.
   let content: OutboxContent
-  /// Its place in the lane.
-  let place: Int64
+  /// Its rank in the lane.
+  let rank: Int64
   let isAdmin: Bool
   let expiresAt: Int64
   /// Whether it was sent again since the edit.
@@ -63,7 +64,7 @@ extension CacheReader {
       $0.bind(1, id)
     } _: {
       EditedWhileSent(
-        content: OutboxContent(params: Array($0.bytes(0)), body: []), place: $0.int64(1),
+        content: OutboxContent(params: Array($0.bytes(0)), body: []), rank: $0.int64(1),
         isAdmin: $0.bool(2), expiresAt: $0.int64(3), isSentSince: $0.int64(4) == 2)
     }
   }

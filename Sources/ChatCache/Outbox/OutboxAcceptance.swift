@@ -29,8 +29,8 @@ package struct UnsentRequest: Sendable {
   package var isAdmin = false
   /// Whether only the scope `admin` may send it.
   package var needsAdmin = false
-  /// Its place in the lane, if it takes that of a row that ended; nil: the end.
-  package var place: Int64?
+  /// Its rank in the lane, if it takes that of a row that ended; nil: the end.
+  package var rank: Int64?
   /// The file that came with it.
   package var file: SentFile?
   /// The sender, if the message is drawn when it is accepted. Nil: `content.body` is drawn already.
@@ -82,7 +82,7 @@ extension CacheWriter {
     guard let key = try reader.userKey(of: user), let view = try reader.view(of: url, for: key) else {
       throw SendingDenial.channelNotFound
     }
-    let place = OutboxPlace(user: key, channel: url)
+    let laneKey = OutboxLaneKey(user: key, channel: url)
     let remembered = try reader.remembered(request.requestID, of: key)
     if remembered == nil {
       if request.needsAdmin, !request.isAdmin { throw SendingDenial.notAllowed(.adminOnly) }
@@ -92,7 +92,7 @@ extension CacheWriter {
           kind: request.unsentTarget == nil ? request.kind : .message, target: request.target,
           textLength: request.textLength, isAdmin: request.isAdmin), view, user)
     }
-    let accepted = try accept(request, in: place, remembered)
+    let accepted = try accept(request, in: laneKey, remembered)
     if case .row = accepted, request.kind == .read { try markRead(view) }
     return accepted
   }
@@ -105,12 +105,12 @@ extension CacheWriter {
   }
 
   /// Takes a request in: durable with the commit, once per id.
-  package func accept(_ request: UnsentRequest, in place: OutboxPlace) throws -> Accepted {
-    try accept(request, in: place, try reader.remembered(request.requestID, of: place.user))
+  package func accept(_ request: UnsentRequest, in laneKey: OutboxLaneKey) throws -> Accepted {
+    try accept(request, in: laneKey, try reader.remembered(request.requestID, of: laneKey.user))
   }
 
   private func accept(
-    _ request: UnsentRequest, in place: OutboxPlace,
+    _ request: UnsentRequest, in laneKey: OutboxLaneKey,
     _ remembered: (hash: [UInt8], status: RequestStatus)?
   ) throws -> Accepted {
     switch Acceptance.decide(remembered: remembered?.hash, asked: request.contentHash) {
@@ -121,12 +121,12 @@ extension CacheWriter {
     let moment = try outboxMoment()
     var follows: Int64?
     if let name = request.unsentTarget {
-      let lane = try reader.laneStep(place, row: try reader.row(of: name, in: place))
+      let lane = try reader.laneStep(laneKey, row: try reader.row(of: name, in: laneKey))
       guard let row = lane.row(name), let reach = lane.reach(ofEdit: row.id) else { return .noTarget }
       switch reach {
       case .row:
-        try remember(request, in: place, hasEnded: true)
-        return try change(row.id, by: request, in: place, moment)
+        try remember(request, in: laneKey, hasEnded: true)
+        return try change(row.id, by: request, in: laneKey, moment)
       case .follows(let id): follows = id
       }
     }
@@ -136,29 +136,29 @@ extension CacheWriter {
       upload: request.upload, now: moment, lifetime: request.lifetime)
     row.nextTryAt = now
     row.isAdmin = request.isAdmin
-    try remember(request, in: place, hasEnded: false)
+    try remember(request, in: laneKey, hasEnded: false)
     var content = request.content
     if let sender = request.sender {
       content.body = try reader.unsentBody(
-        content.params, request.requestID, of: sender, in: place.channel, at: moment)
+        content.params, request.requestID, of: sender, in: laneKey.channel, at: moment)
     }
-    let lane = try reader.acceptanceLane(place, isReadMark: request.kind == .read)
-    try changeLane(place, from: lane, news: [row.id: content]) {
-      $0.accept(row, at: request.place, now: moment)
+    let lane = try reader.acceptanceLane(laneKey, isReadMark: request.kind == .read)
+    try changeLane(laneKey, from: lane, news: [row.id: content]) {
+      $0.accept(row, at: request.rank, now: moment)
     }
     if let file = request.file { try setFile(file, of: row.id) }
-    if !request.kind.isMessage { try keepTargetKind(of: row, in: place) }
+    if !request.kind.isMessage { try keepTargetKind(of: row, in: laneKey) }
     guard request.sender != nil else { return .row(row.id) }
     return .row(row.id, message: UnsentMessage.object(content, .pending))
   }
 
   /// Stores the kind of the message that a change is about: the upstream asks for it, and the message may
   /// leave the cache before the change is sent.
-  private func keepTargetKind(of row: OutboxRow, in place: OutboxPlace) throws {
+  private func keepTargetKind(of row: OutboxRow, in laneKey: OutboxLaneKey) throws {
     var kind: MessageQuery.Kind?
     if let followed = row.follows {
       kind = try reader.content(ofUnsent: followed).map { try $0.messageKind }
-    } else if let target = row.target, let channel = try reader.channelKey(of: place.channel) {
+    } else if let target = row.target, let channel = try reader.channelKey(of: laneKey.channel) {
       kind = try reader.kind(of: target, in: channel)
     }
     guard let kind else { return }
@@ -170,19 +170,21 @@ extension CacheWriter {
 
   /// An edit or deletion of an unsent message that is not under way (B46).
   private func change(
-    _ id: Int64, by request: UnsentRequest, in place: OutboxPlace, _ moment: Int64
+    _ id: Int64, by request: UnsentRequest, in laneKey: OutboxLaneKey, _ moment: Int64
   ) throws -> Accepted {
     if request.kind == .delete {
-      try changeLane(place, from: try reader.laneStep(place, row: id)) { $0.cancel(id, now: moment).notices }
+      try changeLane(laneKey, from: try reader.laneStep(laneKey, row: id)) {
+        $0.cancel(id, now: moment).notices
+      }
     } else if let content = try reader.content(ofUnsent: id) {
-      try rewrite(id, reader.edited(content, by: request.content.params, in: place.channel))
-      let lane = try reader.laneStep(place, row: id)
-      try tell(.merged(from: id, to: id), in: place, lane, lane)
+      try rewrite(id, reader.edited(content, by: request.content.params, in: laneKey.channel))
+      let lane = try reader.laneStep(laneKey, row: id)
+      try tell(.merged(from: id, to: id), in: laneKey, lane, lane)
     }
     return .changed(id)
   }
 
-  private func remember(_ request: UnsentRequest, in place: OutboxPlace, hasEnded: Bool) throws {
+  private func remember(_ request: UnsentRequest, in laneKey: OutboxLaneKey, hasEnded: Bool) throws {
     try request.contentHash.withUnsafeBytes { hash in
       _ = try db.run(
         """
@@ -192,9 +194,9 @@ extension CacheWriter {
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
         """
       ) {
-        $0.bind(1, place.user.rawValue)
+        $0.bind(1, laneKey.user.rawValue)
         $0.bind(2, request.requestID.text)
-        $0.bind(3, place.channel.text)
+        $0.bind(3, laneKey.channel.text)
         $0.bind(4, blob: hash)
         $0.bind(5, request.target)
         $0.bind(6, hasEnded ? now : nil)

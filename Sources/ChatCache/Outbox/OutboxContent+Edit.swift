@@ -9,7 +9,7 @@ extension OutboxContent {
       body: try OutboxContent.fields(of: OutboxContent.braced(body), overlaidBy: changes))
   }
 
-  /// The fields of the object `base`, those of the object `changes` in place of the ones so named.
+  /// The fields of the object `base`, those of the object `changes` instead of the ones so named.
   private static func fields(of base: [UInt8], overlaidBy changes: [UInt8]) throws -> [UInt8] {
     try changes.withUnsafeBytes { changes in
       try base.withUnsafeBytes { base in

@@ -49,7 +49,7 @@ package struct EndedOutboxJob: Sendable {
   package var outcome: OutboxLane.Outcome
   /// The message in the upstream's answer. For a look: all messages after the row's anchor.
   package var messages: [MessageRecord] = []
-  /// Of a look that did not read everything: the place up to which it did.
+  /// Of a look that did not read everything: the position up to which it did.
   package var searched: Position?
   /// The upstream's words for a refusal.
   package var message: String?
@@ -94,26 +94,26 @@ extension CacheWriter {
     _ policy: OutboxPolicy, random: UInt64
   ) throws -> LaneProgress {
     guard let user = try reader.userKey(of: name.user) else { return LaneProgress() }
-    let place = OutboxPlace(user: user, channel: name.channel)
+    let laneKey = OutboxLaneKey(user: user, channel: name.channel)
     let moment = try outboxMoment()
     var taken: OutboxLane.Outcome?
     if let ended {
-      taken = try take(ended, in: place, of: name.user, policy, random)
+      taken = try take(ended, in: laneKey, of: name.user, policy, random)
     } else {
       // Nothing of this lane is being asked now: what says so was left by a commit that failed.
-      try changeLane(place, from: try reader.inFlightLane(place)) {
+      try changeLane(laneKey, from: try reader.inFlightLane(laneKey)) {
         $0.recover(now: now)
         return []
       }
     }
-    let lane = try wake(place, moment, isLinkBack: isLinkBack, policy)
+    let lane = try wake(laneKey, moment, isLinkBack: isLinkBack, policy)
     var progress = LaneProgress()
-    if mayBegin { progress.begun = try begin(place, name, lane, moment, policy, random) }
-    try releaseWithheld(in: place)
-    if progress.begun == nil, let next = try reader.laneStep(place, now: moment).nextSendAt {
+    if mayBegin { progress.begun = try begin(laneKey, name, lane, moment, policy, random) }
+    try releaseWithheld(in: laneKey)
+    if progress.begun == nil, let next = try reader.laneStep(laneKey, now: moment).nextSendAt {
       progress.nextTryIn = min(max(0, next - now), policy.longestWait)
     }
-    if let upload = try reader.nextUpload(in: place)?.nextTryAt {
+    if let upload = try reader.nextUpload(in: laneKey)?.nextTryAt {
       progress.nextUploadIn = min(max(0, upload - now), policy.longestWait)
     }
     progress.taken = taken
@@ -127,23 +127,23 @@ extension CacheWriter {
   /// rows that decide the lane's next step. Lifetimes end by `moment`, which never goes back. Tries go by the
   /// wall clock.
   private func wake(
-    _ place: OutboxPlace, _ moment: Int64, isLinkBack: Bool, _ policy: OutboxPolicy
+    _ laneKey: OutboxLaneKey, _ moment: Int64, isLinkBack: Bool, _ policy: OutboxPolicy
   ) throws -> OutboxLane {
     if isLinkBack {
-      try changeLane(place, from: try reader.interruptedLane(place, now: now)) {
+      try changeLane(laneKey, from: try reader.interruptedLane(laneKey, now: now)) {
         $0.linkRecovered(now: now)
         return []
       }
     }
     let longestWait = max(policy.longestWait, OutboxPolicy.longestPause)
     while true {
-      let lane = try reader.laneStep(place, now: moment)
+      let lane = try reader.laneStep(laneKey, now: moment)
       var woken = lane
       let notices = woken.expire(now: moment)
       woken.clockWentBack(now: now, longest: longestWait)
       guard woken != lane else { return lane }
       // What was ended or changed may give the lane another first row.
-      try changeLane(place, from: lane) {
+      try changeLane(laneKey, from: lane) {
         $0 = woken
         return notices
       }
@@ -151,16 +151,16 @@ extension CacheWriter {
   }
 
   private func begin(
-    _ place: OutboxPlace, _ name: OutboxLaneName, _ lane: OutboxLane, _ moment: Int64,
+    _ laneKey: OutboxLaneKey, _ name: OutboxLaneName, _ lane: OutboxLane, _ moment: Int64,
     _ policy: OutboxPolicy, _ random: UInt64
   ) throws -> OutboxJob? {
-    let view = try reader.view(of: name.channel, for: place.user)
+    let view = try reader.view(of: name.channel, for: laneKey.user)
     let newest = try view.flatMap { try reader.newestKnown(in: $0.channel) } ?? .start
     var begun: (row: OutboxRow, job: OutboxLane.Job)?
     var step = lane
     for _ in 0..<Self.refusalsPerStep {
       var isRefused = false
-      try changeLane(place, from: step) { lane in
+      try changeLane(laneKey, from: step) { lane in
         guard let due = lane.jobs(now: now).first(where: { $0.job != .upload }),
           let row = lane.row(due.row)
         else { return [] }
@@ -174,7 +174,7 @@ extension CacheWriter {
         return lane.finish(due.row, .send, refusal, now: now, random: random, policy: policy)
       }
       guard isRefused else { break }
-      step = try reader.laneStep(place, now: moment)
+      step = try reader.laneStep(laneKey, now: moment)
     }
     guard let begun, let content = try reader.content(ofUnsent: begun.row.id) else { return nil }
     if begun.job == .send, begun.row.anchor != nil { try noteEditSent(begun.row.id) }
@@ -206,21 +206,22 @@ extension CacheWriter {
   }
 
   private func take(
-    _ ended: EndedOutboxJob, in place: OutboxPlace, of user: UserID, _ policy: OutboxPolicy, _ random: UInt64
+    _ ended: EndedOutboxJob, in laneKey: OutboxLaneKey, of user: UserID, _ policy: OutboxPolicy,
+    _ random: UInt64
   ) throws -> OutboxLane.Outcome {
     var ended = ended
     if case .look = ended.job.job, ended.outcome == .absent || ended.outcome == .uncertain,
-      let found = try reader.answer(to: ended.job, of: user, place.user, among: ended.messages)
+      let found = try reader.answer(to: ended.job, of: user, laneKey.user, among: ended.messages)
     {
       ended.outcome = .success(message: found.messageID)
       ended.messages = [found]
     }
     let edited = try reader.editedWhileSent(ended.job.row)
-    let notices = try changeLane(place, from: try reader.laneStep(place, row: ended.job.row)) {
+    let notices = try changeLane(laneKey, from: try reader.laneStep(laneKey, row: ended.job.row)) {
       let notices = $0.finish(
         ended.job.row, ended.job.job, ended.outcome, now: now, random: random, policy: policy)
-      if ended.outcome == .uncertain, let place = ended.searched {
-        $0.searched(ended.job.row, through: place)
+      if ended.outcome == .uncertain, let position = ended.searched {
+        $0.searched(ended.job.row, through: position)
       }
       return notices
     }
@@ -228,15 +229,15 @@ extension CacheWriter {
       try noteError(message, of: ended.job.row)
     }
     guard case .success(let message) = ended.outcome else { return ended.outcome }
-    if let message, let channel = try reader.channelKey(of: place.channel) {
-      try release(message, of: place.user, in: channel)
+    if let message, let channel = try reader.channelKey(of: laneKey.channel) {
+      try release(message, of: laneKey.user, in: channel)
     }
-    for record in ended.messages { try store(record, in: place.channel, ended.job.source) }
+    for record in ended.messages { try store(record, in: laneKey.channel, ended.job.source) }
     if let sent = ended.messages.first {
-      try sendEdit(edited, of: ended.job.requestID, missingIn: sent, in: place)
+      try sendEdit(edited, of: ended.job.requestID, missingIn: sent, in: laneKey)
     }
     if ended.job.isDeletion, let target = ended.job.deleted {
-      try delete(message: target, in: place.channel, .messageDeleted)
+      try delete(message: target, in: laneKey.channel, .messageDeleted)
     }
     return ended.outcome
   }

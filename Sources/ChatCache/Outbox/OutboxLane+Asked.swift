@@ -9,11 +9,11 @@ extension OutboxLane {
     case follows(Int64)
   }
 
-  /// Takes in a row whose request id is new. A read mark takes the place of those that wait (B42).
-  package mutating func accept(_ row: OutboxRow, at place: Int64? = nil, now: Int64) -> [Notice] {
+  /// Takes in a row whose request id is new. A read mark replaces those that wait (B42).
+  package mutating func accept(_ row: OutboxRow, at rank: Int64? = nil, now: Int64) -> [Notice] {
     var notices: [Notice] = []
     var row = row
-    row.place = place ?? max(row.place, lastPlace + 1)
+    row.rank = rank ?? max(row.rank, lastRank + 1)
     if row.kind == .read {
       for old in rows where old.kind == .read && old.state == .waiting {
         drop(old.id)
@@ -46,14 +46,14 @@ extension OutboxLane {
     guard let row = row(id), row.state == .failed || row.state == .canceled, row.target == nil else {
       return (false, [])
     }
-    let place = lastPlace + 1
+    let rank = lastRank + 1
     change(id) {
       $0.waitAfresh(now: tryAt ?? now)
       if row.mayHaveArrived {
         $0.state = .uncertain
         $0.mayHaveArrived = true
       }
-      $0.place = place
+      $0.rank = rank
       $0.acceptedAt = now
       $0.expiresAt = now + lifetime
     }
@@ -126,7 +126,7 @@ extension OutboxLane {
     }
   }
 
-  private var lastPlace: Int64 { rows.last?.place ?? 0 }
+  private var lastRank: Int64 { rows.last?.rank ?? 0 }
 
   /// After a start: what was under way may have arrived (B39). `isRestored`: so may everything that waited
   /// since the backup was made (B65).

@@ -158,10 +158,10 @@ extension OutboxLane {
     return []
   }
 
-  /// A look found nothing up to that place: the next one begins there.
-  mutating func searched(_ id: Int64, through place: Position) {
+  /// A look found nothing up to that position: the next one begins there.
+  mutating func searched(_ id: Int64, through position: Position) {
     guard row(id)?.state == .uncertain else { return }
-    change(id) { $0.anchor = max($0.anchor ?? .start, place) }
+    change(id) { $0.anchor = max($0.anchor ?? .start, position) }
   }
 
   private mutating func finishLook(
@@ -303,7 +303,7 @@ extension OutboxRow {
   /// Whether the upstream said that it has this request, and nobody knows as which message.
   var isKnownUpstream: Bool { state == .uncertain && errorCode == OutboxRow.existsAlready }
 
-  /// Resets the row's tries. The anchor stays, because an earlier try may still arrive after that place.
+  /// Resets the row's tries. The anchor stays, because an earlier try may still arrive after that position.
   mutating func waitAfresh(now: Int64) {
     state = .waiting
     attempts = 0

@@ -24,11 +24,11 @@ import ChatModel
 
 /// One user's unsent messages and changes in one channel.
 package struct OutboxLane: Hashable, Sendable {
-  /// In order of place.
+  /// In order of rank.
   package private(set) var rows: [OutboxRow]
 
   /// Takes the rows of one user and channel, in any order.
-  package init(rows: [OutboxRow]) { self.rows = rows.sorted { $0.place < $1.place } }
+  package init(rows: [OutboxRow]) { self.rows = rows.sorted { $0.rank < $1.rank } }
 
   /// What there is to do upstream for a row.
   package enum Job: Hashable, Sendable {
@@ -36,7 +36,7 @@ package struct OutboxLane: Hashable, Sendable {
     case send
     /// Bring the bytes.
     case upload
-    /// Look for the message in a listing of everything after that place.
+    /// Look for the message in a listing of everything after that position.
     case look(after: Position)
     /// Delete that message, which its sender took back too late.
     case deleteSent(Int64)
@@ -76,7 +76,7 @@ package struct OutboxLane: Hashable, Sendable {
   /// The failed message that holds a row, or the pending one before it.
   package func blocker(of id: Int64) -> OutboxRow? {
     guard let row = row(id), row.kind.isOrdered, row.state.isPending else { return nil }
-    if let failed = failedBlocker(before: row.place) { return failed }
+    if let failed = failedBlocker(before: row.rank) { return failed }
     guard let head, head.id != id else { return nil }
     return head
   }
@@ -115,7 +115,7 @@ package struct OutboxLane: Hashable, Sendable {
       if row.kind.isOrdered { return row.id == head && row.follows == nil && row.upload != .running }
       return !isSideBusy
         && !side.contains {
-          $0.place < row.place && $0.kind == row.kind && $0.target == row.target
+          $0.rank < row.rank && $0.kind == row.kind && $0.target == row.target
             && $0.aspect.utf8.elementsEqual(row.aspect.utf8)
         }
     }
@@ -123,7 +123,8 @@ package struct OutboxLane: Hashable, Sendable {
 
   /// A job begins. False: it is not to be done any more.
   ///
-  /// `newest`: the newest place known in the channel; `policy`: how long a look that gets no answer counts.
+  /// `newest`: the newest position known in the channel; `policy`: how long a look that gets no answer
+  /// counts.
   package mutating func dispatch(
     _ id: Int64, _ job: Job, now: Int64, newest: Position = .start,
     policy: OutboxPolicy = OutboxPolicy()
@@ -164,33 +165,33 @@ package struct OutboxLane: Hashable, Sendable {
   }
 
   /// The failed messages that hold what follows them.
-  var blocking: [Int64] { rows.filter { $0.state == .failed && $0.blocksOnFailure }.map(\.place) }
+  var blocking: [Int64] { rows.filter { $0.state == .failed && $0.blocksOnFailure }.map(\.rank) }
 
-  func failedBlocker(before place: Int64) -> OutboxRow? {
-    rows.first { $0.place < place && $0.state == .failed && $0.blocksOnFailure }
+  func failedBlocker(before rank: Int64) -> OutboxRow? {
+    rows.first { $0.rank < rank && $0.state == .failed && $0.blocksOnFailure }
   }
 
   @discardableResult
   mutating func change(_ id: Int64, _ body: (inout OutboxRow) -> Void) -> Bool {
     guard let index = rows.firstIndex(where: { $0.id == id }) else { return false }
-    let place = rows[index].place
+    let rank = rows[index].rank
     body(&rows[index])
-    if rows[index].place != place { rows.sort { $0.place < $1.place } }
+    if rows[index].rank != rank { rows.sort { $0.rank < $1.rank } }
     return true
   }
 
   mutating func insert(_ row: OutboxRow) {
     rows.append(row)
-    rows.sort { $0.place < $1.place }
+    rows.sort { $0.rank < $1.rank }
   }
 
   mutating func drop(_ id: Int64) { rows.removeAll { $0.id == id } }
 
   /// Holds what stands behind a failed message that asked for it, and lets go what does not any more.
   mutating func holdOrRelease(now: Int64) {
-    let firstBlocking = rows.first { $0.state == .failed && $0.blocksOnFailure }?.place ?? .max
+    let firstBlocking = rows.first { $0.state == .failed && $0.blocksOnFailure }?.rank ?? .max
     for index in rows.indices where rows[index].kind.isOrdered {
-      let isBehind = rows[index].place > firstBlocking
+      let isBehind = rows[index].rank > firstBlocking
       if isBehind, rows[index].state == .waiting {
         rows[index].state = .held
       } else if !isBehind, rows[index].state == .held {

@@ -5,8 +5,8 @@ import SQLite
 // of them, and each part below is found by an index of its own.
 extension CacheReader {
   /// All rows of a user in a channel; empty where nothing is unsent.
-  package func lane(_ place: OutboxPlace) throws -> OutboxLane {
-    var rows = LaneRows(self, place)
+  package func lane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
+    var rows = LaneRows(self, laneKey)
     try rows.add("SELECT id FROM outbox WHERE user = ?1 AND channel_url = ?2")
     return try rows.lane()
   }
@@ -15,8 +15,8 @@ extension CacheReader {
   /// row of those in order, what is under way, the reaction or read mark that is tried next, the file
   /// that is uploaded next and those under way, rows out of time at `now`, failed messages that hold others,
   /// the last row, and what follows any of these.
-  package func laneStep(_ place: OutboxPlace, row id: Int64? = nil, now: Int64 = 0) throws -> OutboxLane {
-    var rows = LaneRows(self, place)
+  package func laneStep(_ laneKey: OutboxLaneKey, row id: Int64? = nil, now: Int64 = 0) throws -> OutboxLane {
+    var rows = LaneRows(self, laneKey)
     try rows.add(
       """
       SELECT id
@@ -51,8 +51,8 @@ extension CacheReader {
 
   /// The rows that decide how a new row is accepted: failed messages that hold others, the last row and, for
   /// a read mark, the read marks that wait.
-  func acceptanceLane(_ place: OutboxPlace, isReadMark: Bool) throws -> OutboxLane {
-    var rows = LaneRows(self, place)
+  func acceptanceLane(_ laneKey: OutboxLaneKey, isReadMark: Bool) throws -> OutboxLane {
+    var rows = LaneRows(self, laneKey)
     try rows.addLast()
     try rows.addBlocking(limit: 1)
     if isReadMark {
@@ -67,8 +67,8 @@ extension CacheReader {
   }
 
   /// The failed and canceled messages of a lane, and its last row.
-  func endedLane(_ place: OutboxPlace) throws -> OutboxLane {
-    var rows = LaneRows(self, place)
+  func endedLane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
+    var rows = LaneRows(self, laneKey)
     try rows.addLast()
     try rows.add(
       """
@@ -80,8 +80,8 @@ extension CacheReader {
   }
 
   /// The rows of a lane that wait because the upstream could not be reached or gave no usable answer.
-  func interruptedLane(_ place: OutboxPlace, now: Int64) throws -> OutboxLane {
-    var rows = LaneRows(self, place)
+  func interruptedLane(_ laneKey: OutboxLaneKey, now: Int64) throws -> OutboxLane {
+    var rows = LaneRows(self, laneKey)
     try rows.add(
       """
       SELECT id
@@ -96,15 +96,15 @@ extension CacheReader {
   }
 
   /// The rows of a lane that are under way.
-  func underWayLane(_ place: OutboxPlace) throws -> OutboxLane {
-    var rows = LaneRows(self, place)
+  func underWayLane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
+    var rows = LaneRows(self, laneKey)
     try rows.addUnderWay()
     return try rows.lane()
   }
 
   /// The rows of a lane whose files are being uploaded, or were when the service ended.
-  func uploadingLane(_ place: OutboxPlace) throws -> OutboxLane {
-    var rows = LaneRows(self, place)
+  func uploadingLane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
+    var rows = LaneRows(self, laneKey)
     try rows.add(
       """
       SELECT id
@@ -115,14 +115,14 @@ extension CacheReader {
   }
 
   /// The rows of a lane whose request is being made, or was when the service ended.
-  func inFlightLane(_ place: OutboxPlace) throws -> OutboxLane {
-    var rows = LaneRows(self, place)
+  func inFlightLane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
+    var rows = LaneRows(self, laneKey)
     try rows.addInFlight()
     return try rows.lane()
   }
 
-  /// The place of the first failed message that holds what follows it; nil: nothing is held.
-  func firstBlockingPlace(in place: OutboxPlace) throws -> Int64? {
+  /// The rank of the first failed message that holds what follows it; nil: nothing is held.
+  func firstBlockingRank(in laneKey: OutboxLaneKey) throws -> Int64? {
     try db.first(
       """
       SELECT place
@@ -132,8 +132,8 @@ extension CacheReader {
       LIMIT 1
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
     } _: {
       $0.int64(0)
     }
@@ -150,7 +150,7 @@ extension CacheReader {
       id: row.int64(0), requestID: request, kind: kind, target: row.int64OrNil(5), follows: row.int64OrNil(6),
       aspect: row.string(7), blocksOnFailure: row.bool(9), upload: upload, now: row.int64(11))
     read.state = state
-    read.place = row.int64(4)
+    read.rank = row.int64(4)
     read.isCancelWanted = row.bool(10)
     read.expiresAt = row.int64(12)
     read.attempts = row.int(13)
@@ -169,12 +169,12 @@ extension CacheReader {
 /// SQLite build a temporary table at each step.
 private struct LaneRows {
   private let reader: CacheReader
-  private let place: OutboxPlace
+  private let laneKey: OutboxLaneKey
   private var ids: Set<Int64> = []
 
-  init(_ reader: CacheReader, _ place: OutboxPlace) {
+  init(_ reader: CacheReader, _ laneKey: OutboxLaneKey) {
     self.reader = reader
-    self.place = place
+    self.laneKey = laneKey
   }
 
   mutating func add(_ id: Int64) { ids.insert(id) }
@@ -182,8 +182,8 @@ private struct LaneRows {
   /// Adds the ids that the statement selects. Its first two parameters are the lane's user and channel.
   mutating func add(_ sql: StaticString, _ bind: (Statement) -> Void = { _ in }) throws {
     var rows = try reader.db.rows(sql) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
       bind($0)
     }
     while let row = try rows.next() { ids.insert(row.int64(0)) }
@@ -295,8 +295,8 @@ private struct LaneRows {
       """
     ) {
       $0.bind(1, id)
-      $0.bind(2, place.user.rawValue)
-      $0.bind(3, place.channel.text)
+      $0.bind(2, laneKey.user.rawValue)
+      $0.bind(3, laneKey.channel.text)
     } _: {
       try CacheReader.outboxRow($0)
     }

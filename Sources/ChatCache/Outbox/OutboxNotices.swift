@@ -4,36 +4,36 @@ import SQLite
 // What happened to unsent rows, told to the event log and to the memory of requests.
 extension CacheWriter {
   func tell(
-    _ notice: OutboxLane.Notice, in place: OutboxPlace, _ before: OutboxLane, _ after: OutboxLane
+    _ notice: OutboxLane.Notice, in laneKey: OutboxLaneKey, _ before: OutboxLane, _ after: OutboxLane
   ) throws {
     switch notice {
-    case .pendingCreated(let id): try log(after.row(id), .localPendingCreated, place)
-    case .resendStarted(let id): try log(after.row(id), .localResendStarted, place)
-    case .failed(let id, _): try log(after.row(id), .localFailed, place)
-    case .canceled(let id): try log(after.row(id), .localCanceled, place)
+    case .pendingCreated(let id): try log(after.row(id), .localPendingCreated, laneKey)
+    case .resendStarted(let id): try log(after.row(id), .localResendStarted, laneKey)
+    case .failed(let id, _): try log(after.row(id), .localFailed, laneKey)
+    case .canceled(let id): try log(after.row(id), .localCanceled, laneKey)
     case .succeeded(let id, let message):
-      try end(before.row(id), as: "succeeded", message: message, place)
-      try log(before.row(id), .messageSent, place, message: message)
+      try end(before.row(id), as: "succeeded", message: message, laneKey)
+      try log(before.row(id), .messageSent, laneKey, message: message)
     case .dropped(let id, let code):
-      try end(before.row(id), as: "dropped", message: before.row(id)?.target, code: code, place)
-      try log(before.row(id), .localFailed, place, message: before.row(id)?.target)
+      try end(before.row(id), as: "dropped", message: before.row(id)?.target, code: code, laneKey)
+      try log(before.row(id), .localFailed, laneKey, message: before.row(id)?.target)
     case .removed(let id):
-      try end(before.row(id), as: "removed", place)
-      try log(before.row(id), .localFailed, place)
+      try end(before.row(id), as: "removed", laneKey)
+      try log(before.row(id), .localFailed, laneKey)
     case .merged(let from, let to):
-      // The request of a message that was changed in place goes on.
-      if from != to { try end(before.row(from), as: "merged", place) }
-      try log(after.row(to) ?? before.row(to), .messageUpdated, place)
+      // The request of a message that was changed in the outbox goes on.
+      if from != to { try end(before.row(from), as: "merged", laneKey) }
+      try log(after.row(to) ?? before.row(to), .messageUpdated, laneKey)
     }
   }
 
   /// One event for the sender; a row that is still there remembers it.
   private func log(
-    _ row: OutboxRow?, _ source: ChangeSource, _ place: OutboxPlace, message: Int64? = nil
+    _ row: OutboxRow?, _ source: ChangeSource, _ laneKey: OutboxLaneKey, message: Int64? = nil
   ) throws {
     guard let row else { return }
-    var change = Change(.outbox, source, user: place.user)
-    change.channel = try reader.channelKey(of: place.channel)
+    var change = Change(.outbox, source, user: laneKey.user)
+    change.channel = try reader.channelKey(of: laneKey.channel)
     change.reference = row.requestID.text
     // An unsent message is told with the message it became, a change with the message it is about.
     if row.kind.isMessage {
@@ -50,7 +50,7 @@ extension CacheWriter {
 
   /// The row is gone; its request id is remembered for a while (B37).
   private func end(
-    _ row: OutboxRow?, as end: String, message: Int64? = nil, code: String? = nil, _ place: OutboxPlace
+    _ row: OutboxRow?, as end: String, message: Int64? = nil, code: String? = nil, _ laneKey: OutboxLaneKey
   ) throws {
     guard let row else { return }
     try db.run(
@@ -60,7 +60,7 @@ extension CacheWriter {
       WHERE user = ?1 AND request_id = ?2
       """
     ) {
-      $0.bind(1, place.user.rawValue)
+      $0.bind(1, laneKey.user.rawValue)
       $0.bind(2, row.requestID.text)
       $0.bind(3, now)
       $0.bind(4, end)

@@ -6,7 +6,7 @@ package struct OutboxRow: Hashable, Sendable {
   package enum Kind: String, Sendable, CaseIterable {
     case message, file, edit, delete, reaction, read
 
-    /// Whether it keeps its place in the channel's order. The others never hold anything up (B42).
+    /// Whether it is sent in the order of the lane. The others never hold anything up (B42).
     package var isOrdered: Bool { self != .reaction && self != .read }
     /// Whether it is a message, which stays as a row when it fails, to be resent. A refused change is dropped
     /// (B46).
@@ -49,8 +49,8 @@ package struct OutboxRow: Hashable, Sendable {
   package let kind: Kind
   /// Where it stands.
   package var state = State.waiting
-  /// Its place in the channel's queue.
-  package var place: Int64
+  /// Its rank in the lane, the column `place`: rows are sent in the order of their ranks.
+  package var rank: Int64
   /// The confirmed message it is about. Of a canceled message: the one that has to be deleted upstream.
   package var target: Int64?
   /// The row of the unsent message it is about: that one was under way when this was asked (B46).
@@ -75,7 +75,8 @@ package struct OutboxRow: Hashable, Sendable {
   package var nextTryAt: Int64
   /// When it was last sent off, ms.
   package var dispatchedAt: Int64?
-  /// The newest place known in the channel when it was first sent off: the message it became lies after it.
+  /// The newest position known in the channel when it was first sent off: the message it became lies after
+  /// it.
   package var anchor: Position?
   /// Whether some try may have reached the upstream, as far as nobody found out.
   package var mayHaveArrived = false
@@ -98,7 +99,7 @@ package struct OutboxRow: Hashable, Sendable {
     self.aspect = aspect
     self.blocksOnFailure = blocksOnFailure
     self.upload = upload
-    place = id
+    rank = id
     acceptedAt = now
     expiresAt = now + lifetime
     nextTryAt = now

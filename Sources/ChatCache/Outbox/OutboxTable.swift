@@ -5,7 +5,7 @@ import SQLite
 // the rows that differ and the events that tell of them, in one transaction.
 
 /// Whose unsent messages, and where.
-package struct OutboxPlace: Hashable, Sendable {
+package struct OutboxLaneKey: Hashable, Sendable {
   /// The user who sends.
   package let user: UserKey
   /// The channel that is sent into.
@@ -59,28 +59,28 @@ extension CacheWriter {
   /// notices.
   @discardableResult
   package func changeLane(
-    _ place: OutboxPlace, _ body: (inout OutboxLane) throws -> [OutboxLane.Notice]
+    _ laneKey: OutboxLaneKey, _ body: (inout OutboxLane) throws -> [OutboxLane.Notice]
   ) throws -> [OutboxLane.Notice] {
-    try changeLane(place, from: try reader.lane(place), body)
+    try changeLane(laneKey, from: try reader.lane(laneKey), body)
   }
 
   /// Changes the lane with `body` and stores what changed. `before`: the rows of the lane that `body` needs.
   /// `news`: the content of rows that `body` accepts, by id.
   @discardableResult
   func changeLane(
-    _ place: OutboxPlace, from before: OutboxLane, news: [Int64: OutboxContent] = [:],
+    _ laneKey: OutboxLaneKey, from before: OutboxLane, news: [Int64: OutboxContent] = [:],
     _ body: (inout OutboxLane) throws -> [OutboxLane.Notice]
   ) throws -> [OutboxLane.Notice] {
     var after = before
     let notices = try body(&after)
     let old = Dictionary(uniqueKeysWithValues: before.rows.map { ($0.id, $0) })
     let kept = Set(after.rows.map(\.id))
-    for case .merged(let from, let to) in notices { try merge(from, into: to, in: place) }
+    for case .merged(let from, let to) in notices { try merge(from, into: to, in: laneKey) }
     for row in after.rows {
       if let known = old[row.id] {
         if known != row { try update(row) }
       } else if let content = news[row.id] {
-        try insert(row, content, in: place)
+        try insert(row, content, in: laneKey)
       } else {
         throw CacheError.unreadable("outbox row \(row.id) without content")
       }
@@ -92,15 +92,15 @@ extension CacheWriter {
     var counts = UnsentCounts()
     for row in before.rows { counts.add(row.state, -1) }
     for row in after.rows { counts.add(row.state) }
-    try count(counts, of: place.user)
-    if before.blocking != after.blocking { try holdRest(place) }
-    for notice in notices { try tell(notice, in: place, before, after) }
+    try count(counts, of: laneKey.user)
+    if before.blocking != after.blocking { try holdRest(laneKey) }
+    for notice in notices { try tell(notice, in: laneKey, before, after) }
     return notices
   }
 
   /// A failed message began or ended to hold what follows it: the rows that the step did not read follow.
-  private func holdRest(_ place: OutboxPlace) throws {
-    let first = try reader.firstBlockingPlace(in: place) ?? .max
+  private func holdRest(_ laneKey: OutboxLaneKey) throws {
+    let first = try reader.firstBlockingRank(in: laneKey) ?? .max
     try db.run(
       """
       UPDATE outbox
@@ -112,8 +112,8 @@ extension CacheWriter {
         AND kind NOT IN ('reaction', 'read')
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
       $0.bind(3, first)
     }
     try db.run(
@@ -126,8 +126,8 @@ extension CacheWriter {
         AND state = 'held'
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
       $0.bind(3, first)
       $0.bind(4, now)
     }
@@ -138,7 +138,7 @@ extension CacheWriter {
     (try db.reading.first("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'") { $0.int64(0) } ?? 0) + 1
   }
 
-  private func insert(_ row: OutboxRow, _ content: OutboxContent, in place: OutboxPlace) throws {
+  private func insert(_ row: OutboxRow, _ content: OutboxContent, in laneKey: OutboxLaneKey) throws {
     try content.params.withUnsafeBytes { params in
       try content.body.withUnsafeBytes { body in
         _ = try db.run(
@@ -151,12 +151,12 @@ extension CacheWriter {
           """
         ) {
           $0.bind(1, row.id)
-          $0.bind(2, place.user.rawValue)
-          $0.bind(3, place.channel.text)
+          $0.bind(2, laneKey.user.rawValue)
+          $0.bind(3, laneKey.channel.text)
           $0.bind(4, row.requestID.text)
           $0.bind(5, row.kind.rawValue)
           $0.bind(6, row.state.rawValue)
-          $0.bind(7, row.place)
+          $0.bind(7, row.rank)
           $0.bind(8, row.target)
           $0.bind(9, row.follows)
           $0.bind(10, row.aspect)
@@ -186,7 +186,7 @@ extension CacheWriter {
     ) {
       $0.bind(1, row.id)
       $0.bind(2, row.state.rawValue)
-      $0.bind(3, row.place)
+      $0.bind(3, row.rank)
       $0.bind(4, row.target)
       $0.bind(5, row.follows)
       $0.bind(6, row.upload.rawValue)
@@ -204,14 +204,14 @@ extension CacheWriter {
     }
   }
 
-  /// The edit's fields take the place of the unsent message's.
-  private func merge(_ edit: Int64, into message: Int64, in place: OutboxPlace) throws {
+  /// The edit's fields replace those of the unsent message.
+  private func merge(_ edit: Int64, into message: Int64, in laneKey: OutboxLaneKey) throws {
     guard let changes = try reader.content(ofUnsent: edit),
       let content = try reader.content(ofUnsent: message)
     else {
       return
     }
-    try rewrite(message, reader.edited(content, by: changes.params, in: place.channel))
+    try rewrite(message, reader.edited(content, by: changes.params, in: laneKey.channel))
   }
 
   /// Gives an unsent message the same content with the url of its file: no copy of it left without that.

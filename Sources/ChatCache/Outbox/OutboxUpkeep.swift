@@ -32,9 +32,9 @@ extension CacheWriter {
         SELECT user, channel_url FROM outbox INDEXED BY outbox_uploading WHERE upload = 'running'
         """
       ) { _ in }
-    for place in lanes {
-      let lane = isRestored ? try reader.lane(place) : try reader.underWayLane(place)
-      try changeLane(place, from: lane) {
+    for laneKey in lanes {
+      let lane = isRestored ? try reader.lane(laneKey) : try reader.underWayLane(laneKey)
+      try changeLane(laneKey, from: lane) {
         $0.recover(now: now, isRestored: isRestored)
         return []
       }
@@ -54,35 +54,35 @@ extension CacheWriter {
   /// Fails what is out of time (B41).
   package func expireOutbox() throws {
     let moment = try outboxMoment()
-    for place in try reader.lanes(
+    for laneKey in try reader.lanes(
       """
       SELECT DISTINCT user, channel_url
       FROM outbox INDEXED BY outbox_by_expiry
       WHERE state NOT IN ('failed', 'canceled') AND expires_at <= ?1
       """, { $0.bind(1, moment) })
     {
-      let notices = try changeLane(place, from: try reader.laneStep(place, now: moment)) {
+      let notices = try changeLane(laneKey, from: try reader.laneStep(laneKey, now: moment)) {
         $0.expire(now: moment)
       }
-      if !notices.isEmpty { try noteLane(place) }
+      if !notices.isEmpty { try noteLane(laneKey) }
     }
   }
 
   /// The user is no member any more: what is unsent there fails, and stays to be seen (B69).
-  package func failOutbox(in place: OutboxPlace, code: String = OutboxRow.notAMember) throws {
+  package func failOutbox(in laneKey: OutboxLaneKey, code: String = OutboxRow.notAMember) throws {
     let moment = try outboxMoment()
-    try changeLane(place) { $0.failAll(code: code, now: moment) }
-    try noteLane(place)
+    try changeLane(laneKey) { $0.failAll(code: code, now: moment) }
+    try noteLane(laneKey)
   }
 
   /// The lane changed by something else than its own turn: it is looked at after the commit.
-  func noteLane(_ place: OutboxPlace) throws {
+  func noteLane(_ laneKey: OutboxLaneKey) throws {
     let user = try db.reading.first("SELECT user_id FROM user WHERE id = ?1") {
-      $0.bind(1, place.user.rawValue)
+      $0.bind(1, laneKey.user.rawValue)
     } _: {
       UserID($0.string(0))
     }
-    if let user { noteLane(OutboxLaneName(user: user, channel: place.channel)) }
+    if let user { noteLane(OutboxLaneName(user: user, channel: laneKey.channel)) }
   }
 }
 
@@ -107,8 +107,8 @@ extension CacheReader {
 
   fileprivate func lanes(
     _ sql: StaticString, _ bind: (Statement) -> Void
-  ) throws -> [OutboxPlace] {
-    try db.all(sql, bind) { OutboxPlace(user: UserKey($0.int64(0)), channel: ChannelURL($0.string(1))) }
+  ) throws -> [OutboxLaneKey] {
+    try db.all(sql, bind) { OutboxLaneKey(user: UserKey($0.int64(0)), channel: ChannelURL($0.string(1))) }
   }
 }
 

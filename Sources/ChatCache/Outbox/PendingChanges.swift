@@ -28,7 +28,7 @@ extension CacheReader {
   func pendingChanges(in view: ChannelView, of message: Int64) throws -> PendingChanges? {
     guard view.hasUnsent else { return nil }
     var pending = PendingChanges()
-    pending.fragments = try fragments(in: OutboxPlace(user: view.user, channel: view.url), of: message)
+    pending.fragments = try fragments(in: OutboxLaneKey(user: view.user, channel: view.url), of: message)
     pending.withheld = try withheld(in: view, of: message)
     return pending
   }
@@ -39,15 +39,15 @@ extension CacheReader {
     guard view.hasUnsent else { return nil }
     var pending = PendingChanges()
     let most = PendingChanges.mostReadForAPage
-    let place = OutboxPlace(user: view.user, channel: view.url)
-    pending.isPartial = try pendingTargets(in: place, limit: most + 1) > most
-    if !pending.isPartial { pending.fragments = try fragments(in: place) }
+    let laneKey = OutboxLaneKey(user: view.user, channel: view.url)
+    pending.isPartial = try pendingTargets(in: laneKey, limit: most + 1) > most
+    if !pending.isPartial { pending.fragments = try fragments(in: laneKey) }
     pending.withheld = try withheld(in: view, of: nil)
     return pending
   }
 
   /// The number of changes that wait in the channel, counted up to `limit`.
-  private func pendingTargets(in place: OutboxPlace, limit: Int) throws -> Int {
+  private func pendingTargets(in laneKey: OutboxLaneKey, limit: Int) throws -> Int {
     try db.first(
       """
       SELECT count(*)
@@ -59,8 +59,8 @@ extension CacheReader {
       )
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
       $0.bind(3, limit)
     } _: {
       $0.int(0)
@@ -109,7 +109,7 @@ extension CacheReader {
   }
 
   /// The pending changes of all confirmed messages.
-  package func fragments(in place: OutboxPlace) throws -> [Int64: [UInt8]] {
+  package func fragments(in laneKey: OutboxLaneKey) throws -> [Int64: [UInt8]] {
     try fragments(
       """
       SELECT target_id, kind, request_id, params, aspect
@@ -122,13 +122,13 @@ extension CacheReader {
       ORDER BY target_id, kind = 'reaction', kind, aspect, place DESC
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
     }
   }
 
   /// The pending changes of one confirmed message.
-  package func fragments(in place: OutboxPlace, of message: Int64) throws -> [Int64: [UInt8]] {
+  package func fragments(in laneKey: OutboxLaneKey, of message: Int64) throws -> [Int64: [UInt8]] {
     try fragments(
       """
       SELECT target_id, kind, request_id, params, aspect
@@ -141,8 +141,8 @@ extension CacheReader {
       ORDER BY target_id, kind = 'reaction', kind, aspect, place DESC
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
       $0.bind(3, message)
     }
   }

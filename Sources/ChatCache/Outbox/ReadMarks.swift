@@ -61,7 +61,7 @@ extension CacheReader {
     } ?? 0
   }
 
-  /// The place of the newest stored message that the user may see.
+  /// The position of the newest stored message that the user may see.
   fileprivate func newestShown(in view: ChannelView) throws -> Position? {
     try newestPosition(in: view.channel).flatMap { $0.createdAt >= view.floorAt ? $0 : nil }
   }

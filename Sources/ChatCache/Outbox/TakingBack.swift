@@ -15,17 +15,17 @@ package enum TakenBack: Sendable, Hashable {
 
 extension CacheWriter {
   /// Cancels a message that waits, or deletes the row of a failed one (B44). Nil: there is no such row.
-  package func takeBack(_ request: RequestID, in place: OutboxPlace) throws -> TakenBack? {
-    let step = try reader.laneStep(place, row: try reader.row(of: request, in: place))
+  package func takeBack(_ request: RequestID, in laneKey: OutboxLaneKey) throws -> TakenBack? {
+    let step = try reader.laneStep(laneKey, row: try reader.row(of: request, in: laneKey))
     guard let row = step.row(request) else { return nil }
     let moment = try outboxMoment()
     if !row.kind.isMessage {
       guard row.state == .waiting || row.state == .held, !row.mayHaveArrived else { return .underWay }
-      try changeLane(place, from: step) { $0.withdraw(row.id, now: moment) }
+      try changeLane(laneKey, from: step) { $0.withdraw(row.id, now: moment) }
       return .removed
     }
     var isRemoved = false
-    try changeLane(place, from: step) { lane in
+    try changeLane(laneKey, from: step) { lane in
       let removal = lane.remove(row.id, now: moment)
       isRemoved = removal.isRemoved
       return isRemoved ? removal.notices : lane.cancel(row.id, now: moment).notices
@@ -36,15 +36,15 @@ extension CacheWriter {
   /// Sends a failed or canceled message again, if the user may still send there (B44, B67). False: it is
   /// neither; nil: there is no such row.
   package func resend(
-    _ request: RequestID, of user: UserID, in place: OutboxPlace, isAdmin: Bool, _ policy: OutboxPolicy
+    _ request: RequestID, of user: UserID, in laneKey: OutboxLaneKey, isAdmin: Bool, _ policy: OutboxPolicy
   ) throws -> Bool? {
-    let step = try reader.laneStep(place, row: try reader.row(of: request, in: place))
+    let step = try reader.laneStep(laneKey, row: try reader.row(of: request, in: laneKey))
     guard let row = step.row(request) else { return nil }
     guard row.kind.isMessage, row.state == .failed || row.state == .canceled else { return false }
-    try checkSending([row], of: user, in: place, isAdmin: isAdmin)
+    try checkSending([row], of: user, in: laneKey, isAdmin: isAdmin)
     let moment = try outboxMoment()
     var isResent = false
-    try changeLane(place, from: step) {
+    try changeLane(laneKey, from: step) {
       let outcome = $0.resend(row.id, now: moment, lifetime: policy.pendingLifetime, tryAt: now)
       isResent = outcome.isResent
       return outcome.notices
@@ -54,21 +54,21 @@ extension CacheWriter {
 
   /// Sends all failed messages of the lane again, in their order; answers how many.
   package func resendFailed(
-    of user: UserID, in place: OutboxPlace, isAdmin: Bool, _ policy: OutboxPolicy
+    of user: UserID, in laneKey: OutboxLaneKey, isAdmin: Bool, _ policy: OutboxPolicy
   ) throws -> Int {
-    let ended = try reader.endedLane(place)
-    try checkSending(ended.rows.filter { $0.state == .failed }, of: user, in: place, isAdmin: isAdmin)
+    let ended = try reader.endedLane(laneKey)
+    try checkSending(ended.rows.filter { $0.state == .failed }, of: user, in: laneKey, isAdmin: isAdmin)
     let moment = try outboxMoment()
-    return try changeLane(place, from: ended) {
+    return try changeLane(laneKey, from: ended) {
       $0.resendFailed(now: moment, lifetime: policy.pendingLifetime, tryAt: now)
     }.count
   }
 
   /// Deletes the lane's failed and canceled messages and returns their request ids (B44).
-  package func removeFailed(in place: OutboxPlace) throws -> [RequestID] {
+  package func removeFailed(in laneKey: OutboxLaneKey) throws -> [RequestID] {
     let moment = try outboxMoment()
     var removed: [RequestID] = []
-    try changeLane(place, from: try reader.endedLane(place)) { lane in
+    try changeLane(laneKey, from: try reader.endedLane(laneKey)) { lane in
       var notices: [OutboxLane.Notice] = []
       for row in lane.rows where row.kind.isMessage {
         let removal = lane.remove(row.id, now: moment)
@@ -82,9 +82,9 @@ extension CacheWriter {
 
   /// Checks that the user may send these messages now.
   private func checkSending(
-    _ rows: [OutboxRow], of user: UserID, in place: OutboxPlace, isAdmin: Bool
+    _ rows: [OutboxRow], of user: UserID, in laneKey: OutboxLaneKey, isAdmin: Bool
   ) throws {
-    guard let view = try reader.view(of: place.channel, for: place.user) else {
+    guard let view = try reader.view(of: laneKey.channel, for: laneKey.user) else {
       throw SendingDenial.channelNotFound
     }
     try reader.checkRights(of: SendingRights(kind: .message, isAdmin: isAdmin), view, user)

@@ -101,23 +101,23 @@ extension CacheReader {
   /// Reads with each row the rows that hold it.
   private func listed(_ found: [FoundRow], of user: UserKey) throws -> [UnsentRow] {
     try found.compactMap { found in
-      let place = OutboxPlace(user: user, channel: found.channel)
-      let lane = try laneStep(place, row: found.id)
+      let laneKey = OutboxLaneKey(user: user, channel: found.channel)
+      let lane = try laneStep(laneKey, row: found.id)
       guard let row = lane.row(found.id) else { return nil }
       return UnsentRow(
         row: row, channel: found.channel, blockedBy: lane.blocker(of: row.id)?.requestID,
         follows: row.follows.flatMap { lane.row($0)?.requestID }, params: found.params,
-        message: row.kind.isMessage ? try unsentMessage(row.requestID.text, in: place)?.object : nil)
+        message: row.kind.isMessage ? try unsentMessage(row.requestID.text, in: laneKey)?.object : nil)
     }
   }
 
   /// Where the user's unsent row of that name is to be sent.
-  package func unsentPlace(of request: RequestID, of user: UserKey) throws -> OutboxPlace? {
+  package func unsentLane(of request: RequestID, of user: UserKey) throws -> OutboxLaneKey? {
     try db.first("SELECT channel_url FROM outbox WHERE user = ?1 AND request_id = ?2") {
       $0.bind(1, user.rawValue)
       $0.bind(2, request.text)
     } _: {
-      OutboxPlace(user: user, channel: ChannelURL($0.string(0)))
+      OutboxLaneKey(user: user, channel: ChannelURL($0.string(0)))
     }
   }
 

@@ -19,7 +19,7 @@ package struct ChannelLine: Sendable, Equatable {
   /// Whether what lies right below that stretch was evicted: it is fetched when somebody asks for it, never
   /// ahead (B33). Without a covered stretch: whether all up to the newest end was.
   package var isAboveEvicted = false
-  /// The newest place that was known where all up to it was evicted.
+  /// The newest position that was known where all up to it was evicted.
   package var evictedEnd: Position?
   /// Where its changelog goes on, nil where it was never begun.
   package var changes: ChangesSince?
@@ -77,7 +77,7 @@ package struct ChannelActivity: Sendable, Hashable {
 package enum ChannelOrigin: Sendable, Equatable {
   /// A page of a first listing or sweep of that number.
   case listing(sweep: Int64)
-  /// The channel changelog; the place is stored in the same commit.
+  /// The channel changelog; the position is stored in the same commit.
   case changelog(deleted: [ChannelURL], next: SyncToken?)
   /// The first page by last message.
   case top

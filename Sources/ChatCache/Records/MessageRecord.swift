@@ -47,7 +47,7 @@ package struct MessageRecord: Sendable, Equatable {
     case users([String])
   }
 
-  /// Its place on the channel's line.
+  /// Its position on the channel's line.
   package var position: Position { Position(createdAt: createdAt, messageID: messageID) }
 
   /// A message with these parts.

@@ -202,7 +202,7 @@ package final class Cache: Sendable {
   /// Whether what was last to be stored could not be.
   package var isFailingToWrite: Bool { log.isFailing.load(ordering: .relaxed) }
 
-  /// The last durable place in the log.
+  /// The last durable sequence of the log.
   package var cursor: EventCursor {
     EventCursor(
       epoch: log.epoch.load(ordering: .relaxed), run: log.run.load(ordering: .relaxed), sequence: log.head)

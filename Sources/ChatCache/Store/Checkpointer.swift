@@ -34,7 +34,7 @@ final class Checkpointer: Sendable {
 
   private let path: String
   private let state = Watched(State())
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
   /// Nil once the checkpoint thread has ended: the last connection that closes moves the WAL into the file.
   private let connection: Guarded<Connected?>
   private let readers: ReaderPool

@@ -24,13 +24,13 @@ extension CacheReader {
 }
 
 extension CacheReader {
-  /// Whether everything was cleared after that place in the log: nothing here tells the changes of what was
-  /// asked for by then.
+  /// Whether everything was cleared after that sequence of the log: nothing here tells the changes of what
+  /// was asked for by then.
   func wasEverythingCleared(since mark: Int64) throws -> Bool {
     try db.first("SELECT value FROM meta WHERE key = 'cleared'") { $0.int64(0) > mark } ?? false
   }
 
-  /// Whether the channel was cleared after that place in the log, by itself or with everything.
+  /// Whether the channel was cleared after that sequence of the log, by itself or with everything.
   func wasCleared(_ channel: ChannelKey, since mark: Int64) throws -> Bool {
     if try wasEverythingCleared(since: mark) { return true }
     return try db.first(

@@ -51,7 +51,7 @@ final class CommitQueue: Sendable {
 
   private let waiting = Watched(Waiting())
   private let clock: Clock
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
 
   init(clock: Clock) { self.clock = clock }
 

@@ -1,41 +1,41 @@
 /// Elements in the order in which they came. Taking the first costs the same however many wait.
 struct FirstInFirstOut<Element> {
-  /// Those that were taken are nil, until all are taken or half of the places are empty.
-  private var places: [Element?] = []
+  /// Those that were taken are nil, until all are taken or half of the slots are empty.
+  private var slots: [Element?] = []
   private var first = 0
 
-  var count: Int { places.count - first }
+  var count: Int { slots.count - first }
   var isEmpty: Bool { count == 0 }
 
-  mutating func append(_ element: Element) { places.append(element) }
+  mutating func append(_ element: Element) { slots.append(element) }
 
   /// Adds an element that is taken before all others.
   mutating func putFirst(_ element: Element) {
     if first > 0 {
       first -= 1
-      places[first] = element
+      slots[first] = element
     } else {
-      places.insert(element, at: 0)
+      slots.insert(element, at: 0)
     }
   }
 
   mutating func takeFirst() -> Element? {
-    guard first < places.count else { return nil }
+    guard first < slots.count else { return nil }
     defer {
-      places[first] = nil
+      slots[first] = nil
       first += 1
-      if first == places.count {
-        (places, first) = ([], 0)
-      } else if first > 64, first * 2 > places.count {
-        places.removeFirst(first)
+      if first == slots.count {
+        (slots, first) = ([], 0)
+      } else if first > 64, first * 2 > slots.count {
+        slots.removeFirst(first)
         first = 0
       }
     }
-    return places[first]
+    return slots[first]
   }
 
   mutating func takeAll() -> [Element] {
-    defer { (places, first) = ([], 0) }
-    return places[first...].map { $0! }
+    defer { (slots, first) = ([], 0) }
+    return slots[first...].map { $0! }
   }
 }

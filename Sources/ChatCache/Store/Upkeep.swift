@@ -20,7 +20,7 @@ final class Upkeep: Sendable {
     var isStopping = false
   }
 
-  /// How many events there are up to a place, so that they are not counted again and again.
+  /// How many events there are up to a sequence, so that they are not counted again and again.
   private struct Count {
     let epoch: UInt64
     var rows: Int64
@@ -35,7 +35,7 @@ final class Upkeep: Sendable {
   private let state: Watched<State>
   private let count = Guarded<Count?>(nil)
   private let trimming = Lock()
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
 
   init(_ configuration: Cache.Configuration, _ readers: ReaderPool, _ queue: CommitQueue, _ log: CommitLog) {
     retention = configuration.retention
@@ -101,16 +101,16 @@ final class Upkeep: Sendable {
   }
 
   private func removeAllLeft() throws {
-    var place = ChannelKey(0)
+    var reached = ChannelKey(0)
     while true {
-      let found = try readers.read(log) { [place] in
-        try $0.leftChannels(after: place, atMost: Upkeep.channels)
+      let found = try readers.read(log) { [reached] in
+        try $0.leftChannels(after: reached, atMost: Upkeep.channels)
       }
       for channel in found {
         repeat {
           if state.read({ $0.isStopping }) { return }
         } while try queue.wait(.derived, { try $0.removeSlice(ofLeft: channel) })
-        place = channel
+        reached = channel
       }
       if found.count < Upkeep.channels { return }
     }

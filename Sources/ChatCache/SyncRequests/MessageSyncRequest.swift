@@ -7,9 +7,9 @@ package struct MessageSyncRequest: Sendable, Hashable {
   package enum Stretch: Sendable, Hashable {
     /// What is newer than the newest covered message, or the newest page where nothing is covered (B25).
     case newest
-    /// So many rows right before that place.
+    /// So many rows right before that position.
     case older(than: Position, rows: Int)
-    /// So many rows right after that place.
+    /// So many rows right after that position.
     case newer(than: Position, rows: Int)
     /// Rows before and after that moment (ms), and those of the moment itself.
     case around(Int64, older: Int, newer: Int)
@@ -42,7 +42,7 @@ package enum SyncOutcome: Sendable, Equatable {
   case failed(SyncError)
 }
 
-/// Why a sync request failed. One place turns these into problems; the texts are the contract's codes.
+/// Why a sync request failed. `SyncProblems` turns these into problems; the texts are the contract's codes.
 package enum SyncError: Error, Sendable, Equatable {
   /// 503 `upstream_unreachable`: the link is down for that reason; when to ask again (ms).
   case unreachable(LinkLoss, retryAfter: Int64)

@@ -85,11 +85,11 @@ package struct ReadThrough: Sendable {
   private func start(_ anchor: PageAnchor) -> MessageSyncRequest.Stretch {
     switch anchor {
     case .before(.end, _): .newest
-    case .before(let place, let isInclusive):
-      .older(than: isInclusive ? place.next : place, rows: rows)
-    case .after(let place, let isInclusive):
-      .newer(than: isInclusive ? place.previous : place, rows: rows)
-    case .around(let place, _): .around(place.createdAt, older: rows / 2, newer: rows / 2)
+    case .before(let position, let isInclusive):
+      .older(than: isInclusive ? position.next : position, rows: rows)
+    case .after(let position, let isInclusive):
+      .newer(than: isInclusive ? position.previous : position, rows: rows)
+    case .around(let position, _): .around(position.createdAt, older: rows / 2, newer: rows / 2)
     }
   }
 }

@@ -15,7 +15,7 @@ package final class Spool: Sendable {
   private let folder: Int32
   private let room: Guarded<SpoolRoom>
   private let queue = Watched(Queue())
-  private let threads: [ThreadPlace]
+  private let threads: [ThreadSlot]
 
   private struct Queue {
     var waiting: [@Sendable () -> Void] = []
@@ -37,7 +37,7 @@ package final class Spool: Sendable {
     guard folder >= 0 else { throw .file(path: path, reason: String(cString: strerror(errno))) }
     fchmod(folder, 0o700)
     room = Guarded(SpoolRoom(most: most))
-    threads = (0..<Spool.syncingThreads).map { _ in ThreadPlace() }
+    threads = (0..<Spool.syncingThreads).map { _ in ThreadSlot() }
   }
 
   deinit { Glibc.close(folder) }

@@ -16,7 +16,7 @@ final class SpoolJanitor: Sendable {
   private let readers: ReaderPool
   private let log: CommitLog
   private let state = Watched(State())
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
 
   init(_ spool: Spool, _ readers: ReaderPool, _ log: CommitLog) {
     self.spool = spool

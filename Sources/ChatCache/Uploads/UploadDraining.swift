@@ -54,19 +54,19 @@ extension CacheWriter {
   ) throws -> UploadProgress {
     var progress = UploadProgress()
     guard let user = try reader.userKey(of: name.user) else { return progress }
-    let place = OutboxPlace(user: user, channel: name.channel)
+    let laneKey = OutboxLaneKey(user: user, channel: name.channel)
     if let ended {
-      try take(ended, in: place, name, policy, random)
+      try take(ended, in: laneKey, name, policy, random)
     } else {
       // Nothing of this lane is being uploaded now: what says so was left by a commit that failed.
-      try changeLane(place, from: try reader.uploadingLane(place)) {
+      try changeLane(laneKey, from: try reader.uploadingLane(laneKey)) {
         $0.recoverUploads(now: now)
         return []
       }
     }
-    if !areOffered { try sendWithMessages(in: place) }
-    if mayBegin { progress.begun = try begin(in: place, name, policy, random) }
-    if progress.begun == nil, let next = try reader.nextUpload(in: place)?.nextTryAt {
+    if !areOffered { try sendWithMessages(in: laneKey) }
+    if mayBegin { progress.begun = try begin(in: laneKey, name, policy, random) }
+    if progress.begun == nil, let next = try reader.nextUpload(in: laneKey)?.nextTryAt {
       progress.nextTryIn = min(max(0, next - now), policy.longestWait)
     }
     return progress
@@ -76,16 +76,16 @@ extension CacheWriter {
   private static let refusalsPerStep = 32
 
   private func begin(
-    in place: OutboxPlace, _ name: OutboxLaneName, _ policy: OutboxPolicy, _ random: UInt64
+    in laneKey: OutboxLaneKey, _ name: OutboxLaneName, _ policy: OutboxPolicy, _ random: UInt64
   ) throws -> UploadJob? {
-    let view = try reader.view(of: name.channel, for: place.user)
+    let view = try reader.view(of: name.channel, for: laneKey.user)
     for _ in 0..<Self.refusalsPerStep {
-      guard let row = try reader.nextUpload(in: place), row.nextTryAt <= now else { return nil }
+      guard let row = try reader.nextUpload(in: laneKey), row.nextTryAt <= now else { return nil }
       let upload = try reader.upload(of: row.id)
       let refusal =
         upload == nil
         ? OutboxLane.Outcome.rejection(code: OutboxRow.fileMissing) : try refusal(of: row, view, name.user)
-      try changeLane(place, from: try reader.laneStep(place, row: row.id)) { lane in
+      try changeLane(laneKey, from: try reader.laneStep(laneKey, row: row.id)) { lane in
         guard lane.dispatch(row.id, .upload, now: now) else { return [] }
         guard let refusal else { return [] }
         return lane.finish(row.id, .upload, refusal, now: now, random: random, policy: policy)
@@ -109,20 +109,20 @@ extension CacheWriter {
   }
 
   private func take(
-    _ ended: EndedUpload, in place: OutboxPlace, _ name: OutboxLaneName, _ policy: OutboxPolicy,
+    _ ended: EndedUpload, in laneKey: OutboxLaneKey, _ name: OutboxLaneName, _ policy: OutboxPolicy,
     _ random: UInt64
   ) throws {
     let row = ended.job.row
-    guard let before = try reader.laneStep(place, row: row).row(row), before.upload == .running else {
+    guard let before = try reader.laneStep(laneKey, row: row).row(row), before.upload == .running else {
       return
     }
     if case .success = ended.outcome, let url = ended.url { try noteUploaded(url, row, name) }
-    let notices = try changeLane(place, from: try reader.laneStep(place, row: row)) {
+    let notices = try changeLane(laneKey, from: try reader.laneStep(laneKey, row: row)) {
       $0.finish(row, .upload, ended.outcome, now: now, random: random, policy: policy)
     }
     if case .success = ended.outcome, before.state.isPending {
-      let lane = try reader.laneStep(place, row: row)
-      try tell(.merged(from: row, to: row), in: place, lane, lane)
+      let lane = try reader.laneStep(laneKey, row: row)
+      try tell(.merged(from: row, to: row), in: laneKey, lane, lane)
     }
     if notices.contains(where: { $0.isFailure(of: row) }) {
       try noteError(ended.message, of: row)
@@ -153,7 +153,7 @@ extension CacheWriter {
   }
 
   /// The upstream takes no file by itself: those of the lane go with their messages, in the lane's next turn.
-  private func sendWithMessages(in place: OutboxPlace) throws {
+  private func sendWithMessages(in laneKey: OutboxLaneKey) throws {
     try db.run(
       """
       UPDATE outbox
@@ -161,15 +161,15 @@ extension CacheWriter {
       WHERE user = ?1 AND channel_url = ?2 AND upload = 'needed' AND state = 'waiting'
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
     }
   }
 }
 
 extension CacheReader {
   /// The row of the lane whose file is uploaded next.
-  func nextUpload(in place: OutboxPlace) throws -> OutboxRow? {
+  func nextUpload(in laneKey: OutboxLaneKey) throws -> OutboxRow? {
     let id = try db.first(
       """
       SELECT id
@@ -179,12 +179,12 @@ extension CacheReader {
       LIMIT 1
       """
     ) {
-      $0.bind(1, place.user.rawValue)
-      $0.bind(2, place.channel.text)
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
     } _: {
       $0.int64(0)
     }
-    return try id.flatMap { try laneStep(place, row: $0).row($0) }
+    return try id.flatMap { try laneStep(laneKey, row: $0).row($0) }
   }
 
   /// Whether the upload of the row is still wanted: it was neither taken back nor ended otherwise.

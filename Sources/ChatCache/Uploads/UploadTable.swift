@@ -36,8 +36,8 @@ extension CacheReader {
   }
 
   /// The file of the user's unsent message of that name.
-  package func upload(of request: RequestID, in place: OutboxPlace) throws -> StoredUpload? {
-    try row(of: request, in: place).flatMap { try upload(of: $0) }
+  package func upload(of request: RequestID, in laneKey: OutboxLaneKey) throws -> StoredUpload? {
+    try row(of: request, in: laneKey).flatMap { try upload(of: $0) }
   }
 
   /// All files that rows name.
@@ -86,8 +86,9 @@ extension CacheWriter {
 
   /// Gives a message that is sent again other bytes. False: it has no file of its own, or that is uploaded
   /// already, and stays.
-  package func replaceFile(of request: RequestID, in place: OutboxPlace, by sent: SentFile) throws -> Bool {
-    guard let row = try reader.row(of: request, in: place), let upload = try reader.upload(of: row),
+  package func replaceFile(of request: RequestID, in laneKey: OutboxLaneKey, by sent: SentFile) throws -> Bool
+  {
+    guard let row = try reader.row(of: request, in: laneKey), let upload = try reader.upload(of: row),
       upload.url == nil, let content = try reader.content(ofUnsent: row)
     else { return false }
     try setFile(sent, of: row)
@@ -97,7 +98,7 @@ extension CacheWriter {
     fields.field("file_mime", sent.mime)
     fields.field("file_size", sent.file.size)
     fields.endObject()
-    try redraw(row, try reader.edited(content, by: fields.finish().array, in: place.channel))
+    try redraw(row, try reader.edited(content, by: fields.finish().array, in: laneKey.channel))
     try db.run("UPDATE outbox SET upload = 'needed' WHERE id = ?1 AND state = 'waiting'") { $0.bind(1, row) }
     return true
   }

@@ -33,7 +33,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// The place in the user's channel changelog.
+  /// The position in the user's channel changelog.
   package func channelToken(of user: UserID) throws -> SyncToken? {
     try db.first("SELECT channel_token FROM user WHERE user_id = ?1") {
       $0.bind(1, user.text)
@@ -193,7 +193,7 @@ extension CacheWriter {
     try append(Change(.connection, .channelRefresh, user: key))
   }
 
-  /// All pages of the user's channels are stored (B11), by a listing that began at that place in the log:
+  /// All pages of the user's channels are stored (B11), by a listing that began at that sequence of the log:
   /// unless everything was cleared since.
   package func endListing(of user: UserID, begunAt mark: Int64 = .max) throws {
     guard try !reader.wasEverythingCleared(since: mark) else { return }

@@ -119,8 +119,8 @@ package struct BodyFields {
     return nil
   }
 
-  /// A moment or a place: a number, or its text, or a position.
-  package mutating func place(_ name: String) -> String? {
+  /// A moment or a position, as text: a number, its text, or the text of a position.
+  package mutating func position(_ name: String) -> String? {
     switch value(name) {
     case .text(let text): return text
     case .number(let number): return String(number)

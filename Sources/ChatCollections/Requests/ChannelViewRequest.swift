@@ -32,10 +32,10 @@ extension ChannelQuery {
     createdBefore = fields.number("created_before", 0 ... .max)
     createdAfter = fields.number("created_after", 0 ... .max)
     search = fields.text("search")
-    let places = fields.list("search_fields")
-    if !places.isEmpty {
-      searchFields = places.compactMap(SearchField.init(rawValue:))
-      if searchFields.count != places.count {
+    let names = fields.list("search_fields")
+    if !names.isEmpty {
+      searchFields = names.compactMap(SearchField.init(rawValue:))
+      if searchFields.count != names.count {
         let words = SearchField.allCases.map(\.rawValue).joined(separator: ", ")
         fields.fault("search_fields", "Give some of \(words).")
       }

@@ -31,9 +31,9 @@ package struct MessageViewRequest: Sendable, Equatable {
     if channelURL.isEmpty || channelURL.unicodeScalars.count > Limits.channelURLCharacters {
       fields.fault("channel_url", "Name the channel.")
     }
-    start = fields.place("starting_point")
+    start = fields.position("starting_point")
     if start == "latest" { start = nil }
-    if let start, MessageViewRequest.places(start) == nil {
+    if let start, MessageViewRequest.positions(start) == nil {
       fields.fault("starting_point", "Give a time in ms since 1970, a position, or latest.")
     }
     let sizes = 0...Int64(Limits.messagePageRows)
@@ -62,13 +62,13 @@ package struct MessageViewRequest: Sendable, Equatable {
     try fields.end()
   }
 
-  /// The places a start means; nil: the newest end, or none.
-  package var places: ClosedRange<Position>? { start.flatMap(MessageViewRequest.places) }
+  /// The positions a start means; nil: the newest end, or none.
+  package var positions: ClosedRange<Position>? { start.flatMap(MessageViewRequest.positions) }
 
   /// Whether a text is a moment or a position.
-  package static func isPlace(_ text: String) -> Bool { places(text) != nil }
+  package static func isPosition(_ text: String) -> Bool { positions(text) != nil }
 
-  private static func places(_ text: String) -> ClosedRange<Position>? {
+  private static func positions(_ text: String) -> ClosedRange<Position>? {
     if let position = Position(text) { return position...position }
     guard let time = Int64(text), time >= 0, text.utf8.count <= 16 else { return nil }
     return Position.first(at: time)...Position.last(at: time)

@@ -72,7 +72,7 @@ package final class ChangeSubscriptions: Sendable {
 
   private let cache: Cache
   private let state = Watched(State())
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
   private let most: Int
   private let mostPerUser: Int
 

@@ -23,23 +23,23 @@ extension ChannelCollection {
     var count = 0
     var last: ChannelListKey?
     var gone: [String] = []
-    try reader.eachPlace(query, of: user) { place in
-      guard window.contains(place) else { return false }
+    try reader.eachKey(query, of: user) { key in
+      guard window.contains(key) else { return false }
       count += 1
-      if count == bound.rowsLeft { last = place }
-      if count > bound.rowsLeft { gone.append(place.channelURL) }
+      if count == bound.rowsLeft { last = key }
+      if count > bound.rowsLeft { gone.append(key.channelURL) }
       return true
     }
     guard count > bound.rows else { return nil }
     return (ChannelWindow(boundary: last, hasMore: true), gone)
   }
 
-  /// How many channels fit into the view after a place in it.
+  /// How many channels fit into the view after a key in it.
   func room(_ reader: CacheReader, _ user: CachedUser, after: ChannelListKey?) throws -> Int {
     guard let after else { return bound.rows }
     var room = bound.rows
-    try reader.eachPlace(query, of: user) { place in
-      guard room > 0, !after.precedes(place) else { return false }
+    try reader.eachKey(query, of: user) { key in
+      guard room > 0, !after.precedes(key) else { return false }
       room -= 1
       return true
     }
@@ -72,15 +72,15 @@ extension ChannelCollection {
 
   // MARK: Edges
 
-  /// The token of a place in this list; nil: of its beginning.
-  func edge(_ place: ChannelListKey?) -> String {
-    let parts = place.map { [String($0.time), $0.text, $0.channelURL] } ?? []
+  /// The token of a key in this list; nil: of its beginning.
+  func edge(_ key: ChannelListKey?) -> String {
+    let parts = key.map { [String($0.time), $0.text, $0.channelURL] } ?? []
     return "\(Base64URL.encode(Array(parts.joined(separator: "\0").utf8))).\(id)"
   }
 
-  /// The place that an edge token of this list names, nil being its beginning; an error where it is another
+  /// The key that an edge token of this list names, nil being its beginning; an error where it is another
   /// list's, or leads to what was let go of.
-  package func place(ofEdge token: String) throws(ViewError) -> ChannelListKey? {
+  package func key(ofEdge token: String) throws(ViewError) -> ChannelListKey? {
     let parts = token.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, parts[1].elementsEqual(id.utf8),
       let bytes = Array(parts[0]).withUnsafeBytes(Base64URL.decode)
@@ -90,10 +90,10 @@ extension ChannelCollection {
     guard let first = bytes.firstIndex(of: 0), let last = bytes.lastIndex(of: 0), first < last,
       last + 1 < bytes.endIndex, let time = Int64(String(decoding: bytes[..<first], as: UTF8.self))
     else { throw .foreignEdge("after") }
-    let place = ChannelListKey(
+    let key = ChannelListKey(
       time: time, text: String(decoding: bytes[(first + 1)..<last], as: UTF8.self),
       channelURL: String(decoding: bytes[(last + 1)...], as: UTF8.self))
-    guard window.contains(place) else { throw .foreignEdge("after") }
-    return place
+    guard window.contains(key) else { throw .foreignEdge("after") }
+    return key
   }
 }

@@ -94,7 +94,7 @@ extension ChannelCollection {
   }
 
   /// Tells of the channels in which something happened; `letGo` are those of which a bound is all that is
-  /// told. Where not all of it fits: the place in the log up to which it does.
+  /// told. Where not all of it fits: the sequence of the log up to which it does.
   private func tell(
     _ touched: [Touched], _ after: inout ClientKnowledge<ExactText>.Shown, _ letGo: inout [String],
     _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter,
@@ -104,7 +104,7 @@ extension ChannelCollection {
     let now = try present(touched.map(\.url), window, reader, user)
     for (index, channel) in touched.enumerated() {
       let present = now[channel.url]
-      // What happened at one place in the log is told together.
+      // What happened at one sequence of the log is told together.
       if index > 0, touched[index - 1].sequence < channel.sequence, !events.isEmpty,
         events.entries >= Limits.eventEntries || events.bytes + (present?.object.count ?? 0) > room
       {
@@ -139,7 +139,7 @@ extension ChannelCollection {
       some.channelURLs = rest.prefix(Self.urlsAtOnce).map(\.text)
       rest = rest.dropFirst(Self.urlsAtOnce)
       try reader.eachListed(some, of: user, limit: Self.urlsAtOnce) { channel in
-        guard window.contains(channel.place) else { return false }
+        guard window.contains(channel.key) else { return false }
         now[channel.url] = (ChannelCollection.hash(channel.object.bytes), channel.object.array)
         return true
       }
@@ -152,7 +152,7 @@ extension ChannelCollection {
   ) throws -> [ExactText: Int64] {
     var shown: [ExactText: Int64] = [:]
     try reader.eachListed(query, of: user) { channel in
-      guard window.contains(channel.place) else { return false }
+      guard window.contains(channel.key) else { return false }
       shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
       return true
     }

@@ -79,7 +79,7 @@ package final class ChannelCollection: Sendable {
     let next: String?
   }
 
-  /// The next page after a place, or the first one: its channels, with commas between them. No more than fit
+  /// The next page after a key, or the first one: its channels, with commas between them. No more than fit
   /// into the view (B22).
   private func load(
     _ reader: CacheReader, _ user: CachedUser, after: ChannelListKey?
@@ -97,16 +97,16 @@ package final class ChannelCollection: Sendable {
       }
       json.splice(channel.object.bytes)
       shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
-      last = channel.place
+      last = channel.key
       return true
     }
     // The end is proven only where all of the user's channels are known.
     let more = hasMore || !user.isSynced
-    let (place, rows) = (last, shown)
+    let (key, rows) = (last, shown)
     let isWithin = state.withLock { state in
       // What was let go of meanwhile is not taken in again with a hole before it.
       if let after, !state.window.contains(after) { return false }
-      state.window.take(last: place ?? after, hasMore: more)
+      state.window.take(last: key ?? after, hasMore: more)
       state.known.loaded(rows)
       return true
     }
@@ -127,7 +127,7 @@ package final class ChannelCollection: Sendable {
     var shown: [ExactText: Int64] = [:]
     let window = window
     try reader.eachListed(query, of: user) { channel in
-      guard window.contains(channel.place) else { return false }
+      guard window.contains(channel.key) else { return false }
       items.splice(channel.object.bytes)
       shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
       return true
@@ -175,7 +175,7 @@ package final class ChannelCollection: Sendable {
     return json.finish()
   }
 
-  /// Whether the cache has a whole page of that list after a place, whatever upstream would add to it.
+  /// Whether the cache has a whole page of that list after a key, whatever upstream would add to it.
   package static func isFull(
     _ query: ChannelQuery, of user: UserID, after: ChannelListKey?, _ reader: CacheReader
   ) throws -> Bool {

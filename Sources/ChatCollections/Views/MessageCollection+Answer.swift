@@ -34,7 +34,7 @@ extension MessageCollection {
     json.name("counts")
     json.beginObject()
     json.field("messages", rows.count)
-    let unsent = try reader.unsentMessageCounts(OutboxPlace(user: user, channel: url))
+    let unsent = try reader.unsentMessageCounts(OutboxLaneKey(user: user, channel: url))
     json.field("pending", unsent.pending)
     json.field("failed", unsent.failed)
     json.endObject()
@@ -53,7 +53,7 @@ extension MessageCollection {
   /// The user's own unsent messages that the view's filter shows, the newest of them, in lists of their own.
   private func writeUnsent(_ reader: CacheReader, into json: inout JSONWriter) throws {
     let unsent = try reader.unsentMessages(
-      OutboxPlace(user: user, channel: url), filter: request.filter, sender: userID)
+      OutboxLaneKey(user: user, channel: url), filter: request.filter, sender: userID)
     for (name, isFailed) in [("pending" as StaticString, false), ("failed", true)] {
       json.name(name)
       json.beginArray()
@@ -67,13 +67,17 @@ extension MessageCollection {
   /// Both ends: whether there is more, and the tokens that lead to it.
   func writeEnds(_ range: LoadedRange, into json: inout JSONWriter) {
     json.name("previous")
-    if range.hasPrevious, let place = range.loaded?.lowerBound {
-      json.value(edge(place))
+    if range.hasPrevious, let position = range.loaded?.lowerBound {
+      json.value(edge(position))
     } else {
       json.null()
     }
     json.name("next")
-    if range.hasNext, let place = range.loaded?.upperBound { json.value(edge(place)) } else { json.null() }
+    if range.hasNext, let position = range.loaded?.upperBound {
+      json.value(edge(position))
+    } else {
+      json.null()
+    }
     json.field("has_previous", range.hasPrevious)
     json.field("has_next", range.hasNext)
   }

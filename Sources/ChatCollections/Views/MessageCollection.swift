@@ -72,7 +72,7 @@ package final class MessageCollection: Sendable {
   /// The view as the sync worker knows it.
   package var openView: OpenView {
     let start = OpenView.Start(
-      at: request.places?.lowerBound.createdAt, older: request.previousSize,
+      at: request.positions?.lowerBound.createdAt, older: request.previousSize,
       newer: request.start == nil ? 0 : request.nextSize)
     return OpenView(
       id: id, channel: url, start: start, isAtNewest: !range.hasNext,
@@ -97,7 +97,7 @@ package final class MessageCollection: Sendable {
     _ range: LoadedRange, _ reader: CacheReader, _ view: ChannelView, _ viewContext: ViewContext
   ) throws -> LoadedRange {
     var range = range
-    if let start = request.places {
+    if let start = request.positions {
       let older = try page(
         .before(start.lowerBound, isInclusive: false), request.previousSize, reader, view, viewContext)
       let newer = try page(
@@ -134,7 +134,7 @@ package final class MessageCollection: Sendable {
   func contains(_ position: Position, in range: LoadedRange, _ coverage: Coverage, _ view: ChannelView)
     -> Bool
   {
-    if !request.isInclusive, let start = request.places, start.contains(position) { return false }
+    if !request.isInclusive, let start = request.positions, start.contains(position) { return false }
     return range.contains(position) && coverage.shows(position, floor: view.floorAt)
   }
 
@@ -168,32 +168,32 @@ package final class MessageCollection: Sendable {
       return nil
     }
     let coverage = try coverage(reader)
-    var places: [Position] = []
+    var positions: [Position] = []
     try reader.eachRow(of: reach, filter: request.filter, in: view) { row in
-      if row.isShown, contains(row.position, in: range, coverage, view) { places.append(row.position) }
+      if row.isShown, contains(row.position, in: range, coverage, view) { positions.append(row.position) }
       return true
     }
-    guard places.count > bound.rows else { return nil }
+    guard positions.count > bound.rows else { return nil }
     var left = range
     if growsNewer {
-      let first = places[places.count - bound.rowsLeft]
+      let first = positions[positions.count - bound.rowsLeft]
       left.letGo(olderThan: first)
-      return (left, min(places[0], reach.lowerBound)...first.previous)
+      return (left, min(positions[0], reach.lowerBound)...first.previous)
     }
-    let last = places[bound.rowsLeft - 1]
+    let last = positions[bound.rowsLeft - 1]
     left.letGo(newerThan: last)
-    return (left, last.next...max(places[places.count - 1], reach.upperBound))
+    return (left, last.next...max(positions[positions.count - 1], reach.upperBound))
   }
 
-  /// The token of an edge: a place, and whose it is.
-  package func edge(_ place: Position) -> String { "\(place).\(id)" }
+  /// The token of an edge: a position, and whose it is.
+  package func edge(_ position: Position) -> String { "\(position).\(id)" }
 
-  /// The place an edge token names.
-  package func place(ofEdge token: String) throws(ViewError) -> Position {
+  /// The position an edge token names.
+  package func position(ofEdge token: String) throws(ViewError) -> Position {
     let parts = token.split(separator: ".", maxSplits: 1)
-    guard parts.count == 2, parts[1].hasSameBytes(as: id), let place = Position(parts[0]),
-      range.loaded?.contains(place) ?? false
+    guard parts.count == 2, parts[1].hasSameBytes(as: id), let position = Position(parts[0]),
+      range.loaded?.contains(position) ?? false
     else { throw ViewError.foreignEdge("from") }
-    return place
+    return position
   }
 }

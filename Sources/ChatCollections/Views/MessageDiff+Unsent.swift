@@ -65,9 +65,9 @@ extension MessageDiff {
     let source = unsent.sources[request] ?? change.source
     if let target = change.outboxDetail(.target) { return try changePending(of: target, source) }
     toldRequests.insert(ExactText(request))
-    let place = OutboxPlace(user: collection.user, channel: collection.url)
+    let laneKey = OutboxLaneKey(user: collection.user, channel: collection.url)
     let wasPending = unsent.wasPending(request)
-    if let message = try reader.unsentMessage(request, in: place) {
+    if let message = try reader.unsentMessage(request, in: laneKey) {
       guard message.isShown(by: collection.request.filter, sender: collection.userID) else { return }
       events.add(wasPending ? .updated : .added, source, status: message.status.rawValue, message.object)
     } else if let id = change.outboxDetail(.message) {
@@ -88,8 +88,8 @@ extension MessageDiff {
 
   /// What is pending beside a confirmed message changed: the message is told as the user sees it now.
   private mutating func changePending(of id: Int64, _ source: ChangeSource) throws {
-    guard !told.contains(id), let place = try reader.position(of: id, in: view.channel) else { return }
-    for row in try candidates(place...place, nil) where row.isIn {
+    guard !told.contains(id), let position = try reader.position(of: id, in: view.channel) else { return }
+    for row in try candidates(position...position, nil) where row.isIn {
       events.add(.updated, source, status: "succeeded", row.object)
       told.insert(id)
       after.versions[id] = row.version
@@ -98,7 +98,7 @@ extension MessageDiff {
 
   /// Whether the view shows a message.
   private mutating func shows(_ id: Int64) throws -> Bool {
-    guard let place = try reader.position(of: id, in: view.channel) else { return false }
-    return try candidates(place...place, nil).contains { $0.isIn }
+    guard let position = try reader.position(of: id, in: view.channel) else { return false }
+    return try candidates(position...position, nil).contains { $0.isIn }
   }
 }

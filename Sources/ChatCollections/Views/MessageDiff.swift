@@ -171,12 +171,12 @@ struct MessageDiff: ~Copyable {
   }
 
   private mutating func deleted(_ change: Change) {
-    guard let name = change.reference, let id = Int64(name), let place = change.stretch?.lowerBound else {
+    guard let name = change.reference, let id = Int64(name), let position = change.stretch?.lowerBound else {
       return
     }
     let then = shown.knowledge(of: id)
     knew[id] = then
-    if then == .absent || (then == .unknown && !mayHaveBeenIn(place)) { return }
+    if then == .absent || (then == .unknown && !mayHaveBeenIn(position)) { return }
     events.add(.deleted, change.source, status: "succeeded", Self.reference(name, change.detail))
     told.insert(id)
     after.versions[id] = nil
@@ -184,8 +184,8 @@ struct MessageDiff: ~Copyable {
 
   /// Whether the view may have shown something there: inside the window, and not before the user's history
   /// begins (B23).
-  private func mayHaveBeenIn(_ place: Position) -> Bool {
-    range.contains(place) && place.createdAt >= view.floorAt
+  private func mayHaveBeenIn(_ position: Position) -> Bool {
+    range.contains(position) && position.createdAt >= view.floorAt
   }
 
   static func reference(_ message: String, _ detail: [UInt8]?) -> [UInt8] {

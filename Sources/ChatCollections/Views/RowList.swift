@@ -6,7 +6,7 @@ struct RowList: ~Copyable {
   private var buffer = ByteBuffer(capacity: 8192)
   private var ends: [Int] = []
   private(set) var versions: [Int64: Int64] = [:]
-  /// The places of the oldest and the newest.
+  /// The positions of the oldest and the newest.
   private(set) var span: ClosedRange<Position>?
 
   var count: Int { ends.count }
@@ -20,9 +20,9 @@ struct RowList: ~Copyable {
 
   func joined(isReversed: Bool) -> ByteBuffer {
     var joined = ByteBuffer(capacity: buffer.count + ends.count)
-    for place in ends.indices {
-      let index = isReversed ? ends.count - 1 - place : place
-      if place > 0 { joined.append(UInt8(ascii: ",")) }
+    for step in ends.indices {
+      let index = isReversed ? ends.count - 1 - step : step
+      if step > 0 { joined.append(UInt8(ascii: ",")) }
       let start = index == 0 ? 0 : ends[index - 1]
       joined.append(UnsafeRawBufferPointer(rebasing: buffer.bytes[start..<ends[index]]))
     }

@@ -1,10 +1,10 @@
 import ChatCache
 
-/// How much of a channel list a client has loaded: everything up to a place that only `more` moves (B9).
+/// How much of a channel list a client has loaded: everything up to a sort key that only `more` moves (B9).
 ///
-/// The place is a sort key, not a channel: the channel that stood there may move or go, the window stays.
+/// The boundary is a key, not a channel: the channel that stood there may move or go, the window stays.
 package struct ChannelWindow: Hashable, Sendable {
-  /// The last place that was loaded; nil while nothing was.
+  /// The last key that was loaded; nil while nothing was.
   package private(set) var boundary: ChannelListKey?
   /// Whether more may follow: true until a page proved the end.
   package private(set) var hasMore: Bool
@@ -18,10 +18,10 @@ package struct ChannelWindow: Hashable, Sendable {
   /// The window before its first page.
   package static let closed = ChannelWindow(boundary: nil, hasMore: true)
 
-  /// Whether a channel at that place is inside.
-  package func contains(_ place: ChannelListKey) -> Bool {
+  /// Whether a channel with that key is inside.
+  package func contains(_ key: ChannelListKey) -> Bool {
     guard hasMore else { return true }
-    return boundary.map { !$0.precedes(place) } ?? false
+    return boundary.map { !$0.precedes(key) } ?? false
   }
 
   /// Takes in a page that ended at `last`. A page given again moves nothing: the window is the union (B17).

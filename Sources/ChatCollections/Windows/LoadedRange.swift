@@ -6,7 +6,7 @@ import ChatModel
 /// An end that is open (`hasPrevious`, `hasNext` false) reaches as far as the line does, so that what comes
 /// there later is inside. An end that is not stays where loading put it.
 package struct LoadedRange: Hashable, Sendable {
-  /// From the oldest to the newest loaded place; nil while nothing was loaded.
+  /// From the oldest to the newest loaded position; nil while nothing was loaded.
   package private(set) var loaded: ClosedRange<Position>?
   /// Whether something older may exist beyond.
   package private(set) var hasPrevious: Bool
@@ -34,8 +34,8 @@ package struct LoadedRange: Hashable, Sendable {
     }
   }
 
-  /// Whether a message at that place belongs to the view.
-  package func contains(_ place: Position) -> Bool { reach?.contains(place) ?? false }
+  /// Whether a message at that position belongs to the view.
+  package func contains(_ position: Position) -> Bool { reach?.contains(position) ?? false }
 
   /// Whether what is stored of `other` does for this one: at an open end nobody needs to know how far the
   /// line went when somebody last looked.
@@ -66,23 +66,23 @@ package struct LoadedRange: Hashable, Sendable {
     }
   }
 
-  /// Takes in a place at an open end: what came there stays loaded when the end closes.
-  package mutating func arrive(at place: Position) {
-    guard contains(place) else { return }
-    loaded = loaded.map { min($0.lowerBound, place)...max($0.upperBound, place) } ?? place...place
+  /// Takes in a position at an open end: what came there stays loaded when the end closes.
+  package mutating func arrive(at position: Position) {
+    guard contains(position) else { return }
+    loaded = loaded.map { min($0.lowerBound, position)...max($0.upperBound, position) } ?? position...position
   }
 
-  /// Lets go of everything older than `place` (B22).
-  package mutating func letGo(olderThan place: Position) {
-    guard let reach, reach.contains(place) else { return }
-    loaded = place...max(place, loaded?.upperBound ?? place)
+  /// Lets go of everything older than `position` (B22).
+  package mutating func letGo(olderThan position: Position) {
+    guard let reach, reach.contains(position) else { return }
+    loaded = position...max(position, loaded?.upperBound ?? position)
     hasPrevious = true
   }
 
-  /// Lets go of everything newer than `place` (B22, B28).
-  package mutating func letGo(newerThan place: Position) {
-    guard let reach, reach.contains(place) else { return }
-    loaded = min(place, loaded?.lowerBound ?? place)...place
+  /// Lets go of everything newer than `position` (B22, B28).
+  package mutating func letGo(newerThan position: Position) {
+    guard let reach, reach.contains(position) else { return }
+    loaded = min(position, loaded?.lowerBound ?? position)...position
     hasNext = true
   }
 }

@@ -12,7 +12,7 @@ struct ChannelTable: Sendable {
   /// Channels with a connected user whose newest messages are still to be fetched.
   private(set) var behind = 0
   /// Those in the order in which they are prefetched, and some that are not among them any more.
-  private var line = TurnLine<Place>()
+  private var line = TurnLine<Turn>()
 
   /// All channels.
   var urls: [ChannelURL] { Array(works.keys) }
@@ -39,12 +39,12 @@ struct ChannelTable: Sendable {
 
   /// The channel that is prefetched next among those that may be: the one with the newest last message.
   mutating func nextBehind(where mayBegin: (ChannelWork) -> Bool) -> ChannelURL? {
-    var passed: [Place] = []
-    defer { for place in passed { line.add(place) } }
-    while let place = line.first {
-      if isBehind(place), let work = works[place.url] {
-        if mayBegin(work) { return place.url }
-        passed.append(place)
+    var passed: [Turn] = []
+    defer { for turn in passed { line.add(turn) } }
+    while let turn = line.first {
+      if isBehind(turn), let work = works[turn.url] {
+        if mayBegin(work) { return turn.url }
+        passed.append(turn)
       }
       line.removeFirst()
     }
@@ -54,15 +54,15 @@ struct ChannelTable: Sendable {
   /// The first moment at which a prefetch may begin; `soonest`: no channel may before.
   func prefetchDueAt(soonest: Int64, _ dueAt: (ChannelWork) -> Int64?) -> Int64 {
     var found = Int64.max
-    for place in line.places where isBehind(place) {
-      found = min(found, works[place.url].flatMap(dueAt) ?? .max)
+    for turn in line.turns where isBehind(turn) {
+      found = min(found, works[turn.url].flatMap(dueAt) ?? .max)
       if found <= soonest { break }
     }
     return found
   }
 
-  private func isBehind(_ place: Place) -> Bool {
-    Traits(works[place.url]).behindSince == place.lastMessageAt
+  private func isBehind(_ turn: Turn) -> Bool {
+    Traits(works[turn.url]).behindSince == turn.lastMessageAt
   }
 
   /// A channel's work changed.
@@ -77,24 +77,24 @@ struct ChannelTable: Sendable {
     guard after.behindSince != before.behindSince else { return }
     behind += (after.behindSince == nil ? 0 : 1) - (before.behindSince == nil ? 0 : 1)
     guard let lastMessageAt = after.behindSince else { return }
-    if line.places.count > 2 * works.count + 64 { sort() }
-    line.add(Place(lastMessageAt: lastMessageAt, url: url))
+    if line.turns.count > 2 * works.count + 64 { sort() }
+    line.add(Turn(lastMessageAt: lastMessageAt, url: url))
   }
 
-  /// Lets go of places that are no channel's any more.
+  /// Lets go of turns that are no channel's any more.
   private mutating func sort() {
     line = TurnLine()
     for (url, work) in works where work.needsPrefetch {
-      line.add(Place(lastMessageAt: work.lastMessageAt, url: url))
+      line.add(Turn(lastMessageAt: work.lastMessageAt, url: url))
     }
   }
 
   /// A channel that waits for prefetch. The one with the newest last message is the first.
-  private struct Place: Comparable, Sendable {
+  private struct Turn: Comparable, Sendable {
     let lastMessageAt: Int64
     let url: ChannelURL
 
-    static func < (one: Place, other: Place) -> Bool { one.lastMessageAt > other.lastMessageAt }
+    static func < (one: Turn, other: Turn) -> Bool { one.lastMessageAt > other.lastMessageAt }
   }
 
   /// What of a channel's work is kept beside it.

@@ -159,14 +159,14 @@ package struct Plan: Sendable {
     }
     if restsAt <= now { rest(now: now) }
     guard link.isOnline else { return jobs }
-    while let job = pickForPlace(now: now) {
+    while let job = pickForSlot(now: now) {
       running.insert(job)
       if let user = job.user { users[user]?.isBusy = true }
       if let url = job.channel { channels[url]?.started(job, now: now) }
       if case .send(let lane) = job { startedSending(lane) }
       jobs.append(job)
     }
-    while hasFreeUploadPlace, let lane = pickUpload(now: now) {
+    while hasFreeUploadSlot, let lane = pickUpload(now: now) {
       running.insert(.upload(lane))
       uploads[lane]?.isBusy = true
       jobs.append(.upload(lane))
@@ -192,23 +192,23 @@ package struct Plan: Sendable {
 
   /// A send is a commit and a request in turns. While one is committed others are asked, and the more of them
   /// wait for a commit, the more share it. The requests that are made at once are limited elsewhere.
-  private static let sendsPerPlace = 6
+  private static let sendsPerSlot = 6
 
   /// How many lanes are sending.
   package var sends: Int { running.count(where: \.isSend) }
 
-  /// The next job, if there is a place for it. A send that joins others in their place does not come before
+  /// The next job, if there is a slot for it. A send that shares a slot with others does not come before
   /// other work.
-  private mutating func pickForPlace(now: Int64) -> SyncJob? {
-    if hasFreePlace { return pick(now: now) }
-    guard !sends.isMultiple(of: Plan.sendsPerPlace), !isOtherWorkDue(now: now) else { return nil }
+  private mutating func pickForSlot(now: Int64) -> SyncJob? {
+    if hasFreeSlot { return pick(now: now) }
+    guard !sends.isMultiple(of: Plan.sendsPerSlot), !isOtherWorkDue(now: now) else { return nil }
     return pickLane(now: now).map { .send($0) }
   }
 
-  private var hasFreePlace: Bool {
-    let placesOfSends = (sends + Plan.sendsPerPlace - 1) / Plan.sendsPerPlace
+  private var hasFreeSlot: Bool {
+    let slotsOfSends = (sends + Plan.sendsPerSlot - 1) / Plan.sendsPerSlot
     let others = running.count { $0 != .probe && !$0.isSend && !$0.isUpload }
-    return others + placesOfSends < pace.jobs
+    return others + slotsOfSends < pace.jobs
   }
 
   private func isOtherWorkDue(now: Int64) -> Bool {
@@ -219,7 +219,7 @@ package struct Plan: Sendable {
   /// The next moment at which `next` may have something new; nil: only when something happens.
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
-    if link.isOnline, hasFreePlace {
+    if link.isOnline, hasFreeSlot {
       for work in users.works.values {
         soonest = min(soonest, work.dueAt ?? .max)
         if soonest <= now { return now + 1 }
@@ -227,7 +227,7 @@ package struct Plan: Sendable {
       soonest = min(soonest, channelsDueAt(now: now))
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }
-    if link.isOnline, hasFreeUploadPlace { soonest = min(soonest, uploadsDueAt ?? .max) }
+    if link.isOnline, hasFreeUploadSlot { soonest = min(soonest, uploadsDueAt ?? .max) }
     return soonest == .max ? nil : max(soonest, now + 1)
   }
 

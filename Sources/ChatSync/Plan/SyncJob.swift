@@ -77,7 +77,7 @@ package enum Outcome: Sendable {
   case listed(next: String?, channels: [ChannelActivity])
   /// Changes are stored.
   case changed([ChannelActivity], hasMore: Bool)
-  /// The changelog's place was refused: list everything again.
+  /// The changelog's token was refused: list everything again.
   case tokenLost
   /// The upstream does not offer what was asked (B32).
   case lacks(Capability)
@@ -89,7 +89,7 @@ package enum Outcome: Sendable {
   case prefetched(isComplete: Bool)
   /// The lane has nothing more to send now; in so many ms it has, nil: only when something changes.
   case drained(nextTryIn: Int64?)
-  /// The job goes on after that time: it waits without holding its place among the running jobs.
+  /// The job goes on after that time: it waits without keeping a slot of running jobs.
   case waits(milliseconds: Int64)
   /// A page of a gap or of a verification is stored.
   case progressed(isComplete: Bool)

@@ -1,31 +1,31 @@
-/// Places in their order, the smallest first: a binary heap. What changed meanwhile is not looked for in it:
-/// its owner adds the new place, and passes over the old one when it comes to the front.
-struct TurnLine<Place: Comparable & Sendable>: Sendable {
-  private(set) var places: [Place] = []
+/// Turns in their order, the smallest first: a binary heap. What changed meanwhile is not looked for in it:
+/// its owner adds the new turn, and passes over the old one when it comes to the front.
+struct TurnLine<Turn: Comparable & Sendable>: Sendable {
+  private(set) var turns: [Turn] = []
 
-  var first: Place? { places.first }
+  var first: Turn? { turns.first }
 
-  mutating func add(_ place: Place) {
-    places.append(place)
-    var index = places.count - 1
-    while index > 0, case let parent = (index - 1) / 2, places[index] < places[parent] {
-      places.swapAt(parent, index)
+  mutating func add(_ turn: Turn) {
+    turns.append(turn)
+    var index = turns.count - 1
+    while index > 0, case let parent = (index - 1) / 2, turns[index] < turns[parent] {
+      turns.swapAt(parent, index)
       index = parent
     }
   }
 
   mutating func removeFirst() {
-    guard let last = places.popLast(), !places.isEmpty else { return }
-    places[0] = last
+    guard let last = turns.popLast(), !turns.isEmpty else { return }
+    turns[0] = last
     var index = 0
     while true {
       var smallest = index
       for child in [2 * index + 1, 2 * index + 2]
-      where child < places.count && places[child] < places[smallest] {
+      where child < turns.count && turns[child] < turns[smallest] {
         smallest = child
       }
       guard smallest != index else { return }
-      places.swapAt(index, smallest)
+      turns.swapAt(index, smallest)
       index = smallest
     }
   }

@@ -1,13 +1,13 @@
 import ChatCache
 import ChatModel
 
-// Uploads (B45) go beside everything else: they have places of their own, half as many as there are (one of
+// Uploads (B45) go beside everything else: they have slots of their own, half as many as there are (one of
 // one), and none of those that other jobs wait for. One file of a lane is uploaded at a time.
 extension Plan {
   /// How many files are uploaded at once.
-  private var uploadPlaces: Int { RequestQueue<Void>.uploadPlaces(of: pace.jobs) }
+  private var uploadSlots: Int { RequestQueue<Void>.uploadSlots(of: pace.jobs) }
 
-  var hasFreeUploadPlace: Bool { running.count(where: \.isUpload) < uploadPlaces }
+  var hasFreeUploadSlot: Bool { running.count(where: \.isUpload) < uploadSlots }
 
   /// A file of the lane may be uploaded in so many ms.
   mutating func uploadWaits(_ lane: OutboxLaneName, milliseconds: Int64, now: Int64) {

@@ -40,7 +40,7 @@ struct UserWork: Sendable {
   /// Goes idle where nobody asked for long (B4).
   mutating func rest(now: Int64) -> Bool { state.tick(now: now, hasUnsent: hasUnsent) }
 
-  /// When the next job for this user may begin. A sweep begins in place of the first poll that is due
+  /// When the next job for this user may begin. A sweep begins instead of the first poll that is due
   /// after `sweepAt`, so `sweepAt` itself wakes nobody.
   var dueAt: Int64? { isFree ? pollAt : nil }
 

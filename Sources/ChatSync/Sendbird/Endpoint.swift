@@ -65,7 +65,7 @@ struct Endpoint: Sendable, Equatable {
   static func channelChanges(of user: UserID, since: ChangesSince) -> Endpoint {
     Endpoint(
       path: "/v3/users/\(segment(user.text))/my_group_channels/changelogs",
-      query: [place(since), ("limit", "100")] + channelParts)
+      query: [start(since), ("limit", "100")] + channelParts)
   }
 
   static func channel(_ url: ChannelURL, as user: UserID?) -> Endpoint {
@@ -111,7 +111,7 @@ struct Endpoint: Sendable, Equatable {
   static func messageChanges(in url: ChannelURL, since: ChangesSince) -> Endpoint {
     Endpoint(
       path: "/v3/group_channels/\(segment(url.text))/messages/changelogs",
-      query: [place(since), ("limit", "100")] + messageParts)
+      query: [start(since), ("limit", "100")] + messageParts)
   }
 
   static func send(in url: ChannelURL) -> Endpoint {
@@ -138,7 +138,7 @@ struct Endpoint: Sendable, Equatable {
     Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages/mark_as_read")
   }
 
-  private static func place(_ since: ChangesSince) -> (name: String, value: String) {
+  private static func start(_ since: ChangesSince) -> (name: String, value: String) {
     switch since {
     case .time(let time): ("change_ts", "\(time)")
     case .token(let token): ("token", token.text)

@@ -23,7 +23,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     package var responseBytes = 32 << 20
     /// Requests in flight at once.
     package var inFlight = 4
-    /// Requests that may wait for a place; more are refused.
+    /// Requests that may wait for a slot; more are refused.
     package var waiting = 4_096
     /// Requests per second, 0 for no limit, and how many may come at once.
     package var rate = 0.0
@@ -42,7 +42,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
   /// Pauses that the upstream asked for since the start.
   package var pausesAsked: Int { inbox.withLock { $0.pausesAsked } }
 
-  /// Whether clients' own requests wait for a place.
+  /// Whether clients' own requests wait for a slot.
   package var isForegroundWaiting: Bool { inbox.withLock { $0.isForegroundWaiting } }
 
   struct Inbox {
@@ -56,14 +56,14 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     /// Pauses that the upstream asked for.
     var pausesAsked = 0
     var isForegroundWaiting = false
-    /// Requests that wait for a place.
+    /// Requests that wait for a slot.
     var waiting = 0
   }
 
   let configuration: Configuration
   let inbox = Guarded(Inbox())
   private let multi: OpaquePointerBox
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
 
   /// curl's handle, which other threads may only wake.
   struct OpaquePointerBox: @unchecked Sendable {  // because curl_multi_wakeup may be called from any thread

@@ -72,7 +72,7 @@ package enum Importance: Int, Sendable, CaseIterable, Comparable {
   case foreground
   /// A view is open, or somebody's unsent messages are behind it.
   case open
-  /// A file of somebody's unsent message: it takes at most half of the places.
+  /// A file of somebody's unsent message: it takes at most half of the slots.
   case upload
   /// Nobody waits.
   case background

@@ -3,10 +3,10 @@ import ChatModel
 /// Which request goes out next: the most important first, in order of arrival, at most `limit` in flight, no
 /// faster than the bucket allows, none of a kind for which the upstream asked for a pause (B35). Clients' own
 /// requests wait for the end of a pause. Others fail at once, so that the sync jobs which made them do not
-/// keep the places of jobs that could go on.
+/// keep the slots of jobs that could go on.
 ///
-/// One place in flight is kept free for clients' own requests, so that slow background work never holds them
-/// up. Uploads take long, and have at most half of the places (one of one). A lane that was passed over
+/// One slot in flight is kept free for clients' own requests, so that slow background work never holds them
+/// up. Uploads take long, and have at most half of the slots (one of one). A lane that was passed over
 /// several times has its turn, so that nothing waits for ever.
 package struct RequestQueue<Entry> {
   /// What to do now.
@@ -90,7 +90,7 @@ package struct RequestQueue<Entry> {
     pauses = pauses.filter { $0.value > now }
     if let refused = takePaused() { return refused }
     guard inFlight < limit else { return .idle }
-    guard let (lane, index) = place() else { return pausedEnd }
+    guard let (lane, index) = nextStartable() else { return pausedEnd }
     if let later = bucket.take(now: now) { return .wait(until: later) }
     passedOver[lane] = 0
     for other in lanes.indices where other > lane {
@@ -116,7 +116,7 @@ package struct RequestQueue<Entry> {
 
   /// The request whose turn it is: of the lane that was passed over most often, if that was often enough,
   /// else of the most important one.
-  private func place() -> (lane: Int, index: Int)? {
+  private func nextStartable() -> (lane: Int, index: Int)? {
     let due = lanes.indices.filter { passedOver[$0] >= RequestQueue.mostPassedOver }
       .sorted { passedOver[$0] > passedOver[$1] }
     for lane in due + Array(lanes.indices) {
@@ -128,17 +128,17 @@ package struct RequestQueue<Entry> {
     return nil
   }
 
-  /// Whether the requests of a lane have all places that they may have.
+  /// Whether the requests of a lane have all slots that they may have.
   private func isFull(_ lane: Int) -> Bool {
     switch lane {
     case Importance.background.rawValue: limit > 1 && backgroundInFlight >= limit - 1
-    case Importance.upload.rawValue: uploadsInFlight >= RequestQueue.uploadPlaces(of: limit)
+    case Importance.upload.rawValue: uploadsInFlight >= RequestQueue.uploadSlots(of: limit)
     default: false
     }
   }
 
-  /// How many of the places uploads may have.
-  package static func uploadPlaces(of limit: Int) -> Int { max(1, limit / 2) }
+  /// How many of the slots uploads may have.
+  package static func uploadSlots(of limit: Int) -> Int { max(1, limit / 2) }
 
   /// When the first of those that wait may go on after a pause.
   private var pausedEnd: Decision {

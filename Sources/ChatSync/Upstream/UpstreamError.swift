@@ -79,7 +79,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     return false
   }
 
-  /// A changelog's place is not known any more: refused as a value, expired, or out of range (B31).
+  /// A changelog's token is not known any more: refused as a value, expired, or out of range (B31).
   package var deniesToken: Bool {
     if case .rejection(let code, _) = self { return [400109, 400111, 400113, 400201].contains(code) }
     return false

@@ -10,24 +10,24 @@ extension SyncWorker {
   func listed(
     _ url: ChannelURL, _ stretch: MessageSyncRequest.Stretch, _ importance: Importance
   ) async throws -> [MessageListing] {
-    guard let (place, isOlder) = stretch.message else {
+    guard let (position, isOlder) = stretch.message else {
       let listing = try await list(url, MessageWindow(stretch), importance)
       return [listing] + (try await listedByID(url, listing, importance))
     }
     // All of its millisecond is known: the page that ended there was short.
-    if isOlder, try store.line(of: url)?.oldest == place {
-      return try await listed(url, beyond: place, isOlder: true, importance)
+    if isOlder, try store.line(of: url)?.oldest == position {
+      return try await listed(url, beyond: position, isOlder: true, importance)
     }
     let window = MessageWindow(stretch)
     let listing = try await list(url, window, importance)
     let rows = listing.rows.map(\.position)
     let isFull = rows.count >= window.older + window.newer
-    let moment = rows.filter { $0.createdAt == place.createdAt }
+    let moment = rows.filter { $0.createdAt == position.createdAt }
     if moment.count < rows.count {
-      guard isFull, listing.isGainless(beyond: place, isOlder), Listing.areTiesOrdered(rows) else {
+      guard isFull, listing.isGainless(beyond: position, isOlder), Listing.areTiesOrdered(rows) else {
         return [listing]
       }
-      let edge = (isOlder ? moment.min() : moment.max()) ?? place
+      let edge = (isOlder ? moment.min() : moment.max()) ?? position
       return [listing] + (try await listed(url, beyond: edge, isOlder: isOlder, importance))
     }
     // Nothing beyond the millisecond came: it is full, or there is nothing.
@@ -36,16 +36,18 @@ extension SyncWorker {
       return [listing] + (try await listed(url, beyond: edge, isOlder: isOlder, importance))
     }
     guard Listing.areTiesOrdered(rows) else { return [listing] }
-    do { return [listing] + (try await pages(url, beyond: place, isOlder: isOlder, importance)) } catch {
+    do { return [listing] + (try await pages(url, beyond: position, isOlder: isOlder, importance)) } catch {
       guard error.isNotFoundUpstream else { throw error }
-      return [listing] + (try await listed(url, from: nearest(to: place, rows, isOlder), isOlder, importance))
+      return [listing]
+        + (try await listed(url, from: nearest(to: position, rows, isOlder), isOlder, importance))
     }
   }
 
-  /// The row from which a full millisecond is paged where the place is no message's.
-  private func nearest(to place: Position, _ rows: [Position], _ isOlder: Bool) -> Position? {
+  /// The row from which a full millisecond is paged where the position is no message's.
+  private func nearest(to position: Position, _ rows: [Position], _ isOlder: Bool) -> Position? {
     isOlder
-      ? rows.filter { $0 >= place }.min() ?? rows.max() : rows.filter { $0 <= place }.max() ?? rows.min()
+      ? rows.filter { $0 >= position }.min() ?? rows.max()
+      : rows.filter { $0 <= position }.max() ?? rows.min()
   }
 
   /// A page by message with the message itself, and the row beside it, which joins it to that.
@@ -141,21 +143,21 @@ extension SyncWorker {
 extension MessageWindow {
   /// What to list for a sync request.
   ///
-  /// The anchor is the place's moment, all of it. A place that is no message's (the end of a claim) has the
-  /// smallest or the largest id of its millisecond: that lies in the stretch, or does not.
+  /// The anchor is the position's moment, all of it. A position that is no message's (the end of a claim) has
+  /// the smallest or the largest id of its millisecond: that lies in the stretch, or does not.
   init(_ stretch: MessageSyncRequest.Stretch) {
     func rows(_ wanted: Int) -> Int { min(max(wanted, 0), Limits.messagePageRows) }
-    // The rest of the place's moment comes too.
+    // The rest of the position's moment comes too.
     let least = stretch.message == nil ? 0 : GapCheck.pageRows
     switch stretch {
-    case .older(let place, let wanted):
+    case .older(let position, let wanted):
       self.init(
-        .time(min(place.createdAt, Endpoint.newest)), older: rows(max(wanted, least)), newer: 0,
-        includesAnchor: place.messageID != .min)
-    case .newer(let place, let wanted):
+        .time(min(position.createdAt, Endpoint.newest)), older: rows(max(wanted, least)), newer: 0,
+        includesAnchor: position.messageID != .min)
+    case .newer(let position, let wanted):
       self.init(
-        .time(place.createdAt), older: 0, newer: rows(max(wanted, least)),
-        includesAnchor: place.messageID != .max)
+        .time(position.createdAt), older: 0, newer: rows(max(wanted, least)),
+        includesAnchor: position.messageID != .max)
     case .around(let time, let older, let newer):
       self.init(.time(time), older: rows(older), newer: rows(newer))
     case .newest, .message:
@@ -177,27 +179,28 @@ extension MessageWindow {
 }
 
 extension MessageListing {
-  /// Whether it proves none of its rows beyond the place: they are of a millisecond that it may have cut.
-  fileprivate func isGainless(beyond place: Position, _ isOlder: Bool) -> Bool {
+  /// Whether it proves none of its rows beyond the position: they are of a millisecond that it may have cut.
+  fileprivate func isGainless(beyond position: Position, _ isOlder: Bool) -> Bool {
     let rows = rows.map(\.position)
     guard let claim = window.listing(rows).claim else { return true }
-    return !rows.contains { (isOlder ? $0 < place : $0 > place) && claim.contains($0) }
+    return !rows.contains { (isOlder ? $0 < position : $0 > position) && claim.contains($0) }
   }
 }
 
 extension MessageSyncRequest.Stretch {
-  /// The message from which it is paged, and whether to what is older; nil where the place is no message's.
-  fileprivate var message: (place: Position, isOlder: Bool)? {
+  /// The message from which it is paged, and whether to what is older; nil where the position is no
+  /// message's.
+  fileprivate var message: (position: Position, isOlder: Bool)? {
     switch self {
-    case .older(let place, _) where place.isOfMessage: (place, true)
-    case .newer(let place, _) where place.isOfMessage: (place, false)
+    case .older(let position, _) where position.isOfMessage: (position, true)
+    case .newer(let position, _) where position.isOfMessage: (position, false)
     default: nil
     }
   }
 }
 
 extension Position {
-  /// Whether it may be a message's place, and not only an end of its moment.
+  /// Whether it may be a message's position, and not only an end of its moment.
   fileprivate var isOfMessage: Bool {
     messageID != .min && messageID != .max && self < .end && self > .start
   }

@@ -97,7 +97,7 @@ extension SyncWorker {
 
   private func ask(_ job: OutboxJob, _ lane: OutboxLaneName) async throws -> EndedOutboxJob {
     switch job.job {
-    case .look(let place): return try await look(for: job, after: place, in: lane.channel)
+    case .look(let position): return try await look(for: job, after: position, in: lane.channel)
     case .deleteSent(let message):
       try await upstream.delete(message: message, in: lane.channel, .open)
       return EndedOutboxJob(job, .success(message: nil))
@@ -139,7 +139,7 @@ extension SyncWorker {
   }
 
   /// The message with its new reaction, which the answer does not show: with it, the pending reaction and the
-  /// real one change places in one commit. If it cannot be had now, a note asks for it until it can be.
+  /// real one are exchanged in one commit. If it cannot be had now, a note asks for it until it can be.
   private func reacted(to message: Int64, in url: ChannelURL) async -> [MessageRecord] {
     do {
       return [try await upstream.message(message, in: url, .open)]
@@ -153,29 +153,29 @@ extension SyncWorker {
     }
   }
 
-  /// Lists all that came after the newest place known when the message was first sent off, until a page shows
-  /// nothing new. Messages of one millisecond may come in another order in each answer, so each page begins
-  /// with the whole millisecond in which the last one ended. A listing that goes on for too long, or has an
-  /// item that cannot be read, may still show the message.
+  /// Lists all that came after the newest position known when the message was first sent off, until a page
+  /// shows nothing new. Messages of one millisecond may come in another order in each answer, so each page
+  /// begins with the whole millisecond in which the last one ended. A listing that goes on for too long, or
+  /// has an item that cannot be read, may still show the message.
   private func look(
-    for job: OutboxJob, after place: Position, in url: ChannelURL
+    for job: OutboxJob, after position: Position, in url: ChannelURL
   ) async throws -> EndedOutboxJob {
     var found: [MessageRecord] = []
     var seen: Set<Int64> = []
     var searched: Position?
     var isWhole = true
-    var moment = place == .start ? 0 : place.createdAt
+    var moment = position == .start ? 0 : position.createdAt
     var window = MessageWindow(.time(moment), older: 0, newer: SyncWorker.lookRows)
     for _ in 0..<SyncWorker.lookPages {
       let page = try await upstream.messages(in: url, window, .open)
       if page.items.isEmpty, page.unreadable == 0 { try await confirmEmpty(url, window, .open) }
       let new = page.items.filter { seen.insert($0.messageID).inserted }
-      found += new.filter { $0.position > place }
+      found += new.filter { $0.position > position }
       // What cannot be read may be the message.
       isWhole = isWhole && page.unreadable == 0
-      let places = page.items.map(\.position)
-      if isWhole { searched = places.max() ?? searched }
-      guard let last = places.max(), !new.isEmpty else {
+      let positions = page.items.map(\.position)
+      if isWhole { searched = positions.max() ?? searched }
+      guard let last = positions.max(), !new.isEmpty else {
         return EndedOutboxJob(
           job, isWhole ? .absent : .uncertain, messages: found, searched: isWhole ? nil : searched)
       }
@@ -186,7 +186,7 @@ extension SyncWorker {
         window = MessageWindow(.time(moment), older: 0, newer: SyncWorker.lookRows, includesAnchor: false)
       } else {
         // Only a millisecond of more messages than a page holds is paged by message.
-        guard Listing.areTiesOrdered(places) else { break }
+        guard Listing.areTiesOrdered(positions) else { break }
         window = MessageWindow(.message(last), older: 0, newer: SyncWorker.lookRows, includesAnchor: false)
       }
     }

@@ -156,7 +156,7 @@ package actor SyncWorker {
     guard !isStopped else { return }
     for job in plan.next(now: now) {
       begins(job)
-      // One priority for all: a task of a lower one gets no turn while others compute, and keeps its place.
+      // One priority for all: a task of a lower one gets no turn while others compute, and keeps its slot.
       tasks[job] = Task(priority: .medium) { await self.run(job) }
     }
     if plan.takeRest() { return sortChannels() }

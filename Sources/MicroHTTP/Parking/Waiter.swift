@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Made before the request looks for what it wants and handed to whoever will have it, so that a change
 /// between the look and the parking is not lost: a wake that comes early makes the parking end at once.
-package final class Waiter: @unchecked Sendable {  // because its place is only touched under the lot's lock
+package final class Waiter: @unchecked Sendable {  // because its slot is only touched under the lot's lock
   /// Where it stands. Only the lot's lock leads into and out of `parked`; everything else is one atomic step.
   enum State: UInt8, AtomicRepresentable {
     case idle

@@ -8,13 +8,13 @@ enum ByteSearch {
   static func finds(
     in bytes: UnsafeRawBufferPointer, eight mayHold: (UInt64) -> Bool, one isSought: (UInt8) -> Bool
   ) -> Bool {
-    var place = 0
-    while place + 8 <= bytes.count {
-      let word = bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)
-      if mayHold(word), bytes[place..<(place + 8)].contains(where: isSought) { return true }
-      place += 8
+    var offset = 0
+    while offset + 8 <= bytes.count {
+      let word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+      if mayHold(word), bytes[offset..<(offset + 8)].contains(where: isSought) { return true }
+      offset += 8
     }
-    return bytes[place...].contains(where: isSought)
+    return bytes[offset...].contains(where: isSought)
   }
 
   /// Whether one of eight bytes is less than `limit`, which is at most 0x80.

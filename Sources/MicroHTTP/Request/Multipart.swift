@@ -90,7 +90,7 @@ final class Multipart {
   }
 
   private func stepContent() throws(Problem) -> Bool {
-    guard let place = find(delimiter) else {
+    guard let found = find(delimiter) else {
       let safe = window.count - delimiter.count
       if safe > 0 {
         try write(safe)
@@ -98,8 +98,8 @@ final class Multipart {
       }
       return false
     }
-    try write(place)
-    _ = drop(place)
+    try write(found)
+    _ = drop(found)
     // The two bytes after the boundary say whether another part follows.
     guard window.count >= delimiter.count + 2 else { return false }
     if state == .content { try endPart() }

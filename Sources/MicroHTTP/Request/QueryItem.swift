@@ -9,7 +9,7 @@ package struct QueryItem {
   private let isNameEscaped: Bool
 
   init(_ item: UnsafeRawBufferPointer) {
-    let stop = item.place(of: UInt8(ascii: "="))
+    let stop = item.offset(of: UInt8(ascii: "="))
     encodedName = UnsafeRawBufferPointer(rebasing: item[..<stop])
     isNameEscaped = encodedName.contains(where: QueryItem.isEscape)
     encodedValue = UnsafeRawBufferPointer(rebasing: item[Swift.min(stop + 1, item.count)...])

@@ -11,7 +11,7 @@ package struct QueryItems: Sequence, IteratorProtocol {
   /// The next item; empty ones (`a=1&&b=2`) are passed over.
   package mutating func next() -> QueryItem? {
     while !rest.isEmpty {
-      let stop = rest.place(of: UInt8(ascii: "&"))
+      let stop = rest.offset(of: UInt8(ascii: "&"))
       let item = UnsafeRawBufferPointer(rebasing: rest[..<stop])
       rest = UnsafeRawBufferPointer(rebasing: rest[Swift.min(stop + 1, rest.count)...])
       if !item.isEmpty { return QueryItem(item) }
@@ -22,7 +22,7 @@ package struct QueryItems: Sequence, IteratorProtocol {
 
 extension UnsafeRawBufferPointer {
   /// Where that byte is first; the end where it is not.
-  func place(of byte: UInt8) -> Int {
+  func offset(of byte: UInt8) -> Int {
     guard let start = baseAddress, let found = memchr(start, Int32(byte), count) else { return count }
     return UnsafeRawPointer(found) - start
   }

@@ -1,5 +1,5 @@
 extension Request {
-  /// The segments of the route's path with the decoded parameters in their places; empty where no route was
+  /// The segments of the route's path with the parameters decoded; empty where no route was
   /// found.
   package var pathSegments: [String] {
     guard let endpoint else { return [] }

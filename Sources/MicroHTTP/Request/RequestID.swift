@@ -20,9 +20,9 @@ enum RequestID {
   /// Writes the digits of `number` without an end mark.
   static func write(_ number: UInt64, to target: UnsafeMutablePointer<CChar>) {
     var rest = number
-    for place in stride(from: length - 1, through: 0, by: -1) {
+    for digit in stride(from: length - 1, through: 0, by: -1) {
       let nibble = CChar(truncatingIfNeeded: rest & 15)
-      target[place] = nibble < 10 ? 48 + nibble : 87 + nibble
+      target[digit] = nibble < 10 ? 48 + nibble : 87 + nibble
       rest >>= 4
     }
   }

@@ -3,8 +3,8 @@ import Glibc
 /// The request target as it came, decoded here and nowhere else.
 ///
 /// libmicrohttpd decodes a path before it shows it: `%2F` becomes a slash and `%00` cuts it. So the raw
-/// target is copied before that happens, split at its slashes and only then decoded, each segment in its
-/// place in the copy. The query stays encoded and is decoded item by item. Refused with 400: escapes that are
+/// target is copied before that happens, split at its slashes and only then decoded, each segment
+/// within the copy. The query stays encoded and is decoded item by item. Refused with 400: escapes that are
 /// none, a zero byte, bytes that are not UTF-8 once decoded, control characters, spaces and fragments.
 struct RequestTarget {
   static let mostParameters = 4
@@ -123,7 +123,7 @@ struct RequestTarget {
 
   func startWalk() -> Walk { Walk(next: pathStart) }
 
-  /// The next segment, decoded in its place; nil at the end.
+  /// The next segment, decoded where it stands; nil at the end.
   func nextSegment(_ walk: inout Walk) throws(Problem) -> Segment? {
     guard walk.next < pathEnd else { return nil }
     let start = walk.next + 1
@@ -143,11 +143,11 @@ struct RequestTarget {
 
   /// Remembers `segment` as the next parameter.
   mutating func note(_ segment: Segment) {
-    let place = Int(parameterCount) * 4
-    guard place < RequestTarget.mostParameters * 4 else { return }
+    let offset = Int(parameterCount) * 4
+    guard offset < RequestTarget.mostParameters * 4 else { return }
     let packed = UInt32(segment.start) << 16 | UInt32(segment.bytes.count)
     withUnsafeMutableBytes(of: &parameters) {
-      $0.storeBytes(of: packed, toByteOffset: place, as: UInt32.self)
+      $0.storeBytes(of: packed, toByteOffset: offset, as: UInt32.self)
     }
     parameterCount += 1
   }

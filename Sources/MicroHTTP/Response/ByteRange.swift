@@ -1,6 +1,6 @@
 /// One range of bytes, already fitted to the file.
 package struct ByteRange: Equatable {
-  /// The place of its first byte.
+  /// The offset of its first byte.
   package let first: Int
   /// Its bytes.
   package let count: Int

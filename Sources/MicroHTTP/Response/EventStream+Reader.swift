@@ -14,10 +14,10 @@ extension EventStream {
     private var held = 0
     private var turn: StreamMemory.Turn?
     /// Set when the response is queued; used on the connection's worker thread alone.
-    private var place: Place?
+    private var attachment: Attachment?
 
     /// Where the stream goes, and what it shares with the server's other streams.
-    struct Place {
+    struct Attachment {
       let connection: OpaquePointer
       let client: ClientConnection
       let lot: ParkingLot
@@ -30,29 +30,29 @@ extension EventStream {
     }
 
     deinit {
-      place?.memory.end(turn, held: held)
+      attachment?.memory.end(turn, held: held)
       stream.ended()
     }
 
     /// The response is queued: what is read from now on goes there.
-    func begin(at place: Place) { self.place = place }
+    func begin(at attachment: Attachment) { self.attachment = attachment }
 
     /// Fills the next block. 0 only after the connection was suspended.
     func read(into block: UnsafeMutablePointer<CChar>, room: Int) -> Int {
-      guard let place else { return Reader.endOfStream }
-      let (lot, limits) = (place.lot, place.memory.limits)
+      guard let attachment else { return Reader.endOfStream }
+      let (lot, limits) = (attachment.lot, attachment.memory.limits)
       while taken == piece.count {
         if isEnding { return Reader.endOfStream }
-        letGo(place.memory)
-        switch fill(place) {
+        letGo(attachment.memory)
+        switch fill(attachment) {
         case .ended: return Reader.endOfStream
         case .piece:
           lot.setDeadline(
-            place.client, lot.tick(at: lot.now(), plusSeconds: limits.streamStallSeconds))
+            attachment.client, lot.tick(at: lot.now(), plusSeconds: limits.streamStallSeconds))
         case .nothing:
           if isEnding { continue }
           let beat = limits.heartbeatSeconds * 1000
-          switch lot.park(stream.waiter, place.connection, place.client, milliseconds: beat) {
+          switch lot.park(stream.waiter, attachment.connection, attachment.client, milliseconds: beat) {
           case nil: return 0
           case .shutdown, .hungUp: return Reader.endOfStream
           case .woken, .deadline: continue
@@ -62,7 +62,7 @@ extension EventStream {
       let count = min(room, piece.count - taken)
       memcpy(block, piece.base + taken, count)
       taken += count
-      place.client.sentBytes += count
+      attachment.client.sentBytes += count
       return count
     }
 
@@ -77,15 +77,15 @@ extension EventStream {
     }
 
     /// Asks for the next piece, or notes why there is none.
-    private func fill(_ place: Place) -> Filled {
+    private func fill(_ attachment: Attachment) -> Filled {
       switch stream.waiter.takeReason() {
       case .shutdown, .hungUp: return .ended
       case .deadline: piece.append(":\n\n")
       case .woken, nil: break
       }
-      if place.lot.isEnding { return .ended }
+      if attachment.lot.isEnding { return .ended }
       stream.waiter.clear()
-      let (lot, memory) = (place.lot, place.memory)
+      let (lot, memory) = (attachment.lot, attachment.memory)
       guard memory.take(&turn, stream.waiter, now: lot.now()) else {
         if turn?.isOver(at: lot.now()) ?? false { return .ended }
         return piece.count > 0 ? .piece : .nothing

@@ -101,7 +101,7 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     return response
   }
 
-  /// The running worker's object with `id` and the header that varies in their places. Nil when the worker
+  /// The running worker's object with `id` and the varying header written into it. Nil when the worker
   /// has no number.
   func stamped(id number: UInt64, _ value: String?, decorate: (inout Response) -> Void) -> OpaquePointer? {
     let worker = WorkerNumber.current
@@ -110,8 +110,8 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     let made = perWorker[worker]
     guard let handle = made.handle, let id = made.id else { return nil }
     RequestID.write(number, to: id)
-    if let varying, let place = made.value, var value {
-      value.withUTF8 { _ = memcpy(place, $0.baseAddress!, varying.width) }
+    if let varying, let target = made.value, var value {
+      value.withUTF8 { _ = memcpy(target, $0.baseAddress!, varying.width) }
     }
     return handle
   }
@@ -120,10 +120,10 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     var response = makeResponse()
     decorate(&response)
     let id = response.reserve("X-Request-Id", width: RequestID.length)
-    let place = varying.map { response.reserve($0.name, width: $0.width) }
+    let offset = varying.map { response.reserve($0.name, width: $0.width) }
     guard let (handle, lines) = response.seal() else { return Stamped() }
     return Stamped(
-      handle: handle, id: lines.assumingMemoryBound(to: CChar.self) + id, value: place.map { lines + $0 })
+      handle: handle, id: lines.assumingMemoryBound(to: CChar.self) + id, value: offset.map { lines + $0 })
   }
 
   fileprivate static func releaseBody(_ pointer: UnsafeMutableRawPointer) {

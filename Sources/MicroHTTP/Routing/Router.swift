@@ -3,11 +3,11 @@ import Glibc
 /// The routes as a trie over decoded path segments.
 ///
 /// A literal segment wins over a parameter; there is no going back, so two templates may not differ in the
-/// name of a parameter at one place only. The trie is laid out as plain numbers: every request walks it, and
+/// name of a parameter of one node only. The trie is laid out as plain numbers: every request walks it, and
 /// counts no references on its way.
 final class Router: @unchecked Sendable {  // because nothing changes after it is made
-  /// A place in the tree.
-  struct Place {
+  /// A node in the tree.
+  struct Node {
     fileprivate let literals: Range<Int>
     /// Where any other segment leads; 0, which is the root, where nothing is.
     fileprivate let parameter: Int
@@ -18,7 +18,7 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
 
   private struct Literal {
     let letters: Range<Int>
-    let place: Int
+    let node: Int
   }
 
   private struct Choice {
@@ -26,14 +26,14 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
     let endpoint: Unmanaged<Endpoint>
   }
 
-  /// A place while routes are being added.
+  /// A node while routes are being added.
   private final class Draft {
     var literals: [(segment: [UInt8], draft: Draft)] = []
     var parameter: Draft?
     var endpoints: [Endpoint] = []
   }
 
-  private let places: UnsafeBufferPointer<Place>
+  private let nodes: UnsafeBufferPointer<Node>
   private let literals: UnsafeBufferPointer<Literal>
   private let letters: UnsafeBufferPointer<UInt8>
   private let choices: UnsafeBufferPointer<Choice>
@@ -41,28 +41,28 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
   init(_ routes: [Route]) {
     let root = Draft()
     for route in routes { Router.add(route, to: root) }
-    var (places, literals, letters, choices) = ([Place](), [Literal](), [UInt8](), [Choice]())
-    // Breadth first, so that the literals of one place lie together.
+    var (nodes, literals, letters, choices) = ([Node](), [Literal](), [UInt8](), [Choice]())
+    // Breadth first, so that the literals of one node lie together.
     var queue = [root]
-    while places.count < queue.count {
-      let draft = queue[places.count]
+    while nodes.count < queue.count {
+      let draft = queue[nodes.count]
       let firstLiteral = literals.count
       for (segment, next) in draft.literals {
         literals.append(
-          Literal(letters: letters.count..<(letters.count + segment.count), place: queue.count))
+          Literal(letters: letters.count..<(letters.count + segment.count), node: queue.count))
         letters += segment
         queue.append(next)
       }
       let firstChoice = choices.count
       choices += draft.endpoints.map { Choice(method: $0.route.method, endpoint: .passRetained($0)) }
-      places.append(
-        Place(
+      nodes.append(
+        Node(
           literals: firstLiteral..<literals.count, parameter: draft.parameter == nil ? 0 : queue.count,
           choices: firstChoice..<choices.count,
           hostRule: draft.endpoints.lazy.compactMap(\.route.hostRule).first.map { .passUnretained($0) }))
       if let next = draft.parameter { queue.append(next) }
     }
-    self.places = Router.laid(places)
+    self.nodes = Router.laid(nodes)
     self.literals = Router.laid(literals)
     self.letters = Router.laid(letters)
     self.choices = Router.laid(choices)
@@ -70,7 +70,7 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
 
   deinit {
     for choice in choices { choice.endpoint.release() }
-    places.deallocate()
+    nodes.deallocate()
     literals.deallocate()
     letters.deallocate()
     choices.deallocate()
@@ -106,58 +106,58 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
     draft.endpoints.append(Endpoint(route, parameterNames: names))
   }
 
-  /// Walks the target's segments, decoding each in place and noting the parameters' ranges. Nil when nothing
-  /// is there.
-  func find(_ target: inout RequestTarget) throws(Problem) -> Place? {
-    var place = places[0]
+  /// Walks the target's segments, decoding each within the target and noting the parameters' ranges. Nil when
+  /// nothing is there.
+  func find(_ target: inout RequestTarget) throws(Problem) -> Node? {
+    var node = nodes[0]
     var walk = target.startWalk()
     while let segment = try target.nextSegment(&walk) {
-      if let next = literal(segment.bytes, at: place) {
-        place = places[next]
-      } else if place.parameter != 0, !segment.bytes.isEmpty {
+      if let next = literal(segment.bytes, at: node) {
+        node = nodes[next]
+      } else if node.parameter != 0, !segment.bytes.isEmpty {
         target.note(segment)
-        place = places[place.parameter]
+        node = nodes[node.parameter]
       } else {
         // The rest is still checked, so that a bad escape is a 400 wherever it stands.
         while try target.nextSegment(&walk) != nil {}
         return nil
       }
     }
-    return place.choices.isEmpty ? nil : place
+    return node.choices.isEmpty ? nil : node
   }
 
   @inline(__always)
-  private func literal(_ segment: UnsafeRawBufferPointer, at place: Place) -> Int? {
-    for index in place.literals {
+  private func literal(_ segment: UnsafeRawBufferPointer, at node: Node) -> Int? {
+    for index in node.literals {
       let literal = literals[index]
       if literal.letters.count == segment.count,
         segment.isEmpty
           || memcmp(letters.baseAddress! + literal.letters.lowerBound, segment.baseAddress!, segment.count)
             == 0
       {
-        return literal.place
+        return literal.node
       }
     }
     return nil
   }
 
-  /// Why a request is not answered at that place, with any method; nil where it is.
-  func refusal(of request: Request, at place: Place) -> Problem? {
-    place.hostRule?._withUnsafeGuaranteedRef {
+  /// Why a request is not answered by that node, with any method; nil where it is.
+  func refusal(of request: Request, at node: Node) -> Problem? {
+    node.hostRule?._withUnsafeGuaranteedRef {
       $0.refusal(host: request.header("Host"), origin: request.header("Origin"))
     }
   }
 
-  /// The endpoint of `method` at that place; HEAD finds that of GET.
-  func endpoint(_ method: Method, at place: Place) -> Unmanaged<Endpoint>? {
+  /// The endpoint of `method` at that node; HEAD finds that of GET.
+  func endpoint(_ method: Method, at node: Node) -> Unmanaged<Endpoint>? {
     let wanted = method == .head ? Method.get : method
-    for choice in choices[place.choices] where choice.method == wanted { return choice.endpoint }
+    for choice in choices[node.choices] where choice.method == wanted { return choice.endpoint }
     return nil
   }
 
-  /// What the header `Allow` says of that place.
-  func allow(at place: Place) -> String {
-    var all = Set(choices[place.choices].map(\.method))
+  /// What the header `Allow` says of that node.
+  func allow(at node: Node) -> String {
+    var all = Set(choices[node.choices].map(\.method))
     if all.contains(.get) { all.insert(.head) }
     all.insert(.options)
     return Method.allCases.filter(all.contains).map { "\($0.name)" }.joined(separator: ", ")

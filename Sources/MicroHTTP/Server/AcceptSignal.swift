@@ -2,7 +2,7 @@ import CMicroHTTPD
 import Glibc
 import Synchronization
 
-/// Wakes the acceptor: a connection was closed whose place it waits for, or accepting ends.
+/// Wakes the acceptor: a connection was closed, for whose end it waits, or accepting ends.
 final class AcceptSignal: Sendable {
   /// Readable once the signal was given.
   let descriptor: Int32

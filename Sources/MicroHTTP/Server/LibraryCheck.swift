@@ -38,7 +38,9 @@ enum LibraryCheck {
     }
     if version != knownVersion { return .unknown("version \(knownVersion) is the one that is known") }
     if !found.measuringGuardJudges { return .unknown("requests do not lie in its buffer as expected") }
-    if !found.headersStayInPlace { return .unknown("it does not send a header value that was written over") }
+    if !found.sendsOverwrittenHeaders {
+      return .unknown("it does not send a header value that was written over")
+    }
     if !found.refusalsArrive { return .unknown("its own error pages cannot be replaced") }
     return .known
   }

@@ -12,7 +12,7 @@ final class LibraryTrial {
     /// Whether the guard that measures distances does.
     var measuringGuardJudges = true
     /// Whether the library sends header values as they were written over.
-    var headersStayInPlace = true
+    var sendsOverwrittenHeaders = true
     /// Whether the library's own refusals arrive in `CMicroHTTPDPatches`.
     var refusalsArrive = true
   }
@@ -44,7 +44,7 @@ final class LibraryTrial {
   private let limits = Limits()
   /// The answer to all requests, and where in its header the findings are written; nil where that is not
   /// tried.
-  private let stamped: (answer: OpaquePointer, place: UnsafeMutableRawPointer)?
+  private let stamped: (answer: OpaquePointer, value: UnsafeMutableRawPointer)?
   /// The length of the target that came last; requests come one after the other.
   private var targetLength = 0
 
@@ -55,11 +55,11 @@ final class LibraryTrial {
     defer { if let stamped = trial.stamped { MHD_destroy_response(stamped.answer) } }
     guard let daemon = trial.start() else {
       return Findings(
-        publicGuardJudges: false, measuringGuardJudges: false, headersStayInPlace: false,
+        publicGuardJudges: false, measuringGuardJudges: false, sendsOverwrittenHeaders: false,
         refusalsArrive: false)
     }
     defer { MHD_stop_daemon(daemon) }
-    var findings = Findings(measuringGuardJudges: measures, headersStayInPlace: measures)
+    var findings = Findings(measuringGuardJudges: measures, sendsOverwrittenHeaders: measures)
     for (requests, mark) in [(good, Mark.good), (smuggled, Mark.bad)] {
       for request in requests {
         let reply = ask(daemon, request)
@@ -67,7 +67,7 @@ final class LibraryTrial {
         let marks = marks(in: reply) ?? [Mark.bad, Mark.bad]
         if marks[0] != mark { findings.publicGuardJudges = false }
         if marks[1] != mark { findings.measuringGuardJudges = false }
-        if mark == Mark.good, !holds(reply, after) { findings.headersStayInPlace = false }
+        if mark == Mark.good, !holds(reply, after) { findings.sendsOverwrittenHeaders = false }
       }
     }
     let seen = mhd_refusals_seen()
@@ -144,8 +144,8 @@ final class LibraryTrial {
     reply.withUnsafeBytes { reply -> [UInt8]? in
       guard let start = memmem(reply.baseAddress, reply.count, before.utf8Start, before.utf8CodeUnitCount)
       else { return nil }
-      let place = UnsafeRawPointer(start) + before.utf8CodeUnitCount - reply.baseAddress!
-      return place + 2 <= reply.count ? [reply[place], reply[place + 1]] : nil
+      let offset = UnsafeRawPointer(start) + before.utf8CodeUnitCount - reply.baseAddress!
+      return offset + 2 <= reply.count ? [reply[offset], reply[offset + 1]] : nil
     }
   }
 
@@ -166,7 +166,7 @@ final class LibraryTrial {
     let marks = [judge(connection, line, measures: false), judge(connection, line, measures: true)]
     let answer: OpaquePointer
     if let stamped {
-      marks.withUnsafeBytes { _ = memcpy(stamped.place, $0.baseAddress!, 2) }
+      marks.withUnsafeBytes { _ = memcpy(stamped.value, $0.baseAddress!, 2) }
       answer = stamped.answer
     } else {
       var response = Response.empty(200)

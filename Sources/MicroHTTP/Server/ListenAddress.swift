@@ -62,7 +62,7 @@ package struct ListenAddress: Sendable, Equatable {
     withUnsafeMutableBytes(of: &address) {
       _ = getsockname(socket, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), &length)
     }
-    // The port is at the same place in both families.
+    // The port has the same offset in both families.
     return UInt16(bigEndian: address.sin6_port)
   }
 }

@@ -84,19 +84,19 @@ extension Server {
       return
     }
     try routes.withTable { routes throws(Problem) in
-      guard let place = try routes.router.find(&request.target) else {
+      guard let node = try routes.router.find(&request.target) else {
         request.refusal = .init(routes.otherwise)
         return
       }
-      if let problem = routes.router.refusal(of: request, at: place) {
+      if let problem = routes.router.refusal(of: request, at: node) {
         request.refusal = .init(problem)
         return
       }
-      if let known, let endpoint = routes.router.endpoint(known, at: place) {
+      if let known, let endpoint = routes.router.endpoint(known, at: node) {
         request.endpoint = endpoint.takeUnretainedValue()
         return
       }
-      let allow = routes.router.allow(at: place)
+      let allow = routes.router.allow(at: node)
       if known == .options {
         request.refusal = .init(allow: allow)
       } else {

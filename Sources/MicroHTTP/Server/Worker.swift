@@ -15,7 +15,7 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
   private var daemon: OpaquePointer?
   private let wait: WorkerWait
   private let inbox = Guarded<[NewConnection]>([])
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
   private let isEnding = Atomic<Bool>(false)
   /// How many requests were completed; the thread alone counts.
   var completedRequests = 0

@@ -2,7 +2,7 @@ import JSON
 import SQLite
 
 /// Where a changelog goes on: after a stamp.
-struct ChangelogPlace {
+struct ChangelogToken {
   let stamp: Int64
 
   init(_ arguments: Arguments) throws {
@@ -19,7 +19,7 @@ struct ChangelogPlace {
   }
 }
 
-/// What changed since a place, up to a limit by stamps: the channels of a user, the messages of a channel.
+/// What changed since a position, up to a limit by stamps: the channels of a user, the messages of a channel.
 ///
 /// One operation stamps all that it changes alike, so a page ends between two stamps: its token cuts nothing
 /// off.
@@ -44,7 +44,7 @@ enum Changelogs {
   private static func check(_ question: Question) throws -> (since: Int64, limit: Int) {
     guard question.capabilities.areChangelogsOn else { throw Refusal(400108, "Not allowed.", status: 403) }
     let limit = try question.arguments.number("limit", 1...100, default: 100)
-    return (try ChangelogPlace(question.arguments).stamp, Int(limit))
+    return (try ChangelogToken(question.arguments).stamp, Int(limit))
   }
 
   /// Channels as they are now, and the urls of those that left the user's list.

@@ -5,19 +5,19 @@ import SQLite
 struct ChannelFilter {
   private(set) var sql = ""
   private var values: [String] = []
-  private let firstPlace: Int
+  private let firstIndex: Int
 
-  init(firstPlace: Int) { self.firstPlace = firstPlace }
+  init(firstIndex: Int) { self.firstIndex = firstIndex }
 
   func bind(to statement: Statement) {
-    for (index, value) in values.enumerated() { statement.bind(Int32(firstPlace + index), value) }
+    for (index, value) in values.enumerated() { statement.bind(Int32(firstIndex + index), value) }
   }
 
   private mutating func add(_ condition: String) { sql += " AND " + condition }
 
-  /// A condition on a value, which gets the value's place in the statement.
+  /// A condition on a value, which gets the index of the value's parameter.
   private mutating func add(_ value: String, _ condition: (String) -> String) {
-    sql += " AND " + condition("?\(firstPlace + values.count)")
+    sql += " AND " + condition("?\(firstIndex + values.count)")
     values.append(value)
   }
 
@@ -73,7 +73,7 @@ struct ChannelFilter {
     if let key = try arguments.text("metadata_key"), !key.isEmpty {
       // A path in JSON that names one key, whatever is in it.
       add("$.\"" + key.filter { $0 != "\"" } + "\"") { "json_extract(c.metadata, \($0)) IS NOT NULL" }
-      let value = "json_extract(c.metadata, ?\(firstPlace + values.count - 1))"
+      let value = "json_extract(c.metadata, ?\(firstIndex + values.count - 1))"
       add(try arguments.texts("metadata_values")) { "\(value) IN \($0)" }
       if let start = try arguments.text("metadata_value_startswith") {
         add(start) { "substr(\(value), 1, length(\($0))) = \($0)" }

@@ -3,7 +3,7 @@ import SQLite
 
 /// Pages of channels: all there are, or one user's.
 ///
-/// The token is the last channel's place in the order, so that a page neither repeats nor skips what did not
+/// The token is the last channel's key in the order, so that a page neither repeats nor skips what did not
 /// move meanwhile.
 enum ChannelLists {
   enum Order: String {
@@ -32,8 +32,8 @@ enum ChannelLists {
     var isRising: Bool { self == .name }
   }
 
-  /// A place in the order: the key in hex when it is a text, else the number, and the channel's id.
-  private struct Place {
+  /// A key in the order: the key in hex when it is a text, else the number, and the channel's id.
+  private struct SortKey {
     var number: Int64 = 0
     var text = ""
     let id: Int64
@@ -43,7 +43,7 @@ enum ChannelLists {
       guard parts.count == 2, let id = Int64(parts[1]) else { return nil }
       self.id = id
       if order == .name {
-        guard let name = Place.text(hex: parts[0]) else { return nil }
+        guard let name = SortKey.text(hex: parts[0]) else { return nil }
         text = name
       } else {
         guard let number = Int64(parts[0]) else { return nil }
@@ -55,8 +55,8 @@ enum ChannelLists {
       let digits = Array(hex)
       guard digits.count % 2 == 0 else { return nil }
       var bytes: [UInt8] = []
-      for place in stride(from: 0, to: digits.count, by: 2) {
-        guard let byte = UInt8(String(digits[place...place + 1]), radix: 16) else { return nil }
+      for index in stride(from: 0, to: digits.count, by: 2) {
+        guard let byte = UInt8(String(digits[index...index + 1]), radix: 16) else { return nil }
         bytes.append(byte)
       }
       return String(decoding: bytes, as: UTF8.self)
@@ -81,7 +81,7 @@ enum ChannelLists {
   /// `GET /v3/users/{user_id}/my_group_channels`
   static func mine(_ question: Question, _ json: inout JSONWriter) throws {
     let user = try Users.named(question.arguments.path("user_id"), question.reading)
-    var filter = ChannelFilter(firstPlace: 5)
+    var filter = ChannelFilter(firstIndex: 5)
     try filter.addMember(question.arguments)
     try filter.addChannel(question.arguments)
     try page(viewer: user.id, filter, question, &json)
@@ -89,12 +89,12 @@ enum ChannelLists {
 
   /// `GET /v3/group_channels`
   static func all(_ question: Question, _ json: inout JSONWriter) throws {
-    var filter = ChannelFilter(firstPlace: 5)
+    var filter = ChannelFilter(firstIndex: 5)
     try filter.addChannel(question.arguments)
     try page(viewer: nil, filter, question, &json)
   }
 
-  /// The list's query: ?1 is the user, ?2 the limit, ?3 and ?4 the place, and what the filter binds.
+  /// The list's query: ?1 is the user, ?2 the limit, ?3 and ?4 the key, and what the filter binds.
   static func sql(order: Order, isOfMember: Bool, isFirst: Bool, filter: String) -> String {
     let (key, id) = order.columns(isOfMember: isOfMember)
     let (sign, sense) = order.isRising ? (">", "") : ("<", " DESC")
@@ -116,15 +116,15 @@ enum ChannelLists {
     let limit = Int(try arguments.number("limit", 1...100, default: 10))
     let order = try Order(arguments)
     let token = try arguments.text("token") ?? ""
-    let place = token.isEmpty ? nil : Place(token, order)
-    if !token.isEmpty, place == nil { throw Refusal(400109, "The page token is not valid.") }
-    let sql = sql(order: order, isOfMember: viewer != nil, isFirst: place == nil, filter: filter.sql)
+    let key = token.isEmpty ? nil : SortKey(token, order)
+    if !token.isEmpty, key == nil { throw Refusal(400109, "The page token is not valid.") }
+    let sql = sql(order: order, isOfMember: viewer != nil, isFirst: key == nil, filter: filter.sql)
     var rows = try question.reading.rows(composed: sql) {
       $0.bind(1, viewer)
       $0.bind(2, limit + 1)
-      if let place {
-        if order == .name { $0.bind(3, place.text) } else { $0.bind(3, place.number) }
-        $0.bind(4, place.id)
+      if let key {
+        if order == .name { $0.bind(3, key.text) } else { $0.bind(3, key.number) }
+        $0.bind(4, key.id)
       }
       filter.bind(to: $0)
     }
@@ -136,7 +136,7 @@ enum ChannelLists {
     json.beginArray()
     for one in found.prefix(limit) { try shape.write(one.channel, question.reading, to: &json) }
     json.endArray()
-    json.field("next", found.count > limit ? Place.token(found[limit - 1], order) : "")
+    json.field("next", found.count > limit ? SortKey.token(found[limit - 1], order) : "")
     json.field("ts", question.milliseconds)
     json.endObject()
   }

@@ -70,7 +70,7 @@ struct MessageWindow {
   private func writeShuffled(
     _ parts: MessageJSON, _ dice: UInt64, _ db: ReadAccess, to json: inout JSONWriter
   ) throws {
-    func place(_ id: Int64) -> UInt64 { (UInt64(bitPattern: id) ^ dice) &* 0x9E37_79B9_7F4A_7C15 }
+    func rank(_ id: Int64) -> UInt64 { (UInt64(bitPattern: id) ^ dice) &* 0x9E37_79B9_7F4A_7C15 }
     let rows = try db.all(
       MessageWindow.allSQL,
       {
@@ -78,7 +78,7 @@ struct MessageWindow {
         filter.bind(to: $0)
       }
     ) { (id: $0.int64(0), at: $0.int64(1)) }.sorted {
-      $0.at != $1.at ? $0.at < $1.at : place($0.id) < place($1.id)
+      $0.at != $1.at ? $0.at < $1.at : rank($0.id) < rank($1.id)
     }
     let first: Int
     let last: Int

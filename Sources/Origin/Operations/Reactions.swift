@@ -13,8 +13,8 @@ enum Reactions {
     let key = try call.arguments.neededText("reaction")
     let now = call.milliseconds
     var all = Value(stored: try stored(id, call.reading)).items
-    let place = all.firstIndex { key.hasSameBytes(as: $0["key"]?.string) }
-    var users = place.map { all[$0]["user_ids"]?.strings ?? [] } ?? []
+    let index = all.firstIndex { key.hasSameBytes(as: $0["key"]?.string) }
+    var users = index.map { all[$0]["user_ids"]?.strings ?? [] } ?? []
     guard users.contains(bytesOf: member.userID) != isAdded else {
       throw isAdded ? Refusal.exists("reaction") : Refusal.unknown("reaction")
     }
@@ -22,7 +22,7 @@ enum Reactions {
     let entry = Value.object([
       "key": .string(key), "user_ids": .array(users.map(Value.string)), "updated_at": .integer(now),
     ])
-    if let place { all[place] = entry } else { all.append(entry) }
+    if let index { all[index] = entry } else { all.append(entry) }
     let left = Value.array(all.filter { !($0["user_ids"]?.items.isEmpty ?? true) }).text
     try call.db.run("UPDATE message SET reactions = ?2 WHERE id = ?1") {
       $0.bind(1, id)

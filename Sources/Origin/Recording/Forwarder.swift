@@ -36,12 +36,12 @@ final class Forwarder: Sendable {
   }
 
   private let state = Watched(State())
-  private let threads: [ThreadPlace]
+  private let threads: [ThreadSlot]
 
   /// Sends to `base`, such as `https://api-APP.sendbird.com`.
   init(base: String) {
     let state = state
-    threads = (0..<Forwarder.threads).map { _ in ThreadPlace() }
+    threads = (0..<Forwarder.threads).map { _ in ThreadSlot() }
     for thread in threads {
       thread.start("forwarder") {
         guard let easy = curl_easy_init() else { return }

@@ -18,7 +18,7 @@ struct Replay {
 
   private let exchanges: [Exchange]
   /// Where each question is in the recording, in order.
-  private let places: [Question: [Int]]
+  private let indexes: [Question: [Int]]
   private var isUsed: [Bool]
   /// What stands for blanks.
   private var texts: [String: String] = [:]
@@ -28,11 +28,11 @@ struct Replay {
   init(_ recording: Recording) {
     exchanges = recording.exchanges
     isUsed = Array(repeating: false, count: exchanges.count)
-    var places: [Question: [Int]] = [:]
+    var indexes: [Question: [Int]] = [:]
     for (index, exchange) in exchanges.enumerated() {
-      places[Replay.question(exchange), default: []].append(index)
+      indexes[Replay.question(exchange), default: []].append(index)
     }
-    self.places = places
+    self.indexes = indexes
   }
 
   /// The recorded requests that did not come.
@@ -45,9 +45,9 @@ struct Replay {
 
   /// The recorded exchange that answers; nil, and noted, where there is none.
   mutating func answer(_ request: Exchange) -> Exchange? {
-    var places = places[Replay.question(request)] ?? []
-    if request.isWrite { places.removeAll { isUsed[$0] } }
-    for index in choices(among: places, isWrite: request.isWrite) {
+    var indexes = indexes[Replay.question(request)] ?? []
+    if request.isWrite { indexes.removeAll { isUsed[$0] } }
+    for index in choices(among: indexes, isWrite: request.isWrite) {
       guard let learned = fit(exchanges[index].request, request.request) else { continue }
       isUsed[index] = true
       texts.merge(learned) { $1 }
@@ -65,15 +65,15 @@ struct Replay {
   }
 
   /// Which exchanges may answer, the best first.
-  private func choices(among places: [Int], isWrite: Bool) -> [Int] {
-    if isWrite { return places }
+  private func choices(among indexes: [Int], isWrite: Bool) -> [Int] {
+    if isWrite { return indexes }
     let writes = exchanges.indices.filter { exchanges[$0].isWrite }
     let next = writes.first { !isUsed[$0] } ?? exchanges.count
     let last = writes.last { isUsed[$0] } ?? -1
-    let present = places.filter { $0 > last && $0 < next }
-    let past = places.filter { $0 < next }
+    let present = indexes.filter { $0 > last && $0 < next }
+    let past = indexes.filter { $0 < next }
     // Not yet asked since the last change; the last answer of the present; that of the past; what comes.
-    return present.filter { !isUsed[$0] } + present.suffix(1) + past.suffix(1) + places.filter { $0 > next }
+    return present.filter { !isUsed[$0] } + present.suffix(1) + past.suffix(1) + indexes.filter { $0 > next }
   }
 
   // MARK: Texts

@@ -5,7 +5,7 @@ import SQLite
 /// uses the same operations as clients do, so that webhooks tell of it.
 final class Chatter: Sendable {
   private let state = Watched(false)
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
 
   /// Starts talking, `perSecond` things a second.
   init(_ origin: OriginServer, perSecond: Int) {
@@ -35,7 +35,7 @@ final class Chatter: Sendable {
     thread.join()
   }
 
-  private struct Place {
+  private struct Target {
     let channel: String
     let user: String
     /// The newest message, and whether a thread can begin there.
@@ -43,11 +43,11 @@ final class Chatter: Sendable {
   }
 
   private static func say(_ turn: Int, _ origin: OriginServer) throws {
-    guard let place = try origin.store.read({ db, _ in try Chatter.place(turn, db) }) else { return }
-    var path = ["channel_url": place.channel]
-    var body: [String: Value] = ["user_id": .string(place.user)]
+    guard let target = try origin.store.read({ db, _ in try Chatter.target(turn, db) }) else { return }
+    var path = ["channel_url": target.channel]
+    var body: [String: Value] = ["user_id": .string(target.user)]
     var operation = Operation.write(Messages.send)
-    switch (turn % 12, place.message) {
+    switch (turn % 12, target.message) {
     case (4, let message?):
       path["message_id"] = "\(message.id)"
       body["reaction"] = .string(SeedText.reactions[turn % SeedText.reactions.count])
@@ -68,7 +68,7 @@ final class Chatter: Sendable {
   }
 
   /// One of alice's channels, and somebody in it.
-  private static func place(_ turn: Int, _ db: ReadAccess) throws -> Place? {
+  private static func target(_ turn: Int, _ db: ReadAccess) throws -> Target? {
     let urls = try db.all(
       """
       SELECT c.url
@@ -93,7 +93,7 @@ final class Chatter: Sendable {
       ) { $0.bool(0) }
       return (id: newest.id, isTop: isTop ?? false)
     }
-    return Place(
+    return Target(
       channel: channel.url, user: members[turn * 11 / 4 % members.count].userID, message: message)
   }
 }

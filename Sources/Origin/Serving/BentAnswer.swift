@@ -40,7 +40,7 @@ struct BentAnswer {
     return .object(fields)
   }
 
-  /// Without anything in it, and without a page that follows. A changelog stays: its place would move on.
+  /// Without anything in it, and without a page that follows. A changelog stays: its position would move on.
   func emptied(_ answer: Value) -> Value {
     guard case .object(var fields) = changed(answer, except: "updated", { _ in [] }) else { return answer }
     if fields["next"] != nil, fields["updated"] == nil { fields["next"] = .string("") }

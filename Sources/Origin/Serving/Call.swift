@@ -28,7 +28,7 @@ struct Call: Asked {
   let db: WriteAccess
   let capabilities: Capabilities
   let base: String
-  /// Strictly rising microseconds: the place of changes in both changelogs.
+  /// Strictly rising microseconds: the stamps of changes in both changelogs.
   let stamp: Int64
   var news: [Value] = []
 

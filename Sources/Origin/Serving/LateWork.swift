@@ -24,7 +24,7 @@ final class LateWork: Sendable {
   }
 
   private let state = Watched(State())
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
 
   init() {
     let state = state
@@ -57,8 +57,8 @@ final class LateWork: Sendable {
     let due = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
     return state.update { state in
       guard state.waiting.count < LateWork.waitingLimit else { return false }
-      let place = state.waiting.firstIndex { $0.due > due } ?? state.waiting.endIndex
-      state.waiting.insert(Item(due: due, body: body), at: place)
+      let index = state.waiting.firstIndex { $0.due > due } ?? state.waiting.endIndex
+      state.waiting.insert(Item(due: due, body: body), at: index)
       return true
     }
   }

@@ -29,7 +29,7 @@ final class Webhooks: Sendable {
   }
 
   private let state = Watched(State())
-  private let thread = ThreadPlace()
+  private let thread = ThreadSlot()
 
   init(url: String, secret: String) {
     let state = state

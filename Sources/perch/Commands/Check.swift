@@ -14,8 +14,8 @@ extension Command {
     }
     var text = ""
     for finding in report.findings {
-      let place = finding.channel.map { "channel \($0.text)" } ?? "the cache"
-      text += "\(finding.fault.rawValue) \(place): \(finding.detail)\n"
+      let subject = finding.channel.map { "channel \($0.text)" } ?? "the cache"
+      text += "\(finding.fault.rawValue) \(subject): \(finding.detail)\n"
     }
     if report.more > 0 { text += "and \(report.more) more\n" }
     text += "\(report.channels) channels looked at in \(report.milliseconds) ms: "

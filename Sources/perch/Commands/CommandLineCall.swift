@@ -79,12 +79,12 @@ struct CommandLineCall {
   /// The process's environment.
   static func environment() -> [String: String] {
     var found: [String: String] = [:]
-    var place = environ
-    while let entry = place.pointee {
+    var pointer = environ
+    while let entry = pointer.pointee {
       let pair = String(cString: entry).split(
         separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       if pair.count == 2 { found[String(pair[0])] = String(pair[1]) }
-      place += 1
+      pointer += 1
     }
     return found
   }

@@ -1,6 +1,6 @@
 /// One setting of a command: a flag and an environment variable of the same meaning.
 ///
-/// The tables of settings are the one place that names them: reading, help and errors all come from there.
+/// The tables of settings alone name them: reading, help and errors all come from there.
 struct Setting: Sendable {
   /// The flag without its dashes.
   let name: String

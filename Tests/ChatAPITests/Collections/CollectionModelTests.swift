@@ -167,7 +167,7 @@ import Testing
   ) throws {
     let channel = Bool.random(using: &random) ? "general" : "random"
     let user = Bool.random(using: &random) ? "alice" : "bob"
-    let place = "\(user)/\(channel)"
+    let membership = "\(user)/\(channel)"
     switch Int.random(in: 0..<14, using: &random) {
     case 0...3:
       try world.send(truth.next, in: channel)
@@ -179,20 +179,20 @@ import Testing
       try world.send(id, in: channel, text: "edit \(truth.edits)", updatedAt: Int64(1000 + truth.edits))
     case 7:
       try world.leave(user, channel)
-      truth.members.remove(place)
+      truth.members.remove(membership)
     case 8, 9:
-      try world.join(user, channel, floor: truth.floors[place] ?? 0, name: channel)
-      if truth.members.insert(place).inserted { allow(place, &clients) }
-    case 10 where truth.members.contains(place):
-      let floor = max(truth.floors[place] ?? 0, Int64.random(in: 0..<truth.next, using: &random) * 10)
-      if floor > truth.floors[place] ?? 0 { allow(place, &clients) }
-      truth.floors[place] = floor
+      try world.join(user, channel, floor: truth.floors[membership] ?? 0, name: channel)
+      if truth.members.insert(membership).inserted { allow(membership, &clients) }
+    case 10 where truth.members.contains(membership):
+      let floor = max(truth.floors[membership] ?? 0, Int64.random(in: 0..<truth.next, using: &random) * 10)
+      if floor > truth.floors[membership] ?? 0 { allow(membership, &clients) }
+      truth.floors[membership] = floor
       try world.join(user, channel, floor: floor, name: channel)
     case 11 where channel == "random":
       try world.join(user, "new-\(step)", name: "named \(step)")
     case 11:
-      try world.join(user, channel, floor: truth.floors[place] ?? 0, name: "named \(step)")
-      if truth.members.insert(place).inserted { allow(place, &clients) }
+      try world.join(user, channel, floor: truth.floors[membership] ?? 0, name: "named \(step)")
+      if truth.members.insert(membership).inserted { allow(membership, &clients) }
     case 12 where step % 4 == 3:
       try world.restart()
       for index in clients.indices { clients[index].answered = [] }
@@ -216,8 +216,8 @@ import Testing
   }
 
   /// A whole window may be told: membership was gained, or a floor rose.
-  private func allow(_ place: String, _ clients: inout [Client]) {
-    for index in clients.indices where "\(clients[index].user)/\(clients[index].channel)" == place {
+  private func allow(_ membership: String, _ clients: inout [Client]) {
+    for index in clients.indices where "\(clients[index].user)/\(clients[index].channel)" == membership {
       clients[index].reasons += 1
     }
   }

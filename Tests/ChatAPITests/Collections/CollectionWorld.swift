@@ -231,9 +231,9 @@ extension Answer {
   /// What the body says at a path of names.
   func text(_ names: String...) -> String {
     let found = try? JSONParser().parse(body) { json -> String? in
-      var place: JSONValue? = json
-      for name in names { place = place?.field(named: name) }
-      return place?.string
+      var value: JSONValue? = json
+      for name in names { value = value?.field(named: name) }
+      return value?.string
     }
     return (found ?? nil) ?? ""
   }

@@ -79,14 +79,14 @@ extension FromTheSDKTests {
       "auto resend",
       { world in
         #expect(world.send("r").status == 202)
-        let place = try world.place()
+        let laneKey = try world.laneKey()
         let later = try world.cache.write { writer in
-          try writer.changeLane(place) { lane in
+          try writer.changeLane(laneKey) { lane in
             guard let row = lane.rows.first, lane.dispatch(row.id, .send, now: 1) else { return [] }
             return lane.finish(
               row.id, .send, .linkFault(code: "upstream_unreachable"), now: writer.now, random: 1)
           }
-          return try writer.reader.lane(place).nextTryAt
+          return try writer.reader.lane(laneKey).nextTryAt
         }
         #expect(later != nil && world.ask(path + "/request_id:r").text("sending_status") == "pending")
       }

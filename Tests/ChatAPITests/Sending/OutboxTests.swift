@@ -118,9 +118,9 @@ import Testing
     let world = try CollectionWorld.forSending()
     defer { world.stop() }
     _ = world.send("a")
-    let place = try world.place()
+    let laneKey = try world.laneKey()
     try world.leave("alice", "general")
-    try world.cache.write { try $0.failOutbox(in: place) }
+    try world.cache.write { try $0.failOutbox(in: laneKey) }
     #expect(world.ask(Self.path + "/request_id:a").status == 404)
     let row = world.ask("/v1/outbox/a")
     #expect(row.status == 200 && row.text("error", "code") == "900020")

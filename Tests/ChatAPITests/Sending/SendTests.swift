@@ -113,7 +113,7 @@ import Testing
     let late = world.ask(
       Self.path, method: "POST", body: #"{"message":"hi","request_id":"l"}"#, extra: ["Prefer": "wait=1"])
     #expect(late.status == 202 && late["Preference-Applied"] == "wait=1")
-    #expect(world.collections.subscriptions.count == 0, "no place to wait in is left behind")
+    #expect(world.collections.subscriptions.count == 0, "no slot to wait in is left behind")
   }
 
   @Test("a reply needs a message that was sent: 409 to an unsent one, 404 where there is none")

@@ -52,22 +52,22 @@ extension CollectionWorld {
   }
 
   /// The lane of a user in `general`.
-  func place(of user: String = "alice") throws -> OutboxPlace {
+  func laneKey(of user: String = "alice") throws -> OutboxLaneKey {
     let key = try cache.read { try $0.userKey(of: UserID(user)) }
-    return OutboxPlace(user: key ?? UserKey(0), channel: ChannelURL("general"))
+    return OutboxLaneKey(user: key ?? UserKey(0), channel: ChannelURL("general"))
   }
 
   /// The lane's rows.
   func rows(of user: String = "alice") throws -> [OutboxRow] {
-    let place = try place(of: user)
-    return try cache.read { try $0.lane(place).rows }
+    let laneKey = try laneKey(of: user)
+    return try cache.read { try $0.lane(laneKey).rows }
   }
 
   /// The upstream refuses the request.
   func refuse(_ request: String, of user: String = "alice", code: String = "900100") throws {
-    let place = try place(of: user)
+    let laneKey = try laneKey(of: user)
     try cache.write { writer in
-      try writer.changeLane(place) { lane in
+      try writer.changeLane(laneKey) { lane in
         guard let row = RequestID(request).flatMap({ lane.row($0) }),
           lane.dispatch(row.id, .send, now: writer.now)
         else { return [] }
@@ -78,9 +78,9 @@ extension CollectionWorld {
 
   /// The request is under way.
   func dispatch(_ request: String, of user: String = "alice") throws {
-    let place = try place(of: user)
+    let laneKey = try laneKey(of: user)
     try cache.write { writer in
-      try writer.changeLane(place) { lane in
+      try writer.changeLane(laneKey) { lane in
         if let row = RequestID(request).flatMap({ lane.row($0) }) {
           _ = lane.dispatch(row.id, .send, now: writer.now)
         }

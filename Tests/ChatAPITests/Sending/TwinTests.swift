@@ -137,8 +137,8 @@ private final class SendingStory {
     guard let (job, arrived) = underWay else { return "no answer" }
     underWay = nil
     var ended = EndedOutboxJob(job, .uncertain)
-    if case .look(let place) = job.job {
-      ended = EndedOutboxJob(job, .absent, messages: upstream.filter { $0.position > place })
+    if case .look(let position) = job.job {
+      ended = EndedOutboxJob(job, .absent, messages: upstream.filter { $0.position > position })
     } else if let arrived, Int.random(in: 0..<3, using: &random) > 0 {
       ended = EndedOutboxJob(job, .success(message: arrived.messageID), messages: [arrived])
     }

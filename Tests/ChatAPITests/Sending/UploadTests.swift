@@ -356,9 +356,9 @@ import Testing
 extension CollectionWorld {
   /// The upload of a file message is refused.
   func refuseUpload(_ request: String) throws {
-    let place = try place(of: "alice")
+    let laneKey = try laneKey(of: "alice")
     try cache.write { writer in
-      try writer.changeLane(place) { lane in
+      try writer.changeLane(laneKey) { lane in
         guard let row = RequestID(request).flatMap({ lane.row($0) }),
           lane.dispatch(row.id, .upload, now: writer.now)
         else { return [] }

@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(
-    "B7: a page of an order walks that order's index, from the place on, without sorting",
+    "B7: a page of an order walks that order's index, from the key on, without sorting",
     arguments: [
       (ChannelQuery.Order.latestLastMessage, "membership_by_last_message"),
       (.chronological, "membership_by_creation"), (.name, "membership_by_name"),
@@ -73,16 +73,16 @@ import Testing
     try withWorld { world in
       var query = ChannelQuery()
       query.order = order
-      let places = [
+      let keys = [
         nil, ChannelListKey(time: 5, text: "x", channelURL: "u"),
         ChannelListKey(time: 5, text: "", channelURL: "u"),
       ]
-      for place in places {
-        let plan = try plan(query, after: place, world)
+      for key in keys {
+        let plan = try plan(query, after: key, world)
         #expect(plan.contains { $0.contains(index) }, "\(plan)")
         #expect(!plan.contains { $0.contains("TEMP B-TREE") || $0.hasPrefix("SCAN") }, "\(plan)")
       }
-      let plan = try plan(query, after: places[1], world)
+      let plan = try plan(query, after: keys[1], world)
       #expect(plan.contains { $0.contains("INDEX \(index) (user=? AND ") }, "\(plan)")
     }
   }

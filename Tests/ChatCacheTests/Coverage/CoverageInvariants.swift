@@ -13,12 +13,12 @@ extension CoverageHistory {
     if Coverage(rows: coverage.rows) != coverage { return "reading the rows back gives another coverage" }
     let marks = NaiveLine.marks(of: coverage)
     for index in marks.indices where marks[index] != line.marks[index] {
-      return "\(NaiveLine.places[index]) is \(marks[index]), should be \(line.marks[index])"
+      return "\(NaiveLine.positions[index]) is \(marks[index]), should be \(line.marks[index])"
     }
-    for (index, place) in NaiveLine.places.enumerated()
+    for (index, position) in NaiveLine.positions.enumerated()
     where marks[index] == .covered || marks[index] == .unverified {
-      if line.stored.contains(place) != line.upstream.contains(place) {
-        return "covered, but the cache and the upstream differ at \(place)"
+      if line.stored.contains(position) != line.upstream.contains(position) {
+        return "covered, but the cache and the upstream differ at \(position)"
       }
     }
     return wrongPage(marks)
@@ -44,42 +44,43 @@ extension CoverageHistory {
     return nil
   }
 
-  /// One random page, its rows found by walking place by place from the anchor.
+  /// One random page, its rows found by walking position by position from the anchor.
   private mutating func wrongPage(_ marks: [NaiveLine.Mark]) -> String? {
-    let places = NaiveLine.places
+    let positions = NaiveLine.positions
     let floor = random.chance(30) ? Int64.random(in: 0..<NaiveLine.times, using: &random) * 10 : 0
     let isInclusive = random.chance(50)
-    let home = Int.random(in: 1..<(places.count - 1), using: &random)
-    let shown = { (index: Int) in marks[index] != .gap && places[index].createdAt >= floor }
+    let home = Int.random(in: 1..<(positions.count - 1), using: &random)
+    let shown = { (index: Int) in marks[index] != .gap && positions[index].createdAt >= floor }
     var expected: Set<Int> = []
     let anchor: PageAnchor
     if random.chance(50) {
-      // Beside a place without a neighbour right before it, the page would begin in a place the world lacks.
-      guard isInclusive || places[home].previous == places[home - 1] else { return nil }
-      anchor = .before(places[home], isInclusive: isInclusive)
+      // Beside a position without a neighbour right before it, the page would begin in a position the world
+      // lacks.
+      guard isInclusive || positions[home].previous == positions[home - 1] else { return nil }
+      anchor = .before(positions[home], isInclusive: isInclusive)
       var index = isInclusive ? home : home - 1
       while index >= 0, shown(index) {
         expected.insert(index)
         index -= 1
       }
     } else {
-      guard isInclusive || places[home].next == places[home + 1] else { return nil }
-      anchor = .after(places[home], isInclusive: isInclusive)
+      guard isInclusive || positions[home].next == positions[home + 1] else { return nil }
+      anchor = .after(positions[home], isInclusive: isInclusive)
       var index = isInclusive ? home : home + 1
-      while index < places.count, places[index].createdAt < floor { index += 1 }
-      // A floor between two places: what is right above it is not in the world.
-      if floor > 0, index < places.count, index != (isInclusive ? home : home + 1),
+      while index < positions.count, positions[index].createdAt < floor { index += 1 }
+      // A floor between two positions: what is right above it is not in the world.
+      if floor > 0, index < positions.count, index != (isInclusive ? home : home + 1),
         marks[index] != marks[max(index - 1, 0)]
       {
         return nil
       }
-      while index < places.count, shown(index) {
+      while index < positions.count, shown(index) {
         expected.insert(index)
         index += 1
       }
     }
     let plan = coverage.plan(anchor, floor: floor)
-    let found = Set(places.indices.filter { plan.range?.contains(places[$0]) ?? false })
+    let found = Set(positions.indices.filter { plan.range?.contains(positions[$0]) ?? false })
     if found != expected { return "page \(anchor), floor \(floor): \(plan), expected \(expected.sorted())" }
     return wrongEdges(plan, marks, floor, expected)
   }
@@ -88,10 +89,11 @@ extension CoverageHistory {
     _ plan: PagePlan, _ marks: [NaiveLine.Mark], _ floor: Int64, _ expected: Set<Int>
   ) -> String? {
     if plan.older == .beginning || plan.older == .floor, let low = expected.min() {
-      let missed = NaiveLine.places.indices.first {
-        $0 < low && line.upstream.contains(NaiveLine.places[$0]) && NaiveLine.places[$0].createdAt >= floor
+      let missed = NaiveLine.positions.indices.first {
+        $0 < low && line.upstream.contains(NaiveLine.positions[$0])
+          && NaiveLine.positions[$0].createdAt >= floor
       }
-      if let missed { return "nothing older was said, but there is \(NaiveLine.places[missed])" }
+      if let missed { return "nothing older was said, but there is \(NaiveLine.positions[missed])" }
     }
     if case .gap(let gap) = plan.older, gap.range.upperBound < .first(at: floor) {
       return "a gap below the floor was named"

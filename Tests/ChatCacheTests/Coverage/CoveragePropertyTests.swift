@@ -6,7 +6,8 @@ import Testing
 
 /// Random histories of one channel, each step checked against the naive world.
 @Suite struct CoveragePropertyTests {
-  @Test("B24: 120 000 random steps over 400 seeds agree with a world where every place is marked by itself")
+  @Test(
+    "B24: 120 000 random steps over 400 seeds agree with one that marks every position by itself")
   func agreesWithNaiveWorld() throws {
     for seed in 1...400 as ClosedRange<UInt64> {
       var history = CoverageHistory(seed: seed)
@@ -45,7 +46,7 @@ struct CoverageHistory {
     let said = change()
     if said == "a new channel" { return said }
     let changes = coverage.changes(from: old)
-    for place in changes.removed where table.removeValue(forKey: place) == nil {
+    for position in changes.removed where table.removeValue(forKey: position) == nil {
       complaint = "removed no row"
     }
     for row in changes.written { table[row.lo] = row }
@@ -88,18 +89,18 @@ struct CoverageHistory {
     let all = NaiveLine.messages
     guard newestEver + 1 < all.count else { return "full" }
     newestEver = min(all.count - 1, newestEver + Int.random(in: 1...3, using: &random))
-    let place = all[newestEver]
-    line.upstream.insert(place)
-    guard random.chance(50) else { return "unheard \(place)" }
-    line.stored.insert(place)
-    coverage.arrive(at: place)
-    if !line.isTailBegun, let index = NaiveLine.places.firstIndex(of: place), line.marks[index] == .gap,
+    let position = all[newestEver]
+    line.upstream.insert(position)
+    guard random.chance(50) else { return "unheard \(position)" }
+    line.stored.insert(position)
+    coverage.arrive(at: position)
+    if !line.isTailBegun, let index = NaiveLine.positions.firstIndex(of: position), line.marks[index] == .gap,
       !line.marks[index...].contains(where: { $0 != .gap })
     {
       for later in index..<line.marks.count { line.marks[later] = .tail }
       line.isTailBegun = true
     }
-    return "arrival \(place)"
+    return "arrival \(position)"
   }
 
   private mutating func delete() -> String {
@@ -115,8 +116,8 @@ struct CoverageHistory {
     if random.chance(70) {
       if random.chance(50) {
         anchor = .time(Int64.random(in: 0...NaiveLine.times, using: &random) * 10)
-      } else if let place = NaiveLine.messages.randomElement(using: &random) {
-        anchor = .message(place)
+      } else if let position = NaiveLine.messages.randomElement(using: &random) {
+        anchor = .message(position)
       }
       let both = (Int.random(in: 1...6, using: &random), Int.random(in: 1...6, using: &random))
       limits = random.chance(30) ? both : random.chance(50) ? (both.0, 0) : (0, both.1)
@@ -153,9 +154,9 @@ struct CoverageHistory {
     _ rows: [Position], _ anchor: Listing.Anchor, _ limits: (older: Int, newer: Int), _ includes: Bool
   ) {
     let known = line.newestKnown
-    var claimed = NaiveLine.places.indices.filter {
+    var claimed = NaiveLine.positions.indices.filter {
       NaiveLine.proves(
-        NaiveLine.places[$0], anchor, older: limits.older, newer: limits.newer, includesAnchor: includes,
+        NaiveLine.positions[$0], anchor, older: limits.older, newer: limits.newer, includesAnchor: includes,
         rows: rows)
     }
     // With nothing at all on either side, only an answer about the anchor too is one stretch.
@@ -164,7 +165,7 @@ struct CoverageHistory {
     if reachesEnd, anchor != .newest {
       guard let low = claimed.first, low <= known + 1 else { return store(rows) }
     } else if !reachesEnd {
-      let last = rows.max().flatMap { NaiveLine.places.firstIndex(of: $0) } ?? -1
+      let last = rows.max().flatMap { NaiveLine.positions.firstIndex(of: $0) } ?? -1
       claimed.removeAll { $0 > max(known, last) }
     }
     if claimed.isEmpty, reachesEnd, anchor == .newest {
@@ -196,24 +197,24 @@ struct CoverageHistory {
       return "clear"
     }
     guard newestEver >= 0,
-      let newest = NaiveLine.places.firstIndex(of: NaiveLine.messages[newestEver])
+      let newest = NaiveLine.positions.firstIndex(of: NaiveLine.messages[newestEver])
     else { return "nothing to carve" }
     let low = Int.random(in: 0...newest, using: &random)
     let high = min(low + Int.random(in: 0...12, using: &random), newest)
-    coverage.carve(NaiveLine.places[low]...NaiveLine.places[high])
+    coverage.carve(NaiveLine.positions[low]...NaiveLine.positions[high])
     let hadTail = line.marks[0...high].contains(.tail)
     for index in low...high {
       line.marks[index] = .gap
-      line.stored.remove(NaiveLine.places[index])
+      line.stored.remove(NaiveLine.positions[index])
     }
     if hadTail { for index in 0..<low where line.marks[index] == .tail { line.marks[index] = .gap } }
-    return "carve \(NaiveLine.places[low])...\(NaiveLine.places[high])"
+    return "carve \(NaiveLine.positions[low])...\(NaiveLine.positions[high])"
   }
 
   private mutating func markUnverified() -> String {
-    let low = Int.random(in: 0..<NaiveLine.places.count, using: &random)
-    let high = Int.random(in: low..<NaiveLine.places.count, using: &random)
-    coverage.markUnverified(NaiveLine.places[low]...NaiveLine.places[high])
+    let low = Int.random(in: 0..<NaiveLine.positions.count, using: &random)
+    let high = Int.random(in: low..<NaiveLine.positions.count, using: &random)
+    coverage.markUnverified(NaiveLine.positions[low]...NaiveLine.positions[high])
     for index in low...high where line.marks[index] == .covered { line.marks[index] = .unverified }
     return "unverified \(low)...\(high)"
   }
@@ -231,9 +232,9 @@ struct CoverageHistory {
   private mutating func checkVisible(since old: Coverage) {
     guard old.nextGapID <= coverage.nextGapID else { return }
     let visible = coverage.becameVisible(since: old)
-    for place in NaiveLine.places {
-      let did = !old.shows(place) && coverage.shows(place)
-      if visible.contains(where: { $0.contains(place) }) != did { complaint = "visibility of \(place)" }
+    for position in NaiveLine.positions {
+      let did = !old.shows(position) && coverage.shows(position)
+      if visible.contains(where: { $0.contains(position) }) != did { complaint = "visibility of \(position)" }
     }
   }
 }

@@ -5,10 +5,12 @@ import Testing
 
 /// What coverage says in the situations the rules name.
 @Suite struct CoverageTests {
-  private func place(_ time: Int64, _ id: Int64 = 1) -> Position { Position(createdAt: time, messageID: id) }
+  private func position(_ time: Int64, _ id: Int64 = 1) -> Position {
+    Position(createdAt: time, messageID: id)
+  }
 
   private func newest(_ times: ClosedRange<Int64>, limit: Int = 100) -> Listing {
-    .newest(limit: limit, rows: times.map { place($0) })
+    .newest(limit: limit, rows: times.map { position($0) })
   }
 
   private func known(_ times: ClosedRange<Int64>) -> Coverage {
@@ -21,8 +23,8 @@ import Testing
   func cutMillisecond() {
     var coverage = Coverage()
     coverage.claim(newest(11...13, limit: 3), now: 1, generation: 1)
-    #expect(!coverage.shows(place(11)))
-    #expect(coverage.shows(place(12)))
+    #expect(!coverage.shows(position(11)))
+    #expect(coverage.shows(position(12)))
   }
 
   /// What a page of older messages claims that was asked for from a message.
@@ -34,25 +36,25 @@ import Testing
 
   @Test("B24: a page by message that is cut in another millisecond than its message's does not claim that")
   func cutByID() {
-    let claim = Position.last(at: 7).next...place(20).previous
-    #expect(older(than: place(20), [place(7, 3), place(7, 4), place(9)]) == claim)
-    #expect(older(than: place(20), [place(7, 3), place(7, 4)]) == claim)
+    let claim = Position.last(at: 7).next...position(20).previous
+    #expect(older(than: position(20), [position(7, 3), position(7, 4), position(9)]) == claim)
+    #expect(older(than: position(20), [position(7, 3), position(7, 4)]) == claim)
   }
 
   @Test("B24: inside its message's millisecond a page by message claims its far row")
   func cutInsideTie() {
-    #expect(older(than: place(7, 9), [place(7, 3), place(7, 4)]) == place(7, 3)...place(7, 8))
+    #expect(older(than: position(7, 9), [position(7, 3), position(7, 4)]) == position(7, 3)...position(7, 8))
     let newer = Listing(
-      anchor: .message(place(7, 2)), olderLimit: 0, newerLimit: 2, includesAnchor: false,
-      rows: [place(7, 3), place(7, 4)])
-    #expect(newer.claim == place(7, 3)...place(7, 4))
+      anchor: .message(position(7, 2)), olderLimit: 0, newerLimit: 2, includesAnchor: false,
+      rows: [position(7, 3), position(7, 4)])
+    #expect(newer.claim == position(7, 3)...position(7, 4))
   }
 
   @Test("B24: a page by message claims nothing if its ties are in another order than that of their ids")
   func unstableTies() {
-    #expect(older(than: place(7, 9), [place(7, 4), place(7, 3)]) == nil)
-    #expect(older(than: place(20), [place(7, 1), place(8, 4), place(8, 3)]) == nil)
-    #expect(older(than: place(7, 9), [place(7, 3), place(7, 10)]) == nil, "it is on the other side")
+    #expect(older(than: position(7, 9), [position(7, 4), position(7, 3)]) == nil)
+    #expect(older(than: position(20), [position(7, 1), position(8, 4), position(8, 3)]) == nil)
+    #expect(older(than: position(7, 9), [position(7, 3), position(7, 10)]) == nil, "it is on the other side")
   }
 
   @Test("B14: a short page proves no beginning, an empty one does")
@@ -62,7 +64,7 @@ import Testing
     #expect(page.hasPrevious(isReadToEdge: true))
     #expect(page.older == .gap(coverage.gaps[0]))
     coverage.claim(
-      Listing(anchor: .message(place(20)), olderLimit: 5, newerLimit: 0, includesAnchor: false, rows: []),
+      Listing(anchor: .message(position(20)), olderLimit: 5, newerLimit: 0, includesAnchor: false, rows: []),
       now: 2, generation: 1)
     let proven = coverage.plan(.newest)
     #expect(proven.older == .beginning)
@@ -76,7 +78,7 @@ import Testing
     coverage.claim(newest(24...28, limit: 5), now: 9, generation: 2)
     #expect(coverage.gaps.count == 1)
     #expect(coverage.tail == Tail(confirmedAt: 9, generation: 2))
-    #expect(coverage.segment(at: place(20)).range.upperBound == place(28))
+    #expect(coverage.segment(at: position(20)).range.upperBound == position(28))
   }
 
   @Test(
@@ -86,10 +88,10 @@ import Testing
     var coverage = known(20...25)
     coverage.claim(newest(30...32, limit: 3), now: 9, generation: generation)
     let gap = coverage.gaps[1]
-    #expect(gap.range == place(25).next...Position.last(at: 30))
+    #expect(gap.range == position(25).next...Position.last(at: 30))
     #expect(gap.gap?.reason == reason)
     #expect(coverage.plan(.newest).older == .gap(gap))
-    #expect(coverage.plan(.after(place(20), isInclusive: false)).newer == .gap(gap))
+    #expect(coverage.plan(.after(position(20), isInclusive: false)).newer == .gap(gap))
   }
 
   @Test("B25: the tail is live in the link's present generation and for twice its poll interval")
@@ -105,10 +107,10 @@ import Testing
   @Test("B14: the newest page begins with the rows of the tail")
   func tailRows() {
     var coverage = known(20...25)
-    coverage.arrive(at: place(40))
+    coverage.arrive(at: position(40))
     let plan = coverage.plan(.newest)
-    #expect(plan.range?.contains(place(40)) == true)
-    #expect(plan.range?.contains(place(20)) == true)
+    #expect(plan.range?.contains(position(40)) == true)
+    #expect(plan.range?.contains(position(20)) == true)
     #expect(plan.newer == .tail)
     #expect(!plan.hasNext(isReadToEdge: true, tail: .live))
     #expect(plan.hasNext(isReadToEdge: true, tail: .stale))
@@ -117,7 +119,7 @@ import Testing
   @Test("B14: a page asked for inside a gap is empty and names it")
   func insideGap() {
     let coverage = known(20...25)
-    let plan = coverage.plan(.before(place(10), isInclusive: true))
+    let plan = coverage.plan(.before(position(10), isInclusive: true))
     #expect(plan.range == nil)
     #expect(plan.older == .gap(coverage.gaps[0]))
   }
@@ -128,22 +130,22 @@ import Testing
     #expect(coverage.plan(.newest, floor: 22).range?.lowerBound == .first(at: 22))
     #expect(coverage.plan(.newest, floor: 22).older == .floor)
     #expect(coverage.plan(.newest, floor: 21).older == .floor)
-    #expect(!coverage.shows(place(21), floor: 22))
+    #expect(!coverage.shows(position(21), floor: 22))
     coverage.claim(
-      Listing(anchor: .message(place(20)), olderLimit: 5, newerLimit: 0, includesAnchor: false, rows: []),
+      Listing(anchor: .message(position(20)), olderLimit: 5, newerLimit: 0, includesAnchor: false, rows: []),
       now: 2, generation: 1)
-    #expect(coverage.plan(.before(place(10), isInclusive: true), floor: 22).range == nil)
+    #expect(coverage.plan(.before(position(10), isInclusive: true), floor: 22).range == nil)
   }
 
   @Test("B24: a new stretch swallows old stretches and the gaps between them")
   func swallows() {
     var coverage = known(20...25)
     coverage.claim(newest(40...45, limit: 6), now: 2, generation: 2)
-    coverage.carve(place(42)...place(43))
+    coverage.carve(position(42)...position(43))
     #expect(coverage.gaps.count == 3)
     coverage.claim(newest(19...45), now: 3, generation: 3)
     #expect(coverage.gaps.count == 1)
-    #expect(coverage.segments.filter(\.isCovered).map(\.range) == [place(19)...place(45)])
+    #expect(coverage.segments.filter(\.isCovered).map(\.range) == [position(19)...position(45)])
   }
 
   @Test("B26: the result for a gap that changed meanwhile is dropped")
@@ -153,12 +155,13 @@ import Testing
     #expect(coverage.beginFill(1) == nil)
     coverage.claim(
       Listing(
-        anchor: .message(place(20)), olderLimit: 1, newerLimit: 0, includesAnchor: false, rows: [place(15)]),
+        anchor: .message(position(20)), olderLimit: 1, newerLimit: 0, includesAnchor: false,
+        rows: [position(15)]),
       now: 2, generation: 1)
     let before = coverage
     let late = Listing(
-      anchor: .message(place(20)), olderLimit: 2, newerLimit: 0, includesAnchor: false,
-      rows: [place(14), place(15)])
+      anchor: .message(position(20)), olderLimit: 2, newerLimit: 0, includesAnchor: false,
+      rows: [position(14), position(15)])
     #expect(!coverage.fill(&ticket, late, rows: 2, now: 3, generation: 1))
     #expect(coverage == before)
     #expect(coverage.gap(1)?.gap?.state == .idle)
@@ -170,11 +173,11 @@ import Testing
     var new = old
     var ticket = new.beginFill(1)
     let page = Listing(
-      anchor: .message(place(20)), olderLimit: 3, newerLimit: 0, includesAnchor: false,
-      rows: [place(14), place(15)])
+      anchor: .message(position(20)), olderLimit: 3, newerLimit: 0, includesAnchor: false,
+      rows: [position(14), position(15)])
     #expect(new.fill(&ticket, page, rows: 2, now: 3, generation: 1))
-    #expect(ticket == FillTicket(id: 1, range: .start...place(14).previous))
-    #expect(new.becameVisible(since: old) == [place(14)...place(20).previous])
+    #expect(ticket == FillTicket(id: 1, range: .start...position(14).previous))
+    #expect(new.becameVisible(since: old) == [position(14)...position(20).previous])
   }
 
   @Test("B28: 301 missing messages make a gap huge, 300 do not, and a stopped fill of it is huge again")
@@ -194,11 +197,11 @@ import Testing
   @Test("B31: an unverified stretch is served, and verified by listing it again")
   func unverified() {
     var coverage = known(20...30)
-    coverage.markUnverified(.start...place(25))
-    #expect(coverage.shows(place(22)))
-    #expect(coverage.isUnverified(in: place(22)...place(23)))
-    #expect(!coverage.isUnverified(in: place(26)...place(30)))
-    #expect(coverage.unverified == [place(20)...place(25)])
+    coverage.markUnverified(.start...position(25))
+    #expect(coverage.shows(position(22)))
+    #expect(coverage.isUnverified(in: position(22)...position(23)))
+    #expect(!coverage.isUnverified(in: position(26)...position(30)))
+    #expect(coverage.unverified == [position(20)...position(25)])
     coverage.claim(newest(20...30), now: 2, generation: 1)
     #expect(coverage.unverified.isEmpty)
   }
@@ -209,15 +212,15 @@ import Testing
     coverage.claim(
       Listing(
         anchor: .time(9000), olderLimit: 3, newerLimit: 0, includesAnchor: true,
-        rows: (24...26).map { place($0) }),
+        rows: (24...26).map { position($0) }),
       now: 2, generation: 1)
-    #expect(coverage.tailStart == place(26).next)
+    #expect(coverage.tailStart == position(26).next)
   }
 
   @Test("B64: rows that do not tile the line are not read")
   func broken() {
     var coverage = known(20...25)
-    coverage.carve(place(21)...place(22))
+    coverage.carve(position(21)...position(22))
     let rows = coverage.rows
     #expect(Coverage(rows: rows) == coverage)
     for index in rows.indices {

@@ -3,12 +3,12 @@ import ChatModel
 @testable import ChatCache
 
 /// A channel as a dense small world: a few milliseconds with four messages' room in each, one mark for every
-/// place.
+/// position.
 ///
-/// It knows the truth (`upstream`), what the cache stores (`stored`) and, place by place, what the coverage
-/// should say. Its rules are written over single places, without ranges, so that they share nothing with the
-/// code under test. Places that no message can have stand beside and between the others, so that no stretch
-/// is invisible.
+/// It knows the truth (`upstream`), what the cache stores (`stored`) and, position by position, what the
+/// coverage should say. Its rules are written over single positions, without ranges, so that they share
+/// nothing with the code under test. Positions that no message can have stand beside and between the others,
+/// so that no stretch is invisible.
 struct NaiveLine {
   enum Mark: Hashable { case covered, unverified, gap, tail }
 
@@ -16,7 +16,7 @@ struct NaiveLine {
   static let messages: [Position] = (0..<times).flatMap { time in
     (0..<4).map { Position(createdAt: time * 10, messageID: $0) }
   }
-  static let places: [Position] = (0..<times).flatMap { time in
+  static let positions: [Position] = (0..<times).flatMap { time in
     (-1...4).map { Position(createdAt: time * 10, messageID: $0) } + [
       Position(createdAt: time * 10 + 5, messageID: 0)
     ]
@@ -24,7 +24,7 @@ struct NaiveLine {
 
   var upstream: Set<Position> = []
   var stored: Set<Position> = []
-  var marks = [Mark](repeating: .gap, count: places.count)
+  var marks = [Mark](repeating: .gap, count: positions.count)
   var isTailBegun = false
 
   /// What the upstream answers: rows nearest the anchor first, ties by id, cut by the limits, and `dropped`
@@ -33,11 +33,11 @@ struct NaiveLine {
     -> [Position]
   {
     let all = upstream.sorted()
-    let side = { (place: Position) -> Int in
+    let side = { (position: Position) -> Int in
       switch anchor {
       case .newest: -1
-      case .time(let time): place.createdAt < time ? -1 : place.createdAt > time ? 1 : 0
-      case .message(let anchor): place < anchor ? -1 : place > anchor ? 1 : 0
+      case .time(let time): position.createdAt < time ? -1 : position.createdAt > time ? 1 : 0
+      case .message(let anchor): position < anchor ? -1 : position > anchor ? 1 : 0
       }
     }
     let at = includesAnchor ? all.filter { side($0) == 0 } : []
@@ -60,16 +60,16 @@ struct NaiveLine {
     return rows
   }
 
-  /// Whether a listing of these rows is the whole truth about one place.
+  /// Whether a listing of these rows is the whole truth about one position.
   static func proves(
-    _ place: Position, _ anchor: Listing.Anchor, older: Int, newer: Int, includesAnchor: Bool,
+    _ position: Position, _ anchor: Listing.Anchor, older: Int, newer: Int, includesAnchor: Bool,
     rows: [Position]
   ) -> Bool {
-    let side = { (place: Position) -> Int in
+    let side = { (position: Position) -> Int in
       switch anchor {
       case .newest: -1
-      case .time(let time): place.createdAt < time ? -1 : place.createdAt > time ? 1 : 0
-      case .message(let anchor): place < anchor ? -1 : place > anchor ? 1 : 0
+      case .time(let time): position.createdAt < time ? -1 : position.createdAt > time ? 1 : 0
+      case .message(let anchor): position < anchor ? -1 : position > anchor ? 1 : 0
       }
     }
     let isByID = if case .message = anchor { true } else { false }
@@ -79,51 +79,51 @@ struct NaiveLine {
     let at = rows.filter { side($0) == 0 }.count
     let below = rows.filter { side($0) < 0 }
     let above = rows.filter { side($0) > 0 }
-    let provesBelow = { (place: Position) -> Bool in
+    let provesBelow = { (position: Position) -> Bool in
       if older == 0 { return false }
       if rows.isEmpty { return true }
       guard let far = below.min() else { return false }
       let isCut = below.count + at >= older
-      if anchor == .newest, rows.allSatisfy({ $0 < place }) { return true }
-      return isCut && !isTied(far) ? place.createdAt > far.createdAt : place >= far
+      if anchor == .newest, rows.allSatisfy({ $0 < position }) { return true }
+      return isCut && !isTied(far) ? position.createdAt > far.createdAt : position >= far
     }
-    let provesAbove = { (place: Position) -> Bool in
+    let provesAbove = { (position: Position) -> Bool in
       if newer == 0 { return false }
       if rows.isEmpty { return true }
       guard let far = above.max() else { return false }
       let isCut = above.count + at >= newer
-      return isCut && !isTied(far) ? place.createdAt < far.createdAt : place <= far
+      return isCut && !isTied(far) ? position.createdAt < far.createdAt : position <= far
     }
     let isCutAt =
       !isByID && ((older > 0 && below.isEmpty && at >= older) || (newer > 0 && above.isEmpty && at >= newer))
     // A page that ends inside the anchor's moment may have come short there.
     let rowsAt = rows.filter { side($0) == 0 }
-    let isBeyondRows = { (place: Position) -> Bool in
+    let isBeyondRows = { (position: Position) -> Bool in
       guard !isByID, let low = rowsAt.min(), let high = rowsAt.max() else { return false }
-      return (older > 0 && below.isEmpty && place < low) || (newer > 0 && above.isEmpty && place > high)
+      return (older > 0 && below.isEmpty && position < low) || (newer > 0 && above.isEmpty && position > high)
     }
     let provesAt = includesAnchor && (anchor == .newest || !isCutAt)
-    switch side(place) {
-    case -1: return provesBelow(place)
+    switch side(position) {
+    case -1: return provesBelow(position)
     case 1:
       // Both sides are one stretch only with the anchor between them.
-      let isAnythingBelow = places.contains { side($0) < 0 && provesBelow($0) }
-      return provesAbove(place) && (provesAt || !isAnythingBelow)
-    default: return provesAt && !isBeyondRows(place)
+      let isAnythingBelow = positions.contains { side($0) < 0 && provesBelow($0) }
+      return provesAbove(position) && (provesAt || !isAnythingBelow)
+    default: return provesAt && !isBeyondRows(position)
     }
   }
 
-  /// The newest place of which the upstream's time has surely come, as an index; -1: none.
+  /// The newest position of which the upstream's time has surely come, as an index; -1: none.
   var newestKnown: Int {
     if isTailBegun { return (marks.firstIndex(of: .tail) ?? marks.count) - 1 }
     return marks.lastIndex { $0 == .covered || $0 == .unverified } ?? -1
   }
 
-  /// Takes in a page: proven places are the truth, other rows are stored by chance.
+  /// Takes in a page: proven positions are the truth, other rows are stored by chance.
   mutating func take(_ rows: [Position], claimed: [Int], reachesEnd: Bool) {
     for index in claimed {
-      let place = NaiveLine.places[index]
-      if upstream.contains(place) { stored.insert(place) } else { stored.remove(place) }
+      let position = NaiveLine.positions[index]
+      if upstream.contains(position) { stored.insert(position) } else { stored.remove(position) }
     }
     stored.formUnion(rows)
     guard let top = claimed.last else { return }
@@ -137,16 +137,16 @@ struct NaiveLine {
     let coveredTop = marks.lastIndex { $0 == .covered || $0 == .unverified } ?? -1
     for index in marks.indices where marks[index] == .tail && index < claimed[0] { marks[index] = .gap }
     for index in claimed {
-      let isUpToRow = rows.max().map { NaiveLine.places[index] <= $0 } ?? false
+      let isUpToRow = rows.max().map { NaiveLine.positions[index] <= $0 } ?? false
       marks[index] = isUpToRow || index <= coveredTop || index < tailBegin ? .covered : .tail
     }
     isTailBegun = true
   }
 
-  /// What the coverage says, place by place.
+  /// What the coverage says, position by position.
   static func marks(of coverage: Coverage) -> [Mark] {
-    places.map { place in
-      switch coverage.segment(at: place).content {
+    positions.map { position in
+      switch coverage.segment(at: position).content {
       case .covered(let isUnverified): isUnverified ? .unverified : .covered
       case .gap: .gap
       case .tail: .tail

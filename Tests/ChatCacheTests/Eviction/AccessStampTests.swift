@@ -34,8 +34,8 @@ import Testing
     #expect(try accessedAt() == 2_000_000)
     let other = try EvictionWorld(channels: 1)
     try other.list([ChannelWithMessages.message(1, at: 10)], limit: 10, in: 0)
-    let place = Position(createdAt: 10, messageID: 1)
-    try other.open("v", place...place, in: 0)
+    let position = Position(createdAt: 10, messageID: 1)
+    try other.open("v", position...position, in: 0)
     other.cache.noteAccess(other.channels[0].key, at: 5)
     try other.cache.storeAccess()
     let kept = try other.cache.read { try $0.db.first("SELECT accessed_at FROM channel") { $0.int64(0) } }

@@ -59,7 +59,7 @@ import Testing
     #expect(plan.next?.channel == ChannelKey(2))
     plan.ended(.exhausted, nanoseconds: 1)
     #expect(plan.next == nil && plan.exhaustedCount == 1)
-    // It comes again in its new place; what is exhausted does not.
+    // It comes again in its new position; what is exhausted does not.
     let isTakenAgain = plan.take([Self.candidate(1, accessedAt: 7), Self.candidate(2, accessedAt: 1)])
     #expect(isTakenAgain)
     #expect(plan.next == EvictionSlice(channel: ChannelKey(1), accessedAt: 7, rows: plan.next?.rows ?? 0))
@@ -92,11 +92,11 @@ import Testing
         }.sorted()
         return ends[0]...ends[1]
       }
-      let free = SparedPlaces(windows).free
-      let places = (0...4).map { Position(createdAt: $0, messageID: 1) } + [.start, .end]
-      for place in places {
-        let isSpared = windows.contains { $0.contains(place) }
-        #expect(free.contains { $0.contains(place) } == !isSpared, "seed \(seed)")
+      let free = SparedPositions(windows).free
+      let positions = (0...4).map { Position(createdAt: $0, messageID: 1) } + [.start, .end]
+      for position in positions {
+        let isSpared = windows.contains { $0.contains(position) }
+        #expect(free.contains { $0.contains(position) } == !isSpared, "seed \(seed)")
       }
       #expect(zip(free, free.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound }, "seed \(seed)")
     }

@@ -55,7 +55,7 @@ import Testing
     #expect(try world.cache.check().isSound, "seed \(seed)")
   }
 
-  /// Channels that are known wholly or from some place on, with messages in gaps, threads, and open views.
+  /// Channels that are known wholly or from some position on, with messages in gaps, threads, and open views.
   private static func world(_ random: inout SeededRandom) throws -> EvictionWorld {
     let world = try EvictionWorld(channels: Int.random(in: 2...7, using: &random))
     for index in world.channels.indices {
@@ -74,10 +74,10 @@ import Testing
     }
     for step in 0..<Int.random(in: 0...6, using: &random) {
       let index = Int.random(in: 0..<world.channels.count, using: &random)
-      let places = world.channels[index].rows.sorted()
-      guard !places.isEmpty else { continue }
+      let positions = world.channels[index].rows.sorted()
+      guard !positions.isEmpty else { continue }
       world.pass(Int64.random(in: 0...2, using: &random))
-      let ends = [random.one(of: places), random.one(of: places)].sorted()
+      let ends = [random.one(of: positions), random.one(of: positions)].sorted()
       let parent = random.chance(40) ? world.channels[index].parents.values.sorted().first : nil
       try world.open(
         "v\(step)", ends[0]...ends[1], hasPrevious: random.chance(70), hasNext: random.chance(60),
@@ -99,7 +99,7 @@ import Testing
   /// All that may go, in the order in which it goes.
   private static func expected(
     _ channels: [EvictionWorld.Channel], _ order: [CacheLimit.Term]
-  ) -> [(index: Int, place: Position)] {
+  ) -> [(index: Int, position: Position)] {
     func key(_ channel: EvictionWorld.Channel, _ field: CachedChannelOrder) -> Int64 {
       switch field {
       case .accessedAt: channel.accessedAt
@@ -124,10 +124,10 @@ import Testing
   }
 
   private static func expectPrefix(
-    of expected: [(index: Int, place: Position)], _ before: [EvictionWorld.Channel], _ left: [Set<Position>],
+    of expected: [(index: Int, position: Position)], _ before: [EvictionWorld.Channel], _ left: [Set<Position>],
     _ seed: UInt64
   ) {
-    let gone = expected.map { !left[$0.index].contains($0.place) }
+    let gone = expected.map { !left[$0.index].contains($0.position) }
     let count = gone.count { $0 }
     #expect(gone.prefix(count).allSatisfy { $0 }, "seed \(seed): something went out of its turn")
     for index in before.indices {

@@ -13,7 +13,7 @@ import Testing
     ids.map { ChannelWithMessages.message($0, at: $0 * 10, text: text) }
   }
 
-  private static func place(_ id: Int64) -> Position { Position(createdAt: id * 10, messageID: id) }
+  private static func position(_ id: Int64) -> Position { Position(createdAt: id * 10, messageID: id) }
 
   /// Evicts one slice, whatever the size.
   private static func evict(_ world: EvictionWorld, _ index: Int, rows: Int) throws -> EvictedSlice {
@@ -31,8 +31,8 @@ import Testing
     #expect(done.outcome == .more && done.messages == 20)
     let line = try world.coverage(of: 0)
     #expect(line.gaps.map(\.gap?.reason) == [.neverLoaded, .evicted])
-    #expect(line.gaps.last?.range == Self.place(1)...Self.place(20))
-    #expect(line.tail.confirmedAt != nil && line.newestCovered == Self.place(50))
+    #expect(line.gaps.last?.range == Self.position(1)...Self.position(20))
+    #expect(line.tail.confirmedAt != nil && line.newestCovered == Self.position(50))
     #expect(try world.changes(Set(ChangeKind.allCases), since: since).isEmpty)
     #expect(try world.cache.read { try $0.isEvicting() })
     try world.cache.write { try $0.endEvicting() }
@@ -57,7 +57,7 @@ import Testing
     #expect(try Self.evict(world, 0, rows: 500).messages == 50)
     #expect(try Self.evict(world, 0, rows: 500).outcome == .exhausted)
     let line = try #require(try world.cache.read { try $0.line(of: url) })
-    #expect(line.isAboveEvicted && line.evictedEnd == Self.place(50) && line.isPrefetched(200))
+    #expect(line.isAboveEvicted && line.evictedEnd == Self.position(50) && line.isPrefetched(200))
     let last = ChannelWithMessages.message(50, at: 500)
     let met = try world.cache.write {
       try $0.store([ChannelWithMessages.channel(url, last: .message(last))], of: alice, .top)
@@ -90,13 +90,13 @@ import Testing
     let world = try EvictionWorld(channels: 1)
     try world.list(Self.rows(1...50), limit: 100, in: 0)
     let channel = world.channels[0]
-    try world.open("v", Self.place(40)...Self.place(50), in: 0)
+    try world.open("v", Self.position(40)...Self.position(50), in: 0)
     let slice = EvictionSlice(channel: channel.key, accessedAt: channel.accessedAt, rows: 10)
     #expect(try world.cache.write { try $0.evict(slice) }.outcome == .accessed)
     #expect(try world.stored(in: 0).count == 50)
   }
 
-  @Test("B57: a thread's replies go by their own place, and are known no more as listed")
+  @Test("B57: a thread's replies go by their own position, and are known no more as listed")
   func thread() throws {
     let world = try EvictionWorld(channels: 1)
     let (url, key) = (world.channels[0].url, world.channels[0].key)
@@ -110,11 +110,11 @@ import Testing
     }
     _ = try Self.evict(world, 0, rows: 5)
     let known = try world.cache.read { try $0.coverage(of: key, thread: 1) }
-    #expect((1...5).allSatisfy { !known.shows(Self.place($0)) })
-    #expect((6...9).allSatisfy { known.shows(Self.place($0)) })
+    #expect((1...5).allSatisfy { !known.shows(Self.position($0)) })
+    #expect((6...9).allSatisfy { known.shows(Self.position($0)) })
     _ = try Self.evict(world, 0, rows: 100)
     let left = try world.cache.read { try $0.coverage(of: key, thread: 1) }
-    #expect((1...9).allSatisfy { !left.shows(Self.place($0)) })
+    #expect((1...9).allSatisfy { !left.shows(Self.position($0)) })
     #expect(try world.cache.check().isSound)
   }
 
@@ -123,11 +123,11 @@ import Testing
     let world = try EvictionWorld(channels: 1)
     let rows = (1...30).map { ChannelWithMessages.message($0, at: $0 * 10, parent: $0 % 10 == 0 ? 1 : nil) }
     try world.list(rows, limit: 100, in: 0)
-    try world.open("v", Self.place(10)...Self.place(20), hasNext: false, parent: 1, in: 0)
+    try world.open("v", Self.position(10)...Self.position(20), hasNext: false, parent: 1, in: 0)
     while try Self.evict(world, 0, rows: 5).outcome == .more {}
-    #expect(try world.stored(in: 0) == [Self.place(10), Self.place(20), Self.place(30)])
+    #expect(try world.stored(in: 0) == [Self.position(10), Self.position(20), Self.position(30)])
     let line = try world.coverage(of: 0)
-    #expect([10, 20, 30].allSatisfy { line.shows(Self.place($0)) } && !line.shows(Self.place(15)))
+    #expect([10, 20, 30].allSatisfy { line.shows(Self.position($0)) } && !line.shows(Self.position(15)))
     #expect(try world.cache.check().isSound)
   }
 
@@ -190,7 +190,7 @@ import Testing
       try reader.changes(in: try reader.channelKey(of: ChannelURL("c0"))!, after: since, limit: 100)
     }
     #expect(told.filter { $0.change.kind == .coverage }.count == 1)
-    #expect(told.first { $0.change.kind == .coverage }?.change.stretch?.contains(Self.place(1)) == true)
+    #expect(told.first { $0.change.kind == .coverage }?.change.stretch?.contains(Self.position(1)) == true)
   }
 
   @Test("B55: a commit that crosses the limit begins a pass, after the first client came or before")

@@ -21,9 +21,9 @@ final class EvictionWorld {
     /// What the open views show, by their names; of a thread its replies alone.
     var windows: [String: Window] = [:]
 
-    func isSpared(_ place: Position) -> Bool {
+    func isSpared(_ position: Position) -> Bool {
       windows.values.contains {
-        $0.stretch.contains(place) && ($0.parent == nil || parents[place] == $0.parent)
+        $0.stretch.contains(position) && ($0.parent == nil || parents[position] == $0.parent)
       }
     }
   }
@@ -132,7 +132,7 @@ final class EvictionWorld {
     channels[index].windows[id] = nil
   }
 
-  /// The places of the stored messages.
+  /// The positions of the stored messages.
   func stored(in index: Int) throws -> Set<Position> {
     let key = channels[index].key
     return try cache.read { reader in
@@ -156,7 +156,7 @@ final class EvictionWorld {
     try cache.evict()
   }
 
-  /// The changes of a kind since a place in the log.
+  /// The changes of a kind since a sequence of the log.
   func changes(_ kinds: Set<ChangeKind>, since sequence: Int64) throws -> [Change] {
     try cache.read { reader in
       try channels.flatMap { try reader.changes(in: $0.key, after: sequence, limit: 10_000) }

@@ -4,8 +4,8 @@ import ChatModel
 
 // What happens to unsent messages between their acceptance and their end.
 extension Writing {
-  private static let place = OutboxTableTests.place
-  private static let lane = OutboxLaneName(user: UserID("alice"), channel: place.channel)
+  private static let laneKey = OutboxTableTests.laneKey
+  private static let lane = OutboxLaneName(user: UserID("alice"), channel: laneKey.channel)
 
   /// The steps of a lane.
   static let steps: [Writing] = [beginning, finishing, editing, merging, canceling, outliving, resending]
@@ -16,14 +16,14 @@ extension Writing {
       var request = OutboxTableTests.request(name)
       if let lifetime { request.lifetime = lifetime }
       let asked = request
-      _ = try cache.accept { try $0.accept(asked, in: place) }
+      _ = try cache.accept { try $0.accept(asked, in: laneKey) }
     }
   }
 
   /// Begins to send the first row.
   private static func dispatch(_ cache: Cache) throws {
     try cache.accept { writer in
-      _ = try writer.changeLane(place, from: try writer.reader.laneStep(place)) { lane in
+      _ = try writer.changeLane(laneKey, from: try writer.reader.laneStep(laneKey)) { lane in
         _ = lane.dispatch(1, .send, now: writer.now)
         return []
       }
@@ -53,7 +53,7 @@ extension Writing {
     var edit = OutboxTableTests.request("e", .edit, #"{"message":"better"}"#)
     edit.unsentTarget = RequestID("a")
     let asked = edit
-    _ = try cache.accept { try $0.accept(asked, in: place) }
+    _ = try cache.accept { try $0.accept(asked, in: laneKey) }
   }
 
   private static let editing = Writing(
@@ -68,7 +68,7 @@ extension Writing {
     },
     write: { cache in
       try cache.accept { writer in
-        _ = try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 1)) {
+        _ = try writer.changeLane(laneKey, from: try writer.reader.laneStep(laneKey, row: 1)) {
           $0.finish(1, .send, .wait(until: writer.now), now: writer.now, random: 1)
         }
       }
@@ -78,7 +78,7 @@ extension Writing {
     name: "taking a message back", prepare: { try accept($0, ["a", "b"]) },
     write: { cache in
       try cache.accept { writer in
-        _ = try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 1)) {
+        _ = try writer.changeLane(laneKey, from: try writer.reader.laneStep(laneKey, row: 1)) {
           $0.cancel(1, now: writer.now).notices
         }
       }
@@ -96,7 +96,7 @@ extension Writing {
     },
     write: { cache in
       try cache.accept { writer in
-        _ = try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 1)) {
+        _ = try writer.changeLane(laneKey, from: try writer.reader.laneStep(laneKey, row: 1)) {
           $0.resend(1, now: writer.now).notices
         }
       }

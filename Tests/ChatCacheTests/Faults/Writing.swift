@@ -41,7 +41,7 @@ struct Writing: Sendable, CustomTestStringConvertible {
     }
   }
 
-  private static let unsent = OutboxTableTests.place
+  private static let unsent = OutboxTableTests.laneKey
 
   /// A message is taken in.
   static let accepting = Writing(

@@ -119,14 +119,14 @@ struct Damage: Sendable, CustomTestStringConvertible {
 
   private static let memberships = [
     Damage(
-      "a wrong place in a list", .listPlace,
+      "a wrong position in a list", .listPosition,
       "UPDATE membership SET sort_at = 5 WHERE channel = 1 AND user = 1"),
     Damage(
-      "a copy of another name", .listPlace, "UPDATE membership SET name_key = 'other' WHERE channel = 1"),
+      "a copy of another name", .listPosition, "UPDATE membership SET name_key = 'other' WHERE channel = 1"),
     Damage(
-      "a copy of another creation", .listPlace, "UPDATE membership SET created_at = 77 WHERE channel = 1"),
+      "a copy of another creation", .listPosition, "UPDATE membership SET created_at = 77 WHERE channel = 1"),
     Damage(
-      "less than nothing unread", .listPlace,
+      "less than nothing unread", .listPosition,
       "UPDATE membership SET unread = -1 WHERE channel = 1 AND user = 1"),
     Damage(
       "an inviter that is no JSON", .channel,

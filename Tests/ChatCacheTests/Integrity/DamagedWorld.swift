@@ -27,7 +27,7 @@ struct DamagedWorld {
       try writer.store([Self.listing(asked)], in: other, ListingContext(source: .apiResult, generation: 1))
     }
     for name in ["one", "two"] {
-      _ = try cache.accept { try $0.accept(OutboxTableTests.request(name), in: OutboxTableTests.place) }
+      _ = try cache.accept { try $0.accept(OutboxTableTests.request(name), in: OutboxTableTests.laneKey) }
     }
   }
 

@@ -73,7 +73,7 @@ import Testing
     #expect(report.isWell && report.findings.map(\.fault).contains(.index), "\(report.findings)")
     let after = try cache.check()
     #expect(after.isSound, "\(after.findings)")
-    #expect(try cache.read { try $0.lane(OutboxTableTests.place) }.rows.count == 2)
+    #expect(try cache.read { try $0.lane(OutboxTableTests.laneKey) }.rows.count == 2)
   }
 
   @Test("B64: unsent messages that cannot be read are named and never touched")
@@ -127,7 +127,7 @@ import Testing
       !report.isWell && report.findings.contains { $0.fault == .file && !$0.isHealed }, "\(report.findings)")
     #expect(cache.cursor.sequence == mark)
     let user = try cache.read { try $0.cachedUser(UserID("alice")) }
-    #expect(try cache.read { try $0.lane(OutboxTableTests.place) }.rows.count == 2 && user != nil)
+    #expect(try cache.read { try $0.lane(OutboxTableTests.laneKey) }.rows.count == 2 && user != nil)
   }
 
   @Test("B64: a file that is no database is told as a damaged one, a missing one as missing")

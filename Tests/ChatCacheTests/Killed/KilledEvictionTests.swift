@@ -36,7 +36,7 @@ import Testing
       let content = OutboxContent(params: Array("{}".utf8), body: Array("\"message\":\"hi\"".utf8))
       let request = UnsentRequest(
         requestID: RequestID("r")!, kind: .message, content: content, contentHash: content.body)
-      _ = try writer.accept(request, in: OutboxPlace(user: user, channel: kept))
+      _ = try writer.accept(request, in: OutboxLaneKey(user: user, channel: kept))
     }
   }
 

@@ -10,7 +10,7 @@ struct MessageLine {
   private(set) var stored: Set<Int64> = []
   private(set) var segments: [Segment] = []
 
-  /// Fills the cache by listings of random places, while messages go on coming.
+  /// Fills the cache by listings of random positions, while messages go on coming.
   init(_ random: inout SeededRandom) throws {
     world = try ChannelWithMessages(floorOfBob: Int64.random(in: 0...60, using: &random))
     for phase in 0..<Int.random(in: 1...4, using: &random) {
@@ -63,17 +63,18 @@ struct MessageLine {
     stored.insert(message.messageID)
   }
 
-  /// A place to ask for: a moment or a message, perhaps one that is not there.
-  func randomPlace(_ random: inout SeededRandom) -> Position {
+  /// A position to ask for: a moment or a message, perhaps one that is not there.
+  func randomPosition(_ random: inout SeededRandom) -> Position {
     if random.chance(50), let message = upstream.randomElement(using: &random) { return message.position }
     return random.chance(20) ? .end : .first(at: Int64.random(in: 0...160, using: &random))
   }
 
-  /// The messages a user may see in one stretch with `place`, as far as the filter shows them, oldest first.
-  func readable(from place: Position, floor: Int64, _ filter: MessageQuery) -> [MessageRecord] {
+  /// The messages a user may see in one stretch with `position`, as far as the filter shows them, oldest
+  /// first.
+  func readable(from position: Position, floor: Int64, _ filter: MessageQuery) -> [MessageRecord] {
     upstream.filter { message in
       guard message.createdAt >= floor, stored.contains(message.messageID) else { return false }
-      let between = min(message.position, place)...max(message.position, place)
+      let between = min(message.position, position)...max(message.position, position)
       return !segments.contains { $0.gap != nil && $0.range.overlaps(between) } && shows(message, filter)
     }
   }

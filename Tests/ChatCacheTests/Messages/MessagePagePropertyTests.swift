@@ -18,14 +18,14 @@ import Testing
       let user = isBob ? line.world.bob : line.world.alice
       let floor = try floor(of: user, line)
       let filter = line.randomFilter(&random)
-      let place = line.randomPlace(&random)
+      let position = line.randomPosition(&random)
       let isInclusive = random.chance(50)
       let limit = Int.random(in: 1...8, using: &random)
       let anchor: PageAnchor =
         switch Int.random(in: 0..<3, using: &random) {
-        case 0: .before(place, isInclusive: isInclusive)
-        case 1: .after(place, isInclusive: isInclusive)
-        default: .around(place, isInclusive: isInclusive)
+        case 0: .before(position, isInclusive: isInclusive)
+        case 1: .after(position, isInclusive: isInclusive)
+        default: .around(position, isInclusive: isInclusive)
         }
       let query = MessagePageQuery(anchor, limit: limit, isReversed: random.chance(30), filter: filter)
       let page = try line.world.page(query, as: user)
@@ -37,9 +37,9 @@ import Testing
         #expect(!line.exists(floor: floor, filter) { $0 < first }, "seed \(seed): \(query) hides older rows")
       }
       if !page.hasNext {
-        // What an exclusive page around a place leaves out is that place itself.
+        // What an exclusive page around a position leaves out is that position itself.
         let isStored = line.readable(from: last, floor: floor, filter).contains {
-          $0.position > last && (isInclusive || !isAt(place, $0.position))
+          $0.position > last && (isInclusive || !isAt(position, $0.position))
         }
         #expect(!isStored, "seed \(seed): \(query) hides newer rows")
       }
@@ -59,20 +59,21 @@ import Testing
   }
 
   private func expected(_ query: MessagePageQuery, _ floor: Int64, _ line: MessageLine) -> [Int64] {
-    func ids(from place: Position, _ isThere: (Position) -> Bool) -> [Int64] {
-      line.readable(from: place, floor: floor, query.filter).filter { isThere($0.position) }.map(\.messageID)
+    func ids(from position: Position, _ isThere: (Position) -> Bool) -> [Int64] {
+      line.readable(from: position, floor: floor, query.filter).filter { isThere($0.position) }.map(
+        \.messageID)
     }
     switch query.anchor {
-    case .before(let place, let isInclusive):
-      let top = isInclusive ? place : place.previous
+    case .before(let position, let isInclusive):
+      let top = isInclusive ? position : position.previous
       return ids(from: top) { $0 <= top }.suffix(query.limit)
-    case .after(let place, let isInclusive):
-      let low = max(isInclusive ? place : place.next, .first(at: floor))
+    case .after(let position, let isInclusive):
+      let low = max(isInclusive ? position : position.next, .first(at: floor))
       return Array(ids(from: low) { $0 >= low }.prefix(query.limit))
-    case .around(let place, let isInclusive):
-      let home = max(place, .first(at: floor))
-      let older = ids(from: home) { $0 < place }.suffix(query.limit / 2)
-      let newer = ids(from: home) { $0 >= place && (isInclusive || !isAt(place, $0)) }
+    case .around(let position, let isInclusive):
+      let home = max(position, .first(at: floor))
+      let older = ids(from: home) { $0 < position }.suffix(query.limit / 2)
+      let newer = ids(from: home) { $0 >= position && (isInclusive || !isAt(position, $0)) }
       return Array(older) + newer.prefix(query.limit - query.limit / 2)
     }
   }
@@ -115,8 +116,8 @@ import Testing
     let world = try ChannelWithMessages()
     defer { world.cache.close() }
     try world.listNewest((1...5).map { ChannelWithMessages.message($0, at: 50) }, limit: 100)
-    let place = Position(createdAt: 50, messageID: 3)
-    let page = try world.page(MessagePageQuery(.around(place, isInclusive: false), limit: 10))
+    let position = Position(createdAt: 50, messageID: 3)
+    let page = try world.page(MessagePageQuery(.around(position, isInclusive: false), limit: 10))
     #expect(page.ids == [1, 2, 4, 5])
   }
 }

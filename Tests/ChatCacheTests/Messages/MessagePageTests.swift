@@ -35,14 +35,14 @@ import Testing
     #expect(seen == Array(1...40))
   }
 
-  @Test("B12: around a place, both sides, in the line's order and in reverse")
+  @Test("B12: around a position, both sides, in the line's order and in reverse")
   func around() throws {
     let world = try ChannelWithMessages()
     defer { world.cache.close() }
     try world.listNewest((1...9).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
-    let place = PageAnchor.around(.first(at: 50), isInclusive: true)
-    #expect(try world.page(MessagePageQuery(place, limit: 4)).ids == [3, 4, 5, 6])
-    #expect(try world.page(MessagePageQuery(place, limit: 4, isReversed: true)).ids == [6, 5, 4, 3])
+    let anchor = PageAnchor.around(.first(at: 50), isInclusive: true)
+    #expect(try world.page(MessagePageQuery(anchor, limit: 4)).ids == [3, 4, 5, 6])
+    #expect(try world.page(MessagePageQuery(anchor, limit: 4, isReversed: true)).ids == [6, 5, 4, 3])
     let without = PageAnchor.around(.first(at: 50), isInclusive: false)
     #expect(try world.page(MessagePageQuery(without, limit: 4)).ids == [3, 4, 6, 7])
   }

@@ -45,8 +45,8 @@ import Testing
         .newest, in: view, link: ChannelWithMessages.live, interval: 3_600_000, now: 0)
       let page = try reader.page(MessagePageQuery(limit: 1, filter: filter), in: view, on: ground)
       var row: [UInt8] = []
-      let place = Position(createdAt: 70, messageID: 7)
-      try reader.eachRow(of: place...place, filter: filter, in: view) {
+      let position = Position(createdAt: 70, messageID: 7)
+      try reader.eachRow(of: position...position, filter: filter, in: view) {
         row = $0.object.array
         return true
       }

@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(
-    "B31: where a listing overlooked a message between its rows, its place is listed again; not beyond them")
+    "B31: where a listing overlooked a message between its rows, its position is listed again; not beyond them")
   func overlooked() throws {
     let world = try ChannelWithMessages()
     defer { world.cache.close() }
@@ -291,7 +291,7 @@ import Testing
     var request = OutboxTableTests.request("e", .edit, #"{"message":"mine"}"#)
     request.target = 2
     let asked = request
-    _ = try world.cache.accept { try $0.accept(asked, in: OutboxTableTests.place) }
+    _ = try world.cache.accept { try $0.accept(asked, in: OutboxTableTests.laneKey) }
     #expect(try pending(2, world) == #"{"pending_edit":{"request_id":"e","changes":{"message":"mine"}}}"#)
     for edition in [0, 4, 2] as [Int64] {
       let (row, url) = (message(2, edition: edition), Self.url)
@@ -302,7 +302,7 @@ import Testing
     #expect(try text(2, world).contains("edition 4"), "the confirmed message is the newest the upstream told")
     try world.cache.accept { writer in
       let moment = try writer.outboxMoment()
-      try writer.changeLane(OutboxTableTests.place) { lane in
+      try writer.changeLane(OutboxTableTests.laneKey) { lane in
         guard lane.dispatch(1, .send, now: moment) else { return [] }
         return lane.finish(1, .send, .success(message: 2), now: moment, random: 1)
       }
@@ -312,7 +312,7 @@ import Testing
 
   private func pending(_ id: Int64, _ world: ChannelWithMessages) throws -> String {
     try world.cache.read { reader in
-      let fields = try reader.fragments(in: OutboxTableTests.place, of: id)[id] ?? []
+      let fields = try reader.fragments(in: OutboxTableTests.laneKey, of: id)[id] ?? []
       return "{" + String(decoding: fields, as: UTF8.self) + "}"
     }
   }

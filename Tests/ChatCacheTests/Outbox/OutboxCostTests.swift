@@ -97,8 +97,8 @@ import Testing
         try world.cache.accept { try $0.advance(lane, after: nil, Self.policy, random: 1) }.nextTryIn)
     }
     #expect(waits == [0, 0, 0, nil])
-    let place = OutboxPlace(user: UserKey(1), channel: world.url)
-    let rows = try world.cache.read { try $0.lane(place).rows }
+    let laneKey = OutboxLaneKey(user: UserKey(1), channel: world.url)
+    let rows = try world.cache.read { try $0.lane(laneKey).rows }
     #expect(rows.count == 100 && rows.allSatisfy { $0.state == .failed && $0.errorCode == "900041" })
   }
 

@@ -29,8 +29,8 @@ import Testing
     }
 
     var cache: Cache { world.cache }
-    var place: OutboxPlace { OutboxPlace(user: UserKey(1), channel: world.url) }
-    var rows: [OutboxRow] { get throws { try cache.read { try $0.lane(place).rows } } }
+    var laneKey: OutboxLaneKey { OutboxLaneKey(user: UserKey(1), channel: world.url) }
+    var rows: [OutboxRow] { get throws { try cache.read { try $0.lane(laneKey).rows } } }
 
     func accept(
       _ name: String, _ kind: OutboxRow.Kind = .message, target: Int64? = nil, unsent: String? = nil,
@@ -108,12 +108,12 @@ import Testing
     defer { lane.cache.close() }
     _ = try lane.accept("r1")
     let look = try lane.sendUncertainly()
-    let place = Position(createdAt: 400, messageID: 40)
-    _ = try lane.advance(after: EndedOutboxJob(look, .uncertain, searched: place))
-    #expect(try lane.rows.map(\.anchor) == [place])
+    let position = Position(createdAt: 400, messageID: 40)
+    _ = try lane.advance(after: EndedOutboxJob(look, .uncertain, searched: position))
+    #expect(try lane.rows.map(\.anchor) == [position])
     lane.wall.withLock { $0 += 60_000 }
     let again = try #require(try lane.advance().begun)
-    #expect(again.job == .look(after: place))
+    #expect(again.job == .look(after: position))
     let own = Self.record(50, request: "r1", sender: "alice")
     _ = try lane.advance(after: EndedOutboxJob(again, .uncertain, messages: [own]))
     #expect(try lane.rows.isEmpty)
@@ -157,7 +157,7 @@ import Testing
   }
 
   @Test("B37: a message that was edited where it waits keeps its request")
-  func editedInPlace() throws {
+  func editedInTheOutbox() throws {
     let lane = try Lane()
     defer { lane.cache.close() }
     _ = try lane.accept("r1")
@@ -333,9 +333,9 @@ import Testing
     #expect(try lane.rows.map(\.requestID.text) == ["r2", "r3"])
     lane.wall.withLock { $0 += Limits.pendingMilliseconds }
     try lane.cache.accept { try $0.expireOutbox() }
-    let place = lane.place
+    let laneKey = lane.laneKey
     _ = try lane.accept("r4")
-    try lane.cache.accept { try $0.failOutbox(in: place) }
+    try lane.cache.accept { try $0.failOutbox(in: laneKey) }
     #expect(named.withLock { $0 } == Array(repeating: [lane.name], count: 3))
   }
 }

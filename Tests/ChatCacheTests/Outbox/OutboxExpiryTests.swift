@@ -66,7 +66,7 @@ import Testing
     var row: String? {
       get throws {
         let rows = try cache.read { reader in
-          try reader.lane(OutboxPlace(user: UserKey(1), channel: lane.channel)).rows
+          try reader.lane(OutboxLaneKey(user: UserKey(1), channel: lane.channel)).rows
         }
         return rows.first.map { "\($0.state) \($0.errorCode ?? "")" }
       }

@@ -37,10 +37,10 @@ extension OutboxWorld {
 
   mutating func checkOrder(_ row: OutboxRow, _ job: OutboxLane.Job) {
     guard row.kind.isOrdered, job != .upload else { return }
-    if lane.rows.contains(where: { $0.place < row.place && $0.kind.isOrdered && $0.state.isPending }) {
+    if lane.rows.contains(where: { $0.rank < row.rank && $0.kind.isOrdered && $0.state.isPending }) {
       complaint = "row \(row.id) overtakes another"
     }
-    if lane.failedBlocker(before: row.place) != nil, row.state == .waiting, row.target == nil {
+    if lane.failedBlocker(before: row.rank) != nil, row.state == .waiting, row.target == nil {
       complaint = "row \(row.id) goes though it is to be held"
     }
   }
@@ -59,7 +59,7 @@ extension OutboxWorld {
     }
     // What was sent again while it may have arrived waits behind a failed message too.
     if let stuck = lane.rows.first(where: {
-      $0.state.isPending && $0.state != .held && lane.failedBlocker(before: $0.place) == nil
+      $0.state.isPending && $0.state != .held && lane.failedBlocker(before: $0.rank) == nil
     }) {
       return "row \(stuck.id) never came to an end"
     }

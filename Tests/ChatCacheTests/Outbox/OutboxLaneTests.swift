@@ -27,7 +27,7 @@ import Testing
     .timeLimit(.minutes(5)))
   func manyEnd() throws {
     var lane = OutboxLane(rows: try (1...2000).map { try row($0) })
-    for (place, id) in (Int64(1)...2000).enumerated() { lane.change(id) { $0.place = Int64(place) } }
+    for (rank, id) in (Int64(1)...2000).enumerated() { lane.change(id) { $0.rank = Int64(rank) } }
     let expired = lane.expire(now: 4 * Self.day)
     #expect(expired.count == 2000)
     #expect(lane.resendFailed(now: 4 * Self.day).count == 2000)
@@ -166,7 +166,7 @@ import Testing
     #expect(lane.finish(1, look, .absent, now: 3 * Self.day, random: 0) == [.failed(1, code: "expired")])
   }
 
-  @Test("B39: a look starts at the newest place known when the message was first sent off")
+  @Test("B39: a look starts at the newest position known when the message was first sent off")
   func anchor() throws {
     var lane = lane(try row(1))
     let (first, later) = (Position(createdAt: 5, messageID: 50), Position(createdAt: 9, messageID: 90))

@@ -91,7 +91,7 @@ struct OutboxWorld {
     if kind == .edit, let sent = lane.rows.filter({ $0.kind.isMessage }).randomElement(using: &random) {
       switch lane.reach(ofEdit: sent.id) {
       case .follows(let row): follows = row
-      case .row, nil: return "an edit in place"
+      case .row, nil: return "an edit of an unsent message"
       }
     }
     let row = OutboxRow(

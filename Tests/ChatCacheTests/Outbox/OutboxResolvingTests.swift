@@ -110,14 +110,14 @@ import Testing
     #expect(lane.row(1)?.state == .uncertain, "nothing proved that it is not there")
   }
 
-  @Test("B39: a look that found nothing up to a place goes on from there")
+  @Test("B39: a look that found nothing up to a position goes on from there")
   func searched() throws {
     var lane = try lane()
     #expect(try step(&lane, .uncertain) == .send)
-    let place = Position(createdAt: 50, messageID: 5)
-    lane.searched(1, through: place)
+    let position = Position(createdAt: 50, messageID: 5)
+    lane.searched(1, through: position)
     lane.searched(1, through: Position(createdAt: 20, messageID: 2))
-    #expect(lane.jobs(now: 100_000).map(\.job) == [.look(after: place)])
+    #expect(lane.jobs(now: 100_000).map(\.job) == [.look(after: position)])
   }
 
   @Test("B43: a try that was set by a clock that ran ahead is due when the clock is set back")

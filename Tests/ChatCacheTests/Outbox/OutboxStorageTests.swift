@@ -13,22 +13,22 @@ import Testing
     defer { cache.close() }
     try OutboxTableTests.prepare(cache)
     for seed in 1...60 as ClosedRange<UInt64> {
-      let place = OutboxPlace(user: UserKey(1), channel: ChannelURL("seed-\(seed)"))
+      let laneKey = OutboxLaneKey(user: UserKey(1), channel: ChannelURL("seed-\(seed)"))
       var random = SeededRandom(seed: seed)
       var mirror = OutboxLane(rows: [])
       for step in 0..<60 {
         let id = try cache.accept { try $0.nextUnsentID() }
         var move = Move(id: id, choice: random.next(), seed: seed, step: step)
         move.row = mirror.rows.isEmpty ? nil : mirror.rows[Int(move.choice >> 32) % mirror.rows.count].id
-        try resolve(&move, mirror, cache, place)
+        try resolve(&move, mirror, cache, laneKey)
         _ = move.apply(&mirror)
         let asked = move
         try cache.accept { writer in
           let news = [id: OutboxContent(params: Array("{}".utf8), body: [])]
-          let part = try asked.part(writer.reader, place)
-          try writer.changeLane(place, from: part, news: news) { asked.apply(&$0) }
+          let part = try asked.part(writer.reader, laneKey)
+          try writer.changeLane(laneKey, from: part, news: news) { asked.apply(&$0) }
         }
-        let stored = try cache.read { try $0.lane(place) }
+        let stored = try cache.read { try $0.lane(laneKey) }
         guard stored == mirror else {
           Issue.record("seed \(seed), step \(step), \(move): \(stored.rows)\n\(mirror.rows)")
           return
@@ -39,10 +39,10 @@ import Testing
 
   /// Takes the job that the few rows name, and compares what they say of the next try with the whole lane.
   private func resolve(
-    _ move: inout Move, _ mirror: OutboxLane, _ cache: Cache, _ place: OutboxPlace
+    _ move: inout Move, _ mirror: OutboxLane, _ cache: Cache, _ laneKey: OutboxLaneKey
   ) throws {
     let now = move.now
-    let part = try cache.read { try $0.laneStep(place, now: now) }
+    let part = try cache.read { try $0.laneStep(laneKey, now: now) }
     move.job = part.jobs(now: now).first
     let whole = mirror.jobs(now: now)
     #expect(part.nextTryAt == mirror.nextTryAt, "seed \(move.seed), step \(move.step)")
@@ -52,7 +52,7 @@ import Testing
       #expect(whole.contains { $0 == job } || mirror.row(job.row)?.kind.isOrdered == false)
     }
     if let row = move.row {
-      let named = try cache.read { try $0.laneStep(place, row: row) }
+      let named = try cache.read { try $0.laneStep(laneKey, row: row) }
       #expect(named.blocker(of: row) == mirror.blocker(of: row))
     }
   }
@@ -72,15 +72,15 @@ import Testing
     private var later: Int64 { now + Int64(choice % 2) * Limits.pendingMilliseconds }
 
     /// The rows that the step reads.
-    func part(_ reader: CacheReader, _ place: OutboxPlace) throws -> OutboxLane {
+    func part(_ reader: CacheReader, _ laneKey: OutboxLaneKey) throws -> OutboxLane {
       switch choice % 12 {
-      case 0, 1, 2: try reader.acceptanceLane(place, isReadMark: accepted(now).kind == .read)
-      case 3, 4: try reader.laneStep(place, row: job?.row, now: now)
-      case 8: try reader.laneStep(place, now: later)
-      case 9: try reader.underWayLane(place)
-      case 10: try reader.interruptedLane(place, now: now)
-      case 11: try reader.endedLane(place)
-      default: try reader.laneStep(place, row: row)
+      case 0, 1, 2: try reader.acceptanceLane(laneKey, isReadMark: accepted(now).kind == .read)
+      case 3, 4: try reader.laneStep(laneKey, row: job?.row, now: now)
+      case 8: try reader.laneStep(laneKey, now: later)
+      case 9: try reader.underWayLane(laneKey)
+      case 10: try reader.interruptedLane(laneKey, now: now)
+      case 11: try reader.endedLane(laneKey)
+      default: try reader.laneStep(laneKey, row: row)
       }
     }
 

@@ -7,7 +7,7 @@ import Testing
 
 /// The outbox in its table: what was accepted is there, once, and stays what it is over restarts.
 @Suite struct OutboxTableTests {
-  static let place = OutboxPlace(user: UserKey(1), channel: ChannelURL("general"))
+  static let laneKey = OutboxLaneKey(user: UserKey(1), channel: ChannelURL("general"))
 
   static func open(_ folder: String, at wall: Int64 = 1_000_000) throws -> Cache {
     let clock = Clock(
@@ -47,12 +47,12 @@ import Testing
     let cache = try Self.open(folder)
     try Self.prepare(cache)
     for name in ["first", "second", "third"] {
-      _ = try cache.accept { try $0.accept(Self.request(name), in: Self.place) }
+      _ = try cache.accept { try $0.accept(Self.request(name), in: Self.laneKey) }
     }
     cache.close()
     let again = try Self.open(folder)
     defer { again.close() }
-    let lane = try again.read { try $0.lane(Self.place) }
+    let lane = try again.read { try $0.lane(Self.laneKey) }
     #expect(lane.rows.map(\.requestID.text) == ["first", "second", "third"])
     let content = try again.read { try $0.content(ofUnsent: lane.rows[1].id) }
     #expect(content?.params == Array(#"{"message":"hello"}"#.utf8))
@@ -62,19 +62,20 @@ import Testing
   func idempotency() throws {
     let cache = try Self.fresh()
     defer { cache.close() }
-    guard case .row(let id, _) = try cache.accept({ try $0.accept(Self.request("r"), in: Self.place) }) else {
+    guard case .row(let id, _) = try cache.accept({ try $0.accept(Self.request("r"), in: Self.laneKey) })
+    else {
       Issue.record("not accepted")
       return
     }
-    let again = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    let again = try cache.accept { try $0.accept(Self.request("r"), in: Self.laneKey) }
     #expect(again == .replay(RequestStatus(row: id)))
     let other = try cache.accept {
-      try $0.accept(Self.request("r", .message, #"{"message":"other"}"#), in: Self.place)
+      try $0.accept(Self.request("r", .message, #"{"message":"other"}"#), in: Self.laneKey)
     }
     #expect(other == .mismatch)
-    #expect(try cache.read { try $0.lane(Self.place).rows.count } == 1)
+    #expect(try cache.read { try $0.lane(Self.laneKey).rows.count } == 1)
     let bobs = try cache.accept {
-      try $0.accept(Self.request("r"), in: OutboxPlace(user: UserKey(2), channel: Self.place.channel))
+      try $0.accept(Self.request("r"), in: OutboxLaneKey(user: UserKey(2), channel: Self.laneKey.channel))
     }
     #expect(bobs == .row(id + 1), "ids are unique per user")
   }
@@ -84,10 +85,10 @@ import Testing
     let folder = Disk.folder()
     let cache = try Self.open(folder)
     try Self.prepare(cache)
-    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.laneKey) }
     try Self.send(cache, .success(message: 77))
-    #expect(try cache.read { try $0.lane(Self.place).rows.isEmpty })
-    let replayed = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    #expect(try cache.read { try $0.lane(Self.laneKey).rows.isEmpty })
+    let replayed = try cache.accept { try $0.accept(Self.request("r"), in: Self.laneKey) }
     #expect(replayed == .replay(RequestStatus(end: "succeeded", message: 77)))
     #expect(try cache.accept { try $0.forgetRequests() } == 0)
     cache.close()
@@ -100,7 +101,7 @@ import Testing
   private static func send(_ cache: Cache, _ outcome: OutboxLane.Outcome) throws {
     try cache.accept { writer in
       let now = try writer.outboxMoment()
-      try writer.changeLane(place) { lane in
+      try writer.changeLane(laneKey) { lane in
         guard let job = lane.jobs(now: now).first else { return [] }
         let isBegun = lane.dispatch(job.row, job.job, now: now)
         #expect(isBegun)
@@ -115,10 +116,10 @@ import Testing
     defer { cache.close() }
     let commits = Guarded<[Set<UserKey>]>([])
     cache.onCommit { commit in commits.withLock { $0.append(commit.users) } }
-    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.laneKey) }
     try Self.send(cache, .rejection(code: "900050"))
     try cache.accept { writer in
-      try writer.changeLane(Self.place) { $0.resendFailed(now: writer.now) }
+      try writer.changeLane(Self.laneKey) { $0.resendFailed(now: writer.now) }
     }
     try Self.send(cache, .success(message: 9))
     let told = try cache.read { reader in
@@ -140,27 +141,27 @@ import Testing
     let day: Int64 = 86_400_000
     let cache = try Self.open(folder, at: 10 * day)
     try Self.prepare(cache)
-    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.laneKey) }
     cache.close()
     let late = try Self.open(folder, at: 13 * day)
     try late.accept { try $0.expireOutbox() }
-    let row = try late.read { try $0.lane(Self.place).rows.first }
+    let row = try late.read { try $0.lane(Self.laneKey).rows.first }
     #expect(row?.state == .failed && row?.errorCode == "expired")
     late.close()
     let back = try Self.open(folder, at: 9 * day)
     defer { back.close() }
     #expect(try back.accept { try $0.outboxMoment() } == 13 * day)
     try back.accept { writer in
-      try writer.changeLane(Self.place) { lane in lane.resendFailed(now: try writer.outboxMoment()) }
+      try writer.changeLane(Self.laneKey) { lane in lane.resendFailed(now: try writer.outboxMoment()) }
     }
-    #expect(try back.read { try $0.lane(Self.place).rows.first?.expiresAt } == 16 * day)
+    #expect(try back.read { try $0.lane(Self.laneKey).rows.first?.expiresAt } == 16 * day)
   }
 
   @Test("B43: a waiting row's next try is stored, and comes at once when the link is back")
   func nextTries() throws {
     let cache = try Self.fresh()
     defer { cache.close() }
-    let name = OutboxLaneName(user: UserID("alice"), channel: Self.place.channel)
+    let name = OutboxLaneName(user: UserID("alice"), channel: Self.laneKey.channel)
     func next(isLinkBack: Bool = false) throws -> Int64? {
       try cache.accept {
         try $0.advance(
@@ -168,7 +169,7 @@ import Testing
       }.nextTryIn
     }
     #expect(try next() == nil)
-    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.laneKey) }
     #expect(try next() == 0)
     try Self.send(cache, .linkFault(code: "unreachable"))
     let wait = try #require(try next())
@@ -181,9 +182,9 @@ import Testing
     let folder = Disk.folder()
     let cache = try Self.open(folder)
     try Self.prepare(cache)
-    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.place) }
+    _ = try cache.accept { try $0.accept(Self.request("r"), in: Self.laneKey) }
     try cache.accept { writer in
-      try writer.changeLane(Self.place) { lane in
+      try writer.changeLane(Self.laneKey) { lane in
         _ = lane.dispatch(1, .send, now: writer.now)
         return []
       }
@@ -192,7 +193,7 @@ import Testing
     let again = try Self.open(folder)
     defer { again.close() }
     try again.accept { try $0.recoverOutbox() }
-    let row = try again.read { try $0.lane(Self.place).rows.first }
+    let row = try again.read { try $0.lane(Self.laneKey).rows.first }
     #expect(row?.state == .uncertain && row?.mayHaveArrived == true && row?.attempts == 1)
   }
 
@@ -201,12 +202,12 @@ import Testing
     let cache = try Self.fresh()
     defer { cache.close() }
     _ = try cache.accept {
-      try $0.accept(Self.request("m", .message, #"{"message":"helo","data":"d"}"#), in: Self.place)
+      try $0.accept(Self.request("m", .message, #"{"message":"helo","data":"d"}"#), in: Self.laneKey)
     }
     var edit = Self.request("e", .edit, #"{"message":"hello \"you\"","custom_type":"greeting"}"#)
     edit.unsentTarget = RequestID("m")
     let asked = edit
-    #expect(try cache.accept { try $0.accept(asked, in: Self.place) } == .changed(1))
+    #expect(try cache.accept { try $0.accept(asked, in: Self.laneKey) } == .changed(1))
     let content = try #require(try cache.read { try $0.content(ofUnsent: 1) })
     #expect(
       String(decoding: content.params, as: UTF8.self)
@@ -215,16 +216,16 @@ import Testing
       String(decoding: content.body, as: UTF8.self)
         == #""message":"hello \"you\"","data":"d","type":"user","custom_type":"greeting""#)
     #expect(
-      try cache.accept { try $0.accept(asked, in: Self.place) } == .replay(RequestStatus(end: "merged")))
+      try cache.accept { try $0.accept(asked, in: Self.laneKey) } == .replay(RequestStatus(end: "merged")))
   }
 
   @Test("B46: an edit of a message under way follows it, and goes into it if that one comes back")
   func editFollows() throws {
     let cache = try Self.fresh()
     defer { cache.close() }
-    _ = try cache.accept { try $0.accept(Self.request("m"), in: Self.place) }
+    _ = try cache.accept { try $0.accept(Self.request("m"), in: Self.laneKey) }
     try cache.accept { writer in
-      try writer.changeLane(Self.place) { lane in
+      try writer.changeLane(Self.laneKey) { lane in
         _ = lane.dispatch(1, .send, now: writer.now)
         return []
       }
@@ -232,13 +233,13 @@ import Testing
     var edit = Self.request("e", .edit, #"{"message":"better"}"#)
     edit.unsentTarget = RequestID("m")
     let asked = edit
-    #expect(try cache.accept { try $0.accept(asked, in: Self.place) } == .row(2))
+    #expect(try cache.accept { try $0.accept(asked, in: Self.laneKey) } == .row(2))
     try cache.accept { writer in
-      try writer.changeLane(Self.place) {
+      try writer.changeLane(Self.laneKey) {
         $0.finish(1, .send, .linkFault(code: "unreachable"), now: writer.now, random: 3)
       }
     }
-    #expect(try cache.read { try $0.lane(Self.place).rows.map(\.id) } == [1])
+    #expect(try cache.read { try $0.lane(Self.laneKey).rows.map(\.id) } == [1])
     let content = try #require(try cache.read { try $0.content(ofUnsent: 1) })
     #expect(String(decoding: content.params, as: UTF8.self) == #"{"message":"better"}"#)
   }
@@ -257,16 +258,16 @@ import Testing
       request.target = 50
       request.aspect = aspect
       let asked = request
-      _ = try cache.accept { try $0.accept(asked, in: Self.place) }
+      _ = try cache.accept { try $0.accept(asked, in: Self.laneKey) }
     }
     let text = try cache.read { reader in
-      "{" + String(decoding: try reader.fragments(in: Self.place)[50] ?? [], as: UTF8.self) + "}"
+      "{" + String(decoding: try reader.fragments(in: Self.laneKey)[50] ?? [], as: UTF8.self) + "}"
     }
     #expect(
       text == #"{"pending_delete":{"request_id":"d"},"pending_edit":{"request_id":"e2","#
         + #""changes":{"message":"two"}},"pending_reactions":[{"request_id":"x2","key":"smile","#
         + #""changes":{"add":false}},{"request_id":"x3","key":"wave","changes":{"add":true}}]}"#)
-    #expect(try cache.read { try $0.fragments(in: Self.place, of: 51) }.isEmpty)
+    #expect(try cache.read { try $0.fragments(in: Self.laneKey, of: 51) }.isEmpty)
   }
 
   @Test("B1, B46: reactions whose keys are the same text in other bytes are two")
@@ -278,10 +279,10 @@ import Testing
       request.target = 50
       request.aspect = key
       let asked = request
-      _ = try cache.accept { try $0.accept(asked, in: Self.place) }
+      _ = try cache.accept { try $0.accept(asked, in: Self.laneKey) }
     }
     let text = try cache.read { reader in
-      String(decoding: try reader.fragments(in: Self.place)[50] ?? [], as: UTF8.self)
+      String(decoding: try reader.fragments(in: Self.laneKey)[50] ?? [], as: UTF8.self)
     }
     #expect(text.contains(#""request_id":"x1""#) && text.contains(#""request_id":"x2""#))
   }
@@ -290,9 +291,9 @@ import Testing
   func lostChannel() throws {
     let cache = try Self.fresh()
     defer { cache.close() }
-    for name in ["a", "b"] { _ = try cache.accept { try $0.accept(Self.request(name), in: Self.place) } }
-    try cache.accept { try $0.failOutbox(in: Self.place) }
-    let rows = try cache.read { try $0.lane(Self.place).rows }
+    for name in ["a", "b"] { _ = try cache.accept { try $0.accept(Self.request(name), in: Self.laneKey) } }
+    try cache.accept { try $0.failOutbox(in: Self.laneKey) }
+    let rows = try cache.read { try $0.lane(Self.laneKey).rows }
     #expect(rows.map(\.state) == [.failed, .failed] && rows.allSatisfy { $0.errorCode == "900020" })
     let counts = try cache.read { try $0.unsent(of: UserKey(1)) }
     #expect(counts == (pending: 0, failed: 2))

@@ -177,24 +177,24 @@ import Testing
     defer { cache.close() }
     let first = try #require(told.withLock { $0 }.first)
     #expect(first == MigrationProgress(from: 1, to: Migration.newest, percent: 0))
-    let place = OutboxPlace(user: UserKey(1), channel: ChannelURL("general"))
-    let rows = try cache.read { try $0.lane(place).rows }
+    let laneKey = OutboxLaneKey(user: UserKey(1), channel: ChannelURL("general"))
+    let rows = try cache.read { try $0.lane(laneKey).rows }
     #expect(rows.map(\.requestID.text) == ["waiting", "underway", "failed", "edit", "reaction"])
     #expect(rows.map(\.state) == [.waiting, .inFlight, .failed, .held, .waiting])
     #expect(rows.allSatisfy { $0.anchor == nil && !$0.isAdmin })
     let counts = try cache.read { try $0.unsentCounts(of: UserKey(1)) }
     #expect(counts == UnsentCounts(pending: 4, failed: 1, canceled: 0))
     try cache.accept { try $0.recoverOutbox() }
-    let step = try cache.read { try $0.laneStep(place) }
+    let step = try cache.read { try $0.laneStep(laneKey) }
     #expect(step.head?.requestID.text == "waiting")
-    #expect(try cache.read { try $0.lane(place).row(2)?.state } == .uncertain)
+    #expect(try cache.read { try $0.lane(laneKey).row(2)?.state } == .uncertain)
     #expect(try cache.read { try $0.status(of: RequestID("gone")!, of: UserKey(1)) }?.message == 71)
     try cache.accept { writer in
-      try writer.changeLane(place, from: try writer.reader.laneStep(place, row: 3)) {
+      try writer.changeLane(laneKey, from: try writer.reader.laneStep(laneKey, row: 3)) {
         $0.remove(3, now: 10).notices
       }
     }
-    let released = try cache.read { try $0.lane(place).rows }
+    let released = try cache.read { try $0.lane(laneKey).rows }
     #expect(released.first { $0.id == 4 }?.state == .waiting, "nothing holds the edit any more")
   }
 
@@ -215,10 +215,10 @@ import Testing
     }
     let cache = try Cache(Cache.Configuration(directory: folder))
     defer { cache.close() }
-    let place = OutboxPlace(user: UserKey(1), channel: ChannelURL("general"))
-    #expect(try cache.read { try $0.lane(place).rows.map(\.state) } == [.waiting, .failed])
+    let laneKey = OutboxLaneKey(user: UserKey(1), channel: ChannelURL("general"))
+    #expect(try cache.read { try $0.lane(laneKey).rows.map(\.state) } == [.waiting, .failed])
     #expect(try cache.read { try $0.upload(of: 1) } == nil)
-    #expect(try cache.read { try $0.nextUpload(in: place) } == nil)
+    #expect(try cache.read { try $0.nextUpload(in: laneKey) } == nil)
   }
 
   @Test("B63: a file that the program of schema 1 left opens, and answers what it held")

@@ -32,9 +32,9 @@ import Testing
   private func readAll(_ reader: CacheReader, _ world: ChannelWithMessages) throws {
     let user = try #require(try reader.cachedUser(world.alice))
     let view = try #require(try reader.view(of: world.url, for: user.key))
-    let place = Position.first(at: 50)
+    let position = Position.first(at: 50)
     for anchor in [
-      PageAnchor.newest, .after(place, isInclusive: true), .around(place, isInclusive: true),
+      PageAnchor.newest, .after(position, isInclusive: true), .around(position, isInclusive: true),
     ] {
       for parent in [nil, Int64(1)] {
         var query = MessagePageQuery(anchor)
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(
-    "B12: a page enters its channel's messages at the place and leaves them at its bound, in SQL or after")
+    "B12: a page enters its channel's messages at the position and leaves them at its bound, in SQL or after")
   func bounds() throws {
     let world = try ChannelWithMessages()
     defer { world.cache.close() }

@@ -80,21 +80,21 @@ import Testing
     defer { cache.close() }
     try OutboxTableTests.prepare(cache)
     let request = OutboxTableTests.request("once")
-    let first = try cache.accept { try $0.accept(request, in: OutboxTableTests.place) }
+    let first = try cache.accept { try $0.accept(request, in: OutboxTableTests.laneKey) }
     guard case .row = first else {
       Issue.record("\(first)")
       return
     }
     try cache.accept { try $0.clearAll(withUnsent: true) }
     #expect(try cache.read { try $0.unsent(of: UserKey(1)) } == (0, 0))
-    let again = try cache.accept { try $0.accept(request, in: OutboxTableTests.place) }
+    let again = try cache.accept { try $0.accept(request, in: OutboxTableTests.laneKey) }
     guard case .replay(let status) = again else {
       Issue.record("\(again)")
       return
     }
     #expect(status.end == "removed" && status.row == nil)
     let other = OutboxTableTests.request("once", .message, #"{"message":"other"}"#)
-    #expect(try cache.accept { try $0.accept(other, in: OutboxTableTests.place) } == .mismatch)
+    #expect(try cache.accept { try $0.accept(other, in: OutboxTableTests.laneKey) } == .mismatch)
   }
 
   @Test("B4: what is unsent is counted in the commit that would remove it")
@@ -106,7 +106,7 @@ import Testing
     // Both wait for the writer: the message is promised first, so the user is not removed.
     let counted = Guarded<Int64?>(nil)
     cache.accept {
-      _ = try $0.accept(OutboxTableTests.request("late"), in: OutboxTableTests.place)
+      _ = try $0.accept(OutboxTableTests.request("late"), in: OutboxTableTests.laneKey)
     } finish: { _ in
     }
     cache.accept {

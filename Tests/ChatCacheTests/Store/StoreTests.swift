@@ -83,7 +83,7 @@ import Testing
     #expect(next == sequence + 1)
   }
 
-  @Test("B52: only places the log has been at, in this epoch and its runs, are covered")
+  @Test("B52: only sequences that the log has reached, in this epoch and its runs, are covered")
   func cursors() throws {
     let directory = Self.directory()
     let first = try Self.open(directory)

@@ -40,19 +40,19 @@ import Testing
     #expect(through.next(stale) == nil, "at most 3 pages for one request")
   }
 
-  @Test("B15: a place inside a gap is asked for itself, on the side that is wanted")
+  @Test("B15: a position inside a gap is asked for itself, on the side that is wanted")
   func insideGap() {
-    let place = Position(createdAt: 500, messageID: 7)
+    let position = Position(createdAt: 500, messageID: 7)
     var older = ReadThrough(rows: 30)
     #expect(
-      older.next(found(covered, .before(place, isInclusive: false))) == .older(than: place, rows: 100))
+      older.next(found(covered, .before(position, isInclusive: false))) == .older(than: position, rows: 100))
     var newer = ReadThrough(rows: 30)
     #expect(
-      newer.next(found(covered, .after(place, isInclusive: true)))
-        == .newer(than: place.previous, rows: 100))
+      newer.next(found(covered, .after(position, isInclusive: true)))
+        == .newer(than: position.previous, rows: 100))
     var around = ReadThrough(rows: 30)
     #expect(
-      around.next(found(covered, .around(place, isInclusive: true))) == .around(500, older: 50, newer: 50))
+      around.next(found(covered, .around(position, isInclusive: true))) == .around(500, older: 50, newer: 50))
   }
 
   @Test("B15: only-if-cached asks nobody, whatever is missing")

@@ -45,7 +45,7 @@ import Testing
       let asked = request
       try cache.accept { writer in
         let key = try #require(try writer.reader.userKey(of: user))
-        _ = try writer.accept(asked, in: OutboxPlace(user: key, channel: ChannelURL("general")))
+        _ = try writer.accept(asked, in: OutboxLaneKey(user: key, channel: ChannelURL("general")))
       }
       spool.settled(file.name)
     }
@@ -109,9 +109,9 @@ import Testing
     try world.cache.accept { writer in
       let key = try #require(try writer.reader.userKey(of: UserID("alice")))
       _ = try writer.takeBack(
-        RequestID("r1")!, in: OutboxPlace(user: key, channel: ChannelURL("general")))
+        RequestID("r1")!, in: OutboxLaneKey(user: key, channel: ChannelURL("general")))
       _ = try writer.takeBack(
-        RequestID("r1")!, in: OutboxPlace(user: key, channel: ChannelURL("general")))
+        RequestID("r1")!, in: OutboxLaneKey(user: key, channel: ChannelURL("general")))
     }
     #expect(World.until { world.spool.path(of: used.name) == nil })
   }

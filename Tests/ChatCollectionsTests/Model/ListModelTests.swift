@@ -282,8 +282,8 @@ private final class ListRun {
     guard let next = random.chance(70) ? pane.next : pane.edges.randomElement(using: &random) else { return }
     let view = try collections.readyChannels(pane.id, of: UserID("alice"))
     do {
-      let place = try view.place(ofEdge: next)
-      let body = try cache.read { try view.more($0, after: place) }
+      let key = try view.key(ofEdge: next)
+      let body = try cache.read { try view.more($0, after: key) }
       try collections.moved(view)
       let (page, edge, hasMore) = try JSONParser().parse(body.bytes) { json in
         (json.objects("channels", by: "channel_url"), json["next"]?.string, json["has_more"]?.bool ?? true)

@@ -88,7 +88,7 @@ struct ChatClient {
 }
 
 extension ChatClient {
-  /// Confirmed messages: each takes the place of the unsent one it answers.
+  /// Confirmed messages: each replaces the unsent one it answers.
   private mutating func confirm(_ event: JSONValue) {
     for item in event["messages"]?.items ?? JSONValue.Items() {
       shown[item["message_id"]?.string ?? "?"] = item.text

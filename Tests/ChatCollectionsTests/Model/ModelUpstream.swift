@@ -44,7 +44,7 @@ struct ModelUpstream {
   let url: ChannelURL
   private(set) var messages: [Int64: Message] = [:]
   /// Where each message ever sent stands.
-  private(set) var places: [Int64: Position] = [:]
+  private(set) var positions: [Int64: Position] = [:]
   private var nextID: Int64 = 1
   private var changed: Set<Int64> = []
   private var deleted: Set<Int64> = []
@@ -80,7 +80,7 @@ struct ModelUpstream {
       kind: [.user, .user, .file, .admin].pick(&random), customType: ["", "", "x", "y"].pick(&random),
       parent: parent?.id, parentAt: parent?.createdAt, isInChannel: random.chance(50))
     messages[id] = message
-    places[id] = message.record.position
+    positions[id] = message.record.position
     return message
   }
 
@@ -106,7 +106,7 @@ struct ModelUpstream {
     message.text = text
     message.asked = request
     messages[id] = message
-    places[id] = message.record.position
+    positions[id] = message.record.position
     return message
   }
 
@@ -144,7 +144,7 @@ struct ModelUpstream {
   }
 
   /// The cache lets go of all messages.
-  mutating func clear() { letGo = Set(places.keys) }
+  mutating func clear() { letGo = Set(positions.keys) }
 
   // MARK: Listings
 
@@ -152,12 +152,12 @@ struct ModelUpstream {
     listing(MessageWindow(.newest, older: limit, newer: 0), askedAt)
   }
 
-  func around(_ place: Position, older: Int, newer: Int, askedAt: Int64) -> MessageListing {
-    listing(MessageWindow(.time(place.createdAt), older: older, newer: newer), askedAt)
+  func around(_ position: Position, older: Int, newer: Int, askedAt: Int64) -> MessageListing {
+    listing(MessageWindow(.time(position.createdAt), older: older, newer: newer), askedAt)
   }
 
-  func before(_ place: Position, _ limit: Int, askedAt: Int64) -> MessageListing {
-    listing(MessageWindow(.time(place.createdAt), older: limit, newer: 0), askedAt)
+  func before(_ position: Position, _ limit: Int, askedAt: Int64) -> MessageListing {
+    listing(MessageWindow(.time(position.createdAt), older: limit, newer: 0), askedAt)
   }
 
   /// What the upstream answers: rows of the anchor's own moment count for whichever side is asked.

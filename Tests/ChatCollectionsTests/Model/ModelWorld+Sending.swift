@@ -44,8 +44,8 @@ extension ModelWorld {
     request.aspect = kind == .reaction ? "smile" : ""
     guard [.edit, .delete, .reaction].contains(kind) else { return request }
     // Of a message that is not sent yet, or of one that is there.
-    let place = try place(of: user, index)
-    let unsent = try place.map { place in try cache.read { try $0.lane(place) } }?.rows
+    let laneKey = try laneKey(of: user, index)
+    let unsent = try laneKey.map { laneKey in try cache.read { try $0.lane(laneKey) } }?.rows
     if kind != .reaction, random.chance(30),
       let row = unsent?.filter({ $0.kind.isMessage }).randomElement(using: &random)
     {
@@ -58,9 +58,9 @@ extension ModelWorld {
     return request
   }
 
-  private func place(of user: UserID, _ index: Int) throws -> OutboxPlace? {
+  private func laneKey(of user: UserID, _ index: Int) throws -> OutboxLaneKey? {
     try cache.read { try $0.userKey(of: user) }
-      .map { OutboxPlace(user: $0, channel: upstreams[index].url) }
+      .map { OutboxLaneKey(user: $0, channel: upstreams[index].url) }
   }
 
   /// The worker takes a lane's next step, or its user resends or removes a message.
@@ -80,13 +80,13 @@ extension ModelWorld {
   }
 
   private func intervene(_ user: UserID, _ index: Int, _ random: inout SeededRandom) throws {
-    guard let place = try place(of: user, index),
-      let row = try cache.read({ try $0.lane(place) }).rows.randomElement(using: &random)
+    guard let laneKey = try laneKey(of: user, index),
+      let row = try cache.read({ try $0.lane(laneKey) }).rows.randomElement(using: &random)
     else { return }
     let isResent = random.chance(50)
     try cache.accept { writer in
       let moment = try writer.outboxMoment()
-      try writer.changeLane(place, from: try writer.reader.laneStep(place, row: row.id)) {
+      try writer.changeLane(laneKey, from: try writer.reader.laneStep(laneKey, row: row.id)) {
         isResent ? $0.resend(row.id, now: moment).notices : $0.remove(row.id, now: moment).notices
       }
     }
@@ -96,8 +96,8 @@ extension ModelWorld {
   private func answer(
     to job: OutboxJob, of user: UserID, _ index: Int, _ random: inout SeededRandom
   ) -> EndedOutboxJob {
-    if case .look(let place) = job.job {
-      let found = upstreams[index].inOrder.map(\.record).filter { $0.position > place }
+    if case .look(let position) = job.job {
+      let found = upstreams[index].inOrder.map(\.record).filter { $0.position > position }
       return random.chance(10)
         ? EndedOutboxJob(job, .uncertain) : EndedOutboxJob(job, .absent, messages: found)
     }

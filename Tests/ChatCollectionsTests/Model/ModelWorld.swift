@@ -90,8 +90,8 @@ final class ModelWorld {
     let upstream = upstreams[index]
     let name = ["Ant", "bee", "Cat", ""].pick(&random)
     let floorName = "\(user) \(index)"
-    if random.chance(20), let place = upstream.inOrder.randomElement(using: &random)?.createdAt {
-      floors[floorName] = max(floors[floorName] ?? 0, place)
+    if random.chance(20), let position = upstream.inOrder.randomElement(using: &random)?.createdAt {
+      floors[floorName] = max(floors[floorName] ?? 0, position)
     }
     var json = JSONWriter()
     json.field("channel_url", upstream.url.text)
@@ -172,11 +172,11 @@ final class ModelWorld {
   }
 
   private func listSomewhere(_ index: Int, _ random: inout SeededRandom) throws {
-    guard let place = upstreams[index].places.values.sorted().randomElement(using: &random) else {
+    guard let position = upstreams[index].positions.values.sorted().randomElement(using: &random) else {
       return
     }
     let page = upstreams[index].around(
-      place, older: Int.random(in: 1...5, using: &random),
+      position, older: Int.random(in: 1...5, using: &random),
       newer: Int.random(in: 1...5, using: &random),
       askedAt: cache.cursor.sequence)
     try store(page, index, .apiResult)

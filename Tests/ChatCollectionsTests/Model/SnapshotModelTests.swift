@@ -75,9 +75,9 @@ final class ModelRun {
     json.beginObject()
     json.field("channel_url", world.upstreams[index].url.text)
     if random.chance(40),
-      let place = world.upstreams[index].places.values.sorted().randomElement(using: &random)
+      let position = world.upstreams[index].positions.values.sorted().randomElement(using: &random)
     {
-      json.field("starting_point", place.createdAt)
+      json.field("starting_point", position.createdAt)
     }
     json.field("previous_size", Int.random(in: 0...6, using: &random))
     json.field("next_size", Int.random(in: 0...6, using: &random))
@@ -123,11 +123,11 @@ final class ModelRun {
     let view = try world.collections.readyMessages(chats[index].id, of: chats[index].user)
     let isOlder = random.chance(60)
     let range = view.range
-    guard let place = isOlder ? range.loaded?.lowerBound : range.loaded?.upperBound,
+    guard let position = isOlder ? range.loaded?.lowerBound : range.loaded?.upperBound,
       isOlder ? range.hasPrevious : range.hasNext
     else { return }
     let anchor: PageAnchor =
-      isOlder ? .before(place, isInclusive: false) : .after(place, isInclusive: false)
+      isOlder ? .before(position, isInclusive: false) : .after(position, isInclusive: false)
     let viewContext = world.collections.viewContext(view.url)
     do {
       let body = try world.cache.read { reader in
@@ -177,7 +177,7 @@ final class ModelRun {
       guard shown[id] == nil, let number = Int64(id), upstream.letGo.contains(number) else {
         return true
       }
-      return upstream.places[number].map { coverage.segment(at: $0).isCovered } ?? true
+      return upstream.positions[number].map { coverage.segment(at: $0).isCovered } ?? true
     }
     difference =
       Self.difference("messages", kept, shown) ?? Self.difference("unsent", client.unsent, unsent)

@@ -139,16 +139,16 @@ final class Attacked: Sendable {
       ("message", "updated_at", moments), ("message", "message_id", Limits.messageIDs),
     ]
     return try cache.read { reader in
-      try columns.flatMap { place in
+      try columns.flatMap { bound in
         var found: [String] = []
         let sql =
-          "SELECT \(place.column) FROM \(place.table) WHERE \(place.column) NOT BETWEEN ?1 AND ?2"
+          "SELECT \(bound.column) FROM \(bound.table) WHERE \(bound.column) NOT BETWEEN ?1 AND ?2"
         var rows = try reader.db.rows(composed: sql) {
-          $0.bind(1, place.range.lowerBound)
-          $0.bind(2, place.range.upperBound)
+          $0.bind(1, bound.range.lowerBound)
+          $0.bind(2, bound.range.upperBound)
         }
         while let row = try rows.next() {
-          found.append("\(place.table).\(place.column) = \(row.int64(0))")
+          found.append("\(bound.table).\(bound.column) = \(row.int64(0))")
         }
         return found
       }

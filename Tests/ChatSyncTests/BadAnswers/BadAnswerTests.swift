@@ -206,7 +206,7 @@ struct BadAnswerTests {
     await world.stop()
   }
 
-  @Test("B31, B35: an entry of a message changelog that cannot be read is noted before the place moves on")
+  @Test("B31, B35: an entry of a message changelog that cannot be read is noted before the token moves on")
   func messageChangelogEntry() async throws {
     let world = Wired()
     let (alice, url) = (UserID("alice"), ChannelURL("c0"))

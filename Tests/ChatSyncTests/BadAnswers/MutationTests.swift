@@ -46,8 +46,8 @@ struct MutationTests {
   /// Cuts the text, or puts a byte where another was.
   private static func damage(_ bytes: inout [UInt8], _ random: inout SeededRandom) {
     guard !bytes.isEmpty else { return }
-    let place = Int.random(in: 0..<bytes.count, using: &random)
-    if random.chance(50) { bytes.removeLast(bytes.count - place) } else { bytes[place] = random.next8() }
+    let offset = Int.random(in: 0..<bytes.count, using: &random)
+    if random.chance(50) { bytes.removeLast(bytes.count - offset) } else { bytes[offset] = random.next8() }
   }
 }
 

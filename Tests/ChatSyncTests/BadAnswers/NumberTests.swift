@@ -84,11 +84,11 @@ struct NumberTests {
         "Sun, 06 Nov 99999999 08:49:37 GMT", "Sun, 06 Nov 0001 08:49:37 GMT", "", "-",
       ]
     for text in texts {
-      for place in 0..<3 {
+      for header in 0..<3 {
         var headers = HTTPResponse.Headers()
-        if place == 0 { headers.retryAfter = text }
-        if place == 1 { headers.rateRetryAfter = text }
-        if place == 2 { headers.rateReset = text }
+        if header == 0 { headers.retryAfter = text }
+        if header == 1 { headers.rateRetryAfter = text }
+        if header == 2 { headers.rateReset = text }
         for status in [429, 503] {
           guard case .refused(let error) = try await world.take(.user, "{}", status: status, headers: headers)
           else {

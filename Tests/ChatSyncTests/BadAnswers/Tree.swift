@@ -2,7 +2,7 @@ import JSON
 import Platform
 import TestSupport
 
-/// A JSON text taken apart, so that a test can put something else in any place of it.
+/// A JSON text taken apart, so that a test can replace any value in it.
 indirect enum Tree {
   case object([(name: String, value: Tree)])
   case array([Tree])
@@ -40,12 +40,12 @@ indirect enum Tree {
     }
   }
 
-  /// The way to each place, from the root on: the number of the child at each step.
+  /// The way to each value, from the root on: the number of the child at each step.
   var paths: [[Int]] {
     [[]] + children.enumerated().flatMap { index, child in child.paths.map { [index] + $0 } }
   }
 
-  /// What is at a place; the last there is on the way to one that is not there.
+  /// The value at the end of a way; the last there is on the way to one that is not there.
   func at(_ path: some Collection<Int>) -> Tree {
     guard let step = path.first else { return self }
     switch self {
@@ -55,7 +55,7 @@ indirect enum Tree {
     }
   }
 
-  /// The names on the way to a place, for messages.
+  /// The names on the way to a value, for messages.
   func name(of path: some Collection<Int>) -> String {
     guard let step = path.first else { return "" }
     let rest = children[step].name(of: path.dropFirst())
@@ -63,7 +63,7 @@ indirect enum Tree {
     return "[\(step)]\(rest)"
   }
 
-  /// The same with something else at a place; as it is where there is no such place.
+  /// The same with another value at the end of a way; as it is where the way leads nowhere.
   func replacing(_ path: some Collection<Int>, by change: (Tree) -> Tree) -> Tree {
     guard let step = path.first else { return change(self) }
     switch self {
@@ -87,7 +87,7 @@ indirect enum Tree {
 }
 
 extension Tree {
-  /// The ends of what a number can be, and what stands in a number's place although it is none.
+  /// The ends of what a number can be, and what is put instead of a number although it is none.
   static let ends = [
     "-9223372036854775808", "-9223372036854775809", "-1", "0", "-0.0", "1.5", "9223372036854775807",
     "9223372036854775808", "18446744073709551615", "1e308", "-1e308", "1e18", "9999999999999",
@@ -95,7 +95,7 @@ extension Tree {
     "99999999999", "\"9223372036854775807\"", "\"9223372036854775808\"", "\"\"", "null", "true", "[]", "{}",
   ]
 
-  /// What is put into a place, beside the ends of numbers.
+  /// What a value is replaced by, beside the ends of numbers.
   private static let oddities = [
     "\"\"", "\"\\u0000\"", "\"a\\u0000b\"", "\"\\n\"", "\"\u{202E}\"", "\"none\"", "\"joined\"", "false",
     "[[]]", "[null]", "{\"\":{}}", "[{}]", "\"ADMM\"", "\"channel\"", "nope", "", "\"\\ud800\"", "1e999",
@@ -105,7 +105,7 @@ extension Tree {
     String(repeating: "{\"a\":", count: 400) + "0" + String(repeating: "}", count: 400),
   ]
 
-  /// The same with one to three changes that chance chooses, at some of these places.
+  /// The same with one to three changes that chance chooses, at the ends of some of these ways.
   func mutated(at paths: [[Int]], _ random: inout SeededRandom) -> Tree {
     var tree = self
     for _ in 0...Int.random(in: 0..<3, using: &random) {

@@ -94,8 +94,8 @@ final class Comparison {
         """
       ) { $0.string(0) }
     }
-    let places = cached.map { times[$0] ?? 0 }
-    return places == places.sorted(by: >) ? nil : "the list's order is \(cached): \(places)"
+    let moments = cached.map { times[$0] ?? 0 }
+    return moments == moments.sorted(by: >) ? nil : "the list's order is \(cached): \(moments)"
   }
 
   private func messages(_ here: PerchSide, _ url: ChannelURL) async throws -> String? {

@@ -78,9 +78,9 @@ struct DisagreeingStormTests {
       rounds += 1
       try there.set(OriginSide.Weather(), Self.faults(&random), seed: Int64(random.next() % 1_000_000))
       for _ in 0..<Int.random(in: 0...25, using: &random) { there.act(Self.urls, &random) }
-      let place = there.place(of: "c3", &random)
+      let position = there.position(of: "c3", &random)
       here.syncRequests.fetch(
-        MessageSyncRequest(ChannelURL("c3"), .older(than: place, rows: 60)), within: 1_000
+        MessageSyncRequest(ChannelURL("c3"), .older(than: position, rows: 60)), within: 1_000
       ) { _ in
       }
       for _ in 0..<6 {

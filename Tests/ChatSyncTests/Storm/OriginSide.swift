@@ -116,7 +116,7 @@ final class OriginSide: Sendable {
   }
 
   /// Where one of the channel's messages stands, or stood.
-  func place(of url: String, _ random: inout Seeded) -> Position {
+  func position(of url: String, _ random: inout Seeded) -> Position {
     let id = made.withLock { $0[url]?.randomElement(using: &random) } ?? 1
     let time: Int64?
     do {
@@ -229,7 +229,7 @@ final class OriginSide: Sendable {
   }
 
   /// Good weather; what the server does not offer it goes on not to offer. The changelogs of `forgotten` are
-  /// emptied, and a place in them is refused the first time it is named.
+  /// emptied, and a token of them is refused the first time it is named.
   func calm(_ weather: Weather, forgotten: [String] = []) throws {
     try origin.store.write { db, _ in
       for url in forgotten {

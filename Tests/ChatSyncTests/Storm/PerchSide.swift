@@ -183,7 +183,7 @@ final class PerchSide {
     }
   }
 
-  /// The channels whose changelog goes on at a place of the upstream's.
+  /// The channels whose changelog goes on at a token of the upstream's.
   func channelsWithToken() throws -> [String] {
     try cache.read { reader in
       try reader.db.all("SELECT channel_url FROM channel WHERE message_token LIKE 'token:%'") { $0.string(0) }

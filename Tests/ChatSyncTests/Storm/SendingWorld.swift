@@ -157,7 +157,7 @@ final class SendingWorld {
   func fragments(_ url: String) throws -> [Int64: String] {
     try here.cache.read { reader in
       let user = try #require(try reader.userKey(of: Self.alice))
-      return try reader.fragments(in: OutboxPlace(user: user, channel: ChannelURL(url)))
+      return try reader.fragments(in: OutboxLaneKey(user: user, channel: ChannelURL(url)))
         .mapValues { String(decoding: $0, as: UTF8.self) }
     }
   }

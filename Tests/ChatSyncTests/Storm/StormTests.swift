@@ -95,13 +95,13 @@ struct StormTests {
   /// What a client's request might miss, asked beside the worker's own jobs.
   private func request(_ here: PerchSide, _ there: OriginSide, _ random: inout Seeded) {
     let url = ChannelURL(StormTests.urls.randomElement(using: &random) ?? "c0")
-    let place = there.place(of: url.text, &random)
+    let position = there.position(of: url.text, &random)
     let stretch: MessageSyncRequest.Stretch =
       switch Int.random(in: 0..<4, using: &random) {
       case 0: .newest
-      case 1: .older(than: place, rows: 60)
-      case 2: .newer(than: place, rows: 60)
-      default: .around(place.createdAt, older: 20, newer: 20)
+      case 1: .older(than: position, rows: 60)
+      case 2: .newer(than: position, rows: 60)
+      default: .around(position.createdAt, older: 20, newer: 20)
       }
     here.syncRequests.fetch(MessageSyncRequest(url, stretch), within: 1_000) { _ in }
   }

@@ -97,13 +97,13 @@ struct ThreadTests {
     #expect(page.hasPrevious == (replies > 30))
     #expect(try line(sides) == before)
     // The rest is paged through without a gap, and it ends with a proof.
-    var (all, place, turns) = (page.ids, page.previous, 0)
+    var (all, position, turns) = (page.ids, page.previous, 0)
     var hasPrevious = page.hasPrevious
     while hasPrevious, turns < 20 {
       turns += 1
-      let older = try await self.page(sides, before: place)
+      let older = try await self.page(sides, before: position)
       all = older.ids + all
-      (place, hasPrevious) = (older.previous ?? place, older.hasPrevious)
+      (position, hasPrevious) = (older.previous ?? position, older.hasPrevious)
       if older.ids.isEmpty { break }
     }
     #expect(all == ids && !hasPrevious)

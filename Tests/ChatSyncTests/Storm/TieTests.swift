@@ -27,8 +27,10 @@ struct TieTests {
         Position(createdAt: $0.int64(0), messageID: $0.int64(1))
       }
     }
-    return Set(truth).subtracting(rows.map(\.position)).sorted().filter { place in
-      coverage.segments.contains { $0.range.contains(place) && $0.content == .covered(isUnverified: false) }
+    return Set(truth).subtracting(rows.map(\.position)).sorted().filter { position in
+      coverage.segments.contains {
+        $0.range.contains(position) && $0.content == .covered(isUnverified: false)
+      }
     }
   }
 
@@ -58,10 +60,10 @@ struct TieTests {
     try shuffle(sides.there, seed: Int64(seed))
     try await sides.open()
     for _ in 0..<40 where try !isWhole(sides) {
-      let place = sides.there.place(of: "c0", &random)
+      let position = sides.there.position(of: "c0", &random)
       let rows = Int.random(in: 1...100, using: &random)
       let stretch: MessageSyncRequest.Stretch =
-        Bool.random(using: &random) ? .older(than: place, rows: rows) : .newer(than: place, rows: rows)
+        Bool.random(using: &random) ? .older(than: position, rows: rows) : .newer(than: position, rows: rows)
       _ = await sides.here.worker.fetch(MessageSyncRequest(Self.url, stretch))
       #expect(try missing(sides).isEmpty, "after \(stretch)")
     }
@@ -102,11 +104,11 @@ struct TieTests {
     for number in 0..<20 { sides.there.send("c0", "after \(number)", at: Self.start + 200 + Int64(number)) }
     try shuffle(sides.there, seed: 5)
     try await sides.open()
-    for place in [0, 100, 101, 200, 300] {
+    for position in [0, 100, 101, 200, 300] {
       for stretch: MessageSyncRequest.Stretch in [
-        .older(than: Position(createdAt: Self.start + Int64(place), messageID: 120), rows: 50),
-        .newer(than: Position(createdAt: Self.start + Int64(place), messageID: 120), rows: 50),
-        .around(Self.start + Int64(place), older: 30, newer: 30),
+        .older(than: Position(createdAt: Self.start + Int64(position), messageID: 120), rows: 50),
+        .newer(than: Position(createdAt: Self.start + Int64(position), messageID: 120), rows: 50),
+        .around(Self.start + Int64(position), older: 30, newer: 30),
       ] {
         _ = await sides.here.worker.fetch(MessageSyncRequest(Self.url, stretch))
         #expect(try missing(sides).isEmpty, "after \(stretch)")
@@ -163,10 +165,10 @@ struct TieTests {
     let first = Position(createdAt: near, messageID: id)
     var stretch: [Position] = []
     for _ in 0..<6 {
-      let place = (isOlder ? stretch.first : stretch.last) ?? first
+      let position = (isOlder ? stretch.first : stretch.last) ?? first
       _ = await sides.here.worker.fetch(
         MessageSyncRequest(
-          Self.url, isOlder ? .older(than: place, rows: 100) : .newer(than: place, rows: 100)))
+          Self.url, isOlder ? .older(than: position, rows: 100) : .newer(than: position, rows: 100)))
       guard let (rows, coverage) = try sides.here.channel("c0", from: .start) else { continue }
       let end = Position(createdAt: Self.start + 100, messageID: isOlder ? .max : .min)
       let range = coverage.segment(at: end).range

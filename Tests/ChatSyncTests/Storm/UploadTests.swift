@@ -164,7 +164,7 @@ struct UploadTests {
     await world.end()
   }
 
-  @Test("B45: uploads have half of the places, and a text of another channel does not wait for them")
+  @Test("B45: uploads have half of the slots, and a text of another channel does not wait for them")
   func beside() async throws {
     let world = try await Self.world(firstByte: 5_000)
     try world.fault(["kind": .string("dark"), "path": .string("/v3/storage/file")])
@@ -224,8 +224,8 @@ extension SendingWorld {
   func shown(_ request: String, in url: String) throws -> String {
     try here.cache.read { reader in
       let user = try #require(try reader.userKey(of: UserID("alice")))
-      let place = OutboxPlace(user: user, channel: ChannelURL(url))
-      return String(decoding: try reader.unsentMessage(request, in: place)?.object ?? [], as: UTF8.self)
+      let laneKey = OutboxLaneKey(user: user, channel: ChannelURL(url))
+      return String(decoding: try reader.unsentMessage(request, in: laneKey)?.object ?? [], as: UTF8.self)
     }
   }
 
@@ -233,7 +233,7 @@ extension SendingWorld {
     let (name, channel) = (try #require(RequestID(request)), ChannelURL(url))
     try here.cache.accept { writer in
       let user = try #require(try writer.reader.userKey(of: UserID("alice")))
-      _ = try writer.takeBack(name, in: OutboxPlace(user: user, channel: channel))
+      _ = try writer.takeBack(name, in: OutboxLaneKey(user: user, channel: channel))
     }
     here.syncRequests.accepted(of: UserID("alice"), in: channel)
   }

@@ -47,7 +47,7 @@ enum BodyHarness {
     _ = fields.number("number", -5...5)
     _ = fields.flag("flag")
     _ = fields.list("list", atMost: 3)
-    _ = fields.place("place")
+    _ = fields.position("position")
     _ = fields.word("word", ChannelQuery.Order.self)
     try fields.end()
   }

@@ -31,11 +31,11 @@ enum MultipartHarness {
     limits.multipartHeaderBytes = 256
     limits.multipartParts = 4
     let form = Multipart(boundary: boundary, limit: 4096, limits: limits, into: TemporaryFiles(in: folder))
-    var place = 0
-    while place < body.count {
-      let end = min(body.count, place + max(piece, 1))
-      form.take(UnsafeRawBufferPointer(rebasing: body[place..<end]))
-      place = end
+    var offset = 0
+    while offset < body.count {
+      let end = min(body.count, offset + max(piece, 1))
+      form.take(UnsafeRawBufferPointer(rebasing: body[offset..<end]))
+      offset = end
     }
     // Bytes that are still missing decide whether the headers in front of them are found too long.
     if let problem = form.finish() { return problem.code }

@@ -69,11 +69,12 @@ final class RequestHarness: Sendable {
     defer { close(client) }
     let bytes = UnsafeRawBufferPointer(rebasing: input.dropFirst())
     let size = max(1, bytes.count / (1 + Int(pieces % 4)))
-    var place = 0
-    while place < bytes.count {
-      let sent = send(client, bytes.baseAddress! + place, min(size, bytes.count - place), Int32(MSG_NOSIGNAL))
+    var offset = 0
+    while offset < bytes.count {
+      let sent = send(
+        client, bytes.baseAddress! + offset, min(size, bytes.count - offset), Int32(MSG_NOSIGNAL))
       if sent <= 0 { break }
-      place += sent
+      offset += sent
     }
     let isPatient = !RequestHarness.isFuzzing || bytes.reduce(0) { $0 &* 31 &+ Int($1) } & 511 == 0
     if isPatient { shutdown(client, Int32(SHUT_WR)) }

@@ -6,7 +6,7 @@ import Platform
 @testable import ChatCollections
 @testable import MicroHTTP
 
-/// A text that a client gives back: a cursor, a position, a token, a ticket, a place in a list, a range.
+/// A text that a client gives back: a cursor, a position, a token, a ticket, a sort key of a list, a range.
 /// What is read is written again as the same, and nothing is good that was not signed here.
 ///
 /// The first byte says as what the rest is read.
@@ -41,7 +41,7 @@ enum TokenHarness {
   }
 
   private static func position(_ bytes: UnsafeRawBufferPointer, _ text: String) throws {
-    _ = MessageViewRequest.isPlace(text)
+    _ = MessageViewRequest.isPosition(text)
     guard let position = Position(utf8: bytes) else { return }
     try check(position.description.utf8.elementsEqual(bytes), "a position in two spellings: \(text)")
     try check(position.next.previous == position || position == .end, "next and previous: \(text)")
@@ -111,21 +111,21 @@ enum TokenHarness {
     try check(range.first + range.count <= size, "a range beyond \(size): \(range)")
   }
 
-  /// As a token of a place, and as the text of one.
+  /// As a token of a sort key, and as the text of one.
   private static func edge(_ text: String) throws {
     var query = ChannelQuery()
     query.order = .name
     do {
       let key = try ChannelEdge.key(text, query)
       let again = try ChannelEdge.key(ChannelEdge.token(key, query), query)
-      try check(key == again, "a place comes back as another: \(key) \(again)")
+      try check(key == again, "a sort key comes back as another: \(key) \(again)")
     } catch is Problem {}
     let key = ChannelListKey(time: 0, text: text, channelURL: "sendbird_group_channel")
     do {
       try check(
-        try ChannelEdge.key(ChannelEdge.token(key, query), query) == key, "a place is another: \(text)")
+        try ChannelEdge.key(ChannelEdge.token(key, query), query) == key, "a sort key is another: \(text)")
     } catch is Problem {
-      throw FuzzFinding("a place that was given out is refused: \(text)")
+      throw FuzzFinding("a sort key that was given out is refused: \(text)")
     }
     try edge(ofView: key, query)
   }
@@ -137,8 +137,8 @@ enum TokenHarness {
       window: ChannelWindow(boundary: nil, hasMore: false), accessedAt: 0,
       epoch: 1)
     do throws(ViewError) {
-      let place = try view.place(ofEdge: view.edge(key))
-      guard place == key else { throw .notFound }
+      let read = try view.key(ofEdge: view.edge(key))
+      guard read == key else { throw .notFound }
     } catch {
       throw FuzzFinding("a view's edge that was given out is refused: \(key.text)")
     }

@@ -26,13 +26,14 @@ import Testing
     let version = LibraryCheck.knownVersion
     #expect(LibraryCheck.judge(version: version, all) == .known)
     let others = LibraryTrial.run(measures: false)
-    #expect(others.publicGuardJudges && !others.measuringGuardJudges && !others.headersStayInPlace)
+    #expect(others.publicGuardJudges && !others.measuringGuardJudges && !others.sendsOverwrittenHeaders)
     guard case .unknown = LibraryCheck.judge(version: "1.0.1", others) else {
       Issue.record("another version is not known")
       return
     }
     for findings in [
-      LibraryTrial.Findings(measuringGuardJudges: false), LibraryTrial.Findings(headersStayInPlace: false),
+      LibraryTrial.Findings(measuringGuardJudges: false),
+      LibraryTrial.Findings(sendsOverwrittenHeaders: false),
       LibraryTrial.Findings(refusalsArrive: false),
     ] {
       guard case .unknown = LibraryCheck.judge(version: version, findings) else {

@@ -42,8 +42,8 @@ struct ModelChannel {
   }
 
   mutating func insert(_ message: ModelMessage) {
-    let place = messages.lastIndex { ModelMessage.isBefore($0, message) }.map { $0 + 1 } ?? 0
-    messages.insert(message, at: place)
+    let index = messages.lastIndex { ModelMessage.isBefore($0, message) }.map { $0 + 1 } ?? 0
+    messages.insert(message, at: index)
     for user in members.keys where members[user]?.hidden == "hidden_allow_auto_unhide" {
       members[user]?.hidden = "unhidden"
     }
@@ -101,12 +101,12 @@ struct ModelWindow {
 
   /// The query that asks for it.
   var query: String {
-    let place =
+    let start =
       switch anchor {
       case .time(let time): "message_ts=\(time)"
       case .message(let message): "message_id=\(message.id)"
       }
-    return place + "&prev_limit=\(older)&next_limit=\(newer)&include=\(includesAnchor)&reverse=\(isReversed)"
+    return start + "&prev_limit=\(older)&next_limit=\(newer)&include=\(includesAnchor)&reverse=\(isReversed)"
       + "&include_reply_type=\(replies.rawValue)&include_reactions=true&include_thread_info=true"
       + (sender.map { "&sender_ids=\($0)" } ?? "") + (viewer.map { "&user_id=\($0)" } ?? "")
   }

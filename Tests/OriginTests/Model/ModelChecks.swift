@@ -115,10 +115,10 @@ struct ModelMirror {
   private mutating func replayMessages(_ channel: ModelChannel, _ world: ModelWorld) throws {
     var hasMore = true
     while hasMore {
-      let place = messageTokens[channel.url].map { "token=\($0)" } ?? "change_ts=0"
+      let since = messageTokens[channel.url].map { "token=\($0)" } ?? "change_ts=0"
       let page = try world.call(
         "GET",
-        "/v3/group_channels/\(channel.url)/messages/changelogs?\(place)&include_reactions=true"
+        "/v3/group_channels/\(channel.url)/messages/changelogs?\(since)&include_reactions=true"
           + "&include_thread_info=true&limit=\(world.random.one(of: [1, 7, 100]))")
       for item in page["updated"]?.items ?? [] {
         let message = ModelMessage(item)
@@ -136,8 +136,8 @@ struct ModelMirror {
   private mutating func replayList(_ user: String, _ world: ModelWorld) throws {
     var hasMore = true
     while hasMore {
-      let place = listTokens[user].map { "token=\($0)" } ?? "change_ts=0"
-      let page = try world.call("GET", "/v3/users/\(user)/my_group_channels/changelogs?\(place)")
+      let since = listTokens[user].map { "token=\($0)" } ?? "change_ts=0"
+      let page = try world.call("GET", "/v3/users/\(user)/my_group_channels/changelogs?\(since)")
       for item in page["updated"]?.items ?? [] {
         views[user, default: [:]][item["channel_url"]?.string ?? ""] = item
       }

@@ -122,8 +122,8 @@ final class ModelWorld {
   }
 
   private func change(_ message: ModelMessage, in url: String, _ body: (inout ModelMessage) -> Void) {
-    guard let place = channels[url]?.messages.firstIndex(where: { $0.id == message.id }) else { return }
-    body(&channels[url]!.messages[place])
+    guard let index = channels[url]?.messages.firstIndex(where: { $0.id == message.id }) else { return }
+    body(&channels[url]!.messages[index])
   }
 
   private func delete(_ url: String) throws {
@@ -140,11 +140,11 @@ final class ModelWorld {
     let isThere = message.reactions[key]?.contains(user) ?? false
     var code: Int64? = isAdded && isThere ? 400202 : !isAdded && !isThere ? 400201 : nil
     if channels[url]?.members[user] == nil { code = 900020 }
-    let place = path(url, "/messages/\(message.id)/reactions")
+    let address = path(url, "/messages/\(message.id)/reactions")
     if isAdded {
-      try expect("POST", place, #"{"user_id":"\#(user)","reaction":"\#(key)"}"#, code: code)
+      try expect("POST", address, #"{"user_id":"\#(user)","reaction":"\#(key)"}"#, code: code)
     } else {
-      try expect("DELETE", "\(place)?user_id=\(user)&reaction=\(key)", code: code)
+      try expect("DELETE", "\(address)?user_id=\(user)&reaction=\(key)", code: code)
     }
     guard code == nil else { return }
     change(message, in: url) { message in

@@ -114,10 +114,10 @@ import Testing
 
   @Test("what does not fit into the file ends the recording, and nothing is kept of what comes then")
   func full() throws {
-    let place = try Scratch()
+    let scratch = try Scratch()
     let wire = try Wire()
     var configuration = RecordingProxy.Configuration(
-      upstream: wire.origin.base, path: place.path + "/recorded")
+      upstream: wire.origin.base, path: scratch.path + "/recorded")
     configuration.mostBytes = 500
     let proxy = try RecordingProxy(configuration)
     let port = try proxy.start()
@@ -135,8 +135,8 @@ import Testing
 
   @Test("HEAD is answered as GET is, and recorded as one")
   func head() throws {
-    let place = try Scratch()
-    let path = place.path + "/recorded"
+    let scratch = try Scratch()
+    let path = scratch.path + "/recorded"
     let wire = try Wire()
     let proxy = try RecordingProxy(.init(upstream: wire.origin.base, path: path))
     let port = try proxy.start()
@@ -153,10 +153,10 @@ import Testing
 
   @Test("a recorder ends within seconds though the server does not answer")
   func end() throws {
-    let place = try Scratch()
+    let scratch = try Scratch()
     let silent = try SilentServer()
     let proxy = try RecordingProxy(
-      .init(upstream: "http://127.0.0.1:\(silent.port)", path: place.path + "/recorded"))
+      .init(upstream: "http://127.0.0.1:\(silent.port)", path: scratch.path + "/recorded"))
     let socket = Loopback.connect(port: try proxy.start())
     defer { close(socket) }
     let request = "GET /v3/users/alice HTTP/1.1\r\nHost: x\r\nApi-Token: origin\r\n\r\n"
@@ -169,8 +169,8 @@ import Testing
 
   @Test("over sockets: a server recorded and replayed, its key and texts not in the file")
   func wholeWay() throws {
-    let place = try Scratch()
-    let path = place.path + "/recorded"
+    let scratch = try Scratch()
+    let path = scratch.path + "/recorded"
     let wire = try Wire()
     let proxy = try RecordingProxy(.init(upstream: "http://127.0.0.1:\(wire.origin.port)/v3/", path: path))
     let port = try proxy.start()
