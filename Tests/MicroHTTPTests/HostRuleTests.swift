@@ -12,6 +12,7 @@ import Testing
     init(_ rule: HostRule, origins: [String] = []) throws {
       var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0))
       configuration.workers = 1
+      configuration.distrustsLibrary = TestServer.distrustsLibrary
       configuration.crossOrigin.origins = origins
       server = try Server(configuration)
       let known = SharedResponse(status: 304, type: nil, varying: .init("ETag", width: 3), body: ByteBuffer())
