@@ -2,18 +2,18 @@
 enum Pairs {
   /// Ours and the twin as processes on these ports, asked for one path each.
   static func load(
-    _ bench: Bench, what: String, path: String, peerPath: String? = nil, headers: [String],
+    _ bench: Bench, title: String, path: String, peerPath: String? = nil, headers: [String],
     rate: Figure.Goal, cost: Figure.Goal?
   ) throws -> [Figure] {
     let ours = try TestedServer("ours", bench.ours(port: 18_180), port: 18_180)
     return try load(
-      bench, what: what, ours, TestedServer.Load(path, headers: headers),
+      bench, title: title, ours, TestedServer.Load(path, headers: headers),
       peer: TestedServer.Load(peerPath ?? path, headers: headers), rate: rate, cost: cost)
   }
 
   /// A server of ours and the twin, each under a load of its own.
   static func load(
-    _ bench: Bench, what: String, _ ours: TestedServer, _ ourLoad: TestedServer.Load,
+    _ bench: Bench, title: String, _ ours: TestedServer, _ ourLoad: TestedServer.Load,
     peer peerLoad: TestedServer.Load, rate: Figure.Goal, cost: Figure.Goal?
   ) throws -> [Figure] {
     let peer = try bench.peer("mhd_hello", "18181", "2").map {
@@ -37,9 +37,9 @@ enum Pairs {
     }
     return [
       Figure(
-        what: what, unit: "requests/s", ours: ourRates, peer: peerRates, peerName: "mhd_hello", goal: rate),
+        title: title, unit: "requests/s", ours: ourRates, peer: peerRates, peerName: "mhd_hello", goal: rate),
       Figure(
-        what: what, unit: "µs CPU/request", ours: ourCosts, peer: peerCosts, peerName: "mhd_hello",
+        title: title, unit: "µs CPU/request", ours: ourCosts, peer: peerCosts, peerName: "mhd_hello",
         goal: cost),
     ]
   }

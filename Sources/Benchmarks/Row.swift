@@ -17,7 +17,7 @@ struct Figure {
     case atMost(Double)
   }
 
-  let what: String
+  let title: String
   let unit: String
   let ours: Double
   /// Nil without peers.
@@ -28,8 +28,8 @@ struct Figure {
   let ratio: Double?
 
   /// One value, and the peer's.
-  init(what: String, unit: String, ours: Double, peer: Double?, peerName: String, goal: Goal?) {
-    self.what = what
+  init(title: String, unit: String, ours: Double, peer: Double?, peerName: String, goal: Goal?) {
+    self.title = title
     self.unit = unit
     self.ours = ours
     self.peer = peer
@@ -40,8 +40,8 @@ struct Figure {
 
   /// Values that were measured in pairs; without the peer's there is no ratio. It is the median of the pairs'
   /// ratios: a machine that is slow for some seconds is so for both halves of a pair.
-  init(what: String, unit: String, ours: [Double], peer: [Double], peerName: String, goal: Goal?) {
-    self.what = what
+  init(title: String, unit: String, ours: [Double], peer: [Double], peerName: String, goal: Goal?) {
+    self.title = title
     self.unit = unit
     self.ours = ours.median
     self.peer = peer.isEmpty ? nil : peer.median

@@ -13,7 +13,7 @@ struct Table {
       case nil: ""
       }
     rows.append([
-      figure.what, figure.unit, Table.short(figure.ours), figure.peer.map(Table.short) ?? "–",
+      figure.title, figure.unit, Table.short(figure.ours), figure.peer.map(Table.short) ?? "–",
       figure.peerName,
       figure.ratio.map(Table.short) ?? "–", goal, figure.isReached.map { $0 ? "yes" : "no" } ?? "",
     ])

@@ -101,7 +101,7 @@ package enum PrivateDirectory {
     return names
   }
 
-  private static func failure(_ what: String) -> Refusal {
-    Refusal(description: "\(what): \(String(cString: strerror(errno)))")
+  private static func failure(_ fault: String) -> Refusal {
+    Refusal(description: "\(fault): \(String(cString: strerror(errno)))")
   }
 }

@@ -26,7 +26,7 @@ struct Arrows {
   /// Imports that follow no arrow.
   func check(_ file: SourceFile) -> [Finding] {
     guard let allowed = table[file.target] else {
-      return [Finding(path: file.path, line: 1, what: "\(file.target) is not in docs/architecture.md")]
+      return [Finding(path: file.path, line: 1, fault: "\(file.target) is not in docs/architecture.md")]
     }
     return file.code.enumerated().compactMap { index, line in
       let words = line.split { " .".contains($0) }
@@ -43,7 +43,7 @@ struct Arrows {
       {
         return nil
       }
-      return Finding(path: file.path, line: index + 1, what: "\(file.target) may not import \(module)")
+      return Finding(path: file.path, line: index + 1, fault: "\(file.target) may not import \(module)")
     }
   }
 }

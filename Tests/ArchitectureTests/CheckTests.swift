@@ -54,13 +54,13 @@ import Testing
   @Test("files, functions and lines beyond their sizes are found")
   func sizes() {
     let body = String(repeating: "  a()\n", count: 59)
-    #expect(Sizes.check(file("func f() {\n\(body)}\n")).map(\.what) == ["61 lines in a function"])
+    #expect(Sizes.check(file("func f() {\n\(body)}\n")).map(\.fault) == ["61 lines in a function"])
     #expect(Sizes.check(file("func f() {\n\(body.dropLast(6))}\n")).isEmpty)
     #expect(Sizes.check(file("  package init(\n    a: Int\n  ) {\n\(body)  }\n")).count == 1)
     #expect(Sizes.check(file("func f() { a(\"}\") // }\n\(body)}\n")).count == 1)
     #expect(Sizes.check(file("protocol P {\n  func f()\n}\nstruct S {\n\(body)}\n")).isEmpty)
-    #expect(Sizes.check(file(String(repeating: "x", count: 111))).map(\.what) == ["111 columns"])
-    #expect(Sizes.check(file(String(repeating: "\n", count: 501))).map(\.what) == ["501 lines in a file"])
+    #expect(Sizes.check(file(String(repeating: "x", count: 111))).map(\.fault) == ["111 columns"])
+    #expect(Sizes.check(file(String(repeating: "\n", count: 501))).map(\.fault) == ["501 lines in a file"])
   }
 
   @Test(
@@ -174,7 +174,7 @@ import Testing
       #expect(Rules.untested(rules, [file(test)]).map(\.line) == [1], "\(test)")
     }
     let missing = Rules.missingFiles(text, isThere: { $0 == "Sources/A/A.swift" })
-    #expect(missing.map(\.what) == ["Sources/A.sql is not there"])
+    #expect(missing.map(\.fault) == ["Sources/A.sql is not there"])
     #expect(Rules.missingFiles(text, isThere: { _ in true }).isEmpty)
   }
 
@@ -195,7 +195,8 @@ import Testing
 
   @Test("a word that was given up in names may be in texts and comments, and in no name")
   func glossaryOfNames() {
-    let page = "## Given up\n\n| `x` | a |\n\n## Given up in names\n\n| given up | instead |\n| `gadget` | `b` |\n"
+    let page =
+      "## Given up\n\n| `x` | a |\n\n## Given up in names\n\n| given up | instead |\n| `gadget` | `b` |\n"
     let words = Glossary.givenUp(page, below: "Given up in names")
     #expect(words == ["gadget"] && Glossary.givenUp(page) == ["x"])
     for line in ["let gadget = 1", "myGadgets(1)", "f(in: a.lastGadget)", "struct Gadget {}"] {

@@ -13,7 +13,7 @@ enum Circles {
       let names = circle.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
       return Finding(
         path: circle[0], line: 1,
-        what: "a circle of \(circle.count) files: \(names.joined(separator: ", "))")
+        fault: "a circle of \(circle.count) files: \(names.joined(separator: ", "))")
     }
   }
 

@@ -17,6 +17,6 @@ enum Decisions {
     }
     let row = "| [\(number)](\(name)) | \(title.dropFirst(8)) |"
     if !index.contains(row) { faults.append("docs/decisions/README.md does not have \(row)") }
-    return faults.map { Finding(path: path, line: 1, what: $0) }
+    return faults.map { Finding(path: path, line: 1, fault: $0) }
   }
 }

@@ -14,7 +14,7 @@ enum DocComments {
       var above = index - 1
       while above >= 0, file.code[above].drop(while: { $0 == " " }).hasPrefix("@") { above -= 1 }
       if above >= 0, file.lines[above].drop(while: { $0 == " " }).hasPrefix("///") { return nil }
-      return Finding(path: file.path, line: index + 1, what: "a package symbol without a doc comment")
+      return Finding(path: file.path, line: index + 1, fault: "a package symbol without a doc comment")
     }
   }
 

@@ -34,7 +34,7 @@ enum Glossary {
       if isName, !file.path.hasSuffix(".swift") { continue }
       for (index, line) in (isName ? file.code : file.lines).enumerated() where uses(line, word) {
         findings.append(
-          Finding(path: file.path, line: index + 1, what: "\(word) was given up: see \(page)"))
+          Finding(path: file.path, line: index + 1, fault: "\(word) was given up: see \(page)"))
       }
     }
     return findings
@@ -46,7 +46,7 @@ enum Glossary {
     guard file.path.hasSuffix(".swift") else { return [] }
     return words.flatMap { word in
       file.code.indices.filter { names(file.code[$0], word) }.map {
-        Finding(path: file.path, line: $0 + 1, what: "\(word) was given up in names: see \(page)")
+        Finding(path: file.path, line: $0 + 1, fault: "\(word) was given up in names: see \(page)")
       }
     }
   }

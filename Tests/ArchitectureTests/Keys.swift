@@ -24,7 +24,7 @@ enum Keys {
       guard isKeyed else { return nil }
       return Finding(
         path: file.path, line: index + 1,
-        what: "a String as a key is compared by Unicode equivalence: use an id type, ExactText or TextMap")
+        fault: "a String as a key is compared by Unicode equivalence: use an id type, ExactText or TextMap")
     }
   }
 }
@@ -48,7 +48,8 @@ enum Parkings {
     return file.code.indices.compactMap { index in
       guard file.code(index, contains: "Parking(") else { return nil }
       return Finding(
-        path: file.path, line: index + 1, what: "park with RouteContext.hold, which looks at the rights again"
+        path: file.path, line: index + 1,
+        fault: "park with RouteContext.hold, which looks at the rights again"
       )
     }
   }

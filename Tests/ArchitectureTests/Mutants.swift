@@ -17,7 +17,7 @@ enum Mutants {
         findings.append(
           Finding(
             path: "Tests/Mutants/mutants.txt", line: index + 1,
-            what: "\(file) holds this \(count) times: break what stands there now"))
+            fault: "\(file) holds this \(count) times: break what stands there now"))
       }
     }
     return findings

@@ -32,7 +32,7 @@ enum Rules {
     var findings: [Finding] = []
     for (index, line) in lines(text).enumerated() {
       for number in numbers(line) where !known.contains(number) {
-        findings.append(Finding(path: path, line: index + 1, what: "B\(number) is not in \(page)"))
+        findings.append(Finding(path: path, line: index + 1, fault: "B\(number) is not in \(page)"))
       }
     }
     return findings
@@ -44,7 +44,7 @@ enum Rules {
     for file in tests { named.formUnion(names(file)) }
     var findings: [Finding] = []
     for rule in rules where rule.isBuilt && !named.contains(rule.number) {
-      findings.append(Finding(path: page, line: rule.line, what: "no test names B\(rule.number)"))
+      findings.append(Finding(path: page, line: rule.line, fault: "no test names B\(rule.number)"))
     }
     return findings
   }
@@ -60,7 +60,7 @@ enum Rules {
         let isWhole = file.hasPrefix("Tests/") || file.hasPrefix("Sources/")
         let path = isWhole ? String(file) : "Sources/\(file)"
         if isThere(path) { continue }
-        findings.append(Finding(path: page, line: index + 1, what: "\(path) is not there"))
+        findings.append(Finding(path: page, line: index + 1, fault: "\(path) is not there"))
       }
     }
     return findings

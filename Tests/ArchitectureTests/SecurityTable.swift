@@ -26,8 +26,8 @@ enum SecurityTable {
       }
       return isDeclared && holds(line, row.value)
     }
-    let what = "\(row.name) is not declared here as \(row.value), as docs/security.md says"
-    return isThere ? [] : [Finding(path: source.path, line: 1, what: what)]
+    let fault = "\(row.name) is not declared here as \(row.value), as docs/security.md says"
+    return isThere ? [] : [Finding(path: source.path, line: 1, fault: fault)]
   }
 
   /// Whether a value stands in a line as a number of its own: 200 is not found in 2000.

@@ -9,12 +9,12 @@ enum Sizes {
   static func check(_ file: SourceFile) -> [Finding] {
     var findings = functions(file)
     if file.lines.count > fileLines {
-      findings.append(Finding(path: file.path, line: fileLines, what: "\(file.lines.count) lines in a file"))
+      findings.append(Finding(path: file.path, line: fileLines, fault: "\(file.lines.count) lines in a file"))
     }
     // A text that stands on a line of its own, such as raw bytes of a protocol in a test, is not cut.
     for (index, line) in file.lines.enumerated()
     where line.count > lineColumns && !(file.path.hasPrefix("Tests/") && line.contains("\"")) {
-      findings.append(Finding(path: file.path, line: index + 1, what: "\(line.count) columns"))
+      findings.append(Finding(path: file.path, line: index + 1, fault: "\(line.count) columns"))
     }
     return findings
   }
@@ -23,7 +23,7 @@ enum Sizes {
     var findings: [Finding] = []
     for (index, line) in file.code.enumerated() where begins(line) {
       guard let length = length(file, from: index), length > functionLines else { continue }
-      findings.append(Finding(path: file.path, line: index + 1, what: "\(length) lines in a function"))
+      findings.append(Finding(path: file.path, line: index + 1, fault: "\(length) lines in a function"))
     }
     return findings
   }

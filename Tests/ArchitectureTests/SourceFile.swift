@@ -35,8 +35,8 @@ struct SourceFile {
 struct Finding: CustomStringConvertible, Equatable {
   let path: String
   let line: Int
-  let what: String
-  var description: String { "\(path):\(line): \(what)" }
+  let fault: String
+  var description: String { "\(path):\(line): \(fault)" }
 }
 
 /// Blanks comments, the insides of texts, and patterns. It knows `//`, `/* */`, `"…"`, `"""…"""` and their raw

@@ -9,7 +9,8 @@ enum Waits {
       guard file.code(index, contains: ".blocking") else { return nil }
       return Finding(
         path: file.path, line: index + 1,
-        what: "a commit is not waited for here: use accept or write with finish, and DurableWrite in ChatAPI")
+        fault: "a commit is not waited for here: use accept or write with finish, and DurableWrite in ChatAPI"
+      )
     }
   }
 }

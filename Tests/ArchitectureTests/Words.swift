@@ -3,22 +3,22 @@ enum Words {
   static func check(_ file: SourceFile) -> [Finding] {
     var findings = names(file)
     for index in file.lines.indices {
-      for (word, what) in forbidden where file.code(index, contains: word) {
-        findings.append(Finding(path: file.path, line: index + 1, what: what))
+      for (word, fault) in forbidden where file.code(index, contains: word) {
+        findings.append(Finding(path: file.path, line: index + 1, fault: fault))
       }
       for word in ["TODO", "FIXME"] where file.lines[index].contains(word) {
-        findings.append(Finding(path: file.path, line: index + 1, what: "\(word): do it, or write why not"))
+        findings.append(Finding(path: file.path, line: index + 1, fault: "\(word): do it, or write why not"))
       }
       if file.code(index, contains: "@unchecked Sendable"), !file.lines[index].contains("because") {
         let isBelow = index + 1 < file.lines.count && file.lines[index + 1].contains("because")
         if !isBelow {
           findings.append(
-            Finding(path: file.path, line: index + 1, what: "@unchecked Sendable without because"))
+            Finding(path: file.path, line: index + 1, fault: "@unchecked Sendable without because"))
         }
       }
       for word in ["try?", "sleep("] where file.code(index, contains: word) && !file.isExplained(index) {
         findings.append(
-          Finding(path: file.path, line: index + 1, what: "\(word) without a comment saying why"))
+          Finding(path: file.path, line: index + 1, fault: "\(word) without a comment saying why"))
       }
     }
     return findings
@@ -36,7 +36,7 @@ enum Words {
     var findings: [Finding] = []
     let fileName = file.path.split(separator: "/").last?.split(separator: ".").first.map(String.init) ?? ""
     if empty.contains(where: { fileName.hasSuffix($0) }) {
-      findings.append(Finding(path: file.path, line: 1, what: "a file's name says what it holds"))
+      findings.append(Finding(path: file.path, line: 1, fault: "a file's name says what it holds"))
     }
     for (index, line) in file.code.enumerated() {
       let words = line.split { " :<{(".contains($0) }
@@ -45,7 +45,7 @@ enum Words {
         && empty.contains(where: { name.hasSuffix($0) })
       {
         findings.append(
-          Finding(path: file.path, line: index + 1, what: "\(name): a type's name says what it is"))
+          Finding(path: file.path, line: index + 1, fault: "\(name): a type's name says what it is"))
       }
     }
     return findings

@@ -66,7 +66,7 @@ final class RawClient {
   func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
   /// Sends as much as the sockets take without waiting.
-  func sendWhatFits(_ bytes: [UInt8]) {
+  func sendUntilFull(_ bytes: [UInt8]) {
     _ = bytes.withUnsafeBytes {
       Glibc.send(socket, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     }

@@ -107,7 +107,7 @@ import Testing
     let began = Clock.system.monotonicNanoseconds()
     #expect(
       TestServer.until {
-        client.sendWhatFits([0x78])
+        client.sendUntilFull([0x78])
         return test.server.counts.connections == 0
       })
     #expect(Clock.system.monotonicNanoseconds() - began < 4_000_000_000)
@@ -123,7 +123,7 @@ import Testing
     client.send(Self.head(2_000_000))
     #expect(
       TestServer.until {
-        client.sendWhatFits([UInt8](repeating: 0x78, count: 100))
+        client.sendUntilFull([UInt8](repeating: 0x78, count: 100))
         return test.server.counts.connections == 0
       })
   }

@@ -17,9 +17,9 @@ import Testing
     func call(_ method: String, _ path: String, _ body: String = "") throws -> Value {
       Value(stored: String(decoding: try #require(line.exchange(method, path, body)).1, as: UTF8.self))
     }
-    func check(_ stamped: Int64?, _ what: Comment) throws {
-      let away = try #require(stamped, what) - Clock.system.wallMilliseconds() - milliseconds
-      #expect(abs(away) < 120_000, what)
+    func check(_ stamped: Int64?, _ comment: Comment) throws {
+      let away = try #require(stamped, comment) - Clock.system.wallMilliseconds() - milliseconds
+      #expect(abs(away) < 120_000, comment)
     }
     let user = try call("POST", "/v3/users", #"{"user_id":"alice","nickname":"","profile_url":""}"#)
     try check(user["created_at"]?.integer.map { $0 * 1000 }, "the user")

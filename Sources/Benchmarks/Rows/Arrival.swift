@@ -24,16 +24,16 @@ extension Row {
       ours.append(mine)
       theirs.append(other)
     }
-    let what = "sent upstream, to \(polls) parked polls"
+    let title = "sent upstream, to \(polls) parked polls"
     return [
       Figure(
-        what: what, unit: "ms p50", ours: ours.map(\.p50), peer: theirs.map(\.p50), peerName: "mhd_park",
+        title: title, unit: "ms p50", ours: ours.map(\.p50), peer: theirs.map(\.p50), peerName: "mhd_park",
         goal: .atMost(2.5)),
       Figure(
-        what: what, unit: "ms p99", ours: ours.map(\.p99), peer: theirs.map(\.p99), peerName: "mhd_park",
+        title: title, unit: "ms p99", ours: ours.map(\.p99), peer: theirs.map(\.p99), peerName: "mhd_park",
         goal: .atMost(5)),
       Figure(
-        what: what, unit: "ms p99, worst round", ours: ours.map(\.worst).max() ?? .nan,
+        title: title, unit: "ms p99, worst round", ours: ours.map(\.worst).max() ?? .nan,
         peer: theirs.map(\.worst).max(), peerName: "mhd_park", goal: nil),
     ]
   }

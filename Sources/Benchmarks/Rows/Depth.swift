@@ -54,7 +54,7 @@ extension Row {
 
   /// Medians of both, in turns. `read` answers 0 where the page is as full as it must be.
   private static func compare(
-    _ what: String, _ bench: Bench, _ read: (Bool, Int) throws -> Int
+    _ title: String, _ bench: Bench, _ read: (Bool, Int) throws -> Int
   ) throws -> Figure {
     var times: [Bool: [Double]] = [:]
     for pair in 0..<(bench.pairs + 1) {
@@ -63,7 +63,7 @@ extension Row {
         for turn in 0..<500 {
           let began = Clock.system.monotonicNanoseconds()
           guard try read(isLarge, turn) == 0 else {
-            throw BenchFailure(description: "\(what): not a full page")
+            throw BenchFailure(description: "\(title): not a full page")
           }
           round.append(Double(Clock.system.monotonicNanoseconds() - began) / 1000)
         }
@@ -72,7 +72,7 @@ extension Row {
       }
     }
     return Figure(
-      what: what, unit: "µs", ours: times[true] ?? [], peer: times[false] ?? [],
+      title: title, unit: "µs", ours: times[true] ?? [], peer: times[false] ?? [],
       peerName: "few", goal: .atMost(1.2))
   }
 }

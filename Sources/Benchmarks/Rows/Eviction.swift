@@ -110,8 +110,8 @@ private final class EvictionRun: Sendable {
 
   func figures(idle: Double) -> [Figure] {
     let usage = filled.cache.usage
-    func alone(_ what: String, _ unit: String, _ value: Double, _ goal: Figure.Goal?) -> Figure {
-      Figure(what: what, unit: unit, ours: value, peer: nil, peerName: "", goal: goal)
+    func alone(_ title: String, _ unit: String, _ value: Double, _ goal: Figure.Goal?) -> Figure {
+      Figure(title: title, unit: unit, ours: value, peer: nil, peerName: "", goal: goal)
     }
     let over = Double(most.load(ordering: .relaxed) - usage.limit.bytes) / Double(1 << 20)
     let (count, nanoseconds) = reads.withLock { $0 }

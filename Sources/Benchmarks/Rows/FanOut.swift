@@ -35,19 +35,19 @@ extension Row {
         last[index].append(time)
       }
     }
-    let what = "\(bench.parked) parked polls"
+    let title = "\(bench.parked) parked polls"
     return [
       Figure(
-        what: "one body to \(what)", unit: "ms to the last", ours: last[0], peer: last[2],
+        title: "one body to \(title)", unit: "ms to the last", ours: last[0], peer: last[2],
         peerName: "nchan", goal: .atMost(1)),
       Figure(
-        what: "one body to \(what)", unit: "ms to the last", ours: last[0], peer: last[1],
+        title: "one body to \(title)", unit: "ms to the last", ours: last[0], peer: last[1],
         peerName: "mhd_park", goal: .atMost(1.15)),
-      Figure(what: what, unit: "KB each", ours: memory[0], peer: nil, peerName: "", goal: .atMost(9)),
+      Figure(title: title, unit: "KB each", ours: memory[0], peer: nil, peerName: "", goal: .atMost(9)),
       Figure(
-        what: what, unit: "KB each", ours: memory[0], peer: memory[2], peerName: "nchan", goal: nil),
+        title: title, unit: "KB each", ours: memory[0], peer: memory[2], peerName: "nchan", goal: nil),
       Figure(
-        what: what, unit: "KB each", ours: memory[0], peer: memory[1], peerName: "mhd_park", goal: nil),
+        title: title, unit: "KB each", ours: memory[0], peer: memory[1], peerName: "mhd_park", goal: nil),
     ]
   }
 }

@@ -16,15 +16,16 @@ extension Row {
         theirs.append(try Double(upstream.messages) / rate(Child.output(program)))
       }
     }
-    let what = "first sync of \(upstream.messages) messages"
+    let title = "first sync of \(upstream.messages) messages"
     return [
       Figure(
-        what: what, unit: "s", ours: ours.map(\.seconds), peer: theirs, peerName: "insert", goal: .atMost(8)),
+        title: title, unit: "s", ours: ours.map(\.seconds), peer: theirs, peerName: "insert", goal: .atMost(8)
+      ),
       Figure(
-        what: what, unit: "MB anonymous, most", ours: ours.map(\.megabytes).max() ?? .nan, peer: nil,
+        title: title, unit: "MB anonymous, most", ours: ours.map(\.megabytes).max() ?? .nan, peer: nil,
         peerName: "", goal: .atMost(64)),
       Figure(
-        what: "a stop right after it", unit: "s, longest", ours: ours.map(\.stop).max() ?? .nan, peer: nil,
+        title: "a stop right after it", unit: "s, longest", ours: ours.map(\.stop).max() ?? .nan, peer: nil,
         peerName: "", goal: .atMost(2)),
     ]
   }

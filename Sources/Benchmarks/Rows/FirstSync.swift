@@ -20,20 +20,22 @@ extension Row {
       memory = max(memory, try service.untilSteady())
       idle.append(try service.pages(seconds: bench.seconds))
     }
-    let what = "first sync of \(upstream.channels) channels"
+    let title = "first sync of \(upstream.channels) channels"
     return [
       Figure(
-        what: what, unit: "s", ours: syncs.map(\.seconds).median, peer: nil, peerName: "", goal: .atMost(60)),
+        title: title, unit: "s", ours: syncs.map(\.seconds).median, peer: nil, peerName: "", goal: .atMost(60)
+      ),
       Figure(
-        what: what, unit: "requests", ours: syncs.map(\.requests).median, peer: nil, peerName: "", goal: nil),
+        title: title, unit: "requests", ours: syncs.map(\.requests).median, peer: nil, peerName: "", goal: nil
+      ),
       Figure(
-        what: what, unit: "MB anonymous, most", ours: syncs.map(\.megabytes).max() ?? .nan, peer: nil,
+        title: title, unit: "MB anonymous, most", ours: syncs.map(\.megabytes).max() ?? .nan, peer: nil,
         peerName: "", goal: .atMost(64)),
       Figure(
-        what: "the same in a service under load", unit: "MB anonymous, most", ours: memory, peer: nil,
+        title: "the same in a service under load", unit: "MB anonymous, most", ours: memory, peer: nil,
         peerName: "", goal: .atMost(64)),
       Figure(
-        what: "pages while it syncs", unit: "requests/s", ours: busy, peer: idle,
+        title: "pages while it syncs", unit: "requests/s", ours: busy, peer: idle,
         peerName: "itself idle", goal: .atLeast(0.6)),
     ]
   }
@@ -159,13 +161,13 @@ private final class SyncingService {
   }
 
   /// Looks every so many ms how many channels are done, until that is enough.
-  private func look(_ interval: UInt32, _ what: String, _ isEnough: (Int) -> Bool) throws {
+  private func look(_ interval: UInt32, _ title: String, _ isEnough: (Int) -> Bool) throws {
     for _ in 0..<(120_000 / interval) {
       let (phase, done) = try progress()
       if phase == "steady" || phase == "messages" && isEnough(done) { return }
       usleep(interval * 1_000)  // the service tells nobody of each channel
     }
-    throw BenchFailure(description: "\(what) took more than two minutes")
+    throw BenchFailure(description: "\(title) took more than two minutes")
   }
 
   private func progress() throws -> (phase: String, done: Int) {

@@ -23,7 +23,7 @@ extension Row {
         few.append(1e6 / other)
       }
       return Figure(
-        what: "GET \(path), 1 million messages", unit: "µs/request", ours: many, peer: few,
+        title: "GET \(path), 1 million messages", unit: "µs/request", ours: many, peer: few,
         peerName: "10 000 messages", goal: .atMost(1.5))
     }
   }

@@ -18,7 +18,7 @@ extension Row {
     }
     return [
       Figure(
-        what: "stored, pages of 100", unit: "messages/s", ours: ours, peer: theirs, peerName: "insert",
+        title: "stored, pages of 100", unit: "messages/s", ours: ours, peer: theirs, peerName: "insert",
         goal: .atLeast(0.5))
     ]
   }

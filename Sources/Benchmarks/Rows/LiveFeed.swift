@@ -25,20 +25,20 @@ extension Row {
     }
     var figures: [Figure] = []
     for (index, users) in [(0, "one user"), (1, "1000 users")] {
-      let what = "one message to \(bench.parked) polls of \(users)"
+      let title = "one message to \(bench.parked) polls of \(users)"
       figures += [
         Figure(
-          what: what, unit: "ms to the last", ours: last[index], peer: last[3],
+          title: title, unit: "ms to the last", ours: last[index], peer: last[3],
           peerName: "nchan", goal: .atMost(1)),
         Figure(
-          what: what, unit: "ms to the last", ours: last[index], peer: last[2],
+          title: title, unit: "ms to the last", ours: last[index], peer: last[2],
           peerName: "mhd_park", goal: .atMost(1.15)),
       ]
     }
     for (start, users) in [(starts[0], "one user"), (starts[1], "1000 users")] {
       figures.append(
         Figure(
-          what: "\(bench.parked) parked polls of \(users)", unit: "KB each",
+          title: "\(bench.parked) parked polls of \(users)", unit: "KB each",
           ours: try load.kilobytesPerPoll(start()), peer: nil, peerName: "", goal: .atMost(9)))
     }
     return figures + [try load.pagesBeside(starts[1])]
@@ -104,7 +104,7 @@ private struct FeedLoad {
       parked.wait()
     }
     return Figure(
-      what: "page beside \(bench.parked) parked polls", unit: "requests/s", ours: beside,
+      title: "page beside \(bench.parked) parked polls", unit: "requests/s", ours: beside,
       peer: alone, peerName: "itself", goal: .atLeast(0.95))
   }
 }

@@ -32,11 +32,11 @@ extension Row {
 }
 
 extension Figure {
-  fileprivate static func times(_ times: [Double], of what: String, atMost bound: Double) -> [Figure] {
+  fileprivate static func times(_ times: [Double], of title: String, atMost bound: Double) -> [Figure] {
     [
-      Figure(what: what, unit: "ms p50", ours: times.percentile(50), peer: nil, peerName: "", goal: nil),
+      Figure(title: title, unit: "ms p50", ours: times.percentile(50), peer: nil, peerName: "", goal: nil),
       Figure(
-        what: what, unit: "ms p99", ours: times.percentile(99), peer: nil, peerName: "",
+        title: title, unit: "ms p99", ours: times.percentile(99), peer: nil, peerName: "",
         goal: .atMost(bound)),
     ]
   }

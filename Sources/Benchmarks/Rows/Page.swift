@@ -3,7 +3,7 @@ extension Row {
   static let page = Row(name: "page", work: "30 messages from the cache through MicroHTTP, against C") {
     bench in
     try Pairs.load(
-      bench, what: "page of 30 rows", path: "/rows", headers: [], rate: .atLeast(0.85), cost: .atMost(1.2))
+      bench, title: "page of 30 rows", path: "/rows", headers: [], rate: .atLeast(0.85), cost: .atMost(1.2))
   }
 
   /// The layers by themselves: one statement through SQLite and MicroHTTP.
@@ -11,13 +11,13 @@ extension Row {
   {
     bench in
     try Pairs.load(
-      bench, what: "30 rows by one statement", path: "/statement", peerPath: "/rows", headers: [],
+      bench, title: "30 rows by one statement", path: "/statement", peerPath: "/rows", headers: [],
       rate: .atLeast(0.9), cost: nil)
   }
 
   /// The same of P2: an answer without a body.
   static let notModified = Row(name: "304", work: "a tag that matches, against plain C") { bench in
     try Pairs.load(
-      bench, what: "304", path: "/e304", headers: ["If-None-Match: \"v1\""], rate: .atLeast(0.8), cost: nil)
+      bench, title: "304", path: "/e304", headers: ["If-None-Match: \"v1\""], rate: .atLeast(0.8), cost: nil)
   }
 }

@@ -18,10 +18,10 @@ extension Row {
     let same = try RequestTurns(
       numbers.map { ("/e304?limit=30&after=\($0)", headers + [(name: "If-None-Match", value: "\"v1\"")]) })
     return try Pairs.load(
-      bench, what: "GET …/messages", service.server, .init(pages), peer: .init(rows), rate: .atLeast(0.85),
+      bench, title: "GET …/messages", service.server, .init(pages), peer: .init(rows), rate: .atLeast(0.85),
       cost: .atMost(1.2))
       + Pairs.load(
-        bench, what: "GET …/messages, 304", service.server, .init(known), peer: .init(same),
+        bench, title: "GET …/messages, 304", service.server, .init(known), peer: .init(same),
         rate: .atLeast(0.8), cost: nil)
   }
 }

@@ -59,7 +59,7 @@ package struct SecretFile: Sendable {
     }
   }
 
-  private func failure(_ what: String) -> Failure {
-    Failure(description: "\(path) \(what): \(String(cString: strerror(errno)))")
+  private func failure(_ fault: String) -> Failure {
+    Failure(description: "\(path) \(fault): \(String(cString: strerror(errno)))")
   }
 }

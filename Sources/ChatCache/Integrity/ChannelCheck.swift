@@ -114,7 +114,7 @@ private struct ChannelCheck {
     var (count, bytes): (Int64, Int64) = (0, 0)
     // Of each kind of fault one message is named, and how many there are: a broken channel has many.
     var faults: [String: (first: Int64, count: Int)] = [:]
-    func fault(_ what: String, _ id: Int64) { faults[what, default: (id, 0)].count += 1 }
+    func fault(_ text: String, _ id: Int64) { faults[text, default: (id, 0)].count += 1 }
     while let row = try rows.next() {
       let id = row.int64(1)
       count += 1
@@ -135,9 +135,9 @@ private struct ChannelCheck {
         fault("is the last one, at another time", id)
       }
     }
-    for (what, (first, count)) in faults.sorted(by: { $0.key < $1.key }) {
+    for (text, (first, count)) in faults.sorted(by: { $0.key < $1.key }) {
       let others = count > 1 ? ", and \(count - 1) more like it" : ""
-      note(what.contains("version") ? .version : .message, "message \(first) \(what)\(others)")
+      note(text.contains("version") ? .version : .message, "message \(first) \(text)\(others)")
     }
     if count != facts.messages {
       note(.counts, "\(facts.messages) messages are counted, \(count) are stored")
@@ -213,16 +213,18 @@ private struct ChannelCheck {
       let floor = row.int64(5)
       let sortAt = ChannelFacts.sortAt(
         lastMessageAt: facts.lastMessageAt.flatMap { $0 >= floor ? $0 : nil }, createdAt: facts.createdAt)
-      let who = "of user \(row.int64(0))"
+      let owner = "of user \(row.int64(0))"
       if !row.string(1).hasSameBytes(as: facts.url) || !row.string(2).hasSameBytes(as: facts.nameKey)
         || row.int64(3) != facts.createdAt
       {
-        note(.listPosition, "the copies \(who) are not the channel's")
+        note(.listPosition, "the copies \(owner) are not the channel's")
       }
-      if row.int64(4) != sortAt { note(.listPosition, "sort_at \(who) is \(row.int64(4)), not \(sortAt)") }
-      if row.int64(6) < 0 || row.int64(7) < 0 { note(.listPosition, "a count \(who) is below zero") }
-      if row.int64(8) > end { note(.version, "the version \(who) is \(row.int64(8)), the log's last \(end)") }
-      if !row.isNull(9), !json.reads(row.bytes(9)) { note(.channel, "the inviter \(who) is not JSON") }
+      if row.int64(4) != sortAt { note(.listPosition, "sort_at \(owner) is \(row.int64(4)), not \(sortAt)") }
+      if row.int64(6) < 0 || row.int64(7) < 0 { note(.listPosition, "a count \(owner) is below zero") }
+      if row.int64(8) > end {
+        note(.version, "the version \(owner) is \(row.int64(8)), the log's last \(end)")
+      }
+      if !row.isNull(9), !json.reads(row.bytes(9)) { note(.channel, "the inviter \(owner) is not JSON") }
     }
   }
 }

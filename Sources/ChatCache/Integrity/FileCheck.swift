@@ -142,8 +142,8 @@ extension CacheReader {
       """)
     while let row = try rows.next() {
       let name = "unsent \(row.int64(0)) (\(row.string(1)))"
-      func note(_ what: String) {
-        found.append(Finding(.unsent, channel: ChannelURL(row.string(24)), "\(name) \(what)"))
+      func note(_ text: String) {
+        found.append(Finding(.unsent, channel: ChannelURL(row.string(24)), "\(name) \(text)"))
       }
       do { _ = try CacheReader.outboxRow(row) } catch { note("cannot be read: \(error)") }
       if !json.reads(row.bytes(22), .object) { note("has params that are not a JSON object") }

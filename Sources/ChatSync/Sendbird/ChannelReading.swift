@@ -8,7 +8,7 @@ enum ChannelReading {
   /// user's.
   static func record(_ json: JSONValue, isOwnView: Bool) throws -> ChannelRecord {
     let json = json.object("channel") ?? json
-    guard let channel = url(json) else { throw Unreadable(what: "channel_url") }
+    guard let channel = url(json) else { throw Unreadable(field: "channel_url") }
     var isWhole = true
     var record = ChannelRecord(
       url: channel, name: json.textIfAny("name"), customType: json.textIfAny("custom_type"),
@@ -112,7 +112,7 @@ enum ChannelReading {
 
   private static func membership(_ json: JSONValue) throws -> MembershipRecord {
     let floor = json["ts_message_offset"].flatMap { $0.isNull ? nil : $0 }
-    if let floor, floor.floor == nil { throw Unreadable(what: "ts_message_offset") }
+    if let floor, floor.floor == nil { throw Unreadable(field: "ts_message_offset") }
     return MembershipRecord(
       state: json["member_state"]?.string.map { MembershipRecord.State(rawValue: $0) ?? .outside },
       isOperator: json["my_role"]?.string.map { $0 == "operator" },

@@ -7,9 +7,9 @@ import Platform
 enum MessageReading {
   /// Reads one message; `url` is the channel it was asked for in, as the answer may leave it out.
   static func record(_ json: JSONValue, in url: ChannelURL) throws -> MessageRecord {
-    guard let id = id(json) else { throw Unreadable(what: "message_id") }
+    guard let id = id(json) else { throw Unreadable(field: "message_id") }
     guard let createdAt = json["created_at"]?.milliseconds ?? json["ts"]?.milliseconds else {
-      throw Unreadable(what: "created_at")
+      throw Unreadable(field: "created_at")
     }
     let kind = kind(json)
     let parentID = json["parent_message_id"]?.messageID

@@ -12,9 +12,9 @@ import Platform
 
 /// An item of an answer that cannot be understood.
 struct Unreadable: Error, CustomStringConvertible {
-  let what: StaticString
+  let field: StaticString
 
-  var description: String { "\(what) is missing, of a wrong type or out of range" }
+  var description: String { "\(field) is missing, of a wrong type or out of range" }
 }
 
 extension JSONValue {

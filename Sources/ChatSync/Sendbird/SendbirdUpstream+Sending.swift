@@ -28,7 +28,7 @@ extension SendbirdUpstream {
     return try await ask(request) { root in
       guard let url = root["url"]?.string, WebLink.isLink(url),
         url.utf8.count <= SendbirdUpstream.longestFileURL
-      else { throw Unreadable(what: "url") }
+      else { throw Unreadable(field: "url") }
       return url
     }
   }

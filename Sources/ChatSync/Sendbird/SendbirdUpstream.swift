@@ -47,7 +47,7 @@ package final class SendbirdUpstream: Upstream {
   /// See `Upstream`.
   package func probe() async throws {
     try await get(.probe, .foreground, totalMilliseconds: 5_000) { root in
-      guard root.kind == .object else { throw Unreadable(what: "users") }
+      guard root.kind == .object else { throw Unreadable(field: "users") }
     }
   }
 
@@ -70,7 +70,7 @@ package final class SendbirdUpstream: Upstream {
   /// See `Upstream`.
   package func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord {
     try await get(.user(user), importance) { root in
-      guard let id = root["user_id"]?.string else { throw Unreadable(what: "user_id") }
+      guard let id = root["user_id"]?.string else { throw Unreadable(field: "user_id") }
       return UserRecord(
         userID: id, isActive: root["is_active"]?.tolerantBool ?? true,
         body: written { MessageReading.person(root, &$0) }, nickname: root.textIfAny("nickname"))
@@ -83,7 +83,7 @@ package final class SendbirdUpstream: Upstream {
   ) async throws -> UpstreamPage<ChannelRecord> {
     let endpoint = Endpoint.channels(of: user, order: order, limit: limit, after: token)
     return try await get(endpoint, importance) { root in
-      guard let list = root["channels"], list.kind == .array else { throw Unreadable(what: "channels") }
+      guard let list = root["channels"], list.kind == .array else { throw Unreadable(field: "channels") }
       let read = SendbirdUpstream.channels(list, of: endpoint)
       let next = root.text("next")
       return UpstreamPage(
@@ -98,7 +98,7 @@ package final class SendbirdUpstream: Upstream {
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
     let endpoint = Endpoint.channelChanges(of: user, since: since)
     return try await get(endpoint, importance) { root in
-      guard let list = root["updated"], list.kind == .array else { throw Unreadable(what: "updated") }
+      guard let list = root["updated"], list.kind == .array else { throw Unreadable(field: "updated") }
       let updated = SendbirdUpstream.channels(list, of: endpoint)
       let deleted = SendbirdUpstream.deleted(root, of: endpoint) { value in
         (value.string ?? value["channel_url"]?.string).map { ChannelURL($0) }
@@ -129,7 +129,7 @@ package final class SendbirdUpstream: Upstream {
   ) async throws -> MembershipRecord.State {
     do {
       return try await get(.member(user, of: url), importance) { root in
-        guard let isMember = root["is_member"]?.tolerantBool else { throw Unreadable(what: "is_member") }
+        guard let isMember = root["is_member"]?.tolerantBool else { throw Unreadable(field: "is_member") }
         if root.text("state") == "invited" { return .invited }
         return isMember ? .joined : .outside
       }
@@ -144,9 +144,9 @@ package final class SendbirdUpstream: Upstream {
   ) async throws -> UpstreamPage<MemberRecord> {
     let endpoint = Endpoint.members(of: url, limit: limit, after: token)
     return try await get(endpoint, importance) { root in
-      guard let list = root["members"], list.kind == .array else { throw Unreadable(what: "members") }
+      guard let list = root["members"], list.kind == .array else { throw Unreadable(field: "members") }
       let read = ReadItems<MemberRecord, String>(list, of: endpoint, name: { $0["user_id"]?.string }) {
-        guard let member = ChannelReading.member($0) else { throw Unreadable(what: "user_id") }
+        guard let member = ChannelReading.member($0) else { throw Unreadable(field: "user_id") }
         return member
       }
       let next = root.text("next")
@@ -162,7 +162,7 @@ package final class SendbirdUpstream: Upstream {
   ) async throws -> UpstreamPage<MessageRecord> {
     let endpoint = Endpoint.messages(in: url, window)
     return try await get(endpoint, importance) { root in
-      guard let list = root["messages"], list.kind == .array else { throw Unreadable(what: "messages") }
+      guard let list = root["messages"], list.kind == .array else { throw Unreadable(field: "messages") }
       let read = SendbirdUpstream.messages(list, in: url, of: endpoint)
       return UpstreamPage(
         items: read.items, next: nil, at: nil, unreadable: read.unreadable,
@@ -184,7 +184,7 @@ package final class SendbirdUpstream: Upstream {
   ) async throws -> UpstreamChanges<MessageRecord, Int64> {
     let endpoint = Endpoint.messageChanges(in: url, since: since)
     return try await get(endpoint, importance) { root in
-      guard let list = root["updated"], list.kind == .array else { throw Unreadable(what: "updated") }
+      guard let list = root["updated"], list.kind == .array else { throw Unreadable(field: "updated") }
       let updated = SendbirdUpstream.messages(list, in: url, of: endpoint)
       let deleted = SendbirdUpstream.deleted(root, of: endpoint) {
         $0.messageID ?? $0["message_id"]?.messageID
@@ -211,7 +211,7 @@ package final class SendbirdUpstream: Upstream {
   ) -> ReadItems<Name, Name> {
     guard let list = root["deleted"] else { return ReadItems() }
     return ReadItems(list, of: endpoint, name: { _ in nil }) { value in
-      guard let name = name(value) else { throw Unreadable(what: "deleted") }
+      guard let name = name(value) else { throw Unreadable(field: "deleted") }
       return name
     }
   }

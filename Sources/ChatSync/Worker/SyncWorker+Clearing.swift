@@ -5,16 +5,16 @@ import ChatModel
 extension SyncWorker {
   /// What the jobs and reads under way bring for it counts for nothing any more: they asked before. All
   /// that is missing now is asked for again.
-  func cleared(_ what: Cleared) {
+  func cleared(_ scope: Cleared) {
     guard !isStopped else { return }
-    if what.isEverything {
+    if scope.isEverything {
       sweeps = [:]
       pendingNotes = [:]
       unanswered = [:]
       reads = [:]
       plan.clearedEverything(now: now)
     }
-    for url in what.channels where !what.isEverything {
+    for url in scope.channels where !scope.isEverything {
       reads = reads.filter { $0.key.channel != url }
       plan.cleared(url, now: now)
     }

@@ -13,12 +13,12 @@ extension Call {
   }
 
   /// Leaves a webhook about a message.
-  mutating func tellMessage(_ what: String, _ url: String, _ id: Int64, _ more: [String: Value] = [:]) {
+  mutating func tellMessage(_ event: String, _ url: String, _ id: Int64, _ more: [String: Value] = [:]) {
     var fields = more
     var payload = more["payload"]?.fields ?? [:]
     payload["message_id"] = .integer(id)
     fields["payload"] = .object(payload)
-    tell("group_channel:\(what)", url, fields)
+    tell("group_channel:\(event)", url, fields)
   }
 }
 

@@ -13,12 +13,12 @@ struct Refusal: Error, Equatable {
   }
 
   static func missing(_ name: String) -> Refusal { Refusal(400105, "\"\(name)\" is required.") }
-  static func unknown(_ what: String) -> Refusal { Refusal(400201, "\"\(what)\" not found.") }
+  static func unknown(_ name: String) -> Refusal { Refusal(400201, "\"\(name)\" not found.") }
   static func invalid(_ name: String) -> Refusal { Refusal(400111, "\"\(name)\" has an invalid value.") }
   static func range(_ name: String) -> Refusal { Refusal(400113, "\"\(name)\" is out of range.") }
   static func negative(_ name: String) -> Refusal { Refusal(400106, "\"\(name)\" must not be negative.") }
   static func tooLong(_ name: String) -> Refusal { Refusal(400110, "\"\(name)\" is too long.") }
-  static func exists(_ what: String) -> Refusal { Refusal(400202, "\"\(what)\" exists already.") }
+  static func exists(_ name: String) -> Refusal { Refusal(400202, "\"\(name)\" exists already.") }
   static let notMember = Refusal(900020, "The user is not a member of the channel.")
 
   /// What the HTTP layer refuses by itself, in the same envelope.

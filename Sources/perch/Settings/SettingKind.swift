@@ -92,8 +92,8 @@ enum SettingKind: Sendable {
       ? .success(.list(names)) : expected("host names without ports, such as demo.example.org,10.0.0.5")
   }
 
-  private func expected(_ what: String) -> Result<SettingValue, SettingError> {
-    .failure(SettingError(description: what))
+  private func expected(_ text: String) -> Result<SettingValue, SettingError> {
+    .failure(SettingError(description: text))
   }
 
   /// Milliseconds of the longest duration: ten years. Added to any moment, also in nanoseconds, it overflows

@@ -50,10 +50,10 @@ import Testing
     ] {
       answers.append((path, world.ask(path, as: "bob")))
     }
-    for (what, answer) in answers {
-      #expect(answer.status < 300, "\(what): \(answer.body)")
-      #expect(!answer.body.contains(Self.secret), "\(what): \(answer.body)")
-      #expect(!answer.body.contains("pending_"), "\(what): \(answer.body)")
+    for (name, answer) in answers {
+      #expect(answer.status < 300, "\(name): \(answer.body)")
+      #expect(!answer.body.contains(Self.secret), "\(name): \(answer.body)")
+      #expect(!answer.body.contains("pending_"), "\(name): \(answer.body)")
     }
     for name in names {
       let answer = world.ask("\(Self.messages)/\(name)", as: "bob")

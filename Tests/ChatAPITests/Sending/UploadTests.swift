@@ -118,10 +118,10 @@ import Testing
       ),
       ("a size as well", Self.form(Self.part("params", #"{"file_size":"5"}"#), Self.file()), "file_size"),
     ]
-    for (what, form, field) in cases {
+    for (name, form, field) in cases {
       let answer = Self.send(world, form)
-      #expect(answer.status == 400 && answer.text("code") == "invalid_request", "\(what): \(answer.body)")
-      if !field.isEmpty { #expect(answer.body.contains(#""field":"\#(field)""#), "\(what): \(answer.body)") }
+      #expect(answer.status == 400 && answer.text("code") == "invalid_request", "\(name): \(answer.body)")
+      if !field.isEmpty { #expect(answer.body.contains(#""field":"\#(field)""#), "\(name): \(answer.body)") }
     }
     let cut = Self.file() + Self.part("params", "{}")
     for form in [

@@ -4,7 +4,7 @@ import ChatModel
 
 extension CoverageHistory {
   /// What does not hold after the last step; nil: all does.
-  mutating func whatIsBroken() -> String? {
+  mutating func brokenRule() -> String? {
     if let complaint { return complaint }
     if let untiled = untiled() { return untiled }
     if table != Dictionary(uniqueKeysWithValues: coverage.rows.map { ($0.lo, $0) }) {

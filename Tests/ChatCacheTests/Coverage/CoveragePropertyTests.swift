@@ -13,7 +13,7 @@ import Testing
       var history = CoverageHistory(seed: seed)
       for step in 0..<300 {
         let said = history.step()
-        if let broken = history.whatIsBroken() {
+        if let broken = history.brokenRule() {
           Issue.record("seed \(seed), step \(step), after \(said): \(broken)\n\(history.coverage.segments)")
           return
         }

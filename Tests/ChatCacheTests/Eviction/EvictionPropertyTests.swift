@@ -124,7 +124,8 @@ import Testing
   }
 
   private static func expectPrefix(
-    of expected: [(index: Int, position: Position)], _ before: [EvictionWorld.Channel], _ left: [Set<Position>],
+    of expected: [(index: Int, position: Position)], _ before: [EvictionWorld.Channel],
+    _ left: [Set<Position>],
     _ seed: UInt64
   ) {
     let gone = expected.map { !left[$0.index].contains($0.position) }

@@ -64,7 +64,8 @@ import Testing
   }
 
   @Test(
-    "B31: where a listing overlooked a message between its rows, its position is listed again; not beyond them")
+    "B31: where a listing overlooked a message between its rows, its position is listed again; not beyond them"
+  )
   func overlooked() throws {
     let world = try ChannelWithMessages()
     defer { world.cache.close() }

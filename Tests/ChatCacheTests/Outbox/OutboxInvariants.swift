@@ -4,7 +4,7 @@ import ChatModel
 
 extension OutboxWorld {
   /// What does not hold after the last step; nil: all does.
-  func whatIsBroken() -> String? {
+  func brokenRule() -> String? {
     if let complaint { return complaint }
     let underWay = lane.rows.filter { $0.state == .inFlight }
     if underWay.filter({ $0.kind.isOrdered }).count > 1 { return "two messages are under way" }
@@ -52,7 +52,7 @@ extension OutboxWorld {
     lane.linkRecovered(now: now)
     for _ in 0..<2000 {
       while !calls.isEmpty { answer(calls.removeFirst()) }
-      if let broken = whatIsBroken() { return broken }
+      if let broken = brokenRule() { return broken }
       guard let next = lane.nextTryAt else { break }
       now = max(now, next)
       _ = work()

@@ -14,7 +14,7 @@ import Testing
       var world = OutboxWorld(seed: seed, deduplicates: deduplicates)
       for step in 0..<120 {
         let said = world.step()
-        if let broken = world.whatIsBroken() {
+        if let broken = world.brokenRule() {
           Issue.record("seed \(seed), step \(step), after \(said): \(broken)\n\(world.lane.rows)")
           return
         }

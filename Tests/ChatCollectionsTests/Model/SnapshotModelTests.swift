@@ -187,13 +187,13 @@ final class ModelRun {
     }
   }
 
-  private static func difference(_ what: String, _ has: Objects, _ wanted: Objects) -> String? {
+  private static func difference(_ name: String, _ has: Objects, _ wanted: Objects) -> String? {
     guard has != wanted else { return nil }
     let missing = wanted.filter { has[$0.key] == nil }
     let extra = has.filter { wanted[$0.key] == nil }
     let stale = wanted.filter { has[$0.key] != nil && has[$0.key] != $0.value }
     return
-      "\(what): missing \(missing.values.sorted()), too many \(extra.values.sorted()), stale \(stale.values.sorted())"
+      "\(name): missing \(missing.values.sorted()), too many \(extra.values.sorted()), stale \(stale.values.sorted())"
   }
 
   // MARK: Lists

@@ -75,13 +75,13 @@ enum UpstreamHarness {
     } catch is Webhook.Fault {}
   }
 
-  private static func object(_ fields: [UInt8], _ what: String) throws {
-    try value([UInt8(ascii: "{")] + fields + [UInt8(ascii: "}")], what)
+  private static func object(_ fields: [UInt8], _ name: String) throws {
+    try value([UInt8(ascii: "{")] + fields + [UInt8(ascii: "}")], name)
   }
 
-  private static func value(_ json: [UInt8], _ what: String) throws {
+  private static func value(_ json: [UInt8], _ name: String) throws {
     do { try json.withUnsafeBytes { try JSONParser().parse($0) { _ in } } } catch {
-      throw FuzzFinding("\(what) is written as no JSON: \(String(decoding: json, as: UTF8.self))")
+      throw FuzzFinding("\(name) is written as no JSON: \(String(decoding: json, as: UTF8.self))")
     }
   }
 }

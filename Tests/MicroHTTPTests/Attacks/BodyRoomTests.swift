@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test("what a client announces takes no memory, and a client that leaves while it waits is let go")
-  func holdsOnlyWhatCame() throws {
+  func holdsOnlyReceivedBytes() throws {
     let test = try TestServer { $0.limits.unadmittedBodyBytes = 100_000 }
     var idle: [RawClient] = try (0..<20).map { _ in try send(test, announced: 1_000_000, sent: 10) }
     try #require(TestServer.until { test.server.bodyRoom.bytes == 200 })

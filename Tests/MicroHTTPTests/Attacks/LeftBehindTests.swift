@@ -84,7 +84,7 @@ import Testing
           let client = try test.client(source: 2 + number % 100)
           // As much as the sockets take: the server stops reading when there is no room.
           client.send(head)
-          client.sendWhatFits(part)
+          client.sendUntilFull(part)
           return client
         }
         try #require(TestServer.until { test.server.bodyRoom.bytes > 3_900_000 })
