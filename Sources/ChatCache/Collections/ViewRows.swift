@@ -2,9 +2,8 @@ import ChatModel
 import Platform
 import SQLite
 
-// Rows of a channel's messages one by one, as a view's events need them: whether the filter shows
-// each, in which
-// version, and the object itself.
+// Rows of a channel's messages one by one, as a view's events need them: whether the filter shows each, in
+// which version, and the object itself.
 
 /// One stored message as a view sees it.
 package struct ViewRow: ~Copyable {
@@ -25,36 +24,17 @@ extension CacheReader {
     of range: ClosedRange<Position>, version: Int64? = nil, filter: MessageQuery, in view: ChannelView,
     _ body: (borrowing ViewRow) throws -> Bool
   ) throws {
-    var found = try db.rows(
-      """
-      SELECT
-        created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
-        metaarray, thread_info, parent, version
-      FROM message
-      WHERE channel = ?1
-        AND (created_at, message_id) >= (?2, ?3)
-        AND (created_at, message_id) <= (?4, ?5)
-        AND (?6 IS NULL OR version = ?6)
-      ORDER BY created_at, message_id
-      """
-    ) {
-      $0.bind(1, view.channel.rawValue)
-      $0.bind(2, range.lowerBound.createdAt)
-      $0.bind(3, range.lowerBound.messageID)
-      $0.bind(4, range.upperBound.createdAt)
-      $0.bind(5, range.upperBound.messageID)
-      $0.bind(6, version)
-    }
+    var found = try rows(range, ofVersion: version, view.channel)
     while let row = try found.next() {
-      let pending = try pendingChanges(in: view, of: row.int64(1))
+      let pending = try pendingChanges(in: view, of: row.int64(.messageID))
       var rows = MessageRows(filter, floor: view.floorAt, pending: pending, capacity: 1024)
       rows.begin(isBackwards: false)
       // A thread's view shows its replies alone; the walk of a thread's page sees no others.
-      if filter.parent == nil || row.int64OrNil(4) == filter.parent { rows.take(row) }
+      if filter.parent == nil || row.int64OrNil(.parentID) == filter.parent { rows.take(row) }
       let isShown = rows.count == 1
       let goesOn = try body(
         ViewRow(
-          position: Position(createdAt: row.int64(0), messageID: row.int64(1)), version: row.int64(13),
+          position: row.messagePosition, version: row.int64(.version),
           isShown: isShown, object: rows.joined(isReversed: false)))
       if !goesOn { return }
     }

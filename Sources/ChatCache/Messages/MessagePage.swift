@@ -209,7 +209,7 @@ extension CacheReader {
       try isExact
       ? plainRows(isBackwards, from: first, channel) : plainRows(isBackwards, fromTimeOf: first, channel)
     while let row = try found.next() {
-      let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
+      let position = row.messagePosition
       if isBackwards ? position > first : position < first {
         passed += 1
         if passed < CacheReader.mostPassed { continue }

@@ -2,154 +2,14 @@ import ChatModel
 import Platform
 import SQLite
 
-// The statements that walk messages, and the rows they yield spliced into JSON.
+// Rows of messages spliced into JSON.
 
 extension CacheReader {
-  /// The rows of a stretch, from its newest or from its oldest.
-  func rows(_ isBackwards: Bool, _ range: ClosedRange<Position>, _ channel: ChannelKey) throws -> Rows {
-    let bind: (Statement) -> Void = { CacheReader.bind($0, range, channel) }
-    if isBackwards {
-      return try db.walk(
-        """
-        SELECT
-          created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
-          metaarray, thread_info, parent
-        FROM message
-        WHERE channel = ?1
-          AND (created_at, message_id) >= (?2, ?3)
-          AND (created_at, message_id) <= (?4, ?5)
-        ORDER BY created_at DESC, message_id DESC
-        """, bind)
-    }
-    return try db.walk(
-      """
-      SELECT
-        created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
-        metaarray, thread_info, parent
-      FROM message
-      WHERE channel = ?1
-        AND (created_at, message_id) >= (?2, ?3)
-        AND (created_at, message_id) <= (?4, ?5)
-      ORDER BY created_at, message_id
-      """, bind)
-  }
-
-  /// The rows from the millisecond of one position on, where nothing but replies is filtered and no optional
-  /// part is answered. The walk itself begins at the position and ends at the range's end: what nobody looks
-  /// at, and a comparison that is made anyway, cost time in every row.
-  func plainRows(_ isBackwards: Bool, fromTimeOf position: Position, _ channel: ChannelKey) throws -> Rows {
-    func bind(_ statement: Statement) {
-      statement.bind(1, channel.rawValue)
-      statement.bind(2, position.createdAt)
-    }
-    if isBackwards {
-      return try db.walk(
-        """
-        SELECT created_at, message_id, body, flags
-        FROM message
-        WHERE channel = ?1
-          AND created_at <= ?2
-        ORDER BY created_at DESC, message_id DESC
-        """, bind)
-    }
-    return try db.walk(
-      """
-      SELECT created_at, message_id, body, flags
-      FROM message
-      WHERE channel = ?1
-        AND created_at >= ?2
-      ORDER BY created_at, message_id
-      """, bind)
-  }
-
-  /// The same from the position itself on, for milliseconds of many messages.
-  func plainRows(_ isBackwards: Bool, from position: Position, _ channel: ChannelKey) throws -> Rows {
-    func bind(_ statement: Statement) {
-      statement.bind(1, channel.rawValue)
-      statement.bind(2, position.createdAt)
-      statement.bind(3, position.messageID)
-    }
-    if isBackwards {
-      return try db.walk(
-        """
-        SELECT created_at, message_id, body, flags
-        FROM message
-        WHERE channel = ?1
-          AND (created_at, message_id) <= (?2, ?3)
-        ORDER BY created_at DESC, message_id DESC
-        """, bind)
-    }
-    return try db.walk(
-      """
-      SELECT created_at, message_id, body, flags
-      FROM message
-      WHERE channel = ?1
-        AND (created_at, message_id) >= (?2, ?3)
-      ORDER BY created_at, message_id
-      """, bind)
-  }
-
-  /// The replies to a message in a stretch, from the newest or from the oldest.
-  func replies(
-    _ isBackwards: Bool, _ range: ClosedRange<Position>, _ channel: ChannelKey, _ parent: Int64
-  ) throws -> Rows {
-    let bind: (Statement) -> Void = {
-      CacheReader.bind($0, range, channel)
-      $0.bind(6, parent)
-    }
-    if isBackwards {
-      return try db.walk(
-        """
-        SELECT
-          created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
-          metaarray, thread_info, parent
-        FROM message INDEXED BY message_by_parent
-        WHERE channel = ?1
-          AND parent_id = ?6
-          AND (created_at, message_id) >= (?2, ?3)
-          AND (created_at, message_id) <= (?4, ?5)
-        ORDER BY created_at DESC, message_id DESC
-        """, bind)
-    }
-    return try db.walk(
-      """
-      SELECT
-        created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
-        metaarray, thread_info, parent
-      FROM message INDEXED BY message_by_parent
-      WHERE channel = ?1
-        AND parent_id = ?6
-        AND (created_at, message_id) >= (?2, ?3)
-        AND (created_at, message_id) <= (?4, ?5)
-      ORDER BY created_at, message_id
-      """, bind)
-  }
-
-  static func bind(_ statement: Statement, _ range: ClosedRange<Position>, _ channel: ChannelKey) {
-    statement.bind(1, channel.rawValue)
-    statement.bind(2, range.lowerBound.createdAt)
-    statement.bind(3, range.lowerBound.messageID)
-    statement.bind(4, range.upperBound.createdAt)
-    statement.bind(5, range.upperBound.messageID)
-  }
-
   /// One message as JSON, as that user may see it; nil where there is none (B23).
   package func message(
     _ id: Int64, parts: MessageQuery.Parts, in view: ChannelView
   ) throws -> ByteBuffer? {
-    var found = try db.rows(
-      """
-      SELECT
-        created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
-        metaarray, thread_info, parent
-      FROM message
-      WHERE channel = ?1 AND message_id = ?2 AND created_at >= ?3
-      """
-    ) {
-      $0.bind(1, view.channel.rawValue)
-      $0.bind(2, id)
-      $0.bind(3, view.floorAt)
-    }
+    var found = try rows(ofMessage: id, from: view.floorAt, view.channel)
     guard let row = try found.next() else { return nil }
     var filter = MessageQuery()
     filter.replies = .all
@@ -201,9 +61,9 @@ struct MessageRows: ~Copyable {
   /// Takes in a row of `plainRows` if the filter shows it.
   mutating func take(plain row: Row, at position: Position) {
     look(at: position)
-    if hides(MessageFlags(rawValue: row.int64(3))) { return }
-    if pending != nil { return take(row, body: 2) }
-    let body = row.bytes(2)
+    if hides(MessageFlags(rawValue: row.int64(PlainMessageColumn.flags.rawValue))) { return }
+    if pending != nil { return take(row, body: PlainMessageColumn.body.rawValue) }
+    let body = row.bytes(PlainMessageColumn.body.rawValue)
     let start = isDirect && count > 0 ? 1 : 0
     buffer.append(start + body.count + 2) { room in
       room[0] = UInt8(ascii: ",")
@@ -216,26 +76,27 @@ struct MessageRows: ~Copyable {
 
   /// Takes in a row if the filter shows it.
   mutating func take(_ row: Row) {
-    look(at: Position(createdAt: row.int64(0), messageID: row.int64(1)))
+    look(at: row.messagePosition)
     guard shows(row) else { return }
-    take(row, body: 8)
+    take(row, body: MessageColumn.body.rawValue)
   }
 
   /// Writes a row that the filter shows, with what is pending of it; `plainRows` have no parts.
   private mutating func take(_ row: Row, body: Int32) {
-    if let pending, pending.withheld.contains(row.int64(1)) { return }
+    if let pending, pending.withheld.contains(row.int64(.messageID)) { return }
     begin(row.bytes(body))
-    if let fragment = pending?.fragments[row.int64(1)] {
+    if let fragment = pending?.fragments[row.int64(.messageID)] {
       buffer.append(UInt8(ascii: ","))
       fragment.withUnsafeBytes { buffer.append($0) }
     }
     let parts = filter.parts
     if !parts.isEmpty {
-      if parts.contains(.reactions) { append(row, 9, ",\"reactions\":") }
-      if parts.contains(.metaarray) { append(row, 10, ",\"metaarray\":") }
-      if parts.contains(.threadInfo) { append(row, 11, ",\"thread_info\":") }
-      if parts.contains(.parentMessage), floor == 0 || row.int64OrNil(5).map({ $0 >= floor }) ?? false {
-        append(row, 12, ",\"parent_message\":")
+      if parts.contains(.reactions) { append(row, .reactions, ",\"reactions\":") }
+      if parts.contains(.metaarray) { append(row, .metaarray, ",\"metaarray\":") }
+      if parts.contains(.threadInfo) { append(row, .threadInfo, ",\"thread_info\":") }
+      if parts.contains(.parentMessage), floor == 0 || row.int64OrNil(.parentAt).map({ $0 >= floor }) ?? false
+      {
+        append(row, .parent, ",\"parent_message\":")
       }
     }
     end()
@@ -269,20 +130,20 @@ struct MessageRows: ~Copyable {
     if isBackwards { backwards += 1 }
   }
 
-  private mutating func append(_ row: Row, _ column: Int32, _ name: StaticString) {
+  private mutating func append(_ row: Row, _ column: MessageColumn, _ name: StaticString) {
     guard !row.isNull(column) else { return }
     buffer.append(name)
-    buffer.append(row.bytes(column))
+    buffer.append(row.bytes(column.rawValue))
   }
 
   private func shows(_ row: Row) -> Bool {
-    if filter.parent == nil, hides(MessageFlags(rawValue: row.int64(3))) { return false }
+    if filter.parent == nil, hides(MessageFlags(rawValue: row.int64(.flags))) { return false }
     if filter.isPlain { return true }
-    if let kind = filter.kind, kind.stored != row.int64(2) { return false }
-    if !filter.senders.isEmpty, !filter.senders.contains(where: { row.holds(text: $0.text, 6) }) {
+    if let kind = filter.kind, kind.stored != row.int64(.type) { return false }
+    if !filter.senders.isEmpty, !filter.senders.contains(where: { row.holds(text: $0.text, .sender) }) {
       return false
     }
-    return filter.customTypes.isEmpty || filter.customTypes.contains { row.holds(text: $0.text, 7) }
+    return filter.customTypes.isEmpty || filter.customTypes.contains { row.holds(text: $0.text, .customType) }
   }
 
   private func hides(_ flags: MessageFlags) -> Bool {
@@ -314,8 +175,8 @@ struct MessageRows: ~Copyable {
 
 extension Row {
   /// Whether the column has exactly this text.
-  func holds(text: String, _ column: Int32) -> Bool {
-    let bytes = bytes(column)
+  func holds(text: String, _ column: MessageColumn) -> Bool {
+    let bytes = bytes(column.rawValue)
     return text.utf8.count == bytes.count && text.utf8.elementsEqual(bytes)
   }
 }
