@@ -101,10 +101,8 @@ enum ChannelRoutes {
       json.field("cursor", context.cursor(at: page.version).description)
       json.endObject()
       var response = Response.json(json.finish())
-      response.add("ETag", tag.text)
-      response.describe(status, vary: context.gate.vary)
+      response.describe(tag.text, status, preferences, vary: context.gate.vary)
       response.link(next: next, request)
-      preferences.apply(to: &response)
       return response
     }
   }
@@ -115,14 +113,11 @@ enum ChannelRoutes {
     let cursor = context.cache.cursor
     return try context.read { reader in
       let view = try known(reader, url, caller)
-      var tag = EntityTag(cursor, view.user)
-      tag.add(view.channelVersion)
-      tag.add(view.membershipVersion)
+      let tag = EntityTag(cursor, view)
       if tag.isKnown(to: request) { return context.notModified.answer(tag, .hit) }
       guard let object = try reader.channel(view, parts: parts) else { throw Problem.channelNotFound }
       var response = Response.json(object)
-      response.add("ETag", tag.text)
-      response.describe(.hit, vary: context.gate.vary)
+      response.describe(tag, .hit, vary: context.gate.vary)
       return response
     }
   }
@@ -134,9 +129,7 @@ enum ChannelRoutes {
     let cursor = context.cache.cursor
     return try context.read { reader in
       let view = try known(reader, url, caller)
-      var tag = EntityTag(cursor, view.user)
-      tag.add(view.channelVersion)
-      tag.add(view.membershipVersion)
+      var tag = EntityTag(cursor, view)
       tag.add(bytes: request.encodedQuery)
       if tag.isKnown(to: request) { return context.notModified.answer(tag, status, preferences) }
       let page = try reader.members(of: view, after: after ?? "", limit: limit)
@@ -146,10 +139,8 @@ enum ChannelRoutes {
       json.field("cursor", context.cursor(at: view.version).description)
       json.endObject()
       var response = Response.json(json.finish())
-      response.add("ETag", tag.text)
-      response.describe(status, vary: context.gate.vary)
+      response.describe(tag, status, preferences, vary: context.gate.vary)
       response.link(next: page.next, request)
-      preferences.apply(to: &response)
       return response
     }
   }

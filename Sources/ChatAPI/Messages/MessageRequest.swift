@@ -63,7 +63,7 @@ final class MessageRequest {
         let tag = EntityTag(cursor, view, of: unsent)
         var body = ByteBuffer(capacity: unsent.object.count)
         unsent.object.withUnsafeBytes { body.append($0) }
-        return tag.isKnown(to: request) ? unchanged(tag) : decorated(.json(body), tag)
+        return respond(body, tag)
       }
       sent = try reader.status(of: name, of: view.user)?.message
       return nil
@@ -99,19 +99,15 @@ final class MessageRequest {
     return try context.read { reader in
       let view = try view(reader)
       guard let object = try reader.message(id, parts: parts, in: view) else { return nil }
-      let tag = EntityTag(cursor, ofMessagesIn: view)
-      return tag.isKnown(to: request) ? unchanged(tag) : decorated(.json(object), tag)
+      let tag = EntityTag(cursor, view)
+      return respond(object, tag)
     }
   }
 
-  private func unchanged(_ tag: EntityTag) -> Response {
-    context.notModified.answer(tag, status, preferences)
-  }
-
-  private func decorated(_ response: consuming Response, _ tag: EntityTag) -> Response {
-    response.add("ETag") { tag.write(to: &$0) }
-    response.describe(status, vary: context.gate.vary)
-    preferences.apply(to: &response)
+  private func respond(_ object: consuming ByteBuffer, _ tag: EntityTag) -> Response {
+    if tag.isKnown(to: request) { return context.notModified.answer(tag, status, preferences) }
+    var response = Response.json(object)
+    response.describe(tag, status, preferences, vary: context.gate.vary)
     return response
   }
 }

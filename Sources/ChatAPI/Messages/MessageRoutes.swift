@@ -116,9 +116,7 @@ private final class MessagePageRequest {
     let ground = MessagePageGround(
       query.anchor, coverage, floor: view.floorAt, link: link,
       interval: context.syncRequests.pollInterval(of: url), now: now)
-    var tag = EntityTag(context.cache.cursor, view.user)
-    tag.add(view.channelVersion)
-    tag.add(view.membershipVersion)
+    var tag = EntityTag(context.cache.cursor, view)
     tag.add(ground)
     let isKnown = tag.isKnown(to: request)
     let again = query.filter.parent == nil ? stillHolds(caller, access, ground.tail) : nil
@@ -138,7 +136,8 @@ private final class MessagePageRequest {
     if isKnown { return .answer(context.notModified.answer(tag, status, preferences, again: again)) }
     let answer = MessagePageAnswer(page, query)
     let body = answer.write(page, cursor: context.cursor(at: view.version))
-    var response = headers(.json(body), tag)
+    var response = Response.json(body)
+    response.describe(tag, status, preferences, vary: context.gate.vary)
     addLinks(answer, to: &response)
     return .answer(response)
   }
@@ -164,13 +163,6 @@ private final class MessagePageRequest {
         == context.syncRequests.link.judge(
           access.coverage.tail, now: now, interval: context.syncRequests.pollInterval(of: url))
     }
-  }
-
-  private func headers(_ response: consuming Response, _ tag: EntityTag) -> Response {
-    response.add("ETag") { tag.write(to: &$0) }
-    response.describe(status, vary: context.gate.vary)
-    preferences.apply(to: &response)
-    return response
   }
 
   private func addLinks(_ answer: MessagePageAnswer, to response: inout Response) {

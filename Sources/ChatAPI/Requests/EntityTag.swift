@@ -96,8 +96,8 @@ struct EntityTag {
 }
 
 extension EntityTag {
-  /// The tag of one confirmed message: whatever happens in its channel may change it.
-  init(_ cursor: EventCursor, ofMessagesIn view: ChannelView) {
+  /// The tag of what a user sees of a channel: whatever happens in it, or to the membership, changes the tag.
+  init(_ cursor: EventCursor, _ view: ChannelView) {
     self.init(cursor, view.user)
     add(view.channelVersion)
     add(view.membershipVersion)

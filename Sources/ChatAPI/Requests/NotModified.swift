@@ -32,18 +32,33 @@ final class NotModified: Sendable {
   /// The answer with a tag of any length.
   func answer(ofText tag: String, _ status: CacheStatus, _ preferences: Preferences) -> Response {
     var response = Response.empty(304)
-    response.add("ETag", tag)
-    response.describe(status, vary: vary)
-    preferences.apply(to: &response)
+    response.describe(tag, status, preferences, vary: vary)
     return response
   }
 }
 
 extension Response {
-  /// Adds what a cache on the way needs beside the tag: how the answer came about and what it differs by.
-  mutating func describe(_ status: CacheStatus, vary: StaticString) {
+  /// Adds what a client needs to ask for the same again: the tag, what the answer differs by, how it came
+  /// about, and the wait that was followed.
+  mutating func describe(
+    _ tag: EntityTag, _ status: CacheStatus, _ preferences: Preferences? = nil, vary: StaticString
+  ) {
+    add("ETag") { tag.write(to: &$0) }
+    describe(status, preferences, vary: vary)
+  }
+
+  /// The same with a tag of any length.
+  mutating func describe(
+    _ tag: String, _ status: CacheStatus, _ preferences: Preferences? = nil, vary: StaticString
+  ) {
+    add("ETag", tag)
+    describe(status, preferences, vary: vary)
+  }
+
+  private mutating func describe(_ status: CacheStatus, _ preferences: Preferences?, vary: StaticString) {
     add("Cache-Control", "no-cache")
     add("Vary", vary)
     add("Cache-Status", status.text)
+    preferences?.apply(to: &self)
   }
 }

@@ -173,7 +173,7 @@ private struct Precondition {
   ) throws {
     let tag: EntityTag
     switch target {
-    case .confirmed: tag = EntityTag(cursor, ofMessagesIn: view)
+    case .confirmed: tag = EntityTag(cursor, view)
     case .unsent(let name):
       guard let message = try reader.unsentMessage(name.text, in: laneKey) else {
         throw SendingDenial.messageNotFound
