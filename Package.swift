@@ -21,7 +21,7 @@ let package = Package(
     .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "CMicroHTTPDPatches", "Platform"]),
 
     // Perch.
-    .target(name: "ChatModel"),
+    .target(name: "ChatModel", dependencies: ["Platform"]),
     .target(
       name: "ChatCache", dependencies: ["ChatModel", "JSON", "SQLite", "CSodium", "Platform"],
       resources: [.embedInCode("Schema")]),

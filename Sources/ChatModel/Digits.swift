@@ -49,33 +49,16 @@ package enum Digits {
 
   /// Reads what `writeDecimal` wrote, and nothing else: no sign, no zero before other digits.
   package static func readDecimal(_ digits: Slice<UnsafeRawBufferPointer>) -> Int64? {
-    guard let first = digits.first, first != UInt8(ascii: "0") || digits.count == 1 else { return nil }
-    var number: Int64 = 0
-    for byte in digits {
-      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-      let (tens, isTooBig) = number.multipliedReportingOverflow(by: 10)
-      let (sum, isStillTooBig) = tens.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
-      if isTooBig || isStillTooBig { return nil }
-      number = sum
-    }
-    return number
+    guard let first = digits.first, first != UInt8(ascii: "-"),
+      first != UInt8(ascii: "0") || digits.count == 1
+    else { return nil }
+    return DecimalText.read(UnsafeRawBufferPointer(rebasing: digits))
   }
 
   /// Writes a number that is not negative in decimal digits; answers the offset after them.
   package static func writeDecimal(
     _ number: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int
   ) -> Int {
-    var digits = 1
-    var rest = number
-    while rest >= 10 {
-      rest /= 10
-      digits += 1
-    }
-    rest = number
-    for index in stride(from: offset + digits - 1, through: offset, by: -1) {
-      bytes[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-      rest /= 10
-    }
-    return offset + digits
+    DecimalText.write(UInt64(number), into: bytes.baseAddress!, at: offset)
   }
 }

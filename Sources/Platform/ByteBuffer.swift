@@ -96,24 +96,8 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
   /// Appends a number in decimal digits.
   public mutating func append(decimal number: Int64) {
     reserve(20)
-    var magnitude = number.magnitude
-    var digits = 1
-    var rest = magnitude
-    while rest >= 10 {
-      rest /= 10
-      digits += 1
-    }
     if number < 0 { append(UInt8(ascii: "-")) }
-    var offset = filled + digits
-    filled = offset
-    repeat {
-      offset -= 1
-      start.storeBytes(
-        of: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10), toByteOffset: offset,
-        as: UInt8.self
-      )
-      magnitude /= 10
-    } while magnitude > 0
+    filled = DecimalText.write(number.magnitude, into: start, at: filled)
   }
 
   /// Forgets the bytes after the first `length`.

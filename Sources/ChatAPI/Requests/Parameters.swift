@@ -1,6 +1,7 @@
 import ChatCollections
 import ChatModel
 import MicroHTTP
+import Platform
 
 /// The query's parameters, read strictly: one that nobody knows, one that comes twice and one of a wrong type
 /// are a 400 that names it.
@@ -130,9 +131,8 @@ struct Parameters {
 
   /// Digits with an optional minus.
   static func number(_ text: String) -> Int64? {
-    let digits = text.utf8.first == UInt8(ascii: "-") ? text.utf8.dropFirst() : text.utf8[...]
-    guard !digits.isEmpty, digits.allSatisfy({ (48...57).contains($0) }) else { return nil }
-    return Int64(text)
+    var text = text
+    return text.withUTF8 { DecimalText.read(UnsafeRawBufferPointer($0)) }
   }
 }
 

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// One `name=value` of a query.
 package struct QueryItem {
@@ -59,19 +60,5 @@ package struct QueryItem {
   }
 
   /// The value as a number written in plain digits with an optional minus; nil for anything else.
-  package var integer: Int64? {
-    let isNegative = encodedValue.first == UInt8(ascii: "-")
-    let digits = isNegative ? UnsafeRawBufferPointer(rebasing: encodedValue.dropFirst()) : encodedValue
-    guard !digits.isEmpty, digits.count <= 19 else { return nil }
-    var number: Int64 = 0
-    for digit in digits {
-      guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
-      let (tens, tooBig) = number.multipliedReportingOverflow(by: 10)
-      let (sum, stillTooBig) = tens.subtractingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
-      if tooBig || stillTooBig { return nil }
-      number = sum
-    }
-    if isNegative { return number }
-    return number == .min ? nil : -number
-  }
+  package var integer: Int64? { DecimalText.read(encodedValue) }
 }

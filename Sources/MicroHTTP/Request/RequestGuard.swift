@@ -1,5 +1,6 @@
 import CMicroHTTPD
 import Glibc
+import Platform
 
 /// Refuses what libmicrohttpd lets through and other servers may read differently (request smuggling).
 ///
@@ -131,13 +132,8 @@ struct RequestGuard {
   }
 
   private func readLength(_ digits: UnsafeRawBufferPointer) -> Int? {
-    guard (1...18).contains(digits.count) else { return nil }
-    var number = 0
-    for digit in digits {
-      guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
-      number = number * 10 + Int(digit - UInt8(ascii: "0"))
-    }
-    return number
+    guard (1...18).contains(digits.count), digits[0] != UInt8(ascii: "-") else { return nil }
+    return DecimalText.read(digits).map { Int($0) }
   }
 }
 
