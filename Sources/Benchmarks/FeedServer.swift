@@ -90,7 +90,7 @@ enum FeedServer {
       let view = try collections.messages(name, of: user(number))
       let viewContext = collections.viewContext(FilledCache.url(0))
       _ = try collections.cache.read {
-        try view.snapshot($0, viewContext, cursor: cursor.description, at: cursor.sequence).count
+        try view.snapshot($0, viewContext, at: cursor).count
       }
       lines += "/v1/message-collections/\(name)/events?since={}&wait=30\t"
       lines += "Authorization: \(try authorization(user(number)))\n"

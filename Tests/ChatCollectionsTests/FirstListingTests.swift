@@ -62,7 +62,7 @@ import Testing
           }
         }
       }
-      (cursor, hasMore) = (answer.cursor, answer.hasMore)
+      (cursor, hasMore) = (answer.end, answer.hasMore)
     }
     return urls
   }
@@ -106,9 +106,9 @@ import Testing
       let since = client.cursor
       let answer = try cache.read { try view.changes($0, since: since, until: try $0.lastChange()) }
       #expect(answer.events.count <= Limits.eventBytes)
-      answer.settle(answer.cursor)
+      answer.settle(answer.end)
       try client.take(answer.events)
-      (client.cursor, hasMore) = (answer.cursor, answer.hasMore)
+      (client.cursor, hasMore) = (answer.end, answer.hasMore)
     }
     #expect(client.shown.count == Self.channels - Self.page)
   }

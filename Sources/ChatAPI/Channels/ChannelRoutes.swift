@@ -98,7 +98,7 @@ enum ChannelRoutes {
       var json = JSONWriter(capacity: page.items.count + 256)
       json.beginPage(next: next) { $0.splice(fields: page.items.bytes) }
       json.field("complete", page.isComplete)
-      json.field("cursor", context.cursor(at: page.version).description)
+      json.field("cursor", context.cursor(at: page.version))
       json.endObject()
       var response = Response.json(json.finish())
       response.describe(tag.text, status, preferences, vary: context.gate.vary)
@@ -136,7 +136,7 @@ enum ChannelRoutes {
       var json = JSONWriter(capacity: page.items.count + 256)
       json.beginPage(next: page.next) { $0.splice(fields: page.items.bytes) }
       json.field("complete", page.isComplete)
-      json.field("cursor", context.cursor(at: view.version).description)
+      json.field("cursor", context.cursor(at: view.version))
       json.endObject()
       var response = Response.json(json.finish())
       response.describe(tag, status, preferences, vary: context.gate.vary)
@@ -157,7 +157,7 @@ enum ChannelRoutes {
         GapObject.write(gap, into: &json)
       }
       json.endArray()
-      json.field("cursor", context.cursor(at: view.version).description)
+      json.field("cursor", context.cursor(at: view.version))
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")

@@ -135,7 +135,7 @@ enum ChannelCollectionRoutes {
     let cursor = context.route.cache.cursor
     return try context.run {
       try context.route.cache.read { reader in
-        try view.snapshot(reader, cursor: cursor.description, at: cursor.sequence)
+        try view.snapshot(reader, at: cursor)
       }
     }
   }

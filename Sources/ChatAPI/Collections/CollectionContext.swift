@@ -53,7 +53,7 @@ final class CollectionContext: Sendable {
           request.makeWaiter(),
           produce: { [route] buffer in
             buffer.append(EventsOverTime.retry)
-            EventsOverTime.end(problem, now: route.cache.cursor.description, into: &buffer)
+            EventsOverTime.end(problem, now: route.cache.cursor, into: &buffer)
             return .end
           })))
   }

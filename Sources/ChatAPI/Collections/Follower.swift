@@ -137,7 +137,7 @@ class Follower {
   }
 
   /// The cursor at this moment.
-  final var cursorNow: String { context.route.cache.cursor.description }
+  final var cursorNow: EventCursor { context.route.cache.cursor }
 
   /// Reads a cursor; a 400 where it is none.
   static func cursor(_ text: String) throws -> EventCursor {
@@ -309,8 +309,8 @@ class Follower {
     mutating func take(_ answer: borrowing ViewAnswer) {
       if !answer.isEmpty { json.splice(fields: answer.events.bytes) }
       isEmpty = isEmpty && answer.isEmpty
-      end = min(end, answer.cursor)
-      ends.append(answer.cursor)
+      end = min(end, answer.end)
+      ends.append(answer.end)
       if let move = answer.move { moves.append(move) }
       settles.append(answer.settle)
       key = settles.count == 1 ? answer.key : nil

@@ -119,8 +119,7 @@ enum MessageCollectionRoutes {
     let viewContext = context.collections.viewContext(view.url)
     return try context.run {
       try context.route.cache.read { reader in
-        try view.snapshot(
-          reader, viewContext, cursor: cursor.description, at: cursor.sequence, apiResult: apiResult)
+        try view.snapshot(reader, viewContext, at: cursor, apiResult: apiResult)
       }
     }
   }

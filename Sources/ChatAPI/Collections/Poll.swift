@@ -88,7 +88,7 @@ final class Poll: Follower {
       unsubscribe()
       settle(found)
       let isWorthSharing = !found.isEmpty
-      let body = Poll.body(found.events, cursor: found.cursor.description, hasMore: found.hasMore)
+      let body = Poll.body(found.events, cursor: found.cursor, hasMore: found.hasMore)
       guard let name, isWorthSharing else { return .respond(CollectionContext.answer(body)) }
       let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
       context.shared.keep(made, name, since: since, head: head.sequence)
@@ -151,7 +151,7 @@ final class Poll: Follower {
     }
   }
 
-  private static func body(_ events: borrowing ByteBuffer, cursor: String, hasMore: Bool) -> ByteBuffer {
+  private static func body(_ events: borrowing ByteBuffer, cursor: EventCursor, hasMore: Bool) -> ByteBuffer {
     var json = JSONWriter(capacity: events.count + 128)
     json.beginObject()
     json.name("events")
@@ -173,7 +173,7 @@ enum EventsOverTime {
 
   static func open(_ follower: Follower, _ request: Request, since: String?) throws -> Outcome {
     let waiter = request.makeWaiter()
-    var cursor = try Follower.cursor(since ?? follower.cursorNow)
+    var cursor = try since.map(Follower.cursor) ?? follower.cursorNow
     try follower.subscribe(waiter)
     let storing = StreamWrite(waiter)
     var (isFirst, isGreeted) = (true, false)
@@ -213,7 +213,7 @@ enum EventsOverTime {
 
   /// The last event of a stream: why it is over. One that is to begin again comes with the cursor at this
   /// moment as its id, so that a browser does not come back with the one that was refused.
-  static func end(_ problem: Problem, now: String, into buffer: inout ByteBuffer) {
+  static func end(_ problem: Problem, now: EventCursor, into buffer: inout ByteBuffer) {
     let name: StaticString =
       problem.status == 410 ? "reset" : problem.status == 401 ? "unauthorized" : "gone"
     var json = JSONWriter()
@@ -221,7 +221,7 @@ enum EventsOverTime {
     json.field("code", problem.code)
     json.endObject()
     let data = json.finish()
-    if problem.status == 410 { buffer.append("id: \(now)\n") }
+    if problem.status == 410 { buffer.append("id: \(now.description)\n") }
     buffer.append(event: name, id: nil, data: data.bytes)
   }
 

@@ -116,7 +116,7 @@ enum ConnectionRoutes {
         json.field(capability.name, isOffered)
       }
       json.endObject()
-      json.field("cursor", context.cursor(at: cached?.version ?? 0).description)
+      json.field("cursor", context.cursor(at: cached?.version ?? 0))
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-store")

@@ -63,11 +63,7 @@ struct MessagePageAnswer {
       TailObject.write(ground.coverage.tail, ground.tail, into: &json)
     }
     if isUnverified { json.field("unverified", true) }
-    json.name("cursor")
-    withUnsafeTemporaryAllocation(byteCount: EventCursor.mostTextBytes, alignment: 1) { room in
-      let count = cursor.write(into: room)
-      json.value(utf8: UnsafeRawBufferPointer(rebasing: room[..<count]))
-    }
+    json.field("cursor", cursor)
     json.endObject()
     return json.finish()
   }

@@ -27,7 +27,7 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
   }
 
   private struct Moment: Sendable {
-    let cursor: Int64
+    let sequence: Int64
     var shown: Shown
   }
 
@@ -39,25 +39,25 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
   /// Nothing is remembered yet.
   package init() {}
 
-  /// What was shown at `cursor`, as far as that is remembered.
-  package func shown(at cursor: Int64) -> Shown {
-    moments.last { $0.cursor == cursor }?.shown ?? .nothing
+  /// What was shown at `sequence`, as far as that is remembered.
+  package func shown(at sequence: Int64) -> Shown {
+    moments.last { $0.sequence == sequence }?.shown ?? .nothing
   }
 
-  /// What the client knew of `name` at `cursor`.
-  package func knowledge(of name: Name, at cursor: Int64) -> Verdict.Knowledge {
-    shown(at: cursor).knowledge(of: name)
+  /// What the client knew of `name` at `sequence`.
+  package func knowledge(of name: Name, at sequence: Int64) -> Verdict.Knowledge {
+    shown(at: sequence).knowledge(of: name)
   }
 
-  /// The client was answered with `cursor`, at which it has all of this.
-  package mutating func answered(at cursor: Int64, showing versions: [Name: Int64]) {
-    answered(at: cursor, Shown(all: versions))
+  /// The client was answered up to `sequence`, at which it has all of this.
+  package mutating func answered(at sequence: Int64, showing versions: [Name: Int64]) {
+    answered(at: sequence, Shown(all: versions))
   }
 
-  /// The client was answered with `cursor`, at which it has this.
-  package mutating func answered(at cursor: Int64, _ shown: Shown) {
-    moments.removeAll { $0.cursor == cursor }
-    moments.append(Moment(cursor: cursor, shown: shown))
+  /// The client was answered up to `sequence`, at which it has this.
+  package mutating func answered(at sequence: Int64, _ shown: Shown) {
+    moments.removeAll { $0.sequence == sequence }
+    moments.append(Moment(sequence: sequence, shown: shown))
     if moments.count > Self.depth { moments.removeFirst(moments.count - Self.depth) }
   }
 

@@ -57,9 +57,9 @@ extension ChannelCollection {
       events: events.joined(
         ("channels.deleted", "channels.added", "channels.updated"), objects: "channels",
         references: "channel_urls", collection: collection),
-      cursor: end, hasMore: end < until, isEmpty: isEmpty
-    ) { [self] cursor in
-      answered(at: cursor, known)
+      end: end, hasMore: end < until, isEmpty: isEmpty
+    ) { [self] sequence in
+      answered(at: sequence, known)
     }
   }
 

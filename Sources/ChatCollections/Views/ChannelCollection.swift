@@ -64,10 +64,10 @@ package final class ChannelCollection: Sendable {
   /// How far it was loaded.
   package var window: ChannelWindow { state.withLock { $0.window } }
 
-  /// The client was answered with `cursor`, at which it has this.
-  func answered(at cursor: Int64, _ shown: ClientKnowledge<ExactText>.Shown) {
+  /// The client was answered up to `sequence`, at which it has this.
+  func answered(at sequence: Int64, _ shown: ClientKnowledge<ExactText>.Shown) {
     state.withLock { state in
-      state.known.answered(at: cursor, shown)
+      state.known.answered(at: sequence, shown)
       if shown.versions.count > bound.rows { state.isBounded = false }
     }
   }
@@ -121,7 +121,7 @@ package final class ChannelCollection: Sendable {
   }
 
   /// The view now: everything inside the window.
-  package func snapshot(_ reader: CacheReader, cursor: String, at sequence: Int64) throws -> ByteBuffer {
+  package func snapshot(_ reader: CacheReader, at cursor: EventCursor) throws -> ByteBuffer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     var items = JSONWriter(capacity: 8192)
     var shown: [ExactText: Int64] = [:]
@@ -132,7 +132,7 @@ package final class ChannelCollection: Sendable {
       shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
       return true
     }
-    answered(at: sequence, ClientKnowledge.Shown(all: shown))
+    answered(at: cursor.sequence, ClientKnowledge.Shown(all: shown))
     var json = JSONWriter(capacity: items.buffer.count + 1024)
     json.beginObject()
     json.field("id", id)

@@ -122,8 +122,8 @@ struct EventWriter: ~Copyable {
 package struct ViewAnswer: ~Copyable {
   /// The events as objects with commas between them.
   package let events: ByteBuffer
-  /// Up to which event of the log they go.
-  package let cursor: Int64
+  /// The sequence of the log up to which they go.
+  package let end: Int64
   /// Whether more follows at once.
   package let hasMore: Bool
   /// Whether there is nothing to tell.
@@ -133,16 +133,16 @@ package struct ViewAnswer: ~Copyable {
   /// Moves the view's window as this answer needs it; nil where what is stored of the window does. The moved
   /// window is to be stored before the answer is given, and the answer made again from it.
   package let move: (() -> Void)?
-  /// Keeps what the client knows from now on, and how its view moved: to be called once, with the cursor that
-  /// the client is answered with.
-  package let settle: (_ cursor: Int64) -> Void
+  /// Keeps what the client knows from now on, and how its view moved: to be called once, with the sequence of
+  /// the cursor that the client is answered with.
+  package let settle: (_ sequence: Int64) -> Void
 
   init(
-    events: consuming ByteBuffer, cursor: Int64, hasMore: Bool, isEmpty: Bool,
-    key: AnswerKey? = nil, move: (() -> Void)? = nil, settle: @escaping (_ cursor: Int64) -> Void
+    events: consuming ByteBuffer, end: Int64, hasMore: Bool, isEmpty: Bool,
+    key: AnswerKey? = nil, move: (() -> Void)? = nil, settle: @escaping (_ sequence: Int64) -> Void
   ) {
     self.events = events
-    self.cursor = cursor
+    self.end = end
     self.hasMore = hasMore
     self.isEmpty = isEmpty
     self.key = key

@@ -8,8 +8,7 @@ import Platform
 extension MessageCollection {
   /// The view now, as its opening answers it (B16), and what its client then knows.
   package func snapshot(
-    _ reader: CacheReader, _ viewContext: ViewContext, cursor: String, at sequence: Int64,
-    apiResult: [UInt8]? = nil
+    _ reader: CacheReader, _ viewContext: ViewContext, at cursor: EventCursor, apiResult: [UInt8]? = nil
   ) throws -> ByteBuffer {
     let view = try view(reader)
     let coverage = try coverage(reader)
@@ -46,7 +45,7 @@ extension MessageCollection {
     }
     json.endObject()
     let shown = ClientKnowledge.Shown(all: rows.versions)
-    state.withLock { $0.answered(at: sequence, shown, bound) }
+    state.withLock { $0.answered(at: cursor.sequence, shown, bound) }
     return json.finish()
   }
 

@@ -80,11 +80,11 @@ extension MessageCollection {
       events: diff.events.joined(
         ("messages.deleted", "messages.added", "messages.updated"), objects: "messages",
         references: "message_refs", collection: collection),
-      cursor: end, hasMore: end < until, isEmpty: isEmpty, key: key,
+      end: end, hasMore: end < until, isEmpty: isEmpty, key: key,
       move: range.isStored(as: before.range) ? nil : { [self] in settle(from: before.range, to: range) }
-    ) { [self] cursor in
+    ) { [self] sequence in
       settle(from: before.range, to: range)
-      state.withLock { $0.answered(at: cursor, known, bound) }
+      state.withLock { $0.answered(at: sequence, known, bound) }
     }
   }
 
@@ -125,10 +125,10 @@ extension MessageCollection {
       var json = JSONWriter()
       event.withUnsafeBytes { json.splice($0) }
       return ViewAnswer(
-        events: json.finish(), cursor: until, hasMore: false, isEmpty: false
+        events: json.finish(), end: until, hasMore: false, isEmpty: false
       ) { _ in }
     }
     guard isMany else { throw ViewError.channelNotFound }
-    return ViewAnswer(events: ByteBuffer(), cursor: max(since, until), hasMore: false, isEmpty: true) { _ in }
+    return ViewAnswer(events: ByteBuffer(), end: max(since, until), hasMore: false, isEmpty: true) { _ in }
   }
 }

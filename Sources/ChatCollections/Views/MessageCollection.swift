@@ -35,9 +35,9 @@ package final class MessageCollection: Sendable {
       set { held.isBounded = newValue }
     }
 
-    /// The client was answered with `cursor`, at which it has this.
-    mutating func answered(at cursor: Int64, _ shown: ClientKnowledge<Int64>.Shown, _ bound: WindowBound) {
-      known.answered(at: cursor, shown)
+    /// The client was answered up to `sequence`, at which it has this.
+    mutating func answered(at sequence: Int64, _ shown: ClientKnowledge<Int64>.Shown, _ bound: WindowBound) {
+      known.answered(at: sequence, shown)
       if shown.versions.count > bound.rows { isBounded = false }
     }
   }

@@ -38,7 +38,7 @@ package struct UserFeed: Sendable {
       }
       previous = logged.sequence
     }
-    return ViewAnswer(events: json.finish(), cursor: end, hasMore: end < until, isEmpty: entries == 0) { _ in
+    return ViewAnswer(events: json.finish(), end: end, hasMore: end < until, isEmpty: entries == 0) { _ in
     }
   }
 

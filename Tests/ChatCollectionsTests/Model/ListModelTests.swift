@@ -256,15 +256,15 @@ private final class ListRun {
   }
 
   private func read(_ view: ChannelCollection, _ pane: inout Pane) throws {
-    let cursor = cache.cursor.sequence
-    let body = try cache.read { try view.snapshot($0, cursor: "", at: cursor) }
+    let cursor = cache.cursor
+    let body = try cache.read { try view.snapshot($0, at: cursor) }
     (pane.now.shown, pane.now.hasMore, pane.next) = try JSONParser().parse(body.bytes) { json in
       (
         json.objects("channels", by: "channel_url"), json["has_more"]?.bool ?? true, json["next"]?.string
       )
     }
-    pane.now.cursor = cursor
-    pane.note(cursor)
+    pane.now.cursor = cursor.sequence
+    pane.note(cursor.sequence)
     if !view.isPerhapsTooLarge, pane.now.shown.count > Self.bound.rows {
       fault = "\(pane.now.shown.count) channels at once"
     }
@@ -311,12 +311,12 @@ private final class ListRun {
       let view = try collections.readyChannels(pane.id, of: UserID("alice"))
       let since = pane.now.cursor
       let answer = try cache.read { try view.changes($0, since: since, until: try $0.lastChange()) }
-      answer.settle(answer.cursor)
+      answer.settle(answer.end)
       let told = try pane.take(answer.events, isExact: pane.answered.contains(since))
       if told.isTrimmed { met.insert("trimmed") }
       fault = fault ?? told.fault
-      pane.now.cursor = answer.cursor
-      pane.note(answer.cursor)
+      pane.now.cursor = answer.end
+      pane.note(answer.end)
       hasMore = answer.hasMore || view.isPerhapsTooLarge
     }
     try compare(pane)
@@ -327,7 +327,7 @@ private final class ListRun {
     let fresh = ChannelCollection(
       id: "fresh", user: view.user, userID: view.userID, query: view.query, window: view.window,
       accessedAt: 0, epoch: 0)
-    let body = try cache.read { try fresh.snapshot($0, cursor: "", at: 0) }
+    let body = try cache.read { try fresh.snapshot($0, at: EventCursor(epoch: 0, run: 1, sequence: 0)) }
     let shown = try ListClient.read(body)
     if view.window.hasMore, !pane.now.hasMore { fault = fault ?? "it was not told that the list goes on" }
     guard pane.now.shown != shown else { return }

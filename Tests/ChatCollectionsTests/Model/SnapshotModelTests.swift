@@ -107,7 +107,7 @@ final class ModelRun {
       let view = try world.collections.openMessages(request, of: user, named: Collections.name())
       let cursor = world.cache.cursor
       let body = try world.cache.read {
-        try view.snapshot($0, world.collections.viewContext(view.url), cursor: "", at: cursor.sequence)
+        try view.snapshot($0, world.collections.viewContext(view.url), at: cursor)
       }
       let (shown, unsent) = try ChatClient.read(body)
       chats.append(
@@ -152,9 +152,9 @@ final class ModelRun {
       let answer = try world.cache.read {
         try view.changes($0, since: since, until: try $0.lastChange(), viewContext)
       }
-      answer.settle(answer.cursor)
+      answer.settle(answer.end)
       try client.take(answer.events)
-      client.cursor = answer.cursor
+      client.cursor = answer.end
       if view.range != before { try world.collections.moved(view) }
       let after = view.range
       _ = try world.collections.readyMessages(client.id, of: client.user)
@@ -168,7 +168,9 @@ final class ModelRun {
       id: "fresh", user: view.user, userID: view.userID, channel: view.channel,
       request: view.request, range: view.range, accessedAt: 0, epoch: 0)
     let viewContext = world.collections.viewContext(view.url)
-    let body = try world.cache.read { try fresh.snapshot($0, viewContext, cursor: "", at: 0) }
+    let body = try world.cache.read {
+      try fresh.snapshot($0, viewContext, at: EventCursor(epoch: 0, run: 1, sequence: 0))
+    }
     let coverage = try world.cache.read { try $0.coverage(of: view.channel) }
     let (shown, unsent) = try ChatClient.read(body)
     // What the cache let go of was not deleted: clients may keep it until it is cached again (B58).
@@ -216,13 +218,13 @@ final class ModelRun {
   private func openList() throws {
     let user = UserID(["alice", "bob"].pick(&random))
     let view = try world.collections.openChannels(query(), of: user)
-    let cursor = world.cache.cursor.sequence
+    let cursor = world.cache.cursor
     let body = try world.cache.read {
-      try view.snapshot($0, cursor: "", at: cursor)
+      try view.snapshot($0, at: cursor)
     }
     try world.collections.moved(view)
     lists.append(
-      ListClient(id: view.id, user: user, cursor: cursor, shown: try ListClient.read(body)))
+      ListClient(id: view.id, user: user, cursor: cursor.sequence, shown: try ListClient.read(body)))
     if lists.count > 3 { lists.removeFirst() }
   }
 
@@ -236,16 +238,16 @@ final class ModelRun {
       let answer = try world.cache.read {
         try view.changes($0, since: since, until: try $0.lastChange())
       }
-      answer.settle(answer.cursor)
+      answer.settle(answer.end)
       try client.take(answer.events)
-      client.cursor = answer.cursor
+      client.cursor = answer.end
       hasMore = answer.hasMore
     }
     let fresh = ChannelCollection(
       id: "fresh", user: view.user, userID: view.userID, query: view.query, window: view.window,
       accessedAt: 0, epoch: 0)
     let body = try world.cache.read {
-      try fresh.snapshot($0, cursor: "", at: 0)
+      try fresh.snapshot($0, at: EventCursor(epoch: 0, run: 1, sequence: 0))
     }
     let shown = try ListClient.read(body)
     difference = Self.difference("channels", client.shown, shown)
