@@ -31,14 +31,7 @@ enum ChannelCollectionRoutes {
         }
       },
       Route(.get, "/v1/channel-collections/{collection_id}", operation: "getChannelCollection") { request in
-        try Parameters(request).end()
-        return try views.with(request) { view, _ in
-          let body = try snapshot(context, view)
-          guard view.isPerhapsTooLarge else { return .respond(CollectionContext.answer(body)) }
-          return try views.ready(view, request) {
-            .respond(CollectionContext.answer(try snapshot(context, $0)))
-          }
-        }
+        try views.show(request, isPerhapsTooLarge: { $0.isPerhapsTooLarge }) { try snapshot(context, $0) }
       },
     ]
   }

@@ -1,6 +1,7 @@
 import ChatCollections
 import ChatModel
 import MicroHTTP
+import Platform
 
 /// One kind of view, as its operations meet it: found by its name among the caller's own, made ready,
 /// followed, disposed of.
@@ -45,6 +46,19 @@ struct OpenViews<View: Sendable>: Sendable {
       // The right to be answered is looked at again when a wait ends.
       _ = try context.route.gate.caller(of: request)
       return try body(view)
+    }
+  }
+
+  /// Answers the view as it is now. One that grew too large is made smaller first.
+  func show(
+    _ request: Request, isPerhapsTooLarge: @escaping (View) -> Bool,
+    _ snapshot: @escaping (View) throws -> ByteBuffer
+  ) throws -> Outcome {
+    try Parameters(request).end()
+    return try with(request) { view, _ in
+      let body = try snapshot(view)
+      guard isPerhapsTooLarge(view) else { return .respond(CollectionContext.answer(body)) }
+      return try ready(view, request) { .respond(CollectionContext.answer(try snapshot($0))) }
     }
   }
 

@@ -9,7 +9,7 @@ extension CacheReader {
   package func message(
     _ id: Int64, parts: MessageQuery.Parts, in view: ChannelView
   ) throws -> ByteBuffer? {
-    var found = try rows(ofMessage: id, from: view.floorAt, view.channel)
+    var found = try self.rows(ofMessage: id, from: view.floorAt, view.channel)
     guard let row = try found.next() else { return nil }
     var filter = MessageQuery()
     filter.replies = .all

@@ -41,13 +41,7 @@ extension Server {
         return true
       case .park(let parking):
         request.phase = .judging
-        request.resume = parking.resume
-        request.waiter = parking.waiter
-        guard let connection = request.connection,
-          let reason = lot.park(
-            parking.waiter, connection, request.client, milliseconds: parking.milliseconds)
-        else { return true }
-        request.resume = nil
+        guard let reason = park(request, parking) else { return true }
         do { outcome = try parking.resume(reason) } catch {
           return queue(render(error, request), request, closes: true)
         }

@@ -161,6 +161,17 @@ extension Server {
     }
   }
 
+  /// Keeps a request without a thread; nil: it waits, or is over. Else why it goes on at once.
+  func park(_ request: Request, _ parking: Parking) -> Wake? {
+    request.resume = parking.resume
+    request.waiter = parking.waiter
+    guard let connection = request.connection else { return nil }
+    let reason = lot.park(parking.waiter, connection, request.client, milliseconds: parking.milliseconds)
+    // One that waits may be another thread's already.
+    if reason != nil { request.resume = nil }
+    return reason
+  }
+
   /// `head`: the request's, where the outcome is a handler's first and the library is known.
   private func settle(
     _ outcome: consuming Outcome, _ request: Request, head: UnsafePointer<CChar>? = nil
@@ -180,14 +191,8 @@ extension Server {
         if let head { fill(request.client, from: head) }
         head = nil
         request.phase = .parked
-        request.resume = parking.resume
-        request.waiter = parking.waiter
-        guard let connection = request.connection,
-          let reason = lot.park(
-            parking.waiter, connection, request.client, milliseconds: parking.milliseconds)
-        else { return true }
+        guard let reason = park(request, parking) else { return true }
         request.phase = .running
-        request.resume = nil
         do { outcome = try parking.resume(reason) } catch { return queue(render(error, request), request) }
       }
     }
