@@ -2,7 +2,7 @@ import ChatModel
 import SQLite
 
 // What came from upstream about one channel's messages, in one transaction each: rows, tombstones, coverage,
-// the changelog's position, the list position and counts of its members, and the events that tell of all
+// the changelog's token, the list position and counts of its members, and the events that tell of all
 // this. Storing the same again changes nothing and tells nothing. Where nobody here is in the channel nothing
 // is stored.
 

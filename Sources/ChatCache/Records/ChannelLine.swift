@@ -77,7 +77,7 @@ package struct ChannelActivity: Sendable, Hashable {
 package enum ChannelOrigin: Sendable, Equatable {
   /// A page of a first listing or sweep of that number.
   case listing(sweep: Int64)
-  /// The channel changelog; the position is stored in the same commit.
+  /// The channel changelog; the token is stored in the same commit.
   case changelog(deleted: [ChannelURL], next: SyncToken?)
   /// The first page by last message.
   case top

@@ -33,7 +33,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// The position in the user's channel changelog.
+  /// The token of the user's channel changelog.
   package func channelToken(of user: UserID) throws -> SyncToken? {
     try db.first("SELECT channel_token FROM user WHERE user_id = ?1") {
       $0.bind(1, user.text)

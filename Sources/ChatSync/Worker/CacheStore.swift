@@ -108,7 +108,7 @@ extension CacheStore {
   package func endListing(of user: UserID, begunAt: Int64) async throws {
     try await write { try $0.endListing(of: user, begunAt: begunAt) }
   }
-  /// The position in the user's channel changelog.
+  /// The token of the user's channel changelog.
   package func channelToken(of user: UserID) throws -> SyncToken? {
     try cache.read { try $0.channelToken(of: user) }
   }

@@ -4,7 +4,7 @@ import ChatModel
 /// What the worker needs from the cache. Declared here because the worker needs it; the cache's owner fulfils
 /// it.
 ///
-/// Every writing call is one commit: rows, coverage, position in the changelog and events together, durable
+/// Every writing call is one commit: rows, coverage, changelog token and events together, durable
 /// when it returns. Calls may be repeated with the same content: applying something twice changes nothing
 /// (B21).
 package protocol SyncStore: Sendable {
@@ -64,7 +64,7 @@ package protocol SyncStore: Sendable {
   /// All pages of the user's channels are stored (B11), by a listing that began at that mark; nothing happens
   /// where everything was cleared since.
   func endListing(of user: UserID, begunAt: Int64) async throws
-  /// The position in the user's channel changelog.
+  /// The token of the user's channel changelog.
   func channelToken(of user: UserID) throws -> SyncToken?
   /// The user is no member any more (B69).
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws
@@ -114,7 +114,7 @@ package protocol SyncStore: Sendable {
   func store(
     _ listings: [MessageListing], ofThread parent: Int64, in url: ChannelURL, _ context: ListingContext
   ) async throws -> Bool
-  /// Stores a page of the channel's changelog, asked for at that mark, and its position in one commit (B31).
+  /// Stores a page of the channel's changelog, asked for at that mark, and its token in one commit (B31).
   /// Answers whether messages of the channel are doubted.
   func store(
     _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource,
@@ -133,7 +133,7 @@ package protocol SyncStore: Sendable {
   ) async throws
   /// The upstream has no such message any more.
   func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws
-  /// Changes may have been missed: everything covered is to be listed again, and the changelog's position is
+  /// Changes may have been missed: everything covered is to be listed again, and the changelog's token is
   /// forgotten (B31). The next listing that is stored begins it anew at its newest message's time: by the
   /// upstream's own clock, and early enough for every row stored since.
   func doubt(_ url: ChannelURL) async throws

@@ -77,7 +77,7 @@ extension SyncWorker {
     }
   }
 
-  /// The changelog's outcome. One that cannot be read keeps its position and does not keep the newest
+  /// The changelog's outcome. One that cannot be read keeps its token and does not keep the newest
   /// messages waiting (B35): the next look reads it again.
   private func readableChanges(_ url: ChannelURL, _ line: ChannelLine) async throws -> Outcome {
     do { return try await messageChanges(url, line) } catch {
@@ -86,7 +86,7 @@ extension SyncWorker {
     }
   }
 
-  /// The changelog since the stored position (B31). More than 250 changes, or a refused position, put all
+  /// The changelog since the stored token (B31). More than 250 changes, or a refused token, put all
   /// coverage in doubt.
   private func messageChanges(_ url: ChannelURL, _ line: ChannelLine) async throws -> Outcome {
     guard !plan.lacks(.messageChangelog), var since = line.changes else { return .done }
@@ -113,7 +113,7 @@ extension SyncWorker {
       await learn(.messageChangelog, isOffered: true)
       count += changes.updated.count + changes.deleted.count
       if !changes.unreadableNames.isEmpty {
-        // Noted before the changelog's position moves on: a stop in between loses none.
+        // Noted before the changelog's token moves on: a stop in between loses none.
         let notes = changes.unreadableNames.map {
           Webhook.Note(kind: .message, channel: url, messageID: $0, source: .messageUpdated)
         }

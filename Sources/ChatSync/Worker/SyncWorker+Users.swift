@@ -86,7 +86,7 @@ extension SyncWorker {
       }
     }
     await learn(.channelChangelog, isOffered: true)
-    // Noted before the changelog's position moves on: a stop in between loses none.
+    // Noted before the changelog's token moves on: a stop in between loses none.
     try await askForUnreadable(changes.unreadableNames, of: user)
     // A changelog that says more without moving on would be asked for ever.
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
