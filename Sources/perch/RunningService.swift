@@ -63,7 +63,7 @@ struct RunningService {
     let token = BearerToken(user: user.text, scopes: [.chat, .admin], expires: now + 60).signed(with: secrets)
     let client = HTTPClient()
     defer { client.close() }
-    let path = channel.map { "/v1/channels/\(RunningService.encoded($0.text))/cache" } ?? "/v1/cache"
+    let path = channel.map { "/v1/channels/\(PercentEncoding.encode($0.text))/cache" } ?? "/v1/cache"
     func asked(_ header: String) throws -> HTTPResponse {
       let target = base + path + (isForced && channel == nil ? "?force=true" : "")
       return try ask(HTTPRequest(.delete, target, headers: [header]), client)
@@ -77,18 +77,6 @@ struct RunningService {
     // `try?`: an answer that is no problem of this service's has no detail to show.
     let detail = (try? JSONParser.parse(response.body.bytes) { $0["detail"]?.string }) ?? nil
     throw CommandFailure(description: "the running service answers \(response.status): \(detail ?? "")")
-  }
-
-  /// A segment of a path.
-  private static func encoded(_ text: String) -> String {
-    text.utf8.map { byte in
-      let isPlain =
-        (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
-        || "-._~".utf8.contains(byte)
-      let digits = Array("0123456789ABCDEF")
-      return isPlain
-        ? String(UnicodeScalar(byte)) : "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
-    }.joined()
   }
 
   private func ask(_ request: HTTPRequest, _ client: HTTPClient) throws -> HTTPResponse {

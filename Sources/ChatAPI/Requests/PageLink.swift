@@ -27,7 +27,7 @@ enum PageLink {
     value.append(edge)
     value.append("=")
     var token = token
-    token.withUTF8 { append(UnsafeRawBufferPointer($0), to: &value, isSafe: isUnreserved) }
+    token.withUTF8 { PercentEncoding.append(UnsafeRawBufferPointer($0), to: &value, keeping: PercentEncoding.isUnreserved) }
     end(relation, into: &value)
     return String(decoding: value.bytes, as: UTF8.self)
   }
@@ -36,9 +36,9 @@ enum PageLink {
   static func begin(_ request: Request, into value: inout ByteBuffer) {
     value.append("<?")
     for item in request.query where !isAnchor(item) {
-      append(item.encodedName, to: &value, isSafe: isOfReference)
+      PercentEncoding.append(item.encodedName, to: &value, keeping: isOfReference)
       value.append("=")
-      append(item.encodedValue, to: &value, isSafe: isOfReference)
+      PercentEncoding.append(item.encodedValue, to: &value, keeping: isOfReference)
       value.append("&")
     }
   }
@@ -59,33 +59,8 @@ enum PageLink {
     value.append("\"")
   }
 
-  /// Bytes as they are, but for those that are not safe.
-  @inline(__always)
-  private static func append(
-    _ bytes: UnsafeRawBufferPointer, to value: inout ByteBuffer, isSafe: (UInt8) -> Bool
-  ) {
-    if bytes.allSatisfy(isSafe) {
-      value.append(bytes)
-    } else {
-      for byte in bytes { if isSafe(byte) { value.append(byte) } else { append(escaping: byte, to: &value) } }
-    }
-  }
-
   /// What neither ends the reference nor the header early.
   private static func isOfReference(_ byte: UInt8) -> Bool {
     byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "<") && byte != UInt8(ascii: ">")
-  }
-
-  /// What stands for itself in a query's value (RFC 3986).
-  private static func isUnreserved(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: true
-    default: false
-    }
-  }
-
-  private static func append(escaping byte: UInt8, to value: inout ByteBuffer) {
-    value.append("%")
-    for nibble in [byte >> 4, byte & 15] { value.append(nibble < 10 ? 0x30 + nibble : 0x37 + nibble) }
   }
 }

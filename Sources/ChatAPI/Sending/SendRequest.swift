@@ -32,7 +32,7 @@ struct SendRequest: Sendable {
 
   /// Reads a body; throws the fields at fault. `received`: the file that came with it.
   init(_ json: JSONValue, _ received: ReceivedFile? = nil) throws(InvalidFields) {
-    var fields = BodyFields(json)
+    var fields = BodyFields(json, whole: received == nil ? "body" : "params")
     kind = fields.word("type", Kind.self) ?? (received == nil ? .user : .file)
     if received != nil, kind != .file { fields.fault("type", "Give type file, or none, with a file.") }
     content = MessageContent(json, &fields)

@@ -104,14 +104,6 @@ final class Sending: Sendable {
 
   /// The path of an unsent message of the caller.
   static func location(of id: RequestID, in url: ChannelURL) -> String {
-    var path = "/v1/channels/"
-    for byte in url.text.utf8 {
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
-        path.append(Character(UnicodeScalar(byte)))
-      default: path += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-      }
-    }
-    return path + "/messages/request_id:" + id.text
+    "/v1/channels/\(PercentEncoding.encode(url.text))/messages/request_id:\(id.text)"
   }
 }

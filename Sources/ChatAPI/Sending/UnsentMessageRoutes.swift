@@ -68,8 +68,11 @@ enum UnsentMessageRoutes {
           let isResent = try writer.resend(name, of: user, in: laneKey, isAdmin: isAdmin, policy)
           guard let isResent else { throw SendingDenial.messageNotFound }
           guard isResent else { throw Problem.notResendable }
-          if let file { return try writer.replaceFile(of: name, in: laneKey, by: file) }
           let upload = try writer.reader.upload(of: name, in: laneKey)
+          if let file {
+            guard upload != nil else { throw Problem.invalid("file", "This message has none: leave it out.") }
+            return try writer.replaceFile(of: name, in: laneKey, by: file)
+          }
           if let upload, upload.url == nil, spool.path(of: upload.file) == nil { throw Problem.fileMissing }
           return false
         }, keepsFile: { $0 }, failed: { progress.unsubscribe() }, then: { _ in try progress.answer() })

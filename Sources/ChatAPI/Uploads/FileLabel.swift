@@ -1,3 +1,5 @@
+import Platform
+
 /// The client's words for a file, made fit to be stored, shown and sent: a name is never a path or a part of
 /// a header line.
 enum FileLabel {
@@ -35,14 +37,7 @@ enum FileLabel {
     var encoded = ""
     var plain = ""
     for scalar in name.unicodeScalars where !isControl(scalar) {
-      var bytes = ""
-      for byte in String(scalar).utf8 {
-        bytes +=
-          isUnreserved(byte)
-          ? String(UnicodeScalar(byte))
-          : "%" + (byte < 16 ? "0" : "")
-            + String(byte, radix: 16, uppercase: true)
-      }
+      let bytes = PercentEncoding.encode(String(scalar))
       guard plain.utf8.count < UploadLimit.headerNameBytes,
         encoded.utf8.count + bytes.utf8.count
           < 3 * UploadLimit.headerNameBytes
@@ -53,8 +48,11 @@ enum FileLabel {
     return "\(isShown(type) ? "inline" : "attachment"); filename=\"\(plain)\"; filename*=UTF-8''\(encoded)"
   }
 
+  /// The joiners are part of writing: without them an emoji of a family is its members. The other characters
+  /// of format turn or hide what follows.
   private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.properties.generalCategory {
+    if scalar == "\u{200C}" || scalar == "\u{200D}" { return false }
+    return switch scalar.properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: true
     default: false
     }
@@ -64,13 +62,6 @@ enum FileLabel {
     switch byte {
     case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
     default: "!#$&-^_.+".utf8.contains(byte)
-    }
-  }
-
-  private static func isUnreserved(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-    default: "-._~".utf8.contains(byte)
     }
   }
 }

@@ -2,6 +2,7 @@ import ChatCache
 import ChatModel
 import JSON
 import MicroHTTP
+import Platform
 
 /// The file of a message: the bytes of an unsent one to its sender, a redirect for one that was sent.
 ///
@@ -74,7 +75,8 @@ enum FileRoute {
       throw Problem.fileNotFound
     }
     var response = Response.empty(302)
-    response.add("Location", url)
+    // The chat server may write letters that no URL has: a header is ASCII.
+    response.add("Location", PercentEncoding.encode(url) { $0 < 0x80 })
     response.add("Cache-Control", "no-store")
     return .respond(response)
   }

@@ -71,7 +71,7 @@ extension CacheWriter {
         ON CONFLICT (row) DO UPDATE
         SET
           file = excluded.file, hash = excluded.hash, size = excluded.size, name = excluded.name,
-          mime = excluded.mime, url = NULL
+          mime = excluded.mime, url = NULL, progress = CASE WHEN hash = excluded.hash THEN progress ELSE 0 END
         """
       ) {
         $0.bind(1, row)

@@ -21,10 +21,10 @@ package struct BodyFields {
   private var faults: [(field: String, detail: String)] = []
   private let prefix: String
 
-  /// Takes an object apart; `prefix` names where it stands in the body.
-  package init(_ json: JSONValue, prefix: String = "") {
+  /// Takes an object apart; `prefix` names where it stands in the body, `whole` the object itself.
+  package init(_ json: JSONValue, prefix: String = "", whole: String = "body") {
     self.prefix = prefix
-    if json.kind != .object { faults.append((prefix.isEmpty ? "body" : prefix, "Give a JSON object.")) }
+    if json.kind != .object { faults.append((prefix.isEmpty ? whole : prefix, "Give a JSON object.")) }
     for field in json.fields {
       let name = String(decoding: field.name, as: UTF8.self)
       if values.updateValue(BodyFields.read(field.value), forKey: name) != nil {

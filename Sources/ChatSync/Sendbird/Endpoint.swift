@@ -15,7 +15,7 @@ struct Endpoint: Sendable, Equatable {
   /// Path and query as they stand in the request line.
   var target: String {
     guard !query.isEmpty else { return path }
-    return path + "?" + query.map { "\($0.name)=\(Endpoint.encoded($0.value))" }.joined(separator: "&")
+    return path + "?" + query.map { "\($0.name)=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
   }
 
   /// What kind of call a path is, without whom and what it concerns: what rate limits are about.
@@ -115,16 +115,16 @@ struct Endpoint: Sendable, Equatable {
   }
 
   static func send(in url: ChannelURL) -> Endpoint {
-    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages")
+    Endpoint(path: "/v3/group_channels/\(PercentEncoding.encode(url.text))/messages")
   }
 
   /// The message itself, to be edited or deleted.
   static func change(_ id: Int64, in url: ChannelURL) -> Endpoint {
-    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages/\(id)")
+    Endpoint(path: "/v3/group_channels/\(PercentEncoding.encode(url.text))/messages/\(id)")
   }
 
   static func reactions(to id: Int64, in url: ChannelURL) -> Endpoint {
-    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages/\(id)/reactions")
+    Endpoint(path: "/v3/group_channels/\(PercentEncoding.encode(url.text))/messages/\(id)/reactions")
   }
 
   /// A user's reaction, to be removed.
@@ -135,7 +135,7 @@ struct Endpoint: Sendable, Equatable {
   }
 
   static func readMark(in url: ChannelURL) -> Endpoint {
-    Endpoint(path: "/v3/group_channels/\(encoded(url.text))/messages/mark_as_read")
+    Endpoint(path: "/v3/group_channels/\(PercentEncoding.encode(url.text))/messages/mark_as_read")
   }
 
   private static func start(_ since: ChangesSince) -> (name: String, value: String) {
@@ -148,7 +148,7 @@ struct Endpoint: Sendable, Equatable {
   /// An id as one segment of a path. `.` and `..` are percent-encoded, since as they are they lead to other
   /// paths.
   private static func segment(_ id: String) -> String {
-    ExactText(id) == "." || ExactText(id) == ".." ? id.utf8.map { _ in "%2E" }.joined() : encoded(id)
+    ExactText(id) == "." || ExactText(id) == ".." ? id.utf8.map { _ in "%2E" }.joined() : PercentEncoding.encode(id)
   }
 
   /// Whether the path can be asked for. Not with an id that is empty, which makes it the path of a list; and
@@ -157,22 +157,5 @@ struct Endpoint: Sendable, Equatable {
   var isAskable: Bool {
     path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
       .allSatisfy { !$0.isEmpty && !$0.elementsEqual("%2E".utf8) && !$0.elementsEqual("%2E%2E".utf8) }
-  }
-
-  /// Percent-encodes everything but RFC 3986's unreserved characters, so a slash stays inside its segment.
-  static func encoded(_ text: String) -> String {
-    var out = ByteBuffer(capacity: text.utf8.count + 16)
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-        UInt8(ascii: "~"):
-        out.append(byte)
-      default:
-        out.append(UInt8(ascii: "%"))
-        for digit in [byte >> 4, byte & 15] { out.append(digit < 10 ? 0x30 + digit : 0x37 + digit) }
-      }
-    }
-    return String(decoding: out.bytes, as: UTF8.self)
   }
 }

@@ -13,14 +13,14 @@ extension Request {
           boundary: boundary, limit: limit, limits: limits, into: TemporaryFiles(in: directory))
         try expect(limit, .multipart(form))
       } else if let orCollected {
-        try collect(orCollected, types: ["application/json"], required: false, hasBody: hasBody)
+        try collect(orCollected, types: ["application/json"], orForm: true, required: false, hasBody: hasBody)
       } else {
         throw Request.unsupportedType(["multipart/form-data"])
       }
     case .upload(_, let orCollected, _):
       // A form is judged by its route first, and prepared by `receive`.
       if let orCollected {
-        try collect(orCollected, types: ["application/json"], required: false, hasBody: hasBody)
+        try collect(orCollected, types: ["application/json"], orForm: true, required: false, hasBody: hasBody)
       } else if hasBody {
         try expect(limits.ignoredBodyBytes, .discarded(.init(limit: limits.ignoredBodyBytes)))
       }
@@ -59,12 +59,17 @@ extension Request {
     return form.files
   }
 
-  private func collect(_ limit: Int, types: [String], required: Bool, hasBody: Bool) throws(Problem) {
+  /// `orForm`: a form would be taken, too, and the problem says so.
+  private func collect(
+    _ limit: Int, types: [String], orForm: Bool = false, required: Bool, hasBody: Bool
+  ) throws(Problem) {
     if required, !seen.isChunked, seen.contentLength == nil {
       throw Problem(411, "length_required", detail: "send a body with Content-Length")
     }
     guard hasBody else { return }
-    if !types.isEmpty, !hasMediaType(oneOf: types) { throw Request.unsupportedType(types) }
+    if !types.isEmpty, !hasMediaType(oneOf: types) {
+      throw Request.unsupportedType(types + (orForm ? ["multipart/form-data"] : []))
+    }
     try expect(limit, .collected(.init(limit: limit)))
   }
 

@@ -101,7 +101,7 @@ package final class RecordingProxy: Sendable {
     let waiter = request.makeWaiter()
     let outgoing = Forwarder.Outgoing(
       method: exchange.method,
-      target: "/" + path.map(RecordingProxy.encoded).joined(separator: "/")
+      target: "/" + path.map { PercentEncoding.encode($0) }.joined(separator: "/")
         + (query.isEmpty ? "" : "?" + query),
       headers: ["Api-Token: \(token)"] + type, body: Array(request.body)
     ) { [self] came in
@@ -166,19 +166,5 @@ package final class RecordingProxy: Sendable {
       rest = rest.dropFirst(count)
     }
     return true
-  }
-
-  /// A segment of a path with all but unreserved characters percent-encoded.
-  private static func encoded(_ segment: String) -> String {
-    let digits = Array("0123456789ABCDEF".unicodeScalars)
-    var text = String.UnicodeScalarView()
-    for byte in segment.utf8 {
-      let scalar = UnicodeScalar(byte)
-      switch scalar {
-      case "a"..."z", "A"..."Z", "0"..."9", "-", ".", "_", "~": text.append(scalar)
-      default: text.append(contentsOf: ["%", digits[Int(byte >> 4)], digits[Int(byte & 15)]])
-      }
-    }
-    return String(text)
   }
 }
