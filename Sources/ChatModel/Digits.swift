@@ -1,3 +1,5 @@
+import Platform
+
 /// Numbers as digits, written where room was made: for texts that are made for every answer.
 package enum Digits {
   /// How many digits `writeHex` writes.

@@ -27,7 +27,10 @@ enum PageLink {
     value.append(edge)
     value.append("=")
     var token = token
-    token.withUTF8 { PercentEncoding.append(UnsafeRawBufferPointer($0), to: &value, keeping: PercentEncoding.isUnreserved) }
+    token.withUTF8 {
+      PercentEncoding.append(
+        UnsafeRawBufferPointer($0), to: &value, keeping: PercentEncoding.isUnreserved)
+    }
     end(relation, into: &value)
     return String(decoding: value.bytes, as: UTF8.self)
   }

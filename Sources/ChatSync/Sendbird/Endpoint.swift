@@ -148,7 +148,8 @@ struct Endpoint: Sendable, Equatable {
   /// An id as one segment of a path. `.` and `..` are percent-encoded, since as they are they lead to other
   /// paths.
   private static func segment(_ id: String) -> String {
-    ExactText(id) == "." || ExactText(id) == ".." ? id.utf8.map { _ in "%2E" }.joined() : PercentEncoding.encode(id)
+    ExactText(id) == "." || ExactText(id) == ".."
+      ? id.utf8.map { _ in "%2E" }.joined() : PercentEncoding.encode(id)
   }
 
   /// Whether the path can be asked for. Not with an id that is empty, which makes it the path of a list; and

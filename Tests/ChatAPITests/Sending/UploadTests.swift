@@ -275,12 +275,12 @@ import Testing
     #expect(world.ask(Self.path + "/request_id:r-1/file").body == "third")
   }
 
-  @Test("B44: a message without a file is not sent again with one, and an unknown type names all that is taken")
+  @Test("B44: a message without a file is not sent again with one; an unknown type names all that is taken")
   func resentWithAFile() throws {
     let world = try CollectionWorld.forSending()
     defer { world.stop() }
     #expect(world.post(Self.path, #"{"message":"hi","request_id":"r-1"}"#).status == 202)
-    try world.reject("r-1")
+    try world.refuse("r-1")
     let answer = Self.send(world, Self.form(Self.file()), to: Self.path + "/request_id:r-1/resend")
     #expect(answer.status == 400 && answer.body.contains(#""field":"file""#), "\(answer.body)")
     #expect(try world.rows().first?.state == .failed && Self.isEmpty(world))
@@ -389,11 +389,11 @@ extension CollectionWorld {
   func noteProgress(_ percent: Int64, of request: String) throws {
     let url = try #require(ChannelURL("general"))
     let alice = try #require(UserID("alice"))
-    let laneKey = try laneKey(of: "alice")
-    try cache.write { writer in
-      let row = try #require(try RequestID(request).flatMap { try writer.reader.row(of: $0, in: laneKey) })
-      #expect(try writer.noteProgress(percent, of: row, in: OutboxLaneName(user: alice, channel: url)))
+    let row = try #require(try rows().first { $0.requestID.text == request })
+    let isTold = try cache.write { writer in
+      try writer.noteProgress(percent, of: row.id, in: OutboxLaneName(user: alice, channel: url))
     }
+    #expect(isTold)
   }
 
   /// A file message of bob's that the upstream has.

@@ -59,8 +59,10 @@ import Testing
     defer { world.cache.close() }
     try world.listNewest((1...9).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
     try world.cache.read { reader in
+      // What the cache's own threads ran before on this connection answers no request.
+      let others = Self.statements(of: reader)
       try readAll(reader, world)
-      let statements = Self.statements(of: reader)
+      let statements = Self.statements(of: reader).subtracting(others)
       #expect(statements.count >= 10, "\(statements.count)")
       for sql in statements {
         let plan = try plan(sql, reader)
