@@ -68,9 +68,11 @@ final class KeptConnection {
       if body == nil, let end = headEnd(count) {
         head = String(decoding: bytes[..<end], as: UTF8.self)
         let line = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
-        guard let line, let length = Int(line.dropFirst(15).drop { $0 == " " }),
-          end + 4 + length < bytes.count
-        else { throw BenchFailure(description: "an answer without a length, or too long: \(head)") }
+        let length =
+          head.hasPrefix("HTTP/1.1 204") ? 0 : line.flatMap { Int($0.dropFirst(15).drop { $0 == " " }) }
+        guard let length, end + 4 + length < bytes.count else {
+          throw BenchFailure(description: "an answer without a length, or too long: \(head)")
+        }
         body = (end + 4)..<(end + 4 + length)
       }
       if let body, count >= body.upperBound { return (head, body) }

@@ -18,6 +18,13 @@ final class TestedServer {
     throw BenchFailure(description: "\(name) does not listen on port \(port)")
   }
 
+  /// A server that runs already.
+  init(_ name: String, _ child: Child, port: Int) {
+    self.name = name
+    self.port = port
+    self.child = child
+  }
+
   private static func accepts(_ port: Int) -> Bool {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(socket) }

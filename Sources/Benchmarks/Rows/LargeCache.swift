@@ -1,0 +1,145 @@
+import ChatCache
+import Glibc
+import Platform
+
+extension Row {
+  /// P8 and P10: how long `perch serve` takes from its start to its first page, and how much memory a million
+  /// pages take, with a cache of 1 GB.
+  static let largeCache = Row(
+    name: "large", work: "perch serve with a cache of 1 GB: its start, and its memory over a million pages"
+  ) { bench in
+    let large = try CacheOnDisk(bytes: 1_000_000_000)
+    let empty = try CacheOnDisk(bytes: 0)
+    var (ours, theirs, cold): ([Double], [Double], [Double]) = ([], [], [])
+    for _ in 0..<max(3, bench.pairs / 2) {
+      ours.append(try large.firstPage())
+      theirs.append(try empty.firstPage())
+      try large.forgetPages()
+      cold.append(try large.firstPage())
+    }
+    func alone(_ title: String, _ unit: String, _ value: Double, _ goal: Figure.Goal?) -> Figure {
+      Figure(title: title, unit: unit, ours: value, peer: nil, peerName: "", goal: goal)
+    }
+    let more = zip(ours, theirs).map { $0 - $1 }.median
+    let memory = try large.servePages(1_000_000)
+    return [
+      Figure(
+        title: "start to first page", unit: "ms", ours: ours, peer: theirs, peerName: "empty cache",
+        goal: .atMost(1.5)),
+      alone("start to first page, beyond the empty cache's", "ms", more, .atMost(60)),
+      alone("start to first page, file not in memory", "ms", cold.median, nil),
+      alone("anonymous memory, most", "MB", memory.most, .atMost(64)),
+      alone("anonymous memory, last fifth to first", "", memory.growth, .atMost(1.02)),
+      alone("messages evicted meanwhile", "", memory.evicted, .atLeast(1)),
+    ]
+  }
+}
+
+/// A cache in a directory of its own, which `perch serve` serves without a chat server.
+private final class CacheOnDisk {
+  private static let port = 18_260
+  private static let channels = 100
+  private static let limit: Int64 = 1_200_000_000
+  private let filled: FilledCache
+  private let perch: String
+  private let limitFile: String
+
+  /// Fills at least so many bytes; one page of messages in any case.
+  init(bytes: Int64) throws {
+    perch = try Child.besides("perch")
+    filled = try FilledCache(channels: CacheOnDisk.channels, disk: true)
+    var page = 0
+    repeat {
+      for channel in 0..<CacheOnDisk.channels { try filled.store(page * 100, count: 100, in: channel) }
+      page += 1
+    } while filled.cache.usage.usedBytes < bytes
+    filled.cache.close()
+    limitFile = filled.directory + "/limit"
+    try setLimit(CacheOnDisk.limit)
+  }
+
+  private func setLimit(_ bytes: Int64) throws {
+    guard let file = fopen(limitFile, "we") else {
+      throw BenchFailure(description: "cannot write \(limitFile)")
+    }
+    defer { fclose(file) }
+    fputs("\(bytes)\n", file)
+  }
+
+  private func start() throws -> Child {
+    try Child([
+      "sh", "-c",
+      "exec '\(perch)' serve --listen 127.0.0.1:\(CacheOnDisk.port) --auth off --access-log off"
+        + " --data '\(filled.directory)' --cache-max-size-file '\(limitFile)' 2>/dev/null",
+    ])
+  }
+
+  private func connection() throws -> KeptConnection {
+    try KeptConnection(port: CacheOnDisk.port, headers: "Perch-User: \(FilledCache.user.text)\r\n")
+  }
+
+  private var path: String { "/v1/channels/\(FilledCache.url(7).text)/messages?limit=30" }
+
+  /// The milliseconds from the start of the process to the first page that it answers.
+  func firstPage() throws -> Double {
+    let began = Clock.system.monotonicNanoseconds()
+    let child = try start()
+    defer { child.stop() }
+    _ = try ready()
+    return Double(Clock.system.monotonicNanoseconds() - began) / 1e6
+  }
+
+  /// A connection over which a page was answered.
+  private func ready() throws -> KeptConnection {
+    for _ in 0..<120_000 {
+      // `try?`: until it listens nobody is there, and until it is ready it answers 503.
+      if let line = try? connection(), (try? line.ask("GET", path)) != nil { return line }
+      usleep(500)  // the time it takes is what is measured
+    }
+    throw BenchFailure(description: "no page within 60 s")
+  }
+
+  /// Lets the kernel forget the pages of the database file.
+  func forgetPages() throws {
+    let file = open(filled.directory + "/perch.db", O_RDONLY)
+    defer { close(file) }
+    guard file >= 0, fsync(file) == 0, posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) == 0 else {
+      throw BenchFailure(description: "the file's pages stay in memory")
+    }
+  }
+
+  /// What a run of pages says of the memory.
+  struct Memory { var most = 0.0, growth = Double.nan, evicted = 0.0 }
+
+  /// Serves so many pages of all channels while the limit falls each second, so that passes evict.
+  func servePages(_ count: Double) throws -> Memory {
+    let child = try start()
+    let line = try ready()
+    let requests = try RequestTurns(
+      (0..<400).map { number in
+        let (channel, first) = (FilledCache.url(number % CacheOnDisk.channels), FilledCache.position(number))
+        return (
+          "/v1/channels/\(channel.text)/messages?limit=30&after=\(first)",
+          [(name: "Perch-User", value: FilledCache.user.text)]
+        )
+      })
+    let server = TestedServer("perch serve", child, port: CacheOnDisk.port)
+    var samples: [Double] = []
+    var served = 0.0
+    var limit = CacheOnDisk.limit
+    while served < count {
+      served += try server.run(.init(requests), seconds: 1).rate
+      samples.append(AnonymousMemory.megabytes(of: child.pid) ?? .nan)
+      limit -= 15_000_000
+      try setLimit(max(limit, 400_000_000))
+      kill(child.pid, SIGHUP)
+    }
+    let metrics = try line.ask("GET", "/metrics").body.split(separator: "\n")
+    let evicted = metrics.first { $0.hasPrefix("perch_cache_evicted_messages_total ") }
+    let fifth = max(1, samples.count / 5)
+    return Memory(
+      most: samples.max() ?? .nan,
+      growth: Array(samples.suffix(fifth)).median / Array(samples.prefix(fifth)).median,
+      evicted: evicted?.split(separator: " ").last.flatMap { Double($0) } ?? .nan)
+  }
+}
