@@ -2,16 +2,17 @@ import ChatModel
 import JSON
 import SQLite
 
-// What must hold of one channel, whatever happened: each line here is something that other code relies on.
+// The invariants of one channel. Other code relies on each of them.
 //
-// The channel's row: its bodies are JSON; its name's key is the name's; metadata is the same in both tables.
-// The line: the segments tile it. Messages: each body and part is JSON and speaks of its own row; no message
-// stands twice, before 1970, or beside its own tombstone. Counts are those of the rows. The last
-// message is wholly there or not at all, and is itself. Members: keys of list order follow from the channel;
-// nothing is counted below zero. Nothing carries a version beyond the log's end.
+// The channel's row: its bodies are JSON; `name_key` is the key of `name`; both tables have the same
+// metadata. Coverage: the segments tile the line. Messages: each body and part is JSON; a body has its row's
+// id and time; no message is stored twice, before 1970, or together with its tombstone. The channel's counts
+// are those of its rows. The last message's columns are all set or all NULL, and agree with one another.
+// Memberships: the columns of list orders agree with the channel; no count is below zero. No version is
+// beyond the log's end.
 
 extension CacheReader {
-  /// What is amiss in the channel; empty where all is well, or where there is no such channel.
+  /// The faults of the channel; empty if it has none, or if there is no such channel.
   func faults(of channel: ChannelKey) throws -> [Finding] {
     guard var check = try ChannelCheck(self, channel) else { return [] }
     try check.lookAtLine()
@@ -23,13 +24,13 @@ extension CacheReader {
     return check.found
   }
 
-  /// The last number the log has given, as far as this snapshot can know.
+  /// The last sequence that the log has given, as far as this snapshot can know.
   func lastNumber() throws -> Int64 { try max(log.head, lastChange()) }
 }
 
-/// One channel being looked at.
+/// The check of one channel.
 private struct ChannelCheck {
-  /// What of the channel's row others are compared with.
+  /// Values of the channel's row that other rows are compared with.
   private struct Facts {
     let url: String
     let nameKey: String
@@ -112,7 +113,7 @@ private struct ChannelCheck {
       """
     ) { $0.bind(1, channel.rawValue) }
     var (count, bytes): (Int64, Int64) = (0, 0)
-    // Of each kind of fault one message is named, and how many there are: a broken channel has many.
+    // A finding names one message per kind of fault, and the number of others: a broken channel has many.
     var faults: [String: (first: Int64, count: Int)] = [:]
     func fault(_ text: String, _ id: Int64) { faults[text, default: (id, 0)].count += 1 }
     while let row = try rows.next() {
