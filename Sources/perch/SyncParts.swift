@@ -137,18 +137,18 @@ struct SyncParts {
       "perch_upstream_pauses_total", .counter,
       "Pauses that the chat server asked for: 429, or no request left.", Int64(client?.pausesAsked ?? 0))
     text.metric(
-      "perch_upstream_online", .gauge, "1 while the chat server can be had.",
+      "perch_upstream_online", .gauge, "1 while the chat server is online, else 0.",
       syncRequests.link.state == .online ? 1 : 0)
     text.metric(
-      "perch_upstream_generation", .gauge, "Rises at every start and every loss of the chat server.",
+      "perch_upstream_generation", .gauge, "The link's generation: rises at each start and each loss.",
       syncRequests.link.generation)
     let counts = worker.sendingCounts
-    text.begin("perch_sending_requests_total", .counter, "Requests that sent or looked, by how they ended.")
+    text.begin("perch_sending_requests_total", .counter, "Requests that sent or searched, by outcome.")
     for end in SendingCounts.End.allCases {
       text.sample("perch_sending_requests_total", label: "end=\"\(end.rawValue)\"", counts[end])
     }
     text.metric(
-      "perch_sending_looks_total", .counter, "Listings that looked for a message that may have arrived.",
+      "perch_sending_looks_total", .counter, "Listings that searched for a message that may have arrived.",
       counts.looks)
     let uploads = counts.uploads
     text.begin("perch_uploads_total", .counter, "Uploads to the chat server, by how they ended.")
@@ -164,8 +164,7 @@ struct SyncParts {
     guard let unsent = try? cache.read({ try $0.unsentOfAllUsers() }) else { return }
     let spool = cache.spool.contents
     text.metric(
-      "perch_spool_bytes", .gauge, "Bytes of unsent files, with those that are coming in.", Int64(spool.bytes)
-    )
+      "perch_spool_bytes", .gauge, "Bytes of unsent files, including arriving ones.", Int64(spool.bytes))
     text.metric("perch_spool_files", .gauge, "Files of unsent messages.", Int64(spool.files))
     text.metric("perch_uploads_running", .gauge, "Files that are being uploaded.", unsent.uploading)
     text.begin("perch_outbox_rows", .gauge, "Unsent messages and changes of all users.")
@@ -174,7 +173,7 @@ struct SyncParts {
     text.sample("perch_outbox_rows", label: "status=\"canceled\"", unsent.canceled)
     let now = Clock.system.wallMilliseconds()
     text.metric(
-      "perch_outbox_oldest_seconds", .gauge, "Age of the row that was accepted first.",
+      "perch_outbox_oldest_seconds", .gauge, "Age of the oldest unsent row, in seconds.",
       unsent.oldest.map { max(0, now - $0) / 1000 } ?? 0)
   }
 

@@ -174,7 +174,7 @@ package final class Gate: Sendable {
     } catch {
       switch error {
       case .expired: throw Gate.unauthorized("This one has expired: get a new one.", "invalid_token")
-      case .invalid(let reason): throw Gate.unauthorized("This one is not good: \(reason).", "invalid_token")
+      case .invalid(let reason): throw Gate.unauthorized("This one is not valid: \(reason).", "invalid_token")
       }
     }
   }
@@ -207,7 +207,7 @@ package final class Gate: Sendable {
   }
 
   private static var notForThisPath: Problem {
-    unauthorized("This ticket is not good for this path.", "invalid_token")
+    unauthorized("This ticket is not valid for this path.", "invalid_token")
   }
 
   private static func unauthorized(_ detail: String, _ error: String?) -> Problem {

@@ -27,7 +27,7 @@ enum ChannelEdge {
     guard parts[0].elementsEqual(query.order.rawValue.utf8),
       parts[1].elementsEqual((query.metadataOrderKey ?? "").utf8)
     else {
-      throw Problem.invalid("after", "It was made for another order: begin again without it.")
+      throw Problem.invalid("after", "It belongs to a list in another order: begin again without it.")
     }
     return ChannelListKey(
       time: time, text: String(decoding: parts[3][..<end], as: UTF8.self),

@@ -44,7 +44,7 @@ struct MessageParameters {
   /// are.
   func check() throws {
     guard let clash else { return }
-    throw Problem.invalid("\(clash.second)", "It does not go together with \(clash.first): give one of them.")
+    throw Problem.invalid("\(clash.second)", "It cannot be combined with \(clash.first): give one of them.")
   }
 
   /// The positions that a parameter's value names: those of a whole millisecond, or a single one.

@@ -65,7 +65,7 @@ private struct ChannelCheck {
       $0.bind(1, channel.rawValue)
     } _: { row in
       if row.string(2) != ChannelFacts.key(row.string(1)) {
-        notes.append((.channel, "name_key is not the name's"))
+        notes.append((.channel, "name_key is not the key of name"))
       }
       if !json.reads(fieldsOf: row.bytes(7)) { notes.append((.channel, "body is not JSON")) }
       if !json.reads(row.bytes(8), .object) { notes.append((.channel, "read_receipts is not a JSON object")) }
@@ -120,9 +120,9 @@ private struct ChannelCheck {
       let id = row.int64(1)
       count += 1
       for column in 4...8 { bytes += Int64(row.bytes(Int32(column)).count) }
-      if row.int64(0) < 0 { fault("stands before 1970", id) }
+      if row.int64(0) < 0 { fault("has a time before 1970", id) }
       if row.int64(2) > end { fault("has a version beyond the log's end", id) }
-      if !(0...3).contains(row.int64(3)) { fault("is of no known type", id) }
+      if !(0...3).contains(row.int64(3)) { fault("has an unknown type", id) }
       if !json.speaks(row.bytes(4), of: id, at: row.int64(0)) {
         fault("has a body that is not its own JSON", id)
       }
@@ -130,10 +130,10 @@ private struct ChannelCheck {
         if !json.reads(row.bytes(Int32(column))) { fault("has a part that is not JSON", id) }
       }
       if !row.isNull(9), !row.holds(Array("*".utf8), 9), !json.reads(row.bytes(9), .array) {
-        fault("mentions nobody knows whom", id)
+        fault("has mentions that cannot be read", id)
       }
       if id == facts.lastMessageID, row.int64(0) != facts.lastMessageAt {
-        fault("is the last one, at another time", id)
+        fault("is the channel's last one, with another time", id)
       }
     }
     for (text, (first, count)) in faults.sorted(by: { $0.key < $1.key }) {
@@ -160,7 +160,7 @@ private struct ChannelCheck {
     } _: {
       $0.int64(0)
     }
-    if let deleted { note(.message, "message \(deleted) is stored and deleted at once") }
+    if let deleted { note(.message, "message \(deleted) is stored although it is deleted") }
     let double = try reader.db.first(
       """
       SELECT message_id
@@ -175,7 +175,7 @@ private struct ChannelCheck {
     } _: {
       $0.int64(0)
     }
-    if let double { note(.message, "message \(double) stands at two times") }
+    if let double { note(.message, "message \(double) is stored twice, with two times") }
   }
 
   mutating func lookAtMetadata() throws {
@@ -189,7 +189,7 @@ private struct ChannelCheck {
       stored[ExactText(row.string(0))] = row.string(1)
       isKeyed = isKeyed && row.string(2).hasSameBytes(as: ChannelFacts.key(row.string(1)))
     }
-    if stored != metadata || !isKeyed { note(.channel, "channel_metadata does not say what metadata says") }
+    if stored != metadata || !isKeyed { note(.channel, "channel_metadata and metadata differ") }
   }
 
   mutating func lookAtMembers() throws {

@@ -313,7 +313,7 @@ private final class Writer {
   private struct TransactionLost: Error {}
   private struct ItemHalfDone: Error {}
 
-  /// The step at which a transaction failed.
+  /// The steps of a transaction.
   private enum Stage { case beginning, running, committing }
 
   /// The error for callers whose COMMIT failed.

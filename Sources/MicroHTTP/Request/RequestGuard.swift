@@ -38,7 +38,7 @@ struct RequestGuard {
     _ connection: OpaquePointer, _ line: Line, targetLength: Int, limits: Limits, measures: Bool
   ) throws(Problem) -> HeaderNotes {
     if measures, line.target + targetLength + 1 != line.version {
-      throw Problem.malformed("one space ends the target, and no zero byte is in it")
+      throw Problem.malformed("write one space after the target, and no zero byte in it")
     }
     let version = strlen(line.version)
     var pass = RequestGuard(previousEnd: measures ? UnsafeRawPointer(line.version) + version : nil)
@@ -85,7 +85,9 @@ struct RequestGuard {
     if hosts > 1 || (hosts == 0 && isHTTP11) { throw Problem.malformed("send exactly one Host header") }
     if lengths > 1 { throw Problem.malformed("send at most one Content-Length header") }
     if codings > 0 {
-      if codings > 1 || lengths > 0 { throw Problem.malformed("Transfer-Encoding stands alone") }
+      if codings > 1 || lengths > 0 {
+        throw Problem.malformed("send one Transfer-Encoding header, and no Content-Length with it")
+      }
       if !isHTTP11 { throw Problem.malformed("Transfer-Encoding needs HTTP/1.1") }
       if !notes.isChunked { throw Problem.malformed("the only transfer coding allowed is chunked") }
     }
@@ -102,7 +104,7 @@ struct RequestGuard {
       return
     }
     if let previousEnd {
-      if UnsafeRawPointer(name) - previousEnd != 2 { fault = "header lines end with CRLF and are not folded" }
+      if UnsafeRawPointer(name) - previousEnd != 2 { fault = "end header lines with CRLF; do not fold them" }
       self.previousEnd = UnsafeRawPointer(value) + valueCount
     }
     let nameBytes = UnsafeRawBufferPointer(start: name, count: nameCount)
@@ -114,7 +116,7 @@ struct RequestGuard {
     case 4 where matches(name, "host"): hosts += 1
     case 6 where matches(name, "cookie"): cookieBytes += valueCount + 16
     case 10 where matches(name, "connection"):
-      // Any value other than `keep-alive` counts as the end of the connection: no further request is expected.
+      // Any value other than `keep-alive` ends the connection: no further request is expected.
       notes.endsConnection = notes.endsConnection || valueCount != 10 || !matches(value, "keep-alive")
     case 14 where matches(name, "content-length"):
       lengths += 1
