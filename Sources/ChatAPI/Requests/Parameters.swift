@@ -56,10 +56,10 @@ struct Parameters {
     return given[index].item
   }
 
-  /// The text of a parameter, nil where it was not given.
+  /// The decoded text of a parameter; nil if it was not given.
   mutating func text(_ name: StaticString) -> String? { item(name)?.value }
 
-  /// Calls `body` with the bytes of a parameter's value in the request; nil where it was not given.
+  /// Calls `body` with the bytes of a parameter's value in the request; nil if it was not given.
   mutating func value<Result>(_ name: StaticString, _ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
     item(name)?.withValue(body)
   }

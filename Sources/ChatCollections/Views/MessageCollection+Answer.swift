@@ -82,7 +82,7 @@ extension MessageCollection {
     json.field("has_next", range.hasNext)
   }
 
-  /// Writes what is known of both ends.
+  /// Writes both ends, the gaps and the tail, and whether the cache has all messages of the view.
   func writeEdges(
     _ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange, _ viewContext: ViewContext,
     into json: inout JSONWriter

@@ -25,7 +25,7 @@ struct UserWork: Sendable {
   /// Whether the changes since the user's last connect are still being fetched: unsent rows wait for that
   /// (B30).
   var isCatchingUp = true
-  /// Whether the user was idle or stopped and has just come back: the user's channels are polled again.
+  /// Whether a stopped or closed user connects again, and the channels are to get jobs as soon as that is done.
   var isReturning = false
   /// The number of channels in the running or the last listing.
   var channelsListed = 0
@@ -116,7 +116,8 @@ extension Plan {
     return true
   }
 
-  /// A client waits for changes among the user's channels. False: the channels are not listed yet.
+  /// A client waits for changes among the user's channels. False: a listing of the channels is not complete
+  /// yet.
   mutating func pollNow(_ user: UserID, now: Int64) -> Bool {
     guard users[user]?.phase == .steady else { return false }
     users[user]?.pollAt = now

@@ -94,7 +94,7 @@ package protocol SyncStore: Sendable {
   func endMembers(
     of url: ChannelURL, _ listing: MemberListing, gone: [UserID], counted: Int64?
   ) async throws -> Bool
-  /// Notes that the stored members include everything told up to `news`.
+  /// Adds and removes these members, and notes that the stored ones include everything told up to `news`.
   func settleMembers(
     of url: ChannelURL, news: Int64, came: [MemberRecord], gone: [UserID], _ source: ChangeSource
   ) async throws

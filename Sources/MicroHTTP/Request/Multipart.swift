@@ -99,7 +99,7 @@ final class Multipart {
     }
     try write(found)
     _ = drop(found)
-    // The two bytes after the boundary say whether another part follows.
+    // The two bytes after the boundary tell whether another part follows.
     guard window.count >= delimiter.count + 2 else { return false }
     if state == .content { try endPart() }
     let first = window.bytes[delimiter.count]
