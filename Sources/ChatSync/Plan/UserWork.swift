@@ -25,7 +25,7 @@ struct UserWork: Sendable {
   /// Whether the changes since the user's last connect are still being fetched: unsent rows wait for that
   /// (B30).
   var isCatchingUp = true
-  /// Whether a stopped or closed user connects again, and the channels are to get jobs as soon as that is done.
+  /// Whether a stopped or closed user connects again: the user's channels get jobs as soon as that is done.
   var isReturning = false
   /// The number of channels in the running or the last listing.
   var channelsListed = 0
