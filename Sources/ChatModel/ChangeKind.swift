@@ -1,10 +1,10 @@
-/// What a row of the event log says happened. The numbers are stored.
+/// The kind of a row of the event log. The numbers are stored.
 package enum ChangeKind: Int64, Sendable, CaseIterable {
   /// Messages of a stretch were added or changed.
   case messages = 1
   /// One message was deleted.
   case messageDeleted = 2
-  /// The channel itself, or something all members see of it, changed.
+  /// The channel itself changed, or a part of it that all members see.
   case channel = 3
   /// The channel is gone upstream.
   case channelDeleted = 4
@@ -12,37 +12,37 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   case membershipGained = 5
   /// The user is no member any more.
   case membershipLost = 6
-  /// What only this user sees of the channel changed: unread counts, hidden state, role.
+  /// The user's own view of the channel changed: unread counts, hidden state, role.
   case membership = 7
   /// The user's history floor in the channel rose (B23).
   case floor = 8
   /// A stretch of the channel's line changed its coverage.
   case coverage = 9
-  /// A gap got bigger than is filled by itself (B28).
+  /// A gap became too large to be filled without a client's request (B28).
   case hugeGap = 10
   /// The link to the upstream changed.
   case connection = 11
-  /// The user's first listing moved on.
+  /// The user's first listing made progress.
   case syncProgress = 12
   /// An unsent message or change of the user changed.
   case outbox = 13
   /// A collection's first upstream answer is in the cache (B16).
   case collectionAnswered = 14
-  /// A collection's first upstream answer could not be had (B16).
+  /// A collection's first request to the upstream failed (B16).
   case collectionFailed = 15
   /// A channel's cached messages were cleared.
   case cacheCleared = 16
-  /// Coverage is to be verified again (B31).
+  /// Covered messages have to be verified again (B31).
   case unverified = 17
-  /// A collection's window grew too large: its far side was let go (B22).
+  /// A collection's window grew too large, and its far side was cut off (B22).
   case windowTrimmed = 18
-  /// The user came to be in the channels of one page of the first listing: it stands for one
-  /// `membershipGained` each.
+  /// One page of the user's first listing was stored. Replaces one `membershipGained` for each of its
+  /// channels.
   case channelsListed = 19
   /// More of an unsent message's file was uploaded (B45).
   case upload = 20
 
-  /// Whether it happened in the chat, and not only to what of the chat is cached here.
+  /// Whether the chat itself changed, and not only the cached part of it.
   package var isOfTheChat: Bool {
     switch self {
     case .coverage, .hugeGap, .unverified, .cacheCleared, .outbox, .upload, .collectionAnswered,
@@ -99,7 +99,7 @@ package enum ChangeSource: Int64, Sendable, CaseIterable {
     }
   }
 
-  /// Whether it says that somebody came into a channel or left it.
+  /// Whether the source tells that a user joined or left a channel.
   package var concernsMembers: Bool {
     switch self {
     case .memberJoined, .memberLeft, .memberInvited, .memberBanned: true
@@ -107,7 +107,8 @@ package enum ChangeSource: Int64, Sendable, CaseIterable {
     }
   }
 
-  /// Whether it is told as it happens (an own action or a webhook) rather than found by sync (B10).
+  /// Whether the change was told as it happened, by a user's action or a webhook, and not found by sync
+  /// (B10).
   package var isRealtime: Bool {
     rawValue < ChangeSource.apiResult.rawValue || rawValue >= ChangeSource.localPendingCreated.rawValue
   }

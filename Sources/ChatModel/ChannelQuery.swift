@@ -12,33 +12,33 @@ package struct ChannelQuery: Hashable, Sendable {
     case metadataValue = "metadata_value_alphabetical"
   }
 
-  /// Whether the user joined the channel or is invited.
+  /// A filter for channels that the user joined or is invited to.
   package enum MemberState: String, Sendable, CaseIterable { case all, joined, invited }
-  /// Whether there is something unread.
+  /// A filter for channels with unread messages.
   package enum Unread: String, Sendable, CaseIterable {
     case all
     case unreadMessage = "unread_message"
   }
-  /// Whether the user hid the channel, and how.
+  /// A filter for channels that the user hid, and how.
   package enum Hidden: String, Sendable, CaseIterable {
     case unhidden, hidden
     case allowAutoUnhide = "hidden_allow_auto_unhide"
     case preventAutoUnhide = "hidden_prevent_auto_unhide"
     case all
   }
-  /// Whether everybody may join.
+  /// A filter for public or private channels.
   package enum Publicity: String, Sendable, CaseIterable {
     case all
     case isPublic = "public"
     case isPrivate = "private"
   }
-  /// Whether it is a channel for very many members.
+  /// A filter for supergroup channels, which are made for very many members, or for other channels.
   package enum Size: String, Sendable, CaseIterable {
     case all
     case isSuper = "super"
     case isOrdinary = "nonsuper"
   }
-  /// How several user ids go together.
+  /// How several user ids are combined.
   package enum Junction: String, Sendable, CaseIterable { case and, or }
   /// Where `search` looks.
   package enum SearchField: String, Sendable, CaseIterable {
@@ -46,7 +46,7 @@ package struct ChannelQuery: Hashable, Sendable {
     case memberNickname = "member_nickname"
   }
 
-  /// A field that has no sense, and why.
+  /// An invalid field, and the reason.
   package struct Invalid: Error, Hashable, Sendable {
     /// The field's name in the contract.
     package let field: String
@@ -54,11 +54,11 @@ package struct ChannelQuery: Hashable, Sendable {
     package let detail: String
   }
 
-  /// In which order.
+  /// The order of the list.
   package var order = Order.latestLastMessage
   /// The metadata key whose value orders.
   package var metadataOrderKey: String?
-  /// Rows of a page.
+  /// The number of channels in a page.
   package var limit = Limits.channelPageDefaultRows
   /// Whether channels without a message are shown.
   package var includesEmpty = false
@@ -68,23 +68,23 @@ package struct ChannelQuery: Hashable, Sendable {
   package var includesMembers = false
   /// Whether the answer carries the metadata.
   package var includesMetadata = false
-  /// Only these, or all where empty.
+  /// Only channels with these urls; empty: all.
   package var channelURLs: [String] = []
-  /// Only these custom types, or all where empty.
+  /// Only channels with these custom types; empty: all.
   package var customTypes: [String] = []
-  /// Only custom types that begin so.
+  /// Only channels whose custom type begins with this.
   package var customTypePrefix: String?
-  /// Only names that contain this, in any case.
+  /// Only channels whose name contains this, in any case.
   package var nameContains: String?
-  /// Whether the user joined or is invited.
+  /// Only channels that the user joined, or is invited to.
   package var memberState = MemberState.all
-  /// Whether there is something unread.
+  /// Only channels with unread messages.
   package var unread = Unread.all
-  /// Whether the user hid it.
+  /// Only channels that the user hid, or did not hide.
   package var hidden = Hidden.unhidden
-  /// Whether everybody may join.
+  /// Only public channels, or only private ones.
   package var publicity = Publicity.all
-  /// Whether it is a channel for very many members.
+  /// Only supergroup channels, or only others.
   package var size = Size.all
   /// Only channels with these members; see `junction`.
   package var userIDsInclude: [String] = []
@@ -96,9 +96,9 @@ package struct ChannelQuery: Hashable, Sendable {
   package var nicknameContains: String?
   /// The metadata key that is filtered by.
   package var metadataKey: String?
-  /// Its value is one of these.
+  /// Only channels whose value of `metadataKey` is one of these.
   package var metadataValues: [String] = []
-  /// Its value begins so.
+  /// Only channels whose value of `metadataKey` begins with this.
   package var metadataValuePrefix: String?
   /// Only channels made before this moment, ms.
   package var createdBefore: Int64?
@@ -106,14 +106,13 @@ package struct ChannelQuery: Hashable, Sendable {
   package var createdAfter: Int64?
   /// Text looked for in `searchFields`, in any case.
   package var search: String?
-  /// Where to look.
+  /// The fields in which `search` is looked for.
   package var searchFields: [SearchField] = SearchField.allCases
 
   /// The default: every channel with a message that is not hidden.
   package init() {}
 
-  /// Complains about the first field that has no sense. `listValues`: how many values a list may have, where
-  /// it came in a query string.
+  /// Throws for the first invalid field. `listValues`: the most values of a list that came in a query string.
   package func validate(listValues: Int? = nil) throws(Invalid) {
     guard (1...Limits.channelPageRows).contains(limit) else {
       throw Invalid(field: "limit", detail: "Give a number from 1 to \(Limits.channelPageRows).")

@@ -2,8 +2,8 @@ import Glibc
 
 /// A text that is compared and hashed by its UTF-8 bytes, as SQLite and the chat server do (B1).
 ///
-/// Swift's `String` is compared by Unicode equivalence: `K` and U+212A are one key of a `[String: …]`. What
-/// names somebody or something is a key as one of the id types, or as this.
+/// Swift's `String` is compared by Unicode equivalence: `K` and U+212A are one key of a `[String: …]`. So
+/// dictionaries by name use an id type or `ExactText` as their key.
 package struct ExactText: Hashable, Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
   /// The text as it came.
   package let text: String
@@ -25,7 +25,7 @@ extension ExactText: Comparable {
   package static func < (a: ExactText, b: ExactText) -> Bool { a.text.precedesBytes(of: b.text) }
 }
 
-/// Values by a text that is compared by its bytes: a dictionary that is asked with plain strings.
+/// A dictionary whose keys are compared by their bytes and given as plain strings.
 package struct TextMap<Value> {
   private var entries: [ExactText: Value] = [:]
 
@@ -39,13 +39,13 @@ package struct TextMap<Value> {
     _modify { yield &entries[ExactText(name)] }
   }
 
-  /// The value under these bytes; setting begins with `fallback` where there is none.
+  /// The value under these bytes; `fallback` if there is none.
   package subscript(name: String, default fallback: @autoclosure () -> Value) -> Value {
     get { entries[ExactText(name), default: fallback()] }
     _modify { yield &entries[ExactText(name), default: fallback()] }
   }
 
-  /// Removes the value under these bytes and gives it back.
+  /// Removes and returns the value under these bytes.
   @discardableResult
   package mutating func removeValue(forKey name: String) -> Value? {
     entries.removeValue(forKey: ExactText(name))
@@ -60,9 +60,9 @@ package struct TextMap<Value> {
 
   /// All values, in no order.
   package var values: Dictionary<ExactText, Value>.Values { entries.values }
-  /// How many there are.
+  /// The number of entries.
   package var count: Int { entries.count }
-  /// Whether there are none.
+  /// Whether the map has no entries.
   package var isEmpty: Bool { entries.isEmpty }
 }
 
@@ -90,7 +90,7 @@ extension String {
         a.count == b.count && (a.isEmpty || memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0)
       }
     }
-    // Strings of Swift's own always lie in one piece; the rest are compared byte by byte.
+    // Native Swift strings are contiguous in memory; others are compared byte by byte.
     return (isSame ?? nil) ?? utf8.elementsEqual(other.utf8)
   }
 }

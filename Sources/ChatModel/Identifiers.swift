@@ -1,7 +1,7 @@
-// Ids are compared and hashed by their bytes, as SQLite and the chat server do. Swift's `String` is compared
-// by Unicode equivalence: two users would be one (B1).
+// Ids are compared and hashed by their bytes, as SQLite and the chat server do. Swift compares `String` by
+// Unicode equivalence, which would make one user of two (B1).
 
-/// Who a bearer token names, and the upstream's name for the same person.
+/// A user's id, the same in bearer tokens and at the upstream.
 package struct UserID: Hashable, Sendable, CustomStringConvertible {
   /// The id as the upstream spells it.
   package let text: String
@@ -16,7 +16,7 @@ package struct UserID: Hashable, Sendable, CustomStringConvertible {
   package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
-/// The name of a group channel.
+/// The url of a group channel, which is its id.
 package struct ChannelURL: Hashable, Sendable, CustomStringConvertible {
   /// The name as the upstream spells it.
   package let text: String
@@ -31,7 +31,7 @@ package struct ChannelURL: Hashable, Sendable, CustomStringConvertible {
   package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
-/// The name of an unsent message or change, given by the client or made here, unique per user (B37).
+/// The id of a request to send or change a message, given by the client or generated, unique per user (B37).
 package struct RequestID: Hashable, Sendable, CustomStringConvertible {
   /// The id as the client spelled it.
   package let text: String
@@ -64,7 +64,7 @@ package struct RequestID: Hashable, Sendable, CustomStringConvertible {
   package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
-/// The position in an upstream changelog up to which everything is in the cache. Opaque here.
+/// The token of an upstream changelog: everything before it is in the cache. Opaque to Perch.
 package struct SyncToken: Hashable, Sendable {
   /// The token as the upstream gave it.
   package let text: String
@@ -81,7 +81,7 @@ package struct SyncToken: Hashable, Sendable {
 package struct ChannelKey: Hashable, Sendable {
   /// The row's id.
   package let rawValue: Int64
-  /// Names a row.
+  /// The key of the channel with this row id.
   package init(_ rawValue: Int64) { self.rawValue = rawValue }
 }
 
@@ -92,6 +92,6 @@ package struct UserKey: Hashable, Sendable {
   package static let unknown = UserKey(-1)
   /// The row's id.
   package let rawValue: Int64
-  /// Names a row.
+  /// The key of the user with this row id.
   package init(_ rawValue: Int64) { self.rawValue = rawValue }
 }

@@ -1,6 +1,6 @@
-// A channel's confirmed messages stand on one line. A position on it is the message's time in milliseconds
-// and, because many messages share a millisecond, its id. Ids that are texts make no position: an upstream
-// that spells them so needs a number of ours beside each.
+// A channel's confirmed messages are in one order, its line. A position on the line is the message's time in
+// milliseconds and, because many messages share a millisecond, its id. The id must be a number: for an
+// upstream whose ids are texts, Perch would have to number them.
 //
 // To clients a position is a text of 33 characters whose plain string order is the order of the line:
 //
@@ -29,7 +29,7 @@ public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible
 public struct Position: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// Milliseconds since 1970, never negative.
   public let createdAt: Int64
-  /// What tells messages of one millisecond apart.
+  /// The message's id, which orders messages of the same millisecond.
   public let messageID: Int64
 
   /// The position of message `messageID`, sent at `createdAt`; a time before 1970 counts as 1970.
@@ -86,7 +86,7 @@ public struct Position: Hashable, Comparable, Sendable, CustomStringConvertible 
     self = position
   }
 
-  /// Reads the client's text where it lies.
+  /// Reads the client's text from its bytes, without a copy.
   package init?(utf8 bytes: UnsafeRawBufferPointer) {
     guard bytes.count == Position.textBytes, bytes[16] == UInt8(ascii: "-"),
       let time = Digits.readHex(bytes[0..<16]), time <= UInt64(Int64.max),

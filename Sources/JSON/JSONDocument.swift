@@ -1,7 +1,7 @@
 import CSimdjson
 import Platform
 
-/// Why bytes are not the JSON that was wanted.
+/// Why bytes are not JSON, or not of the expected form.
 package struct JSONError: Error, CustomStringConvertible, Equatable {
   /// What is wrong, in words for a log or a problem's detail.
   package let description: String
@@ -10,7 +10,7 @@ package struct JSONError: Error, CustomStringConvertible, Equatable {
   package init(_ description: String) { self.description = description }
 }
 
-/// A parser with its memory, used again and again by one thread.
+/// A parser that keeps its memory between documents; for one thread at a time.
 ///
 /// simdjson's DOM parser checks every byte, so what was parsed may be stored and spliced. The document is
 /// lent for the length of a closure because the next parse overwrites it.
@@ -33,7 +33,8 @@ package final class JSONParser {
     return try body(JSONValue(raw: root))
   }
 
-  /// What `body` makes of the root value; nil where the bytes are no JSON, for whom it is the same why not.
+  /// Parses `bytes` and passes the root value to `body`. Nil: the bytes are not JSON. For callers that need
+  /// no reason.
   package func read<Result>(_ bytes: UnsafeRawBufferPointer, _ body: (JSONValue) -> Result) -> Result? {
     do { return try parse(bytes, body) } catch { return nil }
   }
@@ -45,11 +46,11 @@ package final class JSONParser {
 }
 
 extension JSONParser {
-  /// Parses `bytes` with a parser that the next document will use too, and lends the root value.
+  /// Parses `bytes` with a shared parser and lends the root value.
   package static func parse<Result>(
     _ bytes: UnsafeRawBufferPointer, _ body: (JSONValue) throws -> Result
   ) throws -> Result {
-    // A parser's memory grows with its documents, so a large one has a parser of its own.
+    // A parser's memory grows with its documents, so a large document gets a parser of its own.
     guard bytes.count <= mostKeptBytes else { return try JSONParser().parse(bytes, body) }
     let parser = kept.withLock { $0.popLast() }?.parser ?? JSONParser()
     defer { kept.withLock { if $0.count < mostKept { $0.append(Kept(parser: parser)) } } }
@@ -85,12 +86,12 @@ package struct JSONValue {
     }
   }
 
-  /// The field of that name, or nil where this is no object or has none.
+  /// The object's field called `name`; nil if the value is no object or has no such field.
   package subscript(_ name: StaticString) -> JSONValue? {
     field(UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
   }
 
-  /// The field of that name, for names only known at run time.
+  /// The object's field called `name`, for names only known at run time.
   package func field(named name: String) -> JSONValue? {
     var name = name
     return name.withUTF8 { field(UnsafeRawBufferPointer($0)) }
@@ -103,25 +104,25 @@ package struct JSONValue {
     return code == 0 ? JSONValue(raw: found) : nil
   }
 
-  /// The whole number here, or nil.
+  /// The value as a whole number; nil if it is none.
   package var int64: Int64? {
     var number: Int64 = 0
     return perch_json_int64(raw, &number) == 0 ? number : nil
   }
 
-  /// The number here, or nil.
+  /// The value as a number; nil if it is none.
   package var double: Double? {
     var number = 0.0
     return perch_json_double(raw, &number) == 0 ? number : nil
   }
 
-  /// The truth value here, or nil.
+  /// The value as a boolean; nil if it is none.
   package var bool: Bool? {
     var flag: Int32 = 0
     return perch_json_bool(raw, &flag) == 0 ? flag != 0 : nil
   }
 
-  /// The unescaped text here as UTF-8, or nil. Valid as long as the value.
+  /// The value as unescaped UTF-8; nil if it is no string. Valid as long as the value.
   package var utf8: UnsafeRawBufferPointer? {
     var start: UnsafePointer<CChar>?
     var length = 0
@@ -129,19 +130,19 @@ package struct JSONValue {
     return UnsafeRawBufferPointer(start: start, count: length)
   }
 
-  /// The text here as a String, or nil. Not for hot paths.
+  /// The value as a String; nil if it is none. Not for hot paths.
   package var string: String? { utf8.map { String(decoding: $0, as: UTF8.self) } }
 
-  /// Whether null stands here.
+  /// Whether the value is null.
   package var isNull: Bool { perch_json_kind(raw) == PERCH_JSON_NULL }
 
-  /// The values of an array, or nothing where this is no array.
+  /// The values of an array; empty if the value is no array.
   package var items: Items {
     var walk = perch_json_walk()
     return perch_json_walk_array(raw, &walk) == 0 ? Items(walk: walk) : Items(walk: nil)
   }
 
-  /// The fields of an object in the order they were written, or nothing where this is no object.
+  /// The fields of an object in the order they were written; empty if the value is no object.
   package var fields: Fields {
     var walk = perch_json_walk()
     return perch_json_walk_object(raw, &walk) == 0 ? Fields(walk: walk) : Fields(walk: nil)

@@ -7,21 +7,21 @@ import Platform
 /// An operation runs alone in one transaction; its answer leaves after the commit is on disk. Faults come
 /// before the work (dark, refusal, status), after it (lost replies, cut pages) or around its webhooks.
 package final class OriginServer: Sendable {
-  /// What it is made of.
+  /// The server's settings.
   package struct Configuration: Sendable {
-    /// Where it listens; port 0 picks a free one.
+    /// The address to listen on; port 0 picks a free port.
     package var listen = ListenAddress(host: "127.0.0.1", port: 0)
     /// The directory of the database and the uploads, or `:memory:`.
     package var dataPath = ":memory:"
-    /// What clients send as `Api-Token`.
+    /// The token that clients must send in the header `Api-Token`.
     package var token = "origin"
-    /// Where webhooks go; nil sends none.
+    /// The url that webhooks are sent to; nil: none are sent.
     package var webhookURL: String?
-    /// The key of the webhooks' signature; the token where nil.
+    /// The key that signs webhooks; nil: the token.
     package var webhookSecret: String?
-    /// What an empty database is filled with.
+    /// The data that an empty database is filled with.
     package var seed = Seed.none
-    /// Time; whatever the server stamps is stamped by it.
+    /// The clock from which all of the server's timestamps come.
     package var clock = Clock.system
 
     /// Everything at its default: memory only, no seed, a free port.
@@ -34,7 +34,7 @@ package final class OriginServer: Sendable {
     return FormFiles(in: directory?.path ?? "/tmp", of: request, cutAfter: cut?.bytes)
   }
 
-  /// Threads that answer; as many snapshots can be read at once.
+  /// The number of worker threads, and of snapshots that can be read at once.
   private static let workers = 4
 
   let configuration: Configuration
@@ -64,7 +64,7 @@ package final class OriginServer: Sendable {
     if let url = configuration.webhookURL { sendWebhooks(to: url) }
   }
 
-  /// Sends webhooks there from now on, signed with the secret, or the token where there is none.
+  /// Sends webhooks to this url from now on, signed with the secret or, without one, with the token.
   package func sendWebhooks(to url: String) {
     let made = Webhooks(url: url, secret: configuration.webhookSecret ?? configuration.token)
     let old = webhooks.withLock { webhooks in
@@ -74,7 +74,7 @@ package final class OriginServer: Sendable {
     old?.stop()
   }
 
-  /// Serves; the port it got.
+  /// Starts to serve. Returns the port.
   @discardableResult
   package func start() throws -> UInt16 {
     try server.start(OriginRoutes.all(self))
@@ -84,13 +84,13 @@ package final class OriginServer: Sendable {
   /// The port it listens on; known once started.
   package var port: UInt16 { server.port }
 
-  /// Whether the network to it is gone: every request finds its connection cut, no webhook leaves.
+  /// Simulates a lost network: every request's connection is cut, and no webhook is sent.
   package var isCutOff: Bool {
     get { desk.isCutOff }
     set { desk.isCutOff = newValue }
   }
 
-  /// Replaces all faults; where answers are to come from the past, the past is kept from now on.
+  /// Replaces all faults. If a fault makes answers come from the past, old states are kept from now on.
   func setFaults(_ value: Value) throws {
     try desk.set(value)
     store.keepPast(milliseconds: desk.reachBack)
@@ -102,7 +102,7 @@ package final class OriginServer: Sendable {
     store.keepPast(milliseconds: 0)
   }
 
-  /// Ends everything that it started.
+  /// Stops the server and its threads.
   package func stop() {
     chatter.withLock { $0 }?.stop()
     lateWork.stop()
@@ -110,12 +110,12 @@ package final class OriginServer: Sendable {
     webhooks.withLock { $0 }?.stop()
   }
 
-  /// Lets the seeded users talk, so many things a second, until it stops.
+  /// Lets the seeded users write `perSecond` things a second until the server stops.
   package func startChatter(perSecond: Int) {
     chatter.withLock { $0 = Chatter(self, perSecond: perSecond) }
   }
 
-  /// This server as its configuration names it.
+  /// The url of this server: its configured host and its port.
   package var base: String {
     "http://" + ListenAddress(host: configuration.listen.host, port: port).description
   }

@@ -2,14 +2,14 @@ import Glibc
 
 /// Bytes under construction in one malloc'ed block, to be handed over without a copy.
 ///
-/// An answer built this way costs what C costs; `[UInt8]`, `Data` and `String` cost a third to three times
-/// more.
+/// Building an answer in it takes as long as in C; with `[UInt8]`, `Data` or `String` it takes a third to
+/// three times longer.
 public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns its memory alone
   @usableFromInline var start: UnsafeMutableRawPointer
   @usableFromInline var filled = 0
   @usableFromInline var capacity: Int
 
-  /// An empty buffer with room for `capacity` bytes; without any it has no memory before it is filled.
+  /// An empty buffer with room for `capacity` bytes. With 0 it allocates nothing before the first append.
   package init(capacity: Int = 256) {
     self.capacity = capacity
     start = capacity > 0 ? malloc(capacity)! : ByteBuffer.nowhere
@@ -22,10 +22,10 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
   /// The first byte; moves when the buffer grows.
   @inlinable public var base: UnsafeMutableRawPointer { start }
 
-  /// How many bytes of memory it has.
+  /// The size of the block in bytes.
   package var allocated: Int { capacity }
 
-  /// How many bytes are filled.
+  /// The number of filled bytes.
   @inlinable public var count: Int { filled }
 
   /// The filled bytes, valid until the next change.
@@ -78,7 +78,7 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
     filled += 1
   }
 
-  /// Appends `count` bytes, which `write` fills in.
+  /// Appends `count` bytes, which `write` must fill.
   @inlinable @inline(__always)
   public mutating func append(_ count: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void) {
     reserve(count)
@@ -86,7 +86,7 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
     filled += count
   }
 
-  /// Appends text, for everything that is not on a hot path. Disfavoured, so that a literal is no String.
+  /// Appends a String; not for hot paths. Disfavoured, so that a literal uses the overload without a String.
   @_disfavoredOverload
   package mutating func append(_ text: String) {
     var text = text
@@ -100,20 +100,20 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {  // because it owns i
     filled = DecimalText.write(number.magnitude, into: start, at: filled)
   }
 
-  /// Forgets the bytes after the first `length`.
+  /// Removes all bytes after the first `length`.
   package mutating func truncate(to length: Int) {
     precondition(length <= filled)
     filled = length
   }
 
-  /// Takes some of the filled bytes out; what follows them moves up.
+  /// Removes a range of bytes and moves the following ones up.
   package mutating func remove(_ part: Range<Int>) {
     precondition(part.upperBound <= filled)
     memmove(start + part.lowerBound, start + part.upperBound, filled - part.upperBound)
     filled -= part.count
   }
 
-  /// Gives the block away; whoever takes it calls `free`.
+  /// Gives the block to the caller, who must call `free`.
   package consuming func release() -> (start: UnsafeMutableRawPointer, count: Int) {
     if capacity == 0 { reserve(1) }
     let block = (start, filled)

@@ -9,16 +9,16 @@ import Glibc
 package final class Connection {
   let handle: OpaquePointer
   private var statements: [UnsafePointer<UInt8>: Statement] = [:]
-  /// Which state the snapshot is of that was left open.
+  /// The revision of the snapshot that is kept open; nil for none.
   private var keptState: UInt64?
   /// The frames in the WAL after this connection's last commit; 0 until `countWALFrames` and a commit.
   package fileprivate(set) var walFrames = 0
 
   /// How a file is opened.
   package enum Mode: Sendable {
-    /// Read and write, made where it is missing.
+    /// Read and write; a missing file is created.
     case create
-    /// Read and write, an error where it is missing.
+    /// Read and write; a missing file is an error.
     case readWrite
     /// Only read.
     case readOnly
@@ -50,13 +50,13 @@ package final class Connection {
     sqlite3_close_v2(handle)
   }
 
-  /// Once a process: no mutexes inside connections, no global memory counters.
+  /// Configures the library once per process: no mutexes inside connections, no global memory counters.
   private static let configureLibrary: Void = {
     _ = perch_sqlite_config_multithread()
     _ = perch_sqlite_config_memstatus(0)
   }()
 
-  /// Runs a script of statements that answer nothing of interest: pragmas, migrations.
+  /// Runs a script of statements whose rows are not needed: pragmas, migrations.
   package func execute(_ script: String) throws {
     let code = sqlite3_exec(handle, script, nil, nil, nil)
     guard code == SQLITE_OK else { throw SQLiteError(handle, code, sql: script) }
@@ -89,7 +89,7 @@ package final class Connection {
     return try body(ReadAccess(connection: self))
   }
 
-  /// Lends reading inside one snapshot, which stays open for the next who reads the same state.
+  /// Lends reading inside one snapshot, which stays open for the next read of the same revision.
   func read<Result: ~Copyable>(
     _ state: UInt64?, isStill: (UInt64) -> Bool, _ body: (ReadAccess) throws -> Result
   ) throws -> Result {
@@ -125,7 +125,7 @@ package final class Connection {
     }
   }
 
-  /// Lends access outside any bracket, where each statement is a transaction of its own.
+  /// Lends access outside `read` and `write`: each statement is a transaction of its own.
   package func autocommit<Result>(_ body: (WriteAccess) throws -> Result) throws -> Result {
     try body(WriteAccess(connection: self))
   }
@@ -174,7 +174,7 @@ package final class Connection {
     var code = SQLITE_OK
     repeat {
       code = sqlite3_backup_step(backup, pagesPerStep)
-      // Another connection holds the lock: there is nothing to wait on but time.
+      // Another connection holds the lock, and SQLite offers nothing to wait for: sleep and try again.
       if code == SQLITE_BUSY || code == SQLITE_LOCKED { usleep(1000) }
     } while code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED
     let finish = sqlite3_backup_finish(backup)
@@ -183,7 +183,7 @@ package final class Connection {
     }
   }
 
-  /// From now on `walFrames` says after each commit of this connection how many frames the WAL holds.
+  /// Makes each commit of this connection store the WAL's number of frames in `walFrames`.
   package func countWALFrames() {
     sqlite3_wal_hook(handle, noteWALFrames, Unmanaged.passUnretained(self).toOpaque())
   }
@@ -191,9 +191,9 @@ package final class Connection {
   /// Bounds every later wait for another connection's lock.
   package func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
-  /// Copies what the WAL holds into the file.
+  /// Copies the WAL's frames into the database file.
   ///
-  /// SQLite does nothing at all, and calls that a success, on a connection that never read the file; so this
+  /// On a connection that never read the file, SQLite does nothing and reports success, so this function
   /// reads first.
   @discardableResult
   package func checkpoint(_ mode: CheckpointMode) throws -> Checkpoint {
@@ -208,19 +208,19 @@ package final class Connection {
     return Checkpoint(frames: Int(frames), done: Int(done), isWhole: code == SQLITE_OK && frames == done)
   }
 
-  /// What a checkpoint achieved.
+  /// The result of a checkpoint.
   package struct Checkpoint: Sendable {
     /// The frames in the WAL.
     package let frames: Int
-    /// How many of them are in the file now.
+    /// The number of these frames that are in the file now.
     package let done: Int
-    /// Whether all of them are, and nobody kept a restart or truncation from happening.
+    /// Whether all frames are in the file, and no reader prevented a restart or truncation.
     package let isWhole: Bool
   }
 
   /// How hard a checkpoint tries.
   package enum CheckpointMode: Sendable {
-    /// As far as it gets without waiting.
+    /// Copies as many frames as possible without waiting.
     case passive
     /// Waits for readers, so that the next commit writes the WAL from its beginning again.
     case restart

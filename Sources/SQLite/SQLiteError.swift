@@ -1,6 +1,6 @@
 import CSQLite
 
-/// What SQLite said, with what is needed to decide, and to find the statement.
+/// An error of SQLite: its codes, its message and the statement.
 package struct SQLiteError: Error, CustomStringConvertible, Equatable {
   /// The primary result code, such as `SQLITE_BUSY`.
   package let code: Int32
@@ -24,23 +24,23 @@ package struct SQLiteError: Error, CustomStringConvertible, Equatable {
     self.init(extended & 0xFF == code & 0xFF ? extended : code, text, sql: sql)
   }
 
-  /// What a caller can do about it.
+  /// The classes of errors, by what a caller can do.
   package enum Kind: Sendable {
-    /// Somebody else holds the lock: the same call can work later.
+    /// Another connection holds the lock: the same call can work later.
     case busy
-    /// The disk is full or failing: reads may go on, writes work again when it heals.
+    /// The disk is full or failing: reads may go on, and writes work again when the disk does.
     case storage
     /// The file is not (any longer) a sound database.
     case corrupt
     /// A rule of the schema refused the row.
     case constraint
-    /// `interrupt()` ended it.
+    /// `interrupt()` ended the statement.
     case interrupted
     /// A mistake in the program or an error of no known kind.
     case other
   }
 
-  /// What a caller can do about it.
+  /// The class of this error.
   package var kind: Kind {
     switch code {
     case SQLITE_BUSY, SQLITE_LOCKED: .busy
@@ -52,7 +52,7 @@ package struct SQLiteError: Error, CustomStringConvertible, Equatable {
     }
   }
 
-  /// For the log.
+  /// The code, the message and the statement, for the log.
   package var description: String {
     "sqlite \(extendedCode): \(message)" + (sql.map { " in «\($0)»" } ?? "")
   }

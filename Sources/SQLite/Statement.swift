@@ -38,7 +38,7 @@ public final class Statement {
     SQLiteError(connection, code, sql: String(cString: sqlite3_sql(handle)))
   }
 
-  /// Ready for the next use; the bound values are gone, since their bytes may be.
+  /// Resets the statement and clears its bound values, whose bytes may be freed now.
   @inline(__always)
   func reset() {
     sqlite3_reset(handle)
@@ -132,7 +132,7 @@ public final class Statement {
   }
 }
 
-/// Where empty values point, since SQLite takes a null pointer for NULL.
+/// The address of empty values, since SQLite takes a null pointer for NULL.
 private let empty: StaticString = ""
 private var emptyText: UnsafePointer<CChar> {
   UnsafeRawPointer(empty.utf8Start).assumingMemoryBound(to: CChar.self)
@@ -167,9 +167,10 @@ public struct Row {
   @inlinable
   public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-  /// The column's bytes, text or blob, where they lie.
+  /// The column's bytes, text or blob, without a copy.
   ///
-  /// The value is looked up once for both answers. SQLite allows that since connections have no mutexes here.
+  /// Pointer and length come from one lookup of the value. SQLite allows that because connections have no
+  /// mutexes.
   @inlinable @inline(__always)
   public func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
     let value = sqlite3_column_value(handle, column)
@@ -184,7 +185,7 @@ public struct Row {
   package func stringOrNil(_ column: Int32) -> String? { isNull(column) ? nil : string(column) }
 }
 
-/// The rows of a query, read one after the other; letting go of them makes the statement free again.
+/// The rows of a query, read one after the other. The statement can be used again when they are freed.
 public struct Rows: ~Copyable {
   @usableFromInline let statement: Statement
   private let isWalk: Bool

@@ -4,7 +4,7 @@ import Platform
 
 /// The service's HTTP servers: one for clients, and with `--admin-listen` a second one for operators.
 struct Listeners {
-  /// The server that clients ask.
+  /// The clients' server.
   let main: Server
   /// The operators' server; nil where `main` has everything.
   private let admin: Server?
@@ -12,9 +12,9 @@ struct Listeners {
   private let host: String
   private let adminHost: String
 
-  /// Connections of the operators' address at once, where there are descriptors enough.
+  /// The most connections to the operators' server, if there are enough file descriptors.
   static let adminConnections = 64
-  /// The threads that answer there.
+  /// The worker threads of the operators' server.
   private static let adminWorkers = 1
 
   /// Two servers with `configuration`, which do not listen yet. The second has `adminConnections` at once.
@@ -36,10 +36,10 @@ struct Listeners {
     admin = try Server(configuration)
   }
 
-  /// Where clients ask.
+  /// The url of the clients' server.
   var url: String { url(main, host) }
 
-  /// What is said on stdout once both listen, a line for each.
+  /// The lines on stdout once both servers listen.
   var lines: String {
     let second = admin.map { "admin listening on \(url($0, adminHost))\n" } ?? ""
     return "listening on \(url)\n" + second
@@ -58,7 +58,7 @@ struct Listeners {
     }
   }
 
-  /// Serves the operations of the contract, each where it belongs; `guarded` sees every route first.
+  /// Serves each operation of the contract on its server. `guarded` may change every route first.
   func serve(_ parts: RouteParts, and demoRoutes: [Route], guarded: ([Route]) -> [Route]) {
     guard let admin else {
       main.serve(guarded(Routes.all(parts) + demoRoutes))
@@ -68,7 +68,8 @@ struct Listeners {
     admin.serve(guarded(Routes.all(parts, for: .operators)))
   }
 
-  /// Stops both within so many seconds in all: clients first, while `/readyz` still answers operators.
+  /// Stops both servers within `seconds` altogether. The clients' server stops first, while `/readyz` still
+  /// answers operators.
   func shutDown(withinSeconds seconds: Double) {
     let start = Clock.system.monotonicNanoseconds()
     main.shutDown(withinSeconds: seconds)

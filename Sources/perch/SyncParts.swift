@@ -4,16 +4,16 @@ import ChatModel
 import ChatSync
 import Platform
 
-/// The sync worker with what it works with, composed from the settings.
+/// The sync worker and its parts, composed from the settings.
 ///
-/// It stops after the server, when no client asks for anything any more. It stops before the cache is closed,
-/// so that answers of the upstream can still be stored.
+/// The worker stops after the server, when no more requests come, and before the cache is closed, so that
+/// answers of the upstream can still be stored.
 struct SyncParts {
   /// The worker.
   let worker: SyncWorker
-  /// The worker as those who serve clients see it.
+  /// The worker's port for the routes.
   let syncRequests: WorkerRequests
-  /// What sends requests; nil without an upstream.
+  /// The HTTP client to the upstream; nil without an upstream.
   let client: HTTPClient?
   /// The operator's choices about sending.
   let outboxPolicy: OutboxPolicy
@@ -37,10 +37,10 @@ struct SyncParts {
     syncRequests = WorkerRequests(worker)
   }
 
-  /// The settings that every command that syncs takes.
+  /// The settings of all commands that sync.
   static let settings = linkSettings + sendingSettings
 
-  /// Those of them that are about the link and what is fetched.
+  /// The settings of the link and of what is fetched.
   private static let linkSettings: [Setting] = [
     Setting(
       "upstream", .text, default: "", "the chat server, such as https://api-APP.sendbird.com; none when empty"
@@ -66,7 +66,7 @@ struct SyncParts {
     ),
   ]
 
-  /// Those of them that are about sending.
+  /// The settings of sending.
   private static let sendingSettings: [Setting] = [
     Setting("pending-lifetime", .duration, default: "72h", "how long a message may wait before it fails"),
     Setting(
@@ -93,7 +93,7 @@ struct SyncParts {
     var limits = HTTPClient.Configuration()
     limits.inFlight = values.number("upstream-in-flight")
     limits.rate = Double(values.number("upstream-rate"))
-    // What is not used of one second may be used in the next.
+    // Requests that one second leaves unused may be sent in the next.
     limits.burst = max(1, limits.rate)
     return limits
   }
@@ -120,7 +120,7 @@ struct SyncParts {
     return base.isEmpty ? nil : SendbirdUpstream.Configuration(base: base, token: "").base
   }
 
-  /// What webhooks are signed with: its own secret, or the upstream's key.
+  /// The key of webhooks' signatures: the configured secret or, without one, the upstream's API token.
   static func signature(_ values: SettingValues) -> WebhookSignature? {
     let own = values.text("webhook-secret")
     return own.isEmpty
@@ -128,7 +128,7 @@ struct SyncParts {
       : WebhookSignature(secret: own)
   }
 
-  /// What the link costs and how it stands, for `/metrics`.
+  /// Writes the link's state and its requests, for `/metrics`.
   func write(to text: inout MetricsText) {
     text.metric(
       "perch_upstream_requests_total", .counter, "Requests sent to the chat server.",
@@ -137,18 +137,18 @@ struct SyncParts {
       "perch_upstream_pauses_total", .counter,
       "Pauses that the chat server asked for: 429, or no request left.", Int64(client?.pausesAsked ?? 0))
     text.metric(
-      "perch_upstream_online", .gauge, "1 while the chat server can be had.",
+      "perch_upstream_online", .gauge, "1 while the chat server is online, else 0.",
       syncRequests.link.state == .online ? 1 : 0)
     text.metric(
-      "perch_upstream_generation", .gauge, "Rises at every start and every loss of the chat server.",
+      "perch_upstream_generation", .gauge, "The link's generation: rises at each start and each loss.",
       syncRequests.link.generation)
     let counts = worker.sendingCounts
-    text.begin("perch_sending_requests_total", .counter, "Requests that sent or looked, by how they ended.")
+    text.begin("perch_sending_requests_total", .counter, "Requests that sent or searched, by outcome.")
     for end in SendingCounts.End.allCases {
       text.sample("perch_sending_requests_total", label: "end=\"\(end.rawValue)\"", counts[end])
     }
     text.metric(
-      "perch_sending_looks_total", .counter, "Listings that looked for a message that may have arrived.",
+      "perch_sending_looks_total", .counter, "Listings that searched for a message that may have arrived.",
       counts.looks)
     let uploads = counts.uploads
     text.begin("perch_uploads_total", .counter, "Uploads to the chat server, by how they ended.")
@@ -157,15 +157,14 @@ struct SyncParts {
     text.sample("perch_uploads_total", label: "end=\"interrupted\"", uploads.interrupted)
   }
 
-  /// What waits to be sent, for `/metrics`; nothing where the cache cannot be read.
+  /// Writes the counts of unsent rows, for `/metrics`; nothing if the cache cannot be read.
   static func write(unsentIn cache: Cache, to text: inout MetricsText) {
     // `try?`: other metrics and the log tell of a cache that cannot be read; this page is answered without
     // it.
     guard let unsent = try? cache.read({ try $0.unsentOfAllUsers() }) else { return }
     let spool = cache.spool.contents
     text.metric(
-      "perch_spool_bytes", .gauge, "Bytes of unsent files, with those that are coming in.", Int64(spool.bytes)
-    )
+      "perch_spool_bytes", .gauge, "Bytes of unsent files, including arriving ones.", Int64(spool.bytes))
     text.metric("perch_spool_files", .gauge, "Files of unsent messages.", Int64(spool.files))
     text.metric("perch_uploads_running", .gauge, "Files that are being uploaded.", unsent.uploading)
     text.begin("perch_outbox_rows", .gauge, "Unsent messages and changes of all users.")
@@ -174,11 +173,11 @@ struct SyncParts {
     text.sample("perch_outbox_rows", label: "status=\"canceled\"", unsent.canceled)
     let now = Clock.system.wallMilliseconds()
     text.metric(
-      "perch_outbox_oldest_seconds", .gauge, "Age of the row that was accepted first.",
+      "perch_outbox_oldest_seconds", .gauge, "Age of the oldest unsent row, in seconds.",
       unsent.oldest.map { max(0, now - $0) / 1000 } ?? 0)
   }
 
-  /// Takes up what the cache knows and begins.
+  /// Starts the worker and waits until it has read its state from the cache.
   func start() throws {
     let worker = worker
     try Waiting.on { try await worker.start() }
@@ -194,7 +193,7 @@ struct SyncParts {
   }
 }
 
-/// Lets a thread that is not asynchronous wait for what is: only where a command begins and ends.
+/// Blocks a thread until an async function returns. Only for the beginning and the end of a command.
 enum Waiting {
   static func on<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) throws -> Result {
     let outcome = Watched<Swift.Result<Result, any Error>?>(nil)

@@ -1,30 +1,30 @@
-/// How long the rest takes, judged by how fast the last of it went. A value: the moments are given (ms).
+/// Estimates the time left from the recent rate. A value: the caller passes the times (ms).
 ///
-/// It looks back over a window, so that it follows a rate that changes, and says nothing where nothing was
-/// gained in the whole of it.
+/// Only the rate within a window counts, so that the estimate follows a changing rate. Without any progress
+/// in the window there is no estimate.
 struct TimeLeft: Sendable, Equatable {
-  /// What can be said.
+  /// The estimate of the time left.
   enum Estimate: Sendable, Equatable {
     case unknown
     case seconds(Int)
     case nothing
   }
 
-  /// How far it was at a moment.
+  /// The number of items done at a time.
   private struct Mark: Sendable, Equatable { let at: Int64, done: Int }
 
-  /// How far it is looked back (ms).
+  /// The length of the window (ms).
   static let window: Int64 = 10_000
-  /// Between two marks (ms): so there are never more than some forty.
+  /// The interval between two marks (ms), so that there are never more than about forty.
   static let spacing: Int64 = 250
-  /// The longest time that is told (s).
+  /// The longest estimate (s).
   static let longest = 99 * 3_600
 
   private var marks: [Mark] = []
   private var done = 0
   private var total: Int?
 
-  /// How far it is; `total` is nil while nobody knows. What goes backwards is something new that is counted.
+  /// Notes the progress. `total` is nil while it is unknown. If `done` falls, something new is being counted.
   mutating func note(done: Int, of total: Int?, at now: Int64) {
     if done < self.done || total == nil { marks = [] }
     self.done = done
@@ -32,15 +32,15 @@ struct TimeLeft: Sendable, Equatable {
     guard total != nil else { return }
     let since = marks.last.map { now - $0.at } ?? TimeLeft.spacing
     if since >= TimeLeft.spacing { marks.append(Mark(at: now, done: done)) }
-    // The newest mark outside the window stays: it says how far it was when the window begins.
+    // The newest mark outside the window stays: it has the progress at the window's beginning.
     let outside = marks.count { $0.at <= now - TimeLeft.window }
     if outside > 1 { marks.removeFirst(outside - 1) }
   }
 
-  /// How many moments are remembered.
+  /// The number of marks.
   var markCount: Int { marks.count }
 
-  /// How long the rest takes.
+  /// The estimate at `now`.
   func estimate(at now: Int64) -> Estimate {
     guard let total else { return .unknown }
     guard done < total else { return .nothing }
@@ -51,7 +51,7 @@ struct TimeLeft: Sendable, Equatable {
 }
 
 extension TimeLeft.Estimate: CustomStringConvertible {
-  /// As people read it; minutes where seconds say too much.
+  /// The estimate for people: in minutes if it is long.
   var description: String {
     switch self {
     case .unknown: "time left unknown"

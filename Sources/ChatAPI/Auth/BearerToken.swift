@@ -2,7 +2,7 @@ import Glibc
 import JSON
 import Platform
 
-/// A signed claim of who asks, as it travels in `Authorization: Bearer …`.
+/// A signed statement of the caller's name and rights: the token in `Authorization: Bearer …`.
 ///
 /// The format is a JSON Web Token (RFC 7519) in its compact form, signed HS256 (RFC 7515, RFC 7518):
 ///
@@ -27,7 +27,7 @@ package struct BearerToken: Sendable, Equatable {
   package enum Refusal: Error, Equatable {
     /// It is not a token of this service.
     case invalid(StaticString)
-    /// It was one.
+    /// It is a token of this service, and it has expired.
     case expired
 
     package static func == (a: Refusal, b: Refusal) -> Bool {
@@ -39,7 +39,7 @@ package struct BearerToken: Sendable, Equatable {
     }
   }
 
-  /// The longest token that is looked at, in bytes.
+  /// The longest token that is checked, in bytes; a longer one is invalid.
   package static let lengthLimit = 4096
   /// The longest user id, in Unicode code points, which bound its bytes.
   package static let userLimit = 80
@@ -71,7 +71,7 @@ package struct BearerToken: Sendable, Equatable {
     return String(decoding: text.bytes, as: UTF8.self)
   }
 
-  /// The token that `text` is, checked against `secrets` at `now` (seconds since 1970).
+  /// Parses `text` and checks it against `secrets` at `now` (seconds since 1970).
   package init(checking text: UnsafeRawBufferPointer, against secrets: SigningSecrets, now: Int64)
     throws(Refusal)
   {
@@ -123,7 +123,7 @@ package struct BearerToken: Sendable, Equatable {
     return try read.get()
   }
 
-  /// What `body` makes of the JSON in `bytes`, nil where they are none.
+  /// Parses `bytes` as JSON and passes the value to `body`. Nil: `bytes` are not JSON.
   private static func parsed<Found>(_ bytes: [UInt8], _ body: (JSONValue) -> Found) -> Found? {
     bytes.withUnsafeBytes { JSONParser().read($0, body) }
   }

@@ -1,6 +1,6 @@
 import ChatModel
 
-/// What a token allows.
+/// The rights that a token gives.
 package struct Scopes: OptionSet, Sendable, Hashable {
   /// One bit per scope.
   package let rawValue: UInt8
@@ -12,7 +12,7 @@ package struct Scopes: OptionSet, Sendable, Hashable {
   /// The operator's endpoints.
   package static let admin = Scopes(rawValue: 2)
 
-  /// The scopes of a token's `scope`, words separated by single spaces; words nobody here knows say nothing.
+  /// The scopes of a token's `scope`, words separated by single spaces; unknown words are ignored.
   package init(words: String) {
     self = []
     for word in words.split(separator: " ") {
@@ -27,16 +27,16 @@ package struct Scopes: OptionSet, Sendable, Hashable {
   }
 }
 
-/// Who asks, as the token said.
+/// The user who sends a request, as the request's token names them.
 package struct Caller: Sendable, Equatable {
-  /// The user whose view every answer is.
+  /// The user's id. Answers show what this user may see.
   package let user: UserID
-  /// What the token allows.
+  /// The rights that the token gives.
   package let scopes: Scopes
   /// When the token ends, in seconds since 1970.
   package let expires: Int64
 
-  /// The number of the secrets it was checked against (see `Keyring`).
+  /// The generation of the secrets that the token was checked against (see `Keyring`).
   let generation: UInt64
 
   /// A caller.

@@ -4,10 +4,11 @@ import Glibc
 import MicroHTTP
 import Platform
 
-/// Lets requests in: whoever asks is named by a token, or, with `--auth off`, by the header `Perch-User`.
+/// Names the caller of each request, by its token or, with `--auth off`, by the header `Perch-User`.
 ///
-/// A token that was checked is remembered with its connection: the next request compares bytes, not codes.
-/// Its end and the secrets' generation are looked at every time.
+/// The gate keeps a checked token with its connection. The connection's next request then compares the
+/// token's bytes instead of computing its HMAC. Each request still compares the token's end and the secrets'
+/// generation.
 package final class Gate: Sendable {
   /// How callers are known.
   package enum Mode: Sendable {
@@ -19,16 +20,16 @@ package final class Gate: Sendable {
 
   private let mode: Mode
   private let clock: Clock
-  /// What signs tickets where there are no tokens.
+  /// The secrets that sign tickets with `--auth off`.
   private let ticketSecrets: SigningSecrets
   /// Tickets that were used in time: they may be used again (B51).
   let tickets = UsedTickets()
-  /// Checked tokens by their bytes' hash: connections that come with the same one remember one object.
+  /// Checked tokens by the hash of their bytes: connections with the same token share one object.
   private let checked = Guarded<[Int: Remembered]>([:])
   private static let mostChecked = 4096
 
-  /// A gate. `ticketSecrets`: what signs tickets where there are no tokens; tickets outlive a start where it
-  /// does.
+  /// A gate. `ticketSecrets` sign the tickets with `--auth off`. Tickets stay valid after a restart only if
+  /// these secrets are the same.
   package init(_ mode: Mode, ticketSecrets: SigningSecrets = .fresh(), clock: Clock = .system) {
     self.mode = mode
     self.ticketSecrets = ticketSecrets
@@ -38,7 +39,7 @@ package final class Gate: Sendable {
   /// The header that names the caller: answers differ by it.
   var vary: StaticString { if case .tokens = mode { "Authorization" } else { "Perch-User" } }
 
-  /// A token as it was on this connection's last request.
+  /// A checked token: the `Authorization` header's bytes, and the caller that it names.
   private final class Remembered: Sendable {
     let header: [UInt8]
     let caller: Caller
@@ -48,7 +49,8 @@ package final class Gate: Sendable {
     }
   }
 
-  /// Who asks, with the scope that the route wants; a 401 or 403 otherwise.
+  /// The caller of the request. Throws a 401 without a valid token or ticket, a 403 without the route's
+  /// scope.
   package func caller(of request: Request, scope: Scopes = .chat) throws -> Caller {
     let caller =
       if let ticket = Gate.ticket(in: request) {
@@ -77,8 +79,8 @@ package final class Gate: Sendable {
     if case .tokens(let keyring) = mode { keyring.now } else { (ticketSecrets, 0) }
   }
 
-  /// Whether who was let in would be let in again: what let them in has not ended, and the secrets are those
-  /// it was checked against.
+  /// Whether the caller is still admitted: the token or ticket has not ended, and the secrets have not
+  /// changed since it was checked.
   func admitsStill(_ caller: Caller) -> Bool {
     if case .tokens(let keyring) = mode, keyring.generation != caller.generation { return false }
     return caller.expires > clock.wallMilliseconds() / 1000
@@ -87,13 +89,14 @@ package final class Gate: Sendable {
   /// A ticket for following `path` (`EventRoutes.followed`) as `caller`, and when it ends (s).
   func ticket(for path: String, _ caller: Caller) -> (ticket: String, expires: Int64) {
     let now = clock.wallMilliseconds()
-    // Names without tokens have no end of their own: a day.
+    // With `--auth off` the caller has no end, so the ticket ends after a day.
     let expires = min(caller.expires, now / 1000 + 86_400)
     let ticket = StreamTicket(user: caller.user.text, issued: now, expires: expires)
     return (ticket.signed(for: path, with: signing.secrets), expires)
   }
 
-  /// The ticket of a poll that came without a header.
+  /// The value of the query parameter `ticket`, if the request polls a view or the user's events; nil
+  /// otherwise.
   private static func ticket(in request: Request) -> String? {
     guard request.method == .get, mayHoldTicket(request.encodedQuery) else { return nil }
     for item in request.query where item.isNamed("ticket") {
@@ -102,8 +105,8 @@ package final class Gate: Sendable {
     return nil
   }
 
-  /// Stores the ticket with which the request came, where that is its first use, and calls `finish` when it
-  /// is durable; false where there is nothing to store.
+  /// Stores the first use of the request's ticket, and calls `finish` when the commit is durable. False: the
+  /// request has no ticket, or its first use is stored already.
   func storeTicket(of request: Request, then finish: @escaping @Sendable () -> Void) -> Bool {
     guard tickets.hasUnstored, let text = Gate.ticket(in: request),
       let ticket = checked(text, request, now: clock.wallMilliseconds())
@@ -117,7 +120,8 @@ package final class Gate: Sendable {
     }
   }
 
-  /// Names are compared as they came, so a query without the word has no ticket.
+  /// Whether the query contains the word `ticket`. A parameter's name is compared undecoded, so a query
+  /// without that word has no ticket.
   private static func mayHoldTicket(_ query: UnsafeRawBufferPointer) -> Bool {
     let word: StaticString = "ticket"
     guard let start = query.baseAddress, query.count >= word.utf8CodeUnitCount else { return false }
@@ -131,7 +135,7 @@ package final class Gate: Sendable {
     let now = clock.wallMilliseconds()
     let generation = signing.generation
     guard let ticket = checked(text, request, now: now) else { throw Gate.notForThisPath }
-    // Somebody who says who they are does not become another by a ticket found somewhere.
+    // A request that also names its caller by a header is refused if the ticket is another user's.
     if request.header("Authorization") != nil || request.header("Perch-User") != nil {
       guard try header(request).user == UserID(ticket.user) else { throw Gate.notForThisPath }
     }
@@ -170,12 +174,12 @@ package final class Gate: Sendable {
     } catch {
       switch error {
       case .expired: throw Gate.unauthorized("This one has expired: get a new one.", "invalid_token")
-      case .invalid(let reason): throw Gate.unauthorized("This one is not good: \(reason).", "invalid_token")
+      case .invalid(let reason): throw Gate.unauthorized("This one is not valid: \(reason).", "invalid_token")
       }
     }
   }
 
-  /// What connections with this token, which was checked, remember: one object for all of them.
+  /// The object that all connections with this checked token share.
   private func remembered(_ header: UnsafeRawBufferPointer, _ caller: Caller) -> Remembered {
     var hasher = Hasher()
     hasher.combine(bytes: header)
@@ -203,7 +207,7 @@ package final class Gate: Sendable {
   }
 
   private static var notForThisPath: Problem {
-    unauthorized("This ticket is not good for this path.", "invalid_token")
+    unauthorized("This ticket is not valid for this path.", "invalid_token")
   }
 
   private static func unauthorized(_ detail: String, _ error: String?) -> Problem {

@@ -2,14 +2,14 @@ import CSodium
 import Glibc
 import Platform
 
-/// The secrets that sign and check tokens: the first one signs, each of them is accepted.
+/// The secrets that sign and check tokens. The first one signs; a token signed with any of them is accepted.
 ///
 /// As text: one secret a line, at most two lines, each of 32 to 256 characters without spaces; empty lines
 /// and lines that begin with `#` say nothing. The characters themselves are the key, so any JWT library can
 /// sign with a line of the file. To rotate: put the new secret above the old one, reread, wait until the old
 /// tokens have expired, remove the lower line, reread.
 package struct SigningSecrets: Sendable, Equatable {
-  /// Why a text holds no secrets, said without showing it.
+  /// Why a text holds no valid secrets. The description does not show the text.
   package struct Malformed: Error, CustomStringConvertible, Equatable {
     /// What is wrong and what to write instead.
     package let description: String
@@ -43,24 +43,24 @@ package struct SigningSecrets: Sendable, Equatable {
 
   private init(keys: [[UInt8]]) { self.keys = keys }
 
-  /// A fresh secret that no file knows.
+  /// A new random secret, stored in no file.
   package static func fresh() -> SigningSecrets { SigningSecrets(keys: [Array(makeLine().utf8)]) }
 
   /// A fresh secret of 256 random bits, as the text of a secret file.
   package static func makeText() -> String { makeLine() + "\n" }
 
-  /// A fresh secret of 256 random bits, in 43 characters that need no quoting anywhere.
+  /// A new secret: 256 random bits in 43 base64url characters, so it needs no quoting in a shell or a file.
   package static func makeLine() -> String {
     var random = [UInt8](repeating: 0, count: 32)
     randombytes_buf(&random, random.count)
     return Base64URL.encode(random)
   }
 
-  /// The code of `message` under the first secret.
+  /// The HMAC of `message` under the first secret.
   package func sign(_ message: UnsafeRawBufferPointer) -> [UInt8] { MessageCode.of(message, under: keys[0]) }
 
-  /// Whether `code` is the code of `message` under one of the secrets; takes the same time wherever it
-  /// differs.
+  /// Whether `code` is the HMAC of `message` under one of the secrets. The comparison takes the same time at
+  /// whatever byte the codes differ.
   package func isSigned(_ message: UnsafeRawBufferPointer, with code: [UInt8]) -> Bool {
     var isGood = false
     for key in keys

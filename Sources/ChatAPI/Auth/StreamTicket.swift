@@ -11,21 +11,21 @@ import Platform
 ///     issued (8 bytes, ms since 1970) ‖ expires (8 bytes, s since 1970) ‖ user id (UTF-8) ‖ code (32 bytes)
 ///
 /// numbers big endian; the code is HMAC-SHA256, under the signing secrets, of the words `perch ticket`, a
-/// zero byte, the path, a zero byte and everything before the code. The path is bound but not carried: the
-/// request brings it. A ticket is first used within 60 s; whether it was is the business of whoever accepts
-/// it. It ends with the token it was made from.
+/// zero byte, the path, a zero byte and everything before the code. The ticket does not contain the path: the
+/// check takes the path of the request. A ticket must be used for the first time within 60 s, which
+/// `UsedTickets` checks. It ends with the token it was made from.
 package struct StreamTicket: Sendable, Equatable {
-  /// Whom it stands for.
+  /// The user whose right the ticket proves.
   package let user: String
-  /// When it was made, in milliseconds since 1970.
+  /// When the ticket was made, in milliseconds since 1970.
   package let issued: Int64
-  /// When the token it was made from ends, in seconds since 1970.
+  /// When the ticket ends, in seconds since 1970: never later than the token it was made from.
   package let expires: Int64
-  /// The code that signs it, once it was checked: what it is remembered by. However its text is spelled, the
-  /// code is one.
+  /// The HMAC, set when the ticket was checked. `UsedTickets` stores tickets by it, because one ticket's text
+  /// can be spelled in several ways.
   package private(set) var code: [UInt8] = []
 
-  /// How long after it was made a ticket is first used, in milliseconds.
+  /// A ticket must be used for the first time within so many milliseconds after it was made.
   package static let firstUseMilliseconds: Int64 = 60_000
 
   /// A ticket for `user`.
@@ -46,8 +46,7 @@ package struct StreamTicket: Sendable, Equatable {
     return Base64URL.encode(content.array)
   }
 
-  /// The ticket that `text` is, if it was made for `path` here and its token has not ended at `now`
-  /// (seconds).
+  /// Parses `text`. Nil: it is no ticket signed here for `path`, or its token has ended at `now` (seconds).
   package init?(checking text: String, for path: String, against secrets: SigningSecrets, now: Int64) {
     guard
       text.utf8.count <= 512, let bytes = Array(text.utf8).withUnsafeBytes(Base64URL.decode), bytes.count > 48
@@ -69,7 +68,7 @@ package struct StreamTicket: Sendable, Equatable {
     code = Array(bytes.suffix(32))
   }
 
-  /// Whether both stand for the same user at the same time.
+  /// Whether both have the same user, time of issue and end.
   package static func == (a: StreamTicket, b: StreamTicket) -> Bool {
     a.user.hasSameBytes(as: b.user) && a.issued == b.issued && a.expires == b.expires
   }

@@ -43,10 +43,10 @@ final class UsedTickets: Sendable {
   /// Whether some ticket waits to be stored: asked at every request.
   var hasUnstored: Bool { unstored.load(ordering: .relaxed) > 0 }
 
-  /// Stores a ticket that is not stored yet, and calls `finish` when it is durable; false where there is
-  /// nothing to do.
+  /// Stores a ticket that is not stored yet, and calls `finish` when the commit is durable. False: there is
+  /// nothing to store.
   ///
-  /// A disk that fails keeps nobody from following: the ticket is then good until the next start (B60).
+  /// If the disk fails, the ticket is still accepted, but only until the next start (B60).
   func store(_ ticket: StreamTicket, then finish: @escaping @Sendable () -> Void) -> Bool {
     guard let cache = cache.withLock({ $0 }), change({ $0.take(ticket) }) else { return false }
     let user = UserID(ticket.user)

@@ -31,7 +31,7 @@ enum IntegrityRoute {
       case .failure(let error): throw error
       case nil:
         throw Problem(
-          503, "busy", detail: "The check goes on: ask again, its findings are the next answer.",
+          503, "busy", detail: "The check is still running: ask again for its findings.",
           headers: [("Retry-After", "10")])
       }
     }

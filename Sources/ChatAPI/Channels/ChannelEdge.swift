@@ -3,8 +3,8 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// The token of a sort key in a list of channels: the key, and the order it was made for. Opaque to clients,
-/// who only give it back.
+/// The page token of a channel list: a sort key, and the order that the key belongs to. Clients send the
+/// token back as they got it.
 enum ChannelEdge {
   static func token(_ key: ChannelListKey, _ query: ChannelQuery) -> String {
     let parts = [
@@ -13,7 +13,7 @@ enum ChannelEdge {
     return Base64URL.encode(Array(parts.joined(separator: "\0").utf8))
   }
 
-  /// The sort key that a token names; a 400 where it was made for another order or is none.
+  /// The sort key in a page token. Throws a 400 if the token is malformed or belongs to another order.
   static func key(_ token: String, _ query: ChannelQuery) throws -> ChannelListKey {
     var token = token
     let bytes = token.withUTF8 { Base64URL.decode(UnsafeRawBufferPointer($0)) }
@@ -27,7 +27,7 @@ enum ChannelEdge {
     guard parts[0].elementsEqual(query.order.rawValue.utf8),
       parts[1].elementsEqual((query.metadataOrderKey ?? "").utf8)
     else {
-      throw Problem.invalid("after", "It was made for another order: begin again without it.")
+      throw Problem.invalid("after", "It belongs to a list in another order: begin again without it.")
     }
     return ChannelListKey(
       time: time, text: String(decoding: parts[3][..<end], as: UTF8.self),

@@ -3,10 +3,10 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// Members that a request asks for or filters on: lists that are not known whole are fetched first, within
-/// the request's wait (B8, B15).
+/// Fetches the members that a request asks for or filters on, if the stored lists are incomplete. The request
+/// waits for them at most as long as it allows (B8, B15).
 struct MemberFetch {
-  /// How long a list of members is answered without asking whether it is still the same (ms).
+  /// A list of members is answered from the cache for so long after it was last fetched (ms).
   static let freshMilliseconds: Int64 = 600_000
 
   private let context: RouteContext
@@ -21,8 +21,8 @@ struct MemberFetch {
     self.preferences = preferences
   }
 
-  /// Runs `body` after the members of `urls` were fetched, or after the wait; `status`: how the rest of the
-  /// answer came about.
+  /// Fetches the members of `urls`, then runs `body` with the outcome. If the fetch takes longer than the
+  /// request waits, `body` runs without the members. `status`: the outcome if no members have to be fetched.
   func answer(
     of urls: [ChannelURL], status: CacheStatus = .hit, _ body: @escaping (CacheStatus) throws -> Outcome
   ) throws -> Outcome {
@@ -35,7 +35,7 @@ struct MemberFetch {
     }
   }
 
-  /// The channel, where its list of members is to be asked for.
+  /// The channel, if its list of members has to be fetched; otherwise none.
   func wanted(_ url: ChannelURL) throws -> [ChannelURL] {
     if preferences.mode == .always { return [url] }
     let list = try context.read { try $0.memberList(of: url) }
@@ -43,8 +43,7 @@ struct MemberFetch {
     return list.isComplete && isFresh ? [] : [url]
   }
 
-  /// The channels without whose members the query cannot be answered truthfully, as many as one request asks
-  /// for.
+  /// The channels whose members the query needs and the cache lacks, at most as many as one request fetches.
   func wanted(_ query: ChannelQuery) throws -> [ChannelURL] {
     guard query.asksMembers, preferences.mode != .never else { return [] }
     return try context.read { reader in

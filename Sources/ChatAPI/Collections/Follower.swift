@@ -5,7 +5,8 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// What is followed, and by whom.
+/// The parts of a poll or stream: the caller, the views it follows, and whether it follows the user's own
+/// feed.
 struct Followed {
   let context: CollectionContext
   let caller: Caller
@@ -13,7 +14,7 @@ struct Followed {
   let hasUserFeed: Bool
 }
 
-/// Who follows what: one poll or one stream, over all its looks at the log (B50, B51).
+/// One poll or stream of events. It reads the event log again each time it is woken (B50, B51).
 class Follower {
   /// A view that is followed.
   enum Target {
@@ -21,7 +22,7 @@ class Follower {
     case channels(ChannelCollection)
   }
 
-  /// The views that are followed: mostly one, for which no array is kept while it is waited.
+  /// The views that are followed. Most requests follow one, which is stored without an array.
   struct Targets: RandomAccessCollection {
     private let first: Target?
     private let others: [Target]
@@ -35,13 +36,13 @@ class Follower {
     }
   }
 
-  /// What one look found.
+  /// The events that one read of the log found.
   struct Found: ~Copyable {
     let events: ByteBuffer
     let cursor: EventCursor
     let hasMore: Bool
     let isEmpty: Bool
-    /// What decided it, where other views may be alike in it.
+    /// The answer key, if other views may get the same answer.
     let key: AnswerKey?
     fileprivate let moves: [() -> Void]
     fileprivate let settles: [(Int64) -> Void]
@@ -52,7 +53,7 @@ class Follower {
   final let caller: Caller
   let targets: Targets
   private let hasUserFeed: Bool
-  /// Where a client that came too late begins again.
+  /// The path at which a client begins again after its cursor expired.
   private var again: String {
     guard targets.count == 1, !hasUserFeed else { return "/v1/connection" }
     switch targets[0] {
@@ -62,7 +63,7 @@ class Follower {
   }
   private let user: UserKey
   private var ticket: ChangeSubscriptions.Ticket?
-  /// Whether the views were made ready once since something was told.
+  /// Whether the views were made ready since the last answer.
   final var hasMadeReady = false
 
   init(_ followed: Followed, _ request: Request) throws {
@@ -78,7 +79,8 @@ class Follower {
     self.user = user
   }
 
-  /// The name under which answers are shared: a single view's, or none.
+  /// The name under which answers are shared: a single view's id, or the user's feed; nil for several of
+  /// them.
   final var sharedName: String? {
     switch (targets.count, hasUserFeed) {
     case (1, false):
@@ -91,15 +93,16 @@ class Follower {
     }
   }
 
-  /// Waits for what concerns it, before it looks (B51); a 503 where too many wait (B54). `isOnce`: until it
-  /// is woken, and then says so by `woken`.
+  /// Subscribes to the changes of what it follows; called before the log is read (B51). Throws a 503 if too
+  /// many requests wait (B54). `isOnce`: the subscription ends with the first wake, after which `woken` is
+  /// called.
   final func subscribe(_ waiter: Waiter, isOnce: Bool = false) throws {
     guard ticket == nil else { return }
     ticket = context.collections.subscriptions.subscribe(waiter, to: topics, isOnce: isOnce)
     guard ticket != nil else { throw Problem.tooManyParked }
   }
 
-  /// A single view's own, or those of all put together.
+  /// The topics of a single view, or the topics of all views together.
   private var topics: ChangeSubscriptions.Topics {
     if targets.count == 1, !hasUserFeed {
       switch targets[0] {
@@ -127,10 +130,11 @@ class Follower {
   /// Whether the request waits for events.
   final var isSubscribed: Bool { ticket != nil }
 
-  /// It was woken. Where something else than the one change it waited for woke it, it still waits.
+  /// The request was woken. If something other than a change woke it, its subscription is still there and
+  /// ends here.
   final func woken() { unsubscribe() }
 
-  /// Waits no more.
+  /// Ends the subscription.
   final func unsubscribe() {
     if let ticket { context.collections.subscriptions.unsubscribe(ticket) }
     ticket = nil
@@ -139,7 +143,7 @@ class Follower {
   /// The cursor at this moment.
   final var cursorNow: EventCursor { context.route.cache.cursor }
 
-  /// Reads a cursor; a 400 where it is none.
+  /// Parses a cursor; throws a 400 if the text is not one.
   static func cursor(_ text: String) throws -> EventCursor {
     guard let cursor = EventCursor(text) else {
       throw Problem.invalid("since", "Give back the cursor an answer gave, or now.")
@@ -147,16 +151,16 @@ class Follower {
     return cursor
   }
 
-  /// Looks at the rights and the views' being again, as they are now. Nothing is answered before it was: not
-  /// even what others of the same view were answered with.
+  /// Checks that the caller still has the right to ask, and that the views still exist. Every answer is given
+  /// after this check, a shared one too.
   ///
-  /// A cursor of another log is told first: what it followed may be gone with that log (B52, B58).
+  /// The cursor's log is checked before the views: they may be gone together with that log (B52, B58).
   final func admit(_ since: EventCursor) throws {
     try context.route.admitAgain(caller, request)
     guard since.epoch == context.route.cache.cursor.epoch else { throw Problem.cursorExpired(again) }
     try context.run {
       for target in targets {
-        // A view that began anew, or is about to, is not the one that this cursor is of.
+        // The cursor belongs to the old view if the view began anew or is about to.
         let isSame =
           switch target {
           case .messages(let view):
@@ -171,19 +175,19 @@ class Follower {
     }
   }
 
-  /// The one view that is followed alone, if it shows messages.
+  /// The view of messages, if the request follows nothing else.
   final var alone: MessageCollection? {
     guard targets.count == 1, !hasUserFeed, case .messages(let view) = targets[0] else { return nil }
     return view
   }
 
-  /// Which view that is.
+  /// The identity of `alone`, without retaining the view.
   final var aloneIdentity: ObjectIdentifier? {
     guard targets.count == 1, !hasUserFeed, case .messages(let view) = targets[0] else { return nil }
     return ObjectIdentifier(view)
   }
 
-  /// The answer that a view like this one was given (see `AnswerKey`).
+  /// The answer of another view whose answer key matches this view (see `AnswerKey`).
   final func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }
     let known = context.shared.alike(view.channel)
@@ -199,8 +203,8 @@ class Follower {
     }
   }
 
-  /// Whether nothing can have happened since: the log stands where the client does, and everything that is
-  /// followed is the user's still.
+  /// Whether the client has everything: its cursor is the log's end, and the user may still see all it
+  /// follows.
   final func isUpToDate(_ since: EventCursor) throws -> Bool {
     let cache = context.route.cache
     guard since == cache.cursor else { return false }
@@ -213,21 +217,21 @@ class Follower {
     }
   }
 
-  /// What happened since then, for one who was admitted. It changes nothing until it is settled.
+  /// Reads the events after `since`, for an admitted caller. Changes nothing: `settle` does.
   final func look(_ since: EventCursor) throws -> Found { try context.run { try read(since) } }
 
-  /// Moves the views' windows as the answer needs it. False where that has to be stored first: then the
-  /// answer is made again after `makeReady`.
+  /// Moves the views' windows as the answer needs it. False: the move has to be stored first, and the answer
+  /// is made again after `makeReady`.
   final func move(_ found: borrowing Found) -> Bool {
     guard !found.moves.isEmpty else { return true }
     for move in found.moves { move() }
     return isReady
   }
 
-  /// The client gets the answer: what it knows is kept.
+  /// Called when the client gets the answer: each view notes what its client now has.
   final func settle(_ found: borrowing Found) {
     for settle in found.settles { settle(found.cursor.sequence) }
-    // The next look of a stream bounds its views again.
+    // The next read of a stream makes its views ready again.
     hasMadeReady = false
   }
 
@@ -248,8 +252,7 @@ class Follower {
       var until = head.sequence
       while true {
         let told = try tell(reader, contexts, connection, since: since.sequence, until: until)
-        // Of several, one whose answer was cut ends all at the same sequence: they are told up to there
-        // alone.
+        // If one view's answer was cut, all views are read again up to the sequence at which it ends.
         let end = told.end
         if told.isEven {
           let cursor = EventCursor(epoch: head.epoch, run: head.run, sequence: end)
@@ -288,7 +291,7 @@ class Follower {
     return told
   }
 
-  /// What several views told, put together.
+  /// The events of several views in one answer.
   private struct Told: ~Copyable {
     private var json = JSONWriter(capacity: 1024)
     private(set) var end: Int64
@@ -300,10 +303,10 @@ class Follower {
 
     init(until: Int64) { end = until }
 
-    /// The bytes that are left for the next one's events. Each tells one change at least.
+    /// The bytes that are left for the next view's events. Each view writes at least one change.
     var room: Int { max(0, Limits.eventBytes - json.buffer.count) }
 
-    /// Whether all of them told up to the same sequence.
+    /// Whether the events of all views end at the same sequence.
     var isEven: Bool { ends.allSatisfy { $0 <= end } }
 
     mutating func take(_ answer: borrowing ViewAnswer) {

@@ -4,12 +4,12 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// Answers whose bytes are made once and shared by all who get the same: the polls of one view, and the views
-/// that are alike, whosever they are. Whoever takes one was admitted at that moment (see `Follower.admit`),
-/// and nothing was committed since it was made.
+/// Answers whose bytes are made once and given to several polls: those of one view, and those of views with
+/// equal answer keys, of whatever user. A poll gets a shared answer only after `Follower.admit`, and only if
+/// nothing was committed since the answer was made.
 ///
-/// An answer is worth keeping while the log stands where it stood, so old ones go first when the room is
-/// used up; what does not fit then is simply made again.
+/// An answer is of use until the next commit. When the room is used up, answers from before the last commit
+/// are removed first; a removed answer is made again.
 final class SharedAnswers: Sendable {
   private struct Kept {
     let since: EventCursor
@@ -17,16 +17,16 @@ final class SharedAnswers: Sendable {
     let response: SharedResponse
   }
 
-  /// A state of the cache, of its log and of the open views: who was let in and found in it is so, as long as
-  /// it is. The log's sequence comes a little after the revision.
+  /// The state of the cache, of its log and of the open views. A caller admitted in one moment stays admitted
+  /// while the moment is the same. The log's sequence is published a little after the revision.
   struct Moment: Sendable, Equatable {
     let revision: UInt64
     let cursor: EventCursor
     let removals: UInt64
   }
 
-  /// What was answered in one moment, by the view. A view is opened and ended by commits, which make
-  /// other moments, so none is taken for one that came to lie at its address.
+  /// The answers of one moment, by the identity of the view. Opening or ending a view is a commit and makes a
+  /// new moment, so a new view at an old one's address never gets the old view's answer.
   private struct Recent: Findings {
     struct Answered {
       let since: Int64
@@ -42,14 +42,14 @@ final class SharedAnswers: Sendable {
     mutating func removeAll() { answered.removeAll(keepingCapacity: true) }
   }
 
-  /// What the owner of a view asked of it, and when: from a sequence of the log of that moment's epoch and
-  /// run.
+  /// A poll's question: the view, the sequence from which the poll goes on, and the moment. The sequence is
+  /// of the epoch and run of that moment's log.
   struct Asked: Sendable {
     let view: ObjectIdentifier
     let since: Int64
     let moment: Moment
 
-    /// Nil where the cursor is of another log, or of before a start.
+    /// Nil: the cursor is of another log, or of an earlier run.
     init?(_ view: ObjectIdentifier, since: EventCursor, _ moment: Moment) {
       guard since.epoch == moment.cursor.epoch, since.run == moment.cursor.run else { return nil }
       self.view = view
@@ -58,14 +58,14 @@ final class SharedAnswers: Sendable {
     }
   }
 
-  /// An answer that other views may be alike in.
+  /// An answer for every view that its answer key matches.
   struct Alike: Sendable {
     let key: AnswerKey
     let since: EventCursor
     let response: SharedResponse
   }
 
-  /// Channels of which such answers are kept, how many of each, and how large they may be (bytes).
+  /// The most channels with such answers, the most answers of one channel, and the largest answer (bytes).
   private static let (mostChannels, mostAlike, mostAlikeBytes) = (256, 4, 16 * 1024)
 
   private struct State {
@@ -97,15 +97,15 @@ final class SharedAnswers: Sendable {
   /// How many bytes are kept.
   var bytes: Int { state.withLock { $0.bytes } }
 
-  /// What was answered to who asked for the same of the same view in the same moment: all but the first of
-  /// the polls that waited for one thing find their answer here.
+  /// The answer that an equal poll of the view got in the same moment. When a change wakes several polls of
+  /// one view, the first makes the answer and the others find it here.
   func recent(_ asked: Asked) -> SharedResponse? {
     let found = recent.find(
       in: asked.moment, { $0.answered[asked.view] }, { $0.answered[asked.view] = $1 })
     return found.flatMap { $0.since == asked.since ? $0.response : nil }
   }
 
-  /// Keeps what was answered.
+  /// Keeps the answer for equal polls of the same moment.
   func note(_ response: SharedResponse, _ asked: Asked) {
     guard response.byteCount <= Recent.mostBytes else { return }
     recent.keep(in: asked.moment) {
@@ -113,7 +113,7 @@ final class SharedAnswers: Sendable {
     }
   }
 
-  /// The answer that view gave for that cursor while the log stood so.
+  /// The answer kept for the view, if it was made for this cursor and the log's end was `head`.
   func find(_ view: String, since: EventCursor, head: Int64) -> SharedResponse? {
     state.withLock { state in
       guard let found = state.kept[view], found.since == since, found.head == head else { return nil }
@@ -134,14 +134,14 @@ final class SharedAnswers: Sendable {
     }
   }
 
-  /// The answers of that channel's views.
+  /// The answers that views of the channel may share.
   func alike(_ channel: ChannelKey) -> [Alike] { state.withLock { $0.alike[channel] ?? [] } }
 
-  /// Keeps an answer for views that are alike.
+  /// Keeps an answer for all views that `key` matches.
   func keep(_ response: SharedResponse, _ key: AnswerKey, _ since: EventCursor) {
     guard response.byteCount <= SharedAnswers.mostAlikeBytes else { return }
     state.withLock { state in
-      // What the log has passed is alike to nothing any more.
+      // Answers made before the log's present end match no view any more.
       state.alike = state.alike.filter { $0.value.contains { $0.key.until >= key.until } }
       if state.alike.count >= SharedAnswers.mostChannels { state.alike = [:] }
       var alike = (state.alike[key.channel] ?? []).filter { $0.key.until == key.until }

@@ -32,7 +32,8 @@ enum ConnectionRoutes {
     ]
   }
 
-  /// Waits for the first handshake: as long as `Prefer` allows, and where nothing is known of the user (B2).
+  /// Connects the user and waits for the first handshake, as long as `Prefer` allows. Without `Prefer`, only
+  /// a request of a user of whom nothing is known waits (B2).
   private static func connect(_ context: RouteContext, _ request: Request) throws -> Outcome {
     let caller = try context.gate.caller(of: request)
     let preferences = Preferences(request)
@@ -79,7 +80,7 @@ enum ConnectionRoutes {
       })
   }
 
-  /// What an upstream that cannot be had means for a user whose channels are here.
+  /// The `detail` for a user with cached channels, if the upstream cannot be reached.
   private static func detail(of error: SyncError) -> String? {
     guard case .unreachable(let loss, _) = error else { return nil }
     return "The upstream cannot be asked (\(loss.rawValue)): answers come from the cache until it can."
@@ -164,7 +165,7 @@ extension Capability {
 }
 
 extension Problem {
-  /// Clearing would lose what was promised to be sent (B4, B58).
+  /// Refuses to clear a cache that holds `count` accepted but unsent messages or changes (B4, B58).
   static func unsentMessages(_ count: Int64) -> Problem {
     Problem(
       409, "unsent_messages",

@@ -2,11 +2,11 @@ import ChatCache
 import ChatModel
 import MicroHTTP
 
-/// What a request for a page of messages asks (B12), read from its query.
+/// The query of a request for a page of messages (B12), parsed.
 struct MessageParameters {
-  /// From where, how many, which.
+  /// The page's anchor, size and filter.
   let query: MessagePageQuery
-  /// Two parameters that exclude one another, if both were given.
+  /// The names of two given parameters that exclude one another; nil if there are none.
   private let clash: (first: StaticString, second: StaticString)?
 
   init(_ request: Request) throws {
@@ -40,13 +40,14 @@ struct MessageParameters {
     query = page
   }
 
-  /// Refuses options that exclude one another: a matter of values, looked at when the user is known.
+  /// Refuses parameters that exclude one another. Called after the user is known, as all checks of values
+  /// are.
   func check() throws {
     guard let clash else { return }
-    throw Problem.invalid("\(clash.second)", "It does not go together with \(clash.first): give one of them.")
+    throw Problem.invalid("\(clash.second)", "It cannot be combined with \(clash.first): give one of them.")
   }
 
-  /// The positions that a moment, or one position, means.
+  /// The positions that a parameter's value names: those of a whole millisecond, or a single one.
   private static func positions(
     _ parameters: inout Parameters, _ name: StaticString
   ) -> ClosedRange<Position>? {

@@ -1,14 +1,14 @@
 import MicroHTTP
 import Platform
 
-/// What the service counts, gathered when it is asked for.
+/// The service's metrics. Their values are read when `/metrics` is requested.
 package struct Metrics: Sendable {
-  /// Writes some metrics.
+  /// Writes the metrics of one part of the service.
   package typealias Source = @Sendable (inout MetricsText) -> Void
 
   private let sources: [Source]
 
-  /// Metrics from all of these.
+  /// The metrics of all these sources, in order.
   package init(_ sources: [Source]) { self.sources = sources }
 
   /// The whole text.

@@ -34,7 +34,7 @@ enum ProblemTable {
     Meaning(403, "not_allowed", "You are a member but may not do this; reason says why."),
     Meaning(403, "origin_not_allowed", "The request comes from a web page of another origin."),
     Meaning(403, "user_unknown", "The chat server does not know this user."),
-    Meaning(404, "channel_not_found", "There is no such channel, or you are not in it; both look the same."),
+    Meaning(404, "channel_not_found", "There is no such channel, or you are not in it."),
     Meaning(404, "file_not_found", "There is no such file."),
     Meaning(404, "collection_not_found", "There is no such collection, or it was disposed of: open one."),
     Meaning(

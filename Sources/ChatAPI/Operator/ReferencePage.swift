@@ -76,7 +76,8 @@ enum ReferencePage {
     return "<h2>problems</h2>\n<table>\n\(rows.joined())</table>\n"
   }
 
-  /// What a `$ref` within the contract points to.
+  /// Follows a `$ref` within the contract. A value without a `$ref`, or with an unknown one, is returned as
+  /// it is.
   private static func resolved(_ value: JSONValue, _ contract: JSONValue) -> JSONValue {
     guard let reference = value["$ref"]?.string, reference.hasPrefix("#/") else { return value }
     var node = contract

@@ -36,7 +36,7 @@ package enum ServerMetrics {
       "Event streams that were closed because there was no room for their next piece.", Int64(streams.refused)
     )
     text.metric(
-      "perch_log_lines_dropped_total", .counter, "Lines of the log that its reader did not take in time.",
+      "perch_log_lines_dropped_total", .counter, "Log lines dropped because stderr was not read in time.",
       Int64(Log.queue.droppedLines))
   }
 

@@ -1,22 +1,22 @@
 import ChatCache
 import Platform
 
-/// How the service is, as readiness tells it.
+/// The service's status, as `/readyz` answers it.
 package final class ServiceStatus: Sendable {
-  /// Where its life stands.
+  /// How far the service has started or stopped.
   package enum Phase: String, Sendable {
     case starting, migrating, ready, stopping
   }
 
-  /// What readiness answers.
+  /// The content of a `/readyz` answer.
   package struct Report: Sendable, Equatable {
-    /// Where its life stands.
+    /// How far the service has started or stopped.
     package var phase = Phase.starting
-    /// Where the cache is kept, as `--cache` names it.
+    /// The kind of cache, as `--cache` names it.
     package var mode = "sqlite"
-    /// What is not as it should be although the service answers, as stable words; the link's are not here.
+    /// Codes for what is degraded while the service answers. The link's reasons are added elsewhere.
     package var reasons: [String] = []
-    /// How far a migration is, while there is one (B63).
+    /// The progress of the running migration, if there is one (B63).
     package var migration: MigrationProgress?
   }
 
@@ -25,12 +25,12 @@ package final class ServiceStatus: Sendable {
   /// A service that starts.
   package init() {}
 
-  /// The service answers from now on, from a cache of that mode; `reasons` say what is missing all the same.
+  /// The service answers requests from now on. `reasons`: what is degraded nevertheless.
   package func becomeReady(mode: String = "sqlite", reasons: [String] = []) {
     state.withLock { $0 = Report(phase: .ready, mode: mode, reasons: reasons) }
   }
 
-  /// The database is brought to this program's schema; nothing else is answered meanwhile.
+  /// A migration is running. Until it ends, only `/healthz` and `/readyz` are answered.
   package func migrates(_ progress: MigrationProgress) {
     state.withLock {
       $0.phase = .migrating
@@ -38,9 +38,9 @@ package final class ServiceStatus: Sendable {
     }
   }
 
-  /// The service ends; from now on it is not ready, whatever else is told.
+  /// The service is stopping. It is not ready from now on, whatever is reported later.
   package func beginStopping() { state.withLock { $0.phase = .stopping } }
 
-  /// How it is now.
+  /// The present status.
   package var report: Report { state.withLock { $0 } }
 }

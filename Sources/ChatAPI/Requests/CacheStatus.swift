@@ -1,7 +1,7 @@
 import ChatCache
 import MicroHTTP
 
-/// How an answer came about, as `Cache-Status` says it (RFC 9211, B15).
+/// Where an answer's data came from: the value of the header `Cache-Status` (RFC 9211, B15).
 enum CacheStatus: Int, CaseIterable {
   case hit, stored, partial, offline
 
@@ -14,8 +14,8 @@ enum CacheStatus: Int, CaseIterable {
     }
   }
 
-  /// How an answer came about whose missing part was asked for with this outcome; nil: it was not waited for
-  /// any longer.
+  /// The status of an answer whose missing part was fetched with this outcome. Nil: the fetch did not end in
+  /// time.
   init(_ outcome: SyncOutcome?) {
     switch outcome {
     case .stored: self = .stored

@@ -4,13 +4,13 @@ import Glibc
 import MicroHTTP
 import Platform
 
-/// The strong tag of an answer: a number over all that decides about its bytes, made before any row is read.
-/// It names the user, so that one user's tag never means another's answer.
+/// The strong tag of an answer: a hash of everything that determines the answer's bytes, computed before any
+/// row is read. The user is part of the hash, so that two users' answers never have the same tag.
 struct EntityTag {
   private var hash: UInt64 = 0xCBF2_9CE4_8422_2325
   private var other: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  /// Begins with the log's identity and the user.
+  /// A tag that so far names the log and the user.
   init(_ cursor: EventCursor, _ user: UserKey) {
     add(Int64(bitPattern: cursor.epoch))
     add(cursor.run)
@@ -25,7 +25,7 @@ struct EntityTag {
     other ^= other >> 32
   }
 
-  /// Mixes an answer's own bytes in, where nothing smaller decides about them.
+  /// Mixes in the answer's own bytes, if no smaller value determines them.
   mutating func add(bytes: UnsafeRawBufferPointer) {
     var rest = bytes
     while rest.count >= 8 {
@@ -64,7 +64,7 @@ struct EntityTag {
 
   private static let digits = 2 * Digits.hexDigits
 
-  /// How long the header's value always is.
+  /// The length of the header's value in bytes, with its quotes.
   static let width = digits + 2
 
   private func write(into bytes: UnsafeMutableRawBufferPointer, at offset: Int) {
@@ -72,12 +72,12 @@ struct EntityTag {
     Digits.writeHex(other, into: bytes, at: offset + Digits.hexDigits)
   }
 
-  /// Whether the request has this answer already.
+  /// Whether the request's `If-None-Match` names this tag.
   func isKnown(to request: Request) -> Bool {
     request.header("If-None-Match") != nil && EntityTag.isKnown(text, to: request)
   }
 
-  /// Whether the request has the answer with that tag already.
+  /// Whether the request's `If-None-Match` names the tag `text`.
   static func isKnown(_ text: String, to request: Request) -> Bool {
     guard let known = request.header("If-None-Match") else { return false }
     var text = text
@@ -96,7 +96,8 @@ struct EntityTag {
 }
 
 extension EntityTag {
-  /// The tag of what a user sees of a channel: whatever happens in it, or to the membership, changes the tag.
+  /// The tag of a channel as one user sees it. Every change of the channel or of the membership changes the
+  /// tag.
   init(_ cursor: EventCursor, _ view: ChannelView) {
     self.init(cursor, view.user)
     add(view.channelVersion)
@@ -109,7 +110,7 @@ extension EntityTag {
     unsent.object.withUnsafeBytes { add(bytes: $0) }
   }
 
-  /// What of a channel's coverage a page shows.
+  /// Mixes in the coverage that a page of messages shows.
   mutating func add(_ ground: MessagePageGround) {
     ground.coverage.eachStart { start, content in
       add(start.createdAt)

@@ -1,8 +1,8 @@
 import MicroHTTP
 import Platform
 
-/// The answers to who has it already, made beforehand: one for each way an answer comes about. The tag is
-/// written into them, as long as every `EntityTag`.
+/// The 304 answers, made in advance: one for each `CacheStatus`. Only the tag is written into a copy, since
+/// every `EntityTag` has the same length.
 final class NotModified: Sendable {
   private let answers: [SharedResponse]
   private let vary: StaticString

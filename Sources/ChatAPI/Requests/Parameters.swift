@@ -3,18 +3,19 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// The query's parameters, read strictly: one that nobody knows, one that comes twice and one of a wrong type
-/// are a 400 that names it.
+/// The query's parameters, read strictly: an unknown parameter, a repeated one and one of a wrong type are
+/// each answered with a 400 that names the parameter.
 ///
-/// Views into the request: read before anything parks. Each is asked for once, those that are given most
-/// often first: when all that were given have been asked for, the others are not looked for.
+/// The values are views into the request, so they must be read before it parks. A route asks for each
+/// parameter once, the most common ones first: when all given parameters have been read, no further search is
+/// made.
 struct Parameters {
   private struct Given {
     let item: QueryItem
     var isAsked = false
   }
 
-  /// Parameters that are looked at. No operation knows as many.
+  /// The most parameters that are read; no operation has as many.
   private static let most = 64
 
   private var given: [Given] = []
@@ -22,7 +23,7 @@ struct Parameters {
   private var isAsked = false
   private var faults: [Problem.FieldError] = []
 
-  /// Takes the query apart. `ticket` and its like are parameters like others.
+  /// Splits the query into parameters. `ticket` is one of them.
   init(_ request: Request) {
     if request.encodedQuery.isEmpty { return }
     given.reserveCapacity(8)
@@ -55,10 +56,10 @@ struct Parameters {
     return given[index].item
   }
 
-  /// The text of a parameter, nil where it was not given.
+  /// The decoded text of a parameter; nil if it was not given.
   mutating func text(_ name: StaticString) -> String? { item(name)?.value }
 
-  /// A parameter's value where it lies, nil where it was not given.
+  /// Calls `body` with the bytes of a parameter's value in the request; nil if it was not given.
   mutating func value<Result>(_ name: StaticString, _ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
     item(name)?.withValue(body)
   }
@@ -120,7 +121,7 @@ struct Parameters {
   /// Whether a parameter was given.
   func isGiven(_ name: StaticString) -> Bool { given.contains { $0.item.isCalled(name) } }
 
-  /// Ends it: what was never asked for is nothing this operation knows.
+  /// Called after the last parameter was read. A given parameter that the route never asked for is unknown.
   func end() throws {
     if unasked == 0, faults.isEmpty { return }
     let unknown = given.filter { !$0.isAsked }.map(\.item.name).sorted().map {

@@ -3,15 +3,15 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// What every operation for users works with.
+/// The services that every operation for users needs.
 package final class RouteContext: Sendable {
-  /// The data.
+  /// The cache that answers are read from.
   let cache: Cache
-  /// Whoever keeps it in step.
+  /// The port to the sync worker.
   let syncRequests: any SyncRequests
-  /// Who may ask.
+  /// Checks tokens and names callers.
   let gate: Gate
-  /// What is answered to who has it already.
+  /// The 304 answers.
   let notModified: NotModified
 
   /// The parts that every route works with.

@@ -26,7 +26,7 @@ extension Problem {
         members: "\"upstream\":{\"code\":\(code)}")
     case .busy(let retryAfter):
       self.init(
-        503, "busy", detail: "Too much is asked at once: try again later.",
+        503, "busy", detail: "There are too many requests at once: try again later.",
         headers: [Problem.retryAfter(retryAfter)])
     case .failed(let reason):
       self.init(
@@ -44,7 +44,7 @@ extension Problem {
         detail: "The body is signed but is no JSON object: give one with `category` and `channel`.")
     case .stopping:
       self.init(
-        503, "stopping", detail: "The service is ending: try again.", headers: [("Retry-After", "1")])
+        503, "stopping", detail: "The service is stopping: try again.", headers: [("Retry-After", "1")])
     }
   }
 
@@ -56,7 +56,7 @@ extension Problem {
   init(_ error: CacheError) {
     switch error {
     case .stopping: self = Problem(SyncError.stopping)
-    case .outcomeUnknown: self = .outcomeUnknown("Look whether it was, or send the request again.")
+    case .outcomeUnknown: self = .outcomeUnknown("Check that, or send the request again.")
     case let error where error.isTransient:
       self.init(
         503, "storage_unavailable",

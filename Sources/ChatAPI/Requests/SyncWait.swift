@@ -8,8 +8,9 @@ extension RouteContext {
   /// rest is for a worker that does not answer.
   private static let graceMilliseconds = 500
 
-  /// Asks, and holds the request until the answer is there or `milliseconds` have passed; then goes on with
-  /// the answer, nil if there is none. The caller's right is looked at again before (B1).
+  /// Makes a sync request, and holds the client's request until the answer is there or `milliseconds` have
+  /// passed. Then calls `then` with the answer, nil if there is none. The caller's right is checked again
+  /// before that (B1).
   ///
   /// Another wake of the request, such as one by a subscription, does not end the wait.
   func wait<Answer: Sendable>(

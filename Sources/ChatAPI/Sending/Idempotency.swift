@@ -7,13 +7,13 @@ import Platform
 /// The id of a request to send or change something (B37). The client gives it in the header `Idempotency-Key`
 /// or in the body's `request_id`. If the client gives none, one is made here.
 struct RequestName: Sendable {
-  /// The name.
+  /// The request id.
   let id: RequestID
   /// Whether the client gave the id. Only such an id can have been used before.
   let isGiven: Bool
 
-  /// Reads the header, and compares it with the `request_id` of the body, where there is one. Throws a
-  /// problem that names the header where it is no request id, or where both are given and differ.
+  /// Reads the header and compares it with the body's `request_id`, if there is one. Throws a problem that
+  /// names the header if the header is no request id, or differs from the body's.
   init(_ request: Request, inBody: RequestID? = nil) throws {
     guard let header = request.headerText(RequestName.header) else {
       id = inBody ?? RequestName.made()

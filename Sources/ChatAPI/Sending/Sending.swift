@@ -23,20 +23,20 @@ final class Sending: Sendable {
   /// The parts of a confirmed message that answers about sending show.
   static let parts: MessageQuery.Parts = [.reactions, .metaarray, .threadInfo]
 
-  /// Who writes, where, and under which name.
+  /// The caller of a write, the channel, and the request id.
   struct Writing {
     let request: Request
     let caller: Caller
     let url: ChannelURL
     let name: RequestID?
-    /// The file that is stored with it.
+    /// The file that is stored together with the row; nil for none.
     var file: IncomingFile?
   }
 
-  /// Writes with `body` and answers with `then` when that is durable; no thread waits for the disk. Whoever
-  /// sends is told of the commit. What `body` refuses is answered as a problem. `failed` is called where
-  /// `then` is not going to be. A file is on the disk before `body` is run; `keepsFile`: whether what was
-  /// written names it.
+  /// Runs `body` in a write, and `then` when the commit is durable; no thread waits for the disk. The commit
+  /// is announced to the sync worker, which sends the row. An error of `body` is answered as a problem.
+  /// `failed` is called if `then` will not run. A file is on the disk before `body` runs; `keepsFile`:
+  /// whether a written row names the file.
   func commit<Made: Sendable>(
     _ writing: Writing, _ body: @escaping @Sendable (CacheWriter) throws -> Made,
     keepsFile: @escaping @Sendable (Made) -> Bool = { _ in false }, failed: @escaping () -> Void = {},
@@ -69,7 +69,7 @@ final class Sending: Sendable {
     }
   }
 
-  /// Turns errors into problems. Those after which the request may be stored name it.
+  /// Turns errors into problems. A problem after which the request may still be stored names the request id.
   private static func problems(naming name: RequestID?) -> (any Error) -> any Error {
     { error in
       switch error {

@@ -32,8 +32,8 @@ extension Problem {
   private static func detail(of reason: SendingDenial.Reason) -> String {
     switch reason {
     case .muted: "You are muted in this channel: ask one of its operators."
-    case .frozen: "The channel is frozen: its operators alone may send."
-    case .broadcast: "The channel is a broadcast channel: its operators alone may send."
+    case .frozen: "The channel is frozen: only its operators may send."
+    case .broadcast: "The channel is a broadcast channel: only its operators may send."
     case .notSender: "Only its sender may edit a message."
     case .notOperator: "Only its sender and the channel's operators may delete a message."
     case .adminOnly: "Admin messages need a token with the scope admin."
@@ -70,12 +70,12 @@ extension Problem {
     guard let number = Int64(code) else {
       return Problem(
         422, "not_sent",
-        detail: "It was not sent (\(code)): a failed message can be resent or removed.", members: members)
+        detail: "The request was not sent (\(code)): resend or remove a failed message.", members: members)
     }
     members = "\"upstream\":{\"code\":\(number)}" + (members.isEmpty ? "" : "," + members)
     return Problem(
       422, "upstream_rejected",
-      detail: "The chat server refused it (\(number)): a failed message can be resent or removed.",
+      detail: "The chat server refused the request (\(number)): resend or remove a failed message.",
       members: members)
   }
 

@@ -1,9 +1,9 @@
 import Platform
 
-/// The client's words for a file, made fit to be stored, shown and sent: a name is never a path or a part of
-/// a header line.
+/// A file's name and media type as the client gave them, made safe to store, show and send: a name is never a
+/// path and never breaks a header line.
 enum FileLabel {
-  /// The type of a file of which nothing better is known.
+  /// The media type of a file whose type is unknown.
   static let anyType = "application/octet-stream"
 
   /// A name without the folders before it and without control characters.
@@ -24,7 +24,7 @@ enum FileLabel {
     return isType ? type : anyType
   }
 
-  /// The types that a browser may show; all others are saved. None of them runs anything.
+  /// Whether a browser may show a file of this type; it saves all others. No shown type can run a script.
   static func isShown(_ type: String) -> Bool {
     [
       "image/png", "image/jpeg", "image/gif", "image/webp", "video/mp4", "audio/mpeg", "application/pdf",
@@ -48,8 +48,8 @@ enum FileLabel {
     return "\(isShown(type) ? "inline" : "attachment"); filename=\"\(plain)\"; filename*=UTF-8''\(encoded)"
   }
 
-  /// The joiners are part of writing: without them an emoji of a family is its members. The other characters
-  /// of format turn or hide what follows.
+  /// Whether the character is a control or format character. The joiners U+200C and U+200D are allowed,
+  /// because scripts and emoji need them; other format characters reverse or hide the text after them.
   private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     if scalar == "\u{200C}" || scalar == "\u{200D}" { return false }
     return switch scalar.properties.generalCategory {

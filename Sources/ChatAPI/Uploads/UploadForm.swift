@@ -2,21 +2,21 @@ import ChatCache
 import JSON
 import MicroHTTP
 
-/// The form of a message with a file: `params` and one `file`, in either order. The file goes to the spool
-/// while it comes.
+/// The form of a message with a file: the parts `params` and `file`, in either order. The file is written to
+/// the spool while it arrives.
 final class UploadForm: FormIntake {
   private let spool: Spool
-  /// The room that the head asked for.
+  /// The bytes that are reserved in the spool, from the request's head.
   private let announced: Int
-  /// The name of the message that the form brings; nil: it brings another file for one that is here.
+  /// The request id of the message in the form. Nil: the form has only a new file for a stored message.
   private let name: RequestName?
-  /// Whether the request was accepted before: its file is only compared.
+  /// Whether the request was accepted before. Its file is then only compared with the stored one.
   private let isRepeated: Bool
   private var file: IncomingFile?
   private var part: PartHead?
   private var hasParams = false
 
-  /// A form whose file may have `announced` bytes at most, where its size is known.
+  /// A form whose file has at most `announced` bytes; nil: its size is unknown.
   init(_ spool: Spool, announced: Int?, _ name: RequestName?, isRepeated: Bool) {
     self.spool = spool
     self.announced = min(announced ?? 0, UploadLimit.fileBytes)
@@ -62,7 +62,8 @@ final class UploadForm: FormIntake {
     return nil
   }
 
-  /// The file that came, and the client's words for it. Throws where none came, or it is empty.
+  /// The received file, with the name and media type that the client gave. Throws if there is no file or it
+  /// is empty.
   func whole() throws(Problem) -> ReceivedFile {
     guard let file, let part else { throw .invalid("file", "Give a file.") }
     guard file.size > 0 else { throw .invalid("file", "Give a file that is not empty.") }
@@ -74,7 +75,7 @@ final class UploadForm: FormIntake {
   private static func shown(_ name: String) -> String { String(name.prefix(64)) }
 }
 
-/// A file that came with a request and that nobody has stored yet.
+/// A file that came with a request and that no row names yet.
 struct ReceivedFile {
   let incoming: IncomingFile
   let name: String
@@ -82,7 +83,7 @@ struct ReceivedFile {
 }
 
 extension Problem {
-  /// The spool or the disk is full, or the disk fails: nothing of the file is kept.
+  /// The problem for a file that could not be stored: the spool is full, or the disk failed.
   init(_ error: SpoolError) {
     switch error {
     case .full:

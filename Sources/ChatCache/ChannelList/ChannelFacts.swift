@@ -1,10 +1,10 @@
 import ChatModel
 
-/// What a channel list's filters and orders look at: one channel as one user sees it.
+/// The values of one channel, as one user sees it, that filters and orders of a channel list compare.
 package struct ChannelFacts: Hashable, Sendable {
   /// A member of the channel.
   package struct Member: Hashable, Sendable {
-    /// Who.
+    /// The member's id.
     package let userID: String
     /// The nickname, lowercased (`ChannelFacts.key`).
     package let nicknameKey: String
@@ -33,13 +33,13 @@ package struct ChannelFacts: Hashable, Sendable {
   package var sortAt: Int64 = 0
   /// Whether the user joined: "joined" or "invited".
   package var state = "joined"
-  /// Whether the user hid it, as the upstream spells it.
+  /// Whether the user hid the channel, as the upstream spells it.
   package var hiddenState = "unhidden"
   /// How many messages the user has not read.
   package var unread: Int64 = 0
   /// How many members the upstream says there are.
   package var memberCount = 0
-  /// The members that are known here.
+  /// The stored members.
   package var members: [Member] = []
   /// The metadata, or nil while it was never fetched.
   package var metadata: [ExactText: String]?
@@ -47,7 +47,7 @@ package struct ChannelFacts: Hashable, Sendable {
   /// A channel of which nothing else is known.
   package init(channelURL: String) { self.channelURL = channelURL }
 
-  /// Whether all members are known, so that who is not among them is no member (`MemberList.isComplete`).
+  /// Whether all members are stored, so that a user who is not stored is no member (`MemberList.isComplete`).
   package var knowsMembers = true
 
   /// The value of the column `sort_at`: the newest message's time, or, without a message, the creation time
@@ -56,15 +56,16 @@ package struct ChannelFacts: Hashable, Sendable {
     lastMessageAt ?? createdAt - withoutMessage
   }
 
-  /// What a channel without messages is moved down by: more than any time in ms.
+  /// Subtracted from the creation time of a channel without messages: more than any time in ms.
   package static let withoutMessage: Int64 = 1 << 52
 
-  /// The text that is compared instead of a name, nickname or metadata value: Unicode-lowercased (B7).
+  /// The lowercased form of a name, nickname or metadata value, by Unicode's rules. Filters and orders
+  /// compare this form (B7).
   package static func key(_ text: String) -> String { text.lowercased() }
 }
 
 extension StringProtocol {
-  /// Whether the UTF-8 bytes of `part` stand in this text's, as SQLite's instr sees it.
+  /// Whether this text's UTF-8 bytes contain those of `part`, as SQLite's instr compares.
   func containsBytes(of part: String) -> Bool {
     let text = Array(utf8)
     let part = Array(part.utf8)

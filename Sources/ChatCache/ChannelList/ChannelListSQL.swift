@@ -16,7 +16,7 @@ import SQLite
 
 /// A channel list's page as SQL and what to bind to it.
 package struct ChannelListSQL: Sendable {
-  /// What stands for a `?`.
+  /// A value that is bound to a `?`.
   package enum Value: Hashable, Sendable {
     case number(Int64)
     case text(String)
@@ -42,9 +42,9 @@ package struct ChannelListSQL: Sendable {
     bind("\nLIMIT ?", .number(Int64(limit)))
   }
 
-  /// Asks for a channel of which the stored data may not say whether, or where, the list shows it: then the
-  /// list is not complete (B8). A row for each such channel, and perhaps for one that is shown already though
-  /// not all of its members are known. Nil: the query can always be answered.
+  /// Finds channels that the list may show, or show at another position, once the missing data is stored: the
+  /// list is then not complete (B8). One row per such channel; a channel that is shown already may be among
+  /// them if some of its members are unknown. Nil: stored data always answers the query.
   package static func undecided(
     _ query: ChannelQuery, user: UserKey, named userID: UserID
   ) -> ChannelListSQL? {
@@ -56,8 +56,8 @@ package struct ChannelListSQL: Sendable {
     return undecided(query, user: user, named: userID, "1", because: reasons, limit: 1)
   }
 
-  /// Asks for the urls of channels that the query could only list in order if all of their members were
-  /// known, at most so many. Nil: it asks for no members.
+  /// Finds the urls of channels whose complete list of members the query needs, at most `limit`. Nil: the
+  /// query does not ask about members.
   package static func withUnknownMembers(
     _ query: ChannelQuery, user: UserKey, named userID: UserID, limit: Int
   ) -> ChannelListSQL? {
@@ -113,8 +113,8 @@ package struct ChannelListSQL: Sendable {
     bind("\nWHERE m.user = ?", .number(user.rawValue))
   }
 
-  /// The walk is laid down, since a filter on another order's column would lead the planner astray into
-  /// sorting.
+  /// The index of an order. The statement names it, because the planner would otherwise choose another index
+  /// for a filter's sake and sort the rows.
   private static func index(of order: ChannelQuery.Order) -> String {
     switch order {
     case .latestLastMessage: " INDEXED BY membership_by_last_message"
@@ -134,7 +134,7 @@ package struct ChannelListSQL: Sendable {
     }
   }
 
-  /// Only what comes after a key. The first comparison alone is what the index is entered with.
+  /// Adds the condition that a row comes after `after`. Only its first comparison bounds the index search.
   private mutating func append(_ after: ChannelListKey, _ order: ChannelQuery.Order) {
     let url = Value.text(after.channelURL)
     switch order {
@@ -163,7 +163,7 @@ package struct ChannelListSQL: Sendable {
 }
 
 extension ChannelQuery {
-  /// Whether its filters look at the channel's members.
+  /// Whether the query's filters compare members of the channel.
   package var asksMembers: Bool {
     !userIDsInclude.isEmpty || !userIDsExact.isEmpty || nicknameContains != nil
       || (search != nil && searchFields.contains(.memberNickname))
@@ -171,8 +171,8 @@ extension ChannelQuery {
 }
 
 extension ChannelListSQL {
-  /// The filters. Where not complete: only those that every stored channel can answer, the others as far as
-  /// they are already decided against the channel.
+  /// Adds the filters. `isComplete`: only channels that match for certain. Otherwise also channels that may
+  /// match, because the cache lacks some of their members or their metadata.
   private mutating func appendFilters(_ query: ChannelQuery, _ userID: UserID, isComplete: Bool) {
     appendOwnFilters(query)
     switch query.hidden {

@@ -7,15 +7,15 @@ import SQLite
 package struct ChannelPage: ~Copyable {
   /// The channels as JSON objects with commas between them.
   package let items: ByteBuffer
-  /// How many there are.
+  /// The number of channels in `items`.
   package let count: Int
-  /// Where the next page goes on, if there is one.
+  /// The sort key after which the next page begins; nil: this page is the last.
   package let next: ChannelListKey?
   /// The sort key of the last channel shown.
   package let last: ChannelListKey?
-  /// Whether the stored data can answer the query truthfully (B8, B11).
+  /// Whether the cache has all the data that the query needs (B8, B11).
   package let isComplete: Bool
-  /// The highest sequence of the event log that concerns what is shown.
+  /// The highest version of the shown channels and memberships: a sequence of the event log.
   package let version: Int64
 }
 
@@ -63,13 +63,13 @@ extension CacheReader {
     }
   }
 
-  /// Whether the stored data can answer the query truthfully (B8, B11).
+  /// Whether the cache has all the data that the query needs (B8, B11).
   package func isComplete(_ query: ChannelQuery, of user: CachedUser) throws -> Bool {
     try user.isSynced && !isUndecided(query, user)
   }
 
-  /// Channels whose lists of members are to be fetched before the query can be answered truthfully, at most
-  /// so many: none where it asks for no members.
+  /// Channels whose members have to be fetched before the cache can answer the query, at most `limit`. None
+  /// if the query does not ask about members.
   package func withUnknownMembers(_ query: ChannelQuery, _ user: CachedUser, limit: Int) throws
     -> [ChannelURL]
   {

@@ -1,9 +1,9 @@
 import ChatModel
 import SQLite
 
-// Channels that nobody here is in any more: the last member who ever connected left, or was removed. What is
-// kept of them serves nobody and is nobody's to see, so it goes in the background, a slice a commit. Whoever
-// joins meanwhile ends that, and finds a channel of which nothing is covered.
+// Channels that no user of this cache is in any more: the last member who ever connected left, or was
+// removed. No user may see their data, so it is deleted in the background, one slice per commit. If a user
+// joins meanwhile, the deletion ends, and the user finds a channel of which nothing is covered.
 //
 // First the line becomes one gap and the log says that the channel was cleared, so that what was asked for
 // before proves nothing (B58). Then go messages, tombstones, members and metadata. What is left is the url
@@ -11,7 +11,7 @@ import SQLite
 // and views may. When none does any more the row goes, too.
 
 extension CacheReader {
-  /// Whether nobody here is in the channel.
+  /// Whether no user of this cache is in the channel.
   fileprivate func isLeft(_ channel: ChannelKey) throws -> Bool {
     try db.first("SELECT 1 FROM membership INDEXED BY membership_by_channel WHERE channel = ?1 LIMIT 1") {
       $0.bind(1, channel.rawValue)
@@ -20,12 +20,13 @@ extension CacheReader {
     } ?? true
   }
 
-  /// The channel of that url, where somebody here is in it: of no other is anything kept.
+  /// The channel with that url; nil if no user of this cache is in it. Data of other channels is not stored.
   func attendedChannel(_ url: ChannelURL) throws -> ChannelKey? {
     try channelKey(of: url).flatMap { try isLeft($0) ? nil : $0 }
   }
 
-  /// Channels that nobody here is in and of which something is to go now, beyond that one, at most so many.
+  /// Channels after `channel` that no user of this cache is in and that have rows to delete now, at most
+  /// `most`.
   func leftChannels(after channel: ChannelKey, atMost most: Int) throws -> [ChannelKey] {
     try db.all(
       """
@@ -69,7 +70,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Removes a slice of what is kept of a channel that nobody here is in. Whether more is to go.
+  /// Deletes one slice of the rows of a channel that no user of this cache is in. True: more rows are left.
   func removeSlice(ofLeft channel: ChannelKey) throws -> Bool {
     guard try reader.isLeft(channel), let url = try reader.url(of: channel) else { return false }
     try forgetLine(of: channel)
@@ -91,7 +92,7 @@ extension CacheWriter {
     return false
   }
 
-  /// Nothing is covered from now on.
+  /// Turns the channel's line into one gap.
   private func forgetLine(of channel: ChannelKey) throws {
     let old = try reader.coverage(of: channel)
     guard old.newestCovered != nil || old.tail.confirmedAt != nil else { return }
@@ -137,7 +138,7 @@ extension CacheWriter {
     }
   }
 
-  /// What else belongs to a channel, each so many rows of it.
+  /// Statements that each delete a bounded number of a channel's other rows.
   private static let rests: [StaticString] = [
     """
     DELETE FROM tombstone
@@ -153,7 +154,7 @@ extension CacheWriter {
     """,
   ]
 
-  /// Leaves of the row what is known of a channel of which nothing was said yet.
+  /// Resets the channel's row to that of a channel of which the upstream has told nothing.
   private func empty(_ channel: ChannelKey) throws {
     try db.run(
       """

@@ -1,11 +1,12 @@
 import ChatModel
 import SQLite
 
-// What came from upstream about channels, as one user sees them. A channel is one row shared by all its
-// members; what only that user sees is the membership. What an answer does not carry is never erased (B11).
+// Stores the upstream's answers about channels, as one user sees them. A channel is one row that all its
+// members share; the membership has the values that only that user sees. A field that an answer lacks keeps
+// its stored value (B11).
 
 extension CacheWriter {
-  /// Stores channels as `user` sees them and says how far each one's messages are behind.
+  /// Stores channels as `user` sees them. Returns for each channel whether its messages are behind.
   package func store(
     _ channels: [ChannelRecord], of user: UserID, _ origin: ChannelOrigin
   ) throws -> [ChannelActivity] {
@@ -29,7 +30,7 @@ extension CacheWriter {
     _ page: inout ListedPage?
   ) throws -> ChannelActivity {
     let channel = try storeShared(record, origin.source)
-    // Perhaps no user here is in the channel any more: then its data is let go.
+    // If no user of this cache is in the channel any more, its data will be deleted.
     if record.membership?.state != .joined { noteLeaving() }
     if let membership = record.membership {
       if membership.state == .outside {
@@ -44,7 +45,7 @@ extension CacheWriter {
     return ChannelActivity(url: record.url, lastMessageAt: last?.createdAt ?? 0, isBehind: isBehind)
   }
 
-  /// The part all members share. A change is one event of the channel.
+  /// Stores the fields that all members share. A change appends one event of the channel.
   private func storeShared(_ record: ChannelRecord, _ source: ChangeSource) throws -> ChannelKey {
     guard let channel = try reader.channelKey(of: record.url) else { return try insert(record) }
     var isChanged = try updateFields(of: record, channel)
@@ -63,7 +64,7 @@ extension CacheWriter {
     return channel
   }
 
-  /// What the answer makes the channel's last message; absent: it stays.
+  /// The channel's last message after this answer. Absent: the stored one stays.
   private func newLastMessage(
     _ record: ChannelRecord, _ channel: ChannelKey
   ) throws -> ChannelRecord.LastMessage {
@@ -77,11 +78,12 @@ extension CacheWriter {
       if message.position == stored {
         return try reader.isLastMessage(message, of: channel) ? .absent : .message(message)
       }
-      // Where its own row says another time, the row's listing settles which.
+      // The cache has this message with another time. Its next listing decides which time is right.
       if let time = try reader.time(of: message.messageID, in: channel), time != message.createdAt {
         return .absent
       }
-      // An older one is the last where the newer one is not known as a message: it was deleted unseen.
+      // An older message becomes the last one if the stored newer one has no row: that one was deleted
+      // upstream before the cache listed it.
       let isKnown = try reader.time(of: stored.messageID, in: channel) != nil
       return message.position > stored || !isKnown ? .message(message) : .absent
     }
@@ -165,7 +167,7 @@ extension CacheWriter {
 }
 
 extension ChannelOrigin {
-  /// What the events are called (B20).
+  /// The source that the events name (B20).
   var source: ChangeSource {
     switch self {
     case .listing, .top: .channelRefresh
@@ -176,7 +178,7 @@ extension ChannelOrigin {
 }
 
 extension CacheReader {
-  /// Whether the channel's last message is stored exactly so.
+  /// Whether exactly this message is stored as the channel's last one.
   fileprivate func isLastMessage(_ message: MessageRecord, of channel: ChannelKey) throws -> Bool {
     try db.first("SELECT last_message FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)

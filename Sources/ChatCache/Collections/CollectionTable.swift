@@ -1,34 +1,34 @@
 import ChatModel
 import SQLite
 
-// The table `collection`: what a start needs to take the clients' views up again (B22).
+// The table `collection`: the clients' views, which go on after a restart (B22).
 
 /// A view as it is stored.
 package struct StoredCollection: Sendable, Equatable {
   /// What a view shows.
   package enum Kind: String, Sendable { case channels, messages }
 
-  /// What a view is owed: its first answer; a success, where it was told that the answer could not be had and
-  /// will be tried again (B16).
+  /// An event that the view still has to tell: its first answer, or a success after it told that the first
+  /// answer failed and will be tried again (B16).
   package enum Owed: String, Sendable { case nothing, answer, success }
 
-  /// Its name.
+  /// The view's id.
   package let id: String
-  /// Whose it is.
+  /// The user who opened the view.
   package let user: UserKey
-  /// The same, by the upstream's name.
+  /// The same user's id at the upstream.
   package let userID: UserID
-  /// What it shows.
+  /// The kind of rows it shows.
   package let kind: Kind
-  /// Where, if it shows messages.
+  /// The channel whose messages it shows; nil for a list of channels.
   package let channel: (key: ChannelKey, url: ChannelURL)?
-  /// What was asked at the opening: a JSON object.
+  /// The parameters with which the client opened the view: a JSON object.
   package let query: [UInt8]
-  /// What was loaded: a JSON object.
+  /// The window that the client has loaded: a JSON object.
   package var loaded: [UInt8]
-  /// When somebody last asked for it, ms.
+  /// When the client last asked for the view, ms.
   package var accessedAt: Int64
-  /// What it is owed.
+  /// The event that the view still has to tell.
   package var owes = Owed.nothing
 
   /// A view to be stored.
@@ -46,7 +46,7 @@ package struct StoredCollection: Sendable, Equatable {
     self.accessedAt = accessedAt
   }
 
-  /// Whether both say the same.
+  /// Compares the views field by field.
   package static func == (one: StoredCollection, other: StoredCollection) -> Bool {
     one.id == other.id && one.user == other.user && one.kind == other.kind
       && one.channel?.key == other.channel?.key && one.query == other.query && one.loaded == other.loaded
@@ -55,7 +55,7 @@ package struct StoredCollection: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// Every view there is.
+  /// All stored views.
   package func collections() throws -> [StoredCollection] {
     try db.all(
       """
@@ -77,8 +77,8 @@ extension CacheReader {
 }
 
 extension CacheReader {
-  /// Whether the view's user and channel are cached still: all may have been cleared while it was opened
-  /// (B58).
+  /// Whether the view's user and channel are still cached. They may have been cleared while the view was
+  /// being opened (B58).
   package func holdsGround(of collection: StoredCollection) throws -> Bool {
     try db.first(
       """
@@ -96,7 +96,8 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Stores a view that was just opened or begins anew under its name, and stamps its channel (B22).
+  /// Stores a view that was just opened, or that begins anew under the same id, and notes that its channel
+  /// was used (B22).
   package func open(_ collection: StoredCollection) throws {
     try db.run(
       """
@@ -121,7 +122,7 @@ extension CacheWriter {
     try stamp(collection.channel?.key)
   }
 
-  /// Remembers what a view has loaded.
+  /// Stores a view's loaded window.
   package func setLoaded(_ loaded: [UInt8], of collection: String) throws {
     try db.run("UPDATE collection SET loaded = ?2, accessed_at = ?3 WHERE id = ?1") {
       $0.bind(1, collection)
@@ -130,7 +131,7 @@ extension CacheWriter {
     }
   }
 
-  /// Remembers when views were last asked for.
+  /// Stores when clients last asked for the views.
   package func setAccessed(_ times: TextMap<Int64>) throws {
     for (id, time) in times {
       try db.run("UPDATE collection SET accessed_at = ?2 WHERE id = ?1") {
@@ -140,7 +141,7 @@ extension CacheWriter {
     }
   }
 
-  /// Forgets a view, and stamps its channel (B22). False where there was none.
+  /// Deletes a view, and notes that its channel was used (B22). False: there was no such view.
   @discardableResult
   package func dispose(collection: String, channel: ChannelKey?) throws -> Bool {
     let removed = try db.run("DELETE FROM collection WHERE id = ?1") { $0.bind(1, collection) }

@@ -1,12 +1,12 @@
 import ChatModel
 
-/// Where a page of messages is asked for (B12).
+/// The position and direction at which a client asks for a page of messages (B12).
 package enum PageAnchor: Hashable, Sendable {
   /// Rows older than the position, newest first.
   case before(Position, isInclusive: Bool)
   /// Rows newer than the position, oldest first.
   case after(Position, isInclusive: Bool)
-  /// Rows on both sides of the position; inclusive: and those at it.
+  /// Rows on both sides of the position, and the row at the position if inclusive.
   case around(Position, isInclusive: Bool)
 
   /// The newest rows.

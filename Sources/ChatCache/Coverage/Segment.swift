@@ -4,13 +4,13 @@ import ChatModel
 package struct Gap: Hashable, Sendable {
   /// Why the stretch is missing.
   package enum Reason: Int64, Sendable, CaseIterable {
-    /// Nobody ever listed it.
+    /// The stretch was never listed.
     case neverLoaded = 0
-    /// Messages came while the upstream could not be heard.
+    /// Messages came while the upstream could not be reached.
     case disconnected
     /// More messages came than one listing of the newest end shows.
     case limited
-    /// It was in the cache and went for space.
+    /// The messages were cached, and were evicted to make room.
     case evicted
 
     /// The word the contract uses.
@@ -24,13 +24,13 @@ package struct Gap: Hashable, Sendable {
     }
   }
 
-  /// What is being done about it.
+  /// Whether the gap is being filled.
   package enum State: Int64, Sendable, CaseIterable {
-    /// Nothing.
+    /// The gap is not being filled.
     case idle = 0
-    /// Somebody is listing it, from a ticket.
+    /// A client asked to fill the gap, and the fill has not ended.
     case filling
-    /// It is not filled by itself: too much is missing (B28).
+    /// Too many messages are missing: the gap is filled only if a client asks for that (B28).
     case huge
 
     /// The word the contract uses.
@@ -43,14 +43,14 @@ package struct Gap: Hashable, Sendable {
     }
   }
 
-  /// Its name, never given twice in a channel. The gap keeps it while it shrinks; the newer part of a gap
-  /// that is split gets another.
+  /// The gap's id, never given twice in a channel. A gap that shrinks keeps its id; when a gap is split, the
+  /// newer part gets a new one.
   package let id: Int64
   /// Why the stretch is missing.
   package let reason: Reason
-  /// What is being done about it.
+  /// Whether the gap is being filled.
   package internal(set) var state: State
-  /// How many messages are missing, where that was counted.
+  /// The number of missing messages; nil: not counted.
   package internal(set) var estimatedMissing: Int?
 
   /// The state of a gap that nobody fills.
@@ -59,11 +59,11 @@ package struct Gap: Hashable, Sendable {
   }
 }
 
-/// What is known about the newest end.
+/// When, and on which link, the newest end was last confirmed.
 package struct Tail: Hashable, Sendable {
   /// When a listing last reached the end, ms; nil while none did.
   package let confirmedAt: Int64?
-  /// The link's generation at that moment: the link raises its own at every start and every loss.
+  /// The link's generation at that moment. The generation rises at every start and every loss of the link.
   package let generation: Int64
 
   /// The tail of a channel whose end was never listed.
@@ -88,26 +88,26 @@ package struct Tail: Hashable, Sendable {
 
 /// One stretch of a channel's line, with both its ends.
 package struct Segment: Hashable, Sendable {
-  /// What the stretch is.
+  /// The three kinds of stretches.
   package enum Content: Hashable, Sendable {
-    /// Everything the upstream has there is in the cache. Unverified: changes may have been missed (B31).
+    /// The cache has all messages that the upstream has there. Unverified: some may be outdated (B31).
     case covered(isUnverified: Bool)
-    /// Not in the cache, or only by chance.
+    /// The cache may lack messages of the stretch.
     case gap(Gap)
     /// The stretch from the newest covered position up to now.
     case tail(Tail)
   }
 
-  /// Its first and its last position.
+  /// The first and the last position.
   package let range: ClosedRange<Position>
-  /// What it is.
+  /// The kind of the stretch.
   package let content: Content
 
   /// The gap, if it is one.
   package var gap: Gap? {
     if case .gap(let gap) = content { gap } else { nil }
   }
-  /// Whether it is covered.
+  /// Whether the stretch is covered.
   package var isCovered: Bool {
     if case .covered = content { true } else { false }
   }

@@ -2,28 +2,28 @@ import ChatModel
 
 /// One segment as the table `segment` keeps it. The numbers of the enumerations are stored.
 package struct SegmentRow: Hashable, Sendable {
-  /// What the stretch is.
+  /// The kind of a segment.
   package enum Kind: Int64, Sendable { case covered = 0, gap, tail }
 
-  /// Its first position: the row's key within the channel.
+  /// The segment's first position: the row's key within the channel.
   package let lo: Position
-  /// Its last position, for people who read the table; the next row's `lo` says the same.
+  /// The segment's last position: one before the next row's `lo`. Stored for people who read the table.
   package let hi: Position
-  /// What it is.
+  /// The segment's kind.
   package let kind: Kind
-  /// A gap's name. In the tail's row: the name the channel's next gap gets.
+  /// A gap's id. In the tail's row: the id of the channel's next gap.
   package let id: Int64?
-  /// Why a gap is one (`Gap.Reason`).
+  /// Why the messages of a gap are missing (`Gap.Reason`).
   package let reason: Int64?
-  /// What is being done about a gap (`Gap.State`).
+  /// Whether a gap is being filled (`Gap.State`).
   package let state: Int64?
-  /// How many messages are missing in a gap, where that was counted.
+  /// The number of messages missing in a gap; nil: not counted.
   package let estimatedMissing: Int64?
-  /// When a listing last reached the end: the tail's.
+  /// In the tail's row: when a listing last reached the end.
   package let confirmedAt: Int64?
-  /// The link's generation at that moment: the tail's.
+  /// In the tail's row: the link's generation at that moment.
   package let generation: Int64?
-  /// Whether a covered stretch has to be listed again.
+  /// Whether a covered stretch has to be listed again, because changes may have been missed.
   package let isUnverified: Bool
 
   /// A row as the table has it.
@@ -46,10 +46,10 @@ package struct SegmentRow: Hashable, Sendable {
 }
 
 extension Coverage {
-  /// What has to be written so that the table says the new coverage: first the removals, then the rows, each
-  /// of which replaces one of the same `lo`.
+  /// The writes that turn the old rows into those of the new coverage: first the removals, then the rows,
+  /// each of which replaces a row with the same `lo`.
   package struct Changes: Hashable, Sendable {
-    /// First positions of rows that go.
+    /// The first positions of rows to delete.
     package let removed: [Position]
     /// Rows that are new or changed.
     package let written: [SegmentRow]
@@ -78,8 +78,8 @@ extension Coverage {
     }
   }
 
-  /// Reads a channel's rows, in order of `lo`. Nil: they do not tile the line, or say what no coverage says;
-  /// such a channel is reset to one gap (B64).
+  /// Reads a channel's rows, in order of `lo`. Nil: the rows do not tile the line, or have values that no
+  /// coverage has. Such a channel is reset to one gap (B64).
   package init?(rows: some Sequence<SegmentRow>) {
     var tiling = Tiling()
     for row in rows { tiling.lay(row) }
@@ -119,15 +119,14 @@ extension Coverage {
       return row.kind == .tail || row.hi != .end
     }
 
-    /// What the rows say; nil where they do not tile the line.
+    /// The coverage that the rows describe; nil: they do not tile the line.
     var coverage: Coverage? {
       guard !isBroken, let nextGapID, expected == .end, ids.allSatisfy({ $0 < nextGapID }) else { return nil }
       return Coverage(stretches: stretches, nextGapID: nextGapID)
     }
   }
 
-  /// The coverage of a channel whose rows could not be read: one gap, whose name was not given before
-  /// `nextGapID`.
+  /// The coverage of a channel whose rows could not be read: one gap with the id `nextGapID`.
   package static func reset(nextGapID: Int64) -> Coverage {
     let gap = Gap(id: nextGapID, reason: .evicted, state: .idle)
     return Coverage(
@@ -137,7 +136,7 @@ extension Coverage {
       nextGapID: nextGapID + 1)
   }
 
-  /// What to write to get from `old` to this.
+  /// The writes that turn `old` into this coverage.
   package func changes(from old: Coverage) -> Changes {
     let before = old.rows
     let after = rows

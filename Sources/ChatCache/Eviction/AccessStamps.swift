@@ -2,35 +2,35 @@ import ChatModel
 import Platform
 import SQLite
 
-/// When channels' messages were last read, until that is stored (B22).
+/// When the messages of channels were last read, kept in memory until the evictor's thread stores it (B22).
 ///
-/// Many HTTP clients open no view, so reading a page stamps the channel, too. A page must cost nothing more
-/// for that: readers note the channel here, and the evictor's thread stores what was noted, of one channel at
+/// Many HTTP clients open no view, so reading a page also counts as a use of the channel. A read must not
+/// wait for a write: it notes the channel here, and the evictor's thread stores the times, for one channel at
 /// most once a minute.
 final class AccessStamps: Sendable {
-  /// A channel is written at most once in so long (ms).
+  /// The shortest time between two writes of one channel (ms).
   static let interval: Int64 = 60_000
-  /// Channels of one commit.
+  /// The most channels that one commit writes.
   private static let rows = 200
 
   private struct State {
-    /// Channels that were read, and when, by the wall clock.
+    /// When each channel was last read and not yet written, by the wall clock.
     var noted: [ChannelKey: Int64] = [:]
-    /// Channels that were written within the last minute, and when, by the monotonic clock.
+    /// When each channel was last written, by the monotonic clock; only those of the last minute.
     var written: [ChannelKey: Int64] = [:]
   }
 
   private let state = Guarded(State())
-  /// One thread stores at a time, so that whoever returns from `store` finds everything stored.
+  /// One thread stores at a time, so that after a return from `store` everything due is stored.
   private let storing = Lock()
 
-  /// A page of the channel was read at that moment (wall ms).
+  /// Notes that a page of the channel was read at `moment` (wall ms).
   func note(_ channel: ChannelKey, at moment: Int64) { state.withLock { $0.noted[channel] = moment } }
 
-  /// Whether the channel was read since it was last stored.
+  /// Whether the channel was read since its time was last stored.
   func isNoted(_ channel: ChannelKey) -> Bool { state.withLock { $0.noted[channel] != nil } }
 
-  /// What may be stored at that moment (monotonic ms).
+  /// Takes the noted channels that may be written at `now` (monotonic ms).
   func take(now: Int64) -> [(channel: ChannelKey, moment: Int64)] {
     state.withLock { state in
       state.written = state.written.filter { now - $0.value < AccessStamps.interval }
@@ -43,7 +43,7 @@ final class AccessStamps: Sendable {
     }
   }
 
-  /// Stores what may be stored, on a thread that may wait.
+  /// Writes the noted times that are due. Waits for the commit.
   func store(through queue: CommitQueue, now: Int64) throws {
     try storing.withLock {
       var stamps = take(now: now)[...]
@@ -59,7 +59,7 @@ final class AccessStamps: Sendable {
 }
 
 extension CacheWriter {
-  /// The channel was used at that moment, if nothing says that it was later.
+  /// Stores `moment` as the channel's last use, unless a later one is stored.
   fileprivate func stamp(_ channel: ChannelKey, at moment: Int64) throws {
     try db.run("UPDATE channel SET accessed_at = ?2 WHERE id = ?1 AND accessed_at < ?2") {
       $0.bind(1, channel.rawValue)

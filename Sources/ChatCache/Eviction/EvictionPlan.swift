@@ -1,21 +1,22 @@
 import ChatModel
 
-// Which messages go next while the cache is too large, as values without a database or a clock (B56, B57).
+// Decides which messages are evicted next while the cache is too large (B56, B57). Values without a database
+// or a clock.
 //
 // Channels go one after the other, in the order that the operator chose; inside a channel the oldest messages
 // go first, so its newest page goes last. A channel that is opened while its turn comes loses its turn.
 
 /// A channel whose messages may be evicted.
 struct EvictionCandidate: Sendable, Equatable {
-  /// Its row.
+  /// The channel's row id.
   let key: ChannelKey
-  /// What the order compares.
+  /// The values that the order compares.
   let channel: CachedChannel
 }
 
 extension CachedChannel {
-  /// Whether the messages of this channel go before those of `other`, by that order. Channels that are equal
-  /// in it are ordered by their last messages, the older first, and then by their urls.
+  /// Whether this channel's messages are evicted before those of `other`. Channels that are equal in `order`
+  /// are compared by the time of their last messages, older first, and then by their urls.
   func goes(before other: CachedChannel, by order: [CacheLimit.Term]) -> Bool {
     for term in order {
       guard let isBefore = differs(from: other, in: term.field) else { continue }
@@ -25,7 +26,7 @@ extension CachedChannel {
     return url.text.utf8.lexicographicallyPrecedes(other.url.text.utf8)
   }
 
-  /// Whether the field's value here is the smaller one; nil: the values are equal.
+  /// Whether this channel's value of the field is smaller than that of `other`; nil: the values are equal.
   private func differs(from other: CachedChannel, in field: CachedChannelOrder) -> Bool? {
     func less(_ own: Int64, _ others: Int64) -> Bool? { own == others ? nil : own < others }
     switch field {
@@ -42,16 +43,17 @@ extension CachedChannel {
   }
 }
 
-/// What one commit is to evict.
+/// The messages that one commit evicts.
 struct EvictionSlice: Sendable, Equatable {
-  /// A slice ends with the message that makes it so large: large messages have pages of their own.
+  /// A slice ends with the message that brings it to so many bytes. SQLite stores large messages on pages of
+  /// their own, which cost more to delete.
   static let enoughBytes: Int64 = 1 << 20
-  /// Of which channel.
+  /// The channel.
   let channel: ChannelKey
-  /// When the channel was last opened or read, as the plan knows it: a channel that was opened since is left
-  /// alone.
+  /// When the channel was last opened or read, as the plan knows it. A channel that was used since then is
+  /// skipped.
   let accessedAt: Int64
-  /// How many messages at most.
+  /// The most messages to evict.
   let rows: Int
 }
 
@@ -59,28 +61,29 @@ struct EvictionSlice: Sendable, Equatable {
 struct EvictionPlan: Sendable {
   /// How a slice ended.
   enum Outcome: Sendable, Equatable {
-    /// The channel may have more messages that can go.
+    /// The channel may have more messages to evict.
     case more
-    /// Nothing that can go is left of the channel.
+    /// The channel has no more messages to evict.
     case exhausted
-    /// The channel was opened meanwhile, so its position in the order is another one.
+    /// The channel was used meanwhile, so its position in the order has changed.
     case accessed
   }
 
   private let order: [CacheLimit.Term]
   /// The candidates that wait, the next one last.
   private var waiting: [EvictionCandidate] = []
-  /// Channels of which nothing more can go in this pass.
+  /// Channels without more messages to evict in this pass.
   private var exhausted: Set<ChannelKey> = []
   private var size = SliceSize()
 
   /// A pass in that order.
   init(_ order: [CacheLimit.Term]) { self.order = order }
 
-  /// How many channels have nothing left: so many candidates more than wanted are to be read.
+  /// The number of exhausted channels. The reader of candidates may meet all of them again, so it reads so
+  /// many more.
   var exhaustedCount: Int { exhausted.count }
 
-  /// Takes in candidates. False: nothing of any of them can go.
+  /// Adds candidates. False: all of them are exhausted.
   mutating func take(_ candidates: [EvictionCandidate]) -> Bool {
     let order = order
     waiting = candidates.filter { !exhausted.contains($0.key) }
@@ -88,14 +91,14 @@ struct EvictionPlan: Sendable {
     return !waiting.isEmpty
   }
 
-  /// What is to go next; nil: candidates are needed.
+  /// The next slice; nil: the plan needs more candidates.
   var next: EvictionSlice? {
     waiting.last.map {
       EvictionSlice(channel: $0.key, accessedAt: $0.channel.accessedAt, rows: size.rows)
     }
   }
 
-  /// The slice that `next` gave has ended; the writer was held for so long.
+  /// Notes how the slice from `next` ended, and how long it held the writer.
   mutating func ended(_ outcome: Outcome, nanoseconds: UInt64) {
     guard let candidate = waiting.last else { return }
     size.took(nanoseconds)
@@ -109,16 +112,16 @@ struct EvictionPlan: Sendable {
   }
 }
 
-/// How many rows a slice has, so that it holds the writer for about the time wanted and never for long.
+/// The number of rows in a slice, adapted so that a slice holds the writer for about `wantedNanoseconds`.
 struct SliceSize: Sendable, Equatable {
-  /// A slice is to take so long (ns): a quarter of what it may take at the longest.
+  /// The time a slice should take (ns): a quarter of the longest time allowed.
   static let wantedNanoseconds: UInt64 = 4_000_000
   private static let bounds = 32...2048
 
   /// The rows of the next slice.
   private(set) var rows = 128
 
-  /// The last slice held the writer for so long. Growing is slow, shrinking is not.
+  /// Adapts to the time that the last slice held the writer. Slices grow slowly and shrink fast.
   mutating func took(_ nanoseconds: UInt64) {
     if nanoseconds > SliceSize.wantedNanoseconds {
       let ratio = Double(SliceSize.wantedNanoseconds) / Double(nanoseconds)
@@ -132,7 +135,7 @@ struct SliceSize: Sendable, Equatable {
 /// Positions of a channel's line whose messages are not evicted: the windows of open views, and messages that
 /// are withheld (B57).
 struct SparedPositions: Sendable, Equatable {
-  /// In order; no two touch.
+  /// The ranges in order, with a distance between each two.
   private(set) var ranges: [ClosedRange<Position>] = []
 
   /// The union of these.
@@ -146,7 +149,7 @@ struct SparedPositions: Sendable, Equatable {
     }
   }
 
-  /// What lies between them, oldest first: messages there may go.
+  /// The ranges between them, oldest first: their messages may be evicted.
   var free: [ClosedRange<Position>] {
     var found: [ClosedRange<Position>] = []
     var start: Position? = .start

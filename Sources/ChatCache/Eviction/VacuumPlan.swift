@@ -1,21 +1,21 @@
 import SQLite
 
-/// Which of the file's free pages are given back to the file system, as a value: pages counted go in, the
-/// next slice comes out (B55).
+/// Decides how many free pages of the database file the next slice gives back to the file system (B55). A
+/// value: page counts go in, the size of a slice comes out.
 ///
-/// Giving back a page moves a used one from the file's end into it, so it costs a write. A little is left
-/// free for what comes next, and nothing is done before that much is free.
+/// To give back a free page, SQLite moves a used page from the file's end into it, which costs a write. So
+/// some pages stay free for new rows, and slices begin only when clearly more than those are free.
 struct VacuumPlan: Sendable, Equatable {
-  /// It begins where more than so many of a thousand used pages are free, and goes on down to fewer.
+  /// Slices begin when there are more than `begins` free pages per 1000 used ones, and go on down to `ends`.
   private static let (begins, ends): (Int64, Int64) = (40, 10)
-  /// Fewer free pages than these are left alone.
+  /// So many free pages always stay.
   private static let leastPages: Int64 = 16
   private static let bounds = 8...1024
 
   private var pages = 32
   private var isUnderWay = false
 
-  /// How many pages the next slice gives back; 0: nothing is to be done.
+  /// The number of pages that the next slice gives back; 0: none.
   mutating func next(_ count: PageCount) -> Int {
     let used = count.all - count.free
     let most = max(used * (isUnderWay ? VacuumPlan.ends : VacuumPlan.begins) / 1000, VacuumPlan.leastPages)
@@ -25,7 +25,7 @@ struct VacuumPlan: Sendable, Equatable {
     return Int(min(count.free - kept, Int64(pages)))
   }
 
-  /// A slice held the writer for so long.
+  /// Adapts the size of slices to the time that the last one held the writer.
   mutating func took(_ nanoseconds: UInt64) {
     if nanoseconds > SliceSize.wantedNanoseconds {
       pages = max(VacuumPlan.bounds.lowerBound, pages / 2)
@@ -36,7 +36,8 @@ struct VacuumPlan: Sendable, Equatable {
 }
 
 extension CacheWriter {
-  /// Gives so many free pages back. The file is cut when its log is in it. Answers the pages there are then.
+  /// Gives `pages` free pages back, and returns the counts after that. The file gets shorter when a
+  /// checkpoint copies the WAL into it.
   func giveBack(pages: Int) throws -> PageCount {
     try db.execute("PRAGMA incremental_vacuum(\(pages))")
     return try db.reading.pageCount()

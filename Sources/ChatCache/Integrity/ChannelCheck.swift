@@ -2,16 +2,17 @@ import ChatModel
 import JSON
 import SQLite
 
-// What must hold of one channel, whatever happened: each line here is something that other code relies on.
+// The invariants of one channel. Other code relies on each of them.
 //
-// The channel's row: its bodies are JSON; its name's key is the name's; metadata is the same in both tables.
-// The line: the segments tile it. Messages: each body and part is JSON and speaks of its own row; no message
-// stands twice, before 1970, or beside its own tombstone. Counts are those of the rows. The last
-// message is wholly there or not at all, and is itself. Members: keys of list order follow from the channel;
-// nothing is counted below zero. Nothing carries a version beyond the log's end.
+// The channel's row: its bodies are JSON; `name_key` is the key of `name`; both tables have the same
+// metadata. Coverage: the segments tile the line. Messages: each body and part is JSON; a body has its row's
+// id and time; no message is stored twice, before 1970, or together with its tombstone. The channel's counts
+// are those of its rows. The last message's columns are all set or all NULL, and agree with one another.
+// Memberships: the columns of list orders agree with the channel; no count is below zero. No version is
+// beyond the log's end.
 
 extension CacheReader {
-  /// What is amiss in the channel; empty where all is well, or where there is no such channel.
+  /// The faults of the channel; empty if it has none, or if there is no such channel.
   func faults(of channel: ChannelKey) throws -> [Finding] {
     guard var check = try ChannelCheck(self, channel) else { return [] }
     try check.lookAtLine()
@@ -23,13 +24,13 @@ extension CacheReader {
     return check.found
   }
 
-  /// The last number the log has given, as far as this snapshot can know.
+  /// The last sequence that the log has given, as far as this snapshot can know.
   func lastNumber() throws -> Int64 { try max(log.head, lastChange()) }
 }
 
-/// One channel being looked at.
+/// The check of one channel.
 private struct ChannelCheck {
-  /// What of the channel's row others are compared with.
+  /// Values of the channel's row that other rows are compared with.
   private struct Facts {
     let url: String
     let nameKey: String
@@ -64,7 +65,7 @@ private struct ChannelCheck {
       $0.bind(1, channel.rawValue)
     } _: { row in
       if row.string(2) != ChannelFacts.key(row.string(1)) {
-        notes.append((.channel, "name_key is not the name's"))
+        notes.append((.channel, "name_key is not the key of name"))
       }
       if !json.reads(fieldsOf: row.bytes(7)) { notes.append((.channel, "body is not JSON")) }
       if !json.reads(row.bytes(8), .object) { notes.append((.channel, "read_receipts is not a JSON object")) }
@@ -112,16 +113,16 @@ private struct ChannelCheck {
       """
     ) { $0.bind(1, channel.rawValue) }
     var (count, bytes): (Int64, Int64) = (0, 0)
-    // Of each kind of fault one message is named, and how many there are: a broken channel has many.
+    // A finding names one message per kind of fault, and the number of others: a broken channel has many.
     var faults: [String: (first: Int64, count: Int)] = [:]
     func fault(_ text: String, _ id: Int64) { faults[text, default: (id, 0)].count += 1 }
     while let row = try rows.next() {
       let id = row.int64(1)
       count += 1
       for column in 4...8 { bytes += Int64(row.bytes(Int32(column)).count) }
-      if row.int64(0) < 0 { fault("stands before 1970", id) }
+      if row.int64(0) < 0 { fault("has a time before 1970", id) }
       if row.int64(2) > end { fault("has a version beyond the log's end", id) }
-      if !(0...3).contains(row.int64(3)) { fault("is of no known type", id) }
+      if !(0...3).contains(row.int64(3)) { fault("has an unknown type", id) }
       if !json.speaks(row.bytes(4), of: id, at: row.int64(0)) {
         fault("has a body that is not its own JSON", id)
       }
@@ -129,10 +130,10 @@ private struct ChannelCheck {
         if !json.reads(row.bytes(Int32(column))) { fault("has a part that is not JSON", id) }
       }
       if !row.isNull(9), !row.holds(Array("*".utf8), 9), !json.reads(row.bytes(9), .array) {
-        fault("mentions nobody knows whom", id)
+        fault("has mentions that cannot be read", id)
       }
       if id == facts.lastMessageID, row.int64(0) != facts.lastMessageAt {
-        fault("is the last one, at another time", id)
+        fault("is the channel's last one, with another time", id)
       }
     }
     for (text, (first, count)) in faults.sorted(by: { $0.key < $1.key }) {
@@ -159,7 +160,7 @@ private struct ChannelCheck {
     } _: {
       $0.int64(0)
     }
-    if let deleted { note(.message, "message \(deleted) is stored and deleted at once") }
+    if let deleted { note(.message, "message \(deleted) is stored although it is deleted") }
     let double = try reader.db.first(
       """
       SELECT message_id
@@ -174,7 +175,7 @@ private struct ChannelCheck {
     } _: {
       $0.int64(0)
     }
-    if let double { note(.message, "message \(double) stands at two times") }
+    if let double { note(.message, "message \(double) is stored twice, with two times") }
   }
 
   mutating func lookAtMetadata() throws {
@@ -188,7 +189,7 @@ private struct ChannelCheck {
       stored[ExactText(row.string(0))] = row.string(1)
       isKeyed = isKeyed && row.string(2).hasSameBytes(as: ChannelFacts.key(row.string(1)))
     }
-    if stored != metadata || !isKeyed { note(.channel, "channel_metadata does not say what metadata says") }
+    if stored != metadata || !isKeyed { note(.channel, "channel_metadata and metadata differ") }
   }
 
   mutating func lookAtMembers() throws {

@@ -2,14 +2,14 @@ import ChatModel
 import JSON
 import SQLite
 
-// A channel that contradicts itself is reset to one gap: what of it came from upstream goes and is fetched
-// again, what only derives is derived again. Memberships, and what is unsent, stay.
+// Resets a channel that breaks an invariant to one gap. Its messages are deleted and fetched again from the
+// upstream, and derived columns are computed again. Memberships and unsent rows stay.
 
 extension CacheWriter {
-  /// Resets the channel if something is amiss in it still; answers what it was.
+  /// Resets the channel if it still has faults. Returns the faults.
   ///
-  /// Everybody who watches hears of it: the gap, the channel, the cleared cache. Webhook notes are stored, so
-  /// that the channel is refreshed and its newest end listed, now or after the next start.
+  /// Events tell subscribers of the gap, the channel and the cleared cache. Webhook notes are stored, so that
+  /// the sync worker refreshes the channel and lists its newest end, now or after the next start.
   func heal(_ channel: ChannelKey) throws -> [Finding] {
     let faults = try reader.faults(of: channel)
     guard let url = try reader.url(of: channel), !faults.isEmpty else { return [] }
@@ -33,7 +33,8 @@ extension CacheWriter {
     return try reader.faults(of: channel).isEmpty ? faults.map(\.healed) : faults
   }
 
-  /// Forgets the rows, as clearing does. A tombstone that a stored message contradicts is not believed.
+  /// Deletes the messages, as clearing does, and the tombstones of messages that were stored: one of the two
+  /// was wrong.
   private func forgetMessages(of channel: ChannelKey, hasWrongLast: Bool) throws {
     try db.run(
       """
@@ -45,7 +46,7 @@ extension CacheWriter {
     if hasWrongLast { try setLastMessage(nil, of: channel, version: 0) }
   }
 
-  /// Puts into the channel's own row what can be answered until it is refreshed.
+  /// Makes the channel's own row valid, so that it can be answered until it is refreshed.
   private func mendChannel(_ channel: ChannelKey, _ url: ChannelURL, _ limit: Int64) throws {
     guard let stored = try reader.leftovers(of: channel) else { return }
     try db.run(
@@ -68,7 +69,7 @@ extension CacheWriter {
     if !stored.brokenMembers.isEmpty { try forgetMemberList(of: channel) }
   }
 
-  /// What a membership copies from its channel is copied again.
+  /// Copies the channel's values into its memberships again.
   private func mendMemberships(of channel: ChannelKey, _ limit: Int64) throws {
     try db.run(
       """
@@ -95,9 +96,9 @@ extension CacheWriter {
     }
   }
 
-  /// One gap, under a name that was not given before. Answers the name.
+  /// Makes the line one gap with a new id. Returns the id.
   private func resetLine(of channel: ChannelKey) throws -> Int64 {
-    // A name that is itself damaged does not count: names are given one by one.
+    // Ids are given one by one, so an id far above the others is damaged and does not count.
     let names = try reader.segmentRows(of: channel).compactMap(\.id).filter { $0 > 0 && $0 < 1 << 40 }
     let name = (names.max() ?? 0) + 1
     try db.run("DELETE FROM segment WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
@@ -106,7 +107,7 @@ extension CacheWriter {
   }
 }
 
-/// What of a channel's row can be answered still.
+/// The valid parts of a channel's row.
 private struct ChannelLeftovers {
   let name: String
   let body: [UInt8]
@@ -137,7 +138,7 @@ extension CacheReader {
     }
   }
 
-  /// What is certain of a channel whose body is lost, until it is refreshed.
+  /// The smallest valid body of a channel whose body is lost, until it is refreshed.
   private static func leastBody(_ url: String, _ name: String) -> [UInt8] {
     var json = JSONWriter()
     json.field("channel_url", url)

@@ -1,44 +1,44 @@
 import ChatModel
 
-/// Something that the self-check found amiss (B64).
+/// One fault that the self-check found (B64).
 package struct Finding: Sendable, Hashable {
   /// The kinds of faults, by the contract's names.
   package enum Fault: String, Sendable, CaseIterable {
-    /// SQLite's own check complains about the file itself.
+    /// SQLite's integrity check reports damage of the file.
     case file = "file_damaged"
-    /// SQLite's own check complains about rows: a column holds what it may not.
+    /// SQLite's integrity check reports rows that break a column's constraint.
     case rows = "rows_invalid"
-    /// An index disagrees with its table.
+    /// The entries of an index do not match its table.
     case index = "index_damaged"
-    /// Rows belong to a channel or user that is not there.
+    /// Rows name a channel or user that has no row.
     case orphans = "rows_orphaned"
-    /// The log has a row that nobody can read.
+    /// A row of the event log cannot be read.
     case event = "event_unreadable"
     /// An unsent message or change cannot be read, or its request is not remembered.
     case unsent = "unsent_unreadable"
-    /// The channel's own row, or its members or metadata, cannot be answered.
+    /// The channel's own row, its members or its metadata cannot be read.
     case channel = "channel_unreadable"
     /// The segments do not tile the channel's line.
     case coverage = "coverage_broken"
-    /// A message's row cannot be answered, or contradicts others.
+    /// A message's row cannot be read, or contradicts other rows.
     case message = "message_unreadable"
     /// The channel's counts are not those of its rows.
     case counts = "counts_wrong"
-    /// The channel's last message is not one.
+    /// The channel's columns of its last message are not valid.
     case lastMessage = "last_message_wrong"
-    /// A member's list position or counts do not follow from the channel.
+    /// A membership's sort keys or counts do not agree with the channel.
     case listPosition = "list_place_wrong"
-    /// Something carries a number that the log never gave.
+    /// A row has a version that the log never gave.
     case version = "version_unknown"
   }
 
-  /// What is amiss.
+  /// The kind of fault.
   package let fault: Fault
-  /// In which channel, where it is one's.
+  /// The channel at fault; nil if the fault is of no single channel.
   package let channel: ChannelURL?
-  /// What exactly, in words for the operator.
+  /// A description for the operator.
   package let detail: String
-  /// Whether it is put right.
+  /// Whether the fault is repaired.
   package internal(set) var isHealed = false
 
   init(_ fault: Fault, channel: ChannelURL? = nil, _ detail: String) {
@@ -47,7 +47,7 @@ package struct Finding: Sendable, Hashable {
     self.detail = detail
   }
 
-  /// The same, put right.
+  /// The same finding, repaired.
   var healed: Finding {
     var finding = self
     finding.isHealed = true
@@ -55,18 +55,18 @@ package struct Finding: Sendable, Hashable {
   }
 }
 
-/// What a self-check found (B64).
+/// The result of a self-check (B64).
 package struct CheckReport: Sendable, Equatable {
-  /// Findings that are listed at most; the others are counted.
+  /// The most findings that are listed; more are only counted.
   package static let listedFindings = 200
 
-  /// What was found, as far as it is listed.
+  /// The listed findings.
   package private(set) var findings: [Finding] = []
-  /// How many more there are.
+  /// The number of findings that are not listed.
   package private(set) var more = 0
-  /// How many of those not listed are not put right.
+  /// The number of unlisted findings that are not repaired.
   private var moreUnhealed = 0
-  /// How many channels were looked at.
+  /// The number of checked channels.
   package internal(set) var channels = 0
   /// When it began, ms.
   package let startedAt: Int64
@@ -75,14 +75,14 @@ package struct CheckReport: Sendable, Equatable {
 
   init(startedAt: Int64) { self.startedAt = startedAt }
 
-  /// Whether nothing was amiss.
+  /// Whether nothing was found.
   package var isSound: Bool { findings.isEmpty && more == 0 }
-  /// Whether nothing is amiss any more.
+  /// Whether every finding is repaired.
   package var isWell: Bool { moreUnhealed == 0 && findings.allSatisfy(\.isHealed) }
 
   mutating func add(_ found: [Finding]) {
     for finding in found {
-      // The file's own damage shows wherever it is read: once is enough.
+      // Each read of a damaged file finds the damage again: it is listed once.
       if finding.fault == .file, findings.contains(finding) { continue }
       if findings.count < CheckReport.listedFindings {
         findings.append(finding)

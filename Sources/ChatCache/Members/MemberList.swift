@@ -1,37 +1,37 @@
 import ChatModel
 import SQLite
 
-// The list of a channel's members has coverage of its own: a channel's answers show the first hundred of them
-// and tell how many there are, and only the list itself shows all. Whether the stored rows are all the
-// members is a fact that is stored, never a comparison of numbers: as many may have come as left.
+// How completely the cache holds a channel's members. A channel's answer shows its first hundred members and
+// the number of all; only the list of members shows all. The table stores whether the rows are all members.
+// Counts cannot tell that: as many may have joined as left.
 
-/// How far a channel's list of members is known here.
+/// How completely a channel's list of members is cached.
 package struct MemberList: Sendable, Equatable {
-  /// Whether the stored members were all there were when the list was last shown whole.
+  /// Whether the cache has stored a whole list of the members.
   package var isWhole = false
-  /// How many times an answer, an event or a webhook said that members came or went.
+  /// The number of times that an answer, an event or a webhook told of members who joined or left.
   package var news: Int64 = 0
-  /// The value of `news` up to which the stored members are right.
+  /// The value of `news` that the stored members already include.
   package var settled: Int64 = 0
-  /// When the list was last shown whole (`CacheWriter.moment`).
+  /// When the upstream last listed all members (`CacheWriter.moment`).
   package var shownAt: Int64 = 0
-  /// The log's sequence when a member last came or went by other words than a listing's.
+  /// The log's sequence when a member was last added or removed by anything but a listing.
   package var changedAt: Int64 = 0
 
-  /// Nothing is known.
+  /// A list of which nothing is cached.
   package init() {}
 
-  /// Whether the stored members are all the members, as far as anything here was told (B8).
+  /// Whether the stored members are all members, as far as the upstream has told (B8).
   package var isComplete: Bool { isWhole && news == settled }
 }
 
 extension CacheReader {
-  /// How far the channel's list of members is known.
+  /// How completely the channel's list of members is cached.
   package func memberList(of url: ChannelURL) throws -> MemberList {
     try channelKey(of: url).map { try memberList(of: $0) } ?? MemberList()
   }
 
-  /// How far the channel's list of members is known.
+  /// How completely the channel's list of members is cached.
   package func memberList(of channel: ChannelKey) throws -> MemberList {
     try db.first(
       "SELECT is_whole, news, settled, shown_at, changed_seq FROM member_list WHERE channel = ?1"
@@ -66,7 +66,7 @@ extension CacheReader {
     } ?? 0
   }
 
-  /// Whether the person is stored as a member.
+  /// Whether the user is stored as a member.
   package func hasMember(_ user: UserID, in url: ChannelURL) throws -> Bool {
     try db.first(
       """
@@ -85,7 +85,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Writes how far the list is known.
+  /// Stores the state of the list.
   func save(_ list: MemberList, of channel: ChannelKey) throws {
     try db.run(
       """
@@ -104,12 +104,12 @@ extension CacheWriter {
     }
   }
 
-  /// Nothing is known of the list any more.
+  /// Deletes the state of the list.
   func forgetMemberList(of channel: ChannelKey) throws {
     try db.run("DELETE FROM member_list WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
   }
 
-  /// A member went by another word than the list's.
+  /// Notes that a member was removed by anything but a listing.
   func noteMemberGone(of channel: ChannelKey) throws {
     try db.run("UPDATE member_list SET changed_seq = ?2 WHERE channel = ?1") {
       $0.bind(1, channel.rawValue)
@@ -117,8 +117,8 @@ extension CacheWriter {
     }
   }
 
-  /// Something said that members came or went: until the list is in step with that, it is not complete. The
-  /// event tells that, where the list was complete before.
+  /// Notes that members joined or left. The list is incomplete until it is fetched again. If it was complete
+  /// before, an event of the channel tells subscribers.
   func noteMemberNews(in url: ChannelURL, _ source: ChangeSource) throws {
     guard let channel = try reader.channelKey(of: url) else { return }
     var list = try reader.memberList(of: channel)

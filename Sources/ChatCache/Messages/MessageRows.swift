@@ -2,10 +2,10 @@ import ChatModel
 import Platform
 import SQLite
 
-// Rows of messages spliced into JSON.
+// Copies rows of messages into a JSON answer.
 
 extension CacheReader {
-  /// One message as JSON, as that user may see it; nil where there is none (B23).
+  /// One message as JSON, as the view's user may see it; nil where there is none (B23).
   package func message(
     _ id: Int64, parts: MessageQuery.Parts, in view: ChannelView
   ) throws -> ByteBuffer? {
@@ -21,22 +21,22 @@ extension CacheReader {
   }
 }
 
-/// Rows that were walked, each spliced where it was met; put into order at the end.
+/// The JSON of the rows of a page. Each row is written when it is read; `joined` puts the rows into order.
 struct MessageRows: ~Copyable {
   let filter: MessageQuery
   private let floor: Int64
-  /// What differs for this user because something is not sent yet; nil for most.
+  /// The user's pending changes, which are written with their messages; nil for most users.
   private let pending: PendingChanges?
-  /// Whether rows are met in the order they are answered in, so that they are written once.
+  /// Whether rows are read in the order of the answer, so that they need no reordering.
   private let isDirect: Bool
   private var buffer: ByteBuffer
-  /// What the answer begins with, before the rows.
+  /// The text of the answer before the rows.
   private let head: StaticString
-  /// How many rows were taken.
+  /// The number of rows that the filter shows.
   private(set) var count = 0
-  /// Where each row's text ends in the buffer, in the order they were met, where that is not the answer's.
+  /// The end of each row's text in the buffer, in the order of reading. Empty if `isDirect`.
   private var ends: [Int] = []
-  /// How many rows of the first walk there are, where it went backwards.
+  /// The number of rows of the first walk, if it went backwards.
   private var backwards = 0
   private var isBackwards = false
   private var oldest: Position?
@@ -58,7 +58,7 @@ struct MessageRows: ~Copyable {
 
   mutating func begin(isBackwards: Bool) { self.isBackwards = isBackwards }
 
-  /// Takes in a row of `plainRows` if the filter shows it.
+  /// Writes a row of `plainRows` if the filter shows it.
   mutating func take(plain row: Row, at position: Position) {
     look(at: position)
     if hides(MessageFlags(rawValue: row.int64(PlainMessageColumn.flags.rawValue))) { return }
@@ -74,14 +74,14 @@ struct MessageRows: ~Copyable {
     noteEnd()
   }
 
-  /// Takes in a row if the filter shows it.
+  /// Writes a row if the filter shows it.
   mutating func take(_ row: Row) {
     look(at: row.messagePosition)
     guard shows(row) else { return }
     take(row, body: MessageColumn.body.rawValue)
   }
 
-  /// Writes a row that the filter shows, with what is pending of it; `plainRows` have no parts.
+  /// Writes a row that the filter shows, with its pending changes; `plainRows` have no parts.
   private mutating func take(_ row: Row, body: Int32) {
     if let pending, pending.withheld.contains(row.int64(.messageID)) { return }
     begin(row.bytes(body))
@@ -102,10 +102,11 @@ struct MessageRows: ~Copyable {
     end()
   }
 
-  /// From the oldest to the newest row that was looked at.
+  /// The positions of the oldest and the newest row that was read, shown or not.
   var span: ClosedRange<Position>? { oldest.flatMap { oldest in newest.map { oldest...$0 } } }
 
-  /// Rows are met from an anchor outwards, so each is the oldest or the newest of all so far.
+  /// Notes a row's position. Rows are read from an anchor outwards, so each is the oldest or the newest so
+  /// far.
   private mutating func look(at position: Position) {
     if isBackwards || oldest == nil { oldest = position }
     if !isBackwards || newest == nil { newest = position }
@@ -174,7 +175,7 @@ struct MessageRows: ~Copyable {
 }
 
 extension Row {
-  /// Whether the column has exactly this text.
+  /// Whether the column's bytes are those of `text`.
   func holds(text: String, _ column: MessageColumn) -> Bool {
     let bytes = bytes(column.rawValue)
     return text.utf8.count == bytes.count && text.utf8.elementsEqual(bytes)

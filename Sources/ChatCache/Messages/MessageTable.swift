@@ -1,17 +1,17 @@
 import ChatModel
 import SQLite
 
-// The table `message`, row by row: what is newer is written, what is not is left alone, what was deleted
-// stays so.
+// The table `message`. A message is written if it is newer than its stored row; a deleted message stays
+// deleted.
 
-/// The messages that one commit changes in one channel, under as few events as hold them: an answer can end
-/// between two events only, so each event tells of a bounded number of messages (B49).
+/// The messages that one commit changes in one channel, divided among as few events as possible. An answer to
+/// a client can only end between two events, so each event holds a bounded number of messages (B49).
 struct MessageBatch {
   /// The messages of one event.
   struct Piece {
-    /// The event's number, which its messages carry as their version.
+    /// The event's sequence, which is also the version of its messages.
     let sequence: Int64
-    /// From the oldest to the newest changed message.
+    /// The positions from the oldest to the newest message of the event.
     fileprivate(set) var stretch: ClosedRange<Position>
     private var rows = 1
     private var bytes: Int64
@@ -22,7 +22,7 @@ struct MessageBatch {
       bytes = record.storedBytes
     }
 
-    /// Takes one more message. False where it does not fit.
+    /// Adds a message. False: the event is full.
     fileprivate mutating func take(_ record: MessageRecord) -> Bool {
       guard rows < Limits.changeMessages, bytes + record.storedBytes <= Limits.changeBytes else {
         return false
@@ -36,25 +36,25 @@ struct MessageBatch {
 
   let channel: ChannelKey
   let source: ChangeSource
-  /// The events of the changed messages, in the order of their numbers.
+  /// The events of the changed messages, in order of their sequences.
   private(set) var pieces: [Piece] = []
-  /// The event of the last deletion.
+  /// The sequence of the last deletion's event.
   var deletion: Int64?
-  /// The messages that went.
+  /// The ids of the deleted messages.
   var removed: Set<Int64> = []
-  /// Messages that were not there before.
+  /// Messages that were not stored before.
   var added: [CountedMessage] = []
-  /// Messages that count otherwise than before.
+  /// Messages that change the unread counts otherwise than before.
   var recounted: [(old: CountedMessage, new: CountedMessage)] = []
-  /// Who of the messages' senders may have unsent rows.
+  /// The messages' senders who may have unsent rows.
   var senders = UnsentSenders()
-  /// The newest changed message that may be the channel's last.
+  /// The newest changed message that may become the channel's last one.
   var newest: MessageRecord?
-  /// Whether a message that was there before is now at another time.
+  /// Whether a stored message got another time.
   var hasMoved = false
-  /// Messages that a listing lacked between its rows although they are there.
+  /// Messages that a listing lacked although the upstream has them.
   var overlooked: [Position] = []
-  /// Rows and bytes that came (went: negative).
+  /// Rows and bytes added, less those deleted.
   var rows: Int64 = 0
   var bytes: Int64 = 0
 
@@ -63,10 +63,10 @@ struct MessageBatch {
     self.source = source
   }
 
-  /// The number of the last event of changed messages; nil while none changed.
+  /// The sequence of the last event of changed messages; nil while none changed.
   var sequence: Int64? { pieces.last?.sequence }
 
-  /// The number of the event that tells of this message; `next` gives the number of a further event.
+  /// The sequence of the event that holds this message. `next` gives the sequence of a further event.
   fileprivate mutating func sequence(for record: MessageRecord, next: () -> Int64) -> Int64 {
     let last = pieces.count - 1
     if last >= 0, pieces[last].take(record) { return pieces[last].sequence }
@@ -77,7 +77,7 @@ struct MessageBatch {
 }
 
 extension MessageRecord {
-  /// Whether it stands in the channel's own line, or only in a thread.
+  /// Whether the message is shown in the channel itself, and not only in a thread.
   var isInChannel: Bool { parentID == nil || isReplyToChannel }
   /// The bytes it takes, as counted for the cache's size.
   var storedBytes: Int64 {
@@ -99,22 +99,23 @@ extension MessageRecord {
 struct MessageFlags: OptionSet {
   let rawValue: Int64
 
-  /// It does not count as unread.
+  /// The message does not count as unread.
   static let silent = MessageFlags(rawValue: 1)
-  /// It is a reply that is shown in the channel too.
+  /// The message is a reply that the channel shows too.
   static let replyToChannel = MessageFlags(rawValue: 2)
-  /// It replies to another one.
+  /// The message is a reply.
   static let reply = MessageFlags(rawValue: 4)
 }
 
 extension CacheWriter {
   /// Stores one message if it is newer than what is stored (B21).
   ///
-  /// `askedAt`: the log's sequence when it was asked for. What changed here since is newer than an answer
-  /// of the same `updated_at`; reactions and threads change without raising it.
+  /// `askedAt`: the log's sequence when the request went out. A row that changed since then is newer than an
+  /// answer with the same `updated_at`, because reactions and threads change without raising `updated_at`.
   ///
-  /// A message that the upstream called deleted comes back where it was asked for by its id later than that
-  /// (`isNamed`); where another later answer shows it, it is doubted, so that it is asked for.
+  /// A later request may return a message that has a tombstone. If it asked for the message by id
+  /// (`isNamed`), the message is stored again. Otherwise the message is doubted, so that the sync worker asks
+  /// for it by id.
   func put(
     _ record: MessageRecord, _ batch: inout MessageBatch, askedAt: Int64 = .max, isNamed: Bool = false
   ) throws {
@@ -159,14 +160,14 @@ extension CacheWriter {
     try noteAnswer(record, isNew: isNew, &batch)
   }
 
-  /// A message against what is stored of it.
+  /// A message compared with its stored row.
   private enum Comparison {
     case unknown
     case same
     case known(StoredVersion)
   }
 
-  /// What is stored of a message, as far as it decides.
+  /// The columns of a stored message that decide whether it is overwritten.
   private struct StoredVersion {
     let updatedAt: Int64
     let version: Int64
@@ -233,8 +234,8 @@ extension CacheWriter {
     }
   }
 
-  /// Removes a message the upstream has no more, with one event. Where the upstream itself called it deleted
-  /// it leaves a tombstone (B21, B27).
+  /// Deletes a message that the upstream no longer has, with one event. If the upstream itself said that it
+  /// was deleted, a tombstone stays (B21, B27).
   func removeMessage(_ id: Int64, _ batch: inout MessageBatch, leavesTombstone: Bool = true) throws {
     try endDoubt(id, in: batch.channel, askedAt: .max)
     if leavesTombstone { try bury(id, in: batch.channel, at: reader.lastChange()) }
@@ -254,7 +255,7 @@ extension CacheWriter {
     try uncount(row.counted, &batch, sequence)
   }
 
-  /// Of a message that is no row the channel may tell as its last one.
+  /// A message without a row may still be the channel's last message: then the channel has changed.
   private func removeLast(_ id: Int64, _ batch: inout MessageBatch) throws {
     guard try reader.lastMessage(of: batch.channel)?.messageID == id else { return }
     batch.deletion = try append(Change(.channel, batch.source, channel: batch.channel))
@@ -298,7 +299,7 @@ extension MessageQuery.Kind {
 }
 
 extension Row {
-  /// Whether the column has exactly these bytes, or is NULL where there are none.
+  /// Whether the column has exactly these bytes; nil means NULL.
   func holds(_ bytes: [UInt8]?, _ column: Int32) -> Bool {
     guard let bytes else { return isNull(column) }
     guard !isNull(column) else { return false }

@@ -2,11 +2,11 @@ import ChatModel
 import JSON
 import SQLite
 
-// A message that comes from the upstream may be the answer to an unsent one, whatever brings it: the answer
-// to the send, a listing after a webhook, a changelog. The commit that stores the message ends the row, so no
-// client sees both (B38).
+// A message from the upstream may be one that a user of this cache sent: in the answer to the send, in a
+// listing after a webhook, or in a changelog. The commit that stores the message also deletes the unsent row,
+// so no client sees both (B38).
 
-/// Who has unsent rows, looked up once for a batch of messages.
+/// Which senders have unsent rows, read once for a batch of messages.
 struct UnsentSenders {
   /// Whether any request is remembered; nil: not looked up yet.
   var isAnyRequest: Bool?
@@ -17,8 +17,9 @@ struct UnsentSenders {
 }
 
 extension CacheWriter {
-  /// A message was stored: ends the row whose request it answers, or withholds it from its sender's views
-  /// while it may be the answer to a send under way.
+  /// Called after a message was stored. If the message names the request of an unsent row, the row has
+  /// succeeded and is deleted. If it names no request but may be a send under way, it is withheld from its
+  /// sender's views.
   func noteAnswer(_ record: MessageRecord, isNew: Bool, _ batch: inout MessageBatch) throws {
     if batch.senders.isAny == nil { batch.senders.isAny = try reader.hasUnsent() }
     guard batch.senders.isAny == true, !record.sender.isEmpty,
@@ -41,8 +42,8 @@ extension CacheWriter {
     }
   }
 
-  /// The message with the request it answers, where the upstream does not say so and the cache knows it: what
-  /// was answered once keeps its name.
+  /// The message with the id of the request that sent it. If the upstream does not name the request, the
+  /// cache adds the id that it knows from an earlier answer.
   func naming(_ record: MessageRecord, _ batch: inout MessageBatch) throws -> MessageRecord {
     guard record.requestID.isEmpty, !record.sender.isEmpty else { return record }
     if batch.senders.isAnyRequest == nil { batch.senders.isAnyRequest = try reader.hasRequests() }
@@ -77,7 +78,7 @@ extension CacheWriter {
     }
   }
 
-  /// The user's views may show the message from now on.
+  /// Stops withholding the message: the user's views may show it.
   func release(_ message: Int64, of user: UserKey, in channel: ChannelKey) throws {
     try db.run("DELETE FROM withheld WHERE user = ?1 AND channel = ?2 AND message_id = ?3") {
       $0.bind(1, user.rawValue)
@@ -86,7 +87,8 @@ extension CacheWriter {
     }
   }
 
-  /// Shows what was withheld from the user in the channel, once no send there waits for its answer.
+  /// Shows the messages that were withheld from the user in the channel, if no send there waits for its
+  /// answer any more.
   func releaseWithheld(in laneKey: OutboxLaneKey) throws {
     guard let channel = try reader.channelKey(of: laneKey.channel),
       try !reader.hasUnansweredMessage(in: laneKey)
@@ -94,8 +96,8 @@ extension CacheWriter {
     try release(of: laneKey.user, in: channel, before: .max)
   }
 
-  /// Shows what was withheld for long enough; answers when there is more to show, ms. A moment further ahead
-  /// than a message is ever withheld was stored before the clock was set back.
+  /// Shows the messages whose time of being withheld is over. Returns the next such time, ms. A time further
+  /// ahead than any message is withheld was stored before the clock was set back.
   package func releaseWithheld() throws -> Int64? {
     try db.run("UPDATE withheld SET until = ?1 WHERE until > ?2") {
       $0.bind(1, now)
@@ -146,7 +148,7 @@ extension CacheReader {
     }
   }
 
-  /// Whether a message of this lane may be at the upstream without an answer.
+  /// Whether the upstream may have a message of this lane whose send has no answer yet.
   func hasUnansweredMessage(in laneKey: OutboxLaneKey) throws -> Bool {
     try db.first(
       """
@@ -171,7 +173,7 @@ extension CacheReader {
     try db.first("SELECT 1 FROM request LIMIT 1") { _ in true } ?? false
   }
 
-  /// The request of the user that became this message.
+  /// The id of the user's request that sent this message.
   func request(answeredBy message: Int64, of user: UserKey) throws -> String? {
     try db.first(
       """
@@ -188,7 +190,7 @@ extension CacheReader {
     }
   }
 
-  /// Whether the message is known as the answer to a request of the user.
+  /// Whether the cache knows which request of the user sent the message.
   package func isClaimed(_ message: Int64, by user: UserKey) throws -> Bool {
     try db.first(
       """

@@ -1,39 +1,39 @@
 import ChatModel
 import SQLite
 
-/// What a client asks to be sent, checked and rendered, on its way into the outbox.
+/// A client's request to send or change something, checked and rendered, before it is stored in the outbox.
 package struct UnsentRequest: Sendable {
-  /// The client's name of it, or one made for it.
+  /// The request id that the client gave, or a generated one.
   package var requestID: RequestID
-  /// What is to be done upstream.
+  /// The kind of message or change.
   package var kind: OutboxRow.Kind
-  /// The confirmed message it is about.
+  /// The confirmed message to change.
   package var target: Int64?
-  /// The unsent message it is about, by its request.
+  /// The request id of the unsent message to change.
   package var unsentTarget: RequestID?
   /// Distinguishes changes of one target that must keep their order, such as a reaction's key.
   package var aspect = ""
-  /// Whether its failure holds what follows it.
+  /// Whether the rows behind it wait if it fails.
   package var blocksOnFailure = false
-  /// Whether bytes have to be brought first.
+  /// Whether a file has to be uploaded first.
   package var upload = OutboxRow.Upload.none
-  /// What is sent and drawn.
+  /// The content to send and to show.
   package var content: OutboxContent
-  /// A hash of all the client said, to know the same request again.
+  /// A hash of the whole request, by which a repetition is recognized.
   package var contentHash: [UInt8]
-  /// How long it may wait, ms.
+  /// How long the row may wait to be sent, ms.
   package var lifetime = Limits.pendingMilliseconds
-  /// The characters of its text.
+  /// The length of the text in characters.
   package var textLength = 0
   /// Whether its sender has the scope `admin`.
   package var isAdmin = false
   /// Whether only the scope `admin` may send it.
   package var needsAdmin = false
-  /// Its rank in the lane, if it takes that of a row that ended; nil: the end.
+  /// The rank in the lane, if it replaces a row that ended; nil: the lane's end.
   package var rank: Int64?
   /// The file that came with it.
   package var file: SentFile?
-  /// The sender, if the message is drawn when it is accepted. Nil: `content.body` is drawn already.
+  /// The sender, if the message's JSON is rendered when it is accepted. Nil: `content.body` has it already.
   package var sender: UserID?
 
   /// A request with nothing but what every request has.
@@ -47,35 +47,36 @@ package struct UnsentRequest: Sendable {
   }
 }
 
-/// What became of a request that came in (B37).
+/// The result of accepting a request (B37).
 package enum Accepted: Sendable, Hashable {
-  /// It is in the outbox as that row; `message`: as its sender sees it, if it is one and was drawn now.
+  /// The request is stored as that row. `message`: the message's JSON as its sender sees it, if it was
+  /// rendered now.
   case row(Int64, message: [UInt8] = [])
-  /// An edit went into the unsent message of that row, or its deletion took that message back.
+  /// The edit changed the unsent message of that row, or the deletion canceled that message.
   case changed(Int64)
-  /// It was asked before: this is how it stands.
+  /// The same request was accepted before; its present status.
   case replay(RequestStatus)
-  /// The id was used for something else.
+  /// The id was used before for a different request.
   case mismatch
   /// There is no such unsent message.
   case noTarget
 }
 
-/// What is remembered of a request.
+/// The stored status of a request.
 package struct RequestStatus: Sendable, Hashable {
-  /// The row, while it lives.
+  /// The id of the unsent row, while there is one.
   package var row: Int64?
-  /// How it ended: succeeded, dropped, removed or merged.
+  /// How the request ended: succeeded, dropped, removed or merged.
   package var end: String?
-  /// The message it became or is about.
+  /// The message that it sent or changed.
   package var message: Int64?
-  /// Why it was dropped.
+  /// Why the change was dropped.
   package var errorCode: String?
 }
 
 extension CacheWriter {
-  /// Takes a user's request in, if the user may do what it asks and has room for it; throws a
-  /// `SendingDenial` otherwise. The same request again is answered with its status, whatever else changed.
+  /// Stores a user's request, if the user has the right and room for one more row; throws a `SendingDenial`
+  /// otherwise. A repetition returns the status of the first request, even if the user may no longer send.
   package func accept(
     _ request: UnsentRequest, of user: UserID, in url: ChannelURL, _ policy: OutboxPolicy
   ) throws -> Accepted {
@@ -104,7 +105,7 @@ extension CacheWriter {
     }
   }
 
-  /// Takes a request in: durable with the commit, once per id.
+  /// Stores a request, once per id.
   package func accept(_ request: UnsentRequest, in laneKey: OutboxLaneKey) throws -> Accepted {
     try accept(request, in: laneKey, try reader.remembered(request.requestID, of: laneKey.user))
   }
@@ -152,8 +153,8 @@ extension CacheWriter {
     return .row(row.id, message: UnsentMessage.object(content, .pending))
   }
 
-  /// Stores the kind of the message that a change is about: the upstream asks for it, and the message may
-  /// leave the cache before the change is sent.
+  /// Stores the kind of the message that a change is about. The upstream's call needs it, and the message may
+  /// be evicted before the change is sent.
   private func keepTargetKind(of row: OutboxRow, in laneKey: OutboxLaneKey) throws {
     var kind: MessageQuery.Kind?
     if let followed = row.follows {
@@ -227,7 +228,7 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// What is remembered of a request id (B37).
+  /// The stored status of a request id (B37).
   package func status(of request: RequestID, of user: UserKey) throws -> RequestStatus? {
     try remembered(request, of: user)?.status
   }

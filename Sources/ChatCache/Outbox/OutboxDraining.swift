@@ -33,7 +33,7 @@ package struct OutboxJob: Sendable {
   package let target: Int64?
   /// The kind of that message.
   package let targetKind: MessageQuery.Kind
-  /// A reaction's key.
+  /// The key of a reaction; empty for other kinds.
   package let aspect: String
   /// What the client asked: a JSON object.
   package let params: [UInt8]
@@ -45,11 +45,11 @@ package struct OutboxJob: Sendable {
 package struct EndedOutboxJob: Sendable {
   /// The job that ended.
   package let job: OutboxJob
-  /// What the upstream said.
+  /// The outcome of the job.
   package var outcome: OutboxLane.Outcome
   /// The message in the upstream's answer. For a look: all messages after the row's anchor.
   package var messages: [MessageRecord] = []
-  /// Of a look that did not read everything: the position up to which it did.
+  /// For a look that did not read everything: the position up to which it read.
   package var searched: Position?
   /// The upstream's words for a refusal.
   package var message: String?
@@ -72,7 +72,7 @@ package struct LaneProgress: Sendable {
   package var begun: OutboxJob?
   /// The ms until the lane's next try. Nil: no row of the lane waits for a try.
   package var nextTryIn: Int64?
-  /// How the job that was handed in ended, with what a look found.
+  /// The outcome of the job that was passed in, with the message that a look found.
   package var taken: OutboxLane.Outcome?
   /// The ms until the lane's next upload may begin. Nil: none waits.
   package var nextUploadIn: Int64?
@@ -85,10 +85,10 @@ package struct LaneProgress: Sendable {
 }
 
 extension CacheWriter {
-  /// Takes in how the lane's last job ended, and begins its next one where one is due.
+  /// Stores how the lane's last job ended, and begins the next one if one is due.
   ///
-  /// `isLinkBack`: the upstream can be reached again, so nothing waits for that any more. `mayBegin` false:
-  /// nothing is to be sent now.
+  /// `isLinkBack`: the upstream can be reached again, so rows no longer wait for the link. `mayBegin` false:
+  /// no job may begin now.
   package func advance(
     _ name: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool = true, isLinkBack: Bool = false,
     _ policy: OutboxPolicy, random: UInt64
@@ -100,7 +100,7 @@ extension CacheWriter {
     if let ended {
       taken = try take(ended, in: laneKey, of: name.user, policy, random)
     } else {
-      // Nothing of this lane is being asked now: what says so was left by a commit that failed.
+      // No job of this lane runs now. A row marked as in flight was left by a commit that failed.
       try changeLane(laneKey, from: try reader.inFlightLane(laneKey)) {
         $0.recover(now: now)
         return []
@@ -142,7 +142,7 @@ extension CacheWriter {
       let notices = woken.expire(now: moment)
       woken.clockWentBack(now: now, longest: longestWait)
       guard woken != lane else { return lane }
-      // What was ended or changed may give the lane another first row.
+      // The lane may have another first row after rows were ended or changed.
       try changeLane(laneKey, from: lane) {
         $0 = woken
         return notices
@@ -244,7 +244,7 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// The kind of the message that a change is about, also where the cache has let go of the message.
+  /// The kind of the message that a change is about, even if the message was evicted.
   fileprivate func targetKind(of row: OutboxRow, _ view: ChannelView?) throws -> MessageQuery.Kind {
     if let target = row.target, let view, let kind = try kind(of: target, in: view.channel) { return kind }
     return try db.first("SELECT target_kind FROM outbox WHERE id = ?1") {
@@ -305,7 +305,7 @@ extension OutboxJob {
     return (isAdded ?? nil) ?? true
   }
 
-  /// The message that is gone when it succeeded.
+  /// The message that a successful deletion removes.
   fileprivate var deleted: Int64? {
     if case .deleteSent(let message) = job { return message }
     return target
@@ -313,7 +313,7 @@ extension OutboxJob {
 }
 
 extension SendingDenial {
-  /// The upstream's code for the same.
+  /// The upstream's code for this denial.
   var code: String {
     switch self {
     case .channelNotFound, .notJoined: OutboxRow.notAMember

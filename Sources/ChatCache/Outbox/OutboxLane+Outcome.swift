@@ -3,26 +3,25 @@ import ChatModel
 extension OutboxLane {
   /// How a job ended.
   package enum Outcome: Hashable, Sendable {
-    /// It is done; of a send: it is that message. A look found that message.
+    /// The upstream did it. For a send or a look: the id of the sent message.
     case success(message: Int64?)
-    /// The upstream says it has that request already, without saying as which message.
+    /// The upstream has the request already, and does not say which message it became.
     case duplicate
     /// The upstream understood and refused (B40).
     case rejection(code: String)
-    /// The upstream wants silence until that moment, ms. Nothing was done.
+    /// The upstream takes no requests until that moment, ms. Nothing was done.
     case wait(until: Int64)
     /// The link is at fault; nothing was done.
     case linkFault(code: String)
-    /// It may have been done (B39).
+    /// The upstream may have done it (B39).
     case uncertain
-    /// A look did not show it; of a deletion: it is gone already.
+    /// A look did not find the message. For a deletion: the message is already gone.
     case absent
   }
 
-  /// Takes in how a job ended; `random` spreads the next try, and `policy` bounds it.
+  /// Changes the row of a job that ended. `random` spreads the next try, and `policy` bounds it.
   ///
-  /// An answer that comes late is welcome only if it is a success: that turns even a failed message into a
-  /// sent one.
+  /// A late answer counts only if it is a success, which turns even a failed message into a sent one.
   package mutating func finish(
     _ id: Int64, _ job: Job, _ outcome: Outcome, now: Int64, random: UInt64,
     policy: OutboxPolicy = OutboxPolicy()
@@ -51,11 +50,11 @@ extension OutboxLane {
     return notices
   }
 
-  /// The row is that message: an answer or a listing says so, at whatever moment (B38).
+  /// The row was sent as that message, as an answer or a listing has shown. May be called in any state (B38).
   package mutating func confirm(_ id: Int64, message: Int64?, now: Int64) -> [Notice] {
     guard let row = row(id) else { return [] }
     if row.kind.isMessage, row.isCancelWanted || row.state == .canceled, let message {
-      // Taken back too late: it is to be deleted upstream.
+      // The user canceled too late: the message is to be deleted upstream.
       guard row.target == nil else { return [] }
       change(id) {
         $0.isCancelWanted = true
@@ -110,8 +109,8 @@ extension OutboxLane {
     }
   }
 
-  /// A refused row fails. If an earlier try may have arrived, one look decides: the refusal was of a
-  /// repetition.
+  /// A refused row fails. If an earlier try may have arrived, one look decides, because the refusal may only
+  /// concern the repetition.
   private mutating func refuse(_ row: OutboxRow, code: String, now: Int64) -> [Notice] {
     guard row.mayHaveArrived, row.kind.isMessage else {
       return row.isCancelWanted ? cancelNow(row.id, now: now) : end(row.id, code: code, now: now)
@@ -158,7 +157,7 @@ extension OutboxLane {
     return []
   }
 
-  /// A look found nothing up to that position: the next one begins there.
+  /// A look found nothing up to `position`, so the next look begins there.
   mutating func searched(_ id: Int64, through position: Position) {
     guard row(id)?.state == .uncertain else { return }
     change(id) { $0.anchor = max($0.anchor ?? .start, position) }
@@ -168,7 +167,7 @@ extension OutboxLane {
     _ row: OutboxRow, now: Int64, later: Int64, _ policy: OutboxPolicy
   ) -> [Notice] {
     if row.isKnownUpstream, !row.isCancelWanted {
-      // The upstream has it, and a listing does not show it yet. It is looked for until its time is over.
+      // The upstream has the message, but no listing shows it yet. Looks go on until the row's lifetime ends.
       change(row.id) {
         $0.attempts += 1
         $0.nextTryAt = later
@@ -191,7 +190,7 @@ extension OutboxLane {
       return cancelNow(row.id, now: now)
     }
     change(row.id) {
-      // The first repetition goes at once; what fails again and again waits longer each time.
+      // The first repetition is sent at once; each later one waits longer.
       $0.waitAfresh(now: now)
       $0.attempts = row.attempts
       if row.attempts > 1 { $0.nextTryAt = later }
@@ -221,7 +220,7 @@ extension OutboxLane {
         $0.nextTryAt = max(until, now)
       }
     case .linkFault, .uncertain, .duplicate, .absent:
-      // Bytes that arrived without their url are bytes of nobody: they are brought again.
+      // An upload without a url in its answer cannot be used: the file is uploaded again.
       change(row.id) {
         $0.upload = .needed
         $0.attempts += 1
@@ -239,7 +238,7 @@ extension OutboxLane {
     case .success, .duplicate, .absent:
       return cancelNow(row.id, now: now)
     case .rejection:
-      // It stays: the message was sent, and taking it back has failed.
+      // The message was sent, and deleting it has failed, so it stays.
       change(row.id) { $0.isCancelWanted = false }
       let merged = mergeFollowers(of: row.id)
       drop(row.id)
@@ -258,8 +257,8 @@ extension OutboxLane {
     return []
   }
 
-  /// The row will not be sent: a message stays as failed, a change goes.
-  /// `isLast`: no other row ends right after it, so that those behind it are held or let go now.
+  /// The row will not be sent. A message stays as failed; a change is deleted. `isLast`: no other row ends
+  /// right after it, so the rows behind are held or released now.
   mutating func end(_ id: Int64, code: String, now: Int64, isLast: Bool = true) -> [Notice] {
     guard let row = row(id) else { return [] }
     defer { if isLast { holdOrRelease(now: now) } }
@@ -288,7 +287,7 @@ extension OutboxLane {
     return merged + [.canceled(id)]
   }
 
-  /// Edits that waited for the message's name change its row instead, now that it is not under way.
+  /// Edits waited for the id of the sent message. It is no longer under way, so they change its row instead.
   mutating func mergeFollowers(of id: Int64) -> [Notice] {
     let followers = rows.filter { $0.follows == id }
     for follower in followers { drop(follower.id) }
@@ -300,7 +299,7 @@ extension OutboxRow {
   /// The upstream's code for a request id it has seen.
   package static let existsAlready = "400202"
 
-  /// Whether the upstream said that it has this request, and nobody knows as which message.
+  /// Whether the upstream said that it has this request, without saying which message it became.
   var isKnownUpstream: Bool { state == .uncertain && errorCode == OutboxRow.existsAlready }
 
   /// Resets the row's tries. The anchor stays, because an earlier try may still arrive after that position.

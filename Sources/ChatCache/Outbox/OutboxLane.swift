@@ -30,15 +30,15 @@ package struct OutboxLane: Hashable, Sendable {
   /// Takes the rows of one user and channel, in any order.
   package init(rows: [OutboxRow]) { self.rows = rows.sorted { $0.rank < $1.rank } }
 
-  /// What there is to do upstream for a row.
+  /// A request to the upstream for one row.
   package enum Job: Hashable, Sendable {
     /// Send the message or change, under its request id.
     case send
-    /// Bring the bytes.
+    /// Upload the file.
     case upload
     /// Look for the message in a listing of everything after that position.
     case look(after: Position)
-    /// Delete that message, which its sender took back too late.
+    /// Delete the sent message with that id, which its sender canceled too late.
     case deleteSent(Int64)
   }
 
@@ -46,18 +46,18 @@ package struct OutboxLane: Hashable, Sendable {
   package enum Notice: Hashable, Sendable {
     case pendingCreated(Int64)
     case resendStarted(Int64)
-    /// Gone from the outbox: it is the message `message`, or the change is done.
+    /// The row has left the outbox: it was sent as `message`, or its change is done.
     case succeeded(Int64, message: Int64?)
     case failed(Int64, code: String)
     case canceled(Int64)
     /// A change that was refused, or a read mark overtaken by a later one; its row is gone.
     case dropped(Int64, code: String)
-    /// Gone because the user asked.
+    /// The user removed the row.
     case removed(Int64)
     /// The content of the edit `from` belongs into the row `to` now; the edit's row is gone.
     case merged(from: Int64, to: Int64)
 
-    /// Whether it says that the row failed.
+    /// Whether the notice tells that the row failed.
     func isFailure(of row: Int64) -> Bool {
       if case .failed(row, _) = self { return true }
       return false
@@ -70,7 +70,7 @@ package struct OutboxLane: Hashable, Sendable {
   /// The row of a request.
   package func row(_ request: RequestID) -> OutboxRow? { rows.first { $0.requestID == request } }
 
-  /// The first of the ordered rows that is not at its end.
+  /// The first ordered row that is still pending.
   package var head: OutboxRow? { rows.first { $0.kind.isOrdered && $0.state.isPending } }
 
   /// The failed message that holds a row, or the pending one before it.
@@ -81,7 +81,8 @@ package struct OutboxLane: Hashable, Sendable {
     return head
   }
 
-  /// What is to be done at `now`; each job is begun with `dispatch`. While the link is down: nothing.
+  /// The jobs that are due at `now`; each is begun with `dispatch`. The caller begins none while the link is
+  /// down.
   package func jobs(now: Int64) -> [(row: Int64, job: Job)] {
     var due: [(row: Int64, job: Job)] = []
     for row in triable where row.nextTryAt <= now {
@@ -96,15 +97,15 @@ package struct OutboxLane: Hashable, Sendable {
     return due
   }
 
-  /// The next moment at which `jobs` has something to say if nothing else happens, ms; nil: never.
+  /// The next moment at which `jobs` returns a job if nothing else happens, ms; nil: never.
   package var nextTryAt: Int64? { triable.map(\.nextTryAt).min() }
 
-  /// The next moment at which there may be something to send or to look for, ms. Uploads have their own.
+  /// The next moment at which a send or a look may be due, ms. Uploads have their own.
   var nextSendAt: Int64? {
     triable.filter { $0.upload != .needed || $0.state != .waiting }.map(\.nextTryAt).min()
   }
 
-  /// The rows that wait for nothing but their moment.
+  /// The rows that wait only for the time of their next try.
   private var triable: [OutboxRow] {
     let head = head?.id
     let side = rows.filter { !$0.kind.isOrdered && $0.state.isPending }
@@ -121,10 +122,9 @@ package struct OutboxLane: Hashable, Sendable {
     }
   }
 
-  /// A job begins. False: it is not to be done any more.
+  /// Marks a job as begun. False: the job is no longer due.
   ///
-  /// `newest`: the newest position known in the channel; `policy`: how long a look that gets no answer
-  /// counts.
+  /// `newest`: the newest position known in the channel. `policy`: how long to wait for a look's answer.
   package mutating func dispatch(
     _ id: Int64, _ job: Job, now: Int64, newest: Position = .start,
     policy: OutboxPolicy = OutboxPolicy()
@@ -136,7 +136,8 @@ package struct OutboxLane: Hashable, Sendable {
     }
     guard row.state == .waiting || row.state == .uncertain else { return false }
     if case .look = job {
-      // Nothing but the moment says that somebody looks: should the answer be lost, it is asked for again.
+      // Only the row's time of the next try marks a running look: if its answer is lost, the look is repeated
+      // then.
       guard row.state == .uncertain else { return false }
       return change(id) { $0.nextTryAt = now + policy.uncertainGrace }
     }
@@ -157,14 +158,14 @@ package struct OutboxLane: Hashable, Sendable {
       if row.isCancelWanted, let target = row.target { return .deleteSent(target) }
       return row.upload == .needed || row.upload == .running || row.follows != nil ? nil : .send
     case .uncertain:
-      // Changes may be repeated: doing them twice is doing them once. A message is looked for first.
+      // Changes are idempotent and may be repeated. A message is looked for before it is sent again.
       if row.isCancelWanted, let target = row.target { return .deleteSent(target) }
       return row.kind.isMessage ? .look(after: row.anchor ?? .start) : .send
     default: return nil
     }
   }
 
-  /// The failed messages that hold what follows them.
+  /// The ranks of failed messages that hold the rows behind them.
   var blocking: [Int64] { rows.filter { $0.state == .failed && $0.blocksOnFailure }.map(\.rank) }
 
   func failedBlocker(before rank: Int64) -> OutboxRow? {
@@ -187,7 +188,8 @@ package struct OutboxLane: Hashable, Sendable {
 
   mutating func drop(_ id: Int64) { rows.removeAll { $0.id == id } }
 
-  /// Holds what stands behind a failed message that asked for it, and lets go what does not any more.
+  /// Holds the rows behind a failed message that blocks, and releases held rows that no such message precedes
+  /// any more.
   mutating func holdOrRelease(now: Int64) {
     let firstBlocking = rows.first { $0.state == .failed && $0.blocksOnFailure }?.rank ?? .max
     for index in rows.indices where rows[index].kind.isOrdered {

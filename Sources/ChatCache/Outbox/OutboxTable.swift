@@ -82,7 +82,7 @@ extension CacheWriter {
       } else if let content = news[row.id] {
         try insert(row, content, in: laneKey)
       } else {
-        throw CacheError.unreadable("outbox row \(row.id) without content")
+        throw CacheError.unreadable("outbox row \(row.id) has no content")
       }
     }
     for row in before.rows where !kept.contains(row.id) {

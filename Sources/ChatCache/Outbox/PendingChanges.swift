@@ -2,9 +2,9 @@ import ChatModel
 import JSON
 import SQLite
 
-/// What differs for one user in a channel because something of this user is not sent yet: the changes asked
-/// for stand beside the messages they are about, never in them (B46, B47), and messages that may be the
-/// answer to a send under way are not shown (B38).
+/// A user's unsent rows of one channel, as they change the messages shown to that user. Pending changes are
+/// shown beside the messages they change, never in them (B46, B47). Messages that may be the answer to a send
+/// under way are not shown (B38).
 package struct PendingChanges: Sendable, Equatable {
   /// The fields `pending_edit`, `pending_delete` and `pending_reactions` of each message, without braces.
   var fragments: [Int64: [UInt8]] = [:]
@@ -13,7 +13,7 @@ package struct PendingChanges: Sendable, Equatable {
   /// Whether the channel has too many pending changes to read them all for one page.
   var isPartial = false
 
-  /// A page reads at most so many pending changes that no message of it may have.
+  /// If a channel has more pending changes than this, a page reads only those of its own messages.
   static let mostReadForAPage = 200
 
   /// Whether these are all pending changes of the channel and take at most 4 KiB. Only then are they kept in

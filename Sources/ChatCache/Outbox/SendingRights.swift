@@ -2,7 +2,7 @@ import ChatModel
 import JSON
 import SQLite
 
-/// Why a request to send or change something is not accepted. Nothing was stored.
+/// Why a request to send or change a message is not accepted. Nothing was stored.
 package enum SendingDenial: Error, Hashable, Sendable {
   /// For this user there is no such channel (B1).
   case channelNotFound
@@ -16,7 +16,7 @@ package enum SendingDenial: Error, Hashable, Sendable {
   case unsent
   /// The text is longer than the channel takes, in characters.
   case tooLong(limit: Int)
-  /// The user has so many unsent rows that no more are taken.
+  /// The user has reached the limit of unsent rows.
   case full(limit: Int)
 
   /// Why a member may not do something.
@@ -31,9 +31,9 @@ package enum SendingDenial: Error, Hashable, Sendable {
   }
 }
 
-/// What decides who may send in a channel and how long a text may be.
+/// The channel's settings that decide who may send and how long a text may be.
 struct SendingRules {
-  /// A text's greatest length where the channel names none, in characters.
+  /// The greatest length of a text in characters, if the channel names none.
   static let usualLength = 5000
 
   var isBroadcast = false
@@ -51,7 +51,7 @@ extension SendingRules {
 }
 
 extension CacheReader {
-  /// Checks that the user may do what the request asks, as the channel stands in this snapshot (B67). Called
+  /// Checks that the user may do what the request asks, by the channel's state in this snapshot (B67). Called
   /// when a request is accepted, and again before it is sent.
   func checkRights(of request: SendingRights, _ view: ChannelView, _ user: UserID) throws {
     guard view.isJoined else { throw SendingDenial.notJoined }
@@ -125,11 +125,11 @@ extension CacheReader {
 package struct SendingRights: Sendable {
   /// The change that the request asks for.
   package var kind: OutboxRow.Kind
-  /// The confirmed message it is about.
+  /// The confirmed message that the request changes.
   package var target: Int64?
-  /// The characters of its text.
+  /// The length of the text in characters.
   package var textLength: Int
-  /// Whether it is done with the scope `admin`, as an operator of the service.
+  /// Whether the caller has the scope `admin`, as an operator of the service.
   package var isAdmin: Bool
 
   /// Whether the request was accepted before, and is about to be sent.

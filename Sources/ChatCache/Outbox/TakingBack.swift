@@ -1,7 +1,7 @@
 import ChatModel
 import JSON
 
-// What a user asks of unsent rows: take back, forget, send again.
+// A user's operations on unsent rows: cancel, delete, resend.
 
 /// The result of removing an unsent row.
 package enum TakenBack: Sendable, Hashable {

@@ -1,21 +1,21 @@
 import ChatModel
 import SQLite
 
-// A user's outbox as it is listed: all that is unsent, in every channel, also in those the user has left.
+// Lists a user's outbox: all unsent rows, in every channel, also in channels that the user has left.
 
 /// One row of a user's outbox.
 package struct UnsentRow: Sendable {
   /// The row.
   package let row: OutboxRow
-  /// Where it is to be sent.
+  /// The channel that the row is sent to.
   package let channel: ChannelURL
-  /// The request that has to end before this one is tried.
+  /// The request that must end before this one is sent.
   package let blockedBy: RequestID?
-  /// The request of the unsent message that it changes.
+  /// The request id of the unsent message that the row changes.
   package let follows: RequestID?
-  /// What was asked of a change: a JSON object.
+  /// The client's parameters of a change: a JSON object.
   package let params: [UInt8]
-  /// The unsent message as the API draws it; nil where the row is a change.
+  /// The unsent message as the API shows it; nil for a change.
   package let message: [UInt8]?
 }
 
@@ -26,19 +26,19 @@ package struct UnsentFilter: Sendable {
   /// Only rows with this status.
   package var status: OutboxRow.Status?
 
-  /// All of them.
+  /// A filter that selects all rows.
   package init() {}
 }
 
-/// How much one user has unsent.
+/// The numbers of one user's unsent rows.
 package struct UserOutbox: Sendable, Equatable {
-  /// The user.
+  /// The user's id.
   package let user: UserID
-  /// Rows that wait.
+  /// The number of rows that wait.
   package let pending: Int64
-  /// Messages that failed.
+  /// The number of failed messages.
   package let failed: Int64
-  /// Messages that were taken back.
+  /// The number of canceled messages.
   package let canceled: Int64
   /// When the oldest row was accepted, ms.
   package let oldestAcceptedAt: Int64?
@@ -79,7 +79,7 @@ extension CacheReader {
     return try listed(found, of: user)
   }
 
-  /// One unsent row of the user, by its name.
+  /// One unsent row of the user, by its request id.
   package func unsentRow(_ request: RequestID, of user: UserKey) throws -> UnsentRow? {
     let found = try db.first(
       "SELECT id, channel_url, params FROM outbox WHERE user = ?1 AND request_id = ?2"
@@ -98,7 +98,7 @@ extension CacheReader {
     let params: [UInt8]
   }
 
-  /// Reads with each row the rows that hold it.
+  /// Adds to each row the request that holds it.
   private func listed(_ found: [FoundRow], of user: UserKey) throws -> [UnsentRow] {
     try found.compactMap { found in
       let laneKey = OutboxLaneKey(user: user, channel: found.channel)
@@ -111,7 +111,7 @@ extension CacheReader {
     }
   }
 
-  /// Where the user's unsent row of that name is to be sent.
+  /// The lane of the user's unsent row with that request id.
   package func unsentLane(of request: RequestID, of user: UserKey) throws -> OutboxLaneKey? {
     try db.first("SELECT channel_url FROM outbox WHERE user = ?1 AND request_id = ?2") {
       $0.bind(1, user.rawValue)
@@ -121,8 +121,8 @@ extension CacheReader {
     }
   }
 
-  /// How many rows all users have unsent, and when the oldest of them was accepted, ms.
-  /// `uploading`: how many files are being uploaded.
+  /// The numbers of all users' unsent rows, and when the oldest row was accepted, ms. `uploading`: the number
+  /// of files being uploaded.
   package func unsentOfAllUsers() throws -> (
     pending: Int64, failed: Int64, canceled: Int64, oldest: Int64?, uploading: Int64
   ) {

@@ -1,33 +1,34 @@
 import ChatModel
 
-/// What is known of a channel's line.
+/// The coverage of a channel, as far as the plan needs it.
 package struct ChannelLine: Sendable, Equatable {
   /// The newest covered message, nil where nothing is covered.
   package var newest: Position?
-  /// The oldest message of the newest covered stretch, and how many it has.
+  /// The oldest message of the newest covered stretch.
   package var oldest: Position?
-  /// Messages of that stretch.
+  /// The number of messages in that stretch.
   package var rows = 0
-  /// Whether that stretch begins where the channel begins.
+  /// Whether that stretch begins at the channel's beginning.
   package var reachesBeginning = false
-  /// Whether a listing reached the end from that stretch once: what came after it was missed, and is not just
-  /// never loaded (B28).
+  /// Whether a listing once reached the newest end from that stretch. Messages after it were then missed, and
+  /// not just never loaded (B28).
   package var reachedEnd = false
-  /// Whether right below that stretch lies a huge gap, which nothing fills by itself (B28), or one that
-  /// somebody asked to fill: prefetch would shrink that gap, and it would be told as huge a second time.
+  /// Whether the gap right before that stretch is huge (B28), or is one that a client asked to fill. Prefetch
+  /// leaves such a gap alone: it would shrink the gap, which would be told as huge a second time.
   package var isAboveHugeGap = false
-  /// Whether what lies right below that stretch was evicted: it is fetched when somebody asks for it, never
-  /// ahead (B33). Without a covered stretch: whether all up to the newest end was.
+  /// Whether the messages right before that stretch were evicted: they are fetched when a client asks for
+  /// them, never prefetched (B33). Without a covered stretch: whether all messages up to the newest end were
+  /// evicted.
   package var isAboveEvicted = false
-  /// The newest position that was known where all up to it was evicted.
+  /// The newest known position, if all messages up to it were evicted.
   package var evictedEnd: Position?
-  /// Where its changelog goes on, nil where it was never begun.
+  /// The time or token from which the channel's changelog goes on; nil if it was never read.
   package var changes: ChangesSince?
   /// The newest stretch in which changes may have been missed.
   package var unverified: ClosedRange<Position>?
-  /// How many messages are stored in it, as far as anybody asks.
+  /// The number of messages stored in `unverified`; 0 if it was not counted.
   package var unverifiedRows = 0
-  /// Gaps that somebody may ask to fill, by name: the covered message before each.
+  /// The gaps that a client may ask to fill, by id: the stretch of each.
   package var gaps: [Int64: ClosedRange<Position>] = [:]
 
   /// A channel of which nothing is covered.
@@ -39,16 +40,16 @@ package struct ChannelLine: Sendable, Equatable {
   }
 }
 
-/// What decides whether a channel is prefetched or verified.
+/// The values that decide whether a channel is prefetched or verified.
 package struct ChannelOverview: Sendable, Equatable {
   /// The channel.
   package let url: ChannelURL
   /// The newest message's time, 0 without one.
   package let lastMessageAt: Int64
-  /// What is covered of it.
+  /// The channel's coverage.
   package let line: ChannelLine
 
-  /// What is known of one channel.
+  /// The overview of one channel.
   package init(url: ChannelURL, lastMessageAt: Int64, line: ChannelLine) {
     self.url = url
     self.lastMessageAt = lastMessageAt
@@ -56,7 +57,8 @@ package struct ChannelOverview: Sendable, Equatable {
   }
 }
 
-/// A channel that sync met, with what decides whether its messages are asked for.
+/// A channel that a listing of channels contained, with the values that decide whether its messages are
+/// fetched.
 package struct ChannelActivity: Sendable, Hashable {
   /// The channel.
   package let url: ChannelURL
@@ -65,7 +67,7 @@ package struct ChannelActivity: Sendable, Hashable {
   /// Whether its newest message is not the one the cache covers.
   package let isBehind: Bool
 
-  /// A channel that was met.
+  /// The activity of one channel.
   package init(url: ChannelURL, lastMessageAt: Int64, isBehind: Bool) {
     self.url = url
     self.lastMessageAt = lastMessageAt

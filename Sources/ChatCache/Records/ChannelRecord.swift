@@ -1,65 +1,65 @@
 import ChatModel
 
-// What is nil here was not in the answer, and erases nothing that is stored (B11).
+// A field that is nil was not in the answer, and leaves the stored value as it is (B11).
 
-/// A channel, with what only the asking user sees of it where somebody asked as a user.
+/// A channel in an answer of the upstream. If a user's request got it, it includes that user's membership.
 package struct ChannelRecord: Sendable, Equatable {
-  /// The channel's name.
+  /// The channel's url.
   package var url: ChannelURL
-  /// The name people see.
+  /// The displayed name.
   package var name: String?
   /// The application's own kind.
   package var customType: String?
-  /// Milliseconds.
+  /// When the channel was created, in milliseconds.
   package var createdAt: Int64?
-  /// Made once for its members.
+  /// The upstream reuses the channel for the same members.
   package var isDistinct: Bool?
   /// Anybody may join.
   package var isPublic: Bool?
-  /// Made for thousands.
+  /// Whether it is a supergroup channel, made for thousands of members.
   package var isSuper: Bool?
   /// Only operators may send.
   package var isFrozen: Bool?
-  /// Joined and invited.
+  /// The number of joined and invited members.
   package var memberCount: Int64?
-  /// Joined.
+  /// The number of joined members.
   package var joinedMemberCount: Int64?
   /// The fields that are the same for every member, without braces: all of them, or those that came.
   package var body: [UInt8]
   /// Whether `body` has all of them.
   package var isWhole = true
-  /// The newest message, if anything was said of it.
+  /// The newest message, if the answer has it.
   package var lastMessage: LastMessage
   /// Read positions by user (ms).
   package var readReceipts: [ExactText: Int64]?
-  /// All of it.
+  /// All of the metadata.
   package var metadata: [ExactText: String]?
-  /// All of them, or those the upstream shows.
+  /// All members, or the first ones that the upstream shows.
   package var members: [MemberRecord]?
-  /// What the asking user sees.
+  /// The asking user's membership.
   package var membership: MembershipRecord?
-  /// When this was asked for, where the asker noted it.
+  /// The state of the cache when the request went out, if it was noted.
   package var asked: Asked?
 
-  /// The moment of a question, for what may change while it is answered.
+  /// The state of the cache when a request went out, to find what changed before its answer came.
   package struct Asked: Sendable, Equatable {
     /// The log's sequence.
     package var sequence: Int64
-    /// How often something had said that members came or went (`MemberList.news`); nil: not looked at.
+    /// The value of `MemberList.news`; nil: it was not read.
     package var memberNews: Int64?
 
-    /// A question at that sequence.
+    /// A request that went out at this sequence.
     package init(sequence: Int64, memberNews: Int64? = nil) {
       self.sequence = sequence
       self.memberNews = memberNews
     }
   }
 
-  /// What the answer said of the newest message.
+  /// The newest message in an answer.
   package enum LastMessage: Sendable, Equatable {
-    /// Nothing was said.
+    /// The answer does not have the field.
     case absent
-    /// There is none.
+    /// The channel has no message.
     case none
     case message(MessageRecord)
   }
@@ -91,30 +91,30 @@ package struct ChannelRecord: Sendable, Equatable {
   }
 }
 
-/// A channel as one user sees it.
+/// One user's membership of a channel.
 package struct MembershipRecord: Sendable, Equatable {
-  /// Whether the user is in the channel at all.
+  /// Whether the user is in the channel.
   package enum State: String, Sendable {
     case outside = "none"
     case invited, joined
   }
-  /// Invited or joined.
+  /// Whether the user joined or is invited.
   package var state: State?
-  /// May moderate.
+  /// Whether the user is an operator of the channel.
   package var isOperator: Bool?
-  /// May not send.
+  /// Whether the user is muted and may not send.
   package var isMuted: Bool?
-  /// The contract's word.
+  /// Whether the user hid the channel, in the contract's words.
   package var hiddenState: String?
-  /// Messages before this moment (ms) are not the user's to see (B23).
+  /// The user may not see messages before this time (ms, B23).
   package var floorAt: Int64?
-  /// Milliseconds.
+  /// Up to when the user has read, in milliseconds.
   package var lastReadAt: Int64?
   /// Unread messages, as the upstream counts.
   package var unread: Int64?
   /// Unread mentions, as the upstream counts.
   package var mentions: Int64?
-  /// Milliseconds, 0 = never.
+  /// When the user joined, in milliseconds; 0 = never.
   package var joinedAt: Int64?
   /// When the user was invited, in milliseconds; 0 = never.
   package var invitedAt: Int64?
@@ -141,13 +141,13 @@ package struct MembershipRecord: Sendable, Equatable {
   }
 }
 
-/// Somebody in a channel.
+/// A member of a channel.
 package struct MemberRecord: Sendable, Equatable {
   /// The upstream's id.
   package var userID: String
-  /// The name people see.
+  /// The displayed name.
   package var nickname: String?
-  /// Invited or joined.
+  /// Whether the member joined or is invited.
   package var state: MembershipRecord.State?
   /// The member's fields without braces: all of them, or those that came.
   package var body: [UInt8]

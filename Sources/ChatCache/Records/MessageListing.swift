@@ -1,20 +1,20 @@
 import ChatModel
 
-/// Where a changelog is read from.
+/// The start of a changelog's next page: a time, or the upstream's token.
 package enum ChangesSince: Sendable, Equatable {
   case time(Int64)
   case token(SyncToken)
 }
 
-/// Which stretch of a channel's line is listed.
+/// The window of a channel's messages that a request to the upstream lists.
 package struct MessageWindow: Sendable, Hashable {
-  /// Where it is anchored.
+  /// The kinds of anchors.
   package typealias Anchor = Listing.Anchor
-  /// Where.
+  /// The anchor of the window.
   package var anchor: Anchor
-  /// Rows wanted before the anchor.
+  /// The number of rows wanted before the anchor.
   package var older: Int
-  /// Rows wanted after it.
+  /// The number of rows wanted after the anchor.
   package var newer: Int
   /// Whether rows at the anchor are wanted.
   package var includesAnchor: Bool
@@ -37,15 +37,15 @@ package struct MessageWindow: Sendable, Hashable {
 
 /// An authoritative listing and its rows.
 package struct MessageListing: Sendable, Equatable {
-  /// What was asked.
+  /// The window that was requested.
   package var window: MessageWindow
-  /// What came.
+  /// The messages in the answer.
   package var rows: [MessageRecord]
   /// Whether every item could be read: only then does absence prove anything (B35).
   package var isWhole: Bool
   /// Whether the last item could be read: only then does the listing say where the newest end is.
   package var isEndRead: Bool
-  /// Before which of the rows, by number, items stood that could not be read: the claim ends there (B24).
+  /// Indexes of rows before which an item could not be read. The proven stretch ends there (B24).
   package var breaks: [Int]
   /// The log's sequence when the request went out (B27).
   package var askedAt: Int64
@@ -66,20 +66,21 @@ package struct MessageListing: Sendable, Equatable {
 
 /// Why listings are stored.
 package struct ListingContext: Sendable, Equatable {
-  /// What the events are called (B20).
+  /// The source that the events name (B20).
   package var source: ChangeSource
-  /// The link's generation when the listing was asked for; a listing of the newest end confirms the tail
-  /// under it.
+  /// The link's generation when the request went out. A listing of the newest end confirms the tail under
+  /// this generation.
   package var generation: Int64
-  /// More are missing than are filled by themselves: so many at least (B28).
+  /// The least number of missing messages, if there are too many to fill the gap without a client's request
+  /// (B28).
   package var hugeMissing: Int?
-  /// The gap these listings fill, which stays marked as being filled while anything of it is left (B28).
+  /// The gap that these listings fill. It stays marked as being filled while any of it is left (B28).
   package var fillsGap: Int64?
-  /// Whether the upstream is known to list replies: otherwise a listing says nothing of them, and none is
-  /// deleted because it is absent (docs/rules.md, "authoritative listing").
+  /// Whether the upstream is known to list replies. If not, a listing proves nothing about replies, and none
+  /// is deleted because the listing lacks it (docs/rules.md, "authoritative listing").
   package var listsReplies = true
-  /// Whether these listings were asked for to settle doubts, long enough after them: what they lack, too, is
-  /// gone (B27).
+  /// Whether these listings were requested to settle doubts, long enough after the first listing. Doubted
+  /// messages that they lack too are deleted (B27).
   package var settlesDoubts = false
 
   /// A context with these parts.

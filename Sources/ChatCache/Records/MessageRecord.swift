@@ -1,43 +1,44 @@
 import ChatModel
 
-// What the upstream said, in Perch's words: what orders or filters is a field, all else is JSON as the API
-// answers it, ready to be stored and spliced. Nothing here owns a parsed document.
+// The upstream's answers in Perch's words. A value that is ordered or filtered by is a field. All else is
+// JSON as the API answers it, ready to be stored and copied into answers. No record refers to a parsed
+// document.
 
 /// A confirmed message.
 package struct MessageRecord: Sendable, Equatable {
   /// The upstream's id.
   package var messageID: Int64
-  /// Milliseconds.
+  /// When the message was sent, in milliseconds.
   package var createdAt: Int64
-  /// Milliseconds, 0 = never.
+  /// When the message was last edited, in milliseconds; 0 = never.
   package var updatedAt: Int64
-  /// User, file or admin.
+  /// The kind: user, file or admin.
   package var kind: MessageQuery.Kind
-  /// Counts as unread for nobody (B68).
+  /// Whether the message counts as unread for no user (B68).
   package var isSilent: Bool
-  /// A reply that is shown in the channel too.
+  /// Whether the message is a reply that the channel shows too.
   package var isReplyToChannel: Bool
-  /// The message it replies to.
+  /// The id of the message that this one replies to; nil: it is no reply.
   package var parentID: Int64?
   /// The parent's time, where the upstream told it.
   package var parentAt: Int64?
-  /// "" on admin messages.
+  /// The sender's id; "" for admin messages.
   package var sender: String
   /// The application's own kind.
   package var customType: String
-  /// Which request it answers, "" where the upstream does not say.
+  /// The id of the request that sent the message; "" if the upstream does not name it.
   package var requestID: String
-  /// The users it mentions, for counts.
+  /// The users whom the message mentions, for counts.
   package var mentions: Mentions
   /// The message's fields without braces and without the parts below.
   package var body: [UInt8]
-  /// JSON values, nil where the upstream gave none.
+  /// JSON: the reactions; nil if the upstream gave none.
   package var reactions: [UInt8]?
   /// JSON: the sorted meta array.
   package var metaarray: [UInt8]?
-  /// JSON: how many replied, and who.
+  /// JSON: the number of replies, and the users who replied.
   package var threadInfo: [UInt8]?
-  /// JSON: the message it replies to.
+  /// JSON: the parent message.
   package var parent: [UInt8]?
 
   /// Whom a message mentions.

@@ -50,7 +50,7 @@ package enum CacheError: Error, CustomStringConvertible {
     case .tooManyWaiting: "too many writes wait for the disk: nothing was stored"
     case .corrupt(let error): "the database is damaged: \(error)"
     case .stopping: "the service is stopping"
-    case .unreadable(let detail): "the database holds what cannot be read: \(detail)"
+    case .unreadable(let detail): "the database has data that cannot be read: \(detail)"
     case .file(let path, let reason): "\(path): \(reason)"
     }
   }

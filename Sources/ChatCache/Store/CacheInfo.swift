@@ -1,37 +1,37 @@
 import ChatModel
 import SQLite
 
-/// What the cache holds (B58).
+/// The size of the cache, in bytes and rows (B58).
 package struct CacheInfo: Sendable, Equatable {
-  /// Pages in use times their size.
+  /// The bytes of all pages in use.
   package var sizeBytes: Int64 = 0
-  /// Channels.
+  /// The number of channels.
   package var channels: Int64 = 0
-  /// Messages.
+  /// The number of messages.
   package var messages: Int64 = 0
-  /// Unsent messages and changes.
+  /// The number of unsent messages and changes.
   package var unsent: Int64 = 0
 }
 
-/// What the cache holds of one channel (B56).
+/// One cached channel, with the size of its messages (B56).
 package struct CachedChannel: Sendable, Equatable {
   /// The channel.
   package let url: ChannelURL
   /// The application's own kind.
   package let customType: String
-  /// Messages stored.
+  /// The number of stored messages.
   package let messages: Int64
-  /// Their bytes.
+  /// The bytes of these messages.
   package let bytes: Int64
-  /// When a view of it was last opened or disposed of, ms.
+  /// When a client last opened a view of the channel, ended one, or read a page, ms.
   package let accessedAt: Int64
   /// The newest message's time, nil without one that the user may know of.
   package let lastMessageAt: Int64?
-  /// When it was made, ms.
+  /// When the channel was created, ms.
   package let createdAt: Int64
 }
 
-/// What cached channels are listed by (B56).
+/// The orders of a list of cached channels (B56).
 package enum CachedChannelOrder: String, Sendable, CaseIterable {
   case accessedAt = "accessed_at"
   case messages = "cached_message_count"
@@ -40,12 +40,12 @@ package enum CachedChannelOrder: String, Sendable, CaseIterable {
   case createdAt = "channel_created_at"
   case customType = "custom_type"
 
-  /// The newest message's time where it is the user's to know: of a channel joined, at or after the floor
+  /// The newest message's time, if the user joined the channel and the message is not before the user's floor
   /// (B23).
   fileprivate static let shownLastMessageAt =
     "CASE WHEN m.state = 'joined' AND c.last_message_at >= m.floor_at THEN c.last_message_at END"
 
-  /// The column that all channels are ordered by, and the index along which they lie in that order.
+  /// The column that all channels are ordered by, and the index in that order.
   fileprivate var column: (name: String, index: String) {
     switch self {
     case .accessedAt: ("c.accessed_at", "channel_by_access")
@@ -59,7 +59,8 @@ package enum CachedChannelOrder: String, Sendable, CaseIterable {
 }
 
 extension CacheReader {
-  /// What the cache holds; counts of that user's own, or of all.
+  /// The size of the cache. `user`: counts only the channels, messages and unsent rows of that user; nil:
+  /// all.
   package func info(of user: UserKey?) throws -> CacheInfo {
     var info = CacheInfo()
     info.sizeBytes = try db.pageCount().usedBytes
@@ -70,7 +71,7 @@ extension CacheReader {
     return info
   }
 
-  /// How many channels and messages there are: of that user's own, or of all.
+  /// The numbers of channels and messages: those of the user, or of all users.
   func cachedCount(of user: UserKey?) throws -> (channels: Int64, messages: Int64)? {
     try db.first("SELECT channels, messages FROM cached_count WHERE user = ?1") {
       $0.bind(1, user?.rawValue ?? 0)

@@ -3,7 +3,7 @@ import Glibc
 import Platform
 import SQLite
 
-// What a data directory holds, read without a lock and without a change; a service may be using it (B65).
+// Reads a data directory without a lock and without changing it; a service may be using it (B65).
 
 /// A cache's size, and its largest channels.
 package struct CacheSummary: Sendable {
@@ -17,18 +17,19 @@ package struct CacheSummary: Sendable {
   package let largest: [CachedChannel]
 }
 
-/// What clearing would find.
+/// What the command `clear` checks before it clears.
 package struct ClearableCache: Sendable, Equatable {
-  /// Whether the channel is cached; without one: whether anything can be.
+  /// Whether the channel is cached; always true if no channel was given.
   package let isKnown: Bool
-  /// Messages and changes of all users that are unsent.
+  /// The number of unsent messages and changes of all users.
   package let unsent: Int64
-  /// Somebody who may ask a running service for it: a member of the channel, or anybody who is known.
+  /// A user in whose name a running service can be asked to clear: a member of the channel, or any known
+  /// user.
   package let user: UserID?
 }
 
 extension Cache {
-  /// The size of the directory's cache, and so many of its largest channels.
+  /// The size of the directory's cache, and its `channels` largest channels.
   package static func summary(directory: String, channels: Int) throws -> CacheSummary {
     try reading(directory) { reader in
       let pages = try reader.db.pageCount()
@@ -41,7 +42,8 @@ extension Cache {
     }
   }
 
-  /// Whether the directory's cache, or that channel of it, can be cleared, and what stands against it.
+  /// Whether the directory's cache, or the given channel, can be cleared, and the unsent rows that would be
+  /// lost.
   package static func clearable(directory: String, channel: ChannelURL?) throws -> ClearableCache {
     try reading(directory) { reader in
       let key = try channel.flatMap { try reader.channelKey(of: $0) }
@@ -63,7 +65,7 @@ extension Cache {
     }
   }
 
-  /// A connection that only reads the directory's cache, which must have this program's schema.
+  /// Opens the directory's cache for reading only. Throws if it does not have this program's schema.
   static func readOnly(_ directory: String) throws -> Connection {
     let path = directory + "/perch.db"
     guard access(path, R_OK) == 0 else {
@@ -75,12 +77,12 @@ extension Cache {
       throw CacheError.newerSchema(found: found, known: Migration.newest)
     }
     guard found == Migration.newest else {
-      throw CacheError.unreadable("schema \(found), which the next start brings to \(Migration.newest)")
+      throw CacheError.unreadable("schema \(found), which the next start migrates to \(Migration.newest)")
     }
     return connection
   }
 
-  /// Lends one snapshot of the directory's cache, on a connection that only reads.
+  /// Lends one snapshot of the directory's cache, on a read-only connection.
   private static func reading<Result>(
     _ directory: String, _ body: (CacheReader) throws -> Result
   ) throws -> Result {

@@ -2,10 +2,11 @@ import CSodium
 import ChatModel
 import SQLite
 
-/// The right to change the cache, lent inside one item of a commit: rows and the events that tell of them.
+/// The right to change the cache, lent to one item of a commit: it writes rows and the events that tell of
+/// them.
 package final class CacheWriter {
   private let log: CommitLog
-  /// The moment of this transaction (wall clock, ms).
+  /// The time of this transaction (wall clock, ms).
   package let now: Int64
   private var access: WriteAccess?
   private var touched = Touched()
@@ -23,11 +24,11 @@ package final class CacheWriter {
     var notedChannels: Set<ChannelURL> = []
     var freedFiles: [SpoolName] = []
     var mayFreeFiles = false
-    /// The log's new identity, where everything was cleared.
+    /// The log's new epoch, if everything was cleared in this transaction.
     var epoch: UInt64?
   }
 
-  /// Gives the log a new identity: every cursor of before ends. Known to all after the commit.
+  /// Begins a new epoch of the log, so that every earlier cursor expires. Readers see it after the commit.
   func beginEpoch() throws {
     var made: UInt64 = 0
     randombytes_buf(&made, MemoryLayout<UInt64>.size)
@@ -35,28 +36,29 @@ package final class CacheWriter {
     touched.epoch = made
   }
 
-  /// Remembers what was let go of on request, so that it is fetched again.
+  /// Notes data that was cleared on request, so that the sync worker fetches it again after the commit.
   func noteCleared(_ body: (inout Cleared) -> Void) { body(&touched.cleared) }
 
-  /// Remembers that the lane's next turn may come sooner.
+  /// Notes that the lane may have something to send sooner than planned.
   func noteLane(_ lane: OutboxLaneName) { touched.lanes.insert(lane) }
 
-  /// Remembers that a channel may be nobody's since.
+  /// Notes that the last user of this cache may have left a channel.
   func noteLeaving() { touched.isLeaving = true }
 
-  /// Remembers that a change itself noted something that is to be asked upstream in that channel.
+  /// Notes that this transaction stored a webhook note for the channel, so that the sync worker asks the
+  /// upstream.
   func markNoted(in url: ChannelURL) { touched.notedChannels.insert(url) }
 
-  /// Remembers a file that no row names after this commit.
+  /// Notes a file that no row names after this commit.
   func noteFreed(_ file: SpoolName) { touched.freedFiles.append(file) }
 
-  /// Remembers that rows went whose files were not named.
+  /// Notes that rows were deleted whose files are not known here.
   func noteFreedFiles() { touched.mayFreeFiles = true }
 
-  /// What is known of who is here ends with this transaction.
+  /// Invalidates what readers remember of users, because this transaction removes one.
   func noteRemovedUser() { log.users.unsettle() }
 
-  /// The identity the log has after this transaction, where it changes.
+  /// The log's epoch after this transaction; nil if it does not change.
   var newEpoch: UInt64? { touched.epoch }
 
   init(log: CommitLog, now: Int64) {
@@ -69,10 +71,10 @@ package final class CacheWriter {
   /// The open transaction.
   var db: WriteAccess { access! }
 
-  /// Reading inside the transaction, with the same questions as everywhere else.
+  /// Reads inside the transaction, with the same functions as any reader.
   package var reader: CacheReader { CacheReader(db: db.reading, log: log) }
 
-  /// Runs one item; what it touched is forgotten when it fails.
+  /// Runs one item of a commit. If the item throws, the changes it noted are forgotten.
   func item(_ body: () throws -> Void) throws {
     let before = touched
     do { try body() } catch {
@@ -81,7 +83,7 @@ package final class CacheWriter {
     }
   }
 
-  /// What this transaction's events concern, or nil where it has none.
+  /// The channels, users and views that this transaction's events concern; nil if it has no events.
   var commit: Commit? {
     touched.last.map {
       Commit(
@@ -92,19 +94,19 @@ package final class CacheWriter {
     }
   }
 
-  /// Now, for what is forgotten by its age: without the time that passed between runs.
+  /// The time by which rows expire: `now` without the time that passed between runs.
   var moment: Int64 { now - log.lost }
 
   /// How long the service has run on this file, ms.
   var age: Int64 { log.age.at(now) }
 
-  /// The number of the next event, for rows that must carry it before the event is complete.
+  /// Takes the sequence of the next event, for rows that must have it before the event is written.
   func takeSequence() -> Int64 { log.take() }
 
-  /// The last event of the commits before this one.
+  /// The last sequence of the commits before this one.
   var lastCommitted: Int64 { log.head }
 
-  /// Remembers whom an event that was just written concerns.
+  /// Notes the channel, user and view that a new event concerns.
   func touch(_ event: Change, _ sequence: Int64) {
     touched.last = max(touched.last ?? 0, sequence)
     switch (event.collection, event.channel, event.user) {

@@ -2,7 +2,8 @@ import Platform
 import SQLite
 import Synchronization
 
-/// The one writer. Everything that waits shares a transaction and its fsync; a caller learns only after it.
+/// The only writer of the database. All writes that wait share a transaction and its fsync; callers are
+/// answered after the fsync.
 ///
 /// A batch is: all intents that wait (what a client was promised), those that come while it runs, then
 /// derived work until the batch is long enough. A bad item never fails its neighbours: if it fails after it
@@ -18,15 +19,15 @@ import Synchronization
 /// Then every write that waits for that lock fails, and nothing of it is stored. So a write is answered
 /// within two busy timeouts: the one that was running when it came, and its own.
 final class CommitQueue: Sendable {
-  /// Who goes first.
+  /// The class of a write, which decides its turn.
   enum Importance: Sendable, Equatable {
-    /// Somebody was or will be promised it.
+    /// A write that a client was or will be promised.
     case intent
-    /// An answer to a send, of which so many are under way: it goes with the promises.
+    /// The upstream's answer to a send, one of so many sends under way. It has its turn with the intents.
     case urgent(among: Int)
-    /// It makes room for what can be had again: it goes before that.
+    /// A write that makes room for derived data. It goes before derived writes.
     case room
-    /// It can be had again from upstream.
+    /// A write of data that can be fetched from the upstream again.
     case derived
   }
 
@@ -42,11 +43,11 @@ final class CommitQueue: Sendable {
     var isStopping = false
   }
 
-  /// Promises that may wait: more are refused at once, since a disk that does not answer must not fill
-  /// memory.
+  /// The most intents that may wait. More are refused at once, because a disk that does not answer must not
+  /// fill the memory.
   static let mostIntents = 20_000
 
-  /// Derived work stops joining a batch after this long, so that a send never waits behind ingest.
+  /// After this time no more derived writes join a batch, so that a send never waits for them.
   private static let derivedNanoseconds: UInt64 = 5_000_000
 
   private let waiting = Watched(Waiting())
@@ -102,14 +103,14 @@ final class CommitQueue: Sendable {
     if let refusal { queued.finish(.failure(refusal)) }
   }
 
-  /// Lets what waits be written, then ends the thread. Later writes fail with `stopping`.
+  /// Writes everything that waits, then ends the thread. Later writes fail with `stopping`.
   func stop() {
     waiting.update { $0.isStopping = true }
     thread.join()
   }
 
-  /// While clients read, derived work waits after a batch for twice what that took: more of it shares the
-  /// next commit, and what readers remember of a state lasts longer.
+  /// While clients read, derived writes wait after a batch for twice the batch's time. More of them then
+  /// share the next commit, and values that readers remember of one revision stay valid longer.
   private static func rest(after began: UInt64) -> UInt64 {
     let now = Clock.system.monotonicNanoseconds()
     return now + min(2 * (now - began), longestRestNanoseconds)
@@ -117,7 +118,7 @@ final class CommitQueue: Sendable {
 
   private static let longestRestNanoseconds: UInt64 = 20_000_000
 
-  /// The next batch's beginning: what is promised at once, other work from that moment (monotonic ns) on.
+  /// The first writes of the next batch: intents at once, derived writes from `moment` on (monotonic ns).
   private func next(derivedFrom moment: UInt64) -> [QueuedWrite]? {
     let promised = waiting.wait(until: moment) { waiting in
       waiting.isStopping ? [] : waiting.intents.isEmpty ? nil : waiting.intents.takeAll()
@@ -130,8 +131,8 @@ final class CommitQueue: Sendable {
     } ?? nil
   }
 
-  /// One more write for the running batch: a promise, for which the batch waits while `gathering` says so, or
-  /// derived work.
+  /// One more write for the running batch: an intent, for which the batch waits as long as `gathering` says,
+  /// or a derived write.
   private func more(startedAt: UInt64, _ gathering: inout Gathering) -> QueuedWrite? {
     while true {
       let now = Clock.system.monotonicNanoseconds()
@@ -156,7 +157,7 @@ final class CommitQueue: Sendable {
     return waiting.read { waiting in waiting.intents.isEmpty ? waiting.derived.takeFirst() : nil }
   }
 
-  /// Carries the connection into the thread that will own it.
+  /// Carries the connection to the thread that will own it.
   private final class Handover: @unchecked Sendable {  // because one thread empties it
     private var connection: Connection?
     init(_ connection: Connection) { self.connection = connection }
@@ -168,7 +169,7 @@ final class CommitQueue: Sendable {
 }
 
 extension CommitQueue {
-  /// Queues work; `finish` gets what it made, on the writer's thread after the fsync.
+  /// Queues a write. `finish` gets its result on the writer's thread, after the fsync.
   func submit<Made: Sendable>(
     _ importance: Importance, _ body: @escaping @Sendable (CacheWriter) throws -> Made,
     finish: @escaping @Sendable (Result<Made, any Error>) -> Void
@@ -183,7 +184,7 @@ extension CommitQueue {
       })
   }
 
-  /// Queues work and waits until what it made is durable.
+  /// Queues a write and waits until its result is durable.
   func wait<Made: Sendable>(
     _ importance: Importance, _ body: @escaping @Sendable (CacheWriter) throws -> Made
   ) throws -> Made {
@@ -193,7 +194,7 @@ extension CommitQueue {
   }
 }
 
-/// The writer's thread at work: transactions, savepoints, and what to do when they fail.
+/// Runs the transactions and savepoints on the writer's thread, and repeats them when they fail.
 private final class Writer {
   let connection: Connection
   private let log: CommitLog
@@ -206,7 +207,7 @@ private final class Writer {
     self.clock = clock
   }
 
-  /// Writes a batch and what `more` adds to it. Calls `willAnswer` once before anybody is answered.
+  /// Writes a batch and the writes that `more` adds. Calls `willAnswer` once before any caller is answered.
   func commit(
     _ batch: [CommitQueue.QueuedWrite], more: (UInt64) -> CommitQueue.QueuedWrite?, willAnswer: () -> Void
   ) {
@@ -236,7 +237,7 @@ private final class Writer {
 
   private typealias Done = [(CommitQueue.QueuedWrite, Result<Void, any Error>)]
 
-  /// Runs one transaction: what became of each write, and those that must be tried again.
+  /// Runs one transaction. Returns the result of each write, and the writes that must be tried again.
   private func attempt(
     _ batch: [CommitQueue.QueuedWrite], hasSavepoints: Bool, more: () -> CommitQueue.QueuedWrite?
   ) -> (done: Done, retry: [CommitQueue.QueuedWrite]) {
@@ -279,10 +280,10 @@ private final class Writer {
       log.end(writer)
       log.isFailing.store(false, ordering: .relaxed)
     } catch is ItemHalfDone {
-      // All is rolled back; each item comes again in a savepoint.
+      // Everything is rolled back, and each item is run again in a savepoint.
     } catch is TransactionLost {
       log.isFailing.store(true, ordering: .relaxed)
-      // The broken item has its own error; the others come again.
+      // The broken item gets its own error; the others are run again.
     } catch {
       // A transaction that never began left nothing behind.
       needsMarker = stage != .beginning
@@ -294,7 +295,7 @@ private final class Writer {
     return (done, retry)
   }
 
-  /// One transaction, which readers learn of as their state's revision.
+  /// Runs one transaction and raises the revision that readers see.
   private func write(_ body: (WriteAccess) throws -> Void) throws {
     defer {
       log.revision.settle()
@@ -312,10 +313,10 @@ private final class Writer {
   private struct TransactionLost: Error {}
   private struct ItemHalfDone: Error {}
 
-  /// How far a transaction came.
+  /// The steps of a transaction.
   private enum Stage { case beginning, running, committing }
 
-  /// What a COMMIT that failed means for those who wait for it.
+  /// The error for callers whose COMMIT failed.
   private static func unknown(_ error: any Error) -> any Error {
     guard let error = error as? SQLiteError, error.kind != .corrupt else { return translated(error) }
     return CacheError.outcomeUnknown(error)

@@ -2,25 +2,25 @@ import ChatModel
 import Platform
 import SQLite
 
-/// Forgets what is older than is kept (B53), and channels that nobody here is in any more, on a thread of its
-/// own.
+/// Deletes events and other rows that are older than the retention (B53), and channels that no user of this
+/// cache is in any more. Runs on a thread of its own.
 ///
-/// It looks when enough events were written, and every few seconds for what only grew old or was left. What
-/// has to go goes by slices through the writer's queue, as derived work: whoever was promised something goes
-/// between them.
+/// It runs after many new events, and every few seconds. It deletes in slices through the writer's queue, as
+/// derived writes, so that clients' writes go between the slices.
 final class Upkeep: Sendable {
   private static let lookNanoseconds: UInt64 = 10_000_000_000
 
   private struct State {
-    /// The last event, and the last at the time of the look before.
+    /// The last event, and the last event at the time of the previous run.
     var last: Int64
     var lookedAt: Int64
-    /// Whether nobody may be in a channel any more, or no event name one that was left; at first unknown.
+    /// Whether a channel may have lost its last user or its last event since the previous run. True at the
+    /// start, when that is unknown.
     var mayBeLeft = true
     var isStopping = false
   }
 
-  /// How many events there are up to a sequence, so that they are not counted again and again.
+  /// The number of events up to a sequence, so that only later ones are counted next time.
   private struct Count {
     let epoch: UInt64
     var rows: Int64
@@ -53,7 +53,7 @@ final class Upkeep: Sendable {
     thread.join()
   }
 
-  /// A commit is durable. On the writer's thread: wakes the upkeep only where there are events enough.
+  /// Called on the writer's thread after a durable commit. Wakes the upkeep only after enough events.
   func committed(_ commit: Commit) {
     let isTime = state.read { state in
       state.last = commit.sequence
@@ -82,10 +82,10 @@ final class Upkeep: Sendable {
     }
   }
 
-  /// Channels looked for at once.
+  /// The most channels that one query returns.
   private static let channels = 100
 
-  /// Removes what is kept of channels that nobody here is in, slice by slice.
+  /// Deletes the data of channels that no user of this cache is in, slice by slice.
   func removeLeft() throws {
     try trimming.withLock {
       let mayBeLeft = state.read { state in
@@ -116,7 +116,7 @@ final class Upkeep: Sendable {
     }
   }
 
-  /// Removes all that is not kept, slice by slice.
+  /// Deletes the events and other rows that are past the retention, slice by slice.
   func trim() throws {
     try trimming.withLock {
       do {
@@ -134,7 +134,7 @@ final class Upkeep: Sendable {
       || readers.read(log) { try $0.hasOutlived(retention, now: clock.wallMilliseconds() - log.lost) }
   }
 
-  /// Removes one slice; true when it was the last.
+  /// Deletes one slice. True: it was the last.
   private func trimSlice() throws -> Bool {
     let (retention, surplus) = (retention, try surplus())
     let trimmed = try queue.wait(.derived) { try $0.trim(retention, surplus: surplus) }
@@ -143,7 +143,8 @@ final class Upkeep: Sendable {
     return !trimmed.isFull
   }
 
-  /// How many events are too many. They are counted only where there could be too many.
+  /// The number of events beyond the retention. Events are counted only if the log's range of sequences is
+  /// longer than that.
   private func surplus() throws -> Int64 {
     try readers.read(log) { reader in
       let epoch = log.epoch.load(ordering: .relaxed)

@@ -1,11 +1,11 @@
-/// What everybody is told of the one link to the upstream (B3).
+/// The state of the link to the upstream, which all users share (B3).
 package enum LinkState: Sendable, Equatable {
-  /// Nothing was tried yet.
+  /// No request was made yet.
   case unknown
   case online
   case offline(LinkLoss)
 
-  /// The word of events and logs.
+  /// The state's name in events and logs.
   package var word: String {
     switch self {
     case .unknown: "unknown"
@@ -15,14 +15,14 @@ package enum LinkState: Sendable, Equatable {
   }
 }
 
-/// Why the upstream cannot be had.
+/// Why the upstream cannot be used.
 package enum LinkLoss: String, Sendable, CaseIterable {
   case unreachable = "upstream_unreachable"
   /// The upstream refuses Perch's own key.
   case auth = "upstream_auth"
-  /// Whoever answers there shows a certificate that is not trusted here: nothing was sent.
+  /// The server shows a certificate that is not trusted. Nothing was sent to it.
   case untrusted = "upstream_untrusted"
-  /// None was configured.
+  /// No upstream is configured.
   case none = "no_upstream"
 }
 
@@ -35,15 +35,15 @@ package enum Capability: String, Sendable, CaseIterable {
   case deduplication
 }
 
-/// The link's status, with what judges tails (B25).
+/// The link's state, and the values that decide how far a tail can be trusted (B25).
 package struct LinkStatus: Sendable, Equatable {
-  /// What everybody is told.
+  /// The state that all users are told.
   package var state: LinkState
-  /// Rises at every start and every loss; a tail confirmed under another is not live.
+  /// Rises at every start and every loss. A tail confirmed under another generation is not live.
   package var generation: Int64
-  /// When the upstream is tried again, ms from now; nil while online or without an upstream.
+  /// Milliseconds until the next try to reach the upstream; nil while online or without an upstream.
   package var retryAfter: Int64?
-  /// What the upstream is known to offer, or not to; what is not in it was not probed yet.
+  /// Whether the upstream offers each capability. A capability that was not tried yet is missing.
   package var capabilities: [Capability: Bool]
 
   /// A link in this state.
@@ -56,12 +56,12 @@ package struct LinkStatus: Sendable, Equatable {
     self.capabilities = capabilities
   }
 
-  /// Whether it is known that the upstream cannot be had.
+  /// Whether the upstream is known to be unusable.
   package var isOffline: Bool {
     if case .offline = state { true } else { false }
   }
 
-  /// How far a tail can be trusted at `now` (wall ms) in a channel that is looked at every `interval` ms.
+  /// How far a tail can be trusted at `now` (wall ms) in a channel that is polled every `interval` ms.
   package func judge(_ tail: Tail, now: Int64, interval: Int64) -> Tail.State {
     tail.state(generation: generation, isOffline: isOffline, now: now, interval: interval)
   }

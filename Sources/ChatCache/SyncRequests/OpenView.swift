@@ -2,13 +2,13 @@ import ChatModel
 
 /// A view of a channel's messages that a client has open.
 package struct OpenView: Sendable, Equatable {
-  /// Where the view begins, for its first answer.
+  /// The first page that a view asks for.
   package struct Start: Sendable, Equatable {
-    /// A moment (ms), nil for the newest end.
+    /// The time at which the page lies (ms); nil: the newest end.
     package var at: Int64?
-    /// Rows wanted before it and after it.
+    /// The number of rows wanted before that time.
     package var older: Int
-    /// Rows wanted after it.
+    /// The number of rows wanted after that time.
     package var newer: Int
 
     /// A view that begins at `at`.
@@ -22,17 +22,18 @@ package struct OpenView: Sendable, Equatable {
     package static let newest = Start(at: nil, older: 40, newer: 0)
   }
 
-  /// What names it.
+  /// The view's id.
   package let id: String
-  /// Where it is.
+  /// The channel whose messages the view shows.
   package let channel: ChannelURL
-  /// Where it begins.
+  /// The first page that the view asks for.
   package let start: Start
-  /// Whether it shows the newest end (its `has_next` is false): only then missing messages are counted (B28).
+  /// Whether the view shows the newest end (its `has_next` is false). Missing messages are counted only for
+  /// such views (B28).
   package var isAtNewest: Bool
   /// The message whose replies it shows; nil: it shows the channel's line.
   package var thread: Int64?
-  /// Whether it was told already that its first answer could not be had (B16).
+  /// Whether the view's client was already told that the first answer failed (B16).
   package var wasToldOfFailure = false
 
   /// A view called `id` on that channel.

@@ -1,26 +1,27 @@
 import ChatModel
 
-/// What one request for a page still misses, stretch by stretch, as a value: what was read goes in, what to
-/// ask the upstream goes out, until nothing is missing or the request's share is used up (B15).
+/// Decides which stretches one request for a page still has to fetch. A value: the page read from the cache
+/// goes in, the next stretch to fetch comes out, until nothing is missing or the request has fetched as much
+/// as it may (B15).
 ///
-/// Ask `next` after each time the cache was read. A stretch: fetch it, and if it was stored, read and ask
-/// again; if it was not, answer what there is. Nil: answer.
+/// Call `next` after each read of the cache. If it returns a stretch, fetch it. If that was stored, read
+/// again; if not, answer with the page as it is. If it returns nil, answer.
 package struct ReadThrough: Sendable {
-  /// What the request says of asking upstream.
+  /// Whether the request may be answered without asking the upstream.
   package enum Mode: Sendable, Equatable {
-    /// Only for what is missing.
+    /// The upstream is asked only for what the cache lacks.
     case whereNeeded
-    /// `only-if-cached`: never.
+    /// `only-if-cached`: the upstream is never asked.
     case never
-    /// `no-cache`: once at least, whatever is covered.
+    /// `no-cache`: the upstream is asked at least once, whatever is covered.
     case always
   }
 
-  /// What was read of the cache.
+  /// The page as it was read from the cache.
   package struct Found: Sendable {
-    /// What was asked for.
+    /// The anchor of the page.
     package let anchor: PageAnchor
-    /// What the coverage says of it.
+    /// The stretches of the page, by the coverage.
     package let plan: PagePlan
     /// Whether the page was not full when it came to the older end of the plan's range.
     package let isOlderEdgeMet: Bool
@@ -29,7 +30,7 @@ package struct ReadThrough: Sendable {
     /// How far the tail can be trusted.
     package let tail: Tail.State
 
-    /// What was found so far.
+    /// The result of one read.
     package init(
       _ anchor: PageAnchor, _ plan: PagePlan, isOlderEdgeMet: Bool, isNewerEdgeMet: Bool, tail: Tail.State
     ) {
@@ -44,7 +45,7 @@ package struct ReadThrough: Sendable {
   private let mode: Mode
   private let rows: Int
   private var isTailAsked = false
-  /// Stretches asked for so far.
+  /// The number of stretches that were returned so far.
   package private(set) var pages = 0
 
   /// A request for a page of `rows`.
@@ -53,7 +54,7 @@ package struct ReadThrough: Sendable {
     self.rows = rows <= 100 ? 100 : Limits.messagePageRows
   }
 
-  /// What to fetch next; nil: nothing, or no more.
+  /// The next stretch to fetch. Nil: nothing is missing, or the request may fetch no more.
   package mutating func next(_ found: Found) -> MessageSyncRequest.Stretch? {
     guard mode != .never, pages < Limits.upstreamPagesPerRequest else { return nil }
     let stretch = missing(found) ?? (mode == .always && pages == 0 ? start(found.anchor) : nil)
@@ -65,7 +66,7 @@ package struct ReadThrough: Sendable {
 
   private func missing(_ found: Found) -> MessageSyncRequest.Stretch? {
     let plan = found.plan
-    // The newest end is asked once: whether it is live afterwards is the link's matter.
+    // The newest end is fetched once only: the link decides whether it is live after that.
     if plan.newer == .tail, found.tail != .live, !isTailAsked, found.isNewerEdgeMet { return .newest }
     guard plan.range != nil else {
       if case .gap = plan.older { return start(found.anchor) }
@@ -81,7 +82,7 @@ package struct ReadThrough: Sendable {
     return nil
   }
 
-  /// The stretch to ask for where the asked page itself is not covered or not trusted.
+  /// The stretch to fetch if the page itself is not covered or not trusted.
   private func start(_ anchor: PageAnchor) -> MessageSyncRequest.Stretch {
     switch anchor {
     case .before(.end, _): .newest

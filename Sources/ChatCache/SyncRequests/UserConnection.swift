@@ -1,13 +1,13 @@
 import ChatModel
 
-/// Where a user stands, for `GET /v1/connection`.
+/// A user's connection state, as `GET /v1/connection` answers it.
 package struct UserConnection: Sendable, Equatable {
-  /// The contract's words (B3).
+  /// The states of the contract (B3).
   package enum State: String, Sendable { case connecting, online, offline, stopped, idle }
 
-  /// How far the user's channels and messages are in the cache.
+  /// How much of the user's channels and messages is in the cache.
   package struct Progress: Sendable, Equatable {
-    /// What is being done.
+    /// The steps of a user's first sync.
     package enum Phase: String, Sendable {
       /// The upstream was not asked yet.
       case waiting
@@ -15,17 +15,17 @@ package struct UserConnection: Sendable, Equatable {
       case channels
       /// All channels are known; their newest messages are being fetched (B33).
       case messages
-      /// Everything wanted is there; changes are followed.
+      /// The first sync is complete; changes are polled.
       case steady
     }
-    /// What is being done.
+    /// The present step.
     package var phase: Phase
-    /// Channels listed, or in phase `messages` those whose messages are there.
+    /// The number of channels listed; in phase `messages`, the number whose messages are fetched.
     package var channelsDone: Int
-    /// Channels there are, where that is known.
+    /// The number of the user's channels, if it is known.
     package var channelsTotal: Int?
 
-    /// So far.
+    /// A progress in this phase.
     package init(_ phase: Phase, channelsDone: Int = 0, channelsTotal: Int? = nil) {
       self.phase = phase
       self.channelsDone = channelsDone
@@ -33,18 +33,18 @@ package struct UserConnection: Sendable, Equatable {
     }
   }
 
-  /// Who.
+  /// The user's id.
   package var user: UserID
-  /// Where the user stands.
+  /// The connection state.
   package var state: State
-  /// What keeps the user from being online, while something does.
+  /// Why the user is not online; nil while there is no error.
   package var error: SyncError?
-  /// Whether all of the user's channels were listed once: an unknown channel is none from then on (B1).
+  /// Whether all of the user's channels were listed once. From then on an unknown channel is a 404 (B1).
   package var isSynced: Bool
-  /// How far it got.
+  /// The progress of the first sync.
   package var progress: Progress
 
-  /// A user who stands so.
+  /// A user in this state.
   package init(
     _ user: UserID, _ state: State, error: SyncError? = nil, isSynced: Bool = false,
     progress: Progress = Progress(.waiting)

@@ -1,14 +1,14 @@
 import ChatModel
 import SQLite
 
-/// What a webhook named: it is asked upstream before it is forgotten (B34).
+/// A stored note that the upstream has to be asked about something a webhook named (B34).
 package struct WebhookNote: Sendable, Equatable {
-  /// What to ask.
+  /// The question for the upstream.
   package enum Kind: String, Sendable {
     /// List from the newest end.
     case newest
-    /// Ask what happened to messages since the channel was last looked at: webhooks named too many to keep
-    /// each, or nobody was there to ask for.
+    /// Ask which messages changed since the channel was last polled: webhooks named too many messages to keep
+    /// all ids, or no user was connected to ask as.
     case missed
     /// Fetch that message.
     case message
@@ -16,17 +16,17 @@ package struct WebhookNote: Sendable, Equatable {
     case channel
   }
 
-  /// What to ask.
+  /// The question for the upstream.
   package let kind: Kind
   /// The channel that the webhook named.
   package let channel: ChannelURL
-  /// 0 where it is about no message.
+  /// The message that the webhook named, 0 for none.
   package let messageID: Int64
-  /// What the answer's events are called.
+  /// The source that events name when the answer is stored.
   package let source: ChangeSource
   /// The users whose membership may have changed.
   package let users: [UserID]
-  /// How often it was noted when it was read.
+  /// How many times the note had been stored when it was read.
   package var noted: Int64 = 1
 
   /// A note with these parts.
@@ -42,14 +42,14 @@ package struct WebhookNote: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// What webhooks named and was not asked yet, oldest first.
+  /// All webhook notes, oldest first.
   package func webhookNotes() throws -> [WebhookNote] {
     try db.all("SELECT kind, channel_url, message_id, source, users, noted FROM webhook_note ORDER BY id") {
       try WebhookNote($0)
     }
   }
 
-  /// What webhooks named in that channel and was not asked yet, oldest first.
+  /// The webhook notes of that channel, oldest first.
   package func webhookNotes(in url: ChannelURL) throws -> [WebhookNote] {
     try db.all(
       """
@@ -79,9 +79,8 @@ extension WebhookNote {
 }
 
 extension CacheWriter {
-  /// Stores notes until they are settled, and says as what; the same one twice is one, with the users of
-  /// both. Where webhooks named more messages of a channel than are kept by id, one note stands for all of
-  /// them.
+  /// Stores notes, and returns them as they are stored. An equal note is stored once, with the users of both.
+  /// If webhooks name more messages of a channel than are kept by id, one note replaces all of them.
   @discardableResult
   package func note(_ notes: [WebhookNote]) throws -> [WebhookNote] {
     try notes.map { note in
@@ -139,7 +138,7 @@ extension CacheWriter {
     } ?? 0
   }
 
-  /// The users of the note where it is stored already.
+  /// The users of an equal note that is stored already.
   private func noted(_ note: WebhookNote) throws -> [String] {
     try db.reading.first(
       "SELECT users FROM webhook_note WHERE channel_url = ?1 AND kind = ?2 AND message_id = ?3"
@@ -152,7 +151,7 @@ extension CacheWriter {
     } ?? []
   }
 
-  /// What a webhook named is in the cache. One that was noted again since it was read stays.
+  /// Deletes a note after its answer was stored. A note that was stored again since it was read stays.
   package func settled(
     _ kind: WebhookNote.Kind, in url: ChannelURL, message: Int64, noted: Int64 = .max
   ) throws {
@@ -168,7 +167,7 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// Which of these messages the cache neither has nor knows to be deleted.
+  /// Those of the messages that have neither a row nor a tombstone.
   package func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64] {
     guard let channel = try channelKey(of: url) else { return messages }
     return try messages.filter { try time(of: $0, in: channel) == nil && !isDeleted($0, in: channel) }

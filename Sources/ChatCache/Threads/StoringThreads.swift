@@ -5,7 +5,7 @@ import SQLite
 // events of the messages. The channel's own line is not touched.
 
 extension CacheReader {
-  /// What of the thread was listed as a thread.
+  /// The coverage by listings of the thread itself.
   package func threadCoverage(of channel: ChannelKey, _ parent: Int64) throws -> ThreadCoverage {
     var stretches: [ClosedRange<Position>] = []
     var tail = Tail.unconfirmed
@@ -28,13 +28,13 @@ extension CacheReader {
     return ThreadCoverage(stretches: stretches, tail: tail)
   }
 
-  /// What is in the cache of the channel, or of the replies to a message of it.
+  /// The coverage of the channel, or of the replies to one of its messages.
   package func coverage(of channel: ChannelKey, thread parent: Int64?) throws -> Coverage {
     let line = try coverage(of: channel)
     return try parent.map { try coverage(of: channel, thread: $0, over: line) } ?? line
   }
 
-  /// What is in the cache of the replies to a message, where the channel's line is `line`.
+  /// The coverage of the replies to a message. `line`: the channel's own coverage.
   package func coverage(of channel: ChannelKey, thread parent: Int64, over line: Coverage) throws -> Coverage
   {
     let listsReplies = try db.first("SELECT offered FROM capability WHERE name = ?1") {
@@ -65,8 +65,8 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Stores listings of the replies to a message, in order, with what they claim of the thread, and casts
-  /// doubt on what they lack (B24, B27). Answers whether messages of the channel are doubted.
+  /// Stores listings of the replies to a message, in order, and extends the thread's coverage by them. Stored
+  /// replies that a listing lacks are doubted (B24, B27). Returns whether the channel has doubted messages.
   package func store(
     _ listings: [MessageListing], ofThread parent: Int64, in url: ChannelURL, _ context: ListingContext
   ) throws -> Bool {
@@ -80,7 +80,8 @@ extension CacheWriter {
         listing, listing.claims(proof), context, &batch, thread: parent)
       let known = try reader.newestStored(of: channel, notAfter: listing.askedAt)
       for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt) }
-      // A listing that lacks what is stored, or an item that could be read, does not say what is there.
+      // A listing proves nothing about the thread if it lacks a stored reply or has an item that could not be
+      // read.
       guard listing.isWhole, !isOverreaching, undoubted.isEmpty,
         try !reader.wasDoubted(channel, since: listing.askedAt)
       else { continue }
@@ -116,7 +117,7 @@ extension CacheWriter {
     }
   }
 
-  /// Nothing of the channel's threads is known any more as listed.
+  /// Deletes the coverage of all threads of the channel.
   func forgetThreads(of channel: ChannelKey) throws {
     try db.run("DELETE FROM thread WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
   }

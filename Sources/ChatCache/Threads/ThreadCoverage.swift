@@ -1,8 +1,8 @@
 import ChatModel
 
-// A thread's replies may lie far back, where the channel's line was never listed. They are listed as a
-// thread, and what such listings prove is kept beside the line: it says of the replies to one message what
-// the line says of all messages, and it never says anything of the line.
+// A thread's replies may lie far back, where the channel was never listed. They are listed as a thread, and
+// the coverage by such listings is stored separately: it covers the replies to one message, and proves
+// nothing about other messages of the channel.
 
 /// The part of a thread that the cache covers by listings of the thread itself. Listings of the channel are
 /// not counted here.
@@ -12,7 +12,7 @@ package struct ThreadCoverage: Sendable, Equatable {
   /// When a listing last reached the thread's newest end.
   package internal(set) var tail = Tail.unconfirmed
 
-  /// Nothing was listed.
+  /// A thread that was never listed.
   package init() {}
 
   init(stretches: [ClosedRange<Position>], tail: Tail) {
@@ -20,10 +20,10 @@ package struct ThreadCoverage: Sendable, Equatable {
     self.tail = tail
   }
 
-  /// Takes in what a listing of the thread proves (B24).
+  /// Adds the stretch that a listing of the thread proves (B24).
   ///
-  /// `known`: the newest message stored here before the listing was asked for. Up to there the upstream's
-  /// time had come, so no reply that came later can lie before it.
+  /// `known`: the newest message that was stored before the listing was requested. The upstream's clock had
+  /// passed its time, so no later reply can have an earlier position.
   package mutating func claim(_ listing: Listing, known: Position?, now: Int64, generation: Int64) {
     guard let claim = listing.claim else { return }
     let past = [listing.last, known].compactMap { $0 }.max()
@@ -48,9 +48,10 @@ package struct ThreadCoverage: Sendable, Equatable {
     stretches = (kept + [united]).sorted { $0.lowerBound < $1.lowerBound }
   }
 
-  /// The thread's line: what the channel's line and this together say of the thread's replies.
+  /// The coverage of the thread's replies, by listings of the channel (`line`) and of the thread together.
   ///
-  /// `listsReplies`: whether listings of the channel show replies; if not, its line says nothing of them.
+  /// `listsReplies`: whether listings of the channel contain replies. If not, `line` proves nothing about
+  /// replies.
   package func over(_ line: Coverage, listsReplies: Bool) -> Coverage {
     var coverage = listsReplies ? line : Coverage()
     let tailStart = coverage.tailStart

@@ -22,9 +22,9 @@ package final class Spool: Sendable {
     var isStopping = false
   }
 
-  /// Threads that wait for the disk.
+  /// The number of threads that wait for the disk.
   private static let syncingThreads = 2
-  /// Files that may wait for the disk; more are refused.
+  /// The most files that may wait for the disk; more are refused.
   private static let mostWaiting = 10_000
 
   /// Makes the folder at `path` where it is missing.
@@ -46,7 +46,7 @@ package final class Spool: Sendable {
     for thread in threads { thread.start("perch-spool") { [self] in run() } }
   }
 
-  /// Ends the threads; what waits for the disk fails.
+  /// Ends the threads. Files that wait for the disk fail.
   func stop() {
     queue.update { $0.isStopping = true }
     for thread in threads { thread.join() }
@@ -65,7 +65,7 @@ package final class Spool: Sendable {
 
   // MARK: - Files that come in
 
-  /// Begins a file. `announced`: its bytes, where they are known: there is room for them or it throws.
+  /// Begins a file. `announced`: its size if known, else 0. Throws if there is no room for that.
   package func begin(announced: Int) throws(SpoolError) -> IncomingFile {
     try promise(announced)
     let name = SpoolName.made()
@@ -80,21 +80,21 @@ package final class Spool: Sendable {
     return IncomingFile(name, in: self, file: file, promised: announced)
   }
 
-  /// Begins a file that is here already, or was: it is only compared, so its bytes take no room.
+  /// Begins a file of a repeated request. It is only hashed for the comparison, so it takes no room.
   package func beginRepeated() -> IncomingFile { IncomingFile(onlyHashed: SpoolName.made(), in: self) }
 
-  /// Promises room for so many bytes.
+  /// Reserves room for `count` bytes.
   func promise(_ count: Int) throws(SpoolError) {
     guard room.withLock({ $0.promise(count) }) else { throw .full }
   }
 
-  /// Whether there is room for so many more bytes at this moment.
+  /// Whether there is room for `count` more bytes now.
   package func hasRoom(for count: Int) -> Bool {
     room.withLock { $0.bytes + count <= $0.most }
   }
 
-  /// Brings an ended file to the disk, then calls `finish` on a thread of the spool. A file that fails is
-  /// gone.
+  /// Syncs an ended file to the disk, then calls `finish` on a thread of the spool. If that fails, the file
+  /// is removed.
   package func keep(_ file: IncomingFile, then finish: @escaping @Sendable (SpoolError?) -> Void) {
     let isTaken = queue.update { queue in
       guard !queue.isStopping, queue.waiting.count < Spool.mostWaiting else { return false }
@@ -133,16 +133,16 @@ package final class Spool: Sendable {
   /// The commit of the file's row is durable, or may be.
   package func settled(_ name: SpoolName) { room.withLock { $0.settled(name) } }
 
-  /// Nothing names the file any more, or ever will.
+  /// Removes a file that no row names or will name.
   package func remove(_ name: SpoolName) {
-    // A file that is gone already is what was wanted.
+    // It is no error if the file is gone already.
     unlinkat(folder, name.text, 0)
     room.withLock { $0.removed(name) }
   }
 
   // MARK: - Files that are there
 
-  /// The path of a file, where it is there; for whoever reads it.
+  /// The path at which a file can be read; nil: the file is not there.
   package func path(of name: SpoolName) -> String? {
     var info = stat()
     guard fstatat(folder, name.text, &info, AT_SYMLINK_NOFOLLOW) == 0, info.st_mode & S_IFMT == S_IFREG
@@ -150,13 +150,13 @@ package final class Spool: Sendable {
     return path + "/" + name.text
   }
 
-  /// Bytes of files, with room that was promised to those that are coming in, and the number of files.
+  /// The bytes of all files, including room reserved for arriving ones, and the number of files.
   package var contents: (bytes: Int, files: Int) { room.withLock { ($0.bytes, $0.count) } }
 
   /// Files that no row names yet.
   var open: Set<SpoolName> { room.withLock { $0.open } }
 
-  /// The files of the folder with their sizes. What is no file of the spool's is named and left.
+  /// The files of the folder with their sizes. Other files are logged and left alone.
   func list() throws(CacheError) -> [(name: SpoolName, size: Int)] {
     guard let directory = opendir(path) else {
       throw .file(path: path, reason: String(cString: strerror(errno)))
@@ -176,7 +176,7 @@ package final class Spool: Sendable {
     return found
   }
 
-  /// Takes in what a listing showed.
+  /// Adds the files that a listing of the folder found.
   func take(_ found: [(name: SpoolName, size: Int)]) {
     room.withLock { room in
       for file in found { room.found(file.name, size: file.size) }

@@ -1,16 +1,16 @@
-/// What the spool holds and has promised room for, and which of its files belong to nobody. A value.
+/// The bytes that the spool holds and has reserved, and the files that no row names. A value.
 ///
-/// A file is *open* from its first byte until the commit of its row is durable or has failed. The look of the
-/// janitor lists the folder, asks which files are open, and only then reads the rows: so a file that is
-/// neither open nor of a row belongs to nobody, whatever happened meanwhile.
+/// A file is *open* from its first byte until the commit of its row is durable or has failed. The janitor
+/// lists the folder, then asks which files are open, and reads the rows last. A file that is then neither
+/// open nor named by a row is an orphan, whatever happened meanwhile.
 struct SpoolRoom: Equatable {
-  /// Bytes at most.
+  /// The most bytes that the spool may hold.
   let most: Int
-  /// Bytes of files, and bytes that were promised to files that are coming in.
+  /// The bytes of files, and the bytes reserved for arriving files.
   private(set) var bytes = 0
-  /// The bytes of each file that is whole.
+  /// The size of each file that is whole.
   private var sizes: [SpoolName: Int] = [:]
-  /// Files that no row names yet.
+  /// Open files: no durable row names them yet.
   private(set) var open: Set<SpoolName> = []
 
   init(most: Int) { self.most = most }
@@ -18,20 +18,20 @@ struct SpoolRoom: Equatable {
   /// The number of files that are whole.
   var count: Int { sizes.count }
 
-  /// Promises room for so many more bytes; false where there is not so much.
+  /// Reserves room for `count` more bytes. False: there is not enough.
   mutating func promise(_ count: Int) -> Bool {
     guard count >= 0, count <= most - bytes else { return false }
     bytes += count
     return true
   }
 
-  /// Room that was promised is not needed.
+  /// Releases reserved room that is not needed.
   mutating func giveBack(_ count: Int) { bytes -= count }
 
-  /// A file begins to come in.
+  /// A file begins to arrive.
   mutating func opened(_ name: SpoolName) { open.insert(name) }
 
-  /// The file is whole; `promised`: the room it was promised.
+  /// The file is whole. `promised`: the room that was reserved for it.
   mutating func filled(_ name: SpoolName, size: Int, promised: Int) {
     bytes += size - promised
     sizes[name] = size
@@ -46,15 +46,15 @@ struct SpoolRoom: Equatable {
     bytes -= sizes.removeValue(forKey: name) ?? 0
   }
 
-  /// Takes in a file that was found in the folder, from an earlier run.
+  /// Adds a file of an earlier run that was found in the folder.
   mutating func found(_ name: SpoolName, size: Int) {
     guard !open.contains(name), sizes[name] == nil else { return }
     sizes[name] = size
     bytes += size
   }
 
-  /// The files that belong to nobody. `listed`: what the folder held before `open` was asked; `rows`: what
-  /// rows name, read after that.
+  /// The files to remove. `listed`: the folder's files, read before `open`. `rows`: the files that rows name,
+  /// read after `open`.
   static func orphans(listed: [SpoolName], open: Set<SpoolName>, rows: Set<SpoolName>) -> [SpoolName] {
     listed.filter { !open.contains($0) && !rows.contains($0) }
   }

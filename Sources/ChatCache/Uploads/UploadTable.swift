@@ -6,24 +6,24 @@ import SQLite
 
 /// The file of one unsent message.
 package struct StoredUpload: Hashable, Sendable {
-  /// Its name in the spool.
+  /// The file's name in the spool.
   package let file: SpoolName
-  /// SHA-256 of its bytes.
+  /// The SHA-256 of the file.
   package let hash: [UInt8]
-  /// Its bytes.
+  /// The file's size in bytes.
   package let size: Int64
-  /// The client's name of it.
+  /// The name that the client gave the file.
   package let name: String
-  /// Its media type.
+  /// The media type.
   package let mime: String
-  /// Where the chat server has it, once it was uploaded.
+  /// The file's url at the chat server; nil: it is not uploaded yet.
   package let url: String?
-  /// How much of it was told to be uploaded, in percent.
+  /// The last progress of the upload that an event told, in percent.
   package let progress: Int64
 }
 
 extension CacheReader {
-  /// The file of an unsent message; nil where it has none here.
+  /// The file of an unsent message; nil for none.
   package func upload(of row: Int64) throws -> StoredUpload? {
     try db.first("SELECT file, hash, size, name, mime, url, progress FROM upload WHERE row = ?1") {
       $0.bind(1, row)
@@ -35,7 +35,7 @@ extension CacheReader {
     } ?? nil
   }
 
-  /// The file of the user's unsent message of that name.
+  /// The file of the unsent message with that request id.
   package func upload(of request: RequestID, in laneKey: OutboxLaneKey) throws -> StoredUpload? {
     try row(of: request, in: laneKey).flatMap { try upload(of: $0) }
   }
@@ -45,8 +45,8 @@ extension CacheReader {
     Set(try db.all("SELECT file FROM upload") { SpoolName($0.string(0)) }.compactMap { $0 })
   }
 
-  /// Checks that the user may send a file there now and has room for one more unsent row: before its bytes
-  /// are read. Throws a `SendingDenial` otherwise.
+  /// Checks that the user may send a file to the channel and has room for one more unsent row. Called before
+  /// the file's bytes are read. Throws a `SendingDenial` otherwise.
   package func checkFile(of user: UserID, in url: ChannelURL, isAdmin: Bool, _ policy: OutboxPolicy) throws {
     guard let key = try userKey(of: user), let view = try view(of: url, for: key) else {
       throw SendingDenial.channelNotFound
@@ -60,7 +60,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// The row has that file from now on; one that it had before is freed.
+  /// Gives the row this file. Its previous file is freed.
   func setFile(_ sent: SentFile, of row: Int64) throws {
     if let before = try reader.upload(of: row), before.file != sent.file.name { noteFreed(before.file) }
     try sent.file.hash.withUnsafeBytes { hash in
@@ -84,8 +84,8 @@ extension CacheWriter {
     }
   }
 
-  /// Gives a message that is sent again other bytes. False: it has no file of its own, or that is uploaded
-  /// already, and stays.
+  /// Replaces the file of a message that is resent. False: the message has no file of its own, or the file is
+  /// uploaded already.
   package func replaceFile(of request: RequestID, in laneKey: OutboxLaneKey, by sent: SentFile) throws -> Bool
   {
     guard let row = try reader.row(of: request, in: laneKey), let upload = try reader.upload(of: row),
@@ -103,15 +103,15 @@ extension CacheWriter {
     return true
   }
 
-  /// The row goes: the file that it had is freed with the commit.
+  /// Frees the file of a row that is deleted, together with the commit.
   func freeFile(of row: OutboxRow) throws {
     guard row.kind == .file, let upload = try reader.upload(of: row.id) else { return }
     noteFreed(upload.file)
     try db.run("DELETE FROM upload WHERE row = ?1") { $0.bind(1, row.id) }
   }
 
-  /// Tells how much of the file is uploaded. It never goes back, and steps below five percent are not told.
-  /// False: nothing was told.
+  /// Appends an event with the progress of an upload. Progress never falls, and steps below five percent make
+  /// no event. False: there was no event.
   @discardableResult
   package func noteProgress(_ percent: Int64, of row: Int64, in name: OutboxLaneName) throws -> Bool {
     guard let upload = try reader.upload(of: row),
@@ -135,7 +135,7 @@ extension CacheWriter {
   }
 }
 
-/// What is told of an upload under way.
+/// The event that tells an upload's progress.
 package enum UploadStep {
   /// The smallest step that is told, in percent.
   package static let percent: Int64 = 5

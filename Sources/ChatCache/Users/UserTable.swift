@@ -2,10 +2,10 @@ import ChatModel
 import JSON
 import SQLite
 
-// Who connected here, and how far each one's channels are listed.
+// The table `user`: the users who connected, and how far the channels of each are listed.
 
 extension CacheReader {
-  /// The short name of a user who ever connected here.
+  /// The key of a user who ever connected.
   package func userKey(of user: UserID) throws -> UserKey? {
     try db.first("SELECT id FROM user WHERE user_id = ?1") {
       $0.bind(1, user.text)
@@ -14,7 +14,7 @@ extension CacheReader {
     }
   }
 
-  /// Everybody who ever connected here and was not removed.
+  /// All users who ever connected and were not removed.
   package func knownUsers() throws -> [KnownUser] {
     try db.all("SELECT user_id, is_synced, phase, refused_age FROM user ORDER BY id") { row in
       let phase = row.string(2)
@@ -42,7 +42,7 @@ extension CacheReader {
     } ?? nil
   }
 
-  /// The user's channels that the sweep of that number did not meet.
+  /// The user's channels that no page of the sweep with that number contained.
   package func unmet(by sweep: Int64, of user: UserID) throws -> [ChannelURL] {
     try db.all(
       """
@@ -100,7 +100,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// The upstream knows the user: makes or reopens the user's partition.
+  /// The upstream knows the user: inserts the user's row, or reopens it.
   package func acknowledge(_ user: UserID) throws {
     let changed = try db.run(
       """
@@ -118,8 +118,8 @@ extension CacheWriter {
     if changed > 0 { try tellConnection(of: user) }
   }
 
-  /// The upstream said for the first time that the user is gone: a second time closes, also after a restart
-  /// (B5).
+  /// Notes that the upstream said for the first time that the user is gone. The second time closes the user,
+  /// even after a restart (B5).
   package func refuse(_ user: UserID) throws {
     try db.run(
       "UPDATE user SET refused_at = ?2, refused_age = ?3 WHERE user_id = ?1 AND refused_at IS NULL"
@@ -130,7 +130,7 @@ extension CacheWriter {
     }
   }
 
-  /// Removes the users who were closed more than so long ago (ms), with all that is their own (B5).
+  /// Removes the users who were closed more than `milliseconds` ago, with all data of theirs alone (B5).
   package func forgetClosed(after milliseconds: Int64) throws -> [UserID] {
     try noteAge()
     let users = try db.reading.all("SELECT user_id FROM user WHERE phase = 'closed' AND closed_age < ?1") {
@@ -142,7 +142,8 @@ extension CacheWriter {
     return users
   }
 
-  /// The upstream said twice that the user is gone: nothing is answered any more, everything is kept (B5).
+  /// Closes a user, after the upstream said twice that the user is gone. The user's requests are refused from
+  /// now on; the user's data stays (B5).
   package func close(_ user: UserID) throws {
     let changed = try db.run(
       """
@@ -158,7 +159,7 @@ extension CacheWriter {
     if changed > 0 { try tellConnection(of: user) }
   }
 
-  /// The user wants no syncing until the next connect (B4).
+  /// Stops syncing for the user until the next connect (B4).
   package func stop(_ user: UserID) throws {
     let changed = try db.run(
       "UPDATE user SET phase = 'stopped' WHERE user_id = ?1 AND phase = 'connected'"
@@ -168,8 +169,8 @@ extension CacheWriter {
     if changed > 0 { try tellConnection(of: user) }
   }
 
-  /// Removes all that is the user's own, unless something of it is unsent and `isForced` is not set: then
-  /// nothing happens, and what is unsent is counted (B4). Counting and removing are one commit.
+  /// Removes all data of this user alone. If the user has unsent rows and `isForced` is false, removes
+  /// nothing and returns their number (B4). Counting and removing are one commit.
   package func forget(_ user: UserID, isForced: Bool) throws -> Int64 {
     if !isForced, let key = try reader.userKey(of: user) {
       let unsent = try reader.unsent(of: key)
@@ -179,7 +180,7 @@ extension CacheWriter {
     return 0
   }
 
-  /// Removes all that is the user's own; what other members see stays (B4).
+  /// Removes all data of this user alone; data that other members see stays (B4).
   package func remove(_ user: UserID) throws {
     guard let key = try reader.userKey(of: user) else { return }
     try db.execute("DELETE FROM upload WHERE row IN (SELECT id FROM outbox WHERE user = \(key.rawValue))")
@@ -193,8 +194,8 @@ extension CacheWriter {
     try append(Change(.connection, .channelRefresh, user: key))
   }
 
-  /// All pages of the user's channels are stored (B11), by a listing that began at that sequence of the log:
-  /// unless everything was cleared since.
+  /// Notes that all pages of the user's channels are stored (B11). Does nothing if everything was cleared
+  /// since the listing began at sequence `mark`.
   package func endListing(of user: UserID, begunAt mark: Int64 = .max) throws {
     guard try !reader.wasEverythingCleared(since: mark) else { return }
     let changed = try db.run("UPDATE user SET is_synced = 1 WHERE user_id = ?1 AND is_synced = 0") {

@@ -2,7 +2,7 @@ import ChatCache
 import ChatModel
 import JSON
 
-/// A gap as clients see one (B14).
+/// The JSON object of a gap (B14).
 package enum GapObject {
   /// Writes the gap's object.
   package static func write(_ segment: Segment, into json: inout JSONWriter) {
@@ -20,7 +20,7 @@ package enum GapObject {
     json.endObject()
   }
 
-  /// Writes what is left of a gap that is gone: its name and where it was.
+  /// Writes the object of a closed gap: its id and its former ends.
   package static func write(gone id: String, from stretch: ClosedRange<Position>, into json: inout JSONWriter)
   {
     json.beginObject()
@@ -32,8 +32,8 @@ package enum GapObject {
   }
 }
 
-/// The newest end as clients see it (B25). A live tail is confirmed all the time, so its moment is not told:
-/// it would make each answer another.
+/// The JSON object of the newest end (B25). The time of confirmation of a live tail changes all the time and
+/// is left out, so that equal answers have equal bytes.
 package enum TailObject {
   /// Writes the tail's object.
   package static func write(_ tail: Tail, _ state: Tail.State, into json: inout JSONWriter) {
@@ -53,7 +53,7 @@ package enum TailObject {
 }
 
 extension Position {
-  /// Writes the field that names the newest message there is, for a hint (B18, B28).
+  /// Writes the field with the channel's newest message, for a hint (B18, B28).
   func writeNewest(into json: inout JSONWriter) {
     json.name("newest")
     json.beginObject()

@@ -4,31 +4,32 @@ import Platform
 
 /// A subscriber that can be woken. It is an object and no closure, because one delivery wakes thousands.
 package protocol Wakeable: AnyObject, Sendable {
-  /// Something happened.
+  /// A change concerns the subscriber.
   func wake()
 }
 
-/// Who waits for what: a commit wakes exactly those it concerns.
+/// The subscriptions of requests that wait for changes. A commit wakes exactly the subscribers that it
+/// concerns.
 ///
-/// A chat view waits on its channel: on what happens there for all, and for its own user alone. A channel
-/// list and the user's feed wait on their user; which users a channel's change concerns is asked of the
-/// cache, of those who wait at all. The asking is done on a thread of its own, since commits are announced on
-/// the writer's, and after those were woken about whom nothing is to be asked.
+/// A chat view subscribes to its channel: to changes for all members, and to those for its own user. A
+/// channel list and a user's feed subscribe to their user. To wake them, the cache is asked which subscribed
+/// users a channel's change concerns. A thread of its own asks that, because commits are announced on the
+/// writer's thread; the subscribers of the channel are woken before.
 package final class ChangeSubscriptions: Sendable {
-  /// What parked requests wait for. One object for all that wait for the same: those of one view.
+  /// The topics that a request subscribes to. All requests of one view share one object.
   package final class Topics: Sendable {
-    /// Changes of these channels.
+    /// The channels whose changes are subscribed to.
     let channels: [ChannelKey]
-    /// Changes that concern this user, in whatever channel.
+    /// The user whose changes in any channel are subscribed to; nil for none.
     let user: UserKey?
-    /// Answers to these views.
+    /// The views whose upstream answers are subscribed to.
     let collections: [String]
-    /// Whose requests they are.
+    /// The user who makes the requests.
     let owner: UserKey
-    /// Whether they are an open view's, which is followed again and again.
+    /// Whether the topics belong to an open view, whose client polls again and again.
     let isOfView: Bool
 
-    /// Requests of `owner` that wait for these.
+    /// The topics of requests of `owner`.
     package init(
       of owner: UserKey, channels: [ChannelKey] = [], collections: [String] = [], user: UserKey? = nil,
       isOfView: Bool = false
@@ -41,7 +42,7 @@ package final class ChangeSubscriptions: Sendable {
     }
   }
 
-  /// A subscription, to be given back.
+  /// A subscription; pass it to `unsubscribe`.
   package struct Ticket: Sendable {
     let topics: Topics
     let number: Int
@@ -49,9 +50,9 @@ package final class ChangeSubscriptions: Sendable {
 
   private struct Group {
     let topics: Topics
-    /// Those who are woken each time.
+    /// Subscribers that are woken by each change.
     var lasting: [Int: any Wakeable] = [:]
-    /// Those who are woken once, and are no subscribers any more then.
+    /// Subscribers whose subscription ends with the first wake.
     var once: [Int: any Wakeable] = [:]
 
     var isEmpty: Bool { lasting.isEmpty && once.isEmpty }
@@ -76,8 +77,8 @@ package final class ChangeSubscriptions: Sendable {
   private let most: Int
   private let mostPerUser: Int
 
-  /// Subscriptions to the cache's changes; they hear of every commit from now on (B54: at most so many parked
-  /// requests).
+  /// Subscriptions to the cache's commits from now on. `mostParked` and `mostPerUser` limit the subscribers
+  /// (B54).
   package init(_ cache: Cache, mostParked: Int, mostPerUser: Int) {
     self.cache = cache
     most = mostParked
@@ -85,7 +86,7 @@ package final class ChangeSubscriptions: Sendable {
     cache.onCommit { [weak self] commit in self?.state.update { $0.commits.append(commit) } }
   }
 
-  /// Begins to wake. `eachMinute` is run about so often.
+  /// Starts the thread that wakes subscribers. It runs `eachMinute` about once a minute.
   package func start(eachMinute: @escaping @Sendable () -> Void) {
     thread.start("perch-feed") { [self] in
       var sweptAt = Clock.system.monotonicNanoseconds()
@@ -100,7 +101,7 @@ package final class ChangeSubscriptions: Sendable {
     }
   }
 
-  /// Ends the thread.
+  /// Ends the thread; no subscriber is woken after that.
   package func stop() {
     state.update { $0.isStopping = true }
     thread.join()
@@ -121,8 +122,8 @@ package final class ChangeSubscriptions: Sendable {
     }
   }
 
-  /// Subscribes; nil where too many are parked already (B54). Look for changes only after this (B51).
-  /// `isOnce`: whoever is woken has no subscription any more.
+  /// Subscribes. Nil: too many requests are parked already (B54). Read the log only after subscribing, or a
+  /// change may be missed (B51). `isOnce`: the first wake ends the subscription.
   package func subscribe(_ subscriber: any Wakeable, to topics: Topics, isOnce: Bool = false) -> Ticket? {
     state.read { state in
       guard state.count < most, state.perOwner[topics.owner, default: 0] < mostPerUser else { return nil }
@@ -150,7 +151,7 @@ package final class ChangeSubscriptions: Sendable {
     }
   }
 
-  /// Gives a subscription back; one that has ended already is none.
+  /// Ends a subscription, unless it has ended already.
   package func unsubscribe(_ ticket: Ticket) {
     state.read { state in
       let group = ObjectIdentifier(ticket.topics)
@@ -163,15 +164,15 @@ package final class ChangeSubscriptions: Sendable {
     }
   }
 
-  /// Counts those who left a group.
+  /// Subtracts subscribers that left a group.
   private static func left(_ count: Int, of topics: Topics, _ state: inout State) {
     state.count -= count
     let left = state.perOwner[topics.owner, default: count] - count
     state.perOwner[topics.owner] = left > 0 ? left : nil
   }
 
-  /// Forgets the groups in which nobody waits. A view's stays until this is called, each minute: those who
-  /// were woken mostly wait again at once.
+  /// Removes groups without subscribers. A view's empty group stays until this is called, each minute,
+  /// because its clients mostly subscribe again at once.
   package func forgetEmpty() {
     state.read { state in
       for group in state.groups.values where group.isEmpty {
@@ -180,7 +181,7 @@ package final class ChangeSubscriptions: Sendable {
     }
   }
 
-  /// Forgets a group.
+  /// Removes a group.
   private static func forget(_ topics: Topics, _ state: inout State) {
     let group = ObjectIdentifier(topics)
     state.groups[group] = nil
@@ -192,8 +193,8 @@ package final class ChangeSubscriptions: Sendable {
     if let user = topics.user { remove(group, &state.byUser, user) }
   }
 
-  /// Wakes those who wait in these groups, some groups at a time, so that the first are woken while the
-  /// others are still looked for. Those who are woken once leave with it.
+  /// Wakes the subscribers of these groups, some groups at a time, so that the first are woken before all are
+  /// found. Subscriptions for one wake end.
   private func wake(_ groups: some Collection<ObjectIdentifier>) {
     var rest = groups[...]
     while !rest.isEmpty {
@@ -209,7 +210,7 @@ package final class ChangeSubscriptions: Sendable {
 
   private static let wokenAtOnce = 32
 
-  /// Who is to be woken in a group, which those leave who are woken once.
+  /// The subscribers of a group. Removes those that are woken once.
   private static func wokenOf(_ name: ObjectIdentifier, _ state: inout State) -> Group? {
     guard let group = state.groups[name], !group.isEmpty else { return nil }
     if !group.once.isEmpty {
@@ -227,15 +228,15 @@ package final class ChangeSubscriptions: Sendable {
     if index[key]?.isEmpty ?? false { index[key] = nil }
   }
 
-  /// Wakes those who wait for that view, which is no more.
+  /// Wakes the subscribers of a view that has ended.
   package func end(_ collection: String) {
     wake(state.read { $0.byCollection[ExactText(collection)] ?? [] })
   }
 
-  /// How many groups are known.
+  /// The number of groups.
   package var groups: Int { state.read { $0.groups.count } }
 
-  /// How many wait.
+  /// The number of subscriptions.
   package var count: Int { state.read { $0.count } }
 
   private func announce(_ commit: Commit) {
@@ -256,8 +257,8 @@ package final class ChangeSubscriptions: Sendable {
     wake(state.read { state in concerned.flatMap { state.byUser[$0] ?? [] } })
   }
 
-  /// The users to whom something happened in these channels. It takes as long as the members of each, or
-  /// those who wait, whichever are fewer.
+  /// The subscribed users whom changes of these channels concern. Takes time for each member of the channels,
+  /// or for each subscribed user, whichever are fewer.
   private func concerned(_ channels: Set<ChannelKey>, waiting count: Int) -> Set<UserKey> {
     do {
       return try cache.read { reader in
@@ -274,7 +275,8 @@ package final class ChangeSubscriptions: Sendable {
         return concerned
       }
     } catch {
-      // What cannot be asked now is found by whoever is woken: too many is safe, too few is not.
+      // The cache cannot be read: all subscribers are woken, and each finds out by itself. To wake too many
+      // is safe.
       return state.read { Set($0.byUser.keys) }
     }
   }

@@ -3,21 +3,22 @@ import ChatModel
 import JSON
 import Platform
 
-// How far a channel list may grow (B22), and the tokens of its edge (B17).
+// The size limit of a channel list (B22), and the token of its end (B17).
 //
-// A list grows at its end by load calls, and anywhere by channels that come. A load call answers no more
-// than fits. When channels that came make it hold too many, its end is let go of: never its beginning, where
-// what is newest stands and to which no call leads back. The log names the channels that went, so that a
-// client is told of them from whatever cursor it comes.
+// A list grows at its end by load calls, and anywhere by new channels. A load call answers no more than fits.
+// When new channels make the list too long, its end is cut. Its beginning is never cut, because the newest
+// channels are there and no call could load them again. An event names the channels that were cut, so that a
+// client with any cursor is told.
 
 extension ChannelCollection {
-  /// Whether the list has to be looked at: it may hold more than it may.
+  /// Whether the list may be too long, so that it has to be checked.
   package var isPerhapsTooLarge: Bool { state.withLock { !$0.isBounded } }
 
-  /// The window without its end where it holds too many channels, and the names of those in what was let go.
+  /// The window without its end, if the list holds too many channels, and the urls of the channels that were
+  /// cut.
   func cut(_ reader: CacheReader, _ window: ChannelWindow) throws -> (window: ChannelWindow, gone: [String])?
   {
-    // What is answered while this counts has to be looked at again.
+    // Set before counting: an answer given meanwhile clears it, and the list is checked again.
     state.withLock { $0.isBounded = true }
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     var count = 0
@@ -34,7 +35,7 @@ extension ChannelCollection {
     return (ChannelWindow(boundary: last, hasMore: true), gone)
   }
 
-  /// How many channels fit into the view after a key in it.
+  /// The number of channels that fit into the view after `after`.
   func room(_ reader: CacheReader, _ user: CachedUser, after: ChannelListKey?) throws -> Int {
     guard let after else { return bound.rows }
     var room = bound.rows
@@ -46,9 +47,9 @@ extension ChannelCollection {
     return room
   }
 
-  // MARK: What the log keeps
+  // MARK: The event of a cut
 
-  /// The event that says which channels were let go of.
+  /// The event that names the channels that were cut.
   func trimmed(_ gone: [String]) -> Change {
     var change = Change(.windowTrimmed, .localWindowTrimmed, user: user)
     change.collection = id
@@ -58,7 +59,7 @@ extension ChannelCollection {
     return change
   }
 
-  /// The channels that such an event names.
+  /// The channels that an event of a cut names.
   static func names(trimmedBy change: Change) throws -> [String] {
     guard let detail = change.detail else { return [] }
     return try ([UInt8(ascii: "{")] + detail + [UInt8(ascii: "}")]).withUnsafeBytes { bytes in
@@ -70,23 +71,23 @@ extension ChannelCollection {
     }
   }
 
-  // MARK: Edges
+  // MARK: The token of the list's end
 
-  /// The token of a key in this list; nil: of its beginning.
+  /// The token for loading the channels after `key` in this list; nil: from the beginning.
   func edge(_ key: ChannelListKey?) -> String {
     let parts = key.map { [String($0.time), $0.text, $0.channelURL] } ?? []
     return "\(Base64URL.encode(Array(parts.joined(separator: "\0").utf8))).\(id)"
   }
 
-  /// The key that an edge token of this list names, nil being its beginning; an error where it is another
-  /// list's, or leads to what was let go of.
+  /// The key in a token; nil: the beginning of the list. Throws if the token is of another list, or its key
+  /// is in a part of the list that was cut.
   package func key(ofEdge token: String) throws(ViewError) -> ChannelListKey? {
     let parts = token.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, parts[1].elementsEqual(id.utf8),
       let bytes = Array(parts[0]).withUnsafeBytes(Base64URL.decode)
     else { throw .foreignEdge("after") }
     guard !bytes.isEmpty else { return nil }
-    // The text may hold zeroes itself, the time and the url do not.
+    // The text may contain zero bytes; the time and the url do not.
     guard let first = bytes.firstIndex(of: 0), let last = bytes.lastIndex(of: 0), first < last,
       last + 1 < bytes.endIndex, let time = Int64(String(decoding: bytes[..<first], as: UTF8.self))
     else { throw .foreignEdge("after") }

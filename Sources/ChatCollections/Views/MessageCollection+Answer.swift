@@ -3,10 +3,10 @@ import ChatModel
 import JSON
 import Platform
 
-// A message collection written out: its opening, its load calls, its window again.
+// The answers of a message collection: to its opening, to load calls, and the whole window again.
 
 extension MessageCollection {
-  /// The view now, as its opening answers it (B16), and what its client then knows.
+  /// The whole view as its opening answers it (B16). Notes what the client then knows.
   package func snapshot(
     _ reader: CacheReader, _ viewContext: ViewContext, at cursor: EventCursor, apiResult: [UInt8]? = nil
   ) throws -> ByteBuffer {
@@ -49,7 +49,8 @@ extension MessageCollection {
     return json.finish()
   }
 
-  /// The user's own unsent messages that the view's filter shows, the newest of them, in lists of their own.
+  /// Writes the user's newest unsent messages that the view's filter shows, in the lists `pending` and
+  /// `failed`.
   private func writeUnsent(_ reader: CacheReader, into json: inout JSONWriter) throws {
     let unsent = try reader.unsentMessages(
       OutboxLaneKey(user: user, channel: url), filter: request.filter, sender: userID)
@@ -63,7 +64,7 @@ extension MessageCollection {
     }
   }
 
-  /// Both ends: whether there is more, and the tokens that lead to it.
+  /// Writes for both ends whether there are more messages, and the token for loading them.
   func writeEnds(_ range: LoadedRange, into json: inout JSONWriter) {
     json.name("previous")
     if range.hasPrevious, let position = range.loaded?.lowerBound {
@@ -81,7 +82,7 @@ extension MessageCollection {
     json.field("has_next", range.hasNext)
   }
 
-  /// What is known of both ends.
+  /// Writes both ends, the gaps and the tail, and whether the cache has all messages of the view.
   func writeEdges(
     _ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange, _ viewContext: ViewContext,
     into json: inout JSONWriter
@@ -101,7 +102,7 @@ extension MessageCollection {
     json.field("complete", gaps.isEmpty && isVerified && (range.hasNext || tail == .live))
   }
 
-  /// The gaps in the view or right beside it.
+  /// The gaps inside the view or next to it.
   func gaps(_ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange) -> [Segment] {
     guard let loaded = range.loaded else { return [] }
     let floor = Position.first(at: view.floorAt)
@@ -111,7 +112,7 @@ extension MessageCollection {
     }
   }
 
-  /// The event that gives the whole window again (B16, B23).
+  /// Writes the event that replaces the client's whole window (B16, B23).
   func replaced(
     _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage, _ range: LoadedRange,
     _ viewContext: ViewContext,
@@ -129,7 +130,7 @@ extension MessageCollection {
     return (event, rows.versions)
   }
 
-  /// The page at an edge, as the cache has it.
+  /// The page at an edge, as the cache has it now.
   package func page(
     _ anchor: PageAnchor, isOlder: Bool, _ reader: CacheReader, _ viewContext: ViewContext
   ) throws -> MessagePage {
@@ -137,7 +138,7 @@ extension MessageCollection {
     return try page(anchor, max(limit, 1), reader, try view(reader), viewContext)
   }
 
-  /// The page before or after an edge; the rows answered count as known from then on (B17).
+  /// The page before or after an edge. The client then knows its rows (B17).
   package func more(
     _ page: borrowing MessagePage, isOlder: Bool, _ reader: CacheReader, _ viewContext: ViewContext
   ) throws -> ByteBuffer {
@@ -158,7 +159,7 @@ extension MessageCollection {
         state.range.take(span, hasPrevious: nil, hasNext: newer)
       }
       state.known.loaded(versions)
-      // Where nothing is remembered of the client, nobody knows how much it has.
+      // If nothing is remembered of the client, the size of its window is unknown.
       if state.known.count == 0 || state.known.count > bound.rows { state.isBounded = false }
     }
     var json = JSONWriter(capacity: page.items.count + 512)

@@ -3,25 +3,26 @@ import ChatModel
 import JSON
 import Platform
 
-/// One open chat view: what was loaded of a channel, and what its client knows (B16–B18).
+/// One open chat view: the window of a channel that its client has loaded, and what the client knows
+/// (B16–B18).
 ///
 /// It keeps positions, not messages: every answer is read from the cache as it is at that moment.
 package final class MessageCollection: Sendable {
-  /// Its name.
+  /// The view's id.
   package let id: String
-  /// Whose it is.
+  /// The user who opened the view.
   package let user: UserKey
-  /// The same, by name.
+  /// The same user's id.
   package let userID: UserID
-  /// Where.
+  /// The channel whose messages it shows.
   package let channel: ChannelKey
-  /// The same, by name.
+  /// The same channel's url.
   package let url: ChannelURL
-  /// What it was opened with.
+  /// The parameters with which the client opened the view.
   package let request: MessageViewRequest
 
   struct State: Sendable {
-    /// What was loaded, and what of that is stored.
+    /// The loaded window, and how much of it the table `collection` has.
     var held: HeldWindow<LoadedRange>
     var known = ClientKnowledge<Int64>()
     var accessedAt: Int64
@@ -35,18 +36,18 @@ package final class MessageCollection: Sendable {
       set { held.isBounded = newValue }
     }
 
-    /// The client was answered up to `sequence`, at which it has this.
+    /// Notes that the client was answered up to `sequence` and then has `shown`.
     mutating func answered(at sequence: Int64, _ shown: ClientKnowledge<Int64>.Shown, _ bound: WindowBound) {
       known.answered(at: sequence, shown)
       if shown.versions.count > bound.rows { isBounded = false }
     }
   }
   let state: Guarded<State>
-  /// What requests that follow it wait for.
+  /// The topics that requests for its events subscribe to.
   package let topics: ChangeSubscriptions.Topics
   /// The identity of the log that `channel` belongs to.
   let epoch: UInt64
-  /// How many messages it holds at most.
+  /// The most messages that the window may hold.
   let bound: WindowBound
 
   init(
@@ -66,10 +67,10 @@ package final class MessageCollection: Sendable {
     state = Guarded(State(held: HeldWindow(range, isBounded: isBounded), accessedAt: accessedAt))
   }
 
-  /// What was loaded.
+  /// The loaded window.
   package var range: LoadedRange { state.withLock { $0.range } }
 
-  /// The view as the sync worker knows it.
+  /// The description of the view for the sync worker.
   package var openView: OpenView {
     let start = OpenView.Start(
       at: request.positions?.lowerBound.createdAt, older: request.previousSize,
@@ -79,20 +80,20 @@ package final class MessageCollection: Sendable {
       thread: request.filter.parent)
   }
 
-  /// What is in the cache of what the view shows: of the channel's line, or of a thread.
+  /// The coverage of the channel, or of the thread that the view shows.
   func coverage(_ reader: CacheReader) throws -> Coverage {
     try reader.coverage(of: channel, thread: request.filter.parent)
   }
 
-  /// The channel as the user sees it now; an error where the user does not (B1).
+  /// The channel as the user sees it now. Throws if the user may not see it (B1).
   func view(_ reader: CacheReader) throws -> ChannelView {
     guard let view = try reader.view(of: url, for: user) else { throw ViewError.channelNotFound }
     guard view.isJoined else { throw ViewError.notJoined }
     return view
   }
 
-  /// Extends a range by the first page that the cache has now. Called when the view is opened, and again when
-  /// the upstream answered. The range never shrinks.
+  /// Extends a range by the first page as the cache has it now. Called when the view is opened, and again
+  /// after the upstream's answer. The range never shrinks.
   func withFirstPage(
     _ range: LoadedRange, _ reader: CacheReader, _ view: ChannelView, _ viewContext: ViewContext
   ) throws -> LoadedRange {
@@ -153,17 +154,17 @@ package final class MessageCollection: Sendable {
     return list
   }
 
-  /// Whether the view has to be looked at: it may hold more rows than a window has.
+  /// Whether the window may hold too many rows, so that it has to be checked.
   package var isPerhapsTooLarge: Bool { state.withLock { !$0.isBounded } }
 
-  /// The window without its far side where it holds too many rows (B22), and the stretch that was let go. The
-  /// far side is the older one while the newer one grows.
+  /// The window without its far side, if it holds too many rows (B22), and the stretch that was cut. The far
+  /// side is the older one while the newer one grows.
   func cut(
     _ range: LoadedRange, _ reader: CacheReader, growsNewer: Bool
   ) throws -> (range: LoadedRange, gone: ClosedRange<Position>)? {
-    // What is answered while this counts has to be looked at again.
+    // Set before counting: an answer given meanwhile clears it, and the window is checked again.
     state.withLock { $0.isBounded = true }
-    // Of a channel that is the user's no more nothing is shown.
+    // A user who is no longer in the channel is shown nothing.
     guard let view = try reader.view(of: url, for: user), view.isJoined, let reach = range.reach else {
       return nil
     }
@@ -185,10 +186,10 @@ package final class MessageCollection: Sendable {
     return (left, last.next...max(positions[positions.count - 1], reach.upperBound))
   }
 
-  /// The token of an edge: a position, and whose it is.
+  /// The token of an edge: a position and the view's id.
   package func edge(_ position: Position) -> String { "\(position).\(id)" }
 
-  /// The position an edge token names.
+  /// The position in an edge token.
   package func position(ofEdge token: String) throws(ViewError) -> Position {
     let parts = token.split(separator: ".", maxSplits: 1)
     guard parts.count == 2, parts[1].hasSameBytes(as: id), let position = Position(parts[0]),

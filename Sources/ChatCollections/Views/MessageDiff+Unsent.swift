@@ -2,12 +2,12 @@ import ChatCache
 import ChatModel
 import JSON
 
-/// What the log says of one user's unsent messages and changes between two cursors.
+/// The changes of one user's unsent rows between two cursors, collected from the log.
 struct UnsentChanges {
-  /// A message that an unsent one became.
+  /// A sent message that was an unsent row before.
   struct Answer {
     let request: String
-    /// Whether the unsent message was there at the first cursor, so that the client was told of it.
+    /// Whether the unsent message existed at the first cursor, so that the client knows it.
     let wasPending: Bool
   }
 
@@ -41,8 +41,9 @@ struct UnsentChanges {
 }
 
 extension MessageDiff {
-  /// The message that the user's unsent one became: an update where the client has the unsent one, with both
-  /// names. False: the view does not show it, and what the client has of it is told by its request.
+  /// Tells of a sent message that was unsent before. If the client has the unsent one, the message is told as
+  /// an update, with its request id. False: the view does not show the message; the unsent one is told by its
+  /// request id.
   mutating func tellAnswer(_ answer: UnsentChanges.Answer, _ row: Candidate) -> Bool {
     guard row.isIn, !told.contains(row.position.messageID) else { return false }
     events.add(answer.wasPending ? .updated : .added, .messageSent, status: "succeeded", row.object)
@@ -53,13 +54,13 @@ extension MessageDiff {
     return true
   }
 
-  /// More of a file was uploaded: of each upload the last step is told.
+  /// Tells the progress of an upload; only the last step of each.
   mutating func uploadMoved(_ change: Change, _ sequence: Int64) {
     guard let request = change.reference, unsent.steps[request] == sequence else { return }
     events.add(event: EventWriter.progress(change, collection.url, collection: name))
   }
 
-  /// An unsent message or change of the user changed. Of each request one entry is told, as it stands now.
+  /// Tells of an unsent message or change. Each request gets one entry, with its present state.
   mutating func unsentChanged(_ change: Change) throws {
     guard let request = change.reference, !toldRequests.contains(ExactText(request)) else { return }
     let source = unsent.sources[request] ?? change.source
@@ -71,7 +72,8 @@ extension MessageDiff {
       guard message.isShown(by: collection.request.filter, sender: collection.userID) else { return }
       events.add(wasPending ? .updated : .added, source, status: message.status.rawValue, message.object)
     } else if let id = change.outboxDetail(.message) {
-      // What it became is told with its stretch; where the view does not show that, the unsent one goes.
+      // The log tells of the sent message by its stretch. If the view does not show that message, the unsent
+      // one is removed here.
       if try !shows(id), wasPending { goes(request, source, "canceled") }
     } else if wasPending {
       goes(request, source, source == .localFailed ? "failed" : "canceled")
@@ -86,7 +88,7 @@ extension MessageDiff {
     events.add(.deleted, source, status: status, json.finish().array)
   }
 
-  /// What is pending beside a confirmed message changed: the message is told as the user sees it now.
+  /// Tells of a confirmed message whose pending changes changed, as the user sees it now.
   private mutating func changePending(of id: Int64, _ source: ChangeSource) throws {
     guard !told.contains(id), let position = try reader.position(of: id, in: view.channel) else { return }
     for row in try candidates(position...position, nil) where row.isIn {

@@ -10,23 +10,23 @@ struct MessageDiff: ~Copyable {
   let view: ChannelView
   let coverage: Coverage
   let viewContext: ViewContext
-  /// What the client knew.
+  /// What the client knew at its cursor.
   let shown: ClientKnowledge<Int64>.Shown
-  /// The name that events carry, where several views are followed at once.
+  /// The view's id, which events carry if several views are followed at once.
   let name: String?
   var events = EventWriter()
-  /// What the client will know.
+  /// What the client knows after this answer.
   var after: ClientKnowledge<Int64>.Shown
-  /// How far the view will reach.
+  /// The view's window after this answer.
   var range: LoadedRange
   var told: Set<Int64> = []
-  /// The user's unsent messages and changes of which the log tells.
+  /// The changes of the user's unsent rows in the log.
   let unsent: UnsentChanges
-  /// Requests that were told of.
+  /// The requests that this answer has told of.
   var toldRequests: Set<ExactText> = []
-  /// What the client knew of each message that was looked at.
+  /// What the client knew of each message considered so far.
   private(set) var knew: [Int64: Verdict.Knowledge] = [:]
-  /// Whether every change told is the same for all views that are alike.
+  /// Whether every change told so far is the same for all views with an equal answer key.
   private var isCommon = true
   private var channelSource: ChangeSource?
   private var newest: Position?
@@ -49,20 +49,20 @@ struct MessageDiff: ~Copyable {
     after = shown
   }
 
-  /// Whether everything told is the same for all views that are alike. A window told anew is not: it bears
-  /// the edge tokens of its own view.
+  /// Whether the answer is the same for all views with an equal answer key. A whole window is not: it has the
+  /// edge tokens of its own view.
   var isSameForAlike: Bool { isCommon && replaced == nil }
 
   /// Whether one more change may not fit into an answer of that many bytes. The whole window replaces every
   /// entry, so it always fits.
   func isFull(_ room: Int) -> Bool { events.isFull(room) && replaced == nil }
 
-  /// Whether what was told is larger than an answer of that many bytes.
+  /// Whether the answer is larger than `room` bytes.
   func exceeds(_ room: Int) -> Bool { events.bytes > room && replaced == nil }
 
-  /// Takes in the changes up to `end`, or fewer where more do not fit into `room`: then `end` is the last one
-  /// that was told. False: the last of them did not fit. `end` is the one before it, and all has to be told
-  /// anew. The first change that tells of anything always fits.
+  /// Tells the changes up to `end`. If fewer fit into `room`, `end` becomes the last one that was told.
+  /// False: the last change did not fit; `end` becomes the one before it, and the answer has to be made
+  /// again. The first change that tells anything always fits.
   mutating func tell(_ log: [LoggedChange], until end: inout Int64, _ room: Int) throws -> Bool {
     for logged in log where logged.sequence <= end { closeEnd(before: logged.change) }
     var previous: Int64?
@@ -79,7 +79,7 @@ struct MessageDiff: ~Copyable {
     return true
   }
 
-  /// Takes in the next change.
+  /// Tells the next change.
   mutating func tell(_ logged: LoggedChange) throws {
     let change = logged.change
     guard change.user.map({ $0 == collection.user }) ?? true,
@@ -96,7 +96,8 @@ struct MessageDiff: ~Copyable {
         guard let reach = range.reach, stretch.overlaps(reach) else { return }
         return try consider(stretch.clamped(to: reach), version: nil, change.source)
       }
-      // What is told to one user alone, because it was withheld, has the version it was stored with.
+      // A change for one user alone shows messages that were withheld. They keep the version with which they
+      // were stored.
       try consider(stretch, version: change.user == nil ? logged.sequence : nil, change.source)
     case .messageDeleted: deleted(change)
     case .coverage, .hugeGap: try coverageChanged(change)
@@ -126,7 +127,8 @@ struct MessageDiff: ~Copyable {
     let object: [UInt8]
   }
 
-  /// Rows that an event names, or that a change of coverage may have uncovered.
+  /// Tells the rows of a stretch that an event names, or that a change of coverage may have brought into the
+  /// view.
   private mutating func consider(
     _ stretch: ClosedRange<Position>, version: Int64?, _ source: ChangeSource
   ) throws {
@@ -134,7 +136,8 @@ struct MessageDiff: ~Copyable {
       let id = row.position.messageID
       let then = shown.knowledge(of: id)
       knew[id] = then
-      // What nobody remembers and lies outside cannot have been in the view, nor what the user may not see.
+      // A forgotten message outside the window cannot have been in the view, and neither can one that the
+      // user may not see.
       if then == .unknown, !row.isIn, !mayHaveBeenIn(row.position) { continue }
       if let answer = unsent.answers[id], tellAnswer(answer, row) { continue }
       switch Verdict(since: then, now: row.isIn ? row.version : nil) {
@@ -182,8 +185,8 @@ struct MessageDiff: ~Copyable {
     after.versions[id] = nil
   }
 
-  /// Whether the view may have shown something there: inside the window, and not before the user's history
-  /// begins (B23).
+  /// Whether the view may have shown a message at the position: inside the window, and not before the user's
+  /// floor (B23).
   private func mayHaveBeenIn(_ position: Position) -> Bool {
     range.contains(position) && position.createdAt >= view.floorAt
   }
@@ -197,7 +200,7 @@ struct MessageDiff: ~Copyable {
     return json.finish().array
   }
 
-  /// The window was cut at its far side (B22): what the client had there goes.
+  /// The window was cut at its far side (B22). Tells the client to remove the messages that it had there.
   private mutating func trimmed(_ change: Change) throws {
     guard let stretch = change.stretch else { return }
     var gone: [Int64] = []
@@ -225,8 +228,8 @@ struct MessageDiff: ~Copyable {
       })
   }
 
-  /// Too much is missing at the newest end: the view ends before it (B28). What came behind it is not in the
-  /// view, so this is to be known before anything is told.
+  /// Too many messages are missing at the newest end, so the view ends before the gap (B28). Messages behind
+  /// the gap are not in the view, so this is called before anything is told.
   mutating func closeEnd(before change: Change) {
     guard change.kind == .hugeGap, let loaded = range.loaded,
       let gap = change.reference.flatMap({ Int64($0) }).flatMap({ coverage.gap($0) }),
@@ -241,7 +244,7 @@ struct MessageDiff: ~Copyable {
     else { return }
     let gap = Int64(gapName).flatMap { coverage.gap($0) }
     if change.kind == .coverage, stretch.overlaps(reach) {
-      // Nobody told of what was deleted while it was not cached.
+      // No event told of messages that were deleted while the channel was not cached.
       if change.detail == Change.cachedAgain { replaced = replaced ?? .channelRefresh }
       if change.detail != Change.messagesAreTold {
         try consider(stretch.clamped(to: reach), version: nil, change.source)
@@ -269,7 +272,7 @@ struct MessageDiff: ~Copyable {
       })
   }
 
-  /// Messages of that stretch went for space (B57): the gaps that the view can see of it.
+  /// Messages of the stretch were evicted (B57). Tells the gaps of it that the view can see.
   private mutating func tellEvicted(
     _ stretch: ClosedRange<Position>, _ loaded: ClosedRange<Position>, _ reach: ClosedRange<Position>
   ) {
@@ -285,7 +288,7 @@ struct MessageDiff: ~Copyable {
     }
   }
 
-  /// What the whole answer says beside its entries.
+  /// Adds what the answer tells beside its entries.
   mutating func finish() throws {
     if let source = replaced {
       if source == .apiResult { range = try collection.withFirstPage(range, reader, view, viewContext) }
@@ -294,7 +297,7 @@ struct MessageDiff: ~Copyable {
       events.add(event: all.event)
       after = ClientKnowledge.Shown(all: all.versions)
     }
-    // The channel is told as its own user sees it.
+    // The channel's object differs by user.
     if newest != nil { isCommon = false }
     guard channelSource != nil || newest != nil, let object = try reader.channel(view) else { return }
     let newest = newest

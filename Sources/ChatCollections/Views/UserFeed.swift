@@ -3,19 +3,18 @@ import ChatModel
 import JSON
 import Platform
 
-/// Everything that happens for one user, event by event (B50): no view decides what is told, and nothing is
-/// remembered of the client.
+/// All events for one user (B50). They do not depend on a view, and nothing is remembered of the client.
 package struct UserFeed: Sendable {
   private static let changesLookedAt = 500
 
-  /// Whose.
+  /// The user who is told.
   package let user: UserID
 
   /// The feed of that user.
   package init(_ user: UserID) { self.user = user }
 
-  /// The events after `since` up to `until`, and of these as many as take `room` bytes. `connection`: where
-  /// the user stands with the link, and how far the user's channels are in the cache.
+  /// The events after `since` up to `until`, as many as fit into `room` bytes. `connection`: the user's
+  /// connection state and sync progress.
   package func changes(
     _ reader: CacheReader, since: Int64, until: Int64, connection: UserConnection,
     room: Int = Limits.eventBytes
@@ -42,7 +41,7 @@ package struct UserFeed: Sendable {
     }
   }
 
-  /// Writes one event and answers how many entries it has; 0 where there is nothing to tell.
+  /// Writes one event and returns the number of its entries; 0: there is nothing to tell.
   private func write(
     _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ user: CachedUser,
     _ connection: UserConnection, into json: inout JSONWriter
@@ -123,7 +122,8 @@ package struct UserFeed: Sendable {
     filter.parts = [.reactions, .metaarray, .threadInfo]
     var items = JSONWriter(capacity: 1024)
     var count = 0
-    // What was withheld from this user alone has the version it was stored with.
+    // A change for one user alone shows messages that were withheld. They keep the version with which they
+    // were stored.
     let version = change.user == nil ? sequence : nil
     try reader.eachRow(of: stretch, version: version, filter: filter, in: view) { row in
       guard row.isShown else { return true }
@@ -145,7 +145,7 @@ package struct UserFeed: Sendable {
     return count
   }
 
-  /// A confirmed message beside which something pending changed, as its user sees it now.
+  /// Writes a confirmed message whose pending changes changed, as the user sees it now.
   private func writePending(
     _ change: Change, _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
   ) throws {

@@ -1,47 +1,47 @@
-/// Where one user stands (B2–B5), as a value. The link is shared, so whether the user is online is the link's
-/// answer; this says whether Perch works for the user at all.
+/// The state of one user's sync (B2–B5), as a value. It decides whether Perch works for the user. All users
+/// share the link, which decides whether the user is online.
 package struct UserState: Sendable, Equatable {
-  /// What keeps or stops the work for a user.
+  /// The reasons for which the work for a user goes on or stops.
   package enum Phase: Sendable, Equatable {
     /// Never acknowledged by the upstream in this run.
     case connecting
     /// Acknowledged; kept in step while the link is up.
     case connected
-    /// Nobody asked for 30 min and nothing is unsent: no polling until the next request (B4).
+    /// The user made no request for 30 min and has nothing unsent: no polling until the next request (B4).
     case idle
-    /// The client said so; only `PUT /v1/connection` ends it (B4).
+    /// The client disconnected the user; only `PUT /v1/connection` ends this phase (B4).
     case stopped
     /// The upstream said twice that the user is gone (B5).
     case closed
   }
 
-  /// What the upstream's refusal of a user means now.
+  /// The consequence of the upstream's refusal of a user.
   package enum Verdict: Sendable, Equatable {
     /// The first refusal, or one too soon after it: the upstream is asked again at that moment (ms).
     case doubtful(askAgainAt: Int64)
     /// The second refusal came long enough after the first, and the key works for other calls: the user is
     /// closed.
     case closed
-    /// Nothing about the user is cached: nobody to protect, so the first word counts.
+    /// Nothing about the user is cached, so there is no data to protect and the first refusal counts.
     case unknown
   }
 
   /// Milliseconds between the two refusals that close a partition.
   package static let refusalDistance: Int64 = 60_000
-  /// Milliseconds until the upstream is asked again while nothing proved that the key is good.
+  /// Milliseconds until the upstream is asked again while no successful call has proved Perch's key.
   package static let proofDistance: Int64 = 10_000
   /// Milliseconds without a request after which a user is idle.
   package static let idleAfter: Int64 = 30 * 60_000
 
-  /// The user's status.
+  /// How far the user is synced.
   package private(set) var phase: Phase
   /// When a request of the user last came (ms).
   package private(set) var seenAt: Int64
   /// When the upstream first said that the user is gone (ms), and has not taken it back.
   package private(set) var refusedAt: Int64?
-  /// When the upstream last said so of somebody of whom nothing is cached (ms).
+  /// When the upstream last refused the user while nothing about the user was cached (ms).
   private var closedAt: Int64?
-  /// Whether another call succeeded since.
+  /// Whether a call with the same key succeeded since the first refusal.
   package private(set) var hasKeyWorkedSince = false
 
   /// A user seen at `now`, whom the upstream refused at `refusedAt`, maybe in an earlier run.
@@ -59,8 +59,8 @@ package struct UserState: Sendable, Equatable {
     return true
   }
 
-  /// A request came of somebody whom the upstream did not know, and of whom nothing is cached: it may know
-  /// the user by now, so it is asked again, at most once a minute. True if work begins.
+  /// A request came from a user whom the upstream did not know and of whom nothing is cached. The upstream
+  /// may know the user by now, so it is asked again, at most once a minute. True if work begins.
   package mutating func seenUnknown(now: Int64) -> Bool {
     guard phase == .closed, now - (closedAt ?? now) >= UserState.refusalDistance else { return false }
     phase = .connecting
@@ -84,7 +84,7 @@ package struct UserState: Sendable, Equatable {
     if phase == .connecting || phase == .closed { phase = .connected }
   }
 
-  /// Another call succeeded with the same key: the key is not what is wrong.
+  /// Another call succeeded with the same key, so a refusal of the user is not the key's fault.
   package mutating func keyWorked() { if refusedAt != nil { hasKeyWorkedSince = true } }
 
   /// The upstream positively says that the user is gone, deactivated or revoked.

@@ -1,42 +1,42 @@
 import ChatCache
 import ChatModel
 
-/// What is to be done in one channel.
+/// The work that is due in one channel.
 struct ChannelWork: Sendable {
   var views = TextMap<OpenView>()
-  /// When its newest end is to be looked at, nil for no reason to.
+  /// When the channel's next check is due; nil: no check is needed.
   var checkAt: Int64?
-  /// When a listing for news last began to be due at once.
+  /// When a webhook last made a check due at once.
   var newestNotedAt: Int64?
-  /// Whether a webhook asks for the look at its newest end that is due.
+  /// Whether a webhook asked for the check that is due.
   var isNoted = false
-  /// Its own fields are to be refreshed.
+  /// Whether the channel's own fields have to be refreshed.
   var isRefreshDue = false
-  /// Messages that webhooks named.
+  /// The messages that webhooks named and that have to be fetched.
   var messages: [Int64] = []
-  /// Since when its messages, its refresh and its gaps wait for a turn: whoever waits longest is next.
+  /// Since when messages, refresh and gaps wait for a turn. The channel that waits longest is next.
   var messagesAt: Int64 = 0
   var refreshAt: Int64 = 0
   var fillsAt: Int64 = 0
   var isPrefetched = false
   var verifyAt: Int64?
-  /// When it is asked for messages of which answers disagree whether they are there (B27).
+  /// When the upstream is next asked about doubted messages (B27).
   var settleAt: Int64?
-  /// Gaps somebody asked to fill.
+  /// The gaps that clients asked to fill.
   var fills: [Int64] = []
   var lastMessageAt: Int64 = 0
   var isBusy = false
-  /// Whether no connected user is in it: nothing is asked of it until one is again (B4).
+  /// Whether no connected user is in the channel: the upstream is not asked about it until one is (B4).
   var isOfNobody = false
-  /// Whether all who are in it are idle: it is not polled until one of them asks for something (B4).
+  /// Whether all users in the channel are idle: it is not polled until one of them makes a request (B4).
   var isResting = false
   var retryAt: Int64?
   var wait: Backoff
-  /// Jobs whose answers could not be decoded: each waits by itself and holds back no other (B35).
+  /// Jobs whose answers could not be decoded. Each waits alone, without delaying the others (B35).
   var heldBack = HeldBack()
 
   var isOpen: Bool { !views.isEmpty }
-  /// Whether its newest messages are still to be fetched, and somebody is in it.
+  /// Whether the newest messages have to be prefetched and a connected user is in the channel.
   var needsPrefetch: Bool { !isPrefetched && !isOfNobody }
   var countsMissing: Bool { views.values.contains { $0.isAtNewest } }
 
@@ -57,10 +57,10 @@ struct ChannelWork: Sendable {
     }
   }
 
-  /// Whether a job in it may begin.
+  /// Whether a job in the channel may begin.
   func isFree(now: Int64) -> Bool { !isBusy && !isOfNobody && (retryAt ?? 0) <= now }
 
-  /// When something besides prefetch may begin; nil: nothing.
+  /// When a job other than prefetch may begin; nil: none is due.
   func dueAt(_ plan: Plan) -> Int64? {
     guard !isBusy, !isOfNobody else { return nil }
     var soonest = min(heldBack.moment(.check, checkAt), heldBack.moment(.verify, verifyAt))
@@ -73,7 +73,7 @@ struct ChannelWork: Sendable {
     return soonest == .max ? nil : max(soonest, retryAt ?? 0)
   }
 
-  /// When its prefetch may begin; nil: a job under way is waited for.
+  /// When the prefetch may begin; nil: another job runs in the channel.
   func prefetchDueAt(_ plan: Plan) -> Int64? {
     isBusy ? nil : max(heldBack.moment(.prefetch, plan.prefetchNotBefore), retryAt ?? 0)
   }
@@ -85,7 +85,7 @@ extension Plan {
     body(&channels[url, default: fresh])
   }
 
-  /// A view was opened or moved: its channel is looked at now.
+  /// A view was opened or moved. The channel of a new view is checked now.
   package mutating func open(_ view: OpenView, now: Int64) {
     change(view.channel) {
       if $0.views[view.id] == nil { $0.checkAt = now }
@@ -96,15 +96,15 @@ extension Plan {
   /// A view that is open.
   func view(_ id: String, in url: ChannelURL) -> OpenView? { channels[url]?.views[id] }
 
-  /// The channels somebody looks at.
+  /// The channels with open views and a connected user.
   var openChannels: Set<ChannelURL> {
     channels.open.filter { channels[$0]?.isOfNobody == false }
   }
 
-  /// Channels whose newest messages are still to be fetched.
+  /// The number of channels whose newest messages have to be prefetched.
   var channelsBehind: Int { channels.behind }
 
-  /// When a job in a channel may begin; any moment that is over where one may now.
+  /// When the next job in any channel may begin; a time before `now` if one may begin now.
   func channelsDueAt(now: Int64) -> Int64 {
     var soonest = Int64.max
     for url in channels.wanted {
@@ -125,53 +125,54 @@ extension Plan {
       }
       channels[url]?.isOfNobody = isOfNobody
       channels[url]?.isResting = isResting
-      // Whatever was known may have changed meanwhile.
+      // The channel was not polled meanwhile, so it may have changed.
       if work.isOpen, work.isOfNobody && !isOfNobody || work.isResting && !isResting {
         channels[url]?.checkAt = now
       }
     }
   }
 
-  /// A client waits for a look at the channel.
+  /// A client waits for a check of the channel.
   mutating func checkNow(_ url: ChannelURL, now: Int64) {
     channels[url]?.checkAt = now
     channels[url]?.retryAt = nil
     channels[url]?.heldBack.letGo(.check)
   }
 
-  /// A connected user is in the channel of nobody.
+  /// A connected user is now in a channel that had none.
   mutating func attend(_ url: ChannelURL, now: Int64) {
     guard channels[url]?.isOfNobody == true else { return }
     channels[url]?.isOfNobody = false
     if isOpen(url) { channels[url]?.checkAt = now }
   }
 
-  /// A webhook came: they work.
+  /// A webhook came, so webhooks work.
   mutating func heardWebhook(now: Int64) { webhooks.hear(now: now) }
 
-  /// A look found news that no webhook had told.
+  /// A check found a new message that no webhook had named.
   mutating func missedWebhook() { webhooks.miss() }
 
   /// A view was disposed of.
   package mutating func close(view id: String, in url: ChannelURL) { channels[url]?.views[id] = nil }
 
-  /// Whether somebody looks at the channel, and at its newest end (B28).
+  /// Whether the channel has an open view.
   package func isOpen(_ url: ChannelURL) -> Bool { channels[url]?.isOpen ?? false }
 
   /// Whether missing messages are counted in the channel (B28).
   package func countsMissing(_ url: ChannelURL) -> Bool { channels[url]?.countsMissing ?? false }
 
-  /// A webhook came (B34).
+  /// A webhook named something in the channel (B34).
   package mutating func noteWebhook(
     _ kind: Webhook.Note.Kind, in url: ChannelURL, message: Int64, now: Int64
   ) {
     let delay = pace.webhookNoteDelay
     change(url) {
-      // It may be the news that somebody is in it again.
+      // The webhook may tell that a user of this cache joined the channel.
       $0.isOfNobody = false
       switch kind {
       case .newest:
-        // At once where it was quiet, and one more for all that webhooks name soon after.
+        // The first webhook after a pause makes a check due at once. Those that follow soon share one more
+        // check.
         let isQuiet = $0.newestNotedAt.map { now - $0 >= delay } ?? true
         if isQuiet { $0.newestNotedAt = now }
         $0.isNoted = true
@@ -191,17 +192,17 @@ extension Plan {
     }
   }
 
-  /// Somebody asked for that gap (B28).
+  /// A client asked to fill the gap (B28).
   package mutating func fill(gap: Int64, in url: ChannelURL) {
     change(url) { if !$0.fills.contains(gap) { $0.fills.append(gap) } }
   }
 
-  /// Nobody wants the gap filled any more.
+  /// No client wants the gap filled any more.
   package mutating func stopFilling(gap: Int64, in url: ChannelURL) {
     channels[url]?.fills.removeAll { $0 == gap }
   }
 
-  /// The cache says that the channel holds enough, or has stretches to verify.
+  /// Notes whether the cache has enough of the channel's messages, and whether stretches have to be verified.
   package mutating func know(
     _ url: ChannelURL, isPrefetched: Bool, isUnverified: Bool, lastMessageAt: Int64, now: Int64
   ) {
@@ -212,22 +213,22 @@ extension Plan {
     }
   }
 
-  /// Changes may have been missed in the channel: list it again when there is time (B31).
+  /// Changes may have been missed in the channel: it is listed again when there is time (B31).
   package mutating func verify(_ url: ChannelURL, now: Int64) {
     change(url) { $0.verifyAt = min($0.verifyAt ?? .max, now) }
   }
 
-  /// Answers disagree whether messages of the channel are there: they are asked for by their ids (B27).
+  /// The channel has doubted messages: they are asked for by their ids (B27).
   mutating func settle(_ url: ChannelURL, now: Int64) {
     change(url) { $0.settleAt = min($0.settleAt ?? .max, now) }
   }
 
-  /// Sync met the channel in a list or a changelog.
+  /// A list or a changelog of channels contained the channel.
   mutating func met(_ activity: ChannelActivity, now: Int64) {
     change(activity.url) {
       let isNews = activity.isBehind || activity.lastMessageAt > $0.lastMessageAt
       $0.lastMessageAt = max($0.lastMessageAt, activity.lastMessageAt)
-      // What is still to be prefetched is listed from the newest end anyway.
+      // A channel that is not prefetched yet needs no check: prefetch lists it from the newest end.
       if isNews, $0.isPrefetched || $0.isOpen { $0.checkAt = $0.checkAt ?? now }
     }
   }
@@ -257,8 +258,8 @@ extension Plan {
     }
   }
 
-  /// Webhooks' notes and polls of open views in turns, and what is in doubt in a sixteenth of them: none
-  /// keeps the others waiting.
+  /// Webhook notes and polls of open views have turns, and doubts have every sixteenth turn. None keeps the
+  /// others waiting.
   private func pickView(_ best: Candidates) -> SyncJob? {
     let noted = best.notedCheck.map { SyncJob.check($0.url) }
     let open = best.openCheck.map { SyncJob.check($0.url) }
@@ -301,7 +302,7 @@ extension Plan {
     return .prefetch(url)
   }
 
-  /// Filling is as slow as prefetching (B28).
+  /// Filling gaps has the same rate limit as prefetch (B28).
   private mutating func pickFill(_ best: Candidates, now: Int64) -> SyncJob? {
     guard let fill = best.fill, mayBePrefetched(now: now) else { return nil }
     return .fill(fill.url, gap: fill.gap)
@@ -314,7 +315,7 @@ extension Plan {
     return false
   }
 
-  /// Of each kind of job the channel that is first in line.
+  /// For each kind of job, the channel that is first in line.
   private struct Candidates {
     var message: (url: ChannelURL, id: Int64, at: Int64)?
     var refresh: (url: ChannelURL, at: Int64)?
@@ -368,7 +369,7 @@ extension Plan {
     work.isBusy = false
     switch outcome {
     case .channelGone:
-      // A refresh that is still due may find it: of a channel that is new here nothing else is known.
+      // If a refresh is due, it may still find the channel, of which nothing else is known yet.
       guard work.isRefreshDue else {
         forget(url, work.views)
         return
@@ -406,8 +407,8 @@ extension Plan {
     channels[url] = work
   }
 
-  /// The channel is gone, or nobody connected is in it. Its open views stay known: they are polled again once
-  /// somebody is in it again.
+  /// The channel is gone, or no connected user is in it. Its open views stay: they are polled again as soon
+  /// as a connected user is in it.
   private mutating func forget(_ url: ChannelURL, _ views: TextMap<OpenView>) {
     channels[url] = nil
     guard !views.isEmpty else { return }
@@ -426,7 +427,7 @@ extension Plan {
     }
   }
 
-  /// The job that failed comes again.
+  /// Makes a failed job due again.
   private func isDueAgain(_ work: inout ChannelWork, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
     switch job {
     case .check: work.checkAt = now
@@ -439,7 +440,7 @@ extension Plan {
     }
   }
 
-  /// Between two looks at an open channel.
+  /// The interval between two checks of an open channel.
   func openInterval(now: Int64) -> Int64 {
     let isAlive = webhooks.isGood(now: now, memory: pace.webhookMemory)
     return pace.openInterval(
@@ -457,8 +458,8 @@ extension Outcome {
 }
 
 extension UpstreamError {
-  /// Whether it keeps only this job waiting, and nothing else of its channel (B35): an answer that cannot
-  /// be read, and the refusal of one message.
+  /// Whether the error delays only this job and no other of its channel (B35): an answer that cannot be read,
+  /// or the refusal of one message.
   fileprivate func isHeldAlone(_ job: SyncJob) -> Bool {
     switch (self, job) {
     case (.unreadable, _), (.rejection, .message): true

@@ -16,7 +16,7 @@ import ChatModel
 /// old stretch, the newest page starts a new one, and the gap between them is huge. What is held back makes
 /// sure that the gap is real also for 301.
 package struct GapCheck: Sendable {
-  /// Rows of a page.
+  /// The number of rows in a page.
   package static let pageRows = 100
 
   /// What to do next.
@@ -25,29 +25,29 @@ package struct GapCheck: Sendable {
     case finish(Verdict)
   }
 
-  /// What was found.
+  /// The result of the check.
   package enum Verdict: Sendable, Equatable {
     /// The newest end is joined, or nothing was covered before.
     case joined
-    /// A gap stays, nobody counted.
+    /// A gap stays, and its messages were not counted.
     case apart
-    /// So many are missing at least, more than are filled by themselves.
+    /// At least `missing` messages are missing: too many to be fetched without a client's request.
     case huge(missing: Int)
   }
 
-  /// Pages to store, in order: the window that was asked and the rows that came.
+  /// The pages to store, in order, by their numbers.
   package private(set) var keep: [Int] = []
   private let covered: Position?
   private let counts: Bool
   fileprivate var pages: [Page] = []
   private var seen: Set<Position> = []
   private var anchor: MessageWindow.Anchor?
-  /// How far the forward listing proves everything, and whether nothing follows there.
+  /// The position up to which the forward listing has every message.
   private var reached: Position?
   private var isExhausted = false
-  /// Whether a message from which it was listed on was gone.
+  /// Whether a message that anchored a page was deleted upstream.
   private var isAnchorGone = false
-  /// Whether the row before the message from which it is listed on comes, too: it joins the page to that.
+  /// Whether the next page also asks for the row before its anchor, which joins it to the page before.
   private var joinsOlder = false
 
   fileprivate struct Page: Sendable {
@@ -55,20 +55,21 @@ package struct GapCheck: Sendable {
     let claim: ClosedRange<Position>?
   }
 
-  /// A check of a channel covered up to `covered`; `counts` where somebody looks at the newest end (B28).
+  /// A check of a channel covered up to `covered`. `counts`: an open view shows the newest end, so missing
+  /// messages are counted (B28).
   package init(covered: Position?, counts: Bool) {
     self.covered = covered
     self.counts = counts
     anchor = covered.map { .time($0.createdAt) }
   }
 
-  /// What to list next, or what it all means; `keep` names the pages to store then.
+  /// The next page to list, or the result. `keep` then names the pages to store.
   package mutating func step() -> Step {
     guard let newest = pages.first else {
       return .list(MessageWindow(.newest, older: GapCheck.pageRows, newer: 0))
     }
     guard let covered, !newest.reaches(covered) else { return finish(.joined) }
-    // A page that came short without reaching the end was cut: the forward listing finds the rest.
+    // The upstream cut a short page that does not reach the covered end: the forward listing finds the rest.
     guard counts || newest.rows.count < GapCheck.pageRows else { return finish(.apart) }
     if seen.count > Limits.missingMessagesFilled { return finishHuge() }
     if isExhausted || reached.map({ newest.reaches($0) }) ?? false { return finish(.joined) }
@@ -138,7 +139,7 @@ package struct GapCheck: Sendable {
     return .finish(verdict)
   }
 
-  /// What was seen, and as much beyond as the stretch between would hold at the density on both its sides.
+  /// The messages that were seen, and those that the gap would hold at the density on both its sides.
   private var estimate: Int {
     guard let covered, let reached, let newest = pages.first?.rows, let first = newest.first,
       let last = newest.last, first > reached

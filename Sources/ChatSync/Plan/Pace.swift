@@ -1,22 +1,22 @@
-/// How often is asked, in ms and requests, with the relations between them.
+/// How often the plan asks the upstream, in ms and requests.
 package struct Pace: Sendable, Equatable {
-  /// Between two looks at an open channel, at the least (B34).
+  /// The shortest interval between two checks of an open channel (B34).
   package var openPoll: Int64 = 2_000
-  /// Between two looks at an open channel while webhooks prove alive.
+  /// The interval between two checks of an open channel while webhooks work.
   package var openPollWithWebhooks: Int64 = 30_000
-  /// Between two looks for a user with nothing open.
+  /// The interval between two polls of a user's channels without an open view.
   package var userPoll: Int64 = 30_000
-  /// Between two full sweeps where there is no channel changelog (B11).
+  /// The interval between two full sweeps, if the upstream has no channel changelog (B11).
   package var sweep: Int64 = 600_000
-  /// Between two listings of an open window where there is no message changelog (B32).
+  /// The interval between two listings of an open window, if the upstream has no message changelog (B32).
   package var verify: Int64 = 30_000
-  /// Until a call that was refused while others succeed is tried again.
+  /// How long a call waits for its next try after it was refused while others succeeded.
   package var refusedRetry: Int64 = 1_000
-  /// Requests per second that are the upstream's limit as far as is known; polling takes at most half.
+  /// The upstream's limit in requests per second, as far as it is known. Polling takes at most half.
   package var requestsPerSecond = 10.0
   /// Requests per second for prefetching, 0 for no limit.
   package var prefetchRate = 5.0
-  /// Newest messages of each channel that are prefetched.
+  /// The number of newest messages that are prefetched in each channel.
   package var prefetchMessages = 200
   /// How long a webhook proves that webhooks work.
   package var webhookMemory: Int64 = 300_000
@@ -24,13 +24,13 @@ package struct Pace: Sendable, Equatable {
   package var webhookNoteDelay: Int64 = 100
   /// The largest wait after failures.
   package var maximumBackoff: Int64 = 60_000
-  /// Jobs at once, clients' own reads not counted.
+  /// The most jobs at once; clients' own reads are not counted.
   package var jobs = 4
 
   /// The usual pace.
   package init() {}
 
-  /// Between two looks at one of `count` open channels, each costing `requests`.
+  /// The interval between two checks of one of `count` open channels, if a check makes `requests` requests.
   package func openInterval(count: Int, requests: Int, hasWebhooks: Bool) -> Int64 {
     if hasWebhooks { return max(openPoll, openPollWithWebhooks) }
     guard requestsPerSecond > 0 else { return openPoll }

@@ -1,18 +1,18 @@
-/// The classes of jobs, in their order of importance (B30). Each has turns of its own, so that nothing
-/// waits without end however much there is to do of another; a turn that its class does not use is the
-/// first's in line.
+/// The classes of jobs, in order of importance (B30). Each class has turns of its own, so that none waits for
+/// ever while another has much to do. A turn that its class does not use goes to the most important class
+/// with a job.
 enum Share: CaseIterable, Sendable {
-  /// Open views, and what webhooks named.
+  /// Polls of open views, and webhook notes.
   case views
   /// Unsent messages.
   case sends
-  /// Users' acknowledgements and polls, in turn by age.
+  /// Acknowledgements and polls of users; the user who has waited longest is first.
   case users
-  /// First listings.
+  /// First listings of users' channels.
   case listings
-  /// Channels that fell behind and that nobody looks at.
+  /// Checks of channels that are behind and have no open view.
   case channels
-  /// Prefetch, verification, gaps.
+  /// Prefetch, verification, doubts and gaps.
   case rest
 
   /// The order of the turns. Views have eight of twenty turns and users have seven. At 40 requests a second,

@@ -9,11 +9,11 @@ package enum SyncJob: Hashable, Sendable {
   case connect(UserID)
   /// The next page of the user's first listing or sweep (B11).
   case list(UserID, after: String?)
-  /// The channels a sweep did not meet: asked one by one before they are removed (B11).
+  /// Ask about each channel that no page of a sweep contained, before it is removed (B11).
   case endSweep(UserID)
   /// The channel changelog since the stored token.
   case channelChanges(UserID)
-  /// Page one by last message, where there is no changelog (B11).
+  /// The first page of channels by last message, if there is no changelog (B11).
   case topChannels(UserID)
   /// A channel's own fields, as its connected members see them.
   case refresh(ChannelURL)
@@ -21,20 +21,20 @@ package enum SyncJob: Hashable, Sendable {
   case check(ChannelURL)
   /// One message that a webhook named (B34).
   case message(ChannelURL, id: Int64)
-  /// The newest pages of a channel nobody looks at (B33).
+  /// The newest pages of a channel without an open view (B33).
   case prefetch(ChannelURL)
-  /// List again what changes may have been missed in (B31, B32).
+  /// List stretches again in which changes may have been missed (B31, B32).
   case verify(ChannelURL)
-  /// A page of a gap somebody asked to fill (B28).
+  /// A page of a gap that a client asked to fill (B28).
   case fill(ChannelURL, gap: Int64)
-  /// Ask for messages by their ids of which answers disagree whether they are there (B27).
+  /// Ask for doubted messages by their ids (B27).
   case settle(ChannelURL)
-  /// What a user has unsent in a channel (B40).
+  /// Send the unsent rows of a user in a channel (B40).
   case send(OutboxLaneName)
-  /// The next file that a user has unsent in a channel (B45).
+  /// Upload the next file of a user's unsent messages in a channel (B45).
   case upload(OutboxLaneName)
 
-  /// The channel it works on; one job per channel at a time.
+  /// The job's channel; a channel has one job at a time.
   var channel: ChannelURL? {
     switch self {
     case .refresh(let url), .check(let url), .message(let url, _), .prefetch(let url), .verify(let url),
@@ -44,19 +44,19 @@ package enum SyncJob: Hashable, Sendable {
     }
   }
 
-  /// Whether it sends what is unsent.
+  /// Whether the job sends unsent rows.
   var isSend: Bool {
     if case .send = self { return true }
     return false
   }
 
-  /// Whether it uploads a file.
+  /// Whether the job uploads a file.
   var isUpload: Bool {
     if case .upload = self { return true }
     return false
   }
 
-  /// The user it works for; one job per user at a time.
+  /// The job's user; a user has one job at a time.
   var user: UserID? {
     switch self {
     case .connect(let user), .list(let user, _), .endSweep(let user), .channelChanges(let user),
@@ -69,7 +69,7 @@ package enum SyncJob: Hashable, Sendable {
 
 /// How a job ended.
 package enum Outcome: Sendable {
-  /// Done, nothing to add.
+  /// The job is done.
   case done
   /// The upstream knows the user.
   case acknowledged
@@ -81,19 +81,22 @@ package enum Outcome: Sendable {
   case tokenLost
   /// The upstream does not offer what was asked (B32).
   case lacks(Capability)
-  /// It refused what it may not offer, and answered another call: not the link's fault, nor the user's.
+  /// The upstream refused a call that it may not offer, and answered another one: neither the link nor the
+  /// user is at fault.
   case refused(Capability)
-  /// A channel was looked at; whether its newest stretch is long enough, and whether anything is in doubt.
+  /// A channel was checked. `isPrefetched`: its newest stretch is long enough. `isInDoubt`: it has doubted
+  /// messages.
   case checked(isPrefetched: Bool, isInDoubt: Bool)
-  /// A page of the prefetch is stored.
+  /// A page of a prefetch was stored. `isComplete`: it was the last.
   case prefetched(isComplete: Bool)
-  /// The lane has nothing more to send now; in so many ms it has, nil: only when something changes.
+  /// The lane has nothing to send now. `nextTryIn`: the ms until it has; nil: not before something changes.
   case drained(nextTryIn: Int64?)
-  /// The job goes on after that time: it waits without keeping a slot of running jobs.
+  /// The job goes on after that time, and keeps no slot of the running jobs until then.
   case waits(milliseconds: Int64)
-  /// A page of a gap or of a verification is stored.
+  /// A page of a gap or a verification was stored, or doubts were settled. `isComplete`: nothing is left to
+  /// do.
   case progressed(isComplete: Bool)
-  /// The channel is gone, or nobody here is in it any more.
+  /// The channel is gone, or no user of this cache is in it any more.
   case channelGone
   /// The upstream failed.
   case failed(UpstreamError)

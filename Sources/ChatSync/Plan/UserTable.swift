@@ -1,20 +1,21 @@
 import ChatCache
 import ChatModel
 
-/// The users with their work, and those who are free in the order of their turns: a choice among thousands of
-/// users looks at the first.
+/// The work of all users, and the free users in the order of their turns, so that the next one of thousands
+/// is found without a search.
 struct UserTable: Sendable {
   private(set) var works: [UserID: UserWork] = [:]
-  /// Those whom the upstream refused once and not yet for good (B5).
+  /// The users whom the upstream refused once and who are not closed (B5).
   private(set) var refused: Set<UserID> = []
-  /// Those whose channels are listed, those with another job, and some who changed meanwhile.
+  /// The turns of users whose channels are being listed, and of users with another job. Outdated turns stay
+  /// until they are met.
   private var listings = TurnLine<Turn>()
   private var polls = TurnLine<Turn>()
 
   /// All users.
   var names: [UserID] { Array(works.keys) }
 
-  /// A user's work, nil for none.
+  /// The user's work, nil for none. A change of it moves the user's turn.
   subscript(user: UserID) -> UserWork? {
     get { works[user] }
     _modify {
@@ -24,7 +25,7 @@ struct UserTable: Sendable {
     }
   }
 
-  /// The first in line of those whose next job is due, a listing or another.
+  /// The first user in line whose next job is due. `isListing`: in the line of listings.
   mutating func next(isListing: Bool, now: Int64) -> UserID? {
     let line = isListing ? \UserTable.listings : \UserTable.polls
     var passed: [Turn] = []
@@ -32,7 +33,7 @@ struct UserTable: Sendable {
     while let first = self[keyPath: line].first {
       if turn(of: first.user) == first {
         if first.since <= now { return first.user }
-        // One whose turn would come before others is not due yet.
+        // A user of the preferred group may come first and not be due yet: the next in line is looked at.
         guard first.group == 0 else { return nil }
         passed.append(first)
       }
@@ -47,7 +48,7 @@ struct UserTable: Sendable {
     return Turn(user: user, isListing: work.phase.isListing, group: group, since: since)
   }
 
-  /// A user's work changed.
+  /// Adds the user's new turn after a change of the work.
   private mutating func note(_ user: UserID, since before: Turn?) {
     if works[user]?.state.refusedAt != nil { refused.insert(user) } else { refused.remove(user) }
     guard let after = turn(of: user), after != before else { return }
@@ -55,7 +56,7 @@ struct UserTable: Sendable {
     if after.isListing { listings.add(after) } else { polls.add(after) }
   }
 
-  /// Lets go of turns that are nobody's any more.
+  /// Removes the outdated turns.
   private mutating func sort() {
     (listings, polls) = (TurnLine(), TurnLine())
     for turn in works.keys.compactMap({ turn(of: $0) }) {
@@ -76,7 +77,7 @@ struct UserTable: Sendable {
 }
 
 extension UserWork.Phase {
-  /// Whether the user's channels are paged through.
+  /// Whether a listing or a sweep pages through the user's channels.
   fileprivate var isListing: Bool {
     switch self {
     case .listing, .sweeping: true

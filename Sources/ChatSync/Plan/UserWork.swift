@@ -1,17 +1,17 @@
 import ChatCache
 import ChatModel
 
-/// What is to be done for one user.
+/// The work that is due for one user.
 struct UserWork: Sendable {
-  /// How far the user's channels are known.
+  /// How far the user's channels are listed.
   enum Phase: Sendable, Equatable {
     /// The upstream was not asked about the user yet.
     case connecting
     /// Paging through all channels; a first listing or a sweep.
     case listing(after: String?, done: Int)
-    /// All pages are stored; what was not met is asked for.
+    /// All pages are stored; the channels that no page contained are asked about.
     case sweeping
-    /// Known; changes are polled.
+    /// All channels are listed; changes are polled.
     case steady
   }
 
@@ -19,25 +19,25 @@ struct UserWork: Sendable {
   var phase = Phase.connecting
   var isSynced: Bool
   var isBusy = false
-  /// Whether the user's data is being removed: nothing is asked until it is known how that ends (B4).
+  /// Whether the user's data is being removed: no job begins until that has ended (B4).
   var isHeld = false
   var hasUnsent = false
-  /// Whether the user's changes since the last (re)connect were not all asked for yet: what is unsent waits
-  /// for them (B30).
+  /// Whether the changes since the user's last connect are still being fetched: unsent rows wait for that
+  /// (B30).
   var isCatchingUp = true
-  /// Whether the user comes back from where nothing was asked for it: its channels are taken up again.
+  /// Whether a stopped or closed user connects again: the user's channels get jobs as soon as that is done.
   var isReturning = false
-  /// Channels met by the running or the last listing.
+  /// The number of channels in the running or the last listing.
   var channelsListed = 0
-  /// Whether the cache holds anything about the user: then one refusal is not enough (B5).
+  /// Whether the cache has data of the user: then one refusal does not close the user (B5).
   var isCached = false
   var pollAt: Int64
   var sweepAt: Int64 = .max
   var wait: Backoff
-  /// The upstream's last word about why the user cannot be served.
+  /// The upstream's last reason for refusing the user.
   var denial: UpstreamError?
 
-  /// Goes idle where nobody asked for long (B4).
+  /// Makes the user idle after a long time without a request (B4). True if that happened now.
   mutating func rest(now: Int64) -> Bool { state.tick(now: now, hasUnsent: hasUnsent) }
 
   /// When the next job for this user may begin. A sweep begins instead of the first poll that is due
@@ -99,23 +99,25 @@ extension Plan {
     changed(user)
   }
 
-  /// Whether somebody went idle or woke since the last call: then channels are polled no more, or again.
+  /// Whether a user became idle or active since the last call: channels are then no longer polled, or polled
+  /// again.
   mutating func takeRest() -> Bool {
     defer { hasRested = false }
     return hasRested
   }
 
-  /// Those who asked for nothing for so long that nothing is polled for them (B4).
+  /// The idle users, for whom nothing is polled (B4).
   var idleUsers: [UserID] { users.works.lazy.filter { $0.value.state.phase == .idle }.map(\.key) }
 
-  /// Whether the user just came back, once.
+  /// Whether the user has just come back. True once.
   mutating func takeReturn(of user: UserID) -> Bool {
     guard let work = users[user], work.isReturning, work.state.phase == .connected else { return false }
     users[user]?.isReturning = false
     return true
   }
 
-  /// A client waits for what changed among the user's channels. False: they are not known well enough.
+  /// A client waits for changes among the user's channels. False: a listing of the channels is not complete
+  /// yet.
   mutating func pollNow(_ user: UserID, now: Int64) -> Bool {
     guard users[user]?.phase == .steady else { return false }
     users[user]?.pollAt = now
@@ -131,19 +133,19 @@ extension Plan {
   /// Asks nothing for the user until `letGo` or `remove`.
   mutating func hold(_ user: UserID) { users[user]?.isHeld = true }
 
-  /// The user's data stays: the work goes on.
+  /// The user's data was not removed, so the work goes on.
   mutating func letGo(_ user: UserID, now: Int64) {
     users[user]?.isHeld = false
     users[user]?.pollAt = now
   }
 
-  /// Nothing of the user is left.
+  /// The user's data was removed.
   package mutating func remove(_ user: UserID) {
     users[user] = nil
     changed(user)
   }
 
-  /// Where the user stands; nil where nobody of that name was ever added.
+  /// The user's sync status; nil if the user was never added.
   package func status(of user: UserID) -> UserSyncStatus? {
     guard let work = users[user] else { return nil }
     return UserSyncStatus(
@@ -178,7 +180,7 @@ extension Plan {
       work.isCached = true
       work.wait.reset()
       work.phase = work.isSynced ? .steady : .listing(after: nil, done: 0)
-      // Without a changelog, what happened since the last run is only found by listing all.
+      // Without a changelog, changes since the last run are only found by a listing of all channels.
       if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
       work.pollAt = now
     case .listed(let next, let found):
@@ -209,7 +211,7 @@ extension Plan {
       if job == .endSweep(user) {
         work.isSynced = true
         work.phase = .steady
-        // Where a changelog tells what changes, nothing is listed again.
+        // With a changelog no sweep is needed.
         work.sweepAt = lacks(.channelChangelog) ? now + pace.sweep : .max
       }
       work.wait.reset()
@@ -225,7 +227,7 @@ extension Plan {
       switch work.state.refused(now: now, isCached: work.isCached) {
       case .doubtful(let moment):
         work.pollAt = moment
-        // Only while another call succeeds does a second refusal count: there may be no other.
+        // A second refusal counts only if another call has succeeded, so a probe is made.
         if !work.state.hasKeyWorkedSince { isProbeWanted = true }
       case .closed, .unknown: break
       }
@@ -239,17 +241,17 @@ extension Plan {
 
 /// The status of a user, for `GET /v1/connection`.
 package struct UserSyncStatus: Sendable, Equatable {
-  /// The user's status.
+  /// How far the user is synced.
   package let phase: UserState.Phase
   /// Whether all channels were listed once.
   package let isSynced: Bool
-  /// Whether the cache holds anything of the user.
+  /// Whether the cache has data of the user.
   package let isCached: Bool
   /// Channels listed so far by the running listing, or by the last one.
   package let channelsListed: Int
   /// Why the upstream does not serve the user, where it said so.
   package let denial: UpstreamError?
-  /// What everybody is told of the link.
+  /// The state of the link, which all users share.
   package let link: Link.State
 
   /// The contract's word (B3).

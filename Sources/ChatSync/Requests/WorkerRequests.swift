@@ -2,21 +2,21 @@ import ChatCache
 import ChatModel
 import Platform
 
-/// The worker as those who serve clients see it: looks at the board, and requests that become calls of the
-/// worker, each bounded by its own deadline.
+/// The sync worker's port for the routes. Status is read from the board; requests become calls of the worker,
+/// each with its own deadline.
 package final class WorkerRequests: SyncRequests {
   let worker: SyncWorker
   private let board: SyncStatusBoard
-  /// Lanes in which something was accepted, of which the worker was not told yet.
+  /// Lanes with accepted rows that the worker was not told of yet.
   private let acceptedLanes = Guarded<Set<OutboxLaneName>>([])
 
-  /// The way of requests to `worker`.
+  /// Passes requests to `worker`.
   package init(_ worker: SyncWorker) {
     self.worker = worker
     board = worker.board
   }
 
-  // MARK: Where things stand
+  // MARK: Status
 
   /// See `SyncRequests`.
   package var link: LinkStatus { board.link }

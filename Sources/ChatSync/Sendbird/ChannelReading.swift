@@ -40,7 +40,7 @@ enum ChannelReading {
       ("freeze", "is_frozen"), ("is_broadcast", "is_broadcast"),
     ]
     for flag in flags { isWhole = out.fieldIfAny(flag.name, json[flag.wire]?.tolerantBool) && isWhole }
-    // Not every form of a channel tells it, so one without it is whole.
+    // Some answers with a whole channel lack this field, so `isWhole` does not depend on it.
     if let length = json["max_length_message"]?.tolerantInt, length > 0 {
       out.field("max_message_length", length)
     }

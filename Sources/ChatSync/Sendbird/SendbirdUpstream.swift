@@ -282,7 +282,8 @@ package final class SendbirdUpstream: Upstream {
     let lent = parsers.withLock { $0.popLast() } ?? Lent(parser: JSONParser())
     defer { parsers.withLock { $0.append(lent) } }
     let now = configuration.clock.wallMilliseconds()
-    // The last one that is allowed was answered: the next would be refused.
+    // The headers say that this request was the last one allowed. The next would be refused, so calls of this
+    // kind pause.
     if let wait = Envelope.spent(response.headers, now: now) {
       client.pause(request.endpoint, milliseconds: wait)
     }

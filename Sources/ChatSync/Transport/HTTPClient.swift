@@ -13,21 +13,21 @@ import Platform
 package final class HTTPClient: @unchecked Sendable {  // because `multi` is only woken from other threads
   /// The limits of one client.
   package struct Configuration: Sendable {
-    /// Until there is a connection.
+    /// The longest time until the connection is made.
     package var connectMilliseconds = 5_000
-    /// From the start to the answer's first byte.
+    /// The longest time from the request's start to the answer's first byte.
     package var firstByteMilliseconds = 10_000
-    /// From the start to the answer's last byte.
+    /// The longest time from the request's start to the answer's last byte.
     package var totalMilliseconds = 30_000
-    /// The largest answer, unpacked.
+    /// The largest answer, in bytes after decompression.
     package var responseBytes = 32 << 20
-    /// Requests in flight at once.
+    /// The most requests in flight at once.
     package var inFlight = 4
-    /// Requests that may wait for a slot; more are refused.
+    /// The most requests that may wait for a slot; more are refused.
     package var waiting = 4_096
-    /// Requests per second, 0 for no limit, and how many may come at once.
+    /// The most requests per second, 0 for no limit.
     package var rate = 0.0
-    /// Requests that may come at once after a quiet time.
+    /// The most requests that may be sent at once after a quiet time.
     package var burst = 20.0
     /// The clocks.
     package var clock = Clock.system
@@ -48,7 +48,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
   struct Inbox {
     var arrived: [Transfer] = []
     var canceled: [UInt64] = []
-    /// Kinds of call of which none is started before that moment (monotonic ms).
+    /// The end of the pause of each kind of call (monotonic ms).
     var pauses: [ExactText: Int64] = [:]
     var isClosing = false
     var nextID: UInt64 = 1
@@ -83,7 +83,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
 
   private static let initializeLibrary: Void = { _ = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }()
 
-  /// Sends a request and gives its answer. Ends early when the task is canceled.
+  /// Sends a request and returns its answer. Ends early when the task is canceled.
   package func send(_ request: HTTPRequest) async throws(TransportFailure) -> HTTPResponse {
     guard !Task.isCancelled else {
       throw TransportFailure(kind: .canceled, mayHaveArrived: false, reason: "canceled")
@@ -92,7 +92,8 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
       defer { inbox.nextID += 1 }
       return inbox.nextID
     }
-    // Handed over under a lock of our own: the thread sanitizer does not see the order a continuation makes.
+    // The answer is passed under a lock, because the thread sanitizer does not see the order that a
+    // continuation makes.
     let answer = Guarded<Result<HTTPResponse, TransportFailure>?>(nil)
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -101,7 +102,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
             answer.withLock { $0 = result }
             continuation.resume()
           })
-        // The cancellation may have come before there was anything to cancel.
+        // The task may have been canceled before the request was queued.
         if Task.isCancelled { cancel(id) }
       }
     } onCancel: {
@@ -131,7 +132,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
 
   private func cancel(_ id: UInt64) { wake { $0.canceled.append(id) } }
 
-  /// Starts no more calls of that kind until `milliseconds` from now: the upstream asked for it (B35).
+  /// Pauses calls of this kind for `milliseconds`, as the upstream asked (B35).
   package func pause(_ endpoint: String, milliseconds: Int64) {
     let until = Int64(configuration.clock.monotonicNanoseconds() / 1_000_000) + milliseconds
     let kind = ExactText(endpoint)
@@ -141,7 +142,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     }
   }
 
-  /// Looks at the clock again: somebody who owns it moved it.
+  /// Reads the clock again, after a test moved it.
   func lookAgain() { wake { _ in } }
 
   /// Changes the inbox and wakes the thread, under the lock because a closed client's handle is gone.
@@ -155,7 +156,7 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     }
   }
 
-  /// Ends every request with `closed` and the thread with them. Repeating it is harmless.
+  /// Ends every request with `closed`, then the thread. A second call does nothing.
   package func close() {
     guard wake({ $0.isClosing = true }) else { return }
     thread.join()

@@ -5,7 +5,7 @@ package struct HTTPRequest: Sendable {
   /// The methods in use upstream.
   package enum Method: String, Sendable { case get = "GET", post = "POST", put = "PUT", delete = "DELETE" }
 
-  /// What is sent along.
+  /// The request's body.
   package enum Body: Sendable {
     case none
     /// JSON text.
@@ -16,40 +16,40 @@ package struct HTTPRequest: Sendable {
 
   /// One part of a form.
   package struct Part: Sendable {
-    /// Where a part's bytes are.
+    /// The source of a part's bytes.
     package enum Content: Sendable {
       case bytes([UInt8])
       case file(path: String, name: String, mime: String)
     }
-    /// The form field.
+    /// The name of the form field.
     package let name: String
-    /// Its bytes.
+    /// The part's content.
     package let content: Content
 
-    /// A part called `name`.
+    /// A part for the form field `name`.
     package init(_ name: String, _ content: Content) {
       self.name = name
       self.content = content
     }
   }
 
-  /// What is done.
+  /// The HTTP method.
   package var method: Method
   /// The whole url, percent-encoded.
   package var url: String
-  /// Lines as they go over the wire, `Name: value`.
+  /// The header lines as they are sent, `Name: value`.
   package var headers: [String]
   /// The body.
   package var body: Body
-  /// Who waits for it.
+  /// The importance, which decides the request's turn.
   package var importance: Importance
-  /// What kind of call it is: a pause that the server asks for is this kind's alone.
+  /// The kind of call. A pause that the server asks for holds for this kind alone.
   package var endpoint = ""
   /// How long sending and receiving may take altogether, or nil for the client's usual time.
   package var totalMilliseconds: Int?
-  /// How long nothing may move before the request is given up; nil: that is not looked at.
+  /// How long a transfer may make no progress before the request is given up; nil: for ever.
   package var stallMilliseconds: Int?
-  /// Told how many bytes of how many were sent, on the client's thread: it must be quick.
+  /// Called on the client's thread with the number of bytes sent and of all bytes; it must be quick.
   package var progress: (@Sendable (_ sent: Int64, _ total: Int64) -> Void)?
 
   /// A request for `url`.
@@ -81,26 +81,26 @@ package enum Importance: Int, Sendable, CaseIterable, Comparable {
   package static func < (a: Importance, b: Importance) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// An answer with its whole body.
+/// The upstream's answer, with its whole body.
 package final class HTTPResponse: Sendable {
   /// The status code.
   package let status: Int
-  /// The body's type, and the headers that tell when to ask again.
+  /// The headers that the client reads.
   package let headers: Headers
   /// The body.
   package let body: ByteBuffer
 
-  /// The headers of an answer that the client reads.
+  /// The body's media type, and the headers that tell when to ask again.
   package struct Headers: Sendable, Equatable {
     /// The body's type.
     package var contentType: String?
     /// `Retry-After` as it came: seconds or a date.
     package var retryAfter: String?
-    /// `X-RateLimit-Remaining`, `-Reset` and `-RetryAfter`.
+    /// `X-RateLimit-Remaining`: the number of requests left.
     package var rateRemaining: String?
-    /// When the limit starts anew: seconds, or a moment.
+    /// `X-RateLimit-Reset`: when the limit starts again, as seconds from now or as a time.
     package var rateReset: String?
-    /// Seconds until the next request is welcome.
+    /// `X-RateLimit-RetryAfter`: the seconds until the next request is allowed.
     package var rateRetryAfter: String?
 
     /// No headers.
@@ -118,23 +118,23 @@ package final class HTTPResponse: Sendable {
 package struct TransportFailure: Error, Equatable, CustomStringConvertible {
   /// What went wrong.
   package enum Kind: String, Sendable {
-    /// No connection: name, route, refusal, TLS.
+    /// No connection could be made: the name, the route, a refusal or TLS failed.
     case connect
-    /// Whoever answered showed a certificate that is not trusted, or what to trust cannot be read.
+    /// The server showed a certificate that is not trusted, or the trusted certificates cannot be read.
     case untrusted
-    /// A connection, but no first byte in time.
+    /// There is a connection, but the answer's first byte did not come in time.
     case silent
-    /// More time than allowed altogether.
+    /// The answer did not end in time.
     case timeout
     /// The connection ended early or spoke no HTTP.
     case broken
-    /// More bytes than allowed.
+    /// The answer has more bytes than allowed.
     case tooLarge = "too_large"
-    /// Refused here: too many wait already.
+    /// The client refused the request, because too many wait already.
     case crowded
-    /// Refused here: the upstream asked for a pause of this kind of call.
+    /// The client refused the request, because the upstream asked for a pause of this kind of call.
     case paused
-    /// Given up from this side.
+    /// The caller canceled the request.
     case canceled
     /// The client is closed.
     case closed
@@ -145,7 +145,7 @@ package struct TransportFailure: Error, Equatable, CustomStringConvertible {
   package let mayHaveArrived: Bool
   /// The library's words; never a url, a header or a body.
   package let reason: String
-  /// Of a pause: the ms until its end.
+  /// For `paused`: the ms until the pause ends.
   package var retryAfter: Int64?
 
   /// For the log.

@@ -9,14 +9,14 @@ import ChatModel
 /// up. Uploads take long, and have at most half of the slots (one of one). A lane that was passed over
 /// several times has its turn, so that nothing waits for ever.
 package struct RequestQueue<Entry> {
-  /// What to do now.
+  /// The next step for the client.
   package enum Decision {
     case start(Entry)
-    /// Fail this one: the upstream asked for a pause of its kind until that moment (monotonic ms).
+    /// Fail this request, because the upstream asked for a pause of its kind until that time (monotonic ms).
     case refuse(Entry, until: Int64)
-    /// Nothing before that moment (monotonic ms).
+    /// Start nothing before that time (monotonic ms).
     case wait(until: Int64)
-    /// Nothing until something changes.
+    /// Start nothing until something changes.
     case idle
   }
 
@@ -25,7 +25,7 @@ package struct RequestQueue<Entry> {
     let endpoint: ExactText
   }
 
-  /// After so many requests that were more important a lane has its turn.
+  /// A lane has its turn after so many more important requests were started.
   static var mostPassedOver: Int { 8 }
 
   private var lanes: [[Waiting]] = Importance.allCases.map { _ in [] }
@@ -34,9 +34,9 @@ package struct RequestQueue<Entry> {
   private(set) var inFlight = 0
   private var backgroundInFlight = 0
   private var uploadsInFlight = 0
-  /// For each lane: more important requests that were started while it waited, since its last turn.
+  /// For each lane: the more important requests that were started while it waited, since its last turn.
   private var passedOver = Importance.allCases.map { _ in 0 }
-  /// Until when (monotonic ms) no call of a kind is started.
+  /// The end of the pause of each kind of call (monotonic ms).
   private var pauses: [ExactText: Int64] = [:]
 
   /// An empty queue.
@@ -45,7 +45,7 @@ package struct RequestQueue<Entry> {
     self.bucket = bucket
   }
 
-  /// How many wait.
+  /// The number of waiting requests.
   package var count: Int { lanes.reduce(0) { $0 + $1.count } }
 
   /// Whether clients' own requests wait (B33).
@@ -66,13 +66,13 @@ package struct RequestQueue<Entry> {
     return nil
   }
 
-  /// Takes all that wait.
+  /// Removes and returns all waiting requests.
   package mutating func removeAll() -> [Entry] {
     defer { lanes = lanes.map { _ in [] } }
     return lanes.flatMap { $0.map(\.entry) }
   }
 
-  /// The upstream asked for silence until `moment`, of that kind of call.
+  /// Starts no call of this kind before `moment`, as the upstream asked.
   package mutating func pause(_ endpoint: String = "", until moment: Int64) {
     let kind = ExactText(endpoint)
     pauses[kind] = max(pauses[kind] ?? 0, moment)
@@ -102,7 +102,7 @@ package struct RequestQueue<Entry> {
     return .start(lanes[lane].remove(at: index).entry)
   }
 
-  /// A request of the service's own that a pause would keep waiting.
+  /// Takes one of the service's own requests that a pause would keep waiting.
   private mutating func takePaused() -> Decision? {
     guard !pauses.isEmpty else { return nil }
     for lane in lanes.indices where lane != Importance.foreground.rawValue {
@@ -114,8 +114,8 @@ package struct RequestQueue<Entry> {
     return nil
   }
 
-  /// The request whose turn it is: of the lane that was passed over most often, if that was often enough,
-  /// else of the most important one.
+  /// The request whose turn it is: that of the lane passed over most often, if that was often enough, else
+  /// that of the most important lane.
   private func nextStartable() -> (lane: Int, index: Int)? {
     let due = lanes.indices.filter { passedOver[$0] >= RequestQueue.mostPassedOver }
       .sorted { passedOver[$0] > passedOver[$1] }
@@ -137,10 +137,10 @@ package struct RequestQueue<Entry> {
     }
   }
 
-  /// How many of the slots uploads may have.
+  /// The most slots that uploads may have.
   package static func uploadSlots(of limit: Int) -> Int { max(1, limit / 2) }
 
-  /// When the first of those that wait may go on after a pause.
+  /// When the first waiting request may start after a pause.
   private var pausedEnd: Decision {
     let moments = lanes.joined().compactMap { pauses[$0.endpoint] }
     return moments.min().map { .wait(until: $0) } ?? .idle

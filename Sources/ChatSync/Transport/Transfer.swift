@@ -14,8 +14,8 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   private var headers = HTTPResponse.Headers()
   private var limit = 0
   private(set) var hasFirstByte = false
-  /// What curl had sent when a connection was first ready for the request: a proxy's CONNECT, for example.
-  /// Nil before.
+  /// The bytes that curl had sent, such as a proxy's CONNECT, when a connection was first ready for the
+  /// request. Nil before that.
   private var sentBefore: Int?
   private var isTooLarge = false
   private var firstByteDeadline: Int64 = .max
@@ -23,7 +23,7 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   private var moved: (sent: Int64, at: Int64) = (0, 0)
   private var clock = Clock.system
 
-  /// When the next thing must have happened: the first byte, then the last (monotonic ms).
+  /// The deadline of the next step: first the answer's first byte, then its last (monotonic ms).
   var deadline: Int64 {
     let whole = hasFirstByte ? lastByteDeadline : min(firstByteDeadline, lastByteDeadline)
     guard let stall = request.stallMilliseconds else { return whole }
@@ -50,7 +50,7 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     firstByteDeadline = now + Int64(max(configuration.firstByteMilliseconds, request.totalMilliseconds ?? 0))
     lastByteDeadline = now + Int64(total)
     _ = perch_curl_string(easy, CURLOPT_URL, request.url)
-    // What is asked for is what was written: curl would take `..` out of a path, and ask for another.
+    // The path is sent as it is: curl would otherwise remove `..` from it and request another one.
     _ = perch_curl_long(easy, CURLOPT_PATH_AS_IS, 1)
     _ = perch_curl_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
     _ = perch_curl_string(easy, CURLOPT_ACCEPT_ENCODING, "")
@@ -160,7 +160,7 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     request.progress?(count, total)
   }
 
-  /// The answer or the failure that curl's end of the transfer means.
+  /// Ends the transfer with the answer or the failure that curl's code means.
   func complete(_ code: CURLcode) {
     guard let easy else { return }
     guard code == CURLE_OK else { return end(.failure(failure(code))) }
@@ -176,7 +176,7 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     let kind: TransportFailure.Kind =
       switch code {
       case CURLE_OPERATION_TIMEDOUT: mayHaveArrived ? .timeout : .connect
-      // Once something was sent, these are about a further connection: how the first one ended is not known.
+      // After bytes were sent, these codes concern a further connection. How the first one ended is unknown.
       case _ where mayHaveArrived: isTooLarge ? .tooLarge : .broken
       case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
         CURLE_SSL_CONNECT_ERROR, CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:
@@ -190,7 +190,7 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
         ? "the answer is larger than \(limit) bytes" : String(cString: curl_easy_strerror(code)))
   }
 
-  /// A connection is ready for the request; answers whether to send it there.
+  /// Called when a connection is ready for the request. Returns whether to send the request there.
   ///
   /// curl repeats a request of any method by itself, on a new connection, when a kept connection ended before
   /// the first byte of an answer. The server may have read the first one and done the work, so a request that
@@ -207,7 +207,7 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   /// Whether curl sent anything of the request, over any connection.
   var mayHaveArrived: Bool { sentBefore.map { sentBytes > $0 } ?? false }
 
-  /// What curl handed to connections so far, in bytes.
+  /// The bytes that curl has passed to connections so far.
   private var sentBytes: Int {
     guard let easy else { return 0 }
     var size = 0
@@ -215,8 +215,8 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     return size
   }
 
-  /// The failure of one whose deadline passed. Its connection is closed with it: one of HTTP/2 would be kept,
-  /// and where it is alive in name only, the next requests would go into it, too.
+  /// The failure of a request whose deadline passed. Its connection is closed too: an HTTP/2 connection would
+  /// be kept, and if it is dead, the next requests would be sent on it.
   func overdue() -> TransportFailure {
     if let easy { _ = perch_curl_long(easy, CURLOPT_FORBID_REUSE, 1) }
     return TransportFailure(
@@ -224,7 +224,7 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
       reason: hasFirstByte ? "the answer did not end in time" : "no answer in time")
   }
 
-  /// Gives the result away and lets go of curl's handle, which is in no multi handle any more.
+  /// Frees curl's handle, then passes the result to the caller. The handle must have left the multi handle.
   func end(_ result: Result<HTTPResponse, TransportFailure>) {
     if let easy {
       curl_easy_cleanup(easy)
@@ -236,7 +236,7 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   }
 }
 
-/// Whose certificates are believed, as the environment says.
+/// The trusted certificates, as the environment names them.
 private struct Trust: Sendable {
   let file: String?
   let directory: String?

@@ -1,21 +1,22 @@
 import ChatModel
 
-// What is sent to the upstream. `params` are JSON objects in the contract's words, as the outbox stores them;
-// each adapter translates them into its server's words and leaves out fields it does not know.
+// Messages, files and edits to send to the upstream. `params` are JSON objects in the contract's words, as
+// the outbox stores them. Each adapter translates them into its server's words and leaves out fields it does
+// not know.
 
 /// A message to be sent.
 package struct OutgoingMessage: Sendable, Equatable {
-  /// The client's name of it; an upstream that deduplicates is given it as its idempotency key (B39).
+  /// The request id. An upstream that deduplicates gets it as its idempotency key (B39).
   package var requestID: RequestID
   /// The sender. An admin message has none.
   package var user: UserID
-  /// Where it is sent to.
+  /// The channel.
   package var channel: ChannelURL
   /// The contract's sendMessage: `type` (`user`, `file` or `admin`), and where wanted `message`, `data`,
   /// `custom_type`, `mention_type`, `mentioned_user_ids`, `metaarray`, `parent_message_id` (a decimal text),
   /// `is_reply_to_channel`, `is_silent`; of a file `file_url`, `file_name`, `file_mime`, `file_size`.
   package var params: [UInt8]
-  /// The file that goes with it, where the upstream takes none by itself.
+  /// The file to send with the message, if the upstream does not take files by themselves.
   package var file: OutgoingFile?
 
   /// A message to be sent.
@@ -29,13 +30,13 @@ package struct OutgoingMessage: Sendable, Equatable {
 
 /// A file that is read from the disk while it is sent.
 package struct OutgoingFile: Sendable, Equatable {
-  /// Where it is.
+  /// The file's path.
   package var path: String
-  /// The client's name of it.
+  /// The name that the client gave the file.
   package var name: String
-  /// Its media type.
+  /// The file's media type.
   package var mime: String
-  /// Its bytes.
+  /// The file's size in bytes.
   package var size: Int64
 
   /// A file at `path`.
@@ -49,9 +50,9 @@ package struct OutgoingFile: Sendable, Equatable {
 
 /// A change of a confirmed message. Fields that are left out stay as they are.
 package struct OutgoingEdit: Sendable, Equatable {
-  /// Who edits.
+  /// The user who edits.
   package var user: UserID
-  /// What kind of message it is.
+  /// The kind of the message.
   package var kind: MessageQuery.Kind
   /// `message`, `data`, `custom_type`, `mention_type`, `mentioned_user_ids`, `metaarray`.
   package var params: [UInt8]

@@ -1,19 +1,19 @@
 import ChatCache
 import ChatModel
 
-/// What the worker needs from the chat server, in Perch's words. One implementation per kind of server.
+/// The worker's port to the chat server, in Perch's words. One implementation per kind of server.
 ///
 /// Every call throws `UpstreamError` and nothing else (typed throws through the existential break this
 /// compiler); what to do about it is a property of the error. Listings are authoritative: every type, all
 /// replies, no filter, nobody's view (docs/rules.md, "authoritative listing").
 package protocol Upstream: Sendable {
-  /// Asks something cheap that proves that server and key are good.
+  /// Makes a cheap request that proves that the server answers and accepts the key.
   func probe() async throws
 
   /// Whether a file can be uploaded by itself (B32, B45), asked without uploading one.
   func offersUploads(_ importance: Importance) async throws -> Bool
 
-  /// The user itself; a rejection that denies the user is the upstream's word that there is none.
+  /// The user. If the upstream has no such user, the call throws a rejection that denies the user.
   func user(_ user: UserID, _ importance: Importance) async throws -> UserRecord
 
   /// A page of the user's channels, hidden and empty ones too.
@@ -21,12 +21,12 @@ package protocol Upstream: Sendable {
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
   ) async throws -> UpstreamPage<ChannelRecord>
 
-  /// What changed among the user's channels.
+  /// A page of the user's channel changelog.
   func channelChanges(
     of user: UserID, since: ChangesSince, _ importance: Importance
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL>
 
-  /// One channel, as that user sees it where one is named.
+  /// One channel, as the user sees it if one is given.
   func channel(
     _ url: ChannelURL, as user: UserID?, _ importance: Importance
   ) async throws -> ChannelRecord
@@ -56,7 +56,7 @@ package protocol Upstream: Sendable {
     _ id: Int64, in url: ChannelURL, _ importance: Importance
   ) async throws -> MessageRecord
 
-  /// Edits, deletes, reactions and thread changes; new messages are not among them.
+  /// A page of the message changelog: edits, deletes, reactions and thread changes, but no new messages.
   func messageChanges(
     in url: ChannelURL, since: ChangesSince, _ importance: Importance
   ) async throws -> UpstreamChanges<MessageRecord, Int64>
@@ -65,16 +65,16 @@ package protocol Upstream: Sendable {
   // uncertain (B39) after `.unreachable` with `mayHaveArrived`, after `.unusable`, and after `.canceled`;
   // after every other error nothing was done.
 
-  /// Sends a message and answers it as the upstream has it.
+  /// Sends a message and returns it as the upstream stored it.
   func send(_ message: OutgoingMessage, _ importance: Importance) async throws -> MessageRecord
 
-  /// Brings a file and answers its url. `progress` is told how many bytes of how many were sent, on a thread
-  /// of the client's: it must be quick.
+  /// Uploads a file and returns its url. `progress` is called on the HTTP client's thread with the number of
+  /// bytes sent and of all bytes; it must be quick.
   func upload(
     _ file: OutgoingFile, progress: @escaping @Sendable (_ sent: Int64, _ total: Int64) -> Void
   ) async throws -> String
 
-  /// Changes a confirmed message and answers it as it is now.
+  /// Changes a confirmed message and returns it as it is then.
   func edit(
     message id: Int64, in url: ChannelURL, _ edit: OutgoingEdit, _ importance: Importance
   ) async throws -> MessageRecord
@@ -82,8 +82,8 @@ package protocol Upstream: Sendable {
   /// Deletes a message. One that is gone already is a rejection with `isNotFound`.
   func delete(message id: Int64, in url: ChannelURL, _ importance: Importance) async throws
 
-  /// Adds or removes a user's reaction. Adding one that is there already, and removing one that is not, may
-  /// be rejected: with 400202 and 400201.
+  /// Adds or removes a user's reaction. The upstream may reject adding one that exists with 400202, and
+  /// removing one that does not with 400201.
   func react(
     to id: Int64, in url: ChannelURL, as user: UserID, key: String, isAdded: Bool, _ importance: Importance
   ) async throws
@@ -93,7 +93,7 @@ package protocol Upstream: Sendable {
 }
 
 extension Upstream {
-  /// Of a server that does not tell an invitation apart.
+  /// For servers that only tell whether a user is a member: an invited user counts as outside.
   package func memberState(
     _ user: UserID, of url: ChannelURL, _ importance: Importance
   ) async throws -> MembershipRecord.State {
@@ -101,7 +101,7 @@ extension Upstream {
   }
 }
 
-/// In which order channels are listed.
+/// The orders in which channels are listed.
 package enum ChannelOrder: Sendable {
   /// The one with the newest message first.
   case lastMessage

@@ -28,7 +28,7 @@ package struct CacheStore: SyncStore {
   /// The event log's last sequence.
   package func mark() -> Int64 { cache.cursor.sequence }
 
-  /// What was let go of on request.
+  /// Data that was cleared on request.
   package func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void) {
     cache.onCommit { commit in
       if commit.cleared != Cleared() { observer(commit.cleared) }
@@ -60,19 +60,19 @@ package struct CacheStore: SyncStore {
 
 // Users and link.
 extension CacheStore {
-  /// Everybody who ever connected here.
+  /// All users who ever connected.
   package func knownUsers() throws -> [KnownUser] { try cache.read { try $0.knownUsers() } }
-  /// What the upstream was found to offer.
+  /// The stored capabilities of the upstream.
   package func capabilities() throws -> [Capability: Bool] {
     try cache.read { try $0.capabilities(now: cache.clock.wallMilliseconds()) }
   }
-  /// Remembers whether the upstream offers this.
+  /// Stores whether the upstream offers this.
   package func learn(_ capability: Capability, isOffered: Bool) async throws {
     try await write { try $0.learn(capability, isOffered: isOffered) }
   }
-  /// The client wants no work for the user.
+  /// Stops syncing for the user.
   package func stop(_ user: UserID) async throws { try await accept { try $0.stop(user) } }
-  /// Removes what is the user's own.
+  /// Removes the data of this user alone.
   package func forget(_ user: UserID, isForced: Bool) async throws -> Int64 {
     try await accept { try $0.forget(user, isForced: isForced) }
   }
@@ -100,7 +100,7 @@ extension CacheStore {
   ) async throws -> [ChannelActivity] {
     try await write { try $0.store(channels, of: user, origin) }
   }
-  /// What the sweep did not meet.
+  /// The user's channels that no page of the sweep contained.
   package func unmet(by sweep: Int64, of user: UserID) throws -> [ChannelURL] {
     try cache.read { try $0.unmet(by: sweep, of: user) }
   }
@@ -124,17 +124,17 @@ extension CacheStore {
   package func attendedChannels(besides away: [UserID]) throws -> [ChannelURL] {
     try cache.read { try $0.attendedChannels(besides: away) }
   }
-  /// What decides about prefetch.
+  /// The values that decide about prefetch.
   package func overview() throws -> [ChannelOverview] { try cache.read { try $0.overview() } }
 }
 
 // Members.
 extension CacheStore {
-  /// How far the list is known.
+  /// How completely the list of members is cached.
   package func memberList(of url: ChannelURL) throws -> MemberList {
     try cache.read { try $0.memberList(of: url) }
   }
-  /// Whether the person is stored as a member.
+  /// Whether the user is stored as a member.
   package func hasMember(_ user: UserID, in url: ChannelURL) throws -> Bool {
     try cache.read { try $0.hasMember(user, in: url) }
   }
@@ -148,7 +148,7 @@ extension CacheStore {
   ) async throws -> Bool {
     try await write { try $0.store(page, of: url, in: listing, next: next) }
   }
-  /// What a listing showed.
+  /// The stored members that a listing showed.
   package func shownMembers(of url: ChannelURL, by listing: MemberListing) throws -> ShownMembers {
     try cache.read { try $0.shownMembers(of: url, by: listing) }
   }
@@ -174,7 +174,7 @@ extension CacheStore {
   ) async throws -> Bool {
     try await write { try $0.store(listings, ofThread: parent, in: url, context) }
   }
-  /// What is known of the channel's line.
+  /// The coverage of the channel.
   package func line(of url: ChannelURL) throws -> ChannelLine? { try cache.read { try $0.line(of: url) } }
   /// Stores in one commit.
   package func store(
@@ -189,13 +189,13 @@ extension CacheStore {
   ) async throws -> Bool {
     try await write { try $0.store(changes, in: url, source, askedAt: askedAt) }
   }
-  /// Messages of which answers disagree whether they are there.
+  /// Doubted messages of the channel.
   package func doubted(in url: ChannelURL, below: Position?, limit: Int) throws -> [DoubtedMessage] {
     try cache.read { try $0.doubted(in: url, below: below, limit: limit) }
   }
-  /// The channels that have such messages.
+  /// The channels with doubted messages.
   package func channelsInDoubt() throws -> [ChannelURL] { try cache.read { try $0.channelsInDoubt() } }
-  /// What a wrong listing lacks is not doubted.
+  /// Removes the doubts of a listing that is known to be wrong.
   package func believe(against askedAt: Int64, in url: ChannelURL) async throws {
     try await write { try $0.believe(against: askedAt, in: url) }
   }
@@ -220,7 +220,7 @@ extension CacheStore {
 
 // Sending.
 extension CacheStore {
-  /// After a start.
+  /// Repairs the outbox after a start, and returns the lanes with rows that wait.
   package func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)] {
     try await accept { writer in
       try writer.recoverOutbox()
@@ -257,9 +257,9 @@ extension CacheStore {
   }
   /// Whether the upload is still wanted.
   package func isUploadWanted(_ row: Int64) throws -> Bool { try cache.read { try $0.isUploadWanted(row) } }
-  /// Where a file of the spool is.
+  /// The path of a file in the spool.
   package func path(of file: SpoolName) -> String? { cache.spool.path(of: file) }
-  /// Does what time alone does.
+  /// Ends rows and shows withheld messages whose time is over.
   package func keepUpOutbox() async throws -> Int64? { try await accept { try $0.keepUpOutbox() } }
 }
 
@@ -269,7 +269,7 @@ extension CacheStore {
   package func beginFill(_ gap: Int64, in url: ChannelURL) async throws -> Bool {
     try await write { try $0.beginFill(gap, in: url) }
   }
-  /// Nobody fills the gap any more.
+  /// Marks the gap as no longer being filled.
   package func endFill(_ gap: Int64, in url: ChannelURL) async throws {
     try await write { try $0.endFill(gap, in: url) }
   }
@@ -281,19 +281,19 @@ extension CacheStore {
   package func note(_ notes: [Webhook.Note]) async throws -> [Webhook.Note] {
     try await accept { try $0.note(notes) }
   }
-  /// What webhooks named and was not asked yet.
+  /// All webhook notes.
   package func webhookNotes() throws -> [Webhook.Note] { try cache.read { try $0.webhookNotes() } }
-  /// What webhooks named in that channel and was not asked yet.
+  /// The webhook notes of that channel.
   package func webhookNotes(in url: ChannelURL) throws -> [Webhook.Note] {
     try cache.read { try $0.webhookNotes(in: url) }
   }
-  /// What a webhook named is in the cache.
+  /// Deletes a note after its answer was stored.
   package func settled(_ note: Webhook.Note) async throws {
     try await write {
       try $0.settled(note.kind, in: note.channel, message: note.messageID, noted: note.noted)
     }
   }
-  /// Which of these messages the cache neither has nor knows to be deleted.
+  /// Those of the messages that have neither a row nor a tombstone.
   package func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64] {
     try cache.read { try $0.unknown(messages, in: url) }
   }

@@ -1,28 +1,27 @@
 import ChatCache
 import ChatModel
 
-/// What the worker needs from the cache. Declared here because the worker needs it; the cache's owner fulfils
-/// it.
+/// The worker's port to the cache, declared by the worker, which needs it.
 ///
 /// Every writing call is one commit: rows, coverage, changelog token and events together, durable
 /// when it returns. Calls may be repeated with the same content: applying something twice changes nothing
 /// (B21).
 package protocol SyncStore: Sendable {
-  /// The event log's last sequence. Taken before a request goes out and given back with its answer, so that
-  /// rows changed meanwhile are spared (B27).
+  /// The event log's last sequence. The worker takes it before a request goes out and passes it with the
+  /// answer, so that the store does not overwrite rows that changed meanwhile (B27).
   func mark() -> Int64
 
-  /// Calls `observer` after each commit that let go of something on request (B58), before anything that is
-  /// stored later; it must be quick.
+  /// Calls `observer` after each commit that cleared data on request (B58), and before any later commit.
+  /// `observer` must be quick.
   func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void)
-  /// Whether there is room in the cache for what nobody asked for: prefetch pauses where there is none (B33).
+  /// Whether the cache has room for prefetch, which pauses without it (B33).
   var hasRoom: Bool { get }
-  /// Calls `observer` when room came or went.
+  /// Calls `observer` when `hasRoom` changed.
   func onRoom(_ observer: @escaping @Sendable () -> Void)
-  /// Calls `observer` with lanes of unsent rows that changed by something else than their own turn.
+  /// Calls `observer` with lanes whose unsent rows were changed by anything but the lane's own job.
   func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void)
 
-  /// Calls `observer` with channels in which a commit noted by itself that something is to be asked.
+  /// Calls `observer` with channels for which a commit stored a webhook note of its own.
   func onDue(_ observer: @escaping @Sendable (Set<ChannelURL>) -> Void)
 
   // MARK: Users and link
@@ -30,39 +29,38 @@ package protocol SyncStore: Sendable {
   /// The link's generation to begin this run with: higher than any an earlier run used, whatever its losses
   /// were, so that no tail confirmed then is live now (B25).
   var firstGeneration: Int64 { get }
-  /// Everybody who ever connected here and was not removed.
+  /// All users who ever connected and were not removed.
   func knownUsers() throws -> [KnownUser]
-  /// What the upstream was found to offer, or not to (B32).
+  /// The stored capabilities of the upstream (B32).
   func capabilities() throws -> [Capability: Bool]
-  /// Remembers whether the upstream offers this (B32).
+  /// Stores whether the upstream offers this (B32).
   func learn(_ capability: Capability, isOffered: Bool) async throws
-  /// The client wants no work for the user, over restarts too (B4).
+  /// Stops syncing for the user, also after a restart (B4).
   func stop(_ user: UserID) async throws
-  /// Removes what is the user's own, unless something is unsent and `isForced` is not set: then nothing
-  /// happens but that it is counted (B4).
+  /// Removes the data of this user alone. If the user has unsent rows and `isForced` is false, removes
+  /// nothing and returns their number (B4).
   func forget(_ user: UserID, isForced: Bool) async throws -> Int64
-  /// The upstream knows the user: makes or reopens the user's partition.
+  /// The upstream knows the user: inserts the user's row, or reopens it.
   func acknowledge(_ user: UserID) async throws
   /// The upstream said for the first time that the user is gone: remembered over restarts (B5).
   func refuse(_ user: UserID) async throws
-  /// Removes the users who were closed more than so long ago (ms in which the service ran), and says whom
-  /// (B5).
+  /// Removes the users who were closed more than `milliseconds` of running time ago, and returns them (B5).
   func forgetClosed(after milliseconds: Int64) async throws -> [UserID]
   /// The upstream said twice that the user is gone (B5).
   func close(_ user: UserID) async throws
-  /// One event for everybody, and the link's generation for the tails (B3, B25).
+  /// Appends an event for all users, and stores the link's generation for the tails (B3, B25).
   func announce(_ state: Link.State, generation: Int64) async throws
 
   // MARK: Channels
 
-  /// Stores channels as `user` sees them and says how far each one's messages are behind.
+  /// Stores channels as `user` sees them. Returns for each channel whether its messages are behind.
   func store(
     _ channels: [ChannelRecord], of user: UserID, _ origin: ChannelOrigin
   ) async throws -> [ChannelActivity]
-  /// The user's channels that the sweep of that number did not meet.
+  /// The user's channels that no page of the sweep with that number contained.
   func unmet(by sweep: Int64, of user: UserID) throws -> [ChannelURL]
-  /// All pages of the user's channels are stored (B11), by a listing that began at that mark; nothing happens
-  /// where everything was cleared since.
+  /// Notes that all pages of the user's channels are stored (B11). Does nothing if everything was cleared
+  /// since the listing began at that mark.
   func endListing(of user: UserID, begunAt: Int64) async throws
   /// The token of the user's channel changelog.
   func channelToken(of user: UserID) throws -> SyncToken?
@@ -70,123 +68,125 @@ package protocol SyncStore: Sendable {
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws
   /// The connected users who are members.
   func connectedMembers(of url: ChannelURL) throws -> [UserID]
-  /// The channels that a connected user is in who is not one of those.
+  /// The channels that a connected user other than those in `away` is in.
   func attendedChannels(besides away: [UserID]) throws -> [ChannelURL]
-  /// The channels of all connected users with what decides about their prefetch.
+  /// The channels of all connected users, with the values that decide about their prefetch.
   func overview() throws -> [ChannelOverview]
 
   // MARK: Members
 
-  /// How far the channel's list of members is known.
+  /// How completely the channel's list of members is cached.
   func memberList(of url: ChannelURL) throws -> MemberList
-  /// Whether the person is stored as a member.
+  /// Whether the user is stored as a member.
   func hasMember(_ user: UserID, in url: ChannelURL) throws -> Bool
-  /// Goes on with the listing of members that was cut off, or begins one; nil: nobody here is in the channel.
+  /// Goes on with an interrupted listing of members, or begins one. Nil: no user of this cache is in the
+  /// channel.
   func beginMembers(of url: ChannelURL, anew: Bool) async throws -> MemberListing?
-  /// Stores a page of a listing and where it goes on. False: another one began, or everything was cleared.
+  /// Stores a page of a listing, and the token of the next page. False: another listing began, or everything
+  /// was cleared.
   func store(
     _ page: [MemberRecord], of url: ChannelURL, in listing: MemberListing, next: String?
   ) async throws -> Bool
-  /// What a listing that ran through showed of the stored members.
+  /// The stored members that a complete listing showed.
   func shownMembers(of url: ChannelURL, by listing: MemberListing) throws -> ShownMembers
-  /// Ends a listing that ran through: those are gone, and the channel counted so many. Answers whether the
-  /// list is whole now.
+  /// Ends a complete listing: removes the given members, and compares with the channel's number of members.
+  /// Returns whether the list is whole now.
   func endMembers(
     of url: ChannelURL, _ listing: MemberListing, gone: [UserID], counted: Int64?
   ) async throws -> Bool
-  /// Brings the list in step with what was said of it up to `news`.
+  /// Adds and removes these members, and notes that the stored ones include everything told up to `news`.
   func settleMembers(
     of url: ChannelURL, news: Int64, came: [MemberRecord], gone: [UserID], _ source: ChangeSource
   ) async throws
 
   // MARK: Messages
 
-  /// What is known of the channel's line; nil where the channel is unknown, or nobody here is in it.
+  /// The coverage of the channel. Nil: the channel is unknown, or no user of this cache is in it.
   func line(of url: ChannelURL) throws -> ChannelLine?
-  /// Stores listings in order, with the coverage they claim, and casts doubt on what they lack (B24, B27). A
-  /// listing that was asked for before the channel was cleared is left out (B58). Answers whether messages of
-  /// the channel are doubted.
+  /// Stores listings in order, with the coverage they prove. Stored messages that a listing lacks are doubted
+  /// (B24, B27). A listing requested before the channel was cleared is left out (B58). Returns whether the
+  /// channel has doubted messages.
   func store(
     _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
   ) async throws -> Bool
-  /// Stores listings of the replies to a message in order, with what they claim of the thread; the channel's
-  /// own line is not touched. Answers whether messages of the channel are doubted.
+  /// Stores listings of the replies to a message in order, with the thread's coverage; the channel's own
+  /// coverage does not change. Returns whether the channel has doubted messages.
   func store(
     _ listings: [MessageListing], ofThread parent: Int64, in url: ChannelURL, _ context: ListingContext
   ) async throws -> Bool
-  /// Stores a page of the channel's changelog, asked for at that mark, and its token in one commit (B31).
-  /// Answers whether messages of the channel are doubted.
+  /// Stores a page of the channel's changelog, requested at that mark, and its token in one commit (B31).
+  /// Returns whether the channel has doubted messages.
   func store(
     _ changes: UpstreamChanges<MessageRecord, Int64>, in url: ChannelURL, _ source: ChangeSource,
     askedAt: Int64
   ) async throws -> Bool
-  /// The channel's doubted messages, newest first: upstream answers disagree whether they are there (B27).
+  /// The channel's doubted messages, newest first: answers of the upstream disagree whether they exist (B27).
   /// `below`: only messages before that position.
   func doubted(in url: ChannelURL, below: Position?, limit: Int) throws -> [DoubtedMessage]
-  /// The channels that have such messages.
+  /// The channels with doubted messages.
   func channelsInDoubt() throws -> [ChannelURL]
-  /// The listing that was asked for at that mark is known to be wrong: what it lacks is not doubted.
+  /// Removes the doubts of the listing requested at that mark, because the listing is known to be wrong.
   func believe(against askedAt: Int64, in url: ChannelURL) async throws
-  /// Stores one message that was asked for by name at that mark, unless the channel was cleared since.
+  /// Stores one message that was requested by id at that mark, unless the channel was cleared since.
   func store(
     _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64
   ) async throws
   /// The upstream has no such message any more.
   func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws
-  /// Changes may have been missed: everything covered is to be listed again, and the changelog's token is
-  /// forgotten (B31). The next listing that is stored begins it anew at its newest message's time: by the
-  /// upstream's own clock, and early enough for every row stored since.
+  /// Changes may have been missed: marks everything covered as unverified, and deletes the changelog's token
+  /// (B31). The next stored listing begins the changelog again at the time of its newest message: by the
+  /// upstream's clock, and early enough for every row stored since.
   func doubt(_ url: ChannelURL) async throws
-  /// The first page of these views was fetched, or could not be (B16).
+  /// The request for the first page of these views succeeded or failed (B16).
   func answered(views: [String], in url: ChannelURL, failure: UpstreamError?) async throws
 
   // MARK: Sending (B36, B39)
 
-  /// After a start: what was under way may have arrived, and what is out of time fails. Answers the lanes in
-  /// which something waits, with the ms until it is to be tried.
+  /// Called after a start. Rows in flight become uncertain, and rows past their lifetime fail. Returns the
+  /// lanes with waiting rows, and the ms until their next try.
   func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)]
-  /// Takes in how the lane's last job ended, and begins its next one where one is due. What has begun is
-  /// durable when this returns. So many lanes are sending at this moment; their commits may be shared.
+  /// Stores how the lane's last job ended, and begins the next one if one is due. The start is durable when
+  /// this returns. `sends`: how many lanes are sending now; their commits may share a batch.
   func advance(
     _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
     among sends: Int, _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress
-  /// Takes in how the lane's last upload ended, and begins its next one where one is due. What has begun is
-  /// durable when this returns. `areOffered` false: files go with their messages.
+  /// Stores how the lane's last upload ended, and begins the next one if one is due. The start is durable
+  /// when this returns. `areOffered` false: files are sent with their messages.
   func advanceUploads(
     _ lane: OutboxLaneName, after ended: EndedUpload?, mayBegin: Bool, areOffered: Bool,
     _ policy: OutboxPolicy, random: UInt64
   ) async throws -> UploadProgress
-  /// Tells a step of an upload; it must be quick, and nobody waits for it.
+  /// Notes the progress of an upload. It must be quick, and its commit is not waited for.
   func noteProgress(_ percent: Int64, of row: Int64, in lane: OutboxLaneName)
   /// Whether the upload of the row is still wanted.
   func isUploadWanted(_ row: Int64) throws -> Bool
-  /// Where a file of the spool is; nil: it is gone.
+  /// The path of a file in the spool; nil: the file is gone.
   func path(of file: SpoolName) -> String?
   /// Fails unsent rows whose lifetime has ended, and shows messages that were withheld long enough (B38,
   /// B41).
   func keepUpOutbox() async throws -> Int64?
 
-  // MARK: Gaps somebody asked to fill (B26, B28)
+  // MARK: Gaps that clients asked to fill (B26, B28)
 
   /// Marks the gap as being filled, with its event. False: there is no such gap, or it is filled already.
   func beginFill(_ gap: Int64, in url: ChannelURL) async throws -> Bool
-  /// Nobody fills the gap any more, with its event; nothing happens where it is gone.
+  /// Marks the gap as no longer being filled, with its event. Does nothing if the gap is gone.
   func endFill(_ gap: Int64, in url: ChannelURL) async throws
-  /// Gaps marked as being filled: those a stop or a crash cut off.
+  /// The gaps whose filling a stop or a crash interrupted.
   func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)]
 
   // MARK: Webhook notes
 
-  /// Stores notes, in one durable commit, before the webhook is answered, and says as what; what is noted
-  /// already stays once, with the users of both, and one note stands for too many messages (B34).
+  /// Stores notes in one durable commit, before the webhook is answered, and returns them as they are stored.
+  /// An equal note is stored once, with the users of both. One note replaces too many of them (B34).
   func note(_ notes: [Webhook.Note]) async throws -> [Webhook.Note]
-  /// What webhooks named and was not asked yet.
+  /// All webhook notes, oldest first.
   func webhookNotes() throws -> [Webhook.Note]
-  /// The same of one channel.
+  /// The webhook notes of one channel.
   func webhookNotes(in url: ChannelURL) throws -> [Webhook.Note]
-  /// Which of these messages the cache neither has nor knows to be deleted.
+  /// Those of the messages that have neither a row nor a tombstone.
   func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64]
-  /// What a webhook named is in the cache. One that was noted again since it was read stays.
+  /// Deletes a note after its answer was stored. A note that was stored again since it was read stays.
   func settled(_ note: Webhook.Note) async throws
 }

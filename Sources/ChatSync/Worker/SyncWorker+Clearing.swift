@@ -1,10 +1,10 @@
 import ChatCache
 import ChatModel
 
-// What was let go of on request, and comes back by itself (B58).
+// Data that was cleared on request and has to be fetched again (B58).
 extension SyncWorker {
-  /// What the jobs and reads under way bring for it counts for nothing any more: they asked before. All
-  /// that is missing now is asked for again.
+  /// Forgets the reads under way for the cleared data, because their requests went out before. The plan
+  /// fetches everything that is missing now.
   func cleared(_ scope: Cleared) {
     guard !isStopped else { return }
     if scope.isEverything {
@@ -23,7 +23,7 @@ extension SyncWorker {
 }
 
 extension SyncWorker {
-  /// The cache has room for what nobody asked for again, or has none any more (B33).
+  /// The cache has room for prefetch again, or has none any more (B33).
   func roomChanged() {
     guard !isStopped else { return }
     plan.hasRoom = store.hasRoom

@@ -2,23 +2,22 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Who is worked for: connecting, disconnecting, being forgotten (B2, B4, B5), and publishing
-// everybody's status.
+// Connects, disconnects and forgets users (B2, B4, B5), and publishes the status of all users.
 extension SyncWorker {
-  /// A request of the user came: connects one who never was, wakes an idle one (B2, B4).
+  /// A request of the user came: connects a new user, wakes an idle one (B2, B4).
   package func seen(_ user: UserID) {
     if plan.status(of: user) == nil { plan.add(user, isSynced: false, isCached: false, now: now) }
     plan.seen(user, now: now)
     turn()
   }
 
-  /// Connects the user, whatever was before (B2).
+  /// Connects the user, in whatever phase the user was (B2).
   package func connect(_ user: UserID) {
     plan.connect(user, now: now)
     turn()
   }
 
-  /// Waits until the upstream spoke about the user, or cannot be had.
+  /// Waits until the upstream has answered about the user, or is known to be unusable.
   package func decided(_ user: UserID) async {
     guard isUndecided(user), !isStopped else { return }
     await withCheckedContinuation { handshakes[user, default: []].append($0) }
@@ -30,7 +29,7 @@ extension SyncWorker {
     return status.phase == .connecting && status.denial == nil
   }
 
-  /// Writes down everybody's status, and lets those go on who waited for it.
+  /// Publishes the status of all users, and resumes the tasks that waited for it.
   func publish() {
     board.write(
       SyncStatusBoard.Common(
@@ -44,7 +43,7 @@ extension SyncWorker {
     }
   }
 
-  /// The first refusal is remembered, so that a restart does not begin to count anew (B5).
+  /// Stores the first refusal, so that a restart does not begin to count again (B5).
   func noteRefusal(_ user: UserID) async {
     guard let work = plan.users[user], work.isCached, work.state.refusedAt != nil else { return }
     do { try await store.refuse(user) } catch {
@@ -86,8 +85,8 @@ extension SyncWorker {
     sortChannels()
   }
 
-  /// Nothing is asked of channels that no connected user is in, and of those that have one again all is.
-  /// Where all who are in it are idle, it is not polled.
+  /// Tells the plan which channels have a connected user, and which have an active one. Channels without a
+  /// connected user get no jobs; channels without an active user are not polled.
   func sortChannels() {
     do {
       let attended = try store.attendedChannels(besides: [])
@@ -101,8 +100,8 @@ extension SyncWorker {
     turn()
   }
 
-  /// Stops working for the user and removes what is the user's own, unless something is unsent and `isForced`
-  /// is not set: then nothing happens but that it is counted (B4).
+  /// Stops working for the user and removes the data of this user alone. If the user has unsent rows and
+  /// `isForced` is false, changes nothing and returns their number (B4).
   package func forget(_ user: UserID, isForced: Bool) async throws -> Int64 {
     plan.hold(user)
     await endJobs(of: user)
@@ -118,7 +117,7 @@ extension SyncWorker {
     }
   }
 
-  /// Nothing that was asked for the user before is stored afterwards.
+  /// Ends the user's jobs, so that no answer to them is stored afterwards.
   private func endJobs(of user: UserID) async {
     let running = tasks.filter { $0.key.user == user }.map(\.value)
     for task in running { task.cancel() }
@@ -131,7 +130,7 @@ extension SyncWorker {
   /// The user's status.
   package func status(of user: UserID) -> UserSyncStatus? { plan.status(of: user) }
 
-  /// Something was sent: an offline link is tried at once (B3).
+  /// A client sent a message: an offline link is tried at once (B3).
   package func urge() {
     plan.urge(now: now)
     turn()

@@ -2,14 +2,15 @@ import ChatCache
 import ChatModel
 import Platform
 
-// What a listing lacks, and what it shows although it was deleted, is asked for by its id (B27): an answer
-// may be stale, cut or empty.
+// Asks by id for messages that a listing lacks, or shows although they were deleted (B27): a listing may be
+// stale, cut or empty.
 extension SyncWorker {
-  /// Doubts that one job settles by asking for their ids.
+  /// The most doubts that one job settles by asking for the ids.
   static let settledAtOnce = 10
-  /// Doubts that one job asks about, if the upstream does not answer about some of them.
+  /// The most doubts that one job asks about, if the upstream does not answer about some of them.
   static let mostTried = 50
-  /// Where more are doubted than this, one that is there shows that the listing which lacks them was wrong.
+  /// If a listing put more messages than this in doubt, a single one that exists proves that the listing was
+  /// wrong.
   static let fewDoubts = 5
   /// The time between the first listing and the second one that settles a doubt (ms): long enough for a
   /// server that answers from copies of its data to have the same in all of them.
@@ -22,7 +23,7 @@ extension SyncWorker {
     let listAt: Int64
   }
 
-  /// Stores listings; what they put in doubt is asked for next.
+  /// Stores listings. The plan then asks for the messages that they put in doubt.
   func keep(_ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext) async throws {
     if try await store.store(listings, in: url, context) { plan.settle(url, now: now) }
   }
@@ -59,7 +60,8 @@ extension SyncWorker {
     return .progressed(isComplete: left.isEmpty || left == doubted)
   }
 
-  /// The doubts to ask about: below those that a job could not settle, and then from the newest again.
+  /// The next doubts to ask about: first those older than the last one that could not be settled, then from
+  /// the newest again.
   private func nextDoubts(of url: ChannelURL) throws -> [DoubtedMessage] {
     if let end = doubtsTriedDownTo[url] {
       let older = try store.doubted(in: url, below: end, limit: SyncWorker.mostTried)
@@ -85,7 +87,7 @@ extension SyncWorker {
     var context = context(.messageFill)
     context.settlesDoubts = true
     for doubt in unanswered {
-      // One listing settles all doubts around it.
+      // An earlier listing in this loop may have settled this doubt.
       guard try isDoubted(doubt, in: url) else { continue }
       let window = MessageWindow(.time(doubt.position.createdAt), older: 50, newer: 50)
       do {
@@ -97,7 +99,7 @@ extension SyncWorker {
     let unsettled = try unanswered.filter { try isDoubted($0, in: url) }
     if let oldest = unsettled.last { doubtsTriedDownTo[url] = oldest.position }
     if try nextDoubts(of: url).isEmpty { try know(url) }
-    // Neither way of asking settled anything: the next job waits longer each time (B35).
+    // Neither the ids nor the listings settled a doubt: the next job waits longer each time (B35).
     if unsettled.count == unanswered.count {
       throw UpstreamError.unreadable(reason: "no answer says whether doubted messages are there")
     }

@@ -1,12 +1,12 @@
 import ChatCache
 import ChatModel
 
-// How a stretch of a channel's line is listed: by moments, since messages of one millisecond may come in
-// another order in each answer; by a message only inside a millisecond that has more of them than a page
-// holds, where the page showed that they are ordered by their ids, and from the outermost message of a
+// Lists stretches of a channel. Pages are anchored at a time, since messages of one millisecond may come in
+// another order in each answer. A page is anchored at a message in two cases: inside a millisecond with more
+// messages than a page holds, if a page showed that they are ordered by id; and at the outermost message of a
 // stretch.
 extension SyncWorker {
-  /// The stretch's listings.
+  /// Lists a stretch; a full millisecond takes several listings.
   func listed(
     _ url: ChannelURL, _ stretch: MessageSyncRequest.Stretch, _ importance: Importance
   ) async throws -> [MessageListing] {
@@ -14,7 +14,7 @@ extension SyncWorker {
       let listing = try await list(url, MessageWindow(stretch), importance)
       return [listing] + (try await listedByID(url, listing, importance))
     }
-    // All of its millisecond is known: the page that ended there was short.
+    // The whole millisecond is stored, because the page that ended there was short.
     if isOlder, try store.line(of: url)?.oldest == position {
       return try await listed(url, beyond: position, isOlder: true, importance)
     }
@@ -30,7 +30,7 @@ extension SyncWorker {
       let edge = (isOlder ? moment.min() : moment.max()) ?? position
       return [listing] + (try await listed(url, beyond: edge, isOlder: isOlder, importance))
     }
-    // Nothing beyond the millisecond came: it is full, or there is nothing.
+    // No message beyond the millisecond came: the page is full of it, or no more messages exist.
     guard let edge = isOlder ? rows.min() : rows.max() else { return [listing] }
     guard isFull else {
       return [listing] + (try await listed(url, beyond: edge, isOlder: isOlder, importance))
@@ -43,14 +43,15 @@ extension SyncWorker {
     }
   }
 
-  /// The row from which a full millisecond is paged where the position is no message's.
+  /// The row from which a full millisecond is paged if no message has exactly that position.
   private func nearest(to position: Position, _ rows: [Position], _ isOlder: Bool) -> Position? {
     isOlder
       ? rows.filter { $0 >= position }.min() ?? rows.max()
       : rows.filter { $0 <= position }.max() ?? rows.min()
   }
 
-  /// A page by message with the message itself, and the row beside it, which joins it to that.
+  /// A page anchored at a message. It includes the message and the row on its other side, which joins the
+  /// page to the stretch there.
   private func listed(
     _ url: ChannelURL, from row: Position?, _ isOlder: Bool, _ importance: Importance
   ) async throws -> [MessageListing] {
@@ -141,7 +142,7 @@ extension SyncWorker {
 }
 
 extension MessageWindow {
-  /// What to list for a sync request.
+  /// The window to list for a sync request.
   ///
   /// The anchor is the position's moment, all of it. A position that is no message's (the end of a claim) has
   /// the smallest or the largest id of its millisecond: that lies in the stretch, or does not.

@@ -15,7 +15,8 @@ extension SyncWorker {
     return .acknowledged
   }
 
-  /// One page; the changelog will start from the first page's time, so that nothing falls between (B11).
+  /// Lists one page. The changelog will start at the first page's time, so that no change is lost in between
+  /// (B11).
   func list(_ user: UserID, after: String?) async throws -> Outcome {
     let startedAt = clock.wallMilliseconds()
     let mark = store.mark()
@@ -23,7 +24,7 @@ extension SyncWorker {
     do {
       page = try await upstream.channels(
         of: user, order: .creation, limit: SyncWorker.channelPage, after: after, .background)
-      // An empty page ends the list, so it has to say so twice.
+      // An empty page ends the list, so it is requested twice.
       if page.items.isEmpty, page.unreadable == 0 {
         page = try await upstream.channels(
           of: user, order: .creation, limit: SyncWorker.channelPage, after: after, .background)
@@ -52,7 +53,8 @@ extension SyncWorker {
   /// How far the upstream's clock may differ from what it wrote into rows, in ms.
   static let clockSlack: Int64 = 60_000
 
-  /// What the sweep did not meet is asked for before it is removed: a page may have been cut.
+  /// Asks about each channel that no page of the sweep contained, before it is removed: a page may have been
+  /// cut.
   func endSweep(_ user: UserID) async throws -> Outcome {
     guard let sweep = sweeps[user] else { return .tokenLost }
     for url in try store.unmet(by: sweep.number, of: user) where try await isGone(user, from: url) {
@@ -86,9 +88,9 @@ extension SyncWorker {
       }
     }
     await learn(.channelChangelog, isOffered: true)
-    // Noted before the changelog's token moves on: a stop in between loses none.
+    // The notes are stored before the changelog's token, so that a stop in between loses none.
     try await askForUnreadable(changes.unreadableNames, of: user)
-    // A changelog that says more without moving on would be asked for ever.
+    // A changelog that has more pages but no new token would be read for ever.
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
     let found = try await store.store(
       try await withStates(changes.updated, of: user, asked), of: user,
@@ -111,8 +113,8 @@ extension SyncWorker {
     return .changed(found, hasMore: false)
   }
 
-  /// Where a channel comes without what its user alone sees, and nothing is known of the user there, it is
-  /// asked whether the user is in it or only invited: a list alone says nothing of rights.
+  /// If a listed channel lacks the user's own view and the cache has no membership, asks whether the user
+  /// joined or is only invited. The list alone proves no rights.
   private func withStates(
     _ records: [ChannelRecord], of user: UserID, _ asked: ChannelRecord.Asked
   ) async throws -> [ChannelRecord] {
@@ -132,8 +134,8 @@ extension SyncWorker {
     return records
   }
 
-  /// The page was the user's whole list: what is not in it is asked for before it is removed, without waiting
-  /// for a sweep.
+  /// The page was the user's whole list. Asks about each stored channel that it lacks before the channel is
+  /// removed, without waiting for a sweep.
   private func confirmAbsent(_ user: UserID, besides listed: Set<ChannelURL>) async throws {
     for url in try store.unmet(by: .max, of: user) where !listed.contains(url) {
       guard try await isGone(user, from: url) else { continue }
@@ -150,7 +152,8 @@ extension SyncWorker {
     }
   }
 
-  /// Channels that could not be read in a list are noted, and asked for one by one until they can be (B35).
+  /// Stores webhook notes for channels that could not be read in a list, so that each is fetched alone until
+  /// it can be read (B35).
   private func askForUnreadable(_ channels: [ChannelURL], of user: UserID) async throws {
     guard !channels.isEmpty else { return }
     let notes = channels.map {
@@ -159,8 +162,8 @@ extension SyncWorker {
     try take(try await store.note(notes))
   }
 
-  /// Tells the plan how far a channel's messages are in the cache, where that is anybody's business, and
-  /// takes up what webhooks named there while it was nobody's.
+  /// Tells the plan the coverage of a channel that a connected user is in, and takes up webhook notes that
+  /// were stored while no connected user was in it.
   func know(_ url: ChannelURL) throws {
     guard plan.channels[url]?.isOfNobody ?? true, let line = try store.line(of: url),
       try !store.connectedMembers(of: url).isEmpty
@@ -174,14 +177,14 @@ extension SyncWorker {
 
   /// The channel as each of its connected members sees it (B10).
   func refresh(_ url: ChannelURL) async throws -> Outcome {
-    // Read before the note: what is noted in between is not taken for settled.
+    // Read before the note, so that news in between is not taken for settled.
     let news = try store.memberList(of: url).news
-    // The note stays until all is done, with whom it names; what is noted meanwhile is a new note (B34).
+    // The note and its users stay until all is done. A webhook that comes meanwhile makes a new note (B34).
     let note = try store.webhookNotes(in: url).first { $0.kind == .channel }
     let named = (note?.users ?? []).filter { user in
       plan.status(of: user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }
-    // What cannot be read of one member keeps no other member waiting; the refresh comes again (B35).
+    // An unreadable answer for one member does not stop the others. The refresh is repeated (B35).
     var unreadable: (any Error)?
     for user in try asked(of: url, note, named) {
       do { try await refresh(url, as: user, note?.source ?? .channelRefresh, news) } catch {
@@ -198,8 +201,8 @@ extension SyncWorker {
     return try store.connectedMembers(of: url).isEmpty ? .channelGone : .done
   }
 
-  /// As whom the channel is looked at: what all share comes with any of them, and what one user alone sees is
-  /// asked for those whom the note names (B34). Only where the channel may be gone is every member asked.
+  /// The users as whom the channel is fetched. Any one of them gets the shared fields; each user whom the
+  /// note names gets that user's own view (B34). If the channel may be gone, it is fetched as every member.
   private func asked(of url: ChannelURL, _ note: Webhook.Note?, _ named: [UserID]) throws -> [UserID] {
     let members = try store.connectedMembers(of: url)
     guard let note, note.source != .channelDeleted else { return Array(Set(members).union(named)) }

@@ -14,18 +14,18 @@ package actor SyncWorker {
   let clock: Clock
   /// Calls that must not overtake each other: views that are opened and closed, what was cleared.
   nonisolated let ordered = OrderedCalls()
-  /// Where link and users stand, for those who may not wait.
+  /// The status of link and users, for callers that may not wait.
   nonisolated let board: SyncStatusBoard
-  /// How requests that send ended.
+  /// Counts of how send requests ended.
   package nonisolated let sendingCounts = SendingCounts()
   var plan: Plan
   var tasks: [SyncJob: Task<Void, Never>] = [:]
   private var timer: Task<Void, Never>?
   private var announcing: Task<Void, Never>?
-  /// When it is next looked for users who were closed long ago, and the look under way.
+  /// When closed users are next removed.
   private var expiresAt: Int64 = 0
   private var expiring: Task<Void, Never>?
-  /// When unsent rows are next looked through for what time alone changes, and the look under way.
+  /// When unsent rows are next checked for ended lifetimes.
   var upkeepAt: Int64 = 0
   var keepingUp: Task<Void, Never>?
   /// How the last job of a lane ended whose commit failed: the lane's next turn hands it in again.
@@ -37,7 +37,7 @@ package actor SyncWorker {
   /// The operator's choices about sending.
   let outboxPolicy: OutboxPolicy
   var random = SystemRandomNumberGenerator()
-  /// The question whether files can be uploaded by themselves.
+  /// The running request whether files can be uploaded by themselves.
   private var asking: Task<Void, Never>?
   private(set) var isStopped = false
   /// The moment and number of each running sweep; a sweep that a restart cuts off begins again.
@@ -48,27 +48,28 @@ package actor SyncWorker {
   var waiters: [Awaited: Waiters] = [:]
   /// Views whose first upstream answer is still owed, and whether they were told of a failure already (B16).
   var unanswered: [ChannelURL: TextMap<Bool>] = [:]
-  /// What webhooks named in a channel since its last check.
+  /// The webhook notes of each channel since its last check.
   var pendingNotes: [ChannelURL: PendingNotes] = [:]
-  /// Since when the link is online (wall ms): what is older no webhook had to name.
+  /// Since when the link is online (wall ms). Webhooks may have missed older messages.
   private var onlineSince = Int64.max
   /// The doubts that wait for a second listing, by channel (B27).
   var doubtRounds: [ChannelURL: DoubtRound] = [:]
   /// The oldest doubt that could not be settled: the next settle job asks about older ones.
   var doubtsTriedDownTo: [ChannelURL: Position] = [:]
-  /// Until when a channel's members are not listed again, since the last listing proved nothing.
+  /// For each channel whose last listing of members proved nothing: the time before which members are not
+  /// listed again.
   var unprovenMembers: [ChannelURL: Int64] = [:]
-  /// Whether the upstream answered a listing of a thread with other messages: then the channel's line is
-  /// listed.
+  /// Whether the upstream answered a listing of a thread with other messages. The channel is then listed
+  /// instead.
   var ignoresThreads = false
   var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
-  /// A sweep's number, the log's mark when it began, and from when on its changelog goes on.
+  /// A sweep's number, the log's mark when it began, and the time at which its changelog begins.
   struct Sweep { let number: Int64, mark: Int64, since: Int64 }
 
   struct PendingNotes {
     var isRealtime = false
-    /// Whether changes are to be looked for beyond the newest end.
+    /// Whether older messages may have changed, too.
     var isMissed = false
   }
 
@@ -90,7 +91,7 @@ package actor SyncWorker {
 
   // MARK: Life
 
-  /// Takes up what the cache knows and begins.
+  /// Reads the users and their state from the cache, and begins.
   package func start() async throws {
     store.onClearing { [weak self] cleared in
       guard let self else { return }
@@ -151,7 +152,7 @@ package actor SyncWorker {
     handshakes = [:]
   }
 
-  /// Starts what is due and arms the timer for what is not.
+  /// Starts the jobs that are due, and sets the timer for the next one.
   func turn() {
     guard !isStopped else { return }
     for job in plan.next(now: now) {
@@ -168,7 +169,7 @@ package actor SyncWorker {
     timer = nil
     let wake = min(plan.wakeAt(now: now) ?? .max, expiresAt, upkeepAt)
     let wait = max(1, wake - now)
-    // Whatever job set it: what becomes due may be somebody's.
+    // The timer has the same priority whatever job set it, because a client may wait for the next job.
     timer = Task(priority: .medium) {
       // `try?`: the sleep throws only when a newer timer canceled it, and then that timer calls `turn`.
       guard (try? await Task.sleep(for: .milliseconds(wait))) != nil else { return }
@@ -176,7 +177,7 @@ package actor SyncWorker {
     }
   }
 
-  /// Every hour: whoever was closed too long ago is forgotten (B5).
+  /// Removes users who were closed too long ago, every hour (B5).
   private func expire() {
     expiresAt = now + SyncWorker.expiryInterval
     let earlier = expiring
@@ -186,7 +187,7 @@ package actor SyncWorker {
     }
   }
 
-  /// Between two looks for users who were closed long ago (ms).
+  /// The interval between two removals of closed users (ms).
   static let expiryInterval: Int64 = 3_600_000
 
   private func run(_ job: SyncJob) async {
@@ -212,7 +213,7 @@ package actor SyncWorker {
     turn()
   }
 
-  /// News that a look found and no webhook told, long enough after it was news: webhooks get lost (B34).
+  /// Notes that webhooks are lost, if a check found a message that no webhook named in time (B34).
   func judgeWebhooks(before: Position?, after: Position?) {
     guard let before, let after, after > before, after.createdAt > onlineSince,
       after.createdAt < clock.wallMilliseconds() - SyncWorker.webhookSlack
@@ -223,7 +224,7 @@ package actor SyncWorker {
   /// How late a webhook may come (ms).
   static let webhookSlack: Int64 = 5_000
 
-  /// The channel may have come back while a job found it gone.
+  /// A user may have joined the channel again while a job found it gone.
   private func knowAgain(_ url: ChannelURL) {
     do { try know(url) } catch {
       Log.line(.error, "sync_store_failed", ["job": "know", "reason": .text("\(error)")])
@@ -262,7 +263,7 @@ package actor SyncWorker {
     }
   }
 
-  /// Remembers what the upstream showed to offer, or not to (B32).
+  /// Stores whether the upstream offers the capability (B32).
   func learn(_ capability: Capability, isOffered: Bool) async {
     guard plan.capabilities[capability] != isOffered || !isOffered else { return }
     plan.learn(capability, isOffered: isOffered, now: now)
@@ -274,7 +275,7 @@ package actor SyncWorker {
     }
   }
 
-  /// What a server offers is asked for until it is known (B32).
+  /// Asks whether the upstream offers uploads, until the answer is known (B32).
   private func askForUploads() {
     guard plan.capabilities[.uploads] == nil, asking == nil else { return }
     asking = Task {
@@ -295,7 +296,7 @@ package actor SyncWorker {
     onlineSince = plan.link.isOnline ? clock.wallMilliseconds() : .max
     let generation = plan.link.generation
     let earlier = announcing
-    // One after the other: what is told last must be what is true.
+    // Announcements are stored one after the other, so that the last one is the present state.
     announcing = Task(priority: .medium) {
       await earlier?.value
       for state in states {
@@ -308,7 +309,7 @@ package actor SyncWorker {
 }
 
 extension SyncJob {
-  /// The job's name for logs, without whom it concerns.
+  /// The job's name for logs, without the user and the channel.
   var name: String {
     switch self {
     case .probe: "probe"

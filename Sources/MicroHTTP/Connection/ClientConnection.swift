@@ -16,29 +16,31 @@ final class ClientConnection: @unchecked Sendable {  // because each field names
   /// Bytes of the answer's body; touched by the connection's worker thread alone.
   var sentBytes = 0
 
-  /// Whether the next thing on it can only be a request; touched by the connection's worker thread alone.
+  /// Whether the client's next bytes must begin a request; touched by the connection's worker thread alone.
   var awaitsRequest = true
-  /// When it last began to wait for a request (monotonic nanoseconds); its worker thread's alone.
+  /// When the connection last began to wait for a request (monotonic nanoseconds); touched by its worker
+  /// thread alone.
   var idleSince: UInt64
-  /// Whether it is closed with unread bytes of the client's; touched by the connection's worker thread alone.
+  /// Whether the connection is closed while bytes of the client are unread; touched by its worker thread
+  /// alone.
   var isRefused = false
 
-  /// The tick at which the connection is out of time, `noDeadline` for never. Workers store it without the
-  /// lock.
+  /// The tick at which the connection is closed for taking too long; `noDeadline`: never. Workers store it
+  /// without the lock.
   let deadline = Atomic<UInt32>(ClientConnection.noDeadline)
-  /// The tick at which the wheel looks at this client next; never later than `deadline`, often earlier.
+  /// The tick at which the wheel next checks this connection: never later than `deadline`, often earlier.
   let visit = Atomic<UInt32>(0)
   static let noDeadline = UInt32.max
 
-  /// What happens on it, for the metrics; stored by its worker thread.
+  /// The connection's present activity, for the metrics; stored by its worker thread.
   enum Activity: UInt8, AtomicRepresentable {
-    /// It waits for a request.
+    /// The connection waits for a request.
     case idle
     /// A request is being read.
     case reading
     /// A request is being answered, or is parked.
     case answering
-    /// An event stream.
+    /// An event stream is being sent.
     case streaming
   }
   let activity = Atomic<Activity>(.idle)
@@ -46,12 +48,12 @@ final class ClientConnection: @unchecked Sendable {  // because each field names
   /// Whether the connection waits for bytes of the client, rather than the client for an answer.
   let isReading = Atomic<Bool>(true)
 
-  /// Whether the client has ended its side. What it sent before may still be waiting to be read.
+  /// Whether the client has closed its sending side. Bytes that it sent before may still be unread.
   let isLeft = Atomic<Bool>(false)
 
   /// Whether the connection's memory is all present; touched by its worker thread alone.
   var isFilled = false
-  /// Under the lot's lock.
+  /// Whether `HangUpWatch` watches the socket. Under the lot's lock.
   var isWatched = false
 
   // Under the lot's lock.

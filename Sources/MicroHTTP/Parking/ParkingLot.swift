@@ -45,7 +45,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
 
   deinit { state.read { $0.slots.deallocate() } }
 
-  /// The tick of a monotonic moment, `seconds` later.
+  /// The tick that is `seconds` after a monotonic time.
   func tick(at nanoseconds: UInt64, plusSeconds seconds: Int = 0) -> UInt32 {
     UInt32(truncatingIfNeeded: (nanoseconds &- start) / ParkingLot.tickNanoseconds)
       + UInt32(seconds * Int(1_000_000_000 / ParkingLot.tickNanoseconds))

@@ -3,24 +3,24 @@ import Platform
 
 /// The destination of a request's body: nowhere, memory, or files.
 enum BodyIntake {
-  /// Read and thrown away.
+  /// The body is read and thrown away.
   case discarded(Discarded)
-  /// Kept in memory.
+  /// The body is kept in memory.
   case collected(Collected)
-  /// Streamed to files.
+  /// The body's files are passed to a form intake as they arrive.
   case multipart(Multipart)
 
-  /// Bytes that go nowhere.
+  /// Counts the bytes and throws them away.
   final class Discarded {
     let limit: Int
     var count = 0
     init(limit: Int) { self.limit = limit }
   }
 
-  /// Bytes in memory.
+  /// Keeps the bytes in memory.
   final class Collected {
     let limit: Int
-    // Grows with what arrives: what a client announces costs it nothing.
+    // Grows with the bytes that arrive: an announced length alone takes no memory.
     private var buffer = ByteBuffer(capacity: 0)
     private(set) var count = 0
 
@@ -47,7 +47,7 @@ enum BodyIntake {
     }
   }
 
-  /// How many of the next `count` bytes have to find room in memory.
+  /// How many of the next `count` bytes need room in memory.
   func wantedBytes(_ count: Int) -> Int {
     switch self {
     case .discarded: 0
@@ -56,7 +56,7 @@ enum BodyIntake {
     }
   }
 
-  /// Takes the next bytes. False once so much came beyond the limit that the connection is better cut.
+  /// Takes the next bytes. False: more than `overrun` bytes came beyond the limit, so the connection is cut.
   func take(_ bytes: UnsafeRawBufferPointer, overrun: Int) -> Bool {
     switch self {
     case .discarded(let sink):
@@ -71,7 +71,7 @@ enum BodyIntake {
     }
   }
 
-  /// The problem to answer with when the whole body has arrived; nil where the body is good.
+  /// The problem to answer with when the whole body has arrived; nil: the body is valid.
   var fault: Problem? {
     switch self {
     case .discarded(let sink): sink.count > sink.limit ? .tooLarge(limit: sink.limit) : nil

@@ -5,9 +5,8 @@ import Platform
 /// `multipart/form-data` (RFC 7578), streamed: the body is cut at `CRLF--boundary`, each part's headers are
 /// read, files are given to the intake as they come and plain fields kept in memory.
 ///
-/// The bytes are searched in a window that always keeps the last boundary's length back, so that a boundary
-/// cut in two by the network is still found. After a fault the rest is passed over and the fault reported at
-/// the end.
+/// The boundary is searched in a window that keeps back as many bytes as a boundary has, so that one split
+/// between two packets is found. After a fault the rest is skipped, and the fault is reported at the end.
 final class Multipart {
   private enum State { case preamble, headers, content, epilogue }
 
@@ -34,7 +33,7 @@ final class Multipart {
     self.limit = limit
     self.limits = limits
     self.files = files
-    // The first boundary has no line before it; this makes it look like the others.
+    // The first boundary has no line end before it. With this one it is found like the others.
     window.append("\r\n")
   }
 
@@ -64,16 +63,16 @@ final class Multipart {
     }
   }
 
-  /// Bytes in memory: what is not yet looked at, and the plain fields.
+  /// The bytes in memory: unparsed ones, and the plain fields.
   var heldBytes: Int { window.count + fieldBytes }
 
-  /// What is wrong now that the body is whole.
+  /// Called when the body is whole. Returns its fault, if there is one.
   func finish() -> Problem? {
     if let fault { return fault }
     return state == .epilogue ? nil : .multipart("the last boundary is missing")
   }
 
-  /// One move; false when more bytes are needed.
+  /// Parses one piece of the window. False: more bytes are needed.
   private func step() throws(Problem) -> Bool {
     switch state {
     case .preamble, .content: try stepContent()
@@ -100,7 +99,7 @@ final class Multipart {
     }
     try write(found)
     _ = drop(found)
-    // The two bytes after the boundary say whether another part follows.
+    // The two bytes after the boundary tell whether another part follows.
     guard window.count >= delimiter.count + 2 else { return false }
     if state == .content { try endPart() }
     let first = window.bytes[delimiter.count]
@@ -116,7 +115,7 @@ final class Multipart {
 
   private func stepHeaders() throws(Problem) -> Bool {
     guard let end = find([0x0D, 0x0A, 0x0D, 0x0A]) else {
-      // The four bytes that would end them may still be coming.
+      // The four bytes that end the headers may not have arrived yet.
       if window.count >= limits.multipartHeaderBytes + 4 { throw .multipart("a part's headers are too long") }
       return false
     }

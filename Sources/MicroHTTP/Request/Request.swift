@@ -6,7 +6,7 @@ import Platform
 ///
 /// Views (`UnsafeRawBufferPointer`) are valid as long as the request is being answered.
 package final class Request: @unchecked Sendable {  // because one thread at a time works on it
-  /// What is answered without a handler: a problem, or to `OPTIONS` what is allowed.
+  /// An answer without a handler: a problem, or the allowed methods for `OPTIONS`.
   final class Refusal {
     let problem: Problem?
     let allow: String?
@@ -22,29 +22,30 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
     }
   }
 
-  /// Where the request stands.
+  /// How far the request is processed.
   enum Phase { case head, judging, body, running, parked, answered }
 
   unowned(unsafe) let lot: ParkingLot  // its server has it until the last request was completed
   let client: ClientConnection
   var connection: OpaquePointer?
-  // In an order that leaves no room between them: ten thousand may be parked. Target, method and headers are
-  // read at every step, by one thread at a time, so that checking each access would only cost time.
+  // The fields are ordered so that no padding is between them, because ten thousand requests may be parked.
+  // Target, method and headers are read at every step, by one thread at a time, so Swift's exclusivity checks
+  // would only cost time.
   @exclusivity(unchecked) var target: RequestTarget
   var phase = Phase.head
-  /// Whether the answer is bytes in memory, so that nothing but its head can fail to be built.
+  /// Whether the answer's body is bytes in memory, so that only building its head can fail.
   var isWhole = false
   /// The method.
   @exclusivity(unchecked) package internal(set) var method = Method.get
   @exclusivity(unchecked) var seen = HeaderNotes()
   var status: UInt16 = 0
   unowned(unsafe) var endpoint: Endpoint?  // the server keeps every table of routes there was
-  /// What will be answered instead of running the handler; boxed, because it is rare and large.
+  /// The answer to send instead of running the handler; in an object, because it is rare and large.
   var refusal: Refusal?
-  /// The question of the request before, which this one asks again.
+  /// The repeatable answer of the connection's previous request, if this request equals that one.
   var repeated: RepeatableAnswer?
   var intake: PendingBody?
-  /// The name that the access log gives the caller; set by whoever authenticates.
+  /// The caller's name in the access log; set by the code that authenticates.
   package var user: String?
   var waiter: Waiter?
   var resume: ((Wake) throws -> Outcome)?
@@ -105,10 +106,10 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
     header(name).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The request's name: what the client gave, if well formed, or a new one.
+  /// The request's id: the client's, if it is well formed, or a new one.
   package var requestID: String { withRequestID { String(cString: $0) } }
 
-  /// Lends the request's name as C text.
+  /// Lends the request's id as a C string.
   func withRequestID<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
     if let given = header("X-Request-Id"), RequestID.isWellFormed(given) {
       return body(given.baseAddress!.assumingMemoryBound(to: CChar.self))
@@ -138,14 +139,14 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
 
   // MARK: - Beyond the request
 
-  /// What handlers remember about the connection, for the requests that follow on it.
+  /// An object that handlers keep with the connection, for its later requests.
   package var attachment: AnyObject? {
     get { client.attachment }
     set { client.attachment = newValue }
   }
 
-  /// The one thing that can wake this request. Made on first use; hand it out before looking for what is
-  /// waited for.
+  /// The object that wakes this request, made on first use. Hand it out before checking for the awaited
+  /// change.
   package func makeWaiter() -> Waiter {
     if let waiter { return waiter }
     let made = Waiter(lot: lot)
@@ -153,7 +154,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
     return made
   }
 
-  /// Cuts the connection both ways: whatever is answered does not reach the client.
+  /// Shuts the connection down in both directions: no answer reaches the client.
   package func cut() { shutdown(client.socket, Int32(SHUT_RDWR)) }
 
   /// Whether the server is stopping.

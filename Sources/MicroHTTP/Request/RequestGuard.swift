@@ -22,7 +22,7 @@ struct RequestGuard {
   private var headers = 0
   private var cookieBytes = 0
   private var fault: String?
-  /// The end of the value before; nil where distances are not measured.
+  /// The end of the previous header's value; nil if distances are not measured.
   private var previousEnd: UnsafeRawPointer?
 
   /// Where the parts of a request's first line begin in the library's buffer.
@@ -32,13 +32,13 @@ struct RequestGuard {
     let version: UnsafePointer<CChar>
   }
 
-  /// Looks at the whole head; the problem closes the connection. `measures`: whether the distances in the
+  /// Checks the whole head. A fault's problem closes the connection. `measures`: whether the distances in the
   /// library's buffer can be trusted.
   static func inspect(
     _ connection: OpaquePointer, _ line: Line, targetLength: Int, limits: Limits, measures: Bool
   ) throws(Problem) -> HeaderNotes {
     if measures, line.target + targetLength + 1 != line.version {
-      throw Problem.malformed("one space ends the target, and no zero byte is in it")
+      throw Problem.malformed("write one space after the target, and no zero byte in it")
     }
     let version = strlen(line.version)
     var pass = RequestGuard(previousEnd: measures ? UnsafeRawPointer(line.version) + version : nil)
@@ -47,7 +47,7 @@ struct RequestGuard {
     }
     let size = mhd_head_size(connection)
     if let previousEnd = pass.previousEnd {
-      // After the last value there are its line end and the empty line's.
+      // Four bytes follow the last value: its line end, and that of the empty line.
       if pass.hosts > 0, pass.fault == nil, previousEnd + 4 != UnsafeRawPointer(line.method) + size {
         pass.fault = "the head holds a zero byte or ends with a bare line feed"
       }
@@ -65,10 +65,10 @@ struct RequestGuard {
 
   private init(previousEnd: UnsafeRawPointer?) { self.previousEnd = previousEnd }
 
-  /// What the pool of version 0.9.75 keeps for each header, cookie and argument of the query.
+  /// The bytes that version 0.9.75 takes from the pool for each header, cookie and query argument.
   private static let bytesOfHeader = 64
 
-  /// Notes what the head, as it came, and the library's index of it leave of the pool.
+  /// Notes how many bytes of the pool are left beside the head and the library's index of it.
   private mutating func noteFree(of pool: Int, _ size: Int, others: Int) {
     let index = (headers + others) * RequestGuard.bytesOfHeader
     notes.freeBytes = UInt16(clamping: pool - size - cookieBytes - index)
@@ -85,7 +85,9 @@ struct RequestGuard {
     if hosts > 1 || (hosts == 0 && isHTTP11) { throw Problem.malformed("send exactly one Host header") }
     if lengths > 1 { throw Problem.malformed("send at most one Content-Length header") }
     if codings > 0 {
-      if codings > 1 || lengths > 0 { throw Problem.malformed("Transfer-Encoding stands alone") }
+      if codings > 1 || lengths > 0 {
+        throw Problem.malformed("send one Transfer-Encoding header, and no Content-Length with it")
+      }
       if !isHTTP11 { throw Problem.malformed("Transfer-Encoding needs HTTP/1.1") }
       if !notes.isChunked { throw Problem.malformed("the only transfer coding allowed is chunked") }
     }
@@ -102,7 +104,7 @@ struct RequestGuard {
       return
     }
     if let previousEnd {
-      if UnsafeRawPointer(name) - previousEnd != 2 { fault = "header lines end with CRLF and are not folded" }
+      if UnsafeRawPointer(name) - previousEnd != 2 { fault = "end header lines with CRLF; do not fold them" }
       self.previousEnd = UnsafeRawPointer(value) + valueCount
     }
     let nameBytes = UnsafeRawBufferPointer(start: name, count: nameCount)
@@ -114,7 +116,7 @@ struct RequestGuard {
     case 4 where matches(name, "host"): hosts += 1
     case 6 where matches(name, "cookie"): cookieBytes += valueCount + 16
     case 10 where matches(name, "connection"):
-      // Any option but the usual one is taken to end it: nothing depends on that but words.
+      // Any value other than `keep-alive` ends the connection: no further request is expected.
       notes.endsConnection = notes.endsConnection || valueCount != 10 || !matches(value, "keep-alive")
     case 14 where matches(name, "content-length"):
       lengths += 1

@@ -30,22 +30,22 @@ struct RequestTarget {
   private var pathEnd: Int { Int(pathEndOffset) }
   private var end: Int { Int(endOffset) }
 
-  /// How many bytes came.
+  /// The number of bytes of the raw target.
   var length: Int { end }
 
-  /// Whether the last bytes that came are these; for as long as nothing is decoded.
+  /// Whether the raw target ends with these bytes. Only valid before decoding.
   func ends(with bytes: [UInt8]) -> Bool {
     bytes.isEmpty
       || bytes.count <= end
         && bytes.withUnsafeBytes { memcmp(base + end - $0.count, $0.baseAddress!, $0.count) == 0 }
   }
 
-  /// Where the copy is.
+  /// The first byte of the copy.
   var start: UnsafeRawPointer { UnsafeRawPointer(base) }
 
   func free() { base.deallocate() }
 
-  /// The path as it came, in its encoded form until the router has walked it.
+  /// The path; encoded until the router has decoded its segments.
   var path: UnsafeRawBufferPointer { slice(pathStart, pathEnd) }
 
   /// The query without its question mark.
@@ -55,7 +55,7 @@ struct RequestTarget {
     UnsafeRawBufferPointer(start: base + start, count: end - start)
   }
 
-  /// Finds path and query, and checks what can be checked before decoding.
+  /// Finds path and query, and makes the checks that are possible before decoding.
   mutating func split() throws(Problem) {
     let hash = UInt8(ascii: "#")
     let isForbidden = ByteSearch.finds(in: slice(0, end)) {
@@ -73,7 +73,7 @@ struct RequestTarget {
     if pathEnd < end { try checkQuery() }
   }
 
-  /// `GET http://host/path` means `/path` (RFC 9112, 3.2.2).
+  /// Skips scheme and host of an absolute target: `GET http://host/path` means `/path` (RFC 9112, 3.2.2).
   private mutating func skipAuthority() throws(Problem) {
     if end > 0, base[0] == UInt8(ascii: "/") { return }
     if isAsterisk { return }
@@ -141,7 +141,7 @@ struct RequestTarget {
     return Segment(start: start, bytes: slice(start, start + count))
   }
 
-  /// Remembers `segment` as the next parameter.
+  /// Stores `segment` as the next path parameter.
   mutating func note(_ segment: Segment) {
     let offset = Int(parameterCount) * 4
     guard offset < RequestTarget.mostParameters * 4 else { return }

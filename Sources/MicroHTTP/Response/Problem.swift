@@ -15,15 +15,15 @@ package struct Problem: Error, Sendable {
 
   /// The HTTP status.
   package var status: Int
-  /// The stable name in snake case; `type` is `/problems/` and this.
+  /// The stable code in snake case; the member `type` is `/problems/` and the code.
   package var code: String
   /// The code in words.
   package var title: String
-  /// What to do next.
+  /// Tells the client what to do next.
   package var detail: String
   /// The fields at fault.
   package var errors: [FieldError]
-  /// Headers that belong to it, such as Retry-After.
+  /// Headers of the answer, such as Retry-After.
   package var headers: [(name: String, value: String)]
   /// Further JSON members, ready to be spliced: `"upstream":{…}`.
   package var members: String

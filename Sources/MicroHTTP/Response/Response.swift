@@ -11,9 +11,9 @@ import Platform
 package struct Response: ~Copyable {
   /// The HTTP status.
   package let status: Int
-  /// What the body is.
+  /// The kind of body.
   let content: Content
-  /// Bytes of the body, as far as they are known.
+  /// The length of the body in bytes, if it is known.
   let byteCount: Int
   /// The bytes of a whole body, in libmicrohttpd's keeping; empty for files, streams and shared bodies.
   private(set) var body = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -21,7 +21,7 @@ package struct Response: ~Copyable {
   private var handle: OpaquePointer?
   /// The header lines, each after a line end.
   private var lines = ByteBuffer(capacity: 0)
-  /// Where among them the line is that may be left out; empty when there is none.
+  /// The range in `lines` of the line that may be left out; empty for none.
   private var spareLine = 0..<0
 
   enum Content {
@@ -51,8 +51,8 @@ package struct Response: ~Copyable {
     add("Content-Type", type)
   }
 
-  /// Writes the whole answer to a socket and ends sending, past the library. False when the socket does not
-  /// take it any more.
+  /// Writes the whole answer to a socket without the library, and closes the sending side. False: the socket
+  /// does not take it.
   func write(to socket: Int32, withBody: Bool = true) -> Bool {
     var bytes = ByteBuffer(capacity: 1024)
     bytes.append("HTTP/1.1 ")
@@ -62,7 +62,8 @@ package struct Response: ~Copyable {
     bytes.append(lines.bytes)
     bytes.append("\r\nContent-Length: \(byteCount)\r\n\r\n")
     if withBody { bytes.append(body) }
-    // Nothing was sent before on most of these sockets, so it fits; otherwise the client reads nothing.
+    // Nothing was sent before on most of these sockets, so the answer fits into the socket's buffer. If it
+    // does not, the client is not reading.
     let sent = send(socket, bytes.base, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     shutdown(socket, Int32(SHUT_WR))
     return sent == bytes.count
@@ -102,14 +103,14 @@ package struct Response: ~Copyable {
     add(name, UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
   }
 
-  /// Adds a header of bytes; a control character among them would end it early, so that there is none then.
+  /// Adds a header of bytes. A value with a control character could end the header early, so it is not added.
   package mutating func add(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
     guard !holdsControl(value) else { return refuse(name.bytes) }
     begin(name.bytes)
     lines.append(value)
   }
 
-  /// Adds a header whose value `write` appends; as with bytes, there is none if it holds a control character.
+  /// Adds a header whose value `write` appends. A value with a control character is not added.
   package mutating func add(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
     let before = lines.count
     begin(name.bytes)
@@ -120,15 +121,14 @@ package struct Response: ~Copyable {
     refuse(name.bytes)
   }
 
-  /// Adds a header as `add` does that is left out when the connection's memory has no room for it. One
-  /// header of an answer at most.
+  /// Adds a header that is left out if the connection's memory has no room for it. At most one per answer.
   package mutating func addIfItFits(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
     let before = lines.count
     add(name, write)
     spareLine = before..<lines.count
   }
 
-  /// Leaves out the line that may be left out if more than `most` bytes of header lines are there.
+  /// Removes the line that may be left out, if the header lines have more than `most` bytes.
   mutating func fit(lineBytes most: Int) {
     guard lines.count > most, !spareLine.isEmpty else { return }
     lines.remove(spareLine)
@@ -161,7 +161,7 @@ package struct Response: ~Copyable {
     Log.line(.warning, "header_refused", ["name": .text(String(decoding: name, as: UTF8.self))])
   }
 
-  /// Adds a header whose value is written later; answers where in the lines.
+  /// Adds a header whose value is written later. Returns the value's offset in the lines.
   mutating func reserve(_ name: StaticString, width: Int) -> Int {
     begin(name.bytes)
     lines.append(width) { memset($0.baseAddress!, Int32(UInt8(ascii: "0")), width) }
@@ -176,14 +176,15 @@ package struct Response: ~Copyable {
     lines.append(": ")
   }
 
-  /// Closes the connection after this answer.
+  /// Adds `Connection: close`, so that the connection is closed after this answer.
   func endConnection() { MHD_add_response_header(handle, "Connection", "close") }
 
-  /// libmicrohttpd's object with the headers, which is the caller's from now on, and where in it the lines
-  /// begin.
+  /// libmicrohttpd's response with the headers, which the caller now owns, and the address of the lines in
+  /// it.
   ///
-  /// The library copies each header it is given, and looks through it several times. So it is given one,
-  /// whose value is as long as all lines together, and they are written over that; it sends them as they are.
+  /// The library copies each header and scans it several times. So it gets a single header, with a value as
+  /// long as all lines together. The lines are then written over that value, and the library sends them as
+  /// they are.
   mutating func seal() -> (handle: OpaquePointer, lines: UnsafeMutableRawPointer)? {
     guard let handle else { return nil }
     let first = Response.first
@@ -204,8 +205,8 @@ package struct Response: ~Copyable {
     return (handle, start + length)
   }
 
-  /// The same through the library's public interface alone: each line is a header that is added by itself.
-  /// The library takes none without a value.
+  /// Does the same by the library's public interface alone: each line is added as a header. The library
+  /// accepts no header without a value.
   mutating func sealLineByLine() -> OpaquePointer? {
     guard let handle else { return nil }
     MHD_add_response_header(handle, Response.first.name.cString, Response.first.value.cString)
@@ -220,11 +221,11 @@ package struct Response: ~Copyable {
     return handle
   }
 
-  /// The header that every answer has, and that bears the others.
+  /// The header that every answer has. The other lines are written into its value.
   private static let first: (name: StaticString, value: StaticString) = ("X-Content-Type-Options", "nosniff")
   /// The most bytes that the library itself adds to a head: the status line, Date, Connection, Content-Length
   /// or Transfer-Encoding, the first header and the line ends.
   static let ownHeadBytes = 224
-  /// So long are they mostly.
+  /// The usual length of all lines.
   private static let usualLineBytes = 512
 }

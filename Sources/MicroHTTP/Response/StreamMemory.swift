@@ -1,30 +1,30 @@
 import Platform
 import Synchronization
 
-/// What the pieces of all event streams take together, and whose turn is next.
+/// The memory that the pieces of all event streams share, and the streams that wait for room.
 ///
-/// A stream takes room for one piece before it makes it. Where there is none it waits for its turn: streams
-/// are served in the order they came, and each is woken once room was kept for it. A turn that does not come
-/// in time is over. One event can be larger than a piece; what all streams take exceeds the bound by no more
-/// than the largest event of each worker thread.
+/// A stream takes room for a piece before it makes the piece. Without room the stream waits for its turn:
+/// streams are served in order of arrival, and each is woken when room is kept for it. A stream whose turn
+/// does not come in time is closed. One event can be larger than a piece, so all streams together exceed the
+/// bound by at most the largest event of each worker thread.
 final class StreamMemory: Sendable {
   /// One stream's wait for room.
   final class Turn: @unchecked Sendable {  // because the rest is only touched under the memory's lock
     fileprivate let waiter: Waiter
     fileprivate var isWaiting = false
     fileprivate var isGranted = false
-    /// When it is over (monotonic nanoseconds); touched by the stream's worker thread alone.
+    /// When the wait ends (monotonic nanoseconds); touched by the stream's worker thread alone.
     fileprivate var endsAt: UInt64 = 0
 
     fileprivate init(_ waiter: Waiter) { self.waiter = waiter }
 
-    /// Whether the stream has waited long enough.
+    /// Whether the stream has waited too long.
     func isOver(at now: UInt64) -> Bool { now >= endsAt }
   }
 
   private struct State {
     var held = 0
-    /// First come, first served. Those who left are passed over.
+    /// The waiting streams in order of arrival. Streams that have ended are skipped.
     var waiting: [Turn] = []
     var first = 0
 
@@ -57,7 +57,7 @@ final class StreamMemory: Sendable {
     turnNanoseconds = UInt64(limits.streamTurnSeconds) * 1_000_000_000
   }
 
-  /// Bytes taken now.
+  /// The bytes that streams hold now.
   var bytes: Int { state.withLock { $0.held } }
 
   /// Streams that were closed because their turn did not come.
@@ -89,13 +89,13 @@ final class StreamMemory: Sendable {
     return false
   }
 
-  /// The piece takes more or less than what was taken for it.
+  /// Corrects the room of a piece, which is larger or smaller than planned.
   func change(from before: Int, to after: Int) {
     if after < before { return give(before - after) }
     if after > before { state.withLock { $0.held += after - before } }
   }
 
-  /// Gives room back, and wakes those whose turn it is.
+  /// Gives room back, and wakes the streams whose turn comes.
   func give(_ bytes: Int) {
     let woken = state.withLock { state -> [Turn] in
       state.held -= bytes
@@ -104,7 +104,7 @@ final class StreamMemory: Sendable {
     for turn in woken { turn.waiter.wake() }
   }
 
-  /// The stream is over.
+  /// Called when the stream has ended: gives its room and its turn back.
   func end(_ turn: Turn?, held: Int) {
     guard turn != nil || held > 0 else { return }
     let woken = state.withLock { state -> [Turn] in

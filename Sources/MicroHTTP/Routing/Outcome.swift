@@ -1,4 +1,4 @@
-/// What a handler makes of a request.
+/// A handler's result: how the request is answered, now or later.
 package enum Outcome: ~Copyable {
   /// Answer now.
   case respond(Response)

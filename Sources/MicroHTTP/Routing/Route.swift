@@ -1,14 +1,15 @@
-/// One method on one path.
+/// The handler of one method on one path.
 package struct Route: Sendable {
-  /// What answers a request. Runs on a worker thread and must not wait for anything slow: it parks instead.
+  /// Answers a request. It runs on a worker thread and must not wait for anything slow: it parks the request
+  /// instead.
   package typealias Handler = @Sendable (Request) throws -> Outcome
 
-  /// What a route does with a request's body.
+  /// How a route takes a request's body.
   package enum Body: Sendable {
-    /// Takes none; a small one is read and thrown away.
+    /// The route takes no body; a small one is read and thrown away.
     case none
-    /// Kept in memory up to `limit` bytes. `types` are the media types accepted (415 otherwise; empty accepts
-    /// all), and a body that is `required` needs a length or chunks (411 otherwise).
+    /// The body is kept in memory, up to `limit` bytes. `types` are the media types accepted (415 otherwise;
+    /// empty accepts all), and a body that is `required` needs a length or chunks (411 otherwise).
     case collected(limit: Int, types: [String] = ["application/json"], required: Bool = false)
     /// A multipart form whose files are streamed to disk, up to `limit` bytes in all. A body of another type
     /// is collected as by `orCollected` when there is one, and a 415 otherwise.
@@ -20,17 +21,17 @@ package struct Route: Sendable {
     case upload(limit: Int, orCollected: Int? = nil, admit: Handler)
   }
 
-  /// The method; GET answers HEAD too.
+  /// The method; a GET route answers HEAD too.
   package let method: Method
   /// The template, such as `/v1/channels/{channel_url}/messages`.
   package let path: String
   /// The operationId of the contract.
   package let operation: String
-  /// What happens to a body.
+  /// How the route takes a body.
   package let body: Body
   /// The function that answers a request.
   package let handler: Handler
-  /// Which requests it answers; nil: all.
+  /// The rule for the hosts that the route answers; nil: all.
   var hostRule: HostRule?
 
   /// A route.

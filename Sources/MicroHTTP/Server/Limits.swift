@@ -27,7 +27,7 @@ package struct Limits: Sendable {
   package var multipartHeaderBytes = 4096
   /// Bytes of a multipart part that is a plain field, kept in memory.
   package var multipartFieldBytes = 262_144
-  /// Connections at once; further ones wait in the backlog.
+  /// The most connections at once; further ones wait in the backlog.
   package var connections = 24_000
   /// Connections that the kernel holds until they are accepted.
   package var backlog = 4096
@@ -47,7 +47,7 @@ package struct Limits: Sendable {
   package var sendSeconds = 300
   /// Seconds between two comments that keep an event stream alive.
   package var heartbeatSeconds = 15
-  /// Seconds in which the reader of an event stream must take what it was sent.
+  /// Seconds in which the client of an event stream must take the bytes it was sent.
   package var streamStallSeconds = 30
   /// Bytes of one piece of an event stream. A stream keeps no more until its client has taken them, unless
   /// one event alone is larger, and nothing while it waits.
@@ -55,7 +55,7 @@ package struct Limits: Sendable {
   /// Bytes that the pieces of all event streams take together. A stream whose next piece does not fit waits
   /// for its turn.
   package var streamMemoryBytes = 33_554_432
-  /// Seconds that an event stream waits for its turn before it is closed; its client comes back.
+  /// Seconds that an event stream waits for its turn before it is closed. Its client connects again.
   package var streamTurnSeconds = 60
   /// Bytes of one block of an event stream.
   package var streamBlockBytes = 1024

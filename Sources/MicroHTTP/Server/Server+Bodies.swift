@@ -66,7 +66,7 @@ extension Server {
       refuse(
         request,
         Problem(
-          503, "stopping", detail: "the service is ending: send it again", headers: [("Retry-After", "1")]))
+          503, "stopping", detail: "the service is stopping: send it again", headers: [("Retry-After", "1")]))
       return .cut
     }
   }

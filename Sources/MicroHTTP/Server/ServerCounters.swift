@@ -1,7 +1,7 @@
 import Platform
 import Synchronization
 
-/// What a server has done so far and does now; read for metrics.
+/// Counts of a server's answers, refusals and running requests, for metrics.
 package final class ServerCounters: Sendable {
   private let informed = Atomic<Int>(0)
   private let succeeded = Atomic<Int>(0)
@@ -17,18 +17,18 @@ package final class ServerCounters: Sendable {
   private let bodies = Atomic<Int>(0)
   private let unadmitted = Atomic<Int>(0)
 
-  /// A bound that requests are refused at.
+  /// A limit beyond which requests are refused.
   package enum Bound: String, CaseIterable, Sendable {
-    /// 431.
+    /// The request's head is too large: 431.
     case head
-    /// 414.
+    /// The request target is too long: 414.
     case target
-    /// 413.
+    /// The body is too large: 413.
     case body
-    /// 503: the memory that bodies share before a handler looks at their requests.
+    /// The memory that bodies share before a handler runs is used up: 503.
     case unadmittedBodies = "unadmitted_bodies"
 
-    /// The bound that this status tells of.
+    /// The limit to which this status belongs.
     init?(status: Int) {
       switch status {
       case 413: self = .body
@@ -50,7 +50,7 @@ package final class ServerCounters: Sendable {
     }
   }
 
-  /// Requests refused at that bound.
+  /// The number of requests refused because of this limit.
   package func refusals(_ bound: Bound) -> Int {
     switch bound {
     case .head: heads.load(ordering: .relaxed)
@@ -60,7 +60,7 @@ package final class ServerCounters: Sendable {
     }
   }
 
-  /// Answers by the first digit of their status, 1 to 5.
+  /// The number of answers whose status begins with this digit, 1 to 5.
   package func answered(_ statusClass: Int) -> Int {
     switch statusClass {
     case 1: informed.load(ordering: .relaxed)
@@ -71,7 +71,7 @@ package final class ServerCounters: Sendable {
     }
   }
 
-  /// Requests begun and not yet answered to the end, parked ones included.
+  /// The number of requests that are not yet fully answered, including parked ones.
   package var running: Int { active.load(ordering: .relaxed) }
 
   func begin() { active.wrappingAdd(1, ordering: .sequentiallyConsistent) }

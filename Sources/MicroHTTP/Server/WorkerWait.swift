@@ -2,9 +2,10 @@ import CMicroHTTPD
 import Glibc
 import Synchronization
 
-/// What a worker's thread waits for: its daemon's events, and news from other threads.
+/// The wait of a worker's thread for its daemon's events and for news from other threads.
 ///
-/// The daemon's epoll is one descriptor here. Resumed connections are among its events.
+/// The daemon's epoll descriptor is one of the descriptors here. It also becomes ready for resumed
+/// connections.
 final class WorkerWait: Sendable {
   private let queue: Int32
   private let news: Int32
@@ -14,7 +15,7 @@ final class WorkerWait: Sendable {
     queue = epoll_create1(Int32(EPOLL_CLOEXEC))
     news = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
     guard queue >= 0, news >= 0 else { throw ServerError(detail: "no descriptors left for the workers") }
-    // Each write is an event of its own, so that nobody has to read what was written.
+    // Edge-triggered: each write is an event of its own, so no thread has to read the counter.
     watch(news, EPOLLET.rawValue)
   }
 
@@ -23,13 +24,13 @@ final class WorkerWait: Sendable {
     close(news)
   }
 
-  /// Waits for that descriptor too, as long as it is readable.
+  /// Adds a descriptor: the wait ends while it is readable.
   func watch(_ descriptor: Int32, _ flags: UInt32 = 0) {
     var event = epoll_event(events: EPOLLIN.rawValue | flags, data: epoll_data_t(fd: descriptor))
     epoll_ctl(queue, EPOLL_CTL_ADD, descriptor, &event)
   }
 
-  /// Waits until something is ready, for so many milliseconds at most.
+  /// Waits until a descriptor is ready, at most `milliseconds`; nil: without a limit.
   func forEvents(atMost milliseconds: UInt64?) {
     if milliseconds == 0 { return }
     var events = (epoll_event(), epoll_event())
@@ -40,17 +41,17 @@ final class WorkerWait: Sendable {
     }
   }
 
-  /// The thread has something to take, and wakes if it was not told so already.
+  /// Tells the thread that it has something to take, and wakes it unless it was told already.
   func tellNews() {
     if !hasNewsNow.exchange(true, ordering: .sequentiallyConsistent) { wake() }
   }
 
-  /// Whether there was news since this was asked last.
+  /// Whether there was news since the last call.
   func hasNews() -> Bool {
     hasNewsNow.load(ordering: .relaxed) && hasNewsNow.exchange(false, ordering: .sequentiallyConsistent)
   }
 
-  /// The thread wakes, or does not fall asleep the next time.
+  /// Ends the thread's present wait, or its next one.
   func wake() {
     var one: UInt64 = 1
     write(news, &one, 8)

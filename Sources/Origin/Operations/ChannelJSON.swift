@@ -1,20 +1,20 @@
 import JSON
 import SQLite
 
-/// A channel as the wire shows it.
+/// Writes a channel as the stand-in's API answers it.
 struct ChannelJSON {
-  /// In whose view; nil for nobody's.
+  /// The user as whom the channel is shown; nil: as no user.
   var viewer: String?
   var areMembersShown = false
   var isMetadataShown = false
   var isMetaarrayShown = false
-  /// What stands before the path of a file that this server serves.
+  /// The base url of files that this server serves.
   let base: String
   private let capabilities: Capabilities
 
   private static let memberLimit = 100
 
-  /// As a request asks for it.
+  /// Shows the parts that a request asks for.
   init(viewer: String?, _ asked: some Asked) throws {
     self.viewer = viewer
     base = asked.base
@@ -24,7 +24,7 @@ struct ChannelJSON {
     isMetaarrayShown = try asked.arguments.flag("include_sorted_metaarray_in_last_message")
   }
 
-  /// With everything.
+  /// Shows all parts.
   init(viewer: String?, whole asked: some Asked) {
     self.viewer = viewer
     base = asked.base

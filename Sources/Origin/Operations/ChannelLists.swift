@@ -1,9 +1,9 @@
 import JSON
 import SQLite
 
-/// Pages of channels: all there are, or one user's.
+/// Pages of all channels, or of one user's channels.
 ///
-/// The token is the last channel's key in the order, so that a page neither repeats nor skips what did not
+/// The token is the last channel's sort key, so that a page neither repeats nor skips a channel that did not
 /// move meanwhile.
 enum ChannelLists {
   enum Order: String {
@@ -32,7 +32,7 @@ enum ChannelLists {
     var isRising: Bool { self == .name }
   }
 
-  /// A key in the order: the key in hex when it is a text, else the number, and the channel's id.
+  /// A sort key: a text or a number, and the channel's id. A token has the text in hex.
   private struct SortKey {
     var number: Int64 = 0
     var text = ""

@@ -1,25 +1,25 @@
 import JSON
 import SQLite
 
-/// A message as the wire shows it, written from a row of `shown_message`.
+/// Writes a message as the stand-in's API answers it, from a row of `shown_message`.
 struct MessageJSON {
   var areReactionsShown = true
   var isMetaarrayShown = true
   var isThreadShown = true
   var isParentShown = true
   let channelURL: String
-  /// What stands before the path of a file that this server serves.
+  /// The base url of files that this server serves.
   let base: String
   private let isRequestIDShown: Bool
 
-  /// With every part.
+  /// Shows all parts.
   init(channelURL: String, base: String, _ capabilities: Capabilities) {
     self.channelURL = channelURL
     self.base = base
     isRequestIDShown = capabilities.areRequestIDsShown
   }
 
-  /// With the parts that a list asks for.
+  /// Shows the parts that a list asks for.
   init(channelURL: String, _ asked: some Asked) throws {
     self.init(channelURL: channelURL, base: asked.base, asked.capabilities)
     areReactionsShown = try asked.arguments.flag("include_reactions")

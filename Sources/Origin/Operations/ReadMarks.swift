@@ -1,7 +1,7 @@
 import JSON
 import SQLite
 
-/// What members have read, and one member's own view of a channel: hidden, reset, typing.
+/// Members' read positions, and operations on one member's own view of a channel: hide, reset, typing.
 enum ReadMarks {
   /// Moves a member's read position, never back.
   static func mark(_ user: String, in channel: Int64, at time: Int64, _ call: Call) throws {
@@ -26,7 +26,7 @@ enum ReadMarks {
     json.emptyObject()
   }
 
-  /// `messages/unread_count?user_ids=`: a number for each.
+  /// `messages/unread_count?user_ids=`: the number of unread messages of each user.
   static func unread(_ question: Question, _ json: inout JSONWriter) throws {
     let channel = try ChannelRow.named(question)
     let users = try question.arguments.neededTexts("user_ids")
@@ -45,7 +45,7 @@ enum ReadMarks {
     json.endObject()
   }
 
-  /// All of a user's channels together.
+  /// The number of unread messages in all of a user's channels.
   static func userUnread(_ question: Question, _ json: inout JSONWriter) throws {
     let db = question.reading
     let user = try Users.named(question.arguments.path("user_id"), db)
@@ -112,7 +112,8 @@ enum ReadMarks {
     json.endObject()
   }
 
-  /// Checked and forgotten: typing is told to connected clients alone, and there are none here.
+  /// Checks the request and does nothing: a real server tells connected clients of typing, and this one has
+  /// none.
   static func typing(_ question: Question, _ json: inout JSONWriter) throws {
     let channel = try ChannelRow.named(question)
     for user in try question.arguments.neededTexts("user_ids") {

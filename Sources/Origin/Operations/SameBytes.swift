@@ -1,5 +1,5 @@
-// Ids are compared by their bytes, as the tables compare them. Swift's `==`, `Set` and `Dictionary` compare
-// texts by Unicode equivalence, for which `K` and U+212A are the same.
+// Ids are compared by their bytes, as SQLite compares them. Swift's `==`, `Set` and `Dictionary` compare
+// texts by Unicode equivalence, which takes `K` and U+212A for the same.
 
 extension String {
   /// Whether both texts are the same bytes.

@@ -4,13 +4,13 @@ import SQLite
 
 /// Operations on users.
 enum Users {
-  /// The user of that id; unknown ones are refused.
+  /// The user with that id. Throws a refusal if there is none.
   static func named(_ id: String, _ db: ReadAccess) throws -> UserRow {
     guard let user = try UserRow.find(id, db) else { throw Refusal.unknown("User") }
     return user
   }
 
-  /// Who acts; unknown or deactivated users may not.
+  /// The user who acts. Throws a refusal if the user is unknown or deactivated.
   static func actor(_ id: String, _ db: ReadAccess) throws -> UserRow {
     guard let user = try UserRow.find(id, db) else {
       throw Refusal(400301, "The user is unknown or deleted.")
@@ -42,7 +42,7 @@ enum Users {
     try answer(id, call, &json)
   }
 
-  /// The user, with a new access token where one is asked for.
+  /// Answers the user, with a new access token if the request asks for one.
   private static func answer(_ id: String, _ call: Call, _ json: inout JSONWriter) throws {
     let isTokenWanted = try call.arguments.flag("issue_access_token")
     let token = isTokenWanted ? accessToken() : ""
@@ -89,7 +89,7 @@ enum Users {
     try answer(user.id, call, &json)
   }
 
-  /// Takes the user out of every channel; the messages stay, without a name.
+  /// Deletes the user and every membership. The user's messages stay, without a sender's name.
   static func delete(_ call: inout Call, _ json: inout JSONWriter) throws {
     let user = try named(call.arguments.path("user_id"), call.reading)
     let urls = try call.reading.all(
@@ -130,7 +130,7 @@ enum Users {
     json.endObject()
   }
 
-  /// Values are kept as strings; booleans in the spelling the published client's language gives them.
+  /// Values are stored as strings; booleans as the published client's language spells them.
   static func strings(_ fields: [String: Value]) -> [String: Value] {
     fields.mapValues { value in
       switch value {

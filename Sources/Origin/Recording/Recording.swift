@@ -1,11 +1,11 @@
 import Glibc
 import JSON
 
-/// What a server was asked, and what it answered, in the order of the answers: a file of lines of JSON.
+/// Requests to a server and its answers, in the order of the answers: a file with one JSON object per line.
 ///
-/// The first line says what the file is (`{"perch_recording":1}`), every other is an `Exchange`.
+/// The first line names the format (`{"perch_recording":1}`); every other line is an `Exchange`.
 struct Recording: Sendable, Equatable {
-  /// The version of the form that this program writes and reads.
+  /// The version of the file format that this program writes and reads.
   static let version: Int64 = 1
   /// Bytes of the largest file that is written or read.
   static let mostBytes = 64 << 20
@@ -28,7 +28,7 @@ struct Recording: Sendable, Equatable {
     }
   }
 
-  /// A recording of these.
+  /// A recording of these exchanges.
   init(_ exchanges: [Exchange]) { self.exchanges = exchanges }
 
   /// Reads the file at `path`.

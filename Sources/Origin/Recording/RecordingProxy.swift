@@ -2,23 +2,23 @@ import Glibc
 import MicroHTTP
 import Platform
 
-/// Stands between a client and a real server, and writes down what passes.
+/// A proxy between a client and a real server that records their requests and answers.
 ///
-/// A request goes on with the `Api-Token` that came with it, which is written nowhere. Its exchange is a line
-/// of the file once the server has answered, with all texts blanked (`Blanking`). A request that the server
-/// does not answer gets 504, and is not in the file. Webhooks do not pass here.
+/// A request is forwarded with its own `Api-Token`, which is never written. When the server has answered, the
+/// exchange becomes a line of the file, with all texts blanked (`Blanking`). A request that the server does
+/// not answer gets a 504 and is not recorded. Webhooks do not pass through the proxy.
 package final class RecordingProxy: Sendable {
-  /// What it is made of.
+  /// The proxy's settings.
   package struct Configuration: Sendable {
-    /// Where it listens; port 0 picks a free one.
+    /// The address to listen on; port 0 picks a free port.
     package var listen = ListenAddress(host: "127.0.0.1", port: 0)
     /// The real server, such as `https://api-APP.sendbird.com`.
     package var upstream: String
-    /// The file, which must not be there yet.
+    /// The path of the file, which must not exist yet.
     package var path: String
     /// Whether ids of users and channels are kept as they are.
     package var keepsIDs = false
-    /// Bytes of the file at most.
+    /// The largest size of the file, in bytes.
     var mostBytes = Recording.mostBytes
 
     /// A recording of `upstream` into the file at `path`.
@@ -28,20 +28,20 @@ package final class RecordingProxy: Sendable {
     }
   }
 
-  /// How a recording went.
+  /// The result of a recording.
   package struct Report: Sendable {
-    /// Exchanges in the file.
+    /// The number of exchanges in the file.
     package var exchanges = 0
-    /// Requests that got no answer, or whose answers did not fit into the file any more.
+    /// The number of requests without an answer, or whose exchange did not fit into the file.
     package var lost = 0
-    /// Why the file could not be written; nil: it could.
+    /// Why the file could not be written; nil: it was written.
     package var failure: String?
   }
 
   private struct State {
     var blanking: Blanking
     var bytes = 0
-    /// Whether an exchange did not fit into the file: the recording ends before it.
+    /// Whether an exchange did not fit into the file. The recording ends before that exchange.
     var isFull = false
     var report = Report()
   }
@@ -76,14 +76,14 @@ package final class RecordingProxy: Sendable {
   /// The port it listens on; known once started.
   package var port: UInt16 { server.port }
 
-  /// Serves; the port it got.
+  /// Starts to serve. Returns the port.
   @discardableResult
   package func start() throws -> UInt16 {
     try server.start(AnyPath.routes { [unowned self] request, path in self.forward(request, path) })
     return server.port
   }
 
-  /// Ends everything that it started, and tells how it went.
+  /// Stops the proxy and returns the result.
   package func stop() -> Report {
     forwarder.stop()
     server.shutDown(withinSeconds: 2)
@@ -117,7 +117,7 @@ package final class RecordingProxy: Sendable {
       })
   }
 
-  /// The answer as it came.
+  /// The server's answer, unchanged.
   private static func response(_ came: Forwarder.Answer) -> Response {
     var body = ByteBuffer(capacity: came.body.count + 1)
     came.body.withUnsafeBytes { body.append($0) }
@@ -128,7 +128,7 @@ package final class RecordingProxy: Sendable {
     return response
   }
 
-  /// Writes the exchange down, its texts blanked.
+  /// Records the exchange with blanked texts.
   private func record(_ exchange: Exchange, _ came: Forwarder.Answer?) {
     guard let came else {
       state.withLock { $0.report.lost += 1 }

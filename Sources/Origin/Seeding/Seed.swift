@@ -1,13 +1,13 @@
 import SQLite
 
-/// What an empty database is filled with.
+/// The data that an empty database is filled with.
 package enum Seed: Sendable, Equatable {
   case none
-  /// Four users and the channels of the documentation.
+  /// Four users and the channels that the documentation names.
   case small
   /// The small seed, a channel of 100 000 messages, a crowd, a long thread, an invitation, a hidden channel.
   case large
-  /// That many channels of 100 messages, all alice's.
+  /// So many channels of 100 messages each; alice is in all of them.
   case channels(Int)
 
   /// Reads `none`, `small`, `large` or a number of channels.
@@ -22,8 +22,8 @@ package enum Seed: Sendable, Equatable {
     }
   }
 
-  /// Fills the store, unless it has users already: they are written last, so a seed that was cut short by the
-  /// end of the process begins anew.
+  /// Fills the store, unless it has users already. Users are written last, so an interrupted seed begins
+  /// again.
   func fill(_ store: Store) throws {
     guard self != .none else { return }
     let isFilled = try store.read { db, _ in
@@ -72,7 +72,7 @@ package enum Seed: Sendable, Equatable {
 struct ChannelPlan {
   let url: String
   let name: String
-  /// The first is its operator.
+  /// The members' ids; the first is the operator.
   let members: [String]
   var messages: Int
   var customType = ""
@@ -83,16 +83,16 @@ struct ChannelPlan {
   var isPublic = false
   var isSuper = false
   var isBroadcast = false
-  /// Only admin messages.
+  /// Whether all messages are admin messages.
   var isOfficial = false
-  /// These messages share one millisecond.
+  /// The messages that share one millisecond, by number.
   var tied = 0..<0
-  /// How many of the newest alice has not read.
+  /// The number of newest messages that alice has not read.
   var unread = 0
-  /// How many replies the first message has.
+  /// The number of replies to the first message.
   var thread = 0
   var hiddenFromAlice = false
-  /// Alice is invited by this one, and has not answered.
+  /// The user who invited alice, who has not answered; nil: alice is a member.
   var inviter: String?
 
   init(_ url: String, _ name: String, _ members: [String], messages: Int) {

@@ -1,13 +1,13 @@
 import SQLite
 
-/// Writes seed data inside one transaction. Everything follows from the number of the message, so a seed is
+/// Writes seed data inside one transaction. A message's number determines everything about it, so a seed is
 /// the same conversation each time, ending now.
 struct SeedWriter {
   let db: WriteAccess
   let stamp: Int64
   private var now: Int64 { stamp / 1000 }
 
-  /// Seconds between messages: bursts, and then nothing for a while.
+  /// The seconds between consecutive messages, used in turn: a burst, then a pause.
   private static let gaps: [Int64] = [2, 5, 9, 31, 4, 120, 15, 900]
   private static let replySeconds: Int64 = 30
 
@@ -63,14 +63,14 @@ struct SeedWriter {
     try own(plan, channel, times)
   }
 
-  /// When the messages were sent, from the oldest.
+  /// The times of the messages, oldest first.
   private func times(_ plan: ChannelPlan) -> [Int64] {
     var times: [Int64] = []
     var time = now - 20_000
     for number in (0..<plan.messages).reversed() {
       times.append(time)
       if plan.tied.contains(number), plan.tied.contains(number - 1) { continue }
-      // Here and there two were sent in the same millisecond.
+      // Some neighbouring messages share a millisecond.
       if number % 50 != 25 { time -= SeedWriter.gaps[number % SeedWriter.gaps.count] * 1000 }
     }
     return times.reversed()
@@ -177,7 +177,7 @@ struct SeedWriter {
     }
   }
 
-  /// Alice's own view.
+  /// Writes alice's own view of the channel.
   private func own(_ plan: ChannelPlan, _ channel: Int64, _ times: [Int64]) throws {
     if plan.unread > 0, times.count > plan.unread {
       let readAt = times[times.count - plan.unread - 1]

@@ -2,17 +2,17 @@ import JSON
 import MicroHTTP
 import SQLite
 
-/// What every operation is given: the arguments and a consistent view of the database.
+/// The input of every operation: the arguments and one snapshot of the database.
 protocol Asked {
   /// Decoded path parameters by name, query and body.
   var arguments: Arguments { get }
   var reading: ReadAccess { get }
   var capabilities: Capabilities { get }
-  /// What stands before the path of a file that this server serves.
+  /// The base url of files that this server serves.
   var base: String { get }
 }
 
-/// What an operation is given that only reads.
+/// The input of an operation that only reads.
 struct Question: Asked {
   let arguments: Arguments
   let reading: ReadAccess
@@ -21,8 +21,7 @@ struct Question: Asked {
   let milliseconds: Int64
 }
 
-/// What an operation is given that changes something: a transaction, and where it leaves what is to be told
-/// to the webhook once the transaction is durable.
+/// The input of an operation that writes: a transaction, and the webhooks that are sent once it is durable.
 struct Call: Asked {
   let arguments: Arguments
   let db: WriteAccess
@@ -37,7 +36,7 @@ struct Call: Asked {
   var seconds: Int64 { stamp / 1_000_000 }
 }
 
-/// One operation: what it reads and writes, and the answer it leaves.
+/// One operation, which reads or writes and produces an answer.
 enum Operation: Sendable {
   case read(@Sendable (Question, inout JSONWriter) throws -> Void)
   case write(@Sendable (inout Call, inout JSONWriter) throws -> Void)
@@ -47,23 +46,23 @@ enum Operation: Sendable {
   }
 }
 
-/// What a real server may not offer; each can be switched off.
+/// Features that a real server may lack; each can be switched off.
 struct Capabilities: Sendable {
   var areChangelogsOn = true
   var areReplyListingsOn = true
-  /// Whether the replies to one message are listed alone where that is asked for.
+  /// Whether a request can list only the replies to one message.
   var areThreadListingsOn = true
-  /// What a repeated `dedup_id` gets: the first message, an error, or a second message.
+  /// The answer to a repeated `dedup_id`: the first message, an error, or a second message.
   var duplicates = Duplicates.first
   var areSeparateUploadsOn = true
-  /// Whether a message says the `dedup_id` it was sent with, as `req_id`.
+  /// Whether a message has the `dedup_id` it was sent with, as `req_id`.
   var areRequestIDsShown = true
 
   enum Duplicates: String, Sendable { case first, error, off }
 }
 
 extension JSONWriter {
-  /// `{}`, the answer that says nothing.
+  /// Writes `{}`, an answer without content.
   mutating func emptyObject() {
     beginObject()
     endObject()

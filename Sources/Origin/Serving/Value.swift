@@ -1,8 +1,8 @@
 import JSON
 import Platform
 
-/// A JSON value that outlives its parser. The stand-in is a test server: clarity before speed here, while
-/// lists are written straight from rows.
+/// A JSON value that outlives its parser. The stand-in is a test server, so this type is simple rather than
+/// fast; lists are written directly from rows without it.
 indirect enum Value: Sendable, Equatable {
   case null
   case bool(Bool)
@@ -44,7 +44,8 @@ indirect enum Value: Sendable, Equatable {
   var strings: [String] { items.compactMap(\.string) }
   var fields: [String: Value] { if case .object(let fields) = self { fields } else { [:] } }
 
-  /// Writes it, the fields of objects in the order of their names so that answers can be compared.
+  /// Writes the value, with the fields of objects in the order of their names, so that answers can be
+  /// compared.
   func write(to json: inout JSONWriter) {
     switch self {
     case .null: json.null()

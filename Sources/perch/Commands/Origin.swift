@@ -15,8 +15,8 @@ extension Command {
       Setting("seed", .text, default: "small", "fills an empty database: none, small, large or N channels"),
       Setting("chatter", .text, default: "0/s", "messages that seeded users go on sending, such as 2/s"),
       Setting(
-        "clock-offset", .offset, default: "0", "how far its clock is ahead (+10m) or behind (-10m), for tests"
-      ),
+        "clock-offset", .offset, default: "0",
+        "how far the server's clock is ahead (+10m) or behind (-10m), for tests"),
       Setting(
         "record", .path, default: "",
         "the new file that requests to --upstream and its answers are written to, their texts blanked"),
@@ -25,7 +25,7 @@ extension Command {
         "the real server that --record asks, such as https://api-APP.sendbird.com"),
       Setting(
         "record-ids", .choice(["blanked", "kept"]), default: "blanked",
-        "what --record does with the ids of users and channels"),
+        "whether --record blanks the ids of users and channels"),
       Setting("replay", .path, default: "", "the recording that answers all requests instead"),
       Setting(
         "replay-timing", .flag, default: "off", "whether replayed answers take as long as the recorded ones"),
@@ -35,7 +35,7 @@ extension Command {
       return try Command.runRecorded(values)
     }
     guard values.text("upstream").isEmpty else {
-      throw SettingError(description: "--upstream goes with --record")
+      throw SettingError(description: "--upstream needs --record")
     }
     guard let seed = Seed(values.text("seed")) else {
       throw SettingError(description: "--seed: none, small, large or a number of channels")

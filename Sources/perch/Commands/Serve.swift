@@ -21,7 +21,7 @@ extension Command {
         "what goes first from a full cache: this, or fields such as cached_bytes:desc", isReread: true),
       Setting(
         "spool-max-size", .size, default: "1GB",
-        "how many bytes the files of unsent messages may have, with those that are coming in"),
+        "the most bytes of unsent messages' files, including files that are arriving"),
       Setting(
         "collection-idle", .duration, default: "1h", "how long a collection is kept that no client asks for"),
       Setting(
@@ -31,9 +31,9 @@ extension Command {
         "max-parked-per-user", .number(1...1_000_000), default: "12000", "polls of one user that wait at once"
       ),
       Setting(
-        "keep-events", .number(100...100_000_000), default: "200000", "changes that clients can still ask for"
-      ),
-      Setting("keep-events-for", .duration, default: "7d", "how long a change is kept at most; at least 1m"),
+        "keep-events", .number(100...100_000_000), default: "200000",
+        "the most events that the log keeps for clients"),
+      Setting("keep-events-for", .duration, default: "7d", "how long the log keeps an event; at least 1m"),
       Setting("workers", .number(1...64), default: "2", "threads that read requests and answer"),
       Setting(
         "max-connections", .number(16...1_000_000), default: "24000",

@@ -7,12 +7,12 @@ import Platform
 extension Command {
   /// `perch sync`
   static let sync = Command(
-    name: "sync", summary: "brings a user's channels and messages into the cache, with a line of progress",
+    name: "sync", summary: "fetches a user's channels and messages into the cache, with a line of progress",
     settings: [
       Setting("data", .path, default: "data", "the directory of the cache; made when missing"),
-      Setting("user", .text, default: nil, "whose channels"),
+      Setting("user", .text, default: nil, "the user whose channels are fetched"),
       Setting(
-        "once", .flag, default: "off", "ends when everything wanted is there; else follows until a signal"),
+        "once", .flag, default: "off", "ends when all is fetched; otherwise polls until a signal"),
       Setting(
         "log-level", .choice(["debug", "info", "warning", "error"]), default: "warning", "what is logged"),
     ] + SyncParts.settings
