@@ -96,7 +96,7 @@ let package = Package(
       dependencies: [
         "ChatAPI", "ChatCache", "ChatCollections", "ChatModel", "ChatSync", "JSON", "MicroHTTP", "Platform",
       ]),
-    .testTarget(name: "ArchitectureTests"),
+    .testTarget(name: "ArchitectureTests", dependencies: ["ChatCache", "SQLite", "TestFolders"]),
   ],
   swiftLanguageModes: [.v6],
   cxxLanguageStandard: .cxx17

@@ -2,6 +2,7 @@
 package enum DecimalText {
   /// The number that the bytes write in plain digits with an optional minus; nil for anything else, and for
   /// a number that is no `Int64`.
+  @inlinable
   package static func read(_ text: UnsafeRawBufferPointer) -> Int64? {
     let isNegative = text.first == UInt8(ascii: "-")
     let digits = isNegative ? UnsafeRawBufferPointer(rebasing: text.dropFirst()) : text
@@ -20,6 +21,7 @@ package enum DecimalText {
   }
 
   /// Writes a number's digits; answers the offset after them. `bytes` has room for 20 from `offset` on.
+  @inlinable
   package static func write(_ number: UInt64, into bytes: UnsafeMutableRawPointer, at offset: Int) -> Int {
     var digits = 1
     var rest = number

@@ -1,7 +1,7 @@
 /// Percent-encoding (RFC 3986).
 package enum PercentEncoding {
   /// Whether a byte stands for itself in every part of a URL.
-  @inline(__always)
+  @inlinable @inline(__always)
   package static func isUnreserved(_ byte: UInt8) -> Bool {
     switch byte {
     case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: true
@@ -18,7 +18,7 @@ package enum PercentEncoding {
   }
 
   /// Appends the bytes. Those that are not safe are encoded.
-  @inline(__always)
+  @inlinable @inline(__always)
   package static func append(
     _ bytes: UnsafeRawBufferPointer, to target: inout ByteBuffer, keeping isSafe: (UInt8) -> Bool
   ) {
@@ -28,7 +28,9 @@ package enum PercentEncoding {
     }
   }
 
-  private static func append(escaping byte: UInt8, to target: inout ByteBuffer) {
+  /// Appends the three characters of an encoded byte.
+  @usableFromInline
+  package static func append(escaping byte: UInt8, to target: inout ByteBuffer) {
     target.append(UInt8(ascii: "%"))
     for nibble in [byte >> 4, byte & 15] { target.append(nibble < 10 ? 0x30 + nibble : 0x37 + nibble) }
   }

@@ -1,8 +1,8 @@
 import Glibc
 
 extension Row {
-  /// What event streams keep of the memory once each of them has read 1 MB and rests, beyond what streams keep
-  /// that have read nothing.
+  /// The memory that an event stream keeps once it has read 1 MB and rests, beyond that of a stream that has
+  /// read nothing.
   static let streams = Row(
     name: "streams", work: "event streams that read 1 MB each and rest, against streams that read nothing"
   ) { bench in
@@ -46,30 +46,25 @@ private final class StreamReaders {
   static let messages = 2_000
   private var sockets: [Int32] = []
   private var counts: [Int] = []
-  private let queue = epoll_create1(0)
 
   /// Opens so many streams, of each user as many, and waits until each was answered.
   init(_ count: Int, since cursor: String?, _ headers: [String]) throws {
     for number in 0..<count {
       let socket = try StreamReaders.connect()
       let request =
-        "GET /v1/events\(cursor.map { "?since=\($0)" } ?? "") HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n"
+        "GET /v1/events\(cursor.map { "?since=\($0)" } ?? "") HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        + "Accept: text/event-stream\r\n"
         + headers[number % headers.count] + "\r\n\r\n"
       guard send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count else {
         throw BenchFailure(description: "a stream cannot be asked for")
       }
-      var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: UInt64(number)))
-      epoll_ctl(queue, EPOLL_CTL_ADD, socket, &event)
       sockets.append(socket)
       counts.append(0)
     }
     try read(bytes: 1)
   }
 
-  deinit {
-    end()
-    close(queue)
-  }
+  deinit { end() }
 
   func end() {
     for socket in sockets { close(socket) }
@@ -92,16 +87,15 @@ private final class StreamReaders {
   /// Reads until each stream has given so many bytes and none has more.
   func read(bytes: Int) throws {
     var room = [UInt8](repeating: 0, count: 1 << 18)
-    var events = [epoll_event](repeating: epoll_event(), count: 512)
+    var waiting = sockets.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     while true {
       let isEnough = counts.allSatisfy { $0 >= bytes }
-      let found = epoll_wait(queue, &events, 512, isEnough ? 3_000 : 60_000)
+      let found = poll(&waiting, nfds_t(waiting.count), isEnough ? 3_000 : 60_000)
       if found == 0, isEnough { return }
       guard found > 0 else {
         throw BenchFailure(description: "streams stopped at \(counts.min() ?? 0) bytes")
       }
-      for event in events.prefix(Int(found)) {
-        let number = Int(event.data.u64)
+      for number in waiting.indices where waiting[number].revents != 0 {
         let got = recv(sockets[number], &room, room.count, 0)
         guard got > 0 else { throw BenchFailure(description: "stream \(number) ended") }
         if counts[number] == 0, !room.starts(with: Array("HTTP/1.1 200".utf8)) {

@@ -124,12 +124,17 @@ extension CacheWriter {
       """
       DELETE FROM message
       WHERE channel = ?1
-        AND (created_at, message_id) IN (
+        AND (created_at, message_id) <= (
           SELECT created_at, message_id
-          FROM message
-          WHERE channel = ?1
-          ORDER BY created_at, message_id
-          LIMIT ?2
+          FROM (
+            SELECT created_at, message_id
+            FROM message
+            WHERE channel = ?1
+            ORDER BY created_at, message_id
+            LIMIT ?2
+          )
+          ORDER BY created_at DESC, message_id DESC
+          LIMIT 1
         )
       """
     ) {
@@ -142,15 +147,27 @@ extension CacheWriter {
   private static let rests: [StaticString] = [
     """
     DELETE FROM tombstone
-    WHERE channel = ?1 AND message_id IN (SELECT message_id FROM tombstone WHERE channel = ?1 LIMIT ?2)
+    WHERE channel = ?1
+      AND message_id <= (
+        SELECT max(message_id)
+        FROM (SELECT message_id FROM tombstone WHERE channel = ?1 ORDER BY message_id LIMIT ?2)
+      )
     """,
     """
     DELETE FROM member
-    WHERE channel = ?1 AND user_id IN (SELECT user_id FROM member WHERE channel = ?1 LIMIT ?2)
+    WHERE channel = ?1
+      AND user_id <= (
+        SELECT max(user_id)
+        FROM (SELECT user_id FROM member WHERE channel = ?1 ORDER BY user_id LIMIT ?2)
+      )
     """,
     """
     DELETE FROM channel_metadata
-    WHERE channel = ?1 AND key IN (SELECT key FROM channel_metadata WHERE channel = ?1 LIMIT ?2)
+    WHERE channel = ?1
+      AND key <= (
+        SELECT max(key)
+        FROM (SELECT key FROM channel_metadata WHERE channel = ?1 ORDER BY key LIMIT ?2)
+      )
     """,
   ]
 

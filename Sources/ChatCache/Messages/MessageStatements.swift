@@ -172,7 +172,7 @@ extension CacheReader {
       SELECT
         created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
         metaarray, thread_info, parent
-      FROM message
+      FROM message INDEXED BY message_by_id
       WHERE channel = ?1 AND message_id = ?2 AND created_at >= ?3
       """
     ) {

@@ -181,7 +181,7 @@ extension CacheWriter {
       SELECT
         m.created_at, m.updated_at, m.version, m.body, m.reactions, m.metaarray, m.thread_info, m.parent,
         m.sender, m.flags, m.mentions
-      FROM message AS m
+      FROM message AS m INDEXED BY message_by_id
       WHERE m.channel = ?1 AND m.message_id = ?2
       """
     ) {

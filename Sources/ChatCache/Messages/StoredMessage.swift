@@ -90,7 +90,7 @@ extension CacheReader {
       """
       SELECT
         created_at, sender, flags, body, reactions, metaarray, thread_info, parent, mentions
-      FROM message
+      FROM message INDEXED BY message_by_id
       WHERE channel = ?1 AND message_id = ?2
       """
     ) {

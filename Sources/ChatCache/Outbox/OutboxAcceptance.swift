@@ -210,20 +210,26 @@ extension CacheWriter {
   /// Forgets requests that ended more than seven days ago, at most `limit`; answers how many.
   @discardableResult
   package func forgetRequests(limit: Int = 500) throws -> Int {
-    try db.run(
+    let ended = try db.reading.all(
       """
-      DELETE FROM request
-      WHERE (user, request_id) IN (
-        SELECT user, request_id
-        FROM request INDEXED BY request_by_end
-        WHERE ended_at IS NOT NULL AND ended_at < ?1
-        LIMIT ?2
-      )
+      SELECT user, request_id
+      FROM request INDEXED BY request_by_end
+      WHERE ended_at IS NOT NULL AND ended_at < ?1
+      LIMIT ?2
       """
     ) {
       $0.bind(1, now - Limits.requestMemoryMilliseconds)
       $0.bind(2, limit)
+    } _: {
+      (user: $0.int64(0), request: $0.string(1))
     }
+    for (user, request) in ended {
+      try db.run("DELETE FROM request WHERE user = ?1 AND request_id = ?2") {
+        $0.bind(1, user)
+        $0.bind(2, request)
+      }
+    }
+    return ended.count
   }
 }
 

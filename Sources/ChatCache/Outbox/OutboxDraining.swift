@@ -256,7 +256,9 @@ extension CacheReader {
 
   /// The kind of a stored message.
   func kind(of message: Int64, in channel: ChannelKey) throws -> MessageQuery.Kind? {
-    try db.first("SELECT type FROM message WHERE channel = ?1 AND message_id = ?2") {
+    try db.first(
+      "SELECT type FROM message INDEXED BY message_by_id WHERE channel = ?1 AND message_id = ?2"
+    ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, message)
     } _: {

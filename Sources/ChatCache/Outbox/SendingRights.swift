@@ -87,7 +87,13 @@ extension CacheReader {
     of request: SendingRights, _ view: ChannelView
   ) throws -> (sender: String, createdAt: Int64)? {
     let found = try request.target.flatMap { id in
-      try db.first("SELECT sender, created_at FROM message WHERE channel = ?1 AND message_id = ?2") {
+      try db.first(
+        """
+        SELECT sender, created_at
+        FROM message INDEXED BY message_by_id
+        WHERE channel = ?1 AND message_id = ?2
+        """
+      ) {
         $0.bind(1, view.channel.rawValue)
         $0.bind(2, id)
       } _: {
