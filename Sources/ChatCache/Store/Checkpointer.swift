@@ -169,8 +169,8 @@ enum WALLimits {
   static let boundBytes = 64 << 20
   /// A passive checkpoint follows this many new frames (4 MiB).
   static let passiveFrames = (4 << 20) / frameBytes
-  /// The writer restarts the WAL at this many frames (52 MiB). The rest is left for large commits. Whoever
-  /// sends meanwhile waits for two more syncs, so this is to happen after more than a hundred commits.
+  /// The writer restarts the WAL at this many frames (52 MiB). The rest is left for large commits. A commit
+  /// meanwhile waits for two more syncs, so a restart should come only after more than a hundred commits.
   static let restartFrames = boundBytes / 16 * 13 / frameBytes
   /// A WAL file of at most this length is left as it is while nothing happens, in bytes.
   static let restingBytes = 4 << 20
