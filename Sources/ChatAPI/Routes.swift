@@ -85,7 +85,7 @@ package enum Routes {
       + MessageCollectionRoutes.routes(views) + EventRoutes.routes(views)
   }
 
-  /// What is answered while there is no cache yet: how the service is, and for the rest `starting` (B63).
+  /// The routes until the cache is open: health and readiness answer, all others are `starting` (B63).
   package static func starting(_ status: ServiceStatus) -> [Route] { HealthRoutes.routes(status, nil) }
 
   /// What everything else is answered with until the cache is open (B63).

@@ -11,7 +11,7 @@ import Platform
 package struct SigningSecrets: Sendable, Equatable {
   /// Why a text holds no valid secrets. The description does not show the text.
   package struct Malformed: Error, CustomStringConvertible, Equatable {
-    /// What is wrong and what to write instead.
+    /// The fault, and the text to write instead.
     package let description: String
   }
 

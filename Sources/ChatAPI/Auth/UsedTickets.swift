@@ -95,7 +95,7 @@ private struct TicketMemory {
     return true
   }
 
-  /// Adds a ticket unless somebody did meanwhile.
+  /// Adds a ticket unless another request added it meanwhile.
   mutating func add(_ ticket: StreamTicket, isStored: Bool, now: Int64) {
     guard index(of: ticket) == nil else { return }
     let user = UserID(ticket.user)
@@ -111,7 +111,7 @@ private struct TicketMemory {
     usersLookedThroughAt = max(1024, byUser.count * 2)
   }
 
-  /// Takes on the storing of a ticket; false where somebody did.
+  /// Claims the storing of a ticket for the caller; false if another request claimed it.
   mutating func take(_ ticket: StreamTicket) -> Bool {
     let user = UserID(ticket.user)
     guard let index = index(of: ticket), byUser[user]?[index].isStored == false else { return false }

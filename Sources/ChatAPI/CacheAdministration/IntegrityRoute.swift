@@ -64,8 +64,8 @@ enum IntegrityRoute {
   }
 }
 
-/// Where self-checks are asked for: one runs at a time, on a thread of its own, and all who ask meanwhile get
-/// its findings. Findings that nobody waited for any more are kept for whoever asks next.
+/// Runs self-checks: one at a time, on a thread of its own. All requests that come meanwhile get its
+/// findings. If no request waits for the findings any more, the next request gets them.
 private final class CheckDesk: Sendable {
   typealias Outcome = Swift.Result<CheckReport, any Error>
 

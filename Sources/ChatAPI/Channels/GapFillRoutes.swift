@@ -4,7 +4,7 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// Filling a gap on request: begun and stopped here, done by whoever keeps the cache in step (B28).
+/// Filling a gap on request: these routes start and stop it, the sync worker does it (B28).
 enum GapFillRoutes {
   static func routes(_ context: RouteContext) -> [Route] {
     [

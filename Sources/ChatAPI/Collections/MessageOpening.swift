@@ -13,7 +13,7 @@ final class MessageOpening {
   private let request: Request
   private let caller: Caller
   private let asked: MessageViewRequest
-  /// What is disposed of in the same step, where it is a view that begins again.
+  /// The view that the same step disposes of, if the client opens a view anew.
   private let replaced: MessageCollection?
   private let preferences: Preferences
   private var ticket: ChangeSubscriptions.Ticket?

@@ -26,8 +26,8 @@ enum MessageRoutes {
   }
 }
 
-/// One request for a page, over all its looks at the cache: read, fetch what is missing within bounds, read
-/// again, answer (B15).
+/// One request for a page, over all its reads of the cache: read, fetch the missing messages within bounds,
+/// read again, answer (B15).
 private final class MessagePageRequest {
   private let context: RouteContext
   private let request: Request
@@ -55,8 +55,8 @@ private final class MessagePageRequest {
     case fetch(MessageSyncRequest.Stretch)
   }
 
-  /// Answers, or asks for what is missing and then answers. Where no channel is found it is asked for
-  /// upstream, while the user's channels are not all listed (B1).
+  /// Answers, or first asks for missing messages. A channel that is not found is asked for upstream while the
+  /// user's channels are not all listed (B1).
   func answer(to caller: Caller) throws -> Outcome {
     do {
       switch try look(caller, mayFetch: true) {
@@ -151,8 +151,8 @@ private final class MessagePageRequest {
     }
   }
 
-  /// Whether a 304 would be answered again: the caller is let in, nothing was committed, and the tail can be
-  /// trusted as far as before. Nothing else decides whether rows are read, and what is fetched.
+  /// Whether the answer would be a 304 again: the caller is admitted, nothing was committed, and the tail can
+  /// be trusted as far as before. Nothing else decides whether rows are read and which messages are fetched.
   private func stillHolds(_ caller: Caller, _ access: ChannelAccess, _ tail: Tail.State) -> () -> Bool {
     { [context, url] in
       guard context.gate.admitsStill(caller), case .admitted = context.syncRequests.seen(caller.user),

@@ -14,7 +14,7 @@ package final class ServiceStatus: Sendable {
     package var phase = Phase.starting
     /// The kind of cache, as `--cache` names it.
     package var mode = "sqlite"
-    /// Codes for what is degraded while the service answers. The link's reasons are added elsewhere.
+    /// Codes of the problems of a service that answers. The link's reasons are added elsewhere.
     package var reasons: [String] = []
     /// The progress of the running migration, if there is one (B63).
     package var migration: MigrationProgress?
@@ -25,7 +25,7 @@ package final class ServiceStatus: Sendable {
   /// A service that starts.
   package init() {}
 
-  /// The service answers requests from now on. `reasons`: what is degraded nevertheless.
+  /// The service answers requests from now on. `reasons`: the problems that it has nevertheless.
   package func becomeReady(mode: String = "sqlite", reasons: [String] = []) {
     state.withLock { $0 = Report(phase: .ready, mode: mode, reasons: reasons) }
   }

@@ -15,7 +15,7 @@ struct ListTag {
   private let cursor: EventCursor
   private let user: UserKey
 
-  /// The tag of what is read after `cursor` was taken.
+  /// The tag of a list that is read after `cursor` was taken.
   init(_ cursor: EventCursor, _ user: CachedUser, _ request: Request) {
     var tag = EntityTag(cursor, user.key)
     tag.add(user.isSynced ? 1 : 0)

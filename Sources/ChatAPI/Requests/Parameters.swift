@@ -41,7 +41,7 @@ struct Parameters {
     unasked = given.count
   }
 
-  /// Notes what is wrong with a parameter.
+  /// Notes a parameter's fault.
   mutating func fault(_ name: StaticString, _ detail: String) {
     faults.append(Problem.FieldError("\(name)", detail))
   }
@@ -158,7 +158,7 @@ extension Problem {
   /// One field of a request is at fault.
   static func invalid(_ field: String, _ detail: String) -> Problem { invalid([FieldError(field, detail)]) }
 
-  /// For this user there is no such channel (B1).
+  /// The problem of a channel that the user does not see (B1).
   static var channelNotFound: Problem {
     Problem(
       404, "channel_not_found", detail: "There is no such channel, or you are not in it: list your channels.")
@@ -169,7 +169,7 @@ extension Problem {
     Problem(403, "not_joined", detail: "You are invited and have not joined: join upstream to read messages.")
   }
 
-  /// There is no such message for this user.
+  /// The problem of a message that the user does not see.
   static var messageNotFound: Problem {
     Problem(404, "message_not_found", detail: "There is no such message in this channel.")
   }

@@ -131,7 +131,7 @@ struct MessageChange {
     }
   }
 
-  /// The message as the caller sees it now, with what is pending of it.
+  /// The message as the caller sees it now, with its pending changes.
   private static func object(
     _ target: MessageTarget, _ reader: CacheReader, _ user: UserID, _ laneKey: OutboxLaneKey
   ) throws -> [UInt8]? {

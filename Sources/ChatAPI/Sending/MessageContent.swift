@@ -104,7 +104,7 @@ struct MessageContent: Sendable {
   }
 }
 
-/// Limits of what is sent.
+/// Limits of a message's fields.
 enum SendingLimit {
   /// Characters of a custom type.
   static let customTypeCharacters = 128

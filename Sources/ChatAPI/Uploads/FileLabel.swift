@@ -14,7 +14,7 @@ enum FileLabel {
     return name.isEmpty || name == "." || name == ".." ? "file" : name
   }
 
-  /// A media type without its parameters; `anyType` for what is none.
+  /// A media type without its parameters; `anyType` if the text is not a media type.
   static func type(_ given: String) -> String {
     let type = given.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
     let halves = type.split(separator: "/", omittingEmptySubsequences: false)

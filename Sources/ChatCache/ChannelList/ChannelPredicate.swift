@@ -1,12 +1,11 @@
 import ChatModel
 
-// The filters of a channel list in memory, for one channel that changed. `ChannelListSQL` says the same as
-// SQL, for pages; a test holds the two together over random channels and queries. Whoever changes one changes
-// the other.
+// The filters of a channel list in memory, for one channel that changed. `ChannelListSQL` has the same
+// filters as SQL, for pages. A test compares both over random channels and queries, so change both together.
 
 extension ChannelQuery {
-  /// Whether the list of `user` shows this channel; nil: what is stored cannot say (B8), and pages leave it
-  /// out.
+  /// Whether the list of `user` shows this channel; nil: the stored rows do not decide that (B8), and pages
+  /// leave it out.
   package func shows(_ facts: ChannelFacts, to user: UserID) -> Bool? {
     guard showsByItself(facts) else { return false }
     let members = memberFilter(facts, user)

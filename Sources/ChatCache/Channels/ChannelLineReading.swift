@@ -4,7 +4,7 @@ import SQLite
 // What the sync worker decides by: how far each channel's line is in the cache, and for whom.
 
 extension CacheReader {
-  /// What is known of the channel's line; nil where the channel is unknown, or nobody here is in it.
+  /// The coverage of the channel; nil if the channel is unknown, or no user of this cache is in it.
   package func line(of url: ChannelURL) throws -> ChannelLine? {
     try db.first(
       """

@@ -3,7 +3,7 @@ import JSON
 import Platform
 import SQLite
 
-// A channel as one user sees it, spliced from the stored parts: what all share, then what is the user's own.
+// A channel as one user sees it, spliced from the stored parts: the shared fields, then the user's own.
 
 /// Which optional parts of a channel are answered.
 package struct ChannelParts: OptionSet, Hashable, Sendable {

@@ -82,7 +82,7 @@ extension CacheReader {
     return urls
   }
 
-  /// Whether some channel's position in the list cannot be known from what is stored (B8).
+  /// Whether the stored rows do not decide some channel's position in the list (B8).
   private func isUndecided(_ query: ChannelQuery, _ user: CachedUser) throws -> Bool {
     guard let sql = ChannelListSQL.undecided(query, user: user.key, named: user.id) else { return false }
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }

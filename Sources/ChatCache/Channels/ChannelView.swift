@@ -1,7 +1,7 @@
 import ChatModel
 import SQLite
 
-/// Somebody who connected here.
+/// A user who connected here.
 package struct CachedUser: Sendable, Equatable {
   /// Whether this user is synced (B2, B4, B5).
   package enum Phase: String, Sendable { case connected, stopped, closed }
@@ -50,7 +50,7 @@ package struct ChannelView: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// Somebody who connected here, or nil.
+  /// The user, if the user ever connected here; else nil.
   package func cachedUser(_ user: UserID) throws -> CachedUser? {
     try db.first("SELECT id, phase, is_synced, version FROM user WHERE user_id = ?1") {
       $0.bind(1, user.text)

@@ -5,10 +5,10 @@ import SQLite
 // removed. No user may see their data, so it is deleted in the background, one slice per commit. If a user
 // joins meanwhile, the deletion ends, and the user finds a channel of which nothing is covered.
 //
-// First the line becomes one gap and the log says that the channel was cleared, so that what was asked for
-// before proves nothing (B58). Then go messages, tombstones, members and metadata. What is left is the url
-// under its number: events still name the channel by that number, to users who are told that they left it,
-// and views may. When none does any more the row goes, too.
+// First the line becomes one gap and the log says that the channel was cleared, so that answers requested
+// before prove nothing (B58). Then messages, tombstones, members and metadata are deleted. The url stays
+// under its number: events still name the channel by that number, for users who left it, and views may. When
+// none does any more, the row is deleted, too.
 
 extension CacheReader {
   /// Whether no user of this cache is in the channel.

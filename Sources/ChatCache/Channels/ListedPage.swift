@@ -10,7 +10,8 @@ import SQLite
 /// The channels that one page of a user's first listing shows for the first time.
 struct ListedPage {
   let user: UserKey
-  /// Channels of which the log tells one by one: whoever follows what happens in the channel needs it.
+  /// Channels that get an event of their own, because a view of the user follows the channel or the user was
+  /// in it before.
   let toldAlone: Set<ChannelKey>
   private(set) var channels: [ChannelKey] = []
 

@@ -69,8 +69,8 @@ extension CacheWriter {
     }
   }
 
-  /// Counts a batch's messages. Of those an earlier commit or the upstream counted, only what is different
-  /// now (B68). A hidden channel that may come back does (B10).
+  /// Counts a batch's messages. For messages that an earlier commit or the upstream counted, counts only the
+  /// difference (B68). Shows a hidden channel again if that is allowed (B10).
   private func count(_ batch: MessageBatch) throws {
     guard let sequence = batch.sequence, !batch.added.isEmpty || !batch.recounted.isEmpty,
       let counted = try leastCounted(batch)
@@ -85,8 +85,8 @@ extension CacheWriter {
     if let newest = batch.added.map(\.position).max(), newest > counted { try unhide(batch, newest) }
   }
 
-  /// Up to where all members' counts reach, nil without members. Only what is older than the channel's last
-  /// message may be counted for some already: for what is newer nobody is asked, each is looked at anyway.
+  /// The position that all members' counts reach, nil without members. Only messages older than the channel's
+  /// last one may be counted for some members already; newer ones are counted without this look.
   private func leastCounted(_ batch: MessageBatch) throws -> Position? {
     if batch.recounted.isEmpty, let oldest = batch.added.map(\.position).min(),
       let last = try reader.lastMessage(of: batch.channel), oldest > last
@@ -110,8 +110,8 @@ extension CacheWriter {
     try add(-1, before ?? message, in: batch.channel, sequence)
   }
 
-  /// One more or one less for whoever did not write it, has not read so far, may see it, and whose counts
-  /// from upstream do not go as far.
+  /// Adds one to or takes one from the counts of each member who did not write the message, has not read it,
+  /// may see it, and whose counts from upstream do not reach it.
   private func add(
     _ one: Int64, _ message: CountedMessage, in channel: ChannelKey, _ sequence: Int64
   ) throws {
@@ -145,7 +145,7 @@ extension CacheWriter {
     }
   }
 
-  /// All members' counts go as far as the channel's last message: what is stored of it later was counted.
+  /// All members' counts go as far as the channel's last message: messages stored later were counted.
   func countUpToLast(of channel: ChannelKey) throws {
     try db.run(
       """

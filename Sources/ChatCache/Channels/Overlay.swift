@@ -1,7 +1,6 @@
 import JSON
 
-// Answers that carry only some fields (B11): each is laid over what is stored, so that what it does not carry
-// stays.
+// Answers that carry only some fields (B11): each is laid over the stored fields, so that the others stay.
 
 /// Fields of a JSON object without braces.
 enum Fields {

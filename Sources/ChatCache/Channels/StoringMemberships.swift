@@ -26,8 +26,9 @@ private struct MembershipFacts: Equatable {
 }
 
 extension CacheWriter {
-  /// What one user sees of a channel, as the upstream just said it, and what differs as events for that user
-  /// alone. What it did not say stays; of somebody unknown here it must at least say whether the user is in.
+  /// Stores one user's view of a channel as the upstream just answered it, and the differences as events for
+  /// that user alone. Fields that the answer lacks stay. For a new membership the answer must at least say
+  /// whether the user is in the channel.
   func store(
     _ record: MembershipRecord, of user: UserKey, named name: UserID, in channel: ChannelKey,
     _ lastMessage: ChannelRecord.LastMessage, _ origin: ChannelOrigin, _ page: inout ListedPage?
@@ -101,8 +102,8 @@ extension CacheWriter {
     facts.mentions = Limits.counts.nearest(to: facts.mentions)
   }
 
-  /// The user's counts while a read mark waits to be sent: the upstream does not know of it, so what is
-  /// stored after the mark counts, whatever the upstream says.
+  /// The user's counts while a read mark waits to be sent: the upstream does not know the mark, so only
+  /// messages stored after it count, whatever the upstream says.
   private func countSinceOwnRead(
     _ facts: inout MembershipFacts, since old: MembershipFacts, of user: UserID, in channel: ChannelKey
   ) throws {
@@ -114,7 +115,7 @@ extension CacheWriter {
     facts.mentions = left.mentions
   }
 
-  /// Whether an answer is from before something was read that is stored as read: it counts what is read.
+  /// Whether an answer is older than the stored read mark: then its counts include messages that are read.
   ///
   /// Who left and joined again has read less than before; such an answer is known by its later joining, or by
   /// a message newer than those that the last answer counted.

@@ -45,7 +45,7 @@ package struct UnsentMessage: Sendable {
     }
   }
 
-  /// A message as its sender sees it, from what is stored of it.
+  /// A message as its sender sees it, from its stored content.
   static func object(_ content: OutboxContent, _ status: OutboxRow.Status) -> [UInt8] {
     content.body.withUnsafeBytes { body in
       content.params.withUnsafeBytes { object(body: body, params: $0, status, errorCode: nil, words: nil) }

@@ -10,9 +10,9 @@ extension Coverage {
   /// Nobody but a listing from the newest end knows where "now" is: a claim up to an anchor that may lie in
   /// the future ends at its last row, and an empty answer from there says nothing.
   ///
-  /// `isOutdated`: messages newer than the listing's came to be stored after it was asked for. Then it says
-  /// nothing of what is beyond its last row: what looks like the end there was the end of an earlier moment,
-  /// and a gap may have come to be between.
+  /// `isOutdated`: messages newer than the listing's were stored after it was requested. Then it proves
+  /// nothing beyond its last row: its end was the channel's end at an earlier moment, and a gap may be there
+  /// by now.
   package mutating func claim(
     _ listing: Listing, now: Int64, generation: Int64, isOutdated: Bool = false
   ) {
@@ -65,7 +65,7 @@ extension Coverage {
   /// All of the channel's messages left the cache (B58).
   package mutating func clear() { carve(.start ... .end) }
 
-  /// Changes in `range` may have been missed: what is covered there is served, but has to be listed again
+  /// Changes in `range` may have been missed: covered messages there are served, but have to be listed again
   /// (B31).
   package mutating func markUnverified(_ range: ClosedRange<Position>) {
     for segment in segments where segment.content == .covered(isUnverified: false) {
@@ -79,7 +79,7 @@ extension Coverage {
     segments.reversed().filter { $0.content == .covered(isUnverified: true) }.map(\.range)
   }
 
-  /// The stretches that can be seen now and could not in `old`: what is stored there is announced (B26).
+  /// The stretches that are visible now and were not in `old`: messages stored there get events (B26).
   package func becameVisible(since old: Coverage) -> [ClosedRange<Position>] {
     var found: [ClosedRange<Position>] = []
     for missing in old.gaps {

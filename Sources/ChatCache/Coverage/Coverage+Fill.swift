@@ -9,7 +9,7 @@ package struct FillTicket: Hashable, Sendable {
 }
 
 extension Coverage {
-  /// Marks a gap as being filled. Nil: there is no such gap, or somebody fills it.
+  /// Marks a gap as being filled. Nil: the gap does not exist, or is already being filled.
   package mutating func beginFill(_ id: Int64) -> FillTicket? {
     guard let segment = gap(id), let gap = segment.gap, gap.state != .filling else { return nil }
     set(.filling, estimatedMissing: gap.estimatedMissing, of: id)
@@ -36,8 +36,8 @@ extension Coverage {
     return true
   }
 
-  /// A listing that was asked for to fill the gap shrank it: what is left is still being filled. False:
-  /// nothing is left, or nobody fills it any more.
+  /// A listing requested to fill the gap shrank it: the rest is still being filled. False: nothing is left,
+  /// or the filling was stopped.
   @discardableResult
   package mutating func goOnFilling(_ id: Int64, since old: Coverage, rows: Int) -> Bool {
     guard old.gap(id)?.gap?.state == .filling, let gap = gap(id)?.gap else { return false }

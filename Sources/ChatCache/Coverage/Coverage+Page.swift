@@ -28,7 +28,7 @@ package struct PagePlan: Hashable, Sendable {
     case gap(Segment)
     /// The tail is in the range: nothing is newer, as far as the tail can be trusted.
     case tail
-    /// The position that was asked for: what is beyond was not.
+    /// The requested position: nothing beyond it was requested.
     case anchor
   }
 

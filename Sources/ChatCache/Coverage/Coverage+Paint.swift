@@ -1,7 +1,7 @@
 import ChatModel
 
 extension Coverage {
-  /// Paints `range` with `content` and restores the order. What is cut off an old tail becomes a gap of
+  /// Paints `range` with `content` and restores the order. The part cut off an old tail becomes a gap of
   /// `lost`.
   mutating func paint(_ range: ClosedRange<Position>, _ content: Segment.Content, lost: Gap.Reason) {
     let before = self
@@ -77,7 +77,7 @@ extension Coverage {
     }
   }
 
-  /// A gap that changed while somebody filled it is not being filled any more: the ticket is void (B26).
+  /// A gap that changed while it was being filled is not being filled any more: the ticket is void (B26).
   private mutating func restGaps(changedSince before: Coverage) {
     var rested = false
     for index in stretches.indices {

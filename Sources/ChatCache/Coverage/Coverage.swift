@@ -71,7 +71,7 @@ package struct Coverage: Hashable, Sendable {
   /// Whether a confirmed message at `position` may be shown between its neighbours (B18).
   package func shows(_ position: Position) -> Bool { segment(at: position).gap == nil }
 
-  /// What is known about the newest end.
+  /// The state of the newest end.
   package var tail: Tail {
     if case .tail(let tail) = stretches[stretches.count - 1].content { tail } else { .unconfirmed }
   }

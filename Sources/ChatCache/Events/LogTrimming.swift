@@ -3,9 +3,9 @@ import SQLite
 
 // Forgetting the past (B53). The log and the tombstones are trimmed from their old ends, a slice a commit.
 //
-// The log remembers the first sequence from which it is whole (`meta`, `oldest_event`): a cursor before it is
-// refused, any other gets everything (B52). What is left of the log cannot say that, since a number may be
-// missing because its commit failed. The newest event always stays: the next run's numbers go on from it.
+// `meta` has the first sequence from which the log is complete (`oldest_event`): a cursor before it is
+// refused, any other gets all later events (B52). The log's rows alone do not show that, because a number may
+// be missing after a failed commit. The newest event always stays: the next run's numbers follow it.
 
 /// What one slice removed.
 struct Trimmed: Sendable, Equatable {

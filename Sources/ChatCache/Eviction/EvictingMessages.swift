@@ -1,12 +1,12 @@
 import ChatModel
 import SQLite
 
-// Letting go of messages for space, a slice a commit: rows, coverage, counts and what is known of threads
-// change together, so that whatever stops the pass leaves the channel sound (B57).
+// Evicts messages, a slice in each commit: rows, coverage, counts and the threads' coverage change together,
+// so that the channel is consistent wherever the pass stops (B57).
 //
-// The hole is a gap `evicted`, which readers see at once. The log tells of it once for a channel and pass:
-// `meta` (`untold_eviction`) has what is not told yet, and the commit that begins the next channel, or ends
-// the pass, tells it. So a stop in between loses nothing.
+// The hole is a gap `evicted`, which readers see at once. The log gets one event for a channel and pass:
+// `meta` (`untold_eviction`) has the stretch without an event, and the commit that begins the next channel,
+// or ends the pass, writes it. So a stop in between loses nothing.
 
 /// What a slice did.
 struct EvictedSlice: Sendable, Equatable {
@@ -185,8 +185,8 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// Whether messages that went may have been newer than what was asked for at that mark: it does not say
-  /// what is there now. `positions`: where its messages stand.
+  /// Whether evicted messages may have been newer than an answer requested at that mark: then the answer is
+  /// not the present state. `positions`: those of its messages.
   func wasEvicted(
     _ positions: some Collection<Position>, of channel: ChannelKey, since mark: Int64
   ) throws -> Bool {
@@ -207,7 +207,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// When the channel was last opened or read; nil: there is no such channel.
+  /// When the channel was last opened or read; nil: the channel does not exist.
   fileprivate func accessedAt(_ channel: ChannelKey) throws -> Int64? {
     try db.first("SELECT accessed_at FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)

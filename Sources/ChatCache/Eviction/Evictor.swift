@@ -118,7 +118,7 @@ final class Evictor: Sendable {
       do {
         try storeStamps()
         if isStopping == true { return }
-        // What is full is looked at again when its time has come.
+        // A full cache is checked again when its time has come.
         let now = Clock.system.monotonicNanoseconds()
         if now >= notBefore, takeDue() || usage.isFull || isFailing {
           try pass()

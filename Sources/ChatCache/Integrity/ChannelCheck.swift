@@ -12,7 +12,7 @@ import SQLite
 // beyond the log's end.
 
 extension CacheReader {
-  /// The faults of the channel; empty if it has none, or if there is no such channel.
+  /// The faults of the channel; empty if it has none, or does not exist.
   func faults(of channel: ChannelKey) throws -> [Finding] {
     guard var check = try ChannelCheck(self, channel) else { return [] }
     try check.lookAtLine()

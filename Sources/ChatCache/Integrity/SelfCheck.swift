@@ -6,10 +6,10 @@ import SQLite
 // The self-check (B64): everything that must hold of the file is looked at, on demand alone, so that a start
 // does not depend on the cache's size.
 //
-// It goes from the whole to the parts: SQLite's own check; rows that belong to nobody, events, what is
-// unsent; then one channel after the other, each in a snapshot of its own, so that nothing is held up. A
-// channel that contradicts itself is reset by one write, which looks again first: it may have changed since.
-// Unsent messages are named and never touched. Into a file that is damaged itself nothing is written.
+// The order: SQLite's own check; rows without a channel or user, events, unsent rows; then one channel after
+// the other, each in a snapshot of its own, so that nothing is held up. One write resets an inconsistent
+// channel, and checks it again first, since it may have changed. Unsent messages are reported and never
+// changed. Nothing is written into a file that is damaged itself.
 
 extension Cache {
   /// Looks at everything, puts right what can be fetched or derived again, and tells what it found. It reads
@@ -87,7 +87,7 @@ private struct SelfCheck {
       } heal: {
         try $0.countAgain()
       })
-    // What is put right by now is what SQLite does not complain about any more.
+    // Repaired are the faults that SQLite does not report any more.
     let left = heal == nil || file.findings.isEmpty ? file : try fileReport()
     let complaints = Set(left.findings.map(\.detail))
     report.add(file.findings.map { complaints.contains($0.detail) ? $0 : $0.healed })

@@ -40,7 +40,7 @@ extension JSONParser {
     } ?? nil
   }
 
-  /// What is wrong with the channel's last message, of a row of `ChannelCheck`.
+  /// The fault of the channel's last message, from a row of `ChannelCheck`; nil: none.
   func wrongLastMessage(_ row: Row) -> String? {
     let parts = (4...6).filter { !row.isNull(Int32($0)) }.count
     if parts == 0 { return nil }

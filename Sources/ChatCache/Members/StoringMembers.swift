@@ -4,9 +4,9 @@ import SQLite
 // Members as the upstream told them: with a channel, which shows at most the first hundred, or one by one.
 
 extension CacheWriter {
-  /// The members a channel's answer showed, and what it says of the whole list. An answer that shows as many
-  /// as it counts shows all: who is not among them is gone, except those who came after it was asked for. Any
-  /// other takes nobody away. Answers whether anything changed.
+  /// The members a channel's answer showed, and its statement about the whole list. An answer that shows as
+  /// many as it counts shows all: other stored members are removed, except those who came after the answer
+  /// was requested. Any other answer removes no member. Answers whether anything changed.
   func storeMembers(_ record: ChannelRecord, of channel: ChannelKey) throws -> Bool {
     guard record.members != nil || record.memberCount != nil else { return false }
     let before = try reader.memberList(of: channel)

@@ -128,9 +128,9 @@ extension CacheWriter {
     }
   }
 
-  /// Doubts what the listing lacks in the stretches it claims, of a listing of a thread its replies alone.
-  /// Answers whether it does not say what is there, and the stretches in which it lacks more than is doubted
-  /// at once.
+  /// Doubts the messages that the listing lacks in the stretches it claims; for a listing of a thread, only
+  /// replies. Answers whether the listing does not prove the newest end, and the stretches in which it lacks
+  /// more messages than are doubted at once.
   func doubtMissing(
     _ listing: MessageListing, _ claims: [ClosedRange<Position>], _ context: ListingContext,
     _ batch: inout MessageBatch, thread: Int64? = nil
@@ -146,7 +146,7 @@ extension CacheWriter {
     return (isOverreaching, undoubted)
   }
 
-  /// What is not stored, and what the second listing does not show either, is not there.
+  /// A message that is neither stored nor in the second listing does not exist.
   private func endDoubtsOfUnstored(
     _ claim: ClosedRange<Position>, _ listing: MessageListing, in channel: ChannelKey
   ) throws {
@@ -171,9 +171,10 @@ extension CacheWriter {
     }
   }
 
-  /// The stored messages that a listing should have and lacks, unless they changed here after it was asked
-  /// for: doubted, or gone where a second listing settles an earlier doubt. Answers whether one of them lies
-  /// beyond the listing's rows, so that it does not say what is there, and whether not all are doubted.
+  /// The stored messages that a listing should have and lacks, unless they changed here after it was
+  /// requested: doubted, or removed if a second listing settles an earlier doubt. Answers whether one of them
+  /// lies beyond the listing's rows, so that the listing does not prove the newest end, and whether some are
+  /// not doubted.
   private func doubtMissing(
     _ claim: ClosedRange<Position>, _ listing: MessageListing, _ context: ListingContext,
     _ batch: inout MessageBatch, _ thread: Int64?

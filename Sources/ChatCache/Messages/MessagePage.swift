@@ -2,7 +2,7 @@ import ChatModel
 import JSON
 import Platform
 
-// A page of messages: which stored rows of one stretch are answered, and what is known of both its ends.
+// A page of messages: the stored rows of one stretch to answer, and the state of both its ends.
 //
 // The coverage says from where to where rows may be read (`PagePlan`); the rows are walked from the anchor
 // outwards, and written in the order of the line. A filtered page looks at `Limits.rowsLookedAt` rows at
@@ -90,7 +90,7 @@ package struct MessagePage: ~Copyable {
     return met
   }
 
-  /// Whether changes may have been missed in what is shown (B31).
+  /// Whether changes to the shown messages may have been missed (B31).
   package var isUnverified: Bool { span.map { ground.coverage.isUnverified(in: $0) } ?? false }
 
   /// Whether nothing is missing that the page could show.
@@ -98,7 +98,7 @@ package struct MessagePage: ~Copyable {
     gaps.isEmpty && !isUnverified && !(isAtNewestEnd && ground.tail != .live)
   }
 
-  /// Lets the items go, for whoever writes on where they end.
+  /// Gives the items' buffer away, to a caller that writes on after them.
   package consuming func intoItems() -> ByteBuffer { items }
 
   /// What a read-through decides by (B15).
@@ -137,8 +137,8 @@ extension CacheReader {
       isOlderEdgeMet: isOlderEdgeMet, isNewerEdgeMet: isNewerEdgeMet, ground: ground)
   }
 
-  /// Walks the stored rows that the page may show. Answers whether it came to the older and the newer end of
-  /// what is covered.
+  /// Walks the stored rows that the page may show. Answers whether it reached the older and the newer end of
+  /// the covered stretch.
   private func walk(
     _ query: MessagePageQuery, _ view: ChannelView, _ ground: MessagePageGround, _ rows: inout MessageRows
   ) throws -> (isOlderEdgeMet: Bool, isNewerEdgeMet: Bool) {
@@ -234,8 +234,8 @@ extension Position {
 }
 
 extension MessagePageGround {
-  /// Whether something may be missing from the page before its rows are read: whoever has it already must not
-  /// be told so unread (B15).
+  /// Whether messages may be missing from the page, before its rows are read: then a client that has the page
+  /// must not get a 304 without that read (B15).
   package var mayBeMissing: Bool {
     if case .gap = plan.older { return true }
     if case .gap = plan.newer { return true }

@@ -108,7 +108,7 @@ struct MessageFlags: OptionSet {
 }
 
 extension CacheWriter {
-  /// Stores one message if it is newer than what is stored (B21).
+  /// Stores one message if it is newer than the stored one (B21).
   ///
   /// `askedAt`: the log's sequence when the request went out. A row that changed since then is newer than an
   /// answer with the same `updated_at`, because reactions and threads change without raising `updated_at`.

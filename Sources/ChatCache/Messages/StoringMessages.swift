@@ -61,7 +61,7 @@ extension CacheWriter {
     return try reader.hasDoubts(channel)
   }
 
-  /// Whether what was asked for then says what is there: nothing of it was cleared or evicted since.
+  /// Whether the listing is the present state: nothing in it was cleared or evicted since it was requested.
   func isStill(_ listing: MessageListing, in channel: ChannelKey) throws -> Bool {
     if try reader.wasCleared(channel, since: listing.askedAt) { return false }
     return try !reader.wasEvicted(listing.rows.map(\.position), of: channel, since: listing.askedAt)
@@ -124,7 +124,7 @@ extension CacheWriter {
     if coverage != old { try append(Change(.unverified, .messageChangelog, channel: channel)) }
   }
 
-  /// Marks the gap as being filled. False: there is no such gap, or it is filled already (B26).
+  /// Marks the gap as being filled. False: the gap does not exist, or is already being filled (B26).
   package func beginFill(_ gap: Int64, in url: ChannelURL) throws -> Bool {
     try changeCoverage(of: url, .messageFill) { $0.beginFill(gap) != nil }
   }

@@ -44,7 +44,7 @@ struct EditedWhileSent {
 
   /// Whether the upstream's message lacks the edit.
   func isMissing(in record: MessageRecord) throws -> Bool {
-    // The edit may have arrived, and somebody changed the message since: the newer change stays.
+    // The edit may have arrived and the message changed since: the newer change stays.
     if isSentSince, record.updatedAt > record.createdAt { return false }
     let asked = try MessageContent(asked: content.params)
     return try asked != MessageContent(record, like: asked) || content.hasUncomparedFields

@@ -58,7 +58,7 @@ package enum Accepted: Sendable, Hashable {
   case replay(RequestStatus)
   /// The id was used before for a different request.
   case mismatch
-  /// There is no such unsent message.
+  /// The unsent message does not exist.
   case noTarget
 }
 

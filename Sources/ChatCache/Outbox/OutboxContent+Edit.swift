@@ -1,8 +1,8 @@
 import JSON
 
 extension OutboxContent {
-  /// The content of an unsent message after an edit: the edit's fields, in what was asked and in what is
-  /// drawn, and the others as they were.
+  /// The content of an unsent message after an edit: the edit's fields, in the request's parameters and in
+  /// the message that views show, and the others as they were.
   func edited(by changes: [UInt8]) throws -> OutboxContent {
     OutboxContent(
       params: OutboxContent.braced(try OutboxContent.fields(of: params, overlaidBy: changes)),

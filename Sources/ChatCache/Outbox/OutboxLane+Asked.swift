@@ -79,7 +79,7 @@ extension OutboxLane {
     return (true, [.removed(id)])
   }
 
-  /// Where an edit of the unsent message `id` belongs; nil: there is no such message, or it is taken back.
+  /// The target of an edit of the unsent message `id`; nil: the message does not exist, or is taken back.
   package func reach(ofEdit id: Int64) -> Reach? {
     guard let row = row(id), row.kind.isMessage, row.status != .canceled || row.state == .canceled else {
       return nil
@@ -87,7 +87,7 @@ extension OutboxLane {
     return row.state == .inFlight || row.state == .uncertain ? .follows(id) : .row
   }
 
-  /// Fails what is out of time. What may have arrived is looked for once first (B41).
+  /// Fails expired rows. A row that may have arrived is looked for once first (B41).
   package mutating func expire(now: Int64) -> [Notice] {
     var notices: [Notice] = []
     for row in rows where row.expiresAt <= now {

@@ -11,10 +11,10 @@ extension CacheReader {
     return try rows.lane()
   }
 
-  /// The rows that decide what the lane does next, and what may happen to the row `id`: the first pending
-  /// row of those in order, what is under way, the reaction or read mark that is tried next, the file
-  /// that is uploaded next and those under way, rows out of time at `now`, failed messages that hold others,
-  /// the last row, and what follows any of these.
+  /// The rows that decide the lane's next step, and the fate of the row `id`: the first pending ordered row,
+  /// rows under way, the reaction or read mark that is tried next, the file that is uploaded next and those
+  /// under way, rows expired at `now`, failed messages that hold others, the last row, and the rows that
+  /// follow any of these.
   package func laneStep(_ laneKey: OutboxLaneKey, row id: Int64? = nil, now: Int64 = 0) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
     try rows.add(

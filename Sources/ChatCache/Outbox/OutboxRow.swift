@@ -2,7 +2,7 @@ import ChatModel
 
 /// What decides over one unsent message or change: the table's row without its content.
 package struct OutboxRow: Hashable, Sendable {
-  /// What is to be done upstream. The names are stored.
+  /// The change to make upstream. The names are stored.
   package enum Kind: String, Sendable, CaseIterable {
     case message, file, edit, delete, reaction, read
 

@@ -38,7 +38,7 @@ extension CacheReader {
     try db.first("SELECT 1 FROM outbox LIMIT 1") { _ in true } ?? false
   }
 
-  /// The content of an unsent message or change, nil where there is no such row.
+  /// The content of an unsent message or change, nil if the row does not exist.
   package func content(ofUnsent id: Int64) throws -> OutboxContent? {
     try db.first("SELECT params, body FROM outbox WHERE id = ?1") {
       $0.bind(1, id)

@@ -51,7 +51,7 @@ extension CacheWriter {
     return next.map { max(0, $0 - now) }
   }
 
-  /// Fails what is out of time (B41).
+  /// Fails expired rows (B41).
   package func expireOutbox() throws {
     let moment = try outboxMoment()
     for laneKey in try reader.lanes(
@@ -68,7 +68,7 @@ extension CacheWriter {
     }
   }
 
-  /// The user is no member any more: what is unsent there fails, and stays to be seen (B69).
+  /// The user is no member any more: unsent rows there fail, and stay visible (B69).
   package func failOutbox(in laneKey: OutboxLaneKey, code: String = OutboxRow.notAMember) throws {
     let moment = try outboxMoment()
     try changeLane(laneKey) { $0.failAll(code: code, now: moment) }

@@ -4,13 +4,13 @@ import SQLite
 
 /// Why a request to send or change a message is not accepted. Nothing was stored.
 package enum SendingDenial: Error, Hashable, Sendable {
-  /// For this user there is no such channel (B1).
+  /// The user does not see the channel (B1).
   case channelNotFound
   /// The user is invited and has not joined.
   case notJoined
   /// The user is a member and may not do this (B67).
   case notAllowed(Reason)
-  /// There is no such message.
+  /// The message does not exist.
   case messageNotFound
   /// The message is not sent yet, so nothing can refer to it.
   case unsent

@@ -14,7 +14,7 @@ package enum TakenBack: Sendable, Hashable {
 }
 
 extension CacheWriter {
-  /// Cancels a message that waits, or deletes the row of a failed one (B44). Nil: there is no such row.
+  /// Cancels a message that waits, or deletes the row of a failed one (B44). Nil: the row does not exist.
   package func takeBack(_ request: RequestID, in laneKey: OutboxLaneKey) throws -> TakenBack? {
     let step = try reader.laneStep(laneKey, row: try reader.row(of: request, in: laneKey))
     guard let row = step.row(request) else { return nil }
@@ -34,7 +34,7 @@ extension CacheWriter {
   }
 
   /// Sends a failed or canceled message again, if the user may still send there (B44, B67). False: it is
-  /// neither; nil: there is no such row.
+  /// neither; nil: the row does not exist.
   package func resend(
     _ request: RequestID, of user: UserID, in laneKey: OutboxLaneKey, isAdmin: Bool, _ policy: OutboxPolicy
   ) throws -> Bool? {

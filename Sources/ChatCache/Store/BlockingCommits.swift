@@ -6,7 +6,7 @@
 package struct BlockingCommits: Sendable {
   fileprivate let queue: CommitQueue
 
-  /// Stores what somebody is promised: goes first. Waits for the fsync.
+  /// Stores a write that a client is told to be durable: it goes before other commits. Waits for the fsync.
   package func accept<Result: Sendable>(
     _ body: @escaping @Sendable (CacheWriter) throws -> Result
   ) throws -> Result {

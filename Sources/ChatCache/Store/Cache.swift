@@ -51,7 +51,7 @@ package final class Cache: Sendable {
   package let usage: CacheUsage
   /// How large it may become.
   package var limit: CacheLimit { usage.limit }
-  /// Now, for what is measured by its age: without the time that passed between runs (ms).
+  /// Now, for measuring ages: without the time between runs (ms).
   package var moment: Int64 { clock.wallMilliseconds() - log.lost }
 
   /// The clocks this cache was given.
@@ -139,12 +139,13 @@ package final class Cache: Sendable {
     try readers.read(log, body)
   }
 
-  /// The same past every snapshot that was kept: what the file holds, whoever wrote it.
+  /// The same without a kept snapshot: reads the file's present content, by whichever process it was written.
   func readAnew<Result: ~Copyable>(_ body: (CacheReader) throws -> Result) throws -> Result {
     try readers.readAnew(log, body)
   }
 
-  /// Stores what somebody is promised, and calls `finish` on the writer's thread after the fsync.
+  /// Stores a write that a client is told to be durable, and calls `finish` on the writer's thread after the
+  /// fsync.
   package func accept<Result: Sendable>(
     _ body: @escaping @Sendable (CacheWriter) throws -> Result,
     finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
@@ -162,8 +163,8 @@ package final class Cache: Sendable {
     queue.submit(sends.map { .urgent(among: $0) } ?? .derived, body, finish: finish)
   }
 
-  /// Forgets what is older than is kept, and channels that nobody here is in, now and on this thread (B53);
-  /// else it happens by itself.
+  /// Deletes rows past their retention, and channels without a user of this cache, now and on this thread
+  /// (B53); the background trimmer does the same over time.
   package func trim() throws {
     try upkeep.trim()
     try upkeep.removeLeft()

@@ -36,7 +36,7 @@ package enum CacheError: Error, CustomStringConvertible {
     }
   }
 
-  /// What is wrong and what to do next.
+  /// The fault, and what to do next.
   package var description: String {
     switch self {
     case .lockedBy(let pid, let path):

@@ -5,7 +5,7 @@
 package struct CacheLimit: Sendable, Equatable {
   /// One field of the order.
   package struct Term: Sendable, Equatable {
-    /// What is compared.
+    /// The compared field.
     package let field: CachedChannelOrder
     /// Whether the largest goes first.
     package let isDescending: Bool

@@ -4,7 +4,7 @@ import SQLite
 // Letting go of cached data on request: one channel's messages, or everything (B58).
 
 extension CacheReader {
-  /// Whether somebody else who is connected is a member too: then a channel's cache is not one user's alone.
+  /// Whether another connected user is a member too: then the channel's cache is not this user's alone.
   package func isShared(_ view: ChannelView) throws -> Bool {
     try db.first(
       """
@@ -79,8 +79,8 @@ extension CacheWriter {
     try countUpToLast(of: channel)
   }
 
-  /// Clears all cached data: a new epoch, so that every cursor ends (B52). What is unsent stays unless
-  /// `withUnsent`; users stay and begin anew.
+  /// Clears all cached data: a new epoch, so that every cursor ends (B52). Unsent rows stay unless
+  /// `withUnsent`; users stay, and their sync begins again.
   package func clearAll(withUnsent: Bool) throws {
     for table in [
       "collection", "message", "tombstone", "segment", "membership", "member", "member_list",

@@ -35,7 +35,7 @@ package struct Commit: Sendable {
   package let cleared: Cleared
   /// Lanes of unsent rows that changed by something else than their own turn.
   package let lanes: Set<OutboxLaneName>
-  /// Whether somebody left a channel, or was removed: nobody may be in it any more.
+  /// Whether a user left a channel or was removed: the channel may be without users now.
   let isLeaving: Bool
   /// Channels in which the commit itself noted something that is to be asked upstream.
   package let notedChannels: Set<ChannelURL>

@@ -2,8 +2,8 @@ import ChatModel
 import Platform
 import SQLite
 
-// How long the service has run on this file, all its runs together. What is kept or waited for longer than a
-// run may last is measured by it: nobody makes it older by setting the machine's clock or by a stop.
+// The time that the service has run on this file, over all runs. Periods that may outlast a run are measured
+// by it: neither a stop nor a change of the machine's clock makes it pass faster.
 //
 // Within a run the clock does not step. Between two runs the age goes on from what the file says of it: the
 // age that was written down last, each hour and at the end, or the run's last event.

@@ -1,11 +1,11 @@
 import ChatModel
 
-/// Messages of one channel that a request misses. Whoever asks has checked the user's rights; what is fetched
-/// is everybody's.
+/// Messages of one channel that a request misses. The caller has checked the user's rights; the fetched
+/// messages are stored for all users.
 package struct MessageSyncRequest: Sendable, Hashable {
-  /// What is missing.
+  /// The missing messages.
   package enum Stretch: Sendable, Hashable {
-    /// What is newer than the newest covered message, or the newest page where nothing is covered (B25).
+    /// Messages newer than the newest covered one, or the newest page if nothing is covered (B25).
     case newest
     /// So many rows right before that position.
     case older(than: Position, rows: Int)
@@ -21,7 +21,7 @@ package struct MessageSyncRequest: Sendable, Hashable {
   package let channel: ChannelURL
   /// What.
   package let stretch: Stretch
-  /// The message to which replies are wanted; nil: what is missing of the channel's own line.
+  /// The message to which replies are wanted; nil: messages of the channel's own line.
   package let thread: Int64?
 
   /// A request for that stretch; rows are cut to what one upstream page holds.
@@ -46,7 +46,7 @@ package enum SyncOutcome: Sendable, Equatable {
 package enum SyncError: Error, Sendable, Equatable {
   /// 503 `upstream_unreachable`: the link is down for that reason; when to ask again (ms).
   case unreachable(LinkLoss, retryAfter: Int64)
-  /// 403 `user_unknown`: the upstream says that there is no such user (B2), or none any more (B5).
+  /// 403 `user_unknown`: the upstream does not know the user (B2), or not any more (B5).
   case userUnknown
   /// 503 `not_synced`: the channel is not known, and whether it exists cannot be asked (B1).
   case notSynced(retryAfter: Int64)

@@ -1,8 +1,7 @@
 import ChatModel
 
-/// What those who serve clients want of whoever keeps the cache in step: a request for fresher data, never
-/// the data itself. The port is declared here, served by the sync worker and handed over where the service is
-/// composed.
+/// The requests of routes and collections to the sync worker: they ask for fresher data, never for the data
+/// itself. The port is declared here, the sync worker implements it, and the executable connects both.
 ///
 /// How a request uses it:
 ///
@@ -85,10 +84,10 @@ package protocol SyncRequests: Sendable {
 
   // MARK: Gaps
 
-  /// Somebody wants that gap filled; its progress is `gap.changed` (B28).
+  /// A client wants that gap filled; events `gap.changed` tell the progress (B28).
   func fill(gap: Int64, in channel: ChannelURL)
 
-  /// Nobody wants it filled any more; what is filled stays.
+  /// No client wants it filled any more; the filled part stays.
   func stopFilling(gap: Int64, in channel: ChannelURL)
 
   // MARK: Views

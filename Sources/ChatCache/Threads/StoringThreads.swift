@@ -1,7 +1,7 @@
 import ChatModel
 import SQLite
 
-// Listings of threads, in one transaction each: the replies, what is doubted, the thread's coverage, and the
+// Listings of threads, in one transaction each: the replies, the doubts, the thread's coverage, and the
 // events of the messages. The channel's own line is not touched.
 
 extension CacheReader {

@@ -55,7 +55,7 @@ package struct SentFile: Hashable, Sendable {
 
 /// Why bytes were not stored.
 package enum SpoolError: Error, Hashable, Sendable {
-  /// The spool holds as much as it may, with what is still coming in.
+  /// The spool is full, including the files still coming in.
   case full
   /// The disk did not take them: an error number of the system's.
   case disk(Int32)

@@ -2,8 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-// How files leave the spool: each upload begins with a commit, and the commit that takes in its url puts the
-// url into what is sent. So no try uploads a file again.
+// How files leave the spool: each upload begins with a commit, and the commit that stores its url also puts
+// the url into the message to send. So no try uploads a file again.
 
 /// A file to upload. Its start is stored before it begins.
 package struct UploadJob: Sendable {
@@ -129,7 +129,8 @@ extension CacheWriter {
     }
   }
 
-  /// The chat server has the file: its url is part of what is sent and drawn from this commit on.
+  /// The chat server has the file: from this commit on its url is part of the message to send and of the
+  /// message that views show.
   private func noteUploaded(_ url: String, _ row: Int64, _ name: OutboxLaneName) throws {
     try noteProgress(100, of: row, in: name)
     try db.run("UPDATE upload SET url = ?2 WHERE row = ?1") {

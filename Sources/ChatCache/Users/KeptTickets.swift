@@ -18,7 +18,7 @@ extension CacheReader {
 
 extension CacheWriter {
   /// Keeps a ticket of the user until it ends (s), and forgets those that ended and the user's oldest beyond
-  /// `most`. A user who is not here any more has none.
+  /// `most`. Keeps none for a user who was removed.
   package func keepTicket(_ code: [UInt8], of user: UserID, until end: Int64, most: Int) throws {
     guard let key = try reader.userKey(of: user) else { return }
     try db.run("DELETE FROM ticket WHERE expires_at <= ?1") { $0.bind(1, now / 1000) }
