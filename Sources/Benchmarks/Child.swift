@@ -93,9 +93,10 @@ enum ProcFile {
   static func text(_ path: String) -> String {
     guard let file = fopen(path, "re") else { return "" }
     defer { fclose(file) }
+    var bytes: [UInt8] = []
     var room = [UInt8](repeating: 0, count: 4096)
-    let count = fread(&room, 1, room.count, file)
-    return String(decoding: room[..<count], as: UTF8.self)
+    while case let count = fread(&room, 1, room.count, file), count > 0 { bytes += room[..<count] }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// The names in a directory, without the dots.

@@ -1,7 +1,8 @@
 import Glibc
-import MicroHTTP
 import Platform
 import Testing
+
+@testable import MicroHTTP
 
 /// What event streams keep in memory: a piece while a client reads, nothing while it waits.
 @Suite struct StreamMemoryTests {
@@ -54,6 +55,27 @@ import Testing
       let each = (Alone.anonymousBytes - before) / 200
       if !Alone.isSanitized { #expect(each <= 10_240, "\(each) bytes for each stream") }
     }
+  }
+
+  @Test("once streams that held much memory rest, the allocator is told once to give it back")
+  func comesToRest() throws {
+    let memory = StreamMemory(Limits())
+    let waiter = Waiter(lot: try TestServer().server.lot)
+    func take(_ pieces: Int) {
+      for _ in 0..<pieces {
+        var turn: StreamMemory.Turn?
+        #expect(memory.take(&turn, waiter, now: 0))
+      }
+    }
+    let piece = Limits().streamPieceBytes
+    take(16)
+    memory.give(16 * piece)
+    #expect(!memory.hasComeToRest() && !memory.hasComeToRest(), "1 MB is not much")
+    take(48)
+    #expect(!memory.hasComeToRest(), "they were just served")
+    memory.give(48 * piece)
+    #expect(memory.hasComeToRest())
+    #expect(!memory.hasComeToRest(), "it was told")
   }
 
   @Test("streams whose pieces do not fit take turns: no more is kept than the bound, and all get everything")

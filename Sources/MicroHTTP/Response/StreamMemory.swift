@@ -24,11 +24,22 @@ final class StreamMemory: Sendable {
 
   private struct State {
     var held = 0
+    /// The most bytes held at once since memory was last given back to the system.
+    var peak = 0
+    /// How often a stream has taken room, and how often it had when the service looked last.
+    var takes = 0
+    var takesSeen = 0
     /// The waiting streams in order of arrival. Streams that have ended are skipped.
     var waiting: [Turn] = []
     var first = 0
 
     var isAnybodyWaiting: Bool { first < waiting.count }
+
+    mutating func hold(_ bytes: Int) {
+      held += bytes
+      takes += 1
+      peak = max(peak, held)
+    }
 
     mutating func next() -> Turn? {
       while first < waiting.count {
@@ -72,7 +83,7 @@ final class StreamMemory: Sendable {
         return nil
       }
       if known == nil, !state.isAnybodyWaiting, state.held + piece <= most {
-        state.held += piece
+        state.hold(piece)
         return nil
       }
       let turn = known ?? Turn(waiter)
@@ -92,8 +103,21 @@ final class StreamMemory: Sendable {
   /// Corrects the room of a piece, which is larger or smaller than planned.
   func change(from before: Int, to after: Int) {
     if after < before { return give(before - after) }
-    if after > before { state.withLock { $0.held += after - before } }
+    if after > before { state.withLock { $0.hold(after - before) } }
   }
+
+  /// Whether streams held much memory, and no stream has taken any since this was asked last. The allocator
+  /// still keeps that memory.
+  func hasComeToRest() -> Bool {
+    state.withLock { state in
+      defer { state.takesSeen = state.takes }
+      guard state.peak >= StreamMemory.muchMemory, state.takes == state.takesSeen else { return false }
+      state.peak = state.held
+      return true
+    }
+  }
+
+  private static let muchMemory = 2 << 20
 
   /// Gives room back, and wakes the streams whose turn comes.
   func give(_ bytes: Int) {
@@ -123,7 +147,7 @@ final class StreamMemory: Sendable {
     guard state.isAnybodyWaiting else { return [] }
     var granted: [Turn] = []
     while state.held + piece <= most, let turn = state.next() {
-      state.held += piece
+      state.hold(piece)
       turn.isWaiting = false
       turn.isGranted = true
       granted.append(turn)

@@ -80,8 +80,11 @@ package final class Server: Sendable {
         port: port, workers: workers, acceptor: acceptor,
         accepting: Thread("http-accept") { acceptor.run() },
         others: [
-          Thread("http-deadlines") { [lot, bodyRoom] in
-            lot.runWheel { if bodyRoom.hasEmptied() { _ = malloc_trim(0) } }
+          Thread("http-deadlines") { [lot, bodyRoom, streamMemory] in
+            lot.runWheel {
+              let mayTrim = (bodyRoom.hasEmptied(), streamMemory.hasComeToRest())
+              if mayTrim.0 || mayTrim.1 { _ = malloc_trim(0) }
+            }
           }, Thread("http-hang-ups") { [lot] in lot.runHangUpWatch() },
         ])
     } catch {
