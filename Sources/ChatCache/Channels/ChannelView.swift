@@ -68,7 +68,24 @@ extension CacheReader {
       """
       SELECT
         c.id, m.state, m.role, m.is_muted, c.is_frozen, m.floor_at, c.version, m.version,
-        EXISTS (SELECT 1 FROM outbox WHERE user = ?2 AND channel_url = ?1)
+        EXISTS (
+          SELECT 1
+          FROM outbox INDEXED BY outbox_heads
+          WHERE user = ?2
+            AND channel_url = ?1
+            AND kind NOT IN ('reaction', 'read')
+            AND state NOT IN ('failed', 'canceled')
+        )
+          OR EXISTS (
+            SELECT 1
+            FROM outbox INDEXED BY outbox_ended
+            WHERE user = ?2 AND channel_url = ?1 AND state IN ('failed', 'canceled')
+          )
+          OR EXISTS (
+            SELECT 1
+            FROM outbox INDEXED BY outbox_aside
+            WHERE user = ?2 AND channel_url = ?1 AND kind IN ('reaction', 'read')
+          )
           OR EXISTS (SELECT 1 FROM withheld WHERE user = ?2 AND channel = c.id)
       FROM channel AS c
       JOIN membership AS m ON m.user = ?2 AND m.channel = c.id

@@ -137,10 +137,21 @@ extension CacheReader {
     try db.first(
       """
       SELECT
-        count(*) FILTER (WHERE state NOT IN ('failed', 'canceled') AND is_cancel_wanted = 0),
-        count(*) FILTER (WHERE state IN ('failed', 'canceled') OR is_cancel_wanted = 1)
-      FROM outbox INDEXED BY outbox_queue
-      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('message', 'file')
+        count(*) FILTER (WHERE is_cancel_wanted = 0),
+        count(*) FILTER (WHERE is_cancel_wanted = 1) + (
+          SELECT count(*)
+          FROM outbox INDEXED BY outbox_ended
+          WHERE user = ?1
+            AND channel_url = ?2
+            AND kind IN ('message', 'file')
+            AND state IN ('failed', 'canceled')
+        )
+      FROM outbox INDEXED BY outbox_heads
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND kind IN ('message', 'file')
+        AND kind NOT IN ('reaction', 'read')
+        AND state NOT IN ('failed', 'canceled')
       """
     ) {
       $0.bind(1, laneKey.user.rawValue)

@@ -126,8 +126,6 @@ extension OutboxLane {
     }
   }
 
-  private var lastRank: Int64 { rows.last?.rank ?? 0 }
-
   /// After a start: what was under way may have arrived (B39). `isRestored`: so may everything that waited
   /// since the backup was made (B65).
   package mutating func recover(now: Int64, isRestored: Bool = false) {

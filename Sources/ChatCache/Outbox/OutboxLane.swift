@@ -27,8 +27,18 @@ package struct OutboxLane: Hashable, Sendable {
   /// In order of rank.
   package private(set) var rows: [OutboxRow]
 
-  /// Takes the rows of one user and channel, in any order.
-  package init(rows: [OutboxRow]) { self.rows = rows.sorted { $0.rank < $1.rank } }
+  /// The rank of the last row when the rows were read. That row may be missing in `rows`.
+  private let lastRankRead: Int64
+
+  /// Takes rows of one user and channel, in any order. `lastRank`: the rank of the lane's last row, if `rows`
+  /// need not have it.
+  package init(rows: [OutboxRow], lastRank: Int64 = 0) {
+    self.rows = rows.sorted { $0.rank < $1.rank }
+    lastRankRead = lastRank
+  }
+
+  /// The rank that no row exceeds.
+  var lastRank: Int64 { max(lastRankRead, rows.last?.rank ?? 0) }
 
   /// A request to the upstream for one row.
   package enum Job: Hashable, Sendable {

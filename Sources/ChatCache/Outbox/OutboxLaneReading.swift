@@ -7,14 +7,14 @@ extension CacheReader {
   /// All rows of a user in a channel; empty where nothing is unsent.
   package func lane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
-    try rows.add("SELECT id FROM outbox WHERE user = ?1 AND channel_url = ?2")
+    try rows.addAll()
     return try rows.lane()
   }
 
   /// The rows that decide the lane's next step, and the fate of the row `id`: the first pending ordered row,
   /// rows under way, the reaction or read mark that is tried next, the file that is uploaded next and those
-  /// under way, rows expired at `now`, failed messages that hold others, the last row, and the rows that
-  /// follow any of these.
+  /// under way, rows expired at `now`, failed messages that hold others, and the rows that follow any of
+  /// these.
   package func laneStep(_ laneKey: OutboxLaneKey, row id: Int64? = nil, now: Int64 = 0) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
     try rows.add(
@@ -28,7 +28,6 @@ extension CacheReader {
       ORDER BY place
       LIMIT 1
       """)
-    try rows.addLast()
     try rows.addBlocking(limit: 2)
     try rows.addNextAside()
     try rows.addUnderWay()
@@ -49,11 +48,10 @@ extension CacheReader {
     return try rows.lane()
   }
 
-  /// The rows that decide how a new row is accepted: failed messages that hold others, the last row and, for
-  /// a read mark, the read marks that wait.
+  /// The rows that decide how a new row is accepted: failed messages that hold others and, for a read mark,
+  /// the read marks that wait.
   func acceptanceLane(_ laneKey: OutboxLaneKey, isReadMark: Bool) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
-    try rows.addLast()
     try rows.addBlocking(limit: 1)
     if isReadMark {
       try rows.add(
@@ -66,10 +64,9 @@ extension CacheReader {
     return try rows.lane()
   }
 
-  /// The failed and canceled messages of a lane, and its last row.
+  /// The failed and canceled messages of a lane.
   func endedLane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
-    try rows.addLast()
     try rows.add(
       """
       SELECT id
@@ -189,15 +186,62 @@ private struct LaneRows {
     while let row = try rows.next() { ids.insert(row.int64(0)) }
   }
 
-  mutating func addLast() throws {
+  mutating func addAll() throws {
     try add(
       """
       SELECT id
-      FROM outbox INDEXED BY outbox_queue
-      WHERE user = ?1 AND channel_url = ?2
-      ORDER BY place DESC
-      LIMIT 1
+      FROM outbox INDEXED BY outbox_heads
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND kind NOT IN ('reaction', 'read')
+        AND state NOT IN ('failed', 'canceled')
       """)
+    try add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_ended
+      WHERE user = ?1 AND channel_url = ?2 AND state IN ('failed', 'canceled')
+      """)
+    try add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_aside
+      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('reaction', 'read')
+      """)
+  }
+
+  /// The rank of the lane's last row, which need not be among those collected.
+  func lastRank() throws -> Int64 {
+    try reader.db.first(
+      """
+      SELECT
+        max(
+          ifnull((
+            SELECT max(place)
+            FROM outbox INDEXED BY outbox_heads
+            WHERE user = ?1
+              AND channel_url = ?2
+              AND kind NOT IN ('reaction', 'read')
+              AND state NOT IN ('failed', 'canceled')
+          ), 0),
+          ifnull((
+            SELECT max(place)
+            FROM outbox INDEXED BY outbox_ended
+            WHERE user = ?1 AND channel_url = ?2 AND state IN ('failed', 'canceled')
+          ), 0),
+          ifnull((
+            SELECT max(place)
+            FROM outbox INDEXED BY outbox_aside
+            WHERE user = ?1 AND channel_url = ?2 AND kind IN ('reaction', 'read')
+          ), 0)
+        )
+      """
+    ) {
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, laneKey.channel.text)
+    } _: {
+      $0.int64(0)
+    } ?? 0
   }
 
   mutating func addBlocking(limit: Int) throws {
@@ -280,7 +324,7 @@ private struct LaneRows {
   }
 
   func lane() throws -> OutboxLane {
-    OutboxLane(rows: try ids.compactMap { try row($0) })
+    OutboxLane(rows: try ids.compactMap { try row($0) }, lastRank: try lastRank())
   }
 
   private func row(_ id: Int64) throws -> OutboxRow? {

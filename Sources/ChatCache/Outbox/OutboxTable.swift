@@ -105,13 +105,14 @@ extension CacheWriter {
     let first = try reader.firstBlockingRank(in: laneKey) ?? .max
     try db.run(
       """
-      UPDATE outbox
+      UPDATE outbox INDEXED BY outbox_heads
       SET state = 'held'
       WHERE user = ?1
         AND channel_url = ?2
         AND place > ?3
-        AND state = 'waiting'
         AND kind NOT IN ('reaction', 'read')
+        AND state NOT IN ('failed', 'canceled')
+        AND state = 'waiting'
       """
     ) {
       $0.bind(1, laneKey.user.rawValue)
@@ -120,11 +121,13 @@ extension CacheWriter {
     }
     try db.run(
       """
-      UPDATE outbox
+      UPDATE outbox INDEXED BY outbox_heads
       SET state = 'waiting', next_try_at = min(next_try_at, ?4)
       WHERE user = ?1
         AND channel_url = ?2
         AND place <= ?3
+        AND kind NOT IN ('reaction', 'read')
+        AND state NOT IN ('failed', 'canceled')
         AND state = 'held'
       """
     ) {

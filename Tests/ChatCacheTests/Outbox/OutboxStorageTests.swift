@@ -29,7 +29,7 @@ import Testing
           try writer.changeLane(laneKey, from: part, news: news) { asked.apply(&$0) }
         }
         let stored = try cache.read { try $0.lane(laneKey) }
-        guard stored == mirror else {
+        guard stored.rows == mirror.rows else {
           Issue.record("seed \(seed), step \(step), \(move): \(stored.rows)\n\(mirror.rows)")
           return
         }
