@@ -154,6 +154,13 @@ class Durable(unittest.TestCase):
             after = lines[len(lines) - lines[::-1].index("sync-folder"):]
             self.assertRegex(self.once(after), r"^(?:sync )?write (?:sync write )*sync 202", lines)
 
+    @staticmethod
+    def fail_once(order, call, code, place=1):
+        """The call with that ordinal fails, once."""
+        with open(order + ".new", "w") as file:
+            file.write(f"{call} {code} {place:04}")
+        os.rename(order + ".new", order)
+
     def test_B45_B60_each_call_that_fails_leaves_nothing_half_accepted(self):
         order = self.place.name + "/fail"
         self.serve({"SYNC_SHIM_FAIL": order})
@@ -162,13 +169,16 @@ class Durable(unittest.TestCase):
             for code in (errno.ENOSPC, errno.EIO):
                 with self.subTest(call=call, code=code):
                     count += 1
-                    with open(order + ".new", "w") as file:
-                        file.write(f"{call} {code}")
-                    os.rename(order + ".new", order)
+                    self.fail_once(order, call, code)
                     status, found = self.ask("POST", self.path, form(f"n{count}", 100_000))
+                    if status == 202 and call == "sync":
+                        # It was the checkpoint thread, which syncs the log, too, at any moment.
+                        count += 1
+                        self.fail_once(order, call, code)
+                        status, found = self.ask("POST", self.path, form(f"n{count}", 100_000))
                     self.assertFalse(os.path.exists(order), "the call was never made")
                     is_file = "-" in call
-                    self.assertEqual((status, found["code"]),
+                    self.assertEqual((status, found.get("code")),
                                      (507, "upload_not_stored") if is_file else (503, "storage_unavailable"), found)
                     # A file that breaks off while it comes is refused before `params` are read.
                     if call != "write-file":
@@ -191,10 +201,8 @@ class Durable(unittest.TestCase):
                 key = f"{call}-{code}-{place}-{checkpoints}"
                 body = form_of(key)
                 hashes[key] = hashlib.sha256(content_of(key)).hexdigest()
-                with open(order + ".new", "w") as file:
-                    file.write(f"{call} {code} {place:04}")
-                os.rename(order + ".new", order)
                 open(self.log, "w").close()
+                self.fail_once(order, call, code, place)
                 status, found = self.ask("POST", self.path, body, key)
                 if status == 202:
                     lines = self.lines()
@@ -210,7 +218,7 @@ class Durable(unittest.TestCase):
                 with self.subTest(call=call, code=code, place=place):
                     places[call, code] += 1
                     is_file = "-" in call
-                    self.assertEqual((status, found["code"], found["request_id"]),
+                    self.assertEqual((status, found.get("code"), found["request_id"]),
                                      (507, "upload_not_stored", key) if is_file
                                      else (503, "storage_unavailable", key), found)
                     self.assertFalse(os.path.exists(order))
@@ -235,7 +243,7 @@ class Durable(unittest.TestCase):
         stray = self.place.name + "/data/spool/" + "0" * len(self.spooled()[0])
         open(stray, "w").close()
         self.start_service({})
-        self.until("the janitor looks", lambda: not os.path.exists(stray))
+        self.until("the janitor looks", lambda: not os.path.exists(stray) and len(self.spooled()) <= len(hashes))
         rows = self.ask("GET", "/v1/outbox?limit=200")[1]["items"]
         self.assertEqual(sorted(row["request_id"] for row in rows), sorted(hashes))
         self.assertEqual(len(self.spooled()), len(hashes))
