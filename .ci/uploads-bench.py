@@ -100,6 +100,13 @@ class Files:
 
 def main():
     files = Files()
+    try:
+        measure(files)
+    finally:
+        files.end()
+
+
+def measure(files):
     files.ours()
     pairs = [(files.ours(), files.theirs() if PEERS else 0) for _ in range(PAIRS)]
     print(f"a file of 25 MiB accepted: {statistics.median(ours for ours, _ in pairs):.0f} ms", end="")
@@ -112,7 +119,6 @@ def main():
     alone, beside, came = (statistics.median(column) for column in zip(*rates))
     ratio = statistics.median(b / a for a, b, _ in rates)
     print(f"pages beside {came:.1f} such files/s: {beside:.0f}/s, alone {alone:.0f}/s, ratio {ratio:.2f} (goal 0.6)")
-    files.end()
 
 
 if __name__ == "__main__":
