@@ -1,17 +1,21 @@
 #!/usr/bin/python3
 """What is answered 202 is on the disk: between the last write of its commit and its answer there is a sync (B36). Of a
 message with a file, file and folder are synced before the commit (B45); where any of these calls fails, nothing is
-half-accepted, and the same request works afterwards."""
+half-accepted, and the same request works afterwards: here after a restart, and once upstream."""
 
 import errno
+import hashlib
 import http.client
+import itertools
 import json
 import os
+import random
 import re
 import subprocess
 import tempfile
 import time
 import unittest
+import urllib.parse
 
 PERCH = os.environ["TARGET_BINARY"]
 SHIM = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/Tests/SyncShim/sync_shim.c"
@@ -27,12 +31,23 @@ def form(name, size):
             + "x" * size + "\r\n--b--\r\n").encode()
 
 
+def content_of(name):
+    """Bytes that no other file has, for several writes."""
+    return random.Random(name).randbytes(200_000)
+
+
+def form_of(name):
+    """A message with this file of this name, without `params`."""
+    return (f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
+            + content_of(name) + b"\r\n--b--\r\n")
+
+
 class Durable(unittest.TestCase):
     def setUp(self):
         self.place = tempfile.TemporaryDirectory()
         self.shim, self.log = self.place.name + "/shim.so", self.place.name + "/log"
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.shim, SHIM, "-ldl"], check=True)
-        self.origin = self.start({}, "origin", "--listen", "127.0.0.1:0")
+        self.origin = self.start_origin("127.0.0.1:0")
 
     def tearDown(self):
         for process in self.running:
@@ -43,19 +58,28 @@ class Durable(unittest.TestCase):
 
     running = []
 
+    def start_origin(self, address):
+        return self.start({}, "origin", "--listen", address, "--data", self.place.name + "/origin")
+
     def start(self, more, *words):
         process = subprocess.Popen([PERCH, *words], env=ENVIRONMENT | more, stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL, text=True)
         self.running = self.running + [process]
         return process, process.stdout.readline().split()[-1]
 
-    def ask(self, method, path, body=None):
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+    def ask(self, method, path, body=None, key=None):
         is_form = isinstance(body, bytes)
-        connection.request(method, path, body if body is None or is_form else json.dumps(body),
-                           {"Perch-User": "alice", "Content-Type": FORM if is_form else "application/json"})
+        headers = {"Perch-User": "alice", "Content-Type": FORM if is_form else "application/json"}
+        status, found = self.fetch(self.host, method, path, body if body is None or is_form else json.dumps(body),
+                                   headers | ({"Idempotency-Key": key} if key else {}))
+        return status, json.loads(found or b"null")
+
+    @staticmethod
+    def fetch(host, method, path, body=None, headers={}):
+        connection = http.client.HTTPConnection(host, timeout=20)
+        connection.request(method, path, body, headers)
         answer = connection.getresponse()
-        found = json.loads(answer.read() or b"null")
+        found = answer.read()
         connection.close()
         return answer.status, found
 
@@ -73,10 +97,7 @@ class Durable(unittest.TestCase):
 
     def serve(self, more):
         """A service that is offline, and whose calls are written down from now on."""
-        shim = {"LD_PRELOAD": self.shim, "SYNC_SHIM_LOG": self.log} | more
-        _, url = self.start(shim, "serve", "--listen", "127.0.0.1:0", "--auth", "off", "--data",
-                            self.place.name + "/data", "--upstream", self.origin[1], "--upstream-token", "origin")
-        self.host = url.removeprefix("http://")
+        self.start_service({"LD_PRELOAD": self.shim, "SYNC_SHIM_LOG": self.log} | more)
         self.assertEqual(self.ask("PUT", "/v1/connection", {})[0], 200)
         for _ in range(200):
             page = self.ask("GET", "/v1/channels?limit=1")[1]
@@ -91,7 +112,13 @@ class Durable(unittest.TestCase):
             time.sleep(0.05)
         time.sleep(0.5)
         open(self.log, "w").close()
-        self.path = f"/v1/channels/{channel}/messages"
+        self.channel, self.path = channel, f"/v1/channels/{channel}/messages"
+
+    def start_service(self, more):
+        self.service, url = self.start(
+            more, "serve", "--listen", "127.0.0.1:0", "--auth", "off", "--data", self.place.name + "/data",
+            "--upstream", self.origin[1], "--upstream-token", "origin", "--backoff-max", "1s")
+        self.host = url.removeprefix("http://")
 
     @staticmethod
     def once(lines):
@@ -127,6 +154,13 @@ class Durable(unittest.TestCase):
             after = lines[len(lines) - lines[::-1].index("sync-folder"):]
             self.assertRegex(self.once(after), r"^(?:sync )?write (?:sync write )*sync 202", lines)
 
+    @staticmethod
+    def fail_once(order, call, code, place=1):
+        """The call with that ordinal fails, once."""
+        with open(order + ".new", "w") as file:
+            file.write(f"{call} {code} {place:04}")
+        os.rename(order + ".new", order)
+
     def test_B45_B60_each_call_that_fails_leaves_nothing_half_accepted(self):
         order = self.place.name + "/fail"
         self.serve({"SYNC_SHIM_FAIL": order})
@@ -135,13 +169,16 @@ class Durable(unittest.TestCase):
             for code in (errno.ENOSPC, errno.EIO):
                 with self.subTest(call=call, code=code):
                     count += 1
-                    with open(order + ".new", "w") as file:
-                        file.write(f"{call} {code}")
-                    os.rename(order + ".new", order)
+                    self.fail_once(order, call, code)
                     status, found = self.ask("POST", self.path, form(f"n{count}", 100_000))
+                    if status == 202 and call == "sync":
+                        # It was the checkpoint thread, which syncs the log, too, at any moment.
+                        count += 1
+                        self.fail_once(order, call, code)
+                        status, found = self.ask("POST", self.path, form(f"n{count}", 100_000))
                     self.assertFalse(os.path.exists(order), "the call was never made")
                     is_file = "-" in call
-                    self.assertEqual((status, found["code"]),
+                    self.assertEqual((status, found.get("code")),
                                      (507, "upload_not_stored") if is_file else (503, "storage_unavailable"), found)
                     # A file that breaks off while it comes is refused before `params` are read.
                     if call != "write-file":
@@ -152,6 +189,92 @@ class Durable(unittest.TestCase):
                     status, found = self.ask("POST", self.path, form(f"n{count}", 100_000))
                     self.assertEqual((status, found["request_id"]), (202, f"n{count}"), found)
         self.assertEqual(len(self.ask("GET", "/v1/outbox")[1]["items"]), count)
+
+    def test_B45_B60_each_call_that_fails_at_each_place_leaves_nothing_half_accepted(self):
+        order, hashes, places = self.place.name + "/fail", {}, {}
+        self.serve({"SYNC_SHIM_FAIL": order})
+        for call, code in itertools.product(
+                ("write-file", "sync-file", "sync-folder", "write", "sync"), (errno.ENOSPC, errno.EIO)):
+            places[call, code] = checkpoints = 0
+            while True:
+                place = places[call, code] + 1
+                key = f"{call}-{code}-{place}-{checkpoints}"
+                body = form_of(key)
+                hashes[key] = hashlib.sha256(content_of(key)).hexdigest()
+                open(self.log, "w").close()
+                self.fail_once(order, call, code, place)
+                status, found = self.ask("POST", self.path, body, key)
+                if status == 202:
+                    lines = self.lines()
+                    if "failed" in lines[:lines.index("202")]:
+                        # It was the checkpoint thread, which syncs the log, too, at any moment.
+                        checkpoints += 1
+                        self.assertEqual((call, checkpoints), ("sync", 1), "accepted after a call that failed")
+                        continue
+                    # This request made fewer such calls.
+                    if os.path.exists(order):
+                        os.remove(order)
+                    break
+                with self.subTest(call=call, code=code, place=place):
+                    places[call, code] += 1
+                    is_file = "-" in call
+                    self.assertEqual((status, found.get("code"), found["request_id"]),
+                                     (507, "upload_not_stored", key) if is_file
+                                     else (503, "storage_unavailable", key), found)
+                    self.assertFalse(os.path.exists(order))
+                    self.assertEqual(self.ask("GET", f"/v1/outbox/{key}")[0], 404)
+                    if is_file:
+                        self.assertEqual(len(self.spooled()), len(hashes) - 1)
+                    status, found = self.ask("POST", self.path, body, key)
+                    self.assertEqual((status, found["request_id"]), (202, key), found)
+        print("places that failed:", ", ".join(f"{call} {code}: {count}" for (call, code), count in places.items()))
+        self.assertTrue(all(places.values()), places)
+        for code in (errno.ENOSPC, errno.EIO):
+            self.assertGreater(places["write-file", code], 1)
+            self.assertGreater(places["write", code], 1)
+        self.check_after_a_restart(hashes)
+        self.check_upstream(hashes)
+
+    def check_after_a_restart(self, hashes):
+        """Kills the service and starts it again: files and rows are those that were accepted, and no others."""
+        self.service.kill()
+        self.service.wait()
+        # A file of no row: the janitor has looked when it is gone.
+        stray = self.place.name + "/data/spool/" + "0" * len(self.spooled()[0])
+        open(stray, "w").close()
+        self.start_service({})
+        self.until("the janitor looks", lambda: not os.path.exists(stray) and len(self.spooled()) <= len(hashes))
+        rows = self.ask("GET", "/v1/outbox?limit=200")[1]["items"]
+        self.assertEqual(sorted(row["request_id"] for row in rows), sorted(hashes))
+        self.assertEqual(len(self.spooled()), len(hashes))
+        for key, wanted in hashes.items():
+            status, found = self.fetch(
+                self.host, "GET", f"{self.path}/request_id:{key}/file", headers={"Perch-User": "alice"})
+            self.assertEqual((status, hashlib.sha256(found).hexdigest()), (200, wanted), key)
+
+    def check_upstream(self, hashes):
+        """The chat server comes back: it gets each file once, byte for byte, and none is left here."""
+        address = self.origin[1].removeprefix("http://")
+        self.origin[0].wait()
+        self.start_origin(address)
+        self.until("all are sent", lambda: not self.ask("GET", "/v1/outbox?limit=1")[1]["items"], 60)
+        self.until("no file is left", lambda: not self.spooled())
+        status, found = self.fetch(
+            address, "GET", f"/v3/group_channels/{self.channel}/messages?message_ts=0&prev_limit=0&next_limit=200",
+            headers={"Api-Token": "origin"})
+        arrived = []
+        for message in json.loads(found)["messages"]:
+            if message["type"] == "FILE" and message["file"]["name"] in hashes:
+                path = urllib.parse.urlparse(message["file"]["url"]).path
+                arrived.append((message["file"]["name"],
+                                hashlib.sha256(self.fetch(address, "GET", path)[1]).hexdigest()))
+        self.assertEqual(sorted(arrived), sorted(hashes.items()))
+
+    def until(self, what, condition, seconds=20):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.05)
 
     def spooled(self):
         return os.listdir(self.place.name + "/data/spool")

@@ -3,13 +3,16 @@
  * ("sync-folder").
  * The database file itself is written by the checkpointer, at any moment; a commit is in the log.
  *
- * SYNC_SHIM_LOG is the file that gets a line for each: "write", "sync" or "202". SYNC_SHIM_SWALLOW=1 leaves syncs out, as
- * a disk would that only says that it synced. SYNC_SHIM_FAIL names a file: while it is there and holds the name of a call
- * and an error number, such as "sync-file 5", that call fails once with it, and the file is removed. SYNC_SHIM_MICROSECONDS makes each sync take at least so long. */
+ * SYNC_SHIM_LOG is the file that gets a line for each: "write", "sync" or "202", and "failed" for a call that was made
+ * to fail. SYNC_SHIM_SWALLOW=1 leaves syncs out, as a disk would that only says that it synced. SYNC_SHIM_FAIL names a
+ * file: while it is there and holds the name of a call, an error number and an ordinal of four digits, such as
+ * "sync-file 5 0003", the third such call fails once with it, and the file is removed; without an ordinal the first.
+ * SYNC_SHIM_MICROSECONDS makes each sync take at least so long. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,18 +53,30 @@ static const char *call(int file, const char *word) {
   return NULL;
 }
 
-/* Whether a call is to fail: with what. */
+/* Whether a call is to fail: with what. The ordinal in the file counts down, one call at a time. */
 static int failure(const char *name) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   if (!fail || !name) return 0;
-  int file = open(fail, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  char text[64] = "", wanted[32] = "";
-  int code = 0;
-  ssize_t length = read(file, text, sizeof text - 1);
-  close(file);
-  if (length <= 0 || sscanf(text, "%31s %d", wanted, &code) != 2 || strcmp(wanted, name) != 0) return 0;
-  unlink(fail);
-  return code;
+  pthread_mutex_lock(&lock);
+  int result = 0, code = 0, ordinal = 1;
+  int file = open(fail, O_RDWR | O_CLOEXEC);
+  if (file >= 0) {
+    char text[64] = "", wanted[32] = "";
+    ssize_t length = read(file, text, sizeof text - 1);
+    if (length > 0 && sscanf(text, "%31s %d %d", wanted, &code, &ordinal) >= 2 && strcmp(wanted, name) == 0) {
+      if (ordinal > 1) {
+        length = snprintf(text, sizeof text, "%s %d %04d", wanted, code, ordinal - 1);
+        syscall(SYS_pwrite64, file, text, (size_t)length, 0L);
+      } else {
+        unlink(fail);
+        note("failed\n");
+        result = code;
+      }
+    }
+    close(file);
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
 }
 
 static void note_call(const char *name) {

@@ -41,7 +41,7 @@ extension SyncWorker {
         number: startedAt, mark: mark,
         since: min(page.at ?? startedAt, startedAt) - SyncWorker.clockSlack)
     }
-    try await askForUnreadable(page.unreadableNames.map { ChannelURL($0) }, of: user)
+    try await askAgain(page.unreadableNames.map { ChannelURL($0) }, page.items, of: user)
     let asked = ChannelRecord.Asked(sequence: mark)
     let found = try await store.store(
       try await withStates(page.items, of: user, asked), of: user,
@@ -89,7 +89,7 @@ extension SyncWorker {
     }
     await learn(.channelChangelog, isOffered: true)
     // The notes are stored before the changelog's token, so that a stop in between loses none.
-    try await askForUnreadable(changes.unreadableNames, of: user)
+    try await askAgain(changes.unreadableNames, changes.updated, of: user)
     // A changelog that has more pages but no new token would be read for ever.
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
     let found = try await store.store(
@@ -106,7 +106,8 @@ extension SyncWorker {
       of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, importance)
     let found = try await store.store(try await withStates(page.items, of: user, asked), of: user, .top)
     for activity in found { try know(activity.url) }
-    try await askForUnreadable(page.unreadableNames.map { ChannelURL($0) }, of: user)
+    // Whatever its channels lack comes with the next first page.
+    try await askAgain(page.unreadableNames.map { ChannelURL($0) }, [], of: user)
     if importance != .foreground, page.next == nil, page.unreadable == 0 {
       try await confirmAbsent(user, besides: Set(page.items.map(\.url)))
     }
@@ -152,11 +153,15 @@ extension SyncWorker {
     }
   }
 
-  /// Stores webhook notes for channels that could not be read in a list, so that each is fetched alone until
-  /// it can be read (B35).
-  private func askForUnreadable(_ channels: [ChannelURL], of user: UserID) async throws {
-    guard !channels.isEmpty else { return }
-    let notes = channels.map {
+  /// Stores webhook notes for channels that could not be read in a list, or came without what only the user
+  /// sees, so that each is fetched alone until it is told (B35).
+  private func askAgain(
+    _ unreadable: [ChannelURL], _ records: [ChannelRecord], of user: UserID
+  ) async throws {
+    memberViews.note(records)
+    let untold = memberViews.areExpected ? records.filter(\.lacksMemberView).map(\.url) : []
+    guard !unreadable.isEmpty || !untold.isEmpty else { return }
+    let notes = (unreadable + untold).map {
       Webhook.Note(kind: .channel, channel: $0, source: .channelRefresh, users: [user])
     }
     try take(try await store.note(notes))
@@ -187,7 +192,10 @@ extension SyncWorker {
     // An unreadable answer for one member does not stop the others. The refresh is repeated (B35).
     var unreadable: (any Error)?
     for user in try asked(of: url, note, named) {
-      do { try await refresh(url, as: user, note?.source ?? .channelRefresh, news) } catch {
+      do {
+        try await refresh(
+          url, as: user, isNamed: named.contains(user), note?.source ?? .channelRefresh, news)
+      } catch {
         guard error.isUnreadableUpstream else { throw error }
         unreadable = error
       }
@@ -214,7 +222,7 @@ extension SyncWorker {
   }
 
   private func refresh(
-    _ url: ChannelURL, as user: UserID, _ source: ChangeSource, _ memberNews: Int64
+    _ url: ChannelURL, as user: UserID, isNamed: Bool, _ source: ChangeSource, _ memberNews: Int64
   ) async throws {
     do {
       let asked = ChannelRecord.Asked(sequence: store.mark(), memberNews: memberNews)
@@ -224,6 +232,10 @@ extension SyncWorker {
       } else {
         _ = try await store.store(
           try await withStates([record], of: user, asked), of: user, .refresh(source))
+        memberViews.note([record], wasAskedAlone: true)
+        if isNamed, record.lacksMemberView, memberViews.areExpected {
+          throw UpstreamError.unreadable(reason: "a channel without what only the user sees")
+        }
       }
     } catch {
       guard error.isNotFoundUpstream else { throw error }

@@ -62,6 +62,8 @@ package actor SyncWorker {
   /// Whether the upstream answered a listing of a thread with other messages. The channel is then listed
   /// instead.
   var ignoresThreads = false
+  /// Whether channels come with what only the asking user sees.
+  var memberViews = MemberViews()
   var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
   /// A sweep's number, the log's mark when it began, and the time at which its changelog begins.
