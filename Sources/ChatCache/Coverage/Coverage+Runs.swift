@@ -19,30 +19,15 @@ extension MessageListing {
   package func claims(_ proof: Listing) -> [ClosedRange<Position>] {
     if isWhole { return proof.claim.map { [$0] } ?? [] }
     guard !breaks.isEmpty, let runs else { return [] }
-    return runs.indices.compactMap { anchored($0, runs)?.claim ?? inner($0, runs) }
-  }
-
-  /// What the run beside the anchor proves. It ends at an item that could not be read, as a full page ends at
-  /// its limit: other messages of that millisecond may be beyond. Nil for other runs.
-  fileprivate func anchored(_ index: Int, _ runs: [ArraySlice<MessageRecord>]) -> Listing? {
-    guard !runs[index].isEmpty,
-      window.newer == 0 ? index == runs.count - 1 : window.older == 0 && index == 0
-    else { return nil }
-    var cut = window
-    cut.older = min(cut.older, runs[index].count)
-    cut.newer = min(cut.newer, runs[index].count)
-    return cut.listing(runs[index].map(\.position))
-  }
-
-  /// The stretch that a run away from the anchor proves. What could not be read may be of the milliseconds at
-  /// its ends, so these are not claimed. Nil for the run beside the anchor.
-  fileprivate func inner(_ index: Int, _ runs: [ArraySlice<MessageRecord>]) -> ClosedRange<Position>? {
-    guard anchored(index, runs) == nil, let first = runs[index].first, let last = runs[index].last else {
-      return nil
+    return runs.indices.compactMap { index in
+      let positions = runs[index].map(\.position)
+      guard let first = positions.first, let last = positions.last else { return nil }
+      return isBesideAnchor(index, of: runs.count) ? window.listing(positions).claim : first...last
     }
-    let low = Position.last(at: first.createdAt).next
-    let high = Position.first(at: last.createdAt).previous
-    return low <= high ? low...high : nil
+  }
+
+  fileprivate func isBesideAnchor(_ run: Int, of count: Int) -> Bool {
+    window.newer == 0 ? run == count - 1 : window.older == 0 && run == 0
   }
 }
 
@@ -51,11 +36,13 @@ extension Coverage {
   /// between two of them is covered by itself; only the rows beside the anchor claim up to it.
   mutating func claimRuns(_ listing: MessageListing, now: Int64, generation: Int64, isOutdated: Bool) {
     guard let runs = listing.runs else { return }
-    for index in runs.indices {
-      if let proof = listing.anchored(index, runs) {
-        claim(proof, now: now, generation: generation, isOutdated: isOutdated)
-      } else if let stretch = listing.inner(index, runs) {
-        cover(stretch, generation: generation)
+    for (index, run) in runs.enumerated() {
+      let positions = run.map(\.position)
+      guard let first = positions.first, let last = positions.last else { continue }
+      if listing.isBesideAnchor(index, of: runs.count) {
+        claim(listing.window.listing(positions), now: now, generation: generation, isOutdated: isOutdated)
+      } else {
+        cover(first...last, generation: generation)
       }
     }
   }

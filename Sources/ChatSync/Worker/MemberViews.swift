@@ -5,26 +5,29 @@ import ChatModel
 /// counts.
 ///
 /// A server may leave that out of one answer and tell it in the next. A changelog's entry is told once, so a
-/// channel that came without it is asked for alone until it comes with it. A server that never tells it is
-/// not asked.
+/// channel that came without it is asked for alone until it comes with it. A server that never tells it, or
+/// never where one channel is asked for, is not asked.
 struct MemberViews {
   private var wereTold = false
+  private var wereToldAlone = false
   /// How many channels in a row that were asked for alone came without it.
   private var missing = 0
 
-  /// After so many the server is taken for one that does not tell it.
-  private static let mostMissing = 100
+  /// After so many the server is taken for one that does not tell it: more where it told it before.
+  private static let mostMissing = (first: 10, later: 100)
 
-  /// Whether a channel that came without it should be asked for.
-  var areExpected: Bool { wereTold && missing < MemberViews.mostMissing }
+  /// Whether a channel that came without it should be asked for alone.
+  var areExpected: Bool {
+    wereTold && missing < (wereToldAlone ? MemberViews.mostMissing.later : MemberViews.mostMissing.first)
+  }
 
-  /// Takes in what an answer had. `wasAskedAlone`: of one channel, asked for because of this.
-  mutating func note(_ records: [ChannelRecord], wasAskedAlone: Bool = false) {
+  /// Takes in what an answer had. `isAlone`: one channel was asked for.
+  mutating func note(_ records: [ChannelRecord], isAlone: Bool = false) {
     for record in records {
       if record.membership?.isTold ?? false {
         wereTold = true
-        missing = 0
-      } else if wasAskedAlone, record.lacksMemberView {
+        if isAlone { (wereToldAlone, missing) = (true, 0) }
+      } else if isAlone, record.lacksMemberView {
         missing += 1
       }
     }

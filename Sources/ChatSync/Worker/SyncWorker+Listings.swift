@@ -14,8 +14,11 @@ extension SyncWorker {
       let listing = try await list(url, MessageWindow(stretch), importance)
       return [listing] + (try await listedByID(url, listing, importance))
     }
-    // The whole millisecond is stored, because the page that ended there was short.
-    if isOlder, try store.line(of: url)?.oldest == position {
+    // The whole millisecond is stored, because the page that ended there was short. Where it ended at an item
+    // that could not be read, that item may be of the millisecond.
+    if isOlder, !(besideUnreadable[url]?.contains(position) ?? false),
+      try store.line(of: url)?.oldest == position
+    {
       return try await listed(url, beyond: position, isOlder: true, importance)
     }
     let window = MessageWindow(stretch)

@@ -213,6 +213,7 @@ extension SyncWorker {
     let askedAt = store.mark()
     let page = try await upstream.messages(in: url, window, importance)
     try await askForUnreadable(page.unreadableNames, in: url)
+    noteUnreadable(page, in: url)
     if page.items.isEmpty, page.unreadable == 0 { try await confirmEmpty(url, window, importance) }
     if let lists = ReplyListing.shown(by: page.items, of: window, known: plan.capabilities[.replyListing]) {
       await learn(.replyListing, isOffered: lists)
@@ -221,6 +222,18 @@ extension SyncWorker {
       window: window, rows: page.items, isWhole: page.unreadable == 0, isEndRead: page.isEndRead,
       breaks: page.breaks, askedAt: askedAt)
   }
+
+  /// Remembers the messages before which an item could not be read, until a page shows them that can be read
+  /// whole.
+  private func noteUnreadable(_ page: UpstreamPage<MessageRecord>, in url: ChannelURL) {
+    var beside = besideUnreadable.removeValue(forKey: url) ?? []
+    if page.unreadable == 0 { for item in page.items { beside.remove(item.position) } }
+    for index in page.breaks where index < page.items.count { beside.insert(page.items[index].position) }
+    if !beside.isEmpty, beside.count <= SyncWorker.mostBesideUnreadable { besideUnreadable[url] = beside }
+  }
+
+  /// A channel with more of them is listed as one without.
+  private static let mostBesideUnreadable = 1_000
 
   /// Messages that could not be read in a list are noted, and asked for one by one until they can be (B35).
   /// Each poll lists them again, so those that were read by their ids, and those that are noted, are left

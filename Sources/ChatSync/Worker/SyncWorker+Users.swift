@@ -232,7 +232,7 @@ extension SyncWorker {
       } else {
         _ = try await store.store(
           try await withStates([record], of: user, asked), of: user, .refresh(source))
-        memberViews.note([record], wasAskedAlone: true)
+        memberViews.note([record], isAlone: true)
         if isNamed, record.lacksMemberView, memberViews.areExpected {
           throw UpstreamError.unreadable(reason: "a channel without what only the user sees")
         }

@@ -62,6 +62,9 @@ package actor SyncWorker {
   /// Whether the upstream answered a listing of a thread with other messages. The channel is then listed
   /// instead.
   var ignoresThreads = false
+  /// Messages of each channel before which an item of a page could not be read: the messages of their
+  /// milliseconds may be missing.
+  var besideUnreadable: [ChannelURL: Set<Position>] = [:]
   /// Whether channels come with what only the asking user sees.
   var memberViews = MemberViews()
   var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]

@@ -41,17 +41,23 @@ struct MemberViewTests {
 
   @Test("a server that never tells what only the user sees is not asked for it")
   func neverTold() {
+    let (bare, told) = (ChannelRecord.named("c0", unread: nil), ChannelRecord.named("c1", unread: 3))
     var views = MemberViews()
-    let bare = ChannelRecord.named("c0", unread: nil)
     views.note([bare])
     #expect(!views.areExpected)
-    views.note([ChannelRecord.named("c1", unread: 3), bare])
+    views.note([told, bare])
     #expect(views.areExpected)
-    for _ in 0..<99 { views.note([bare], wasAskedAlone: true) }
+    for _ in 0..<9 { views.note([bare], isAlone: true) }
     #expect(views.areExpected)
-    views.note([bare], wasAskedAlone: true)
+    views.note([bare], isAlone: true)
+    views.note([told])
+    #expect(!views.areExpected, "its lists tell it, its single channels do not")
+    views.note([told], isAlone: true)
+    for _ in 0..<99 { views.note([bare], isAlone: true) }
+    #expect(views.areExpected)
+    views.note([bare], isAlone: true)
     #expect(!views.areExpected, "it stopped telling it")
-    views.note([ChannelRecord.named("c1", unread: 3)])
+    views.note([told], isAlone: true)
     #expect(views.areExpected)
   }
 }
