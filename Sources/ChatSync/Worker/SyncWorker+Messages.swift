@@ -223,12 +223,13 @@ extension SyncWorker {
       breaks: page.breaks, askedAt: askedAt)
   }
 
-  /// Remembers the messages before which an item could not be read, until a page shows them that can be read
-  /// whole.
+  /// Remembers the messages before which an item could not be read, and the first of such a page, which its
+  /// limit may have cut, until a page shows them that can be read whole.
   private func noteUnreadable(_ page: UpstreamPage<MessageRecord>, in url: ChannelURL) {
     var beside = besideUnreadable.removeValue(forKey: url) ?? []
     if page.unreadable == 0 { for item in page.items { beside.remove(item.position) } }
-    for index in page.breaks where index < page.items.count { beside.insert(page.items[index].position) }
+    let ends = page.breaks.isEmpty ? [] : [0] + page.breaks
+    for index in ends where index < page.items.count { beside.insert(page.items[index].position) }
     if !beside.isEmpty, beside.count <= SyncWorker.mostBesideUnreadable { besideUnreadable[url] = beside }
   }
 
