@@ -187,6 +187,12 @@ final class MemoryStore: SyncStore {
   func line(of url: ChannelURL) throws -> ChannelLine? {
     state.withLock { $0.channels[url].map(MemoryStore.line) }
   }
+  func newestMessage(of url: ChannelURL) throws -> Int64? {
+    state.withLock { state in
+      state.channels[url]?.rows.values.filter { $0.parentID == nil || $0.isReplyToChannel }
+        .max { $0.position < $1.position }?.messageID
+    }
+  }
 
   static func line(_ channel: Channel) -> ChannelLine {
     var line = ChannelLine()

@@ -23,6 +23,24 @@ extension CacheReader {
     .map { try line(of: $0.0, changes: $0.1.flatMap { ChangesSince(stored: $0) }, evicted: $0.2) }
   }
 
+  /// The newest message of the channel that is stored, other than a reply that only its thread shows.
+  package func newestMessage(of url: ChannelURL) throws -> Int64? {
+    try db.first(
+      """
+      SELECT message_id
+      FROM message
+      WHERE channel = (SELECT id FROM channel WHERE channel_url = ?1)
+        AND (parent_id IS NULL OR flags & 2)
+      ORDER BY created_at DESC, message_id DESC
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, url.text)
+    } _: {
+      $0.int64(0)
+    }
+  }
+
   /// The channels of all connected users with what decides about their prefetch.
   package func overview() throws -> [ChannelOverview] {
     try db.all(

@@ -176,6 +176,10 @@ extension CacheStore {
   }
   /// The coverage of the channel.
   package func line(of url: ChannelURL) throws -> ChannelLine? { try cache.read { try $0.line(of: url) } }
+  /// The newest stored message of the channel.
+  package func newestMessage(of url: ChannelURL) throws -> Int64? {
+    try cache.read { try $0.newestMessage(of: url) }
+  }
   /// Stores in one commit.
   package func store(
     _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext

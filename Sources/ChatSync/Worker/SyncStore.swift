@@ -103,6 +103,8 @@ package protocol SyncStore: Sendable {
 
   /// The coverage of the channel. Nil: the channel is unknown, or no user of this cache is in it.
   func line(of url: ChannelURL) throws -> ChannelLine?
+  /// The newest message of the channel that is stored, other than a reply that only its thread shows.
+  func newestMessage(of url: ChannelURL) throws -> Int64?
   /// Stores listings in order, with the coverage they prove. Stored messages that a listing lacks are doubted
   /// (B24, B27). A listing requested before the channel was cleared is left out (B58). Returns whether the
   /// channel has doubted messages.

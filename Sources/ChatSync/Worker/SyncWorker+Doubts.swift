@@ -111,27 +111,42 @@ extension SyncWorker {
   }
 
   /// An answer without any message proves that none is there only if the channel's end on that side says
-  /// so, too: asked for from the other direction, it shows a message unless there is none.
+  /// so, too: asked for from the other direction, it shows a message unless there is none. Two empty answers
+  /// are believed about a channel of whose stored messages none is there.
   func confirmEmpty(_ url: ChannelURL, _ window: MessageWindow, _ importance: Importance) async throws {
     let end =
       window.older > 0
       ? MessageWindow(.time(0), older: 0, newer: 1) : MessageWindow(.newest, older: 1, newer: 0)
-    let found = try await upstream.messages(in: url, end, importance).items.first?.position
     let isWrong: Bool
-    switch window.anchor {
-    case .message(let anchor):
-      isWrong =
-        found.map { window.older > 0 && $0 < anchor || window.newer > 0 && $0 > anchor } ?? true
-    case .time(let time):
-      isWrong =
-        found.map {
-          window.older > 0 && $0.createdAt < time || window.newer > 0 && $0.createdAt > time
-            || window.includesAnchor && $0.createdAt == time
-        } ?? false
-    case .newest: isWrong = found != nil
+    if let found = try await upstream.messages(in: url, end, importance).items.first?.position {
+      switch window.anchor {
+      case .message(let anchor):
+        isWrong = window.older > 0 && found < anchor || window.newer > 0 && found > anchor
+      case .time(let time):
+        isWrong =
+          window.older > 0 && found.createdAt < time || window.newer > 0 && found.createdAt > time
+          || window.includesAnchor && found.createdAt == time
+      case .newest: isWrong = true
+      }
+    } else {
+      isWrong = try await isStoredMessageThere(url, importance)
     }
     guard isWrong else { return }
     Log.line(.warning, "upstream_page_empty", ["channel": .text(url.text)])
     throw UpstreamError.unreadable(reason: "an empty page of a channel that has messages there")
+  }
+
+  /// Whether the upstream has one of the channel's newest stored messages, or refuses to say.
+  private func isStoredMessageThere(_ url: ChannelURL, _ importance: Importance) async throws -> Bool {
+    for _ in 0..<SyncWorker.settledAtOnce {
+      guard let newest = try store.newestMessage(of: url) else { return false }
+      do {
+        if try await fetchMessage(newest, in: url, .messageFill, importance) { return true }
+      } catch let error as UpstreamError {
+        guard error.concernsOneItem else { throw error }
+        return true
+      }
+    }
+    return false
   }
 }

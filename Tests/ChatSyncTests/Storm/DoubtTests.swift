@@ -95,8 +95,10 @@ struct DoubtTests {
     await sides.end()
   }
 
-  @Test("B27: an empty page before a moment that was never listed does not prove that nothing is there")
-  func emptyBefore() async throws {
+  @Test(
+    "B27: empty pages before a moment that was never listed do not prove that nothing is there",
+    arguments: [1, 2])
+  func emptyBefore(pages: Int64) async throws {
     let sides = try await prefetched(messages: 600)
     let before = try stored(sides)
     let moment = Int64(1_700_000_000_010)
@@ -108,7 +110,7 @@ struct DoubtTests {
       }
     }
     #expect(before < 500, "the moment is in the gap")
-    try set(sides.there, ["kind": .string("empty_page"), "count": .integer(1)], OriginSide.Weather())
+    try set(sides.there, ["kind": .string("empty_page"), "count": .integer(pages)], OriginSide.Weather())
     #expect(try await !look() && stored(sides) == before)
     #expect(try await look() && stored(sides) > before)
     await sides.end()
