@@ -114,14 +114,15 @@ extension CacheWriter {
   /// answer with the same `updated_at`, because reactions and threads change without raising `updated_at`.
   ///
   /// A later request may return a message that has a tombstone. If it asked for the message by id
-  /// (`isNamed`), the message is stored again. Otherwise the message is doubted, so that the sync worker asks
-  /// for it by id.
+  /// (`.named`), the message is stored again. Otherwise the message is doubted, so that the sync worker asks
+  /// for it by id. A listing may also be behind with reactions and thread: they do not go back to an older
+  /// state, and where that cannot be told, the sync worker asks for the message by its id.
   func put(
-    _ record: MessageRecord, _ batch: inout MessageBatch, askedAt: Int64 = .max, isNamed: Bool = false
+    _ record: MessageRecord, _ batch: inout MessageBatch, askedAt: Int64 = .max, from answer: MessageAnswer
   ) throws {
     if let buriedAt = try reader.buriedAt(record.messageID, in: batch.channel) {
       guard askedAt != .max, askedAt >= buriedAt else { return }
-      guard isNamed else { return try doubt(record.position, in: batch.channel, askedAt: askedAt) }
+      guard answer == .named else { return try doubt(record.position, in: batch.channel, askedAt: askedAt) }
       try db.run("DELETE FROM tombstone WHERE channel = ?1 AND message_id = ?2") {
         $0.bind(1, batch.channel.rawValue)
         $0.bind(2, record.messageID)
@@ -132,11 +133,11 @@ extension CacheWriter {
     }
     let record = try naming(record, &batch)
     let stored = try compare(record, in: batch.channel)
+    if case .known(let row) = stored, try isBehind(record, row, askedAt: askedAt, answer, batch.channel) {
+      return
+    }
     switch stored {
     case .same: return
-    case .known(let row)
-    where row.updatedAt > record.updatedAt || (row.updatedAt == record.updatedAt && row.version > askedAt):
-      return
     case .known(let row):
       if row.counted.position != record.position {
         try deleteRow(at: row.counted.position, in: batch.channel)
@@ -158,49 +159,6 @@ extension CacheWriter {
     var isNew = false
     if case .unknown = stored { isNew = true }
     try noteAnswer(record, isNew: isNew, &batch)
-  }
-
-  /// A message compared with its stored row.
-  private enum Comparison {
-    case unknown
-    case same
-    case known(StoredVersion)
-  }
-
-  /// The columns of a stored message that decide whether it is overwritten.
-  private struct StoredVersion {
-    let updatedAt: Int64
-    let version: Int64
-    let bytes: Int64
-    let counted: CountedMessage
-  }
-
-  private func compare(_ record: MessageRecord, in channel: ChannelKey) throws -> Comparison {
-    try db.reading.first(
-      """
-      SELECT
-        m.created_at, m.updated_at, m.version, m.body, m.reactions, m.metaarray, m.thread_info, m.parent,
-        m.sender, m.flags, m.mentions
-      FROM message AS m INDEXED BY message_by_id
-      WHERE m.channel = ?1 AND m.message_id = ?2
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, record.messageID)
-    } _: { row in
-      let position = Position(createdAt: row.int64(0), messageID: record.messageID)
-      let isSame =
-        position == record.position && row.holds(record.body, 3) && row.holds(record.reactions, 4)
-        && row.holds(record.metaarray, 5) && row.holds(record.threadInfo, 6) && row.holds(record.parent, 7)
-      if isSame { return .same }
-      let bytes = (3...7).reduce(0) { $0 + row.bytes(Int32($1)).count }
-      return .known(
-        StoredVersion(
-          updatedAt: row.int64(1), version: row.int64(2), bytes: Int64(bytes),
-          counted: CountedMessage(
-            position: position, sender: row.string(8), flags: MessageFlags(rawValue: row.int64(9)),
-            mentions: row.stringOrNil(10))))
-    } ?? .unknown
   }
 
   private func write(_ record: MessageRecord, in channel: ChannelKey, version: Int64) throws {
@@ -295,14 +253,5 @@ extension MessageQuery.Kind {
     case .admin: 2
     case .other: 3
     }
-  }
-}
-
-extension Row {
-  /// Whether the column has exactly these bytes; nil means NULL.
-  func holds(_ bytes: [UInt8]?, _ column: Int32) -> Bool {
-    guard let bytes else { return isNull(column) }
-    guard !isNull(column) else { return false }
-    return self.bytes(column).elementsEqual(bytes)
   }
 }

@@ -25,7 +25,7 @@ extension CacheWriter {
         try reader.isOutdated($0, in: channel, since: listing.askedAt)
       }
       for row in listing.rows {
-        try put(row, &batch, askedAt: listing.askedAt, isNamed: context.settlesDoubts)
+        try put(row, &batch, askedAt: listing.askedAt, from: context.settlesDoubts ? .named : .listed)
       }
       if listing.breaks.isEmpty {
         coverage.claim(
@@ -76,7 +76,7 @@ extension CacheWriter {
   ) throws -> Bool {
     guard let channel = try reader.attendedChannel(url) else { return false }
     var batch = MessageBatch(channel, source)
-    for row in changes.updated { try put(row, &batch, askedAt: askedAt) }
+    for row in changes.updated { try put(row, &batch, askedAt: askedAt, from: .changes) }
     for id in changes.deleted { try removeMessage(id, &batch) }
     try finish(batch)
     if let next = changes.next { try setChangelog(of: channel, to: .token(next)) }
@@ -94,7 +94,7 @@ extension CacheWriter {
     let old = try reader.coverage(of: channel)
     var coverage = old
     var batch = MessageBatch(channel, source)
-    try put(message, &batch, askedAt: askedAt, isNamed: true)
+    try put(message, &batch, askedAt: askedAt, from: .named)
     coverage.arrive(at: message.position)
     // A listing that lacked this message may lack others beside it, so that stretch is listed again.
     for position in batch.overlooked { coverage.markUnverified(position...position) }

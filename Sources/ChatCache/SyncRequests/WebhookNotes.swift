@@ -129,7 +129,21 @@ extension CacheWriter {
     }
   }
 
-  private func namedMessages(_ kind: WebhookNote.Kind, in url: ChannelURL) throws -> Int {
+  /// Whether an equal note is stored.
+  func isNoted(_ note: WebhookNote) throws -> Bool {
+    try db.reading.first(
+      "SELECT 1 FROM webhook_note WHERE channel_url = ?1 AND kind = ?2 AND message_id = ?3"
+    ) {
+      $0.bind(1, note.channel.text)
+      $0.bind(2, note.kind.rawValue)
+      $0.bind(3, note.messageID)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// How many notes of that kind the channel has.
+  func namedMessages(_ kind: WebhookNote.Kind, in url: ChannelURL) throws -> Int {
     try db.reading.first("SELECT count(*) FROM webhook_note WHERE channel_url = ?1 AND kind = ?2") {
       $0.bind(1, url.text)
       $0.bind(2, kind.rawValue)

@@ -79,7 +79,7 @@ extension CacheWriter {
       let (isOverreaching, undoubted) = try doubtMissing(
         listing, listing.claims(proof), context, &batch, thread: parent)
       let known = try reader.newestStored(of: channel, notAfter: listing.askedAt)
-      for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt) }
+      for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt, from: .listed) }
       // A listing proves nothing about the thread if it lacks a stored reply or has an item that could not be
       // read.
       guard listing.isWhole, !isOverreaching, undoubted.isEmpty,

@@ -150,8 +150,11 @@ extension SyncWorker {
   /// A commit noted by itself that something of these channels is to be asked.
   func lookIntoNotes(in urls: Set<ChannelURL>) {
     guard !isStopped else { return }
-    do { for url in urls { try take(try store.webhookNotes(in: url).filter { $0.kind == .channel }) } } catch
-    {
+    do {
+      for url in urls {
+        try take(try store.webhookNotes(in: url).filter { $0.kind == .channel || $0.kind == .message })
+      }
+    } catch {
       Log.line(.error, "sync_store_failed", ["job": "webhook_notes", "reason": .text("\(error)")])
     }
     turn()

@@ -327,4 +327,56 @@ import Testing
       } ?? ""
     }
   }
+
+  private func parts(_ world: ChannelWithMessages) throws -> [String] {
+    try world.cache.read { reader in
+      try reader.db.all("SELECT reactions, thread_info FROM message WHERE message_id = 1") {
+        ["\($0.stringOrNil(0) ?? "none")", "\($0.stringOrNil(1) ?? "none")"]
+      }
+    }.first ?? []
+  }
+
+  private static func reaction(_ key: String, _ time: Int64) -> String {
+    #"{"key":"\#(key)","user_ids":["bob"],"updated_at":\#(time)}"#
+  }
+
+  private static func thread(_ replies: Int, _ time: Int64) -> String {
+    #"{"reply_count":\#(replies),"updated_at":\#(time)}"#
+  }
+
+  @Test(
+    "B27: a listing that is behind does not take reactions or a thread back; where that is unclear it is asked",
+    arguments: [
+      // stored reactions and thread, listed ones, whether these are stored, whether the message is asked for
+      (["[\(reaction("a", 5))]", thread(1, 5)], ["[\(reaction("a", 5))]", thread(0, 9)], true, false),
+      (["[]", thread(0, 9)], ["[]", thread(1, 5)], false, false),
+      (["[\(reaction("a", 5))]", thread(0, 9)], ["[]", thread(1, 5)], false, false),
+      (["[\(reaction("a", 5))]", thread(1, 5)], ["[]", thread(2, 9)], true, false),
+      (["[]", thread(1, 5)], ["[\(reaction("a", 7))]", thread(1, 5)], true, false),
+      (["[\(reaction("a", 7))]", thread(1, 5)], ["[]", thread(1, 5)], false, true),
+      (["[\(reaction("b", 9))]", "{}"], ["[\(reaction("a", 7)),\(reaction("b", 9))]", "{}"], false, true),
+      (["[]", "{}"], ["[]", thread(1, 5)], true, false),
+    ])
+  func behind(stored: [String], listed: [String], isTaken: Bool, isAsked: Bool) throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    func message(_ parts: [String]) -> MessageRecord {
+      var message = self.message(1)
+      (message.reactions, message.threadInfo) = (Array(parts[0].utf8), Array(parts[1].utf8))
+      return message
+    }
+    try world.listNewest([message(stored)], limit: 100)
+    try world.listNewest([message(listed)], limit: 100)
+    #expect(try parts(world) == (isTaken ? listed : stored))
+    let notes = try world.cache.read { try $0.webhookNotes() }
+    #expect(notes.map(\.messageID) == (isAsked ? [1] : []))
+    // What the upstream says of the message by its id, or in its changelog, is taken as it is.
+    let (named, url, now) = (message(listed), Self.url, world.cache.cursor.sequence)
+    try world.cache.write { try $0.store(named, in: url, .messageFill, askedAt: now) }
+    #expect(try parts(world) == listed)
+    let changes = UpstreamChanges<MessageRecord, Int64>(
+      updated: [message(stored)], deleted: [], hasMore: false, unreadable: 0)
+    try world.cache.write { try $0.store(changes, in: url, .messageChangelog) }
+    #expect(try parts(world) == stored)
+  }
 }

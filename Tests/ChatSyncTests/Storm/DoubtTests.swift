@@ -209,6 +209,53 @@ struct DoubtTests {
     await sides.end()
   }
 
+  @Test(
+    "B27: a reaction that a listing lacks goes when the message is asked for, or with a second listing",
+    arguments: [true, false])
+  func reactionTakenBack(isTold: Bool) async throws {
+    var weather = OriginSide.Weather()
+    weather.hasChangelogs = false
+    let sides = try Sides(messages: 30)
+    try sides.there.calm(weather)
+    try await sides.open()
+    if !isTold {
+      let asked: Value = .string("/v3/group_channels/c0/messages/9")
+      try set(sides.there, ["kind": .string("deny"), "code": .integer(400108), "path": asked], weather)
+    }
+    func isLiked() throws -> Bool {
+      try sides.here.channel("c0", from: .start)?.rows.contains { $0.parts[0].contains("like") } ?? false
+    }
+    sides.there.react("c0", 9, isAdded: true)
+    #expect(await World.wait { (try? isLiked()) == true })
+    sides.there.react("c0", 9, isAdded: false)
+    #expect(await World.wait { (try? isLiked()) == false })
+    await sides.end()
+  }
+
+  @Test("B27: an older page that is behind does not take a thread back")
+  func staleThread() async throws {
+    let sides = try await prefetched(messages: 300)
+    let before = Clock.system.wallMilliseconds()
+    try await Task.sleep(for: .milliseconds(20))
+    sides.there.send("c0", "a reply", by: "bob", parent: 9)
+    func replies() throws -> Bool {
+      try sides.here.channel("c0", from: .start)?.rows.first { $0.position.messageID == 9 }?.parts[2]
+        .contains(#""reply_count":1"#) ?? false
+    }
+    // Message 9 is older than what the newest page shows, so only a page around it shows it again.
+    func look() async {
+      let window = MessageSyncRequest.Stretch.around(1_700_000_000_000, older: 20, newer: 20)
+      _ = await sides.here.worker.fetch(MessageSyncRequest(ChannelURL("c0"), window))
+    }
+    await look()
+    #expect(try replies())
+    let behind: Value = .integer(Clock.system.wallMilliseconds() - before)
+    try set(sides.there, ["kind": .string("stale_page"), "milliseconds": behind], OriginSide.Weather())
+    await look()
+    #expect(try replies())
+    await sides.end()
+  }
+
   @Test("B21: a message wrongly called deleted comes back when it is shown and asked for again")
   func back() async throws {
     let sides = try Sides(messages: 5)

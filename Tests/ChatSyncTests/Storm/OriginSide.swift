@@ -166,6 +166,13 @@ final class OriginSide: Sendable {
     attempt(.write(Messages.delete), ["channel_url": url, "message_id": "\(id)"], [:])
   }
 
+  /// Bob likes the message, or takes that back.
+  func react(_ url: String, _ id: Int64, isAdded: Bool) {
+    attempt(
+      .write(isAdded ? Reactions.add : Reactions.remove), ["channel_url": url, "message_id": "\(id)"],
+      ["user_id": .string("bob"), "reaction": .string("like")])
+  }
+
   /// Something that somebody does.
   func act(_ urls: [String], _ random: inout Seeded) {
     let url = urls.randomElement(using: &random) ?? urls[0]
