@@ -62,6 +62,17 @@ class Programs(unittest.TestCase):
             reader.join()
             process.stdout.close()
 
+    def test_a_paging_program_ends_where_older_messages_cannot_be_had(self):
+        fault = {"kind": "deny", "code": 400108, "path": "/v3/group_channels/big/messages"}
+        upstream("PUT", "/_faults", {"faults": [fault]})
+        try:
+            outcome = run("paging", "big")
+        finally:
+            upstream("PUT", "/_faults", {})
+        self.assertEqual((outcome.returncode, outcome.stderr), (1, "older messages cannot be had now\n"))
+        last = json.loads(outcome.stdout.splitlines()[-1])
+        self.assertEqual((last["has_previous"], last["previous"], last["complete"]), (True, None, False))
+
     def test_paging_prints_every_message_once(self):
         outcome = run("paging", "big")
         self.assertEqual(outcome.returncode, 0, outcome.stderr)

@@ -98,19 +98,40 @@ import Testing
       #expect(answer["Cache-Status"] == status, "\(outcome)")
       #expect(answer.body.contains(#""has_previous":true"#) && answer.body.contains(#""complete":false"#))
       #expect(answer.body.contains(#""reason":"never_loaded""#))
+      let goesOn = outcome == .late
+      #expect(answer.body.contains(#""previous":null"#) == !goesOn && (answer["Retry-After"] == nil) == goesOn)
     }
+  }
+
+  @Test("B14: a client that has the page of an outage gets the page with its edge when the link is back")
+  func backAgain() throws {
+    let world = try world()
+    defer { world.stop() }
+    world.syncRequests.tell { $0.link = LinkStatus(.offline(.unreachable), generation: 2) }
+    let tag = try #require(page(world)["ETag"])
+    world.syncRequests.tell { script in
+      script.link = LinkStatus(.online, generation: 2)
+      script.onFetch = { _ in .late }
+    }
+    let again = page(world, "?limit=5", ["If-None-Match": tag])
+    #expect(again.status == 200 && again.body.contains(#""previous":"0"#))
   }
 
   @Test("B15: while the link is down a page that misses something is answered at once, and says so")
   func missingWhileOffline() throws {
     let world = try world()
     defer { world.stop() }
-    world.syncRequests.tell { $0.link = LinkStatus(.offline(.unreachable), generation: 2) }
+    world.syncRequests.tell {
+      $0.link = LinkStatus(.offline(.unreachable), generation: 2, retryAfter: 2_100)
+    }
     let answer = page(world)
     #expect(answer.status == 200 && ids(answer) == ["4", "5", "6"])
     #expect(answer["Cache-Status"] == "perch; hit; detail=offline")
     #expect(answer.body.contains(#""has_previous":true"#) && answer.body.contains(#""complete":false"#))
     #expect(fetches(world).isEmpty, "nobody is asked who cannot be reached")
+    #expect(answer["Retry-After"] == "3" && answer["Link"] == nil)
+    #expect(answer.body.contains(#""previous":null,"next":null"#), "no page would give more now")
+    #expect(page(world, "?limit=2").body.contains(#""previous":"0"#), "what is cached is there to be read")
     let gone = SyncOutcome.failed(.unreachable(.unreachable, retryAfter: 1000))
     world.syncRequests.tell { $0.onFetch = { _ in gone } }
     #expect(page(world, "?limit=5", ["Cache-Control": "no-cache"])["Cache-Status"] == answer["Cache-Status"])

@@ -7,15 +7,22 @@ import Platform
 
 /// A page of messages as JSON, with its edges.
 struct MessagePageAnswer {
-  /// Where the page before this one is asked for.
+  /// Where the page before this one is asked for; nil: nothing is older, or the upstream cannot be asked now
+  /// for what is older.
   let previous: Position?
-  /// Where the page after this one is asked for.
+  /// Where the page after this one is asked for; nil in the same cases.
   let next: Position?
+  /// Whether a page exists that nobody can have before the upstream can be asked again.
+  let isCutOff: Bool
 
-  init(_ page: borrowing MessagePage, _ query: MessagePageQuery) {
+  /// `isAway`: the upstream could not be asked for what is missing.
+  init(_ page: borrowing MessagePage, _ query: MessagePageQuery, isAway: Bool) {
     let anchor = MessagePageAnswer.position(of: query.anchor)
-    previous = page.hasPrevious ? MessagePageAnswer.older(page) ?? anchor : nil
-    next = page.hasNext ? MessagePageAnswer.newer(page) ?? anchor : nil
+    let isOlderCutOff = isAway && page.isOlderEdgeMet && page.ground.plan.older.isGap
+    let isNewerCutOff = isAway && page.isNewerEdgeMet && page.ground.plan.newer.isGap
+    previous = page.hasPrevious && !isOlderCutOff ? MessagePageAnswer.older(page) ?? anchor : nil
+    next = page.hasNext && !isNewerCutOff ? MessagePageAnswer.newer(page) ?? anchor : nil
+    isCutOff = isOlderCutOff || isNewerCutOff
   }
 
   private static func position(of anchor: PageAnchor) -> Position? {

@@ -36,6 +36,8 @@ private final class MessagePageRequest {
   private let preferences: Preferences
   private var through: ReadThrough
   private var status = CacheStatus.hit
+  /// Whether the upstream was asked for what is missing, and failed.
+  private var hasFailed = false
   /// When the wait for fresh data ends (monotonic ns); set by the first.
   private var endsAt: UInt64?
   /// Whether the upstream was asked for the channel.
@@ -118,6 +120,8 @@ private final class MessagePageRequest {
       interval: context.syncRequests.pollInterval(of: url), now: now)
     var tag = EntityTag(context.cache.cursor, view)
     tag.add(ground)
+    let isAway = link.isOffline || hasFailed
+    if isAway, ground.mayBeMissing { tag.add(1) }
     let isKnown = tag.isKnown(to: request)
     let again = query.filter.parent == nil ? stillHolds(caller, access, ground.tail) : nil
     if isKnown, !mayFetch || isWhole(ground, link) {
@@ -134,11 +138,12 @@ private final class MessagePageRequest {
       status = .offline
     }
     if isKnown { return .answer(context.notModified.answer(tag, status, preferences, again: again)) }
-    let answer = MessagePageAnswer(page, query)
+    let answer = MessagePageAnswer(page, query, isAway: isAway)
     let body = answer.write(page, cursor: context.cursor(at: view.version))
     var response = Response.json(body)
     response.describe(tag, status, preferences, vary: context.gate.vary)
     addLinks(answer, to: &response)
+    if answer.isCutOff { response.add("Retry-After", Problem.seconds(link.retryAfter ?? 1000)) }
     return .answer(response)
   }
 
@@ -191,6 +196,7 @@ private final class MessagePageRequest {
       context.syncRequests.fetch(wanted, within: left, then: $0)
     } then: { [self] outcome in
       status = CacheStatus(outcome)
+      if case .failed = outcome { hasFailed = true }
       return try status == .stored ? answer(to: caller) : finish(caller)
     }
   }

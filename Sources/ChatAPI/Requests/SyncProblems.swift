@@ -49,8 +49,11 @@ extension Problem {
   }
 
   private static func retryAfter(_ milliseconds: Int64) -> (name: String, value: String) {
-    ("Retry-After", String(max(1, (milliseconds + 999) / 1000)))
+    ("Retry-After", seconds(milliseconds))
   }
+
+  /// A wait in milliseconds, as `Retry-After` tells it.
+  static func seconds(_ milliseconds: Int64) -> String { String(max(1, (milliseconds + 999) / 1000)) }
 
   /// What a client is told when the cache itself fails (B60).
   init(_ error: CacheError) {

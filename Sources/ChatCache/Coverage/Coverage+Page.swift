@@ -30,6 +30,9 @@ package struct PagePlan: Hashable, Sendable {
     case tail
     /// The requested position: nothing beyond it was requested.
     case anchor
+
+    /// Whether the page ends at a gap.
+    package var isGap: Bool { if case .gap = self { true } else { false } }
   }
 
   /// The positions whose stored rows may be answered; nil: none.
@@ -45,9 +48,7 @@ package struct PagePlan: Hashable, Sendable {
   }
 
   /// Whether a newer page exists, given that this one read all rows up to the range's upper end.
-  package func hasNext(isReadToEdge: Bool, tail: Tail.State) -> Bool {
-    !(isReadToEdge && newer == .tail && tail == .live)
-  }
+  package func hasNext(isReadToEdge: Bool) -> Bool { !(isReadToEdge && newer == .tail) }
 }
 
 extension Coverage {

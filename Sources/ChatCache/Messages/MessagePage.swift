@@ -77,8 +77,9 @@ package struct MessagePage: ~Copyable {
 
   /// Whether an older page exists, as far as nothing proves the contrary (B14).
   package var hasPrevious: Bool { ground.plan.hasPrevious(isReadToEdge: isOlderEdgeMet) }
-  /// Whether a newer page exists, as far as nothing proves the contrary.
-  package var hasNext: Bool { ground.plan.hasNext(isReadToEdge: isNewerEdgeMet, tail: ground.tail) }
+  /// Whether newer rows are cached, or known to be missing. What may have come since the tail was confirmed
+  /// is told by the tail alone.
+  package var hasNext: Bool { ground.plan.hasNext(isReadToEdge: isNewerEdgeMet) }
   /// Whether the page is the newest end, as far as the cache goes.
   package var isAtNewestEnd: Bool { ground.plan.newer == .tail && isNewerEdgeMet }
 

@@ -112,8 +112,8 @@ import Testing
     #expect(plan.range?.contains(position(40)) == true)
     #expect(plan.range?.contains(position(20)) == true)
     #expect(plan.newer == .tail)
-    #expect(!plan.hasNext(isReadToEdge: true, tail: .live))
-    #expect(plan.hasNext(isReadToEdge: true, tail: .stale))
+    #expect(!plan.hasNext(isReadToEdge: true))
+    #expect(plan.hasNext(isReadToEdge: false))
   }
 
   @Test("B14: a page asked for inside a gap is empty and names it")

@@ -29,7 +29,7 @@ import Testing
     thread.claim(Self.newest([10, 20], asked: 100), known: Self.at(1_010), now: 60, generation: 1)
     #expect(thread.over(line, listsReplies: true).shows(Self.at(20)))
     let first = thread.over(line, listsReplies: true)
-    #expect(!first.plan(.newest).hasNext(isReadToEdge: true, tail: .live))
+    #expect(!first.plan(.newest).hasNext(isReadToEdge: true))
     #expect(first.plan(.newest).hasPrevious(isReadToEdge: true), "a short page proves nothing older")
     thread.claim(Self.fromBeginning([10, 20], asked: 200), known: Self.at(1_010), now: 61, generation: 1)
     let both = thread.over(line, listsReplies: true)
