@@ -411,10 +411,12 @@ class World:
         self.proxy.reset()
 
     def pending(self):
+        """What is not done yet, also what was taken back and is still to be deleted there."""
         rows = []
         for user in USERS:
-            status, found = self.here(user, "GET", "/v1/outbox?status=pending&limit=20")
-            rows += found["items"] if status == 200 else [status]
+            for query in ("status=pending&limit=20", "status=canceled&limit=200"):
+                status, found = self.here(user, "GET", "/v1/outbox?" + query)
+                rows += [row for row in found["items"] if row["state"] != "canceled"] if status == 200 else [status]
         return rows
 
     # What became of it
