@@ -64,6 +64,17 @@ struct SendingPlanTests {
     #expect(plan.next(now: 4).map(\.isSend) == [true], "nothing else is due")
   }
 
+  @Test("B43: what is unsent waits for the first look at its user's channels, and for no later one")
+  func besidePolls() {
+    var plan = plan()
+    let changes = SyncJob.channelChanges(Self.alice)
+    #expect(plan.next(now: 600_000).contains(changes))
+    plan.ended(changes, .changed([], hasMore: false), now: 600_001)
+    plan.outboxChanged(Self.lane, now: 1_200_000)
+    let jobs = plan.next(now: 1_200_000)
+    #expect(jobs.contains(Self.send) && jobs.contains(changes), "\(jobs)")
+  }
+
   @Test("B42: sends into an open channel whose look fails are not held by it, and the plan sleeps meanwhile")
   func openChannel() throws {
     var plan = plan()

@@ -66,6 +66,19 @@ import Testing
     #expect(listings.count == 3, "at the start and every ten minutes: \(listings)")
   }
 
+  @Test("B30: of channels and messages that webhooks named, the one that was named first goes first")
+  func namedFirst() {
+    for isChannelFirst in [true, false] {
+      var run = PlanRun(users: 1, open: 0)
+      run.go(until: 1_000) { _, _, _ in }
+      let (channel, message) = isChannelFirst ? (run.now, run.now + 5) : (run.now + 5, run.now)
+      run.plan.noteWebhook(.channel, in: ChannelURL("c0"), message: 0, now: channel)
+      run.plan.noteWebhook(.message, in: ChannelURL("c1"), message: 7, now: message)
+      let named = run.plan.next(now: run.now + 5).map(\.name).filter { ["refresh", "message"].contains($0) }
+      #expect(named == (isChannelFirst ? ["refresh", "message"] : ["message", "refresh"]))
+    }
+  }
+
   @Test("B30: the only job that is due begins, whichever class has the turn", arguments: 0..<80)
   func onlyJob(turns: Int) {
     let (url, user) = (ChannelURL("c"), UserID("u"))

@@ -134,7 +134,7 @@ def noticed(mutant):
         return failed
     for target in targets():
         is_green, failed = run(target, mutant.number)
-        if not is_green:
+        if not is_green and run(target, 0)[0]:
             return ["elsewhere: " + failed[0]] + failed[1:]
     return []
 

@@ -83,9 +83,10 @@ package final class CacheWriter {
     }
   }
 
-  /// The channels, users and views that this transaction's events concern; nil if it has no events.
+  /// The channels, users and views that this transaction's events concern; nil if it has neither events nor
+  /// questions for the upstream.
   var commit: Commit? {
-    touched.last.map {
+    (touched.last ?? (touched.notedChannels.isEmpty ? nil : log.head)).map {
       Commit(
         sequence: $0, channels: touched.channels, users: touched.users, members: touched.members,
         collections: touched.collections, isForAll: touched.isForAll, cleared: touched.cleared,

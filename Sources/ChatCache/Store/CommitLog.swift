@@ -92,7 +92,8 @@ final class CommitLog: Sendable {
   /// The last sequence that is durable.
   var head: Int64 { committed.load(ordering: .acquiring) }
 
-  /// Calls `observer` after every commit that has events, on the writer's thread: it must be quick.
+  /// Calls `observer` after every commit that has events or questions for the upstream, on the writer's
+  /// thread: it must be quick.
   func observe(_ observer: @escaping @Sendable (Commit) -> Void) {
     observers.withLock { $0.append(observer) }
   }
