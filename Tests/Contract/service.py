@@ -125,6 +125,20 @@ def check_event(event):
             file.write(f"event {event['type']} {','.join(sorted(event))}\n")
 
 
+def check_frame(frame):
+    """Fails unless a frame of a stream is what the contract says; a frame without a name is an event."""
+    frame = frame | ({"retry": int(frame["retry"])} if "retry" in frame else {})
+    validator_of("StreamedEvent").validate(frame)
+    fields = set(undeclared({"$ref": "#/components/schemas/StreamedEvent"}, frame))
+    assert not fields, f"a frame with fields that the contract does not name: {fields}"
+    if "data" in frame and "event" not in frame:
+        check_event(json.loads(frame["data"]))
+    path = os.environ.get("CONTRACT_SEEN")
+    if path and "event" in frame:
+        with open(path, "a") as file:
+            file.write(f"event {frame['event']} {','.join(sorted(frame))}\n")
+
+
 def events(body):
     """The events in an answer of a poll, or of the opening of a view."""
     if not isinstance(body, dict):
