@@ -2,7 +2,8 @@
 
 import unittest
 
-from service import CONTRACT, DOCUMENT, resolved, validator, validator_of
+from service import CONTRACT, DOCUMENT, check_event, resolved, validator, validator_of
+
 
 def bodies():
     """Name, schema and examples of every body."""
@@ -37,6 +38,14 @@ class Examples(unittest.TestCase):
                 self.assertEqual(example["type"], kind)
                 validator_of("Event").validate(example)
         self.assertGreater(len(mapping), 20)
+
+    def test_an_event_that_its_schema_does_not_allow_is_found(self):
+        event = resolved({"$ref": "#/components/schemas/MessageDeleted"})["example"]
+        check_event(event)
+        short = {field: value for field, value in event.items() if field != "channel_url"}
+        for wrong in (short, event | {"type": "messages.vanished"}, event | {"unknown": 1}, event | {"is_realtime": 1}):
+            with self.subTest(event=wrong), self.assertRaises(Exception):
+                check_event(wrong)
 
     def test_an_example_that_its_schema_does_not_allow_is_found(self):
         with self.assertRaises(Exception):

@@ -1,7 +1,7 @@
 """What the checks of the contract share: the contract itself, services to ask, and a record of what they answered.
 
-Every answer is noted as a line `operationId status code headers` in the file that CONTRACT_SEEN names, for the table
-that coverage.py makes of them.
+Every answer is noted as a line `operationId status code headers` in the file that CONTRACT_SEEN names, and every event as
+a line `event type fields`, for the table that coverage.py makes of them.
 """
 
 import base64
@@ -112,31 +112,38 @@ def validator_of(name):
 
 
 def check_event(event):
-    """Fails unless an event is exactly one of the contract's, and notes its type and its fields."""
+    """Fails unless an event is exactly one of the contract's."""
     schema = resolved({"$ref": "#/components/schemas/Event"})
     fields = set(undeclared(schema, event))
     assert not fields, f"{event['type']}: fields that the contract does not name: {fields}"
     # The schema of its type says more plainly what is wrong.
     validator_of(schema["discriminator"]["mapping"][event["type"]].split("/")[-1]).validate(event)
     validator_of("Event").validate(event)
+
+
+def note_event(event):
+    """Checks an event that came, and notes its type and its fields."""
+    check_event(event)
+    note_fields(event["type"], event)
+
+
+def note_fields(kind, fields):
     path = os.environ.get("CONTRACT_SEEN")
     if path:
         with open(path, "a") as file:
-            file.write(f"event {event['type']} {','.join(sorted(event))}\n")
+            file.write(f"event {kind} {','.join(sorted(fields))}\n")
 
 
-def check_frame(frame):
-    """Fails unless a frame of a stream is what the contract says; a frame without a name is an event."""
+def note_frame(frame):
+    """Checks a frame of a stream that came, and notes it. A frame with `data` and without `event` is an event."""
     frame = frame | ({"retry": int(frame["retry"])} if "retry" in frame else {})
     validator_of("StreamedEvent").validate(frame)
     fields = set(undeclared({"$ref": "#/components/schemas/StreamedEvent"}, frame))
     assert not fields, f"a frame with fields that the contract does not name: {fields}"
     if "data" in frame and "event" not in frame:
-        check_event(json.loads(frame["data"]))
-    path = os.environ.get("CONTRACT_SEEN")
-    if path and "event" in frame:
-        with open(path, "a") as file:
-            file.write(f"event {frame['event']} {','.join(sorted(frame))}\n")
+        note_event(json.loads(frame["data"]))
+    if "event" in frame:
+        note_fields(frame["event"], frame)
 
 
 def events(body):
@@ -226,7 +233,7 @@ class Service:
         fields = set(undeclared(self.schema(document, answer), answer.json))
         assert not fields, f"{operation} {answer.status}: fields that the contract does not name: {fields}"
         for event in events(answer.json):
-            check_event(event)
+            note_event(event)
         return answer
 
     @staticmethod
