@@ -74,7 +74,7 @@ def event_holes(events):
             if field not in schema["required"] and all(field in names for names in seen):
                 if (kind, field) not in NEVER_MISSING:
                     yield f"{kind}: the field {field} is optional and always came"
-    for end in schemas["StreamedEvent"]["properties"]["event"]["enum"]:
+    for end in schemas["StreamedEvent"]["x-ends"]:
         if not events[end]:
             yield f"streams: no frame {end} came"
 
