@@ -368,6 +368,10 @@ class World:
         self.until(self.options.drain, lambda: not self.pending(), lambda: f"still pending: {self.pending()}")
         drained = time.monotonic() - healed
         messages = [m for client in clients for m in client.messages]
+        self.since, self.files = getattr(self, "since", {}), {}
+        # The network may bring a message after it was taken back and looked for. It is deleted when it is seen.
+        self.until(self.options.drain, lambda: not self.taken_back(messages),
+                   lambda: f"taken back, and upstream: {self.taken_back(messages)}")
         self.check_there(messages, is_kept)
         self.until(self.options.drain, lambda: not self.differences(), lambda: f"not the same here: {self.differences()}")
         self.until(self.options.drain, lambda: self.spool()[0] == self.spool()[1],
@@ -411,10 +415,12 @@ class World:
         self.proxy.reset()
 
     def pending(self):
+        """What is not done yet, also what was taken back and is still to be deleted there."""
         rows = []
         for user in USERS:
-            status, found = self.here(user, "GET", "/v1/outbox?status=pending&limit=20")
-            rows += found["items"] if status == 200 else [status]
+            for query in ("status=pending&limit=20", "status=canceled&limit=200"):
+                status, found = self.here(user, "GET", "/v1/outbox?" + query)
+                rows += [row for row in found["items"] if row["state"] != "canceled"] if status == 200 else [status]
         return rows
 
     # What became of it
@@ -434,8 +440,13 @@ class World:
             after = page[-1]["created_at"] - 1
         return [m for m in found if m[2].startswith(self.name + "-") or m[2].startswith(self.name + " ")]
 
+    def taken_back(self, messages):
+        """The upstream's messages that were taken back here, with how they stand here."""
+        gone = {m.name: m for m in messages if m.wanted == "gone"}
+        there = [text.split("|")[0] for channel in CHANNELS for _, _, text in self.upstream(channel)]
+        return [(name, self.state_of(gone[name])) for name in there if name in gone]
+
     def check_there(self, messages, is_kept):
-        self.since = getattr(self, "since", {})
         self.files = {}
         self.arrived = {channel: self.upstream(channel) for channel in CHANNELS}
         self.check_once(messages)

@@ -40,6 +40,9 @@ package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// The epoch as the text begins with it.
+  package var epochText: String { String(description.prefix(Digits.hexDigits)) }
+
   /// The longest text there is.
   package static let mostTextBytes = 64
 

@@ -23,6 +23,15 @@ import Testing
         #expect(page.body.contains("<h3 id=\"\(operation)\">"), "\(operation)")
       }
       #expect(page.body.contains("/v1/channels/{channel_url}/messages"))
+      // Each link within the page leads somewhere.
+      let targets = Set(page.body.matches(of: #/ id="([^"]+)"/#).map(\.1))
+      let links = Set(page.body.matches(of: #/href="\#([^"]+)"/#).map(\.1))
+      #expect(links.count > 40 && links.isSubset(of: targets), "\(links.subtracting(targets))")
+      let send = try #require(page.body.firstMatch(of: #/<h3 id="sendMessage">/#))
+      let section = page.body[send.range.upperBound...].prefix(8_000)
+      for part in ["object-NewMessage", "multipart/form-data", "Idempotency-Key", "<details>", "#getMessage"] {
+        #expect(section.contains(part), "\(part)")
+      }
       #expect(!page.body.contains("src=") && !page.body.contains("@import") && !page.body.contains("<link"))
     }
   }
@@ -33,7 +42,10 @@ import Testing
       for entry in ProblemTable.all {
         let page = ask(server, "/problems/\(entry.code)")
         #expect(page.status == 200 && page.body.contains("\(entry.status) \(entry.code)"), "\(entry.code)")
+        #expect(page.body.contains("&quot;code&quot;: &quot;\(entry.code)&quot;,\n"), "\(entry.code)")
       }
+      // No two codes are explained by the same words.
+      #expect(Set(ProblemTable.all.map(\.cause)).count == ProblemTable.all.count)
       #expect(ask(server, "/problems/nothing").status == 404)
     }
   }

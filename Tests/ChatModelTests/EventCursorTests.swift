@@ -33,4 +33,10 @@ import Testing
   func strict(text: String) {
     #expect(EventCursor(text) == nil)
   }
+
+  @Test("the epoch is told as cursors begin with it, zeros and all")
+  func epoch() {
+    let cursor = EventCursor(epoch: 0x91e, run: 1, sequence: 17)
+    #expect(cursor.epochText == "000000000000091e" && cursor.description.hasPrefix(cursor.epochText))
+  }
 }

@@ -153,14 +153,13 @@ def main(names):
     began = time.monotonic()
     subprocess.run(["swift", "build", "--build-tests"], cwd=TREE, check=True)
     print(f"{len(mutants)} mutants built in {time.monotonic() - began:.0f} s", flush=True)
-    if not names:
-        for target in targets():
-            is_green, failed = run(target, 0)
-            assert is_green, f"red without a mutant: {failed}"
+    chosen = [mutant for mutant in mutants if not names or mutant.name in names]
+    own = sorted({f"^{part}" for mutant in chosen for part in split(mutant.tests)})
+    for filter in ["|".join(own)] if names else targets():
+        is_green, failed = run(filter, 0)
+        assert is_green, f"red without a mutant: {failed}"
     survivors = []
-    for mutant in mutants:
-        if names and mutant.name not in names:
-            continue
+    for mutant in chosen:
         began = time.monotonic()
         failed = noticed(mutant)
         if not failed:
@@ -168,7 +167,7 @@ def main(names):
         more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
         what = f"{failed[0]}{more}" if failed else "SURVIVES"
         print(f"{mutant.name:24} {time.monotonic() - began:4.0f} s  {what}", flush=True)
-    count = len(names or mutants)
+    count = len(chosen)
     print(f"mutants: {count - len(survivors)} of {count} noticed")
     if survivors:
         sys.exit("survivors: " + ", ".join(survivors))

@@ -64,7 +64,7 @@ enum CacheRoutes {
       }
       json.endArray()
       json.field("mode", "sqlite")
-      json.field("epoch", String(context.cache.cursor.epoch, radix: 16))
+      json.field("epoch", context.cache.cursor.epochText)
       json.field("channels", info.channels)
       json.field("messages", info.messages)
       json.field("unsent", info.unsent)

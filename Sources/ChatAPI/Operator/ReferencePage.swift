@@ -1,13 +1,14 @@
 import JSON
 import Platform
 
-/// The contract as a page to read, made once from its JSON.
+/// The contract as a page to read, made once from its JSON: the operations by their tags, the objects they
+/// take and answer, and the problems.
 enum ReferencePage {
   static func make() -> [UInt8] {
     let body: String
     do {
       body = try PackageResources.openapi_json.withUnsafeBytes { bytes in
-        try JSONParser.parse(bytes, write)
+        try JSONParser.parse(bytes) { ReferencePage.write(ContractText($0)) }
       }
     } catch {
       // The contract is part of the program; a test reads this page.
@@ -17,88 +18,73 @@ enum ReferencePage {
     return Array(StartPage.page("Perch: the reference", body).utf8)
   }
 
-  private static func write(_ contract: JSONValue) -> String {
-    var text = "<p>\(inline(contract["info"]?["description"]?.string ?? ""))</p>\n"
-    for tag in contract["tags"]?.items ?? JSONValue.Items() {
+  private static func write(_ contract: ContractText) -> String {
+    var text = "<p>\(HTMLText.inline(contract.root["info"]?["description"]?.string ?? ""))</p>\n"
+    for tag in contract.root["tags"]?.items ?? JSONValue.Items() {
       let name = tag["name"]?.string ?? ""
-      text += "<h2>\(StartPage.escaped(name))</h2>\n<p>\(inline(tag["description"]?.string ?? ""))</p>\n"
-      for (path, item) in fields(contract["paths"]) {
-        for (method, operation) in fields(item)
+      text += "<h2>\(HTMLText.escaped(name))</h2>\n"
+      text += "<p>\(HTMLText.inline(tag["description"]?.string ?? ""))</p>\n"
+      for (path, item) in ContractText.fields(contract.root["paths"]) {
+        for (method, operation) in ContractText.fields(item)
         where operation["tags"]?.items.contains(where: { $0.string == name }) ?? false {
           text += section(method, path, operation, contract)
         }
       }
     }
+    text += "<h2 id=\"objects\">objects</h2>\n"
+    for (name, schema) in ContractText.fields(contract.root["components"]?["schemas"]) {
+      text += contract.object(name, schema)
+    }
     return text + problems()
   }
 
   private static func section(
-    _ method: String, _ path: String, _ operation: JSONValue, _ contract: JSONValue
+    _ method: String, _ path: String, _ operation: JSONValue, _ contract: ContractText
   ) -> String {
     let id = operation["operationId"]?.string ?? ""
     var text = "<h3 id=\"\(id)\"><span class=\"verb\">\(method.uppercased())</span> "
-    text += "<code>\(StartPage.escaped(path))</code></h3>\n<p>\(inline(operation["summary"]?.string ?? "")). "
-    text += "\(inline(operation["description"]?.string ?? ""))</p>\n"
-    let parameters = operation["parameters"]?.items.map { resolved($0, contract) } ?? []
+    text += "<code>\(HTMLText.escaped(path))</code></h3>\n"
+    text += "<p>\(HTMLText.inline(operation["summary"]?.string ?? "")). "
+    text += "\(HTMLText.inline(operation["description"]?.string ?? ""))</p>\n"
+    let parameters = operation["parameters"]?.items.map { contract.resolved($0) } ?? []
     if !parameters.isEmpty {
-      text += "<table>\n" + parameters.map(row).joined() + "</table>\n"
+      text += "<table>\n" + parameters.map { parameter(contract, $0) }.joined() + "</table>\n"
     }
-    let answers = fields(operation["responses"]).filter { $0.name != "default" }.map { status, response in
-      "<code>\(status)</code> \(inline(resolved(response, contract)["description"]?.string ?? ""))"
+    if let body = operation["requestBody"] {
+      text += "<p>Takes \(contract.content(contract.resolved(body)))</p>\n"
     }
-    return text + "<p>\(answers.joined(separator: "<br>\n"))</p>\n"
+    for (status, response) in ContractText.fields(operation["responses"]) where status != "default" {
+      let answer = contract.resolved(response)
+      text += "<p><code>\(status)</code> \(HTMLText.inline(answer["description"]?.string ?? "")) "
+      text += "\(contract.content(answer))\(links(answer))</p>\n"
+    }
+    return text
   }
 
-  private static func row(_ parameter: JSONValue) -> String {
-    let schema = parameter["schema"]
-    var notes: [String] = []
-    if let type = schema?["type"]?.string { notes.append(type) }
-    let words = schema?["enum"]?.items.compactMap(\.string) ?? []
-    if !words.isEmpty { notes.append(words.joined(separator: " | ")) }
-    if let least = schema?["minimum"]?.int64, let most = schema?["maximum"]?.int64 {
-      notes.append("\(least) to \(most)")
+  /// The operations that an answer leads to.
+  private static func links(_ answer: JSONValue) -> String {
+    var names: [String] = []
+    for (_, link) in ContractText.fields(answer["links"]) {
+      if let name = link["operationId"]?.string, !names.contains(name) { names.append(name) }
     }
-    if let fallback = schema?["default"] {
-      let number = fallback.int64.map(String.init)
-      notes.append("default \(fallback.string ?? number ?? "\(fallback.bool ?? false)")")
-    }
-    let description = parameter["description"]?.string ?? ""
-    return "<tr><td><code>\(StartPage.escaped(parameter["name"]?.string ?? ""))</code></td>"
-      + "<td>\(StartPage.escaped(notes.joined(separator: ", ")))</td><td>\(inline(description))</td></tr>\n"
+    if names.isEmpty { return "" }
+    return " From here: " + names.map { "<a href=\"#\($0)\">\($0)</a>" }.joined(separator: ", ") + "."
+  }
+
+  private static func parameter(_ contract: ContractText, _ parameter: JSONValue) -> String {
+    let source = parameter["in"]?.string ?? ""
+    let needed = parameter["required"]?.bool ?? false ? ", needed" : ""
+    return contract.row(
+      parameter["name"]?.string ?? "", parameter["schema"], notes: "\(source)\(needed)",
+      parameter["description"]?.string)
   }
 
   private static func problems() -> String {
     let rows = ProblemTable.all.map { entry in
       "<tr><td>\(entry.status)</td>"
         + "<td><a href=\"/problems/\(entry.code)\"><code>\(entry.code)</code></a></td>"
-        + "<td>\(inline(entry.meaning))</td></tr>\n"
+        + "<td>\(HTMLText.inline(entry.cause))</td></tr>\n"
     }
-    return "<h2>problems</h2>\n<table>\n\(rows.joined())</table>\n"
-  }
-
-  /// Follows a `$ref` within the contract. A value without a `$ref`, or with an unknown one, is returned as
-  /// it is.
-  private static func resolved(_ value: JSONValue, _ contract: JSONValue) -> JSONValue {
-    guard let reference = value["$ref"]?.string, reference.hasPrefix("#/") else { return value }
-    var node = contract
-    for part in reference.dropFirst(2).split(separator: "/") {
-      guard let next = node.field(named: String(part)) else { return value }
-      node = next
-    }
-    return node
-  }
-
-  private static func fields(_ value: JSONValue?) -> [(name: String, value: JSONValue)] {
-    value.map { $0.fields.map { (String(decoding: $0.name, as: UTF8.self), $0.value) } } ?? []
-  }
-
-  /// Text with `code` in backquotes.
-  private static func inline(_ text: String) -> String {
-    var out = ""
-    for (index, part) in text.split(separator: "`", omittingEmptySubsequences: false).enumerated() {
-      let escaped = StartPage.escaped(String(part))
-      out += index % 2 == 1 ? "<code>\(escaped)</code>" : escaped
-    }
-    return out
+    return "<h2 id=\"problems\">problems</h2>\n<table>\n\(rows.joined())</table>\n"
   }
 }

@@ -28,9 +28,17 @@ enum StartPage {
 
   /// The page of one problem code. `meanings`: the code's meanings, one for each status that it comes with.
   static func problem(_ meanings: [ProblemTable.Meaning], hasReference: Bool) -> String {
-    let link = hasReference ? "\n<p><a href=\"/docs\">The reference</a></p>" : ""
+    let link = hasReference ? "\n<p><a href=\"/docs#problems\">All problems</a></p>" : ""
     let title = meanings.map { "\($0.status) \($0.code)" }.joined(separator: ", ")
-    return page(title, meanings.map { "<p>\(escaped($0.meaning))</p>" }.joined(separator: "\n") + link)
+    let parts = meanings.map { meaning in
+      """
+      <h2>\(meaning.status)</h2>
+      <p>\(HTMLText.inline(meaning.cause))</p>
+      <p>\(HTMLText.inline(meaning.action))</p>
+      <pre>\(HTMLText.escaped(meaning.example))</pre>
+      """
+    }
+    return page(title, parts.joined(separator: "\n") + link)
   }
 
   /// A page in the house's plain dress, without outside assets.
@@ -41,7 +49,7 @@ enum StartPage {
     <head>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width">
-    <title>\(escaped(title))</title>
+    <title>\(HTMLText.escaped(title))</title>
     <style>
     body { font: 16px/1.5 system-ui, sans-serif; color: #222 }
     body { max-width: 52rem; margin: 2rem auto; padding: 0 1rem }
@@ -54,25 +62,11 @@ enum StartPage {
     </style>
     </head>
     <body>
-    <h1>\(escaped(title))</h1>
+    <h1>\(HTMLText.escaped(title))</h1>
     \(body)
     </body>
     </html>
 
     """
-  }
-
-  static func escaped(_ text: String) -> String {
-    var out = ""
-    for character in text {
-      switch character {
-      case "&": out += "&amp;"
-      case "<": out += "&lt;"
-      case ">": out += "&gt;"
-      case "\"": out += "&quot;"
-      default: out.append(character)
-      }
-    }
-    return out
   }
 }

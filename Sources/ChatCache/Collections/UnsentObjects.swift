@@ -89,30 +89,52 @@ package struct UnsentMessage: Sendable {
 }
 
 extension CacheReader {
-  /// The user's unsent messages in a channel that a filter shows, the newest `limit` of them, in the order
-  /// they were accepted.
+  /// The user's unsent messages in a channel that a filter shows, in the order they were accepted: the newest
+  /// `limit` of those that wait, and as many of those that failed or were taken back.
   package func unsentMessages(
     _ laneKey: OutboxLaneKey, filter: MessageQuery? = nil, sender: UserID? = nil,
     limit: Int = Limits.unsentListed
   ) throws -> [UnsentMessage] {
-    var rows = try db.rows(
-      """
-      SELECT request_id, state, is_cancel_wanted, error_code, body, params, error_message
-      FROM outbox INDEXED BY outbox_by_user
-      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('message', 'file')
-      ORDER BY id DESC
-      """
-    ) {
+    let bind: (Statement) -> Void = {
       $0.bind(1, laneKey.user.rawValue)
       $0.bind(2, laneKey.channel.text)
     }
-    var found: [UnsentMessage] = []
+    let waiting = try db.rows(
+      """
+      SELECT request_id, state, is_cancel_wanted, error_code, body, params, error_message, id
+      FROM outbox INDEXED BY outbox_heads
+      WHERE user = ?1 AND channel_url = ?2
+        AND kind IN ('message', 'file') AND kind NOT IN ('reaction', 'read')
+        AND state NOT IN ('failed', 'canceled')
+      ORDER BY place DESC
+      """, bind)
+    let ended = try db.rows(
+      """
+      SELECT request_id, state, is_cancel_wanted, error_code, body, params, error_message, id
+      FROM outbox INDEXED BY outbox_ended
+      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('message', 'file')
+        AND state IN ('failed', 'canceled')
+      ORDER BY place DESC
+      """, bind)
+    let isShown: (UnsentMessage) -> Bool = { message in
+      guard let filter, let sender else { return true }
+      return message.isShown(by: filter, sender: sender)
+    }
+    let found =
+      try CacheReader.first(limit, of: waiting, isShown) + CacheReader.first(limit, of: ended, isShown)
+    return found.sorted { $0.id < $1.id }.map(\.message)
+  }
+
+  private static func first(
+    _ limit: Int, of rows: consuming Rows, _ isShown: (UnsentMessage) -> Bool
+  ) throws -> [(id: Int64, message: UnsentMessage)] {
+    var rows = rows
+    var found: [(id: Int64, message: UnsentMessage)] = []
     while found.count < limit, let row = try rows.next() {
       let message = try UnsentMessage(row)
-      if let filter, let sender, !message.isShown(by: filter, sender: sender) { continue }
-      found.append(message)
+      if isShown(message) { found.append((row.int64(7), message)) }
     }
-    return found.reversed()
+    return found
   }
 
   /// One unsent message of the user, by its name.

@@ -3,6 +3,15 @@ import Platform
 extension Problem {
   /// Builds the standard response.
   package func response(requestID: String) -> Response {
+    var response = Response(
+      status: status, type: "application/problem+json", body: body(requestID: requestID))
+    response.add("Cache-Control", "no-store")
+    for (name, value) in headers { response.add(name, value) }
+    return response
+  }
+
+  /// The problem as JSON.
+  package func body(requestID: String) -> ByteBuffer {
     var body = ByteBuffer(capacity: 320)
     body.append("{\"type\":")
     body.append(quoted: "/problems/" + code)
@@ -32,9 +41,6 @@ extension Problem {
       body.append(members)
     }
     body.append("}")
-    var response = Response(status: status, type: "application/problem+json", body: body)
-    response.add("Cache-Control", "no-store")
-    for (name, value) in headers { response.add(name, value) }
-    return response
+    return body
   }
 }

@@ -41,6 +41,22 @@ import Testing
     return cache
   }
 
+  @Test("B38: messages that ended do not hide those that wait, however many they are; the newest of both")
+  func listed() throws {
+    let cache = try Self.fresh()
+    defer { cache.close() }
+    for name in ["w1", "w2", "w3", "c1", "c2", "c3"] {
+      _ = try cache.accept { try $0.accept(Self.request(name), in: Self.laneKey) }
+    }
+    for name in ["c1", "c2", "c3"] {
+      let request = try #require(RequestID(name))
+      #expect(try cache.accept { try $0.takeBack(request, in: Self.laneKey) } == .canceled)
+    }
+    let unsent = try cache.read { try $0.unsentMessages(Self.laneKey, limit: 2) }
+    #expect(unsent.map(\.requestID) == ["w2", "w3", "c2", "c3"])
+    #expect(unsent.map(\.status) == [.pending, .pending, .canceled, .canceled])
+  }
+
   @Test("B36: what was accepted is there after a restart, with its content and its order")
   func durable() throws {
     let folder = Disk.folder()
