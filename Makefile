@@ -30,6 +30,7 @@ fuzz: ## made-up bytes for each parser; TARGET= one, SECONDS= for each, SEED=
 mutants: ## break conditions one at a time: each must turn a test red; NAMES= some
 	@.ci/mutants $(NAMES)
 
-fmt: ## format the sources in place, and write the contract as JSON
+fmt: ## format the sources in place, and write the contract as JSON and docs/events.md
 	@.ci/openapi-json
+	@.ci/events-page
 	@source .ci/environment && swift format --in-place --parallel --recursive Sources Tests Package.swift

@@ -12,8 +12,8 @@ import uuid
 
 from perch_client import (
     ApiClient, ApiException, CacheApi, ChannelCollectionRequest, ChannelsApi, CollectionsApi, Configuration,
-    ConnectionApi, LoadPreviousMessagesRequest, MessageCollectionRequest, MessagesApi, OperatorApi,
-    Problem,
+    ConnectionApi, Event, LoadPreviousMessagesRequest, Message, MessageCollectionRequest, MessagesAdded, MessagesApi,
+    MessagesReplaced, MessagesUpdated, NewMessage, OperatorApi, OutboxChanged, Problem, SendingApi,
 )
 from perch_client.exceptions import ForbiddenException, NotFoundException, UnauthorizedException
 
@@ -105,14 +105,22 @@ def problems(client: ApiClient) -> None:
             check(code(error) == "unauthorized", "a problem has its type")
 
 
+def shown(event: Event) -> list[Message]:
+    """The messages that a view shows after an event; the client has made an object of the event's own type of it."""
+    told = event.actual_instance
+    return told.messages if isinstance(told, (MessagesAdded, MessagesUpdated, MessagesReplaced)) else []
+
+
 def follow(client: ApiClient) -> None:
     collections = CollectionsApi(client)
-    shown = collections.open_channel_collection(ChannelCollectionRequest(query={"limit": 3}))
-    check(len(shown.channels) == 3 and shown.has_more, "a list of channels")
-    collections.dispose_channel_collection(shown.id)
+    listed = collections.open_channel_collection(ChannelCollectionRequest(query={"limit": 3}))
+    check(len(listed.channels) == 3 and listed.has_more, "a list of channels")
+    collections.dispose_channel_collection(listed.id)
     view = collections.open_message_collection(
         MessageCollectionRequest(channel_url="general", previous_size=5), prefer="wait=5")
     check(len(view.messages) >= 5 and view.previous is not None, "a view")
+    first = view.api_result.actual_instance if view.api_result else None
+    check(isinstance(first, MessagesReplaced) and first.has_previous, "an event has its own type")
     older = collections.load_previous_messages(view.id, LoadPreviousMessagesRequest.model_validate({"from": view.previous}))
     check(len(older.messages) > 0, "older messages")
     text = f"hello {uuid.uuid4()}"
@@ -123,7 +131,11 @@ def follow(client: ApiClient) -> None:
         check(time.monotonic() < deadline, "what bob says is heard within 30 s")
         answer = collections.poll_message_collection(view.id, since=cursor, wait=5)
         cursor = answer.cursor
-        heard = any(message.message == text for event in answer.events for message in event.messages or [])
+        heard = any(message.message == text for event in answer.events for message in shown(event))
+    feed = collections.poll_events()
+    SendingApi(client).send_message("general", NewMessage(message="typed"), prefer="wait=5")
+    told = [event.actual_instance for event in collections.poll_events(since=feed.cursor, wait=5).events]
+    check(any(isinstance(one, OutboxChanged) and one.counts.failed == 0 for one in told), f"the outbox: {told}")
     collections.dispose_message_collection(view.id)
     try:
         collections.get_message_collection(view.id)

@@ -45,8 +45,7 @@ class Descriptions(unittest.TestCase):
         self.assertGreater(len(parameters), 100)
 
     def test_every_field_has_one(self):
-        schemas = dict(DOCUMENT["components"]["schemas"])
-        for not_yet in ("ChangedGap", "Event", "EventPage", "StreamedEvent"): del schemas[not_yet]
+        schemas = DOCUMENT["components"]["schemas"]
         bare = [field for name, schema in schemas.items() for field in bare_fields(schema, name)]
         bare += [field for name, body in bodies() for media in body.get("content", {}).values()
                  for field in bare_fields(media.get("schema", {}), name)]

@@ -1,10 +1,11 @@
 """What the checks of the contract share: the contract itself, services to ask, and a record of what they answered.
 
-Every answer is noted as a line `operationId status code headers` in the file that CONTRACT_SEEN names, for the table
-that coverage.py makes of them.
+Every answer is noted as a line `operationId status code headers` in the file that CONTRACT_SEEN names, and every event as
+a line `event type fields`, for the table that coverage.py makes of them.
 """
 
 import base64
+import functools
 import hashlib
 import hmac
 import http.client
@@ -63,7 +64,7 @@ def resolved(value):
 
 def undeclared(schema, value, path=""):
     """The fields of a value that the contract does not name. Objects without any are anything."""
-    schema = resolved(schema)
+    schema = chosen(resolved(schema), value)
     if isinstance(value, list):
         for item in value:
             yield from undeclared(schema.get("items", {}), item, path + "[]")
@@ -74,6 +75,82 @@ def undeclared(schema, value, path=""):
                 yield f"{path}.{name}"
             elif isinstance(known, dict):
                 yield from undeclared(known, content, f"{path}.{name}")
+
+
+def chosen(schema, value):
+    """Of a schema with a discriminator, the one that the value says it has."""
+    if "discriminator" not in schema:
+        return schema
+    kind = value.get(schema["discriminator"]["propertyName"])
+    assert kind in schema["discriminator"]["mapping"], f"a kind that the contract does not name: {kind}"
+    return resolved({"$ref": schema["discriminator"]["mapping"][kind]})
+
+
+def anchored(value):
+    """A schema whose references are read within the contract, wherever it stands."""
+    if isinstance(value, dict):
+        return {name: "contract:" + content if name == "$ref" else anchored(content)
+                for name, content in value.items()}
+    return [anchored(item) for item in value] if isinstance(value, list) else value
+
+
+def validator(schema):
+    """What checks a value against a schema of the contract."""
+    # Imported here, because programs outside the virtual environment use this file, too.
+    from openapi_schema_validator import OAS31Validator
+    from referencing import Registry, Resource
+    from referencing.jsonschema import DRAFT202012
+
+    whole = Resource.from_contents(DOCUMENT, default_specification=DRAFT202012)
+    return OAS31Validator(anchored(schema), registry=Registry().with_resource("contract:", whole))
+
+
+@functools.cache
+def validator_of(name):
+    """What checks a value against the schema of that name."""
+    return validator({"$ref": "#/components/schemas/" + name})
+
+
+def check_event(event):
+    """Fails unless an event is exactly one of the contract's."""
+    schema = resolved({"$ref": "#/components/schemas/Event"})
+    fields = set(undeclared(schema, event))
+    assert not fields, f"{event['type']}: fields that the contract does not name: {fields}"
+    # The schema of its type says more plainly what is wrong.
+    validator_of(schema["discriminator"]["mapping"][event["type"]].split("/")[-1]).validate(event)
+    validator_of("Event").validate(event)
+
+
+def note_event(event):
+    """Checks an event that came, and notes its type and its fields."""
+    check_event(event)
+    note_fields(event["type"], event)
+
+
+def note_fields(kind, fields):
+    path = os.environ.get("CONTRACT_SEEN")
+    if path:
+        with open(path, "a") as file:
+            file.write(f"event {kind} {','.join(sorted(fields))}\n")
+
+
+def note_frame(frame):
+    """Checks a frame of a stream that came, and notes it. A frame with `data` and without `event` is an event."""
+    frame = frame | ({"retry": int(frame["retry"])} if "retry" in frame else {})
+    validator_of("StreamedEvent").validate(frame)
+    fields = set(undeclared({"$ref": "#/components/schemas/StreamedEvent"}, frame))
+    assert not fields, f"a frame with fields that the contract does not name: {fields}"
+    if "data" in frame and "event" not in frame:
+        note_event(json.loads(frame["data"]))
+    if "event" in frame:
+        note_fields(frame["event"], frame)
+
+
+def events(body):
+    """The events in an answer of a poll, or of the opening of a view."""
+    if not isinstance(body, dict):
+        return []
+    return [event for event in [*body.get("events", []), body.get("api_result")] if event is not None]
 
 
 class Contract:
@@ -155,6 +232,8 @@ class Service:
         note(operation, answer.status, answer.code, answer.headers)
         fields = set(undeclared(self.schema(document, answer), answer.json))
         assert not fields, f"{operation} {answer.status}: fields that the contract does not name: {fields}"
+        for event in events(answer.json):
+            note_event(event)
         return answer
 
     @staticmethod
