@@ -23,13 +23,16 @@ LOST, INVITED_AGAIN = "lost-channel", "lost-and-invited"
 FROZEN = "frozen-channel"
 
 
-# The service keeps the counts of what is unsent with each step of its own.
+# The service keeps the counts of what is unsent with each step of its own. It may write between two statements that are
+# no transaction.
 RECOUNT = """
+BEGIN IMMEDIATE;
 DELETE FROM unsent_count;
 INSERT INTO unsent_count (user, pending, failed, canceled)
 SELECT user, sum(state NOT IN ('failed', 'canceled')), sum(state = 'failed'), sum(state = 'canceled')
 FROM outbox
 GROUP BY user;
+COMMIT;
 """
 
 

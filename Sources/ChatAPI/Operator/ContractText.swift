@@ -33,7 +33,7 @@ struct ContractText {
     let rows = members.map { name, value in
       row(name, value, notes: needed.contains(name) ? "always" : "", value["description"]?.string)
     }
-    return text + "<table>\n\(rows.joined())</table>\n"
+    return text + "<table>\n\(rows.joined())</table>\n" + (schema["example"].map(example) ?? "")
   }
 
   /// A parameter or member: its name, what it may be, and what it means.
@@ -79,7 +79,8 @@ struct ContractText {
     } else if let names = schema["type"]?.items.compactMap(\.string), !names.isEmpty {
       notes.append(names.joined(separator: " or "))
     }
-    let words = schema["enum"]?.items.compactMap(\.string) ?? []
+    let words =
+      (schema["enum"]?.items.compactMap(\.string) ?? []) + [schema["const"]?.string].compactMap { $0 }
     if !words.isEmpty { notes.append(HTMLText.escaped(words.joined(separator: " | "))) }
     if let bounds = bounds(schema) { notes.append(bounds) }
     if let fallback = schema["default"] {
