@@ -44,7 +44,7 @@ function contentOf({ ok, status, headers }, text) {
  *   longestPause?: number, fields?: object}} options
  */
 export async function open(channel, options) {
-  const { url = "", token, timeout = 15, longestPause = 30, fields } = options;
+  const { url = "", token, timeout = 15, wait = 25, longestPause = 30, fields } = options;
   const { follow = globalThis.EventSource ? "stream" : "poll" } = options;
   // Rows by name, and own ones that the service has not accepted, by request_id.
   const rows = new Map(), own = new Map(), gaps = new Map(), listeners = [], stops = new Set();
@@ -139,10 +139,10 @@ export async function open(channel, options) {
     arrive(answer.cursor);
   }
 
-  /** Asks for events, then hears a stream for a minute at most. */
+  /** Asks for events, then hears a stream for a while. */
   async function poll(page) {
-    const wait = streams ? 0 : 25, events = path("/events");
-    const answer = await ask("GET", `${events}?since=${cursor}&wait=${wait}`, {}, wait + timeout);
+    const events = path("/events"), query = `?since=${cursor}&wait=${streams ? 0 : wait}`;
+    const answer = await ask("GET", events + query, {}, wait + timeout);
     if (page !== pages) return;
     answer.events.forEach(apply);
     arrive(answer.cursor);
@@ -150,7 +150,7 @@ export async function open(channel, options) {
     if (follow !== "stream" || answer.has_more || isStale) return;
     const { ticket } = await ask("POST", "/v1/events/ticket", { body: { path: events } });
     const source = new EventSource(`${url}${events}?since=${cursor}&ticket=${ticket}`);
-    await within(60, () => hear(source, page)).catch(() => { streams = true; });
+    await within(5 * wait, () => hear(source, page)).catch(() => { streams = true; });
     source.close();
   }
 

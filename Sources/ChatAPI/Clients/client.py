@@ -116,11 +116,12 @@ class View:
     """One channel, live.
 
     `token` is called for a bearer token whenever one is needed. `stream` follows by server-sent events instead of long
-    polls. An answer may take `timeout` seconds, a pause between two tries `longest_pause`, and all tries of a send or of
-    another change `within`. `fields` are those of a MessageCollectionRequest.
+    polls. A poll waits for `wait` seconds. An answer may take `timeout` seconds more, a pause between two tries
+    `longest_pause`, and all tries of a send or of another change `within`. `fields` are those of a
+    MessageCollectionRequest.
     """
 
-    def __init__(self, channel, url, token, *, stream=False, timeout=15, longest_pause=30, within=60, fields=None):
+    def __init__(self, channel, url, token, *, stream=False, timeout=15, wait=25, longest_pause=30, within=60, fields=None):
         # `connecting`, `live`, `offline` (no answer), `lost` (the channel is not the user's now) or `closed`.
         self.connection = "connecting"
         # Why it is not live.
@@ -128,7 +129,8 @@ class View:
         # `channel`, `tail`, `newest`, `has_previous` and `has_next` of the answers.
         self.state = {}
         self._channel, self._token = channel, token
-        self._url, self._timeout, self._longest_pause = urllib.parse.urlsplit(url), timeout, longest_pause
+        self._url, self._timeout = urllib.parse.urlsplit(url), timeout
+        self._poll_wait, self._longest_pause = wait, longest_pause
         self._request = {"channel_url": channel, **(fields or {})}
         self._within, self._stream, self._streams = within, stream, False
         self._rows, self._gaps, self._shown = Rows(), {}, {}
@@ -263,9 +265,8 @@ class View:
 
     def _poll(self, pages):
         """Asks for events, and opens a stream after that if one is wanted."""
-        wait = 0 if self._streams else 25
-        path = f"{self._path()}/events?since={self._cursor}&wait={wait}"
-        page = self._ask("GET", path, timeout=wait + self._timeout)
+        path = f"{self._path()}/events?since={self._cursor}&wait={0 if self._streams else self._poll_wait}"
+        page = self._ask("GET", path, timeout=self._poll_wait + self._timeout)
         self._streams = False
         if self._apply(pages, page["events"], page["cursor"]) and self._stream and not page["has_more"]:
             self._source = self._batches(), pages
@@ -283,7 +284,7 @@ class View:
         """The answers of a stream: events and the next cursor, which only the last event of an answer has."""
         events, block = [], {}
         try:
-            with self._answer("GET", f"{self._path()}/events?since={self._cursor}", timeout=40, stream=True) as answer:
+            with self._answer("GET", f"{self._path()}/events?since={self._cursor}", timeout=self._poll_wait + self._timeout, stream=True) as answer:
                 for line in answer if answer.status == 200 else []:
                     name, _, value = line.decode().strip().partition(":")
                     if line.strip():
@@ -444,8 +445,11 @@ class View:
     def _bearer_now(self):
         """The token, or a new one of the same user."""
         if not self._bearer or claims_of(self._bearer)["exp"] < time.time() + 5:
-            bearer = self._token()
-            user = claims_of(bearer)["sub"]
+            try:
+                bearer = self._token()
+                user = claims_of(bearer)["sub"]
+            except Exception as error:  # The app's own, such as a server of tokens that is away.
+                raise PerchError({"code": "unreachable", "detail": f"There is no token: {error!r}"}) from error
             self._user = self._user or user
             if user != self._user:
                 raise mistake("other_user", f"The view is of {self._user}, and the token is of {user}.")
