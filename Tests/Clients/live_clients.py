@@ -30,7 +30,9 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")
 SEEDS = int(os.environ.get("PERCH_CLIENT_SEEDS", "3"))
 FIRST = int(os.environ.get("PERCH_CLIENT_SEED", "1"))
 # How long faults last (s), how long the service may take to agree with the chat server, and a view with the service.
-WORK, SETTLING, AGREEING = 4, 40, 5
+WORK, SETTLING, AGREEING = 6, 40, 5
+# What a send may be refused with: the user was gone, or the chat server said no.
+REFUSED = {"channel_not_found", "not_joined", "not_allowed", "upstream_rejected", "unreachable"}
 LOWEST_PORT = 9430
 
 
@@ -337,10 +339,13 @@ class Story:
     def trouble(self):
         proxy, world = self.world.proxy, self.world
         kind = self.random.choices(
-            ["cut", "reset", "silent", "slow", "refuse", "kill", "clear", "leave", "flood", "fault"],
-            [3, 3, 2, 2, 2, 1, 1, 1, 1, 2])[0]
+            ["calm", "cut", "reset", "silent", "slow", "refuse", "kill", "clear", "leave", "flood", "fault"],
+            [6, 3, 3, 2, 2, 2, 1, 1, 2, 1, 2])[0]
         if kind in ("cut", "slow", "refuse", "silent"):
             proxy.fault = kind
+        elif kind == "calm":
+            proxy.fault = None
+            time.sleep(0.4)
         elif kind == "reset":
             proxy.fault = None
             proxy.reset()
@@ -363,7 +368,7 @@ class Story:
         told, ends = [], time.monotonic() + WORK
         while time.monotonic() < ends:
             told.append(self.trouble())
-            for _ in range(self.random.randrange(4)):
+            for _ in range(self.random.randrange(8)):
                 self.random.choice([self.say, self.others, self.act, self.act])()
                 time.sleep(self.random.random() * 0.1)
         return told
@@ -411,7 +416,7 @@ class Story:
         for view, number, name in self.begun:
             answer = view.end(number, 30)
             code = answer.get("problem", {}).get("code")
-            assert "result" in answer or code in ("channel_not_found", "not_joined", "not_allowed"), (view.name, answer)
+            assert "result" in answer or code in REFUSED, (view.name, answer)
         texts = [text for _, text in self.upstream()]
         for name, text in self.texts.items():
             copies = [found for found in texts if found.rstrip("?!") == text]

@@ -1,52 +1,44 @@
 /**
- * A live view of a chat channel of Perch, for browsers and for Node 18 or later:
+ * A live view of a chat channel of Perch, for browsers and Node 18:
  *
  *     const view = await open("general", { url: "http://127.0.0.1:8080", token: async () => myToken });
  *     view.listen((added) => added.forEach((row) => console.log(row.message)));
  *     await view.send("On my way");
  *
  * Rows, gaps and problems have the fields of the contract, `/openapi.yaml`.
- * @typedef {{message_id: string, request_id: string, message: string, [field: string]: any}} Row
+ * @typedef {{message_id: string, request_id: string, [field: string]: any}} Row
  */
 
-/** Nobody answered (`unreachable`), or the answer is `problem`. `passes`: it may succeed later. */
+/** The answer is `problem`, or there is none (`unreachable`). `passes`: it may succeed later. */
 export class PerchError extends Error {
   constructor(problem, retryAfter = 0) {
     super(`${problem.code}: ${problem.detail}`);
-    const { status = 503 } = problem;
-    Object.assign(this, { problem, retryAfter, passes: status >= 500 || status === 429 || status === 401 });
+    const { status = 503 } = problem, passes = status >= 500 || status === 429 || status === 401;
+    Object.assign(this, { problem, retryAfter, passes });
   }
 }
 
 /** The caller made a mistake. The same call fails again. */
 export class MistakeError extends PerchError {}
 
-const never = () => new Promise(() => {});
 const mistake = (code, detail) => new MistakeError({ code, detail, status: 400 });
-const newID = () => Date.now().toString(36) + Math.random().toString(36).replace("0.", "-");
+const newID = () => `${Date.now()}-${Math.random()}`;
 const nameOf = ({ message_id, request_id }) => message_id || `request_id:${request_id}`;
 const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")));
 const facts = ["channel", "tail", "newest", "previous", "next", "has_previous", "has_next"];
 
-/** The content of an answer, or its problem as an error. */
-function contentOf({ ok, status, headers }, text) {
-  const content = text && JSON.parse(text);
-  if (ok) return content;
-  throw new (status === 400 ? MistakeError : PerchError)(content, Number(headers.get("Retry-After")));
-}
-
 /**
- * Opens a view. `token` is called for a bearer token whenever one is needed. `follow` is `stream` (by EventSource)
- * or `poll`. An answer may take `timeout` seconds, a pause between tries `longestPause`. `fields` are those of a
- * MessageCollectionRequest.
+ * Opens a view. `token` is called whenever a bearer token is needed. `follow` is `stream` (by EventSource) or
+ * `poll`. A poll waits `wait` seconds, an answer may take `timeout` more, a pause between tries `longestPause`.
+ * `fields` are those of a MessageCollectionRequest.
  * @param {string} channel
- * @param {{url?: string, token: () => Promise<string>, follow?: string, timeout?: number,
- *   longestPause?: number, fields?: object}} options
+ * @param {{url?: string, token: () => Promise<string>, follow?: string, wait?: number,
+ *   timeout?: number, longestPause?: number, fields?: object}} options
  */
 export async function open(channel, options) {
-  const { url = "", token, timeout = 15, wait = 25, longestPause = 30, fields } = options;
+  const { url = "", token, wait = 25, timeout = 15, longestPause = 30, fields } = options;
   const { follow = globalThis.EventSource ? "stream" : "poll" } = options;
-  // Rows by name, and own ones that the service has not accepted, by request_id.
+  // Rows by name; own ones that are not accepted yet, by request_id.
   const rows = new Map(), own = new Map(), gaps = new Map(), listeners = [], stops = new Set();
   let id, cursor, bearer, user, paging, shown = new Set();
   let isStale = true, streams = false, failures = 0, pages = 0;
@@ -54,22 +46,21 @@ export async function open(channel, options) {
   const view = {
     /** `connecting`, `live`, `offline` (no answer), `lost` (the channel is not the user's now), `closed`. */
     connection: "connecting",
-    /** Why it is not live. @type {PerchError | undefined} */
-    error: undefined,
+    /** Why it is not live. @type {PerchError?} */
+    error: null,
     /** `channel`, `tail`, `newest`, `has_previous` and `has_next` of the answers. @type {any} */
     state: {},
 
     /** Sent rows, the oldest first, then the user's unsent ones. @returns {Row[]} */
     get messages() {
-      const key = (row) => row.position ?? "~";
-      const accepted = [...rows.values()].sort((a, b) => (key(a) > key(b)) - (key(a) < key(b)));
-      return [...accepted, ...own.values()];
+      const sorted = [...rows.values()].sort((a, b) => (a.position ?? "z").localeCompare(b.position ?? "z"));
+      return [...sorted, ...own.values()];
     },
 
-    /** The user's rows that are pending, failed or canceled. @returns {Row[]} */
+    /** Pending, failed and canceled rows. @returns {Row[]} */
     get unsent() { return view.messages.filter((row) => !row.message_id); },
 
-    /** Stretches without their messages. @returns {any[]} */
+    /** Stretches without messages. @returns {any[]} */
     get gaps() { return [...gaps.values()]; },
 
     /** Calls `listener` now and after each change, with the new rows. @param {(added: Row[]) => void} listener */
@@ -90,18 +81,17 @@ export async function open(channel, options) {
       }
     },
 
-    /** Changes a row to a text, or to the fields of a MessageEdit. */
+    /** Changes a row to a text, or the fields of a MessageEdit. */
     edit: (row, text) => change("PATCH", `/${nameOf(row)}`, text.trim ? { message: text } : text),
-    /** Deletes a sent row, takes a pending one back, or removes a failed one. */
+    /** Deletes a sent row, takes a pending one back, removes a failed one. */
     remove: (row) => change("DELETE", `/${nameOf(row)}`),
     /** Sends a failed row again. */
     resend: (row) => change("POST", `/${nameOf(row)}/resend`),
-    /** Loads older rows, in one try. `state.has_previous` says whether more are left. */
+    /** Loads older or newer rows, in one try. `state.has_…` says whether more are left. */
     previous: () => load("previous"),
-    /** Loads newer rows. */
     next: () => load("next"),
 
-    /** Disposes of the view. What still waits for it ends with an error. */
+    /** Disposes of the view. What waits for it fails. */
     async close() {
       stops.forEach((stop) => stop.abort());
       const disposed = ask("DELETE", path(""), {}, 5);
@@ -139,7 +129,7 @@ export async function open(channel, options) {
     arrive(answer.cursor);
   }
 
-  /** Asks for events, then hears a stream for a while. */
+  /** Asks for events, then hears a stream. */
   async function poll(page) {
     const events = path("/events"), query = `?since=${cursor}&wait=${streams ? 0 : wait}`;
     const answer = await ask("GET", events + query, {}, wait + timeout);
@@ -154,21 +144,19 @@ export async function open(channel, options) {
     source.close();
   }
 
-  /** Hears until the stream ends. Of an answer's events only the last has the next cursor. */
+  /** Only the last event of an answer has the next cursor. */
   function hear(source, page) {
-    let batch = [];
-    return new Promise((end) => {
-      source.onerror = end;
-      source.onmessage = ({ data, lastEventId }) => {
-        streams = true;
-        if (page !== pages) return end();
-        batch.push(JSON.parse(data));
-        if (lastEventId === cursor) return;
-        batch.splice(0).forEach(apply);
-        arrive(lastEventId);
-        if (isStale) end();
-      };
-    });
+    let batch = [], end;
+    source.onmessage = ({ data, lastEventId }) => {
+      streams = true;
+      if (page !== pages) return end();
+      batch.push(JSON.parse(data));
+      if (lastEventId === cursor) return;
+      batch.splice(0).forEach(apply);
+      arrive(lastEventId);
+      if (isStale) end();
+    };
+    return new Promise((resolve) => { end = source.onerror = resolve; });
   }
 
   function apply(event) {
@@ -179,7 +167,7 @@ export async function open(channel, options) {
     event.messages?.forEach(put);
     event.message_refs?.forEach(drop);
     take(event);
-    if (event.type === "channel.deleted") lose();
+    if (event.type === "channel.deleted") forget();
   }
 
   /** Inserts a row or replaces it. A sent row replaces the unsent one of its request. */
@@ -206,8 +194,9 @@ export async function open(channel, options) {
     become(isStale ? "lost" : "live");
   }
 
-  /** Loads a page. Answers to what was asked for before are not used after it. */
+  /** Loads a page. What was asked for before is not used after it. */
   async function load(edge) {
+    if (!view.state[edge]) return;
     pages += 1;
     const page = ask("POST", path(`/${edge}`), { body: { from: view.state[edge] } });
     paging = page.catch(() => {});
@@ -217,40 +206,40 @@ export async function open(channel, options) {
     tell();
   }
 
-  /** Makes a change once, however often it has to be tried. */
+  /** Makes a change once, in as many tries as it takes. */
   async function change(method, end, body, key = newID()) {
     for (let failures = 0; ; failures++) {
       try {
         return await ask(method, `/v1/channels/${encodeURIComponent(channel)}/messages${end}`, { body, key });
       } catch (error) {
-        if (failures && error.problem.code === "not_resendable") return undefined; // An earlier try did it.
+        // An earlier try did it.
+        if (failures && ["not_resendable", "message_not_found"].includes(error.problem.code)) return undefined;
         if (!error.passes) throw error;
         await pause(failures, error);
       }
     }
   }
 
-  /** What follows from a failure: read or open again, give up, or try later. */
+  /** After a failure: reads or opens again, gives up, or tries later. */
   async function recover(error, failures) {
     const { passes, problem: { status, code } } = error, isNew = view.connection === "connecting";
     const isGone = status === 410 || code === "collection_not_found";
-    if (isGone) isStale = true;
-    if (isGone && status === 404) id = undefined;
-    const isFinal = error instanceof MistakeError || (isNew && (!passes || status === 401 || failures > 6));
-    if (isFinal && !isGone) return become("closed", error);
-    if (!passes && !isGone) lose();
+    const isVain = isNew && (!passes || status === 401 || failures > 6);
+    if (isVain || error instanceof MistakeError) return become("closed", error);
+    if (status === 410) isStale = true;
+    else if (!passes) forget();
+    if (!passes && !isGone) rows.clear();
     if (!isNew) become(passes || isGone ? "offline" : "lost", error);
     if (!isGone || failures) await pause(failures, error);
   }
 
-  /** The channel is not the user's now. Nothing of it is shown, and it is opened when that is possible. */
-  function lose() {
-    rows.clear();
+  /** Another view is opened. */
+  function forget() {
     id = undefined;
     isStale = true;
   }
 
-  function become(connection, error) {
+  function become(connection, error = null) {
     Object.assign(view, { connection, error });
     tell();
   }
@@ -264,16 +253,16 @@ export async function open(channel, options) {
 
   function path(end) { return `/v1/message-collections/${id}${end}`; }
 
-  /** Waits for half a second at first, then longer, or as long as the service says. */
+  /** Waits longer each time, or as long as the service says. */
   async function pause(failures, { retryAfter }) {
-    const seconds = Math.min(longestPause, 2 ** failures / 2) * (0.5 + Math.random() / 2);
-    if (view.connection !== "closed") await within(Math.max(seconds, retryAfter), never).catch(() => {});
+    const seconds = Math.max(retryAfter, Math.min(longestPause, 2 ** failures) * (0.5 + Math.random() / 2));
+    if (view.connection !== "closed") await within(seconds, () => new Promise(() => {})).catch(() => {});
   }
 
-  /** Runs `work` until it ends, `seconds` are over, or the view is closed. */
+  /** Runs `work` for `seconds` at most. `close` ends it. */
   async function within(seconds, work) {
     const stop = new AbortController(), timer = setTimeout(() => stop.abort(), seconds * 1000);
-    const stopped = new Promise((_, fail) => { stop.signal.onabort = () => fail(Error("No answer in time.")); });
+    const stopped = new Promise((_, fail) => { stop.signal.onabort = fail; });
     stops.add(stop);
     try {
       return await Promise.race([stopped, work(stop.signal)]);
@@ -284,27 +273,29 @@ export async function open(channel, options) {
   }
 
   async function ask(method, end, { body, key } = {}, seconds = timeout) {
-    if (view.connection === "closed") throw mistake("view_closed", "The view was closed. Open another.");
+    if (view.connection === "closed") throw mistake("view_closed", "The view was closed.");
     try {
       return await within(seconds, async (signal) => {
         const headers = { Authorization: `Bearer ${await bearerNow()}` };
         if (body) headers["Content-Type"] = "application/json";
         if (key) headers["Idempotency-Key"] = key;
         const answer = await fetch(url + end, { method, headers, signal, body: body && JSON.stringify(body) });
-        return contentOf(answer, await answer.text());
+        const content = answer.status === 204 ? undefined : await answer.json();
+        if (answer.ok) return content;
+        throw new (answer.status === 400 ? MistakeError : PerchError)(content, +answer.headers.get("Retry-After"));
       });
     } catch (error) {
       if (error.problem?.status === 401) bearer = undefined;
-      throw error.problem ? error : new PerchError({ code: "unreachable", detail: error.message });
+      if (error.problem) throw error;
+      throw new PerchError({ code: "unreachable", detail: error.message ?? "It took too long." });
     }
   }
 
   /** The token, or a new one of the same user. */
   async function bearerNow() {
     if (bearer && claimsOf(bearer).exp > Date.now() / 1000 + 5) return bearer;
-    bearer = await token();
-    const { sub } = claimsOf(bearer);
-    if ((user ??= sub) === sub) return bearer;
-    throw mistake("other_user", `The view is of ${user}, and the token is of ${sub}.`);
+    const next = await token(), { sub } = claimsOf(next);
+    if ((user ??= sub) === sub) return bearer = next;
+    throw mistake("other_user", `The view is of ${user}, the token of ${sub}.`);
   }
 }

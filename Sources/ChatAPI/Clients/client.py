@@ -23,6 +23,8 @@ import uuid
 
 Change = collections.namedtuple("Change", "added changed removed")
 Change.__doc__ = "Rows that are shown differently. All three are empty if only a state changed."
+# What a repeated request is refused with if an earlier try did it.
+DONE = ("not_resendable", "message_not_found")
 FACTS = ("channel", "tail", "newest", "previous", "next", "has_previous", "has_next")
 
 
@@ -334,8 +336,10 @@ class View:
     def _load(self, edge):
         """Loads a page. Answers to what was asked for before are not used after it."""
         with self._paging:
+            if not self.state.get(edge):
+                return
             self._pages += 1
-            page = self._ask("POST", f"{self._path()}/{edge}", {"from": self.state.get(edge)})
+            page = self._ask("POST", f"{self._path()}/{edge}", {"from": self.state[edge]})
             with self._lock:
                 for row in page["messages"]:
                     self._rows.put(row)
@@ -391,8 +395,8 @@ class View:
             try:
                 return self._ask(method, path, body, key)
             except PerchError as error:
-                if failures and error.problem.get("code") == "not_resendable":
-                    return None  # An earlier try did it.
+                if failures and error.problem.get("code") in DONE:
+                    return None
                 if not error.passes or time.monotonic() > ends:
                     raise
                 self._closed.wait(self._pause(failures, error))
@@ -414,7 +418,7 @@ class View:
         try:
             with self._answer(method, path, body, key, timeout or self._timeout) as answer:
                 text = answer.read()
-                content = json.loads(text) if text else None
+                content = None if answer.status == 204 else json.loads(text)
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise PerchError({"code": "unreachable", "detail": repr(error)}) from error
         if answer.status < 300:
