@@ -5,11 +5,11 @@
 import { createHmac } from "node:crypto";
 import { createInterface } from "node:readline";
 
-const { client, url, secret, user, channel, follow, wait, timeout } = JSON.parse(process.argv[2]);
+const { client, secret, channel, ...options } = JSON.parse(process.argv[2]);
 const { open } = await import(client);
 const say = (value) => process.stdout.write(JSON.stringify(value) + "\n");
 const encode = (value) => Buffer.from(value).toString("base64url");
-let isFaulty = true;
+let isFaulty = true, { user } = options;
 
 /** Tokens end soon. Sometimes there is none, or one that the service refuses. */
 async function token() {
@@ -60,9 +60,9 @@ function check(view) {
 async function opened() {
   for (;;) {
     try {
-      return await open(channel, { url, token, follow, wait, timeout, longestPause: 1, fields: { previous_size: 200 } });
+      return await open(channel, { ...options, token, longestPause: 1 });
     } catch (error) {
-      say({ log: String(error) });
+      say({ log: `${error.constructor.name} ${error.problem?.code ?? error.stack}` });
       await new Promise((go) => setTimeout(go, 300));
     }
   }
@@ -82,9 +82,10 @@ const acts = {
   rows: () => view.messages,
   show: () => ({
     rows: view.messages, unsent: view.unsent, connection: view.connection, states: [...states],
-    gaps: view.gaps, error: view.error?.problem,
+    gaps: view.gaps, error: view.error?.problem, has_previous: view.state.has_previous,
   }),
   calm: () => { isFaulty = false; },
+  become: (values) => { user = values.user; },
   close: () => view.close(),
 };
 

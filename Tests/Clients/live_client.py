@@ -63,9 +63,9 @@ def opened():
         try:
             return client.open_view(
                 OPTIONS["channel"], OPTIONS["url"], token, stream=OPTIONS["follow"] == "stream", wait=OPTIONS["wait"],
-                timeout=OPTIONS["timeout"], longest_pause=1, fields={"previous_size": 200})
+                timeout=OPTIONS["timeout"], longest_pause=1, fields=OPTIONS["fields"])
         except client.PerchError as error:
-            say(log=str(error))
+            say(log=f"{type(error).__name__} {error.problem['code']}")
             time.sleep(0.3)
 
 
@@ -76,7 +76,8 @@ def calm():
 
 def show(view):
     return {"rows": view.messages, "unsent": view.unsent, "connection": view.connection, "states": sorted(states),
-            "gaps": view.gaps, "error": view.error and view.error.problem}
+            "gaps": view.gaps, "error": view.error and view.error.problem,
+            "has_previous": view.state.get("has_previous")}
 
 
 def run(view, number, act, values):
@@ -89,6 +90,7 @@ def run(view, number, act, values):
         "rows": lambda: view.messages,
         "show": lambda: show(view),
         "calm": calm,
+        "become": lambda: OPTIONS.update(user=values["user"]),
         "close": view.close,
     }
     try:
