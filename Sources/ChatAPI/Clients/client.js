@@ -3,7 +3,6 @@
  *
  *     const view = await open("general", { url: "http://127.0.0.1:8080", token: async () => myToken });
  *     view.listen((added) => added.forEach((row) => console.log(row.message)));
- *     await view.send("On my way");
  *
  * Rows, gaps and problems have the fields of the contract, `/openapi.yaml`.
  * @typedef {{message_id: string, request_id: string, [field: string]: any}} Row
@@ -167,7 +166,7 @@ export async function open(channel, options) {
     event.messages?.forEach(put);
     event.message_refs?.forEach(drop);
     take(event);
-    if (event.type === "channel.deleted") forget();
+    if (event.type === "channel.deleted") rows.clear(), forget();
   }
 
   /** Inserts a row or replaces it. A sent row replaces the unsent one of its request. */

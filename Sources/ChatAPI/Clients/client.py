@@ -172,10 +172,11 @@ class View:
             self._turn()
 
     def start(self, listener):
-        """Follows in a thread of its own, and calls `listener` with each change."""
+        """Follows in a thread of its own, and calls `listener` with each change. `error` tells why it ended."""
         def run():
-            for change in self.follow():
-                listener(change)
+            with contextlib.suppress(PerchError):
+                for change in self.follow():
+                    listener(change)
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         return thread
