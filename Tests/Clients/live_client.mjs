@@ -60,7 +60,7 @@ function check(view) {
 async function opened() {
   for (;;) {
     try {
-      return await open(channel, { ...options, token, longestPause: 1 });
+      return await open(channel, { ...options, token, maxPause: 1 });
     } catch (error) {
       say({ log: `${error.constructor.name} ${error.problem?.code ?? error.stack}` });
       await new Promise((go) => setTimeout(go, 300));
@@ -75,7 +75,7 @@ setInterval(() => check(view), 20).unref();
 
 const acts = {
   send: ({ text, name }) => view.send({ message: text, request_id: name }),
-  edit: ({ row, text }) => view.edit(row, text),
+  edit: ({ row, text }) => view.edit(row, { message: text }),
   remove: ({ row }) => view.remove(row),
   resend: ({ row }) => view.resend(row),
   previous: () => view.previous(),
@@ -94,6 +94,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { number, act, ...values } = JSON.parse(line);
   Promise.resolve(values).then(acts[act]).then(
     (result) => say({ number, result: result ?? null }),
-    (error) => say({ number, problem: error.problem ?? { code: "thrown", detail: error.stack }, kind: error.constructor.name }));
+    (error) => {
+      const problem = error.problem ?? { code: "thrown", detail: error.stack };
+      say({ number, problem, kind: error.constructor.name });
+    });
 }
 process.exit(0);

@@ -63,7 +63,7 @@ def opened():
         try:
             return client.open_view(
                 OPTIONS["channel"], OPTIONS["url"], token, stream=OPTIONS["follow"] == "stream", wait=OPTIONS["wait"],
-                timeout=OPTIONS["timeout"], longest_pause=1, fields=OPTIONS["fields"])
+                timeout=OPTIONS["timeout"], max_pause=1, fields=OPTIONS["fields"])
         except client.PerchError as error:
             say(log=f"{type(error).__name__} {error.problem['code']}")
             time.sleep(0.3)
@@ -83,7 +83,7 @@ def show(view):
 def run(view, number, act, values):
     acts = {
         "send": lambda: view.send({"message": values["text"], "request_id": values["name"]}),
-        "edit": lambda: view.edit(values["row"], values["text"]),
+        "edit": lambda: view.edit(values["row"], {"message": values["text"]}),
         "remove": lambda: view.remove(values["row"]),
         "resend": lambda: view.resend(values["row"]),
         "previous": view.previous,

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """The two clients of the product show the truth, whatever happens between them and the service.
 
-Each seed opens a channel with four views of one user: client.js and client.py, each by polls and by a stream. They send,
-edit, delete, send again and page while others write at the chat server, connections are cut or go silent, the service is
-killed, its cache is cleared, its log is trimmed, tokens are refused, the chat server fails, and the user leaves and comes
-back. At no moment may a view show a message twice. 5 s after all is quiet each view must show exactly what a view that is
-opened anew does. TARGET_BINARY is the program, PERCH_CLIENT_SEEDS how many seeds there are (3), PERCH_CLIENT_SEED the first.
+Each seed opens a channel with four views of one user: client.js and client.py, each by polls and by a stream. They
+send, edit, delete, send again and page while others write at the chat server, connections are cut or go silent, the
+service is killed, its cache is cleared, cursors expire, tokens are refused, the chat server fails, and the user leaves
+and comes back. At no moment may a view show a message twice. 5 s after all is quiet each view must show exactly what a
+view that is opened anew does. TARGET_BINARY is the program, PERCH_CLIENT_SEEDS how many seeds there are (3),
+PERCH_CLIENT_SEED the first.
 """
 
 import base64
@@ -34,6 +35,11 @@ FIRST = int(os.environ.get("PERCH_CLIENT_SEED", "1"))
 WORK, SETTLING, AGREEING = 4, 40, 5
 # What a send may be refused with: the user was gone, or the chat server said no.
 REFUSED = {"channel_not_found", "not_joined", "not_allowed", "upstream_rejected"}
+# What the service answers if its log does not reach back to a cursor.
+PROBLEM = json.dumps({"type": "/problems/cursor_expired", "title": "Cursor expired", "status": 410, "code": "cursor_expired",
+                      "detail": "Read the view again.", "x_request_id": "x"}).encode()
+EXPIRED = (b"HTTP/1.1 410 Gone\r\nContent-Type: application/problem+json\r\nConnection: close\r\nContent-Length: "
+           + str(len(PROBLEM)).encode() + b"\r\n\r\n" + PROBLEM)
 LOWEST_PORT = 9430
 
 
@@ -118,6 +124,9 @@ class Proxy:
                 is_silent = is_silent or self.fault == "silent"
                 if is_silent:
                     continue
+                if self.fault == "expire" and b"/events?since=" in data:
+                    source.sendall(EXPIRED)
+                    break
                 if self.fault == "slow":
                     time.sleep(0.2)
                 if self.fault == "cut" and random.random() < 0.3:
@@ -213,7 +222,7 @@ class World:
             self.log, "serve", "--listen", f"127.0.0.1:{self.port}", "--access-log", "off", "--log-level", "warning",
             "--data", self.place.name + "/data", "--upstream", f"http://127.0.0.1:{self.origin_port}",
             "--upstream-token", "origin", "--poll-interval", "1s", "--backoff-max", "2s", "--uncertain-grace", "1s",
-            "--upstream-deduplicates", "yes", "--keep-events", "100")
+            "--upstream-deduplicates", "yes")
 
     def there(self, method, path, body=None):
         """Asks the chat server, again where it was told to fail."""
@@ -294,11 +303,6 @@ class Story:
         else:
             self.world.there("POST", path + "/reactions", {"user_id": "bob", "reaction": "smile"})
 
-    def flood(self):
-        """More than the log of the service keeps."""
-        for _ in range(60):
-            self.say()
-
     def leave(self):
         self.world.there("PUT", self.path + "/leave", {"user_ids": ["alice"]})
         self.is_member = False
@@ -344,9 +348,9 @@ class Story:
     def trouble(self):
         proxy, world = self.world.proxy, self.world
         kind = self.random.choices(
-            ["calm", "cut", "reset", "silent", "slow", "refuse", "kill", "clear", "leave", "flood", "fault"],
-            [6, 3, 3, 2, 2, 2, 1, 1, 2, 1, 2])[0]
-        if kind in ("cut", "slow", "refuse", "silent"):
+            ["calm", "cut", "reset", "silent", "slow", "refuse", "expire", "kill", "clear", "leave", "fault"],
+            [6, 3, 3, 2, 2, 2, 2, 1, 1, 2, 2])[0]
+        if kind in ("cut", "slow", "refuse", "silent", "expire"):
             proxy.fault = kind
         elif kind == "calm":
             proxy.fault = None
@@ -363,8 +367,6 @@ class Story:
             assert status in (204, 503), (status, found)
         elif kind == "leave":
             (self.leave if self.is_member else self.come_back)()
-        elif kind == "flood":
-            self.flood()
         else:
             self.fault()
         return kind
@@ -516,6 +518,18 @@ class LiveClients(unittest.TestCase):
         self.world.proxy.fault = None
         # A poll of 1 s may take 2 s more; a stream of JavaScript is heard for 5 s.
         time.sleep(6)
+        agreed(story, story.views)
+
+    def test_B52_a_view_whose_cursor_expired_is_read_again(self):
+        story = self.story("expired")
+        self.world.proxy.fault = "expire"
+        self.world.proxy.reset()
+        for _ in range(5):
+            story.say()
+            time.sleep(0.3)
+        self.assertNotIn("closed", [view.ask("show")["result"]["connection"] for view in story.views])
+        self.world.proxy.fault = None
+        story.settle()
         agreed(story, story.views)
 
     def test_B69_a_lost_channel_is_told_and_comes_back(self):

@@ -17,29 +17,29 @@ export class PerchError extends Error {
   }
 }
 
-/** The caller made a mistake. The same call fails again. */
+/** The caller's mistake. The same call fails again. */
 export class MistakeError extends PerchError {}
 
 const mistake = (code, detail) => new MistakeError({ code, detail, status: 400 });
 const newID = () => `${Date.now()}-${Math.random()}`;
 const nameOf = ({ message_id, request_id }) => message_id || `request_id:${request_id}`;
 const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")));
-const facts = ["channel", "tail", "newest", "previous", "next", "has_previous", "has_next"];
 
 /**
  * Opens a view. `token` is called whenever a bearer token is needed. `follow` is `stream` (by EventSource) or
- * `poll`. A poll waits `wait` seconds, an answer may take `timeout` more, a pause between tries `longestPause`.
+ * `poll`. `wait`, `timeout` and `maxPause` bound the seconds of a poll, an answer, and a pause between tries.
  * `fields` are those of a MessageCollectionRequest.
  * @param {string} channel
  * @param {{url?: string, token: () => Promise<string>, follow?: string, wait?: number,
- *   timeout?: number, longestPause?: number, fields?: object}} options
+ *   timeout?: number, maxPause?: number, fields?: object}} options
  */
 export async function open(channel, options) {
-  const { url = "", token, wait = 25, timeout = 15, longestPause = 30, fields } = options;
+  const { url = "", token, wait = 25, timeout = 15, maxPause = 30, fields } = options;
   const { follow = globalThis.EventSource ? "stream" : "poll" } = options;
-  // Rows by name; own ones that are not accepted yet, by request_id.
-  const rows = new Map(), own = new Map(), gaps = new Map(), listeners = [], stops = new Set();
+  // Rows by name; own ones that no answer showed yet, by request_id.
+  const rows = new Map(), own = new Map(), listeners = [], stops = new Set();
   let id, cursor, bearer, user, paging, shown = new Set();
+  const path = (end) => `/v1/message-collections/${id}${end}`;
   let isStale = true, streams = false, failures = 0, pages = 0;
 
   const view = {
@@ -47,10 +47,12 @@ export async function open(channel, options) {
     connection: "connecting",
     /** Why it is not live. @type {PerchError?} */
     error: null,
-    /** `channel`, `tail`, `newest`, `has_previous` and `has_next` of the answers. @type {any} */
+    /** `channel`, `tail`, `has_previous` and `has_next` of the answers. @type {any} */
     state: {},
+    /** Stretches without messages, by id. @type {Map<string, any>} */
+    gaps: new Map(),
 
-    /** Sent rows, the oldest first, then the user's unsent ones. @returns {Row[]} */
+    /** Sent rows, the oldest first, then unsent ones. @returns {Row[]} */
     get messages() {
       const sorted = [...rows.values()].sort((a, b) => (a.position ?? "z").localeCompare(b.position ?? "z"));
       return [...sorted, ...own.values()];
@@ -59,29 +61,26 @@ export async function open(channel, options) {
     /** Pending, failed and canceled rows. @returns {Row[]} */
     get unsent() { return view.messages.filter((row) => !row.message_id); },
 
-    /** Stretches without messages. @returns {any[]} */
-    get gaps() { return [...gaps.values()]; },
 
-    /** Calls `listener` now and after each change, with the new rows. @param {(added: Row[]) => void} listener */
+    /** Calls `listener` now and at each change. @param {(added: Row[]) => void} listener */
     listen(listener) {
       listeners.push(listener);
       listener(view.messages);
     },
 
     /** Sends a text, or the fields of a NewMessage, once. @returns {Promise<Row>} */
-    async send(message) {
+    send(message) {
       const body = { request_id: newID(), ...(message.trim ? { message } : message) };
-      own.set(body.request_id, { message_id: "", sending_status: "pending", ...body });
+      const row = { message_id: "", sending_status: "pending", ...body };
+      own.set(row.request_id, row);
       tell();
-      try {
-        return await change("POST", "", body, body.request_id);
-      } finally {
-        own.delete(body.request_id);
-      }
+      return change("POST", "", body, row.request_id).then(
+        (answer) => { row.is_accepted = true; return answer; },
+        (error) => { own.delete(row.request_id); throw error; });
     },
 
-    /** Changes a row to a text, or the fields of a MessageEdit. */
-    edit: (row, text) => change("PATCH", `/${nameOf(row)}`, text.trim ? { message: text } : text),
+    /** Changes the fields of a MessageEdit. */
+    edit: (row, fields) => change("PATCH", `/${nameOf(row)}`, fields),
     /** Deletes a sent row, takes a pending one back, removes a failed one. */
     remove: (row) => change("DELETE", `/${nameOf(row)}`),
     /** Sends a failed row again. */
@@ -106,8 +105,10 @@ export async function open(channel, options) {
 
   async function turn() {
     await paging;
+    const accepted = [...own.values()].filter((row) => row.is_accepted);
     try {
-      await (isStale ? read(pages) : poll(pages));
+      // What was accepted before and is not in the answer is not the view's.
+      if (await (isStale ? read(pages) : poll(pages))) accepted.forEach((row) => own.delete(row.request_id));
       failures = 0;
     } catch (error) {
       if (view.connection !== "closed") await recover(error, failures++);
@@ -122,10 +123,10 @@ export async function open(channel, options) {
     id = answer.id;
     isStale = false;
     rows.clear();
-    gaps.clear();
+    view.gaps.clear();
     [...answer.failed, ...answer.pending, ...answer.messages].forEach(put);
-    take(answer);
-    arrive(answer.cursor);
+    takeFacts(answer);
+    return arrive(answer.cursor);
   }
 
   /** Asks for events, then hears a stream. */
@@ -136,11 +137,12 @@ export async function open(channel, options) {
     answer.events.forEach(apply);
     arrive(answer.cursor);
     streams = false;
-    if (follow !== "stream" || answer.has_more || isStale) return;
+    if (follow !== "stream" || answer.has_more || isStale) return !answer.has_more;
     const { ticket } = await ask("POST", "/v1/events/ticket", { body: { path: events } });
     const source = new EventSource(`${url}${events}?since=${cursor}&ticket=${ticket}`);
     await within(5 * wait, () => hear(source, page)).catch(() => { streams = true; });
     source.close();
+    return true;
   }
 
   /** Only the last event of an answer has the next cursor. */
@@ -161,15 +163,15 @@ export async function open(channel, options) {
   function apply(event) {
     if (event.type === "messages.replaced") {
       rows.forEach((row) => row.message_id && drop(row));
-      gaps.clear();
+      view.gaps.clear();
     }
     event.messages?.forEach(put);
     event.message_refs?.forEach(drop);
-    take(event);
+    takeFacts(event);
     if (event.type === "channel.deleted") rows.clear(), forget();
   }
 
-  /** Inserts a row or replaces it. A sent row replaces the unsent one of its request. */
+  /** A sent row replaces the unsent one of its request. */
   function put(row) {
     own.delete(row.request_id);
     if (row.message_id) drop({ request_id: row.request_id });
@@ -181,16 +183,18 @@ export async function open(channel, options) {
     rows.delete(`request_id:${request_id}`);
   }
 
-  /** Takes what an answer says beside its rows. */
-  function take({ gap, gaps: list = gap ? [gap] : [], channels, ...answer }) {
+  function takeFacts({ gap, gaps: list = gap ? [gap] : [], channels, ...answer }) {
     if (channels) answer.channel = channels[0];
-    for (const name of facts) if (name in answer) view.state[name] = answer[name];
-    for (const one of list) one.state === "closed" ? gaps.delete(one.id) : gaps.set(one.id, one);
+    for (const name of ["channel", "tail", "previous", "next", "has_previous", "has_next"]) {
+      if (name in answer) view.state[name] = answer[name];
+    }
+    for (const one of list) one.state === "closed" ? view.gaps.delete(one.id) : view.gaps.set(one.id, one);
   }
 
   function arrive(at) {
     cursor = at;
     become(isStale ? "lost" : "live");
+    return true;
   }
 
   /** Loads a page. What was asked for before is not used after it. */
@@ -201,7 +205,7 @@ export async function open(channel, options) {
     paging = page.catch(() => {});
     const answer = await page, has = `has_${edge}`;
     answer.messages.forEach(put);
-    take({ gaps: answer.gaps, [edge]: answer[edge], [has]: answer[has] });
+    takeFacts({ gaps: answer.gaps, [edge]: answer[edge], [has]: answer[has] });
     tell();
   }
 
@@ -212,7 +216,7 @@ export async function open(channel, options) {
         return await ask(method, `/v1/channels/${encodeURIComponent(channel)}/messages${end}`, { body, key });
       } catch (error) {
         // An earlier try did it.
-        if (failures && ["not_resendable", "message_not_found"].includes(error.problem.code)) return undefined;
+        if (failures && /^(not_resendable|message_not_found)$/.test(error.problem.code)) return undefined;
         if (!error.passes) throw error;
         await pause(failures, error);
       }
@@ -232,7 +236,6 @@ export async function open(channel, options) {
     if (!isGone || failures) await pause(failures, error);
   }
 
-  /** Another view is opened. */
   function forget() {
     id = undefined;
     isStale = true;
@@ -250,11 +253,9 @@ export async function open(channel, options) {
     listeners.forEach((listener) => Promise.resolve(added).then(listener));
   }
 
-  function path(end) { return `/v1/message-collections/${id}${end}`; }
-
-  /** Waits longer each time, or as long as the service says. */
+  /** Waits longer each time, at least as the service says. */
   async function pause(failures, { retryAfter }) {
-    const seconds = Math.max(retryAfter, Math.min(longestPause, 2 ** failures) * (0.5 + Math.random() / 2));
+    const seconds = Math.max(retryAfter, Math.min(maxPause, 2 ** failures) * (0.5 + Math.random() / 2));
     if (view.connection !== "closed") await within(seconds, () => new Promise(() => {})).catch(() => {});
   }
 
@@ -275,10 +276,9 @@ export async function open(channel, options) {
     if (view.connection === "closed") throw mistake("view_closed", "The view was closed.");
     try {
       return await within(seconds, async (signal) => {
-        const headers = { Authorization: `Bearer ${await bearerNow()}` };
-        if (body) headers["Content-Type"] = "application/json";
+        const headers = { Authorization: `Bearer ${await bearerNow()}`, "Content-Type": "application/json" };
         if (key) headers["Idempotency-Key"] = key;
-        const answer = await fetch(url + end, { method, headers, signal, body: body && JSON.stringify(body) });
+        const answer = await fetch(url + end, { method, headers, signal, body: JSON.stringify(body) });
         const content = answer.status === 204 ? undefined : await answer.json();
         if (answer.ok) return content;
         throw new (answer.status === 400 ? MistakeError : PerchError)(content, +answer.headers.get("Retry-After"));
@@ -286,11 +286,11 @@ export async function open(channel, options) {
     } catch (error) {
       if (error.problem?.status === 401) bearer = undefined;
       if (error.problem) throw error;
-      throw new PerchError({ code: "unreachable", detail: error.message ?? "It took too long." });
+      throw new PerchError({ code: "unreachable", detail: error.message ?? "timeout" });
     }
   }
 
-  /** The token, or a new one of the same user. */
+  /** A token of the same user. */
   async function bearerNow() {
     if (bearer && claimsOf(bearer).exp > Date.now() / 1000 + 5) return bearer;
     const next = await token(), { sub } = claimsOf(next);

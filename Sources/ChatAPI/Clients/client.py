@@ -25,7 +25,7 @@ Change = collections.namedtuple("Change", "added changed removed")
 Change.__doc__ = "Rows that are shown differently. All three are empty if only a state changed."
 # What a repeated request is refused with if an earlier try did it.
 DONE = ("not_resendable", "message_not_found")
-FACTS = ("channel", "tail", "newest", "previous", "next", "has_previous", "has_next")
+FACTS = ("channel", "tail", "previous", "next", "has_previous", "has_next")
 
 
 class PerchError(Exception):
@@ -119,20 +119,21 @@ class View:
 
     `token` is called for a bearer token whenever one is needed. `stream` follows by server-sent events instead of long
     polls. A poll waits for `wait` seconds. An answer may take `timeout` seconds more, a pause between two tries
-    `longest_pause`, and all tries of a send or of another change `within`. `fields` are those of a
+    `max_pause`, and all tries of a send or of another change `within`. `fields` are those of a
     MessageCollectionRequest.
     """
 
-    def __init__(self, channel, url, token, *, stream=False, timeout=15, wait=25, longest_pause=30, within=60, fields=None):
+    def __init__(self, channel, url, token, *, stream=False, timeout=15, wait=25, max_pause=30, within=60,
+                 fields=None):
         # `connecting`, `live`, `offline` (no answer), `lost` (the channel is not the user's now) or `closed`.
         self.connection = "connecting"
         # Why it is not live.
         self.error = None
-        # `channel`, `tail`, `newest`, `has_previous` and `has_next` of the answers.
+        # `channel`, `tail`, `has_previous` and `has_next` of the answers.
         self.state = {}
         self._channel, self._token = channel, token
         self._url, self._timeout = urllib.parse.urlsplit(url), timeout
-        self._poll_wait, self._longest_pause = wait, longest_pause
+        self._poll_wait, self._max_pause = wait, max_pause
         self._request = {"channel_url": channel, **(fields or {})}
         self._within, self._stream, self._streams = within, stream, False
         self._rows, self._gaps, self._shown = Rows(), {}, {}
@@ -140,7 +141,7 @@ class View:
         self._is_stale, self._failures, self._wait, self._pages = True, 0, 0, 0
         # `lock` guards what is shown; `paging` is held while a page is asked for.
         self._lock, self._paging = threading.RLock(), threading.Lock()
-        self._closed, self._sockets = threading.Event(), set()
+        self._closed, self._sockets, self._accepted = threading.Event(), set(), set()
 
     # What it shows
 
@@ -187,18 +188,21 @@ class View:
         """Sends a text, or the fields of a NewMessage, once."""
         body = {"request_id": str(uuid.uuid4()), **(message if isinstance(message, dict) else {"message": message})}
         key = body["request_id"]
+        row = {"message_id": "", "message": "", "sending_status": "pending", **body}
         with self._lock:
-            self._rows.own[key] = {"message_id": "", "message": "", "sending_status": "pending", **body}
+            self._rows.own[key] = row
         try:
-            return self._try("POST", "", body, key)
-        finally:
+            answer = self._try("POST", "", body, key)
+            self._accepted.add(key)
+            return answer
+        except PerchError:
             with self._lock:
                 self._rows.own.pop(key, None)
+            raise
 
-    def edit(self, row, changes):
-        """Changes a row to a text, or to the fields of a MessageEdit."""
-        body = changes if isinstance(changes, dict) else {"message": changes}
-        return self._try("PATCH", "/" + name_of(row), body)
+    def edit(self, row, fields):
+        """Changes the fields of a MessageEdit."""
+        return self._try("PATCH", "/" + name_of(row), fields)
 
     def remove(self, row):
         """Deletes a sent row, takes a pending one back, or removes a failed one."""
@@ -243,14 +247,24 @@ class View:
             self._wait = 0
         with self._paging:
             pages = self._pages
+            accepted = set(self._accepted)
         try:
             if self.connection != "closed":
-                self._read(pages) if self._is_stale else self._hear() if self._source else self._poll(pages)
+                is_whole = self._read(pages) if self._is_stale else self._hear() if self._source else self._poll(pages)
+                if is_whole:
+                    self._settle(accepted)
                 self._failures = 0
         except PerchError as error:
             if self.connection != "closed":
                 self._recover(error, self._failures)
                 self._failures += 1
+
+    def _settle(self, accepted):
+        """What was accepted before an answer was asked for, and is not in it, is not the view's."""
+        with self._lock:
+            for key in accepted:
+                self._rows.own.pop(key, None)
+        self._accepted -= accepted
 
     def _read(self, pages):
         """Reads the whole view again, or opens it. What a page overtook is asked for again."""
@@ -259,20 +273,24 @@ class View:
         else:
             view = self._ask("POST", "/v1/message-collections", self._request)
         with self._lock:
-            if pages == self._pages:
-                self._id, self._is_stale = view["id"], False
-                self._rows.replace(view)
-                self._gaps.clear()
-                self._take(view)
-                self._arrive(view["cursor"])
+            if pages != self._pages:
+                return False
+            self._id, self._is_stale = view["id"], False
+            self._rows.replace(view)
+            self._gaps.clear()
+            self._take(view)
+            self._arrive(view["cursor"])
+            return True
 
     def _poll(self, pages):
         """Asks for events, and opens a stream after that if one is wanted."""
         path = f"{self._path()}/events?since={self._cursor}&wait={0 if self._streams else self._poll_wait}"
         page = self._ask("GET", path, timeout=self._poll_wait + self._timeout)
         self._streams = False
-        if self._apply(pages, page["events"], page["cursor"]) and self._stream and not page["has_more"]:
+        is_whole = self._apply(pages, page["events"], page["cursor"]) and not page["has_more"]
+        if is_whole and self._stream:
             self._source = self._batches(), pages
+        return is_whole
 
     def _hear(self):
         """Takes one answer from the stream."""
@@ -282,12 +300,14 @@ class View:
         if batch is None or not self._apply(pages, *batch):
             batches.close()
             self._source = None
+        return False
 
     def _batches(self):
         """The answers of a stream: events and the next cursor, which only the last event of an answer has."""
         events, block = [], {}
         try:
-            with self._answer("GET", f"{self._path()}/events?since={self._cursor}", timeout=self._poll_wait + self._timeout, stream=True) as answer:
+            path, timeout = f"{self._path()}/events?since={self._cursor}", self._poll_wait + self._timeout
+            with self._answer("GET", path, timeout=timeout, stream=True) as answer:
                 for line in answer if answer.status == 200 else []:
                     name, _, value = line.decode().strip().partition(":")
                     if line.strip():
@@ -386,7 +406,7 @@ class View:
 
     def _pause(self, failures, error):
         """Half a second at first, then longer, or as long as the service says."""
-        return max(min(self._longest_pause, 2 ** failures / 2) * random.uniform(0.5, 1), error.retry_after)
+        return max(min(self._max_pause, 2 ** failures / 2) * random.uniform(0.5, 1), error.retry_after)
 
     def _try(self, method, end, body=None, key=None):
         """Makes a change once, however often it has to be tried, and tries for `within` seconds."""
