@@ -8,7 +8,7 @@
  * @typedef {{message_id: string, request_id: string, [field: string]: any}} Row
  */
 
-/** The answer is `problem`, or there is none (`unreachable`). `passes`: it may succeed later. */
+/** The answer is `problem`, or there is none: `unreachable`. `passes`: try later. */
 export class PerchError extends Error {
   constructor(problem, retryAfter = 0) {
     super(`${problem.code}: ${problem.detail}`);
@@ -81,11 +81,11 @@ export async function open(channel, options) {
 
     /** Changes the fields of a MessageEdit. */
     edit: (row, fields) => change("PATCH", `/${nameOf(row)}`, fields),
-    /** Deletes a sent row, takes a pending one back, removes a failed one. */
+    /** Deletes a sent row, takes back a pending one, removes a failed one. */
     remove: (row) => change("DELETE", `/${nameOf(row)}`),
     /** Sends a failed row again. */
     resend: (row) => change("POST", `/${nameOf(row)}/resend`),
-    /** Loads older or newer rows, in one try. `state.has_…` says whether more are left. */
+    /** Loads older or newer rows. `state.has_…` says whether more are left. */
     previous: () => load("previous"),
     next: () => load("next"),
 
@@ -115,7 +115,7 @@ export async function open(channel, options) {
     }
   }
 
-  /** Reads the whole view again, or opens it. */
+  /** Reads the view again, or opens it. */
   async function read(page) {
     const body = { channel_url: channel, ...fields };
     const answer = await (id ? ask("GET", path("")) : ask("POST", "/v1/message-collections", { body }));
@@ -125,7 +125,7 @@ export async function open(channel, options) {
     rows.clear();
     view.gaps.clear();
     [...answer.failed, ...answer.pending, ...answer.messages].forEach(put);
-    takeFacts(answer);
+    note(answer);
     return arrive(answer.cursor);
   }
 
@@ -167,7 +167,7 @@ export async function open(channel, options) {
     }
     event.messages?.forEach(put);
     event.message_refs?.forEach(drop);
-    takeFacts(event);
+    note(event);
     if (event.type === "channel.deleted") rows.clear(), forget();
   }
 
@@ -183,7 +183,7 @@ export async function open(channel, options) {
     rows.delete(`request_id:${request_id}`);
   }
 
-  function takeFacts({ gap, gaps: list = gap ? [gap] : [], channels, ...answer }) {
+  function note({ gap, gaps: list = gap ? [gap] : [], channels, ...answer }) {
     if (channels) answer.channel = channels[0];
     for (const name of ["channel", "tail", "previous", "next", "has_previous", "has_next"]) {
       if (name in answer) view.state[name] = answer[name];
@@ -205,7 +205,7 @@ export async function open(channel, options) {
     paging = page.catch(() => {});
     const answer = await page, has = `has_${edge}`;
     answer.messages.forEach(put);
-    takeFacts({ gaps: answer.gaps, [edge]: answer[edge], [has]: answer[has] });
+    note({ gaps: answer.gaps, [edge]: answer[edge], [has]: answer[has] });
     tell();
   }
 
