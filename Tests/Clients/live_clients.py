@@ -32,7 +32,7 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")
 SEEDS = int(os.environ.get("PERCH_CLIENT_SEEDS", "3"))
 FIRST = int(os.environ.get("PERCH_CLIENT_SEED", "1"))
 # How long faults last (s), how long the service may take to agree with the chat server, and a view with the service.
-WORK, SETTLING, AGREEING = 4, 40, 5
+WORK, SETTLING, AGREEING = 3, 40, 5
 # What a send may be refused with: the user was gone, or the chat server said no.
 REFUSED = {"channel_not_found", "not_joined", "not_allowed", "upstream_rejected"}
 # What the service answers if its log does not reach back to a cursor.

@@ -111,7 +111,7 @@ export async function open(channel, options) {
       if (await (isStale ? read(pages) : poll(pages))) accepted.forEach((row) => own.delete(row.request_id));
       failures = 0;
     } catch (error) {
-      if (view.connection !== "closed") await recover(error, failures++);
+      await recover(error, failures++);
     }
   }
 
@@ -242,7 +242,7 @@ export async function open(channel, options) {
   }
 
   function become(connection, error = null) {
-    Object.assign(view, { connection, error });
+    if (view.connection !== "closed") Object.assign(view, { connection, error });
     tell();
   }
 
@@ -281,7 +281,7 @@ export async function open(channel, options) {
         const answer = await fetch(url + end, { method, headers, signal, body: JSON.stringify(body) });
         const content = answer.status === 204 ? undefined : await answer.json();
         if (answer.ok) return content;
-        throw new (answer.status === 400 ? MistakeError : PerchError)(content, +answer.headers.get("Retry-After"));
+        throw new (answer.status === 400 ? MistakeError : PerchError)(content, +answer.headers.get("Retry-After") || 0);
       });
     } catch (error) {
       if (error.problem?.status === 401) bearer = undefined;

@@ -222,8 +222,8 @@ class View:
 
     def close(self):
         """Disposes of the view. What still waits for it ends with an error."""
+        self._become("closed")
         self._closed.set()
-        self.connection = "closed"
         for end in list(self._sockets):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -352,7 +352,12 @@ class View:
 
     def _arrive(self, cursor):
         self._cursor = cursor
-        self.connection, self.error = "lost" if self._is_stale else "live", None
+        self._become("lost" if self._is_stale else "live")
+
+    def _become(self, connection, error=None):
+        with self._lock:
+            if self.connection != "closed":
+                self.connection, self.error = connection, error
 
     def _load(self, edge):
         """Loads a page. Answers to what was asked for before are not used after it."""
@@ -372,14 +377,14 @@ class View:
         is_gone = error.status == 410 or error.problem.get("code") == "collection_not_found"
         is_final = not error.passes or error.status == 401 or failures > 6
         if isinstance(error, MistakeError) or is_new and is_final and not is_gone:
-            self.connection, self.error = "closed", error
+            self._become("closed", error)
             return
         if is_gone:
             self._is_stale, self._id = True, None if error.status == 404 else self._id
         elif not error.passes:
             self._lose()
         if not is_new:
-            self.connection, self.error = "offline" if is_gone or error.passes else "lost", error
+            self._become("offline" if is_gone or error.passes else "lost", error)
         if failures or not is_gone:
             self._wait = self._pause(failures, error)
 
@@ -444,8 +449,9 @@ class View:
             raise PerchError({"code": "unreachable", "detail": repr(error)}) from error
         if answer.status < 300:
             return content
-        kind = MistakeError if answer.status == 400 else PerchError
-        raise kind(content, int(answer.headers.get("Retry-After") or 0))
+        kind, wait = MistakeError if answer.status == 400 else PerchError, answer.headers.get("Retry-After", "")
+        problem = content if isinstance(content, dict) else {"code": "unexpected_answer", "detail": str(content)}
+        raise kind({**problem, "status": answer.status}, int(wait) if wait.isdigit() else 0)
 
     @contextlib.contextmanager
     def _answer(self, method, path, body=None, key=None, timeout=None, stream=False):
