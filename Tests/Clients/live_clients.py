@@ -95,7 +95,7 @@ class Proxy:
     """Stands between the clients and the service, and fails as networks do."""
 
     def __init__(self, target):
-        self.target, self.fault, self.open = target, None, set()
+        self.target, self.fault, self.open, self.read_again = target, None, set(), set()
         self.lock = threading.Lock()
         self.socket = socket.create_server(("127.0.0.1", free_port()), backlog=64)
         self.port = self.socket.getsockname()[1]
@@ -124,6 +124,9 @@ class Proxy:
                 is_silent = is_silent or self.fault == "silent"
                 if is_silent:
                     continue
+                line = data.split(b"\r\n")[0]
+                if line.startswith(b"GET /v1/message-collections/") and b"/events" not in line:
+                    self.read_again.add(line)
                 if self.fault == "expire" and b"/events?since=" in data:
                     source.sendall(EXPIRED)
                     break
@@ -522,12 +525,14 @@ class LiveClients(unittest.TestCase):
 
     def test_B52_a_view_whose_cursor_expired_is_read_again(self):
         story = self.story("expired")
+        self.world.proxy.read_again.clear()
         self.world.proxy.fault = "expire"
         self.world.proxy.reset()
         for _ in range(5):
             story.say()
             time.sleep(0.3)
         self.assertNotIn("closed", [view.ask("show")["result"]["connection"] for view in story.views])
+        self.assertGreaterEqual(len(self.world.proxy.read_again), len(story.views))
         self.world.proxy.fault = None
         story.settle()
         agreed(story, story.views)
