@@ -532,7 +532,7 @@ class LiveClients(unittest.TestCase):
             story.say()
             time.sleep(0.3)
         self.assertNotIn("closed", [view.ask("show")["result"]["connection"] for view in story.views])
-        self.assertGreaterEqual(len(self.world.proxy.read_again), len(story.views))
+        self.until(lambda: len(self.world.proxy.read_again) == len(story.views))
         self.world.proxy.fault = None
         story.settle()
         agreed(story, story.views)
