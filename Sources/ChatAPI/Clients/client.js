@@ -92,7 +92,7 @@ export async function open(channel, options) {
     /** Disposes of the view. What waits for it fails. */
     async close() {
       stops.forEach((stop) => stop.abort());
-      const disposed = ask("DELETE", path(""), {}, 5);
+      const disposed = ask("DELETE", path(""), undefined, "", 5);
       become("closed");
       await disposed.catch(() => {});
     },
@@ -118,7 +118,7 @@ export async function open(channel, options) {
   /** Reads the view again, or opens it. */
   async function read(page) {
     const body = { channel_url: channel, ...fields };
-    const answer = await (id ? ask("GET", path("")) : ask("POST", "/v1/message-collections", { body }));
+    const answer = await (id ? ask("GET", path("")) : ask("POST", "/v1/message-collections", body));
     if (page !== pages) return;
     id = answer.id;
     isStale = false;
@@ -132,13 +132,13 @@ export async function open(channel, options) {
   /** Asks for events, then hears a stream. */
   async function poll(page) {
     const events = path("/events"), query = `?since=${cursor}&wait=${streams ? 0 : wait}`;
-    const answer = await ask("GET", events + query, {}, wait + timeout);
+    const answer = await ask("GET", events + query, undefined, "", wait + timeout);
     if (page !== pages) return;
     answer.events.forEach(apply);
     arrive(answer.cursor);
     streams = false;
     if (follow !== "stream" || answer.has_more || isStale) return !answer.has_more;
-    const { ticket } = await ask("POST", "/v1/events/ticket", { body: { path: events } });
+    const { ticket } = await ask("POST", "/v1/events/ticket", { path: events });
     const source = new EventSource(`${url}${events}?since=${cursor}&ticket=${ticket}`);
     await within(5 * wait, () => hear(source, page)).catch(() => { streams = true; });
     source.close();
@@ -174,7 +174,7 @@ export async function open(channel, options) {
   /** A sent row replaces the unsent one of its request. */
   function put(row) {
     own.delete(row.request_id);
-    if (row.message_id) drop({ request_id: row.request_id });
+    if (row.message_id) drop({ message_id: "", request_id: row.request_id });
     rows.set(nameOf(row), row);
   }
 
@@ -183,7 +183,7 @@ export async function open(channel, options) {
     rows.delete(`request_id:${request_id}`);
   }
 
-  function note({ gap, gaps: list = gap ? [gap] : [], channels, ...answer }) {
+  function note({ gap = null, gaps: list = gap ? [gap] : [], channels = null, ...answer }) {
     if (channels) answer.channel = channels[0];
     for (const name of ["channel", "tail", "previous", "next", "has_previous", "has_next"]) {
       if (name in answer) view.state[name] = answer[name];
@@ -201,7 +201,7 @@ export async function open(channel, options) {
   async function load(edge) {
     if (!view.state[edge]) return;
     pages += 1;
-    const page = ask("POST", path(`/${edge}`), { body: { from: view.state[edge] } });
+    const page = ask("POST", path(`/${edge}`), { from: view.state[edge] });
     paging = page.catch(() => {});
     const answer = await page, has = `has_${edge}`;
     answer.messages.forEach(put);
@@ -213,7 +213,7 @@ export async function open(channel, options) {
   async function change(method, end, body, key = newID()) {
     for (let failures = 0; ; failures++) {
       try {
-        return await ask(method, `/v1/channels/${encodeURIComponent(channel)}/messages${end}`, { body, key });
+        return await ask(method, `/v1/channels/${encodeURIComponent(channel)}/messages${end}`, body, key);
       } catch (error) {
         // An earlier try did it.
         if (failures && /^(not_resendable|message_not_found)$/.test(error.problem.code)) return undefined;
@@ -223,7 +223,7 @@ export async function open(channel, options) {
     }
   }
 
-  /** After a failure: reads or opens again, gives up, or tries later. */
+  /** Reads or opens again, gives up, or tries later. */
   async function recover(error, failures) {
     const { passes, problem: { status, code } } = error, isNew = view.connection === "connecting";
     const isGone = status === 410 || code === "collection_not_found";
@@ -272,7 +272,7 @@ export async function open(channel, options) {
     }
   }
 
-  async function ask(method, end, { body, key } = {}, seconds = timeout) {
+  async function ask(method, end, body, key, seconds = timeout) {
     if (view.connection === "closed") throw mistake("view_closed", "The view was closed.");
     try {
       return await within(seconds, async (signal) => {
