@@ -38,7 +38,7 @@ export async function open(channel, options) {
   const { follow = globalThis.EventSource ? "stream" : "poll" } = options;
   // Rows by name; own ones that no answer showed yet, by request_id.
   const rows = new Map(), own = new Map(), listeners = [], stops = new Set();
-  let id, cursor, bearer, user, paging, shown = new Set();
+  let id, cursor, bearer, user, paging, end, shown = new Set();
   const path = (end) => `/v1/message-collections/${id}${end}`;
   let isStale = true, streams = false, failures = 0, pages = 0;
 
@@ -75,7 +75,7 @@ export async function open(channel, options) {
       own.set(row.request_id, row);
       tell();
       return change("POST", "", body, row.request_id).then(
-        (answer) => { row.is_accepted = true; return answer; },
+        (answer) => { row.is_accepted = true; setTimeout(() => own.has(row.request_id) && end?.(), 999); return answer; },
         (error) => { own.delete(row.request_id); throw error; });
     },
 
@@ -83,13 +83,12 @@ export async function open(channel, options) {
     edit: (row, fields) => change("PATCH", `/${nameOf(row)}`, fields),
     /** Deletes a sent row, takes back a pending one, removes a failed one. */
     remove: (row) => change("DELETE", `/${nameOf(row)}`),
-    /** Sends a failed row again. */
     resend: (row) => change("POST", `/${nameOf(row)}/resend`),
     /** Loads older or newer rows. `state.has_…` says whether more are left. */
     previous: () => load("previous"),
     next: () => load("next"),
 
-    /** Disposes of the view. What waits for it fails. */
+    /** Disposes of the view. */
     async close() {
       stops.forEach((stop) => stop.abort());
       const disposed = ask("DELETE", path(""), undefined, "", 5);
@@ -147,7 +146,7 @@ export async function open(channel, options) {
 
   /** Only the last event of an answer has the next cursor. */
   function hear(source, page) {
-    let batch = [], end;
+    let batch = [];
     source.onmessage = ({ data, lastEventId }) => {
       streams = true;
       if (page !== pages) return end();
@@ -209,7 +208,7 @@ export async function open(channel, options) {
     tell();
   }
 
-  /** Makes a change once, in as many tries as it takes. */
+  /** Makes a change once, in any number of tries. */
   async function change(method, end, body, key = newID()) {
     for (let failures = 0; ; failures++) {
       try {
@@ -273,7 +272,7 @@ export async function open(channel, options) {
   }
 
   async function ask(method, end, body, key, seconds = timeout) {
-    if (view.connection === "closed") throw mistake("view_closed", "The view was closed.");
+    if (view.connection === "closed") throw mistake("view_closed", "It was closed.");
     try {
       return await within(seconds, async (signal) => {
         const headers = { Authorization: `Bearer ${await bearerNow()}`, "Content-Type": "application/json" };

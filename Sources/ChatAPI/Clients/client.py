@@ -293,23 +293,28 @@ class View:
         return is_whole
 
     def _hear(self):
-        """Takes one answer from the stream."""
+        """Takes one answer from the stream. A poll has to tell what became of an accepted row that it does not show."""
         batches, pages = self._source
         batch = next(batches, None)
         self._streams = self._streams or batch is not None
-        if batch is None or not self._apply(pages, *batch):
+        if not batch or not self._apply(pages, *batch):
             batches.close()
             self._source = None
         return False
 
     def _batches(self):
-        """The answers of a stream: events and the next cursor, which only the last event of an answer has."""
+        """The answers of a stream: events and the next cursor, which only the last event of an answer has.
+
+        One that is empty means that nothing came for a while, and an accepted row is not shown.
+        """
         events, block = [], {}
         try:
             path, timeout = f"{self._path()}/events?since={self._cursor}", self._poll_wait + self._timeout
             with self._answer("GET", path, timeout=timeout, stream=True) as answer:
                 for line in answer if answer.status == 200 else []:
                     name, _, value = line.decode().strip().partition(":")
+                    if line.startswith(b":") and not self._rows.own.keys().isdisjoint(self._accepted):
+                        yield ()
                     if line.strip():
                         block[name] = value.strip()
                         continue
