@@ -73,6 +73,8 @@ PLACES = {
     "getReadiness": lambda names: {},
     "getMetrics": lambda names: {},
     "getOpenapiYaml": lambda names: {},
+    "getClientJs": lambda names: {},
+    "getClientPy": lambda names: {},
     "getOpenapiJson": lambda names: {},
     "getReference": lambda names: {},
     "getStartPage": lambda names: {},

@@ -3,7 +3,7 @@ import MicroHTTP
 import Platform
 
 /// The contract that this very program was built with, as YAML, as JSON and as a page to read; what its
-/// problems mean; and a first page that says where to go.
+/// problems mean; the two clients to copy; and a first page that says where to go.
 enum ContractRoutes {
   /// `hasReference`: whether the address that they are for has the contract; otherwise the other pages do not
   /// link to it.
@@ -16,7 +16,13 @@ enum ContractRoutes {
     let reference = SharedResponse(type: html, headers: cached, body: buffer(ReferencePage.make()))
     let start = SharedResponse(
       type: html, headers: cached, body: buffer(StartPage.make(hasReference: hasReference)))
+    let javaScript = SharedResponse(
+      type: "text/javascript; charset=utf-8", headers: cached, body: buffer(PackageResources.client_js))
+    let python = SharedResponse(
+      type: "text/x-python; charset=utf-8", headers: cached, body: buffer(PackageResources.client_py))
     return [
+      Route(.get, "/client.js", operation: "getClientJs") { _ in .respond(javaScript.response) },
+      Route(.get, "/client.py", operation: "getClientPy") { _ in .respond(python.response) },
       Route(.get, "/", operation: "getStartPage") { _ in .respond(start.response) },
       Route(.get, "/openapi.yaml", operation: "getOpenapiYaml") { _ in .respond(yaml.response) },
       Route(.get, "/openapi.json", operation: "getOpenapiJson") { _ in .respond(json.response) },

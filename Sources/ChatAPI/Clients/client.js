@@ -1,0 +1,299 @@
+/**
+ * A live view of a chat channel of Perch, for browsers and Node 18:
+ *
+ *     const view = await open("general", { url: "http://127.0.0.1:8080", token: async () => myToken });
+ *     view.listen((added) => added.forEach((row) => console.log(row.message)));
+ *
+ * Rows, gaps and problems have the fields of the contract, `/openapi.yaml`.
+ * @typedef {{message_id: string, request_id: string, [field: string]: any}} Row
+ */
+
+/** The answer is `problem`, or there is none: `unreachable`. `passes`: try later. */
+export class PerchError extends Error {
+  constructor(problem, retryAfter = 0) {
+    super(`${problem.code}: ${problem.detail}`);
+    const { status = 503 } = problem, passes = status >= 500 || status === 429 || status === 401;
+    Object.assign(this, { problem, retryAfter, passes });
+  }
+}
+
+/** The caller's mistake. The same call fails again. */
+export class MistakeError extends PerchError {}
+
+const mistake = (code, detail) => new MistakeError({ code, detail, status: 400 });
+const newID = () => `${Date.now()}-${Math.random()}`;
+const nameOf = ({ message_id, request_id }) => message_id || `request_id:${request_id}`;
+const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")));
+
+/**
+ * Opens a view. `token` is called whenever a bearer token is needed. `follow` is `stream` (by EventSource) or
+ * `poll`. `wait`, `timeout` and `maxPause` bound the seconds of a poll, an answer, and a pause between tries.
+ * `fields` are those of a MessageCollectionRequest.
+ * @param {string} channel
+ * @param {{url?: string, token: () => Promise<string>, follow?: string, wait?: number,
+ *   timeout?: number, maxPause?: number, fields?: object}} options
+ */
+export async function open(channel, options) {
+  const { url = "", token, wait = 25, timeout = 15, maxPause = 30, fields } = options;
+  const { follow = globalThis.EventSource ? "stream" : "poll" } = options;
+  // Rows by name; own ones that no answer showed yet, by request_id.
+  const rows = new Map(), own = new Map(), listeners = [], stops = new Set();
+  let id, cursor, bearer, user, paging, end, shown = new Set();
+  const path = (end) => `/v1/message-collections/${id}${end}`;
+  let isStale = true, streams = false, failures = 0, pages = 0;
+
+  const view = {
+    /** `connecting`, `live`, `offline` (no answer), `lost` (the channel is not the user's now), `closed`. */
+    connection: "connecting",
+    /** Why it is not live. @type {PerchError?} */
+    error: null,
+    /** `channel`, `tail`, `has_previous` and `has_next` of the answers. @type {any} */
+    state: {},
+    /** Stretches without messages, by id. @type {Map<string, any>} */
+    gaps: new Map(),
+
+    /** Sent rows, the oldest first, then unsent ones. @returns {Row[]} */
+    get messages() {
+      const sorted = [...rows.values()].sort((a, b) => (a.position ?? "z").localeCompare(b.position ?? "z"));
+      return [...sorted, ...own.values()];
+    },
+
+    /** Pending, failed and canceled rows. @returns {Row[]} */
+    get unsent() { return view.messages.filter((row) => !row.message_id); },
+
+
+    /** Calls `listener` now and at each change. @param {(added: Row[]) => void} listener */
+    listen(listener) {
+      listeners.push(listener);
+      listener(view.messages);
+    },
+
+    /** Sends a text, or the fields of a NewMessage, once. @returns {Promise<Row>} */
+    send(message) {
+      const body = { request_id: newID(), ...(message.trim ? { message } : message) };
+      const row = { message_id: "", sending_status: "pending", ...body };
+      own.set(row.request_id, row);
+      tell();
+      return change("POST", "", body, row.request_id).then(
+        (answer) => { row.is_accepted = true; setTimeout(() => own.has(row.request_id) && end?.(), 999); return answer; },
+        (error) => { own.delete(row.request_id); throw error; });
+    },
+
+    /** Changes the fields of a MessageEdit. */
+    edit: (row, fields) => change("PATCH", `/${nameOf(row)}`, fields),
+    /** Deletes a sent row, takes back a pending one, removes a failed one. */
+    remove: (row) => change("DELETE", `/${nameOf(row)}`),
+    resend: (row) => change("POST", `/${nameOf(row)}/resend`),
+    /** Loads older or newer rows. `state.has_…` says whether more are left. */
+    previous: () => load("previous"),
+    next: () => load("next"),
+
+    /** Disposes of the view. */
+    async close() {
+      stops.forEach((stop) => stop.abort());
+      const disposed = ask("DELETE", path(""), undefined, "", 5);
+      become("closed");
+      await disposed.catch(() => {});
+    },
+  };
+
+  while (view.connection === "connecting") await turn();
+  if (view.error) throw view.error;
+  (async () => { while (view.connection !== "closed") await turn(); })();
+  return view;
+
+  async function turn() {
+    await paging;
+    const accepted = [...own.values()].filter((row) => row.is_accepted);
+    try {
+      // What was accepted before and is not in the answer is not the view's.
+      if (await (isStale ? read(pages) : poll(pages))) accepted.forEach((row) => own.delete(row.request_id));
+      failures = 0;
+    } catch (error) {
+      await recover(error, failures++);
+    }
+  }
+
+  /** Reads the view again, or opens it. */
+  async function read(page) {
+    const body = { channel_url: channel, ...fields };
+    const answer = await (id ? ask("GET", path("")) : ask("POST", "/v1/message-collections", body));
+    if (page !== pages) return;
+    id = answer.id;
+    isStale = false;
+    rows.clear();
+    view.gaps.clear();
+    [...answer.failed, ...answer.pending, ...answer.messages].forEach(put);
+    note(answer);
+    return arrive(answer.cursor);
+  }
+
+  /** Asks for events, then hears a stream. */
+  async function poll(page) {
+    const events = path("/events"), query = `?since=${cursor}&wait=${streams ? 0 : wait}`;
+    const answer = await ask("GET", events + query, undefined, "", wait + timeout);
+    if (page !== pages) return;
+    answer.events.forEach(apply);
+    arrive(answer.cursor);
+    streams = false;
+    if (follow !== "stream" || answer.has_more || isStale) return !answer.has_more;
+    const { ticket } = await ask("POST", "/v1/events/ticket", { path: events });
+    const source = new EventSource(`${url}${events}?since=${cursor}&ticket=${ticket}`);
+    await within(5 * wait, () => hear(source, page)).catch(() => { streams = true; });
+    source.close();
+    return true;
+  }
+
+  /** Only the last event of an answer has the next cursor. */
+  function hear(source, page) {
+    let batch = [];
+    source.onmessage = ({ data, lastEventId }) => {
+      streams = true;
+      if (page !== pages) return end();
+      batch.push(JSON.parse(data));
+      if (lastEventId === cursor) return;
+      batch.splice(0).forEach(apply);
+      arrive(lastEventId);
+      if (isStale) end();
+    };
+    return new Promise((resolve) => { end = source.onerror = resolve; });
+  }
+
+  function apply(event) {
+    if (event.type === "messages.replaced") {
+      rows.forEach((row) => row.message_id && drop(row));
+      view.gaps.clear();
+    }
+    event.messages?.forEach(put);
+    event.message_refs?.forEach(drop);
+    note(event);
+    if (event.type === "channel.deleted") rows.clear(), forget();
+  }
+
+  /** A sent row replaces the unsent one of its request. */
+  function put(row) {
+    own.delete(row.request_id);
+    if (row.message_id) drop({ message_id: "", request_id: row.request_id });
+    rows.set(nameOf(row), row);
+  }
+
+  function drop({ message_id, request_id }) {
+    rows.delete(message_id);
+    rows.delete(`request_id:${request_id}`);
+  }
+
+  function note({ gap = null, gaps: list = gap ? [gap] : [], channels = null, ...answer }) {
+    if (channels) answer.channel = channels[0];
+    for (const name of ["channel", "tail", "previous", "next", "has_previous", "has_next"]) {
+      if (name in answer) view.state[name] = answer[name];
+    }
+    for (const one of list) one.state === "closed" ? view.gaps.delete(one.id) : view.gaps.set(one.id, one);
+  }
+
+  function arrive(at) {
+    cursor = at;
+    become(isStale ? "lost" : "live");
+    return true;
+  }
+
+  /** Loads a page. What was asked for before is not used after it. */
+  async function load(edge) {
+    if (!view.state[edge]) return;
+    pages += 1;
+    const page = ask("POST", path(`/${edge}`), { from: view.state[edge] });
+    paging = page.catch(() => {});
+    const answer = await page, has = `has_${edge}`;
+    answer.messages.forEach(put);
+    note({ gaps: answer.gaps, [edge]: answer[edge], [has]: answer[has] });
+    tell();
+  }
+
+  /** Makes a change once, in any number of tries. */
+  async function change(method, end, body, key = newID()) {
+    for (let failures = 0; ; failures++) {
+      try {
+        return await ask(method, `/v1/channels/${encodeURIComponent(channel)}/messages${end}`, body, key);
+      } catch (error) {
+        // An earlier try did it.
+        if (failures && /^(not_resendable|message_not_found)$/.test(error.problem.code)) return undefined;
+        if (!error.passes) throw error;
+        await pause(failures, error);
+      }
+    }
+  }
+
+  /** Reads or opens again, gives up, or tries later. */
+  async function recover(error, failures) {
+    const { passes, problem: { status, code } } = error, isNew = view.connection === "connecting";
+    const isGone = status === 410 || code === "collection_not_found";
+    const isVain = isNew && (!passes || status === 401 || failures > 6);
+    if (isVain || error instanceof MistakeError) return become("closed", error);
+    if (status === 410) isStale = true;
+    else if (!passes) forget();
+    if (!passes && !isGone) rows.clear();
+    if (!isNew) become(passes || isGone ? "offline" : "lost", error);
+    if (!isGone || failures) await pause(failures, error);
+  }
+
+  function forget() {
+    id = undefined;
+    isStale = true;
+  }
+
+  function become(connection, error = null) {
+    if (view.connection !== "closed") Object.assign(view, { connection, error });
+    tell();
+  }
+
+  function tell() {
+    const keyOf = (row) => row.request_id || row.message_id, all = view.messages;
+    const added = all.filter((row) => !shown.has(keyOf(row)));
+    shown = new Set(all.map(keyOf));
+    listeners.forEach((listener) => Promise.resolve(added).then(listener));
+  }
+
+  /** Waits longer each time, at least as the service says. */
+  async function pause(failures, { retryAfter }) {
+    const seconds = Math.max(retryAfter, Math.min(maxPause, 2 ** failures) * (0.5 + Math.random() / 2));
+    if (view.connection !== "closed") await within(seconds, () => new Promise(() => {})).catch(() => {});
+  }
+
+  /** Runs `work` for `seconds` at most. `close` ends it. */
+  async function within(seconds, work) {
+    const stop = new AbortController(), timer = setTimeout(() => stop.abort(), seconds * 1000);
+    const stopped = new Promise((_, fail) => { stop.signal.onabort = fail; });
+    stops.add(stop);
+    try {
+      return await Promise.race([stopped, work(stop.signal)]);
+    } finally {
+      clearTimeout(timer);
+      stops.delete(stop);
+    }
+  }
+
+  async function ask(method, end, body, key, seconds = timeout) {
+    if (view.connection === "closed") throw mistake("view_closed", "It was closed.");
+    try {
+      return await within(seconds, async (signal) => {
+        const headers = { Authorization: `Bearer ${await bearerNow()}`, "Content-Type": "application/json" };
+        if (key) headers["Idempotency-Key"] = key;
+        const answer = await fetch(url + end, { method, headers, signal, body: JSON.stringify(body) });
+        const content = answer.status === 204 ? undefined : await answer.json();
+        if (answer.ok) return content;
+        throw new (answer.status === 400 ? MistakeError : PerchError)(content, +answer.headers.get("Retry-After") || 0);
+      });
+    } catch (error) {
+      if (error.problem?.status === 401) bearer = undefined;
+      if (error.problem) throw error;
+      throw new PerchError({ code: "unreachable", detail: error.message ?? "timeout" });
+    }
+  }
+
+  /** A token of the same user. */
+  async function bearerNow() {
+    if (bearer && claimsOf(bearer).exp > Date.now() / 1000 + 5) return bearer;
+    const next = await token(), { sub } = claimsOf(next);
+    if ((user ??= sub) === sub) return bearer = next;
+    throw mistake("other_user", `The view is of ${user}, the token of ${sub}.`);
+  }
+}
