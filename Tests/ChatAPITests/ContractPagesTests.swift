@@ -29,7 +29,8 @@ import Testing
       #expect(links.count > 40 && links.isSubset(of: targets), "\(links.subtracting(targets))")
       let send = try #require(page.body.firstMatch(of: #/<h3 id="sendMessage">/#))
       let section = page.body[send.range.upperBound...].prefix(8_000)
-      for part in ["object-NewMessage", "multipart/form-data", "Idempotency-Key", "<details>", "#getMessage"] {
+      for part in ["object-NewMessage", "multipart/form-data", "Idempotency-Key", "<details>", "#getMessage"]
+      {
         #expect(section.contains(part), "\(part)")
       }
       #expect(!page.body.contains("src=") && !page.body.contains("@import") && !page.body.contains("<link"))
