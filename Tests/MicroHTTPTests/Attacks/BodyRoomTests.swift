@@ -54,9 +54,13 @@ import Testing
   func endsBlockades() throws {
     let test = try TestServer {
       $0.limits.unadmittedBodyBytes = 100_000
-      $0.limits.bodyRoomSeconds = 1
+      $0.limits.bodyRoomSeconds = 3
     }
-    let clients = try (0..<4).map { _ in try send(test, announced: 60_000, sent: 60_000) }
+    // One after the other: whoever is refused first leaves its room to those who still wait.
+    let clients = try (0..<4).map { _ in
+      usleep(700_000)
+      return try send(test, announced: 60_000, sent: 60_000)
+    }
     let statuses = clients.map { $0.read()?.status ?? 0 }
     #expect(statuses.allSatisfy { $0 == 200 || $0 == 503 } && statuses.contains(200), "\(statuses)")
     #expect(TestServer.until { test.server.bodyRoom.bytes == 0 && test.server.counters.running == 0 })
