@@ -224,6 +224,21 @@ class Provocations(unittest.TestCase):
         self.assertEqual(self.ask("stopGapFill", names, "alice").status, 204)
         self.assertEqual(self.ask("fillGap", names, "alice").status, 202)
 
+    def test_a_page_whose_edge_cannot_be_had_now(self):
+        self.pair.connect("alice")
+        page = until("its newest messages are here", lambda: (lambda a: a if a.json.get("items") else None)(
+            self.pair.ask("listMessages", "alice", {"channel_url": "big"})))
+        fault = {"kind": "deny", "code": 400108, "path": "/v3/group_channels/big/messages"}
+        self.pair.origin("PUT", "/_faults", {"faults": [fault]})
+        try:
+            while page.json["previous"]:
+                page = self.pair.ask(
+                    "listMessages", "alice", {"channel_url": "big"}, {"before": page.json["previous"], "limit": "200"})
+        finally:
+            self.pair.origin("PUT", "/_faults", {})
+        self.assertTrue(page.json["has_previous"])
+        self.assertGreaterEqual(int(page.headers["Retry-After"]), 1)
+
     def test_the_operators_pages(self):
         for operation in operations():
             if operation.has_caller or operation.id in ("receiveSendbirdWebhook", "getDemo", "setDemoUpstream"):
