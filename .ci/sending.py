@@ -14,13 +14,15 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../Tests/Clients")
+from network import Proxy, free_port  # noqa: E402
 
 PERCH = os.environ["TARGET_BINARY"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
@@ -35,12 +37,6 @@ PERSISTENCE = 25
 
 class Broken(Exception):
     """What must not happen did."""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Program:
@@ -58,61 +54,6 @@ class Program:
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
-
-
-class Proxy:
-    """Stands between the service and the chat server, and fails as networks do."""
-
-    def __init__(self, port):
-        self.target, self.fault, self.open = port, None, set()
-        self.lock = threading.Lock()
-        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self.socket.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            near, _ = self.socket.accept()
-            if self.fault == "refuse":
-                near.close()
-                continue
-            try:
-                far = socket.create_connection(("127.0.0.1", self.target))
-            except OSError:
-                near.close()
-                continue
-            with self.lock:
-                self.open.add((near, far))
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=self.carry, args=(source, sink, (near, far)), daemon=True).start()
-
-    def carry(self, source, sink, pair):
-        try:
-            while data := source.recv(16384):
-                if self.fault == "stall":
-                    time.sleep(0.15)
-                if self.fault == "cut" and random.random() < 0.3:
-                    sink.sendall(data[: random.randrange(len(data))])
-                    break
-                sink.sendall(data)
-        except OSError:
-            pass
-        self.end(pair)
-
-    def end(self, pair):
-        with self.lock:
-            self.open.discard(pair)
-        for end in pair:
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            end.close()
-
-    def reset(self):
-        """Ends every connection."""
-        for pair in list(self.open):
-            self.end(pair)
 
 
 class Form:
@@ -397,7 +338,7 @@ class World:
             None, {"kind": "lose_reply"}, {"kind": "dark"}, late, {"kind": "status", "status": 500}, {"kind": "html"},
             {"kind": "status", "status": 429, "retry_after": 1}, {"kind": "cut_body"},
             {"kind": "drop_webhook"}, {"kind": "shuffle_webhook"}, {"kind": "cut_upload", "bytes": 5000},
-            "refuse", "cut", "stall"])
+            "refuse", "cut", "slow"])
         self.proxy.fault = kind if isinstance(kind, str) else None
         is_webhook = isinstance(kind, dict) and "webhook" in kind["kind"]
         if kind is late:

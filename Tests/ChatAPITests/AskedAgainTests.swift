@@ -137,6 +137,19 @@ import Testing
     }
   }
 
+  @Test("B15: a 304 after a fetch that failed is not remembered: the same words are a new try")
+  func failed() throws {
+    let setting = try Setting()
+    let line = setting.line()
+    let path = "/v1/channels/general/messages?limit=9"
+    let gone = SyncOutcome.failed(.unreachable(.unreachable, retryAfter: 1000))
+    setting.world.syncRequests.tell { $0.onFetch = { _ in gone } }
+    let tag = try #require(line.get(path)["ETag"])
+    let asked = setting.world.syncRequests.calls.count
+    for _ in 0..<3 { #expect(line.get(path, tag: tag).status == 304) }
+    #expect(setting.world.syncRequests.calls.count >= asked + 3)
+  }
+
   @Test("B67: one user's words with another's token are another question")
   func others() throws {
     let setting = try Setting()

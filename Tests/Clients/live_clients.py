@@ -18,12 +18,13 @@ import os
 import random
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
 import time
 import unittest
+
+from network import Proxy, free_port
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLIENTS = os.path.join(HERE, "../../Sources/ChatAPI/Clients")
@@ -40,19 +41,6 @@ PROBLEM = json.dumps({"type": "/problems/cursor_expired", "title": "Cursor expir
                       "detail": "Read the view again.", "x_request_id": "x"}).encode()
 EXPIRED = (b"HTTP/1.1 410 Gone\r\nContent-Type: application/problem+json\r\nConnection: close\r\nContent-Length: "
            + str(len(PROBLEM)).encode() + b"\r\n\r\n" + PROBLEM)
-LOWEST_PORT = 9430
-
-
-def free_port():
-    """A port that nobody uses now, above those of services that people start by hand."""
-    for port in random.sample(range(LOWEST_PORT, 9990), 200):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise AssertionError("no port is free")
 
 
 def bearer(secret, user, scope="chat", seconds=3600):
@@ -91,68 +79,19 @@ class Program:
         self.process.stdout.close()
 
 
-class Proxy:
-    """Stands between the clients and the service, and fails as networks do."""
+class ClientProxy(Proxy):
+    """Stands between the clients and the service. expire: a cursor is answered with 410."""
 
     def __init__(self, target):
-        self.target, self.fault, self.open, self.read_again = target, None, set(), set()
-        self.lock = threading.Lock()
-        self.socket = socket.create_server(("127.0.0.1", free_port()), backlog=64)
-        self.port = self.socket.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(target)
+        # The request lines of clients that read their view again.
+        self.read_again = set()
 
-    def accept(self):
-        while True:
-            near, _ = self.socket.accept()
-            try:
-                if self.fault == "refuse":
-                    raise OSError("refused")
-                far = socket.create_connection(("127.0.0.1", self.target))
-            except OSError:
-                near.close()
-                continue
-            with self.lock:
-                self.open.add((near, far))
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=self.carry, args=(source, sink, (near, far)), daemon=True).start()
-
-    def carry(self, source, sink, pair):
-        is_silent = False
-        try:
-            while data := source.recv(16384):
-                # A connection that goes silent stays so.
-                is_silent = is_silent or self.fault == "silent"
-                if is_silent:
-                    continue
-                line = data.split(b"\r\n")[0]
-                if line.startswith(b"GET /v1/message-collections/") and b"/events" not in line:
-                    self.read_again.add(line)
-                if self.fault == "expire" and b"/events?since=" in data:
-                    source.sendall(EXPIRED)
-                    break
-                if self.fault == "slow":
-                    time.sleep(0.2)
-                if self.fault == "cut" and random.random() < 0.3:
-                    sink.sendall(data[: random.randrange(len(data))])
-                    break
-                sink.sendall(data)
-        except OSError:
-            pass
-        self.end(pair)
-
-    def end(self, pair):
-        with self.lock:
-            self.open.discard(pair)
-        for end in pair:
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            end.close()
-
-    def reset(self):
-        for pair in list(self.open):
-            self.end(pair)
+    def answer(self, data):
+        line = data.split(b"\r\n")[0]
+        if line.startswith(b"GET /v1/message-collections/") and b"/events" not in line:
+            self.read_again.add(line)
+        return EXPIRED if self.fault == "expire" and b"/events?since=" in data else None
 
 
 class View:
@@ -214,7 +153,7 @@ class World:
         for user in ("alice", "bob"):
             self.there("POST", "/v3/users", {"user_id": user, "nickname": user, "profile_url": ""})
         self.start()
-        self.proxy = Proxy(self.port)
+        self.proxy = ClientProxy(self.port)
         with open(self.place.name + "/data/auth-secret") as file:
             self.secret = file.read().split()[0]
         shutil.copy(CLIENTS + "/client.js", self.place.name + "/client.mjs")

@@ -7,12 +7,12 @@ import Platform
 
 /// A page of messages as JSON, with its edges.
 struct MessagePageAnswer {
-  /// Where the page before this one is asked for; nil: nothing is older, or the upstream cannot be asked now
-  /// for what is older.
+  /// The position before which the client finds older messages. It is nil if there are none, or if they are
+  /// in a gap and the upstream cannot be asked now.
   let previous: Position?
-  /// Where the page after this one is asked for; nil in the same cases.
+  /// The position after which the client finds newer messages. It is nil in the same cases.
   let next: Position?
-  /// Whether a page exists that nobody can have before the upstream can be asked again.
+  /// Whether the page ends at a gap that cannot be filled before the upstream answers again.
   let isCutOff: Bool
 
   /// `isAway`: the upstream could not be asked for what is missing.

@@ -123,7 +123,8 @@ private final class MessagePageRequest {
     let isAway = link.isOffline || hasFailed
     if isAway, ground.mayBeMissing { tag.add(1) }
     let isKnown = tag.isKnown(to: request)
-    let again = query.filter.parent == nil ? stillHolds(caller, access, ground.tail) : nil
+    // After a fetch the client asked in vain: its next request is a new try.
+    let again = mayFetch && query.filter.parent == nil ? stillHolds(caller, access, ground.tail) : nil
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
       return .answer(context.notModified.answer(tag, status, preferences, again: again))

@@ -62,7 +62,7 @@ struct ContractText {
     return "<details><summary>Example</summary><pre>\(HTMLText.escaped(text))</pre></details>"
   }
 
-  /// What a value may be: its type, its words, its bounds; or the object that describes it, as a link.
+  /// A schema in one line of HTML: the type, the allowed words and the bounds, or a link to the object.
   func type(of schema: JSONValue) -> String {
     if let reference = schema["$ref"]?.string {
       let name = String(reference.split(separator: "/").last ?? "")

@@ -8,11 +8,11 @@ enum ProblemTable {
   struct Meaning: Sendable {
     let status: Int
     let code: String
-    /// What the service found.
+    /// Why the service answered so, for a reader of the page.
     let cause: String
-    /// What the client does next.
+    /// The client's next step, for a reader of the page.
     let action: String
-    /// What an answer with this code has beside the members of all problems, as in `Problem.members`.
+    /// The members that only this problem has, as JSON (see `Problem.members`).
     let members: String
 
     init(_ status: Int, _ code: String, _ cause: String, _ action: String, members: String = "") {

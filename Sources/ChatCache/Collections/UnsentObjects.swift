@@ -104,6 +104,7 @@ extension CacheReader {
       SELECT request_id, state, is_cancel_wanted, error_code, body, params, error_message, id
       FROM outbox INDEXED BY outbox_heads
       WHERE user = ?1 AND channel_url = ?2
+        -- The second condition is implied. SQLite uses the partial index only if it is written out.
         AND kind IN ('message', 'file') AND kind NOT IN ('reaction', 'read')
         AND state NOT IN ('failed', 'canceled')
       ORDER BY place DESC

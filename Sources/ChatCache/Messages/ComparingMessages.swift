@@ -3,7 +3,7 @@ import SQLite
 
 // Which of two states of a message is newer: the stored one, or the one in an answer.
 
-/// What kind of answer a message came in.
+/// The kind of the upstream's answer that a message came in.
 enum MessageAnswer {
   /// A page of messages, which may be behind.
   case listed
@@ -31,33 +31,17 @@ extension CacheWriter {
     let threadInfo: [UInt8]?
   }
 
-  /// Whether an answer is older than the stored row, or may be. If it may be, the sync worker asks for the
-  /// message by its id. The listing is believed where that question is still open, since it may stay without
-  /// an answer, or where too many are.
-  func isBehind(
-    _ record: MessageRecord, _ row: StoredVersion, askedAt: Int64, _ answer: MessageAnswer,
-    _ channel: ChannelKey
-  ) throws -> Bool {
-    guard row.updatedAt == record.updatedAt else { return row.updatedAt > record.updatedAt }
-    guard row.version <= askedAt else { return true }
-    guard answer == .listed else { return false }
-    let stored = MessageParts(reactions: row.reactions, threadInfo: row.threadInfo)
-    switch MessageParts(reactions: record.reactions, threadInfo: record.threadInfo)
-      .order(comparedTo: stored)
-    {
-    case .newer: return false
-    case .older: return true
-    case .unclear:
-      guard let url = try reader.url(of: channel) else { return false }
-      let question = WebhookNote(
-        kind: .message, channel: url, messageID: record.messageID, source: .messageFill)
-      guard try !isNoted(question), try namedMessages(.message, in: url) < Limits.namedMessages else {
-        return false
-      }
-      try note([question])
-      markNoted(in: url)
-      return true
+  /// Stores a note to fetch the message by its id, and says whether it did. It does not where the message is
+  /// noted already, or where the channel has too many notes: such a note may stay without an answer for long.
+  func noteToFetch(_ id: Int64, in channel: ChannelKey) throws -> Bool {
+    guard let url = try reader.url(of: channel) else { return false }
+    let question = WebhookNote(kind: .message, channel: url, messageID: id, source: .messageFill)
+    guard try !isNoted(question), try namedMessages(.message, in: url) < Limits.namedMessages else {
+      return false
     }
+    try note([question])
+    markNoted(in: url)
+    return true
   }
 
   /// Compares the message with its stored row.
@@ -89,6 +73,17 @@ extension CacheWriter {
           reactions: row.isNull(4) ? nil : Array(row.bytes(4)),
           threadInfo: row.isNull(6) ? nil : Array(row.bytes(6))))
     } ?? .unknown
+  }
+}
+
+extension CacheWriter.StoredVersion {
+  /// How a message in an answer stands to this row. `askedAt`: see `CacheWriter.put`.
+  func order(of record: MessageRecord, askedAt: Int64, from answer: MessageAnswer) -> MessageOrder {
+    guard updatedAt == record.updatedAt else { return updatedAt > record.updatedAt ? .older : .newer }
+    guard version <= askedAt else { return .older }
+    guard answer == .listed else { return .newer }
+    return MessageParts(reactions: record.reactions, threadInfo: record.threadInfo)
+      .order(comparedTo: MessageParts(reactions: reactions, threadInfo: threadInfo))
   }
 }
 

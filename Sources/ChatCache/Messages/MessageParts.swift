@@ -1,18 +1,18 @@
 import JSON
 
+/// How a message in an answer stands to the stored one.
+enum MessageOrder {
+  case newer, older, unclear
+}
+
 /// When a message's reactions and its thread last changed, as they say themselves. They change without
 /// raising the message's `updated_at`, so these times tell an answer that is behind from a newer one.
-struct MessageParts: Equatable {
+struct MessageParts {
   private let reactions: [UInt8]?
   /// The time of the last reaction (ms); 0: there is none, or it has no time.
   private let reactedAt: Int64
   /// The time of the thread's last change (ms); 0: there is none, or it has no time.
   private let threadChangedAt: Int64
-
-  /// What two answers about one message with the same `updated_at` say of their order.
-  enum Order {
-    case newer, older, unclear
-  }
 
   init(reactions: [UInt8]?, threadInfo: [UInt8]?) {
     self.reactions = reactions
@@ -20,9 +20,9 @@ struct MessageParts: Equatable {
     threadChangedAt = MessageParts.read(threadInfo, MessageParts.time)
   }
 
-  /// Whether a listing with these parts is newer than a row with those. A reaction that is taken away leaves
-  /// no time, so a listing that lacks one may be newer or behind.
-  func order(comparedTo stored: MessageParts) -> Order {
+  /// How a listed message with these parts stands to a row with those and the same `updated_at`. A reaction
+  /// that is taken away leaves no time, so a listing that lacks one may be newer or older.
+  func order(comparedTo stored: MessageParts) -> MessageOrder {
     if threadChangedAt != stored.threadChangedAt, threadChangedAt > 0, stored.threadChangedAt > 0 {
       return threadChangedAt > stored.threadChangedAt ? .newer : .older
     }

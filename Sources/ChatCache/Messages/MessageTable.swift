@@ -133,12 +133,14 @@ extension CacheWriter {
     }
     let record = try naming(record, &batch)
     let stored = try compare(record, in: batch.channel)
-    if case .known(let row) = stored, try isBehind(record, row, askedAt: askedAt, answer, batch.channel) {
-      return
-    }
     switch stored {
     case .same: return
     case .known(let row):
+      switch row.order(of: record, askedAt: askedAt, from: answer) {
+      case .older: return
+      case .unclear: if try noteToFetch(record.messageID, in: batch.channel) { return }
+      case .newer: break
+      }
       if row.counted.position != record.position {
         try deleteRow(at: row.counted.position, in: batch.channel)
         batch.hasMoved = true

@@ -105,7 +105,8 @@ extension CacheWriter {
   }
 
   private func insert(_ note: WebhookNote) throws {
-    let users = Set(try noted(note) + note.users.map(\.text)).sorted().joined(separator: "\n")
+    let known = try users(ofEqual: note) ?? []
+    let users = Set(known + note.users.map(\.text)).sorted().joined(separator: "\n")
     try db.run(
       """
       INSERT INTO webhook_note (at, channel_url, kind, message_id, source, users)
@@ -131,15 +132,7 @@ extension CacheWriter {
 
   /// Whether an equal note is stored.
   func isNoted(_ note: WebhookNote) throws -> Bool {
-    try db.reading.first(
-      "SELECT 1 FROM webhook_note WHERE channel_url = ?1 AND kind = ?2 AND message_id = ?3"
-    ) {
-      $0.bind(1, note.channel.text)
-      $0.bind(2, note.kind.rawValue)
-      $0.bind(3, note.messageID)
-    } _: { _ in
-      true
-    } ?? false
+    try users(ofEqual: note) != nil
   }
 
   /// How many notes of that kind the channel has.
@@ -152,8 +145,8 @@ extension CacheWriter {
     } ?? 0
   }
 
-  /// The users of an equal note that is stored already.
-  private func noted(_ note: WebhookNote) throws -> [String] {
+  /// The users of an equal note; nil: none is stored.
+  private func users(ofEqual note: WebhookNote) throws -> [String]? {
     try db.reading.first(
       "SELECT users FROM webhook_note WHERE channel_url = ?1 AND kind = ?2 AND message_id = ?3"
     ) {
@@ -162,7 +155,7 @@ extension CacheWriter {
       $0.bind(3, note.messageID)
     } _: {
       $0.string(0).split(separator: "\n").map(String.init)
-    } ?? []
+    }
   }
 
   /// Deletes a note after its answer was stored. A note that was stored again since it was read stays.

@@ -110,9 +110,9 @@ extension SyncWorker {
     try store.doubted(in: url, below: doubt.position.next, limit: 1).first == doubt
   }
 
-  /// An answer without any message proves that none is there only if the channel's end on that side says
-  /// so, too: asked for from the other direction, it shows a message unless there is none. Two empty answers
-  /// are believed about a channel of whose stored messages none is there.
+  /// Throws if the upstream has messages in a window although its answer was empty. The worker asks for that
+  /// end of the channel from the other direction. If that answer is empty, too, the worker asks for the
+  /// newest stored messages by their ids.
   func confirmEmpty(_ url: ChannelURL, _ window: MessageWindow, _ importance: Importance) async throws {
     let end =
       window.older > 0

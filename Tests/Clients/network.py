@@ -1,0 +1,88 @@
+"""A network that fails: it stands between a client and a server on this machine."""
+
+import random
+import socket
+import threading
+import time
+
+LOWEST_PORT = 9430
+
+
+def free_port():
+    """A port that nobody uses now, above those of services that people start by hand."""
+    for port in random.sample(range(LOWEST_PORT, 9990), 200):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise AssertionError("no port is free")
+
+
+class Proxy:
+    """Passes bytes on to a server's port, and fails as `fault` says.
+
+    refuse: no connection is made. slow: each piece waits. cut: pieces are cut, and their connections end.
+    silent: a connection stays open and passes nothing on any more.
+    """
+
+    def __init__(self, target):
+        self.target, self.fault, self.open = target, None, set()
+        self.lock = threading.Lock()
+        self.socket = socket.create_server(("127.0.0.1", free_port()), backlog=64)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near, _ = self.socket.accept()
+            try:
+                if self.fault == "refuse":
+                    raise OSError("refused")
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                near.close()
+                continue
+            with self.lock:
+                self.open.add((near, far))
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(source, sink, (near, far)), daemon=True).start()
+
+    def carry(self, source, sink, pair):
+        is_silent = False
+        try:
+            while data := source.recv(16384):
+                is_silent = is_silent or self.fault == "silent"
+                if is_silent:
+                    continue
+                if answer := self.answer(data):
+                    source.sendall(answer)
+                    break
+                if self.fault == "slow":
+                    time.sleep(0.15)
+                if self.fault == "cut" and random.random() < 0.3:
+                    sink.sendall(data[: random.randrange(len(data))])
+                    break
+                sink.sendall(data)
+        except OSError:
+            pass
+        self.end(pair)
+
+    def answer(self, data):
+        """What is answered in the server's place; nothing: the server is asked."""
+
+    def end(self, pair):
+        with self.lock:
+            self.open.discard(pair)
+        for end in pair:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            end.close()
+
+    def reset(self):
+        """Ends every connection."""
+        for pair in list(self.open):
+            self.end(pair)
