@@ -41,12 +41,14 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   case channelsListed = 19
   /// More of an unsent message's file was uploaded (B45).
   case upload = 20
+  /// The newest end of a channel with open views was confirmed, the first time since the link was lost (B25).
+  case tailConfirmed = 21
 
   /// Whether the chat itself changed, and not only the cached part of it.
   package var isOfTheChat: Bool {
     switch self {
     case .coverage, .hugeGap, .unverified, .cacheCleared, .outbox, .upload, .collectionAnswered,
-      .collectionFailed, .windowTrimmed:
+      .collectionFailed, .windowTrimmed, .tailConfirmed:
       false
     default: true
     }

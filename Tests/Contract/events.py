@@ -350,11 +350,17 @@ class Events(unittest.TestCase):
     def test_B3_the_link_and_the_first_sync(self):
         feed = Followed(self.pair, "dave", "pollEvents")
         self.assertIn("channels_total", feed.until("sync.progress")["progress"])
+        view = self.pair.ask("openMessageCollection", "ana", body={"channel_url": HOME}, headers={"Prefer": "wait=10"}).json
+        shown = Followed(self.pair, "ana", "pollMessageCollection", {"collection_id": view["id"]}, since=view["cursor"])
         self.faults({"kind": "refuse", "path": "/v3/*"})
         lost = feed.until("connection.changed", lambda event: "link" in event["connection"])
         self.assertEqual(lost["connection"]["link"], "upstream_unreachable")
+        shown.until("connection.changed", lambda event: event["connection"]["state"] == "offline")
+        shown.until("tail.changed", lambda event: event["tail"]["state"] == "offline")
         self.faults()
         feed.until("connection.changed", lambda event: event["connection"].get("link") == "online")
+        shown.until("connection.changed", lambda event: event["connection"]["state"] == "online")
+        shown.until("tail.changed", lambda event: event["tail"]["state"] == "live")
         self.assertEqual(self.pair.ask("disconnect", "dave").status, 204)
         self.assertNotIn("link", feed.until("connection.changed")["connection"])
 

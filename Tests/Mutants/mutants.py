@@ -156,7 +156,10 @@ def main(names):
     chosen = [mutant for mutant in mutants if not names or mutant.name in names]
     own = sorted({f"^{part}" for mutant in chosen for part in split(mutant.tests)})
     for filter in ["|".join(own)] if names else targets():
+        # A test of memory or time may be red once beside other work.
         is_green, failed = run(filter, 0)
+        if not is_green:
+            is_green, failed = run(filter, 0)
         assert is_green, f"red without a mutant: {failed}"
     survivors = []
     for mutant in chosen:

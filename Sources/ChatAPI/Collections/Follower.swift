@@ -269,18 +269,22 @@ class Follower {
   ) throws -> Told {
     let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
     var told = Told(until: until)
-    for (target, viewContext) in zip(targets, contexts) {
+    for (index, (target, viewContext)) in zip(targets, contexts).enumerated() {
+      // One feed of an answer tells of the connection.
+      let own = !hasUserFeed && index == 0 ? connection : nil
       switch target {
       case .messages(let view):
         guard var exact = viewContext else { continue }
         exact.head = until
+        exact.connection = own
         told.take(
           try view.changes(
             reader, since: since, until: until, exact, room: told.room, collection: isMany ? view.id : nil))
       case .channels(let view):
         told.take(
           try view.changes(
-            reader, since: since, until: until, room: told.room, collection: isMany ? view.id : nil))
+            reader, since: since, until: until, connection: own, room: told.room,
+            collection: isMany ? view.id : nil))
       }
     }
     if hasUserFeed {

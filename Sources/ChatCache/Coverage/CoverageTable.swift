@@ -52,6 +52,19 @@ extension CacheWriter {
     guard try keep(coverage, over: old, of: channel) else { return }
     let isTold = try tellUncovered(coverage, since: old, of: channel, source)
     try tell(coverage, over: old, of: channel, source, messagesAreTold: isTold)
+    try tell(coverage.tail, over: old.tail, of: channel)
+  }
+
+  /// Tells open views that a newest end is confirmed again. A first confirmation comes with the answer that a
+  /// view waits for.
+  func tell(_ tail: Tail, over old: Tail, of channel: ChannelKey) throws {
+    guard tail.confirmedAt != nil, old.confirmedAt != nil, tail.generation != old.generation else { return }
+    let hasViews = try db.reading.first("SELECT 1 FROM collection WHERE channel = ?1 LIMIT 1") {
+      $0.bind(1, channel.rawValue)
+    } _: { _ in
+      true
+    }
+    if hasViews ?? false { try append(Change(.tailConfirmed, .channelRefresh, channel: channel)) }
   }
 
   /// Writes what differs and tells nothing. Answers whether anything was written.

@@ -100,6 +100,35 @@ extension CacheReader {
     }
   }
 
+  /// The changes of that user's connection after `sequence` and up to `end`, oldest first.
+  package func connectionChanges(
+    of user: UserKey, after sequence: Int64, upTo end: Int64
+  ) throws -> [LoggedChange] {
+    try db.all(
+      """
+      SELECT
+        seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
+        reference, detail
+      FROM event INDEXED BY event_for_all
+      WHERE channel IS NULL AND user IS NULL AND seq > ?2 AND seq <= ?3 AND kind = ?4
+      UNION ALL
+      SELECT
+        seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
+        reference, detail
+      FROM event INDEXED BY event_by_user
+      WHERE user = ?1 AND seq > ?2 AND seq <= ?3 AND kind = ?4
+      ORDER BY seq
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, sequence)
+      $0.bind(3, end)
+      $0.bind(4, ChangeKind.connection.rawValue)
+    } _: {
+      try CacheReader.change($0)
+    }
+  }
+
   /// The users here who are in the channel; nil where there are more than `most`.
   package func members(of channel: ChannelKey, atMost most: Int) throws -> [UserKey]? {
     let found = try db.all(

@@ -18,6 +18,7 @@ package final class CacheWriter {
     var members: Set<Member> = []
     var collections: Set<ExactText> = []
     var isForAll = false
+    var connections: Set<UserKey> = []
     var cleared = Cleared()
     var lanes: Set<OutboxLaneName> = []
     var isLeaving = false
@@ -89,7 +90,8 @@ package final class CacheWriter {
     (touched.last ?? (touched.notedChannels.isEmpty ? nil : log.head)).map {
       Commit(
         sequence: $0, channels: touched.channels, users: touched.users, members: touched.members,
-        collections: touched.collections, isForAll: touched.isForAll, cleared: touched.cleared,
+        collections: touched.collections, isForAll: touched.isForAll,
+        connections: touched.connections, cleared: touched.cleared,
         lanes: touched.lanes, isLeaving: touched.isLeaving, notedChannels: touched.notedChannels,
         freedFiles: touched.freedFiles, mayFreeFiles: touched.mayFreeFiles)
     }
@@ -116,7 +118,9 @@ package final class CacheWriter {
       touched.members.insert(Member(channel: channel, user: user))
       touched.users.insert(user)
     case (nil, let channel?, nil): touched.channels.insert(channel)
-    case (nil, nil, let user?): touched.users.insert(user)
+    case (nil, nil, let user?):
+      touched.users.insert(user)
+      if event.kind == .connection { touched.connections.insert(user) }
     case (nil, nil, nil): touched.isForAll = true
     }
   }

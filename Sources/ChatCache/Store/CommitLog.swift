@@ -31,6 +31,8 @@ package struct Commit: Sendable {
   package let collections: Set<ExactText>
   /// Whether something changed for everybody.
   package let isForAll: Bool
+  /// The users whose own connection changed.
+  package let connections: Set<UserKey>
   /// What was let go of on request, and is to be fetched again.
   package let cleared: Cleared
   /// Lanes of unsent rows that changed by something else than their own turn.

@@ -88,7 +88,10 @@ extension CacheWriter {
       thread.claim(proof, known: known, now: now, generation: context.generation)
     }
     try finish(batch)
-    if thread != old { try save(thread, of: channel, parent) }
+    if thread != old {
+      try save(thread, of: channel, parent)
+      try tell(thread.tail, over: old.tail, of: channel)
+    }
     return try reader.hasDoubts(channel)
   }
 

@@ -246,9 +246,13 @@ package final class ChangeSubscriptions: Sendable {
       for member in commit.members { groups.formUnion(state.byMember[member] ?? []) }
       for collection in commit.collections { groups.formUnion(state.byCollection[collection] ?? []) }
       for user in commit.users { groups.formUnion(state.byUser[user] ?? []) }
-      if commit.isForAll { for own in state.byUser.values { groups.formUnion(own) } }
-      // A new log: every cursor has ended (B52).
-      if commit.cleared.isEverything { groups.formUnion(state.groups.keys) }
+      if !commit.connections.isEmpty {
+        for (name, group) in state.groups where commit.connections.contains(group.topics.owner) {
+          groups.insert(name)
+        }
+      }
+      // The link to the upstream changed, or the log is a new one and every cursor has ended (B52).
+      if commit.isForAll || commit.cleared.isEverything { groups.formUnion(state.groups.keys) }
       return (groups, state.byUser.count)
     }
     wake(direct)

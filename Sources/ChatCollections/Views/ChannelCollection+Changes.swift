@@ -11,11 +11,11 @@ extension ChannelCollection {
   /// Changes looked at for one answer.
   private static let changesLookedAt = 1000
 
-  /// The events after `since` up to `until`, for the client that has that cursor. `room`: the bytes they may
-  /// take.
+  /// The events after `since` up to `until`, for the client that has that cursor. `connection`: the user's;
+  /// nil: another feed of the same answer tells of it. `room`: the bytes they may take.
   package func changes(
-    _ reader: CacheReader, since: Int64, until: Int64, room: Int = Limits.eventBytes,
-    collection: String? = nil
+    _ reader: CacheReader, since: Int64, until: Int64, connection: UserConnection? = nil,
+    room: Int = Limits.eventBytes, collection: String? = nil
   ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     let until = max(until, since)
@@ -49,6 +49,12 @@ extension ChannelCollection {
       end = cut
     }
     if let trimmedAt, trimmedAt <= end { events.add(first: trimmed(letGo, window, collection)) }
+    let connections = log.changes.filter { $0.change.kind == .connection && $0.sequence <= end }
+    if let connection,
+      let event = EventWriter.connection(connection, connections.map(\.change), collection: collection)
+    {
+      events.add(event: event)
+    }
     if end == until, !after.isWhole {
       after = ClientKnowledge.Shown(all: try shownNow(reader, user, window))
     }
@@ -87,7 +93,7 @@ extension ChannelCollection {
   private static func concerns(_ kind: ChangeKind) -> Bool {
     switch kind {
     case .coverage, .hugeGap, .unverified, .outbox, .upload, .cacheCleared, .collectionAnswered,
-      .collectionFailed, .channelsListed:
+      .collectionFailed, .channelsListed, .tailConfirmed:
       false
     default: true
     }

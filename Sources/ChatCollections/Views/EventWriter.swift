@@ -91,6 +91,21 @@ struct EventWriter: ~Copyable {
     json.field("is_realtime", source.isRealtime)
   }
 
+  /// The user's connection as it is now. `changes`: what the log says of it; nil: there is nothing to tell.
+  static func connection(
+    _ connection: UserConnection, _ changes: [Change], collection: String?
+  ) -> [UInt8]? {
+    if changes.isEmpty { return nil }
+    let link = changes.last { $0.reference != nil }?.reference
+    return event("connection.changed", nil, collection: collection) { json in
+      json.name("connection")
+      json.beginObject()
+      json.field("state", connection.state.rawValue)
+      if let link { json.field("link", link) }
+      json.endObject()
+    }
+  }
+
   /// How much of an unsent message's file is uploaded.
   static func progress(_ change: Change, _ url: ChannelURL, collection: String?) -> [UInt8] {
     event("upload.progress", nil, collection: collection) { json in
@@ -159,6 +174,8 @@ package struct ViewContext: Sendable {
   package let interval: Int64
   /// Now, wall ms.
   package let now: Int64
+  /// The user's connection; nil: another feed of the same answer tells of it.
+  package var connection: UserConnection?
   /// The last event that was durable before the snapshot was taken: what came later is told later.
   package var head: Int64
 }

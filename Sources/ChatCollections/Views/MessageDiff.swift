@@ -31,6 +31,7 @@ struct MessageDiff: ~Copyable {
   private var channelSource: ChangeSource?
   private var newest: Position?
   private var replaced: ChangeSource?
+  private var isTailChanged = false
 
   init(
     _ collection: MessageCollection, reader: CacheReader, view: ChannelView, coverage: Coverage,
@@ -86,7 +87,7 @@ struct MessageDiff: ~Copyable {
       change.collection.map({ $0 == collection.id }) ?? true
     else { return }
     switch change.kind {
-    case .messages, .messageDeleted, .coverage: break
+    case .messages, .messageDeleted, .coverage, .tailConfirmed: break
     default: isCommon = false
     }
     switch change.kind {
@@ -113,6 +114,7 @@ struct MessageDiff: ~Copyable {
         })
     case .outbox: try unsentChanged(change)
     case .upload: uploadMoved(change, logged.sequence)
+    case .tailConfirmed: isTailChanged = true
     case .channelDeleted, .membershipLost, .connection, .syncProgress, .cacheCleared, .unverified,
       .channelsListed:
       break
@@ -288,14 +290,39 @@ struct MessageDiff: ~Copyable {
     }
   }
 
-  /// Adds what the answer tells beside its entries.
-  mutating func finish() throws {
+  /// Tells of the user's connection. With the link the tail changes, too.
+  private mutating func tellConnection(since: Int64, until end: Int64) throws {
+    let changes = try reader.connectionChanges(of: collection.user, after: since, upTo: end).map(\.change)
+    guard !changes.isEmpty else { return }
+    isCommon = false
+    if changes.contains(where: { $0.reference != nil }) { isTailChanged = true }
+    guard let connection = viewContext.connection,
+      let event = EventWriter.connection(connection, changes, collection: name)
+    else { return }
+    events.add(event: event)
+  }
+
+  private mutating func tellTail() {
+    let tail = coverage.tail
+    let state = viewContext.link.judge(tail, now: viewContext.now, interval: viewContext.interval)
+    events.add(
+      event: EventWriter.event("tail.changed", nil, collection: name) { json in
+        json.name("tail")
+        TailObject.write(tail, state, into: &json)
+      })
+  }
+
+  /// Adds what the answer, which goes from `since` to `end`, tells beside its entries.
+  mutating func finish(since: Int64, until end: Int64) throws {
+    try tellConnection(since: since, until: end)
     if let source = replaced {
       if source == .apiResult { range = try collection.withFirstPage(range, reader, view, viewContext) }
       let all = try collection.replaced(reader, view, coverage, range, viewContext, source, collection: name)
       events.forgetConfirmed()
       events.add(event: all.event)
       after = ClientKnowledge.Shown(all: all.versions)
+    } else if isTailChanged, !range.hasNext {
+      tellTail()
     }
     // The channel's object differs by user.
     if newest != nil { isCommon = false }

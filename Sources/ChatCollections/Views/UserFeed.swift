@@ -97,7 +97,7 @@ package struct UserFeed: Sendable {
       EventWriter.progress(change, url, collection: nil).withUnsafeBytes { json.splice($0) }
       return 1
     case .membershipLost, .channelDeleted, .connection, .syncProgress, .collectionAnswered,
-      .collectionFailed, .unverified, .windowTrimmed, .channelsListed:
+      .collectionFailed, .unverified, .windowTrimmed, .channelsListed, .tailConfirmed:
       return 0
     }
   }
@@ -199,13 +199,8 @@ package struct UserFeed: Sendable {
   ) -> Int {
     switch change.kind {
     case .connection:
-      begin("connection.changed", nil, nil, into: &json)
-      json.name("connection")
-      json.beginObject()
-      json.field("state", connection.state.rawValue)
-      if let link = change.reference { json.field("link", link) }
-      json.endObject()
-      json.endObject()
+      guard let event = EventWriter.connection(connection, [change], collection: nil) else { return 0 }
+      event.withUnsafeBytes { json.splice($0) }
       return 1
     case .syncProgress:
       begin("sync.progress", nil, nil, into: &json)

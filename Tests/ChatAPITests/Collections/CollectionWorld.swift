@@ -113,7 +113,10 @@ final class CollectionWorld {
   }
 
   /// All of a channel's messages, as one listing from the newest end that met the beginning.
-  func list(_ ids: [Int64], in channel: String, _ source: ChangeSource = .apiResult) throws {
+  /// `generation`: the link's.
+  func list(
+    _ ids: [Int64], in channel: String, _ source: ChangeSource = .apiResult, generation: Int64 = 1
+  ) throws {
     let rows = ids.map { Self.message($0, at: $0 * 10) }
     let asked = cache.cursor.sequence
     try cache.write {
@@ -121,7 +124,7 @@ final class CollectionWorld {
         [
           MessageListing(
             window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true, askedAt: asked)
-        ], in: ChannelURL(channel), ListingContext(source: source, generation: 1))
+        ], in: ChannelURL(channel), ListingContext(source: source, generation: generation))
     }
   }
 
