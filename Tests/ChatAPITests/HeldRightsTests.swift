@@ -78,7 +78,7 @@ import Testing
         case .channels: ("/v1/channels?include_empty=true", "GET", "")
         case .more: ("\(list)/\(channels.text("id"))/more", "POST", #"{"after":"\#(channels.text("next"))"}"#)
         case .previous:
-          ("\(chat)/\(view.text("id"))/previous", "POST", #"{"from":"\#(view.text("previous"))"}"#)
+          ("\(chat)/\(view.text("id"))/previous", "POST", #"{"before":"\#(view.text("previous"))"}"#)
         case .openChannels: (list, "POST", "{}")
         case .openMessages: (chat, "POST", #"{"channel_url":"general"}"#)
         case .connect: ("/v1/connection", "PUT", "")

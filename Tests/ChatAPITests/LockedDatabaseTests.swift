@@ -67,7 +67,7 @@ struct LockedDatabaseTests {
       held.append((world.held(path, headers: json, method: method, body: body), status))
     }
     for (path, edge) in zip(views.paths.prefix(4), views.edges) {
-      send("POST", "\(path)/previous", #"{"from":"\#(edge)"}"#, 200)
+      send("POST", "\(path)/previous", #"{"before":"\#(edge)","limit":5}"#, 200)
     }
     for path in views.paths[4..<8] { send("DELETE", path, "", 204) }
     for path in views.paths[8..<10] { send("POST", "\(path)/reset", "{}", 201) }

@@ -116,7 +116,7 @@ import Testing
       let paths = [
         "/v1/message-collections/\(chat.text("id"))", "/v1/channel-collections/\(list.text("id"))",
       ]
-      let edge = #"{"from":"\#(chat.text("previous"))"}"#
+      let edge = #"{"before":"\#(chat.text("previous"))"}"#
       let asks: [(String, String, String)] = [
         (paths[0], "GET", ""), (paths[0] + "/events?wait=0&since=now", "GET", ""),
         (paths[0] + "/previous", "POST", edge), (paths[0] + "/reset", "POST", "{}"),

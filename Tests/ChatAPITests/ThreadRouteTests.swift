@@ -97,7 +97,7 @@ import Testing
     let edge = try #require(opened.body.firstMatch(of: #/"previous":"([^"]+)"/#)).1
     let older = ask(
       world.server, "/v1/message-collections/\(id)/previous", method: "POST", headers: headers,
-      body: #"{"from":"\#(edge)"}"#)
+      body: #"{"before":"\#(edge)","limit":3}"#)
     #expect(older.status == 200 && ids(older) == ["4", "5", "6"], "\(older.body)")
     #expect(threads(world).allSatisfy { $0 == 1 } && !threads(world).isEmpty)
     let snapshot = ask(world.server, "/v1/message-collections/\(id)", headers: ["Perch-User": "alice"])

@@ -92,7 +92,7 @@ import Testing
     try setting.restart()
     setting.time.pass(seconds: 61)
     let gone = ask(
-      setting.world.server, "/v1/events?wait=0&ticket=\(ticket)",
+      setting.world.server, "/v1/events?ticket=\(ticket)",
       headers: ["Accept": "text/event-stream", "Last-Event-ID": "0000000000000001.1.1"])
     #expect(gone.status == 200 && gone.body.contains("event: reset"))
   }

@@ -114,15 +114,15 @@ def shown(event: Event) -> list[Message]:
 def follow(client: ApiClient) -> None:
     collections = CollectionsApi(client)
     listed = collections.open_channel_collection(ChannelCollectionRequest(query={"limit": 3}))
-    check(len(listed.channels) == 3 and listed.has_more, "a list of channels")
+    check(len(listed.channels) == 3 and listed.has_next, "a list of channels")
     collections.dispose_channel_collection(listed.id)
     view = collections.open_message_collection(
         MessageCollectionRequest(channel_url="general", previous_size=5), prefer="wait=5")
     check(len(view.messages) >= 5 and view.previous is not None, "a view")
     first = view.api_result.actual_instance if view.api_result else None
     check(isinstance(first, MessagesReplaced) and first.has_previous, "an event has its own type")
-    older = collections.load_previous_messages(view.id, LoadPreviousMessagesRequest.model_validate({"from": view.previous}))
-    check(len(older.messages) > 0, "older messages")
+    older = collections.load_previous_messages(view.id, LoadPreviousMessagesRequest(before=view.previous))
+    check(len(older.items) > 0, "older messages")
     text = f"hello {uuid.uuid4()}"
     say(text)
     cursor, heard = view.cursor, False

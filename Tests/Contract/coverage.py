@@ -11,8 +11,8 @@ from service import CONTRACT, DOCUMENT, resolved
 
 # Fields of events that no check provokes, or that no check finds missing, and why.
 NOT_PROVOKED = {
-    ("channels.deleted", "has_more"): "a list is cut when it has more than 2 000 channels: `ListBoundTests` does that",
-    ("channels.deleted", "next"): "as `has_more`",
+    ("channels.deleted", "has_next"): "a list is cut when it has more than 2 000 channels: `ListBoundTests` does that",
+    ("channels.deleted", "next"): "as `has_next`",
 }
 NEVER_MISSING = {
     ("huge_gap.detected", "newest"): "a channel without a cached message has no huge gap, but the code does not say so",

@@ -340,8 +340,9 @@ class Events(unittest.TestCase):
         followed = Followed(self.pair, "alice", "pollMessageCollection", {"collection_id": view["id"]}, since=view["cursor"])
         edge, count = view["previous"], len(view["messages"])
         while edge and count <= 2000:
-            page = self.pair.ask("loadPreviousMessages", "alice", {"collection_id": view["id"]}, body={"from": edge}).json
-            edge, count = page["previous"], count + len(page["messages"])
+            page = self.pair.ask("loadPreviousMessages", "alice", {"collection_id": view["id"]}, 
+                                 body={"before": edge, "limit": 200}).json
+            edge, count = page["previous"], count + len(page["items"])
         trimmed = followed.until("messages.deleted", lambda event: event["source"] == "local.window_trimmed")
         self.assertTrue(trimmed["has_next"])
 

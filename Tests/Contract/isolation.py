@@ -226,7 +226,7 @@ class Isolation(unittest.TestCase):
                                     ("loadNextMessages", view.json["next"]), ("loadPreviousMessages", old)]:
                 if edge:
                     page = self.world.pair.ask(
-                        operation, "ana", {"collection_id": view.json["id"]}, body={"from": edge})
+                        operation, "ana", {"collection_id": view.json["id"]}, body={"before" if "Previous" in operation else "after": edge})
                     self.search(operation, page)
             events = self.world.pair.ask(
                 "pollEvents", "ana", query={"since": view.json["cursor"], "wait": 0, "collections": view.json["id"]})

@@ -183,7 +183,9 @@ class Provocations(unittest.TestCase):
             if code == "invalid_request":
                 self.assertTrue(answer.json["errors"])
             if code == "cursor_expired":
-                self.assertIn('rel="start"', answer.headers["Link"])
+                self.assertTrue(answer.json["read_again"])
+                if len(answer.json["read_again"]) == 1:
+                    self.assertIn('rel="start"', answer.headers["Link"])
 
     # What is well asked
 
@@ -238,6 +240,31 @@ class Provocations(unittest.TestCase):
             self.pair.origin("PUT", "/_faults", {})
         self.assertTrue(page.json["has_previous"])
         self.assertGreaterEqual(int(page.headers["Retry-After"]), 1)
+
+    def test_a_view_whose_edge_cannot_be_had_now(self):
+        self.pair.connect("alice")
+        view = self.pair.ask("openMessageCollection", "alice", headers={"Prefer": "wait=10"}, body={
+            "channel_url": "big", "starting_point": "latest", "previous_size": 50}).json
+        middle = self.pair.ask("openMessageCollection", "alice", headers={"Prefer": "wait=10"}, body={
+            "channel_url": "big", "starting_point": view["messages"][0]["created_at"] - 200_000_000,
+            "previous_size": 10, "next_size": 10}).json
+        self.pair.origin("PUT", "/_faults", {"faults": [
+            {"kind": "deny", "code": 400108, "path": "/v3/group_channels/big/messages"}]})
+        try:
+            for operation, opened, edge, field in (("loadPreviousMessages", view, "previous", "before"),
+                                                   ("loadNextMessages", middle, "next", "after")):
+                with self.subTest(operation=operation):
+                    token = opened[edge]
+                    while token:
+                        page = self.pair.ask(operation, "alice", {"collection_id": opened["id"]}, body={
+                            field: token, "limit": 200})
+                        token = page.json[edge]
+                    self.assertTrue(page.json["has_" + edge])
+                    self.assertTrue(page.json["gaps"])
+                    self.assertFalse(page.json["complete"])
+                    self.assertGreaterEqual(int(page.headers["Retry-After"]), 1)
+        finally:
+            self.pair.origin("PUT", "/_faults", {})
 
     def test_the_operators_pages(self):
         for operation in operations():
@@ -392,8 +419,15 @@ class Provocations(unittest.TestCase):
             for status, code in operation.problems:
                 if status != 404 or not operation.has_caller:
                     continue
+                more = {}
                 if code == "channel_not_found" and operation.declares(404, "collection_not_found"):
                     names = self.lost[LOST]
+                    if operation.id.startswith("poll"):
+                        # The loss itself is an event. Whoever was told of it is refused.
+                        latest = self.pair.ask("pollEvents", "ana").json["cursor"]
+                        more["query"] = {"since": latest}
+                        if operation.id == "pollEvents":
+                            more["query"] |= {"collections": names.view, "user_feed": "false"}
                 elif code == "channel_not_found" and operation.id == "resendUnsent":
                     names = nothing.but(request=self.row("no-such-channel"))
                 elif code in ("channel_not_found", "collection_not_found"):
@@ -402,7 +436,7 @@ class Provocations(unittest.TestCase):
                     names = self.names
                 else:
                     names = self.names.but(message="999999999999", own="999999999999", gap="999999")
-                self.expect(operation.id, status, code, names)
+                self.expect(operation.id, status, code, names, **more)
 
     def test_B69_who_was_invited_again_has_not_joined(self):
         for operation in operations():

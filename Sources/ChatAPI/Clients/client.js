@@ -4,11 +4,11 @@
  *     const view = await open("general", { url: "http://127.0.0.1:8080", token: async () => myToken });
  *     view.listen((added) => added.forEach((row) => console.log(row.message)));
  *
- * Rows, gaps and problems have the fields of the contract, `/openapi.yaml`.
+ * Fields: `/openapi.yaml`.
  * @typedef {{message_id: string, request_id: string, [field: string]: any}} Row
  */
 
-/** The answer is `problem`, or there is none: `unreachable`. `passes`: try later. */
+/** `problem`: the answer, or `unreachable`. `passes`: try later. */
 export class PerchError extends Error {
   constructor(problem, retryAfter = 0) {
     super(`${problem.code}: ${problem.detail}`);
@@ -40,7 +40,7 @@ export async function open(channel, options) {
   const rows = new Map(), own = new Map(), listeners = [], stops = new Set();
   let id, cursor, bearer, user, paging, end, shown = new Set();
   const path = (end) => `/v1/message-collections/${id}${end}`;
-  let isStale = true, streams = false, failures = 0, pages = 0;
+  let isStale = true, streams = false, tries = 0, pages = 0;
 
   const view = {
     /** `connecting`, `live`, `offline` (no answer), `lost` (the channel is not the user's now), `closed`. */
@@ -61,7 +61,6 @@ export async function open(channel, options) {
     /** Pending, failed and canceled rows. @returns {Row[]} */
     get unsent() { return view.messages.filter((row) => !row.message_id); },
 
-
     /** Calls `listener` now and at each change. @param {(added: Row[]) => void} listener */
     listen(listener) {
       listeners.push(listener);
@@ -72,11 +71,11 @@ export async function open(channel, options) {
     send(message) {
       const body = { request_id: newID(), ...(message.trim ? { message } : message) };
       const row = { message_id: "", sending_status: "pending", ...body };
-      own.set(row.request_id, row);
+      if (!view.messages.some((shown) => shown.request_id === row.request_id)) own.set(row.request_id, row);
       tell();
       return change("POST", "", body, row.request_id).then(
         (answer) => { row.is_accepted = true; setTimeout(() => own.has(row.request_id) && end?.(), 999); return answer; },
-        (error) => { own.delete(row.request_id); throw error; });
+        (error) => { own.delete(row.request_id); tell(); throw error; });
     },
 
     /** Changes the fields of a MessageEdit. */
@@ -84,11 +83,10 @@ export async function open(channel, options) {
     /** Deletes a sent row, takes back a pending one, removes a failed one. */
     remove: (row) => change("DELETE", `/${nameOf(row)}`),
     resend: (row) => change("POST", `/${nameOf(row)}/resend`),
-    /** Loads older or newer rows. `state.has_…` says whether more are left. */
+    /** Loads older or newer rows; fails if they cannot be had now. `state.has_…`: more are left. */
     previous: () => load("previous"),
     next: () => load("next"),
 
-    /** Disposes of the view. */
     async close() {
       stops.forEach((stop) => stop.abort());
       const disposed = ask("DELETE", path(""), undefined, "", 5);
@@ -108,13 +106,12 @@ export async function open(channel, options) {
     try {
       // What was accepted before and is not in the answer is not the view's.
       if (await (isStale ? read(pages) : poll(pages))) accepted.forEach((row) => own.delete(row.request_id));
-      failures = 0;
+      tries = 0;
     } catch (error) {
-      await recover(error, failures++);
+      await recover(error, tries++);
     }
   }
 
-  /** Reads the view again, or opens it. */
   async function read(page) {
     const body = { channel_url: channel, ...fields };
     const answer = await (id ? ask("GET", path("")) : ask("POST", "/v1/message-collections", body));
@@ -128,7 +125,6 @@ export async function open(channel, options) {
     return arrive(answer.cursor);
   }
 
-  /** Asks for events, then hears a stream. */
   async function poll(page) {
     const events = path("/events"), query = `?since=${cursor}&wait=${streams ? 0 : wait}`;
     const answer = await ask("GET", events + query, undefined, "", wait + timeout);
@@ -170,7 +166,7 @@ export async function open(channel, options) {
     if (event.type === "channel.deleted") rows.clear(), forget();
   }
 
-  /** A sent row replaces the unsent one of its request. */
+  /** A sent row replaces the unsent one. */
   function put(row) {
     own.delete(row.request_id);
     if (row.message_id) drop({ message_id: "", request_id: row.request_id });
@@ -196,43 +192,45 @@ export async function open(channel, options) {
     return true;
   }
 
-  /** Loads a page. What was asked for before is not used after it. */
+  /** What was asked for before a page is not used after it. */
   async function load(edge) {
     if (!view.state[edge]) return;
     pages += 1;
-    const page = ask("POST", path(`/${edge}`), { from: view.state[edge] });
+    const from = view.state[edge], has = `has_${edge}`;
+    const page = ask("POST", path(`/${edge}`), { [edge === "next" ? "after" : "before"]: from });
     paging = page.catch(() => {});
-    const answer = await page, has = `has_${edge}`;
-    answer.messages.forEach(put);
-    note({ gaps: answer.gaps, [edge]: answer[edge], [has]: answer[has] });
+    const { items, gaps, [has]: isMore, [edge]: to } = await page;
+    items.forEach(put);
+    note({ gaps, [edge]: to ?? (isMore && from), [has]: isMore });
     tell();
+    if (isMore && !to) throw new PerchError({ code: "unreachable", detail: "Not now." });
   }
 
   /** Makes a change once, in any number of tries. */
   async function change(method, end, body, key = newID()) {
-    for (let failures = 0; ; failures++) {
+    for (let tries = 0; ; tries++) {
       try {
         return await ask(method, `/v1/channels/${encodeURIComponent(channel)}/messages${end}`, body, key);
       } catch (error) {
         // An earlier try did it.
-        if (failures && /^(not_resendable|message_not_found)$/.test(error.problem.code)) return undefined;
+        if (tries && !body && /^(not_resendable|message_not_found)$/.test(error.problem.code)) return undefined;
         if (!error.passes) throw error;
-        await pause(failures, error);
+        await pause(tries, error);
       }
     }
   }
 
   /** Reads or opens again, gives up, or tries later. */
-  async function recover(error, failures) {
+  async function recover(error, tries) {
     const { passes, problem: { status, code } } = error, isNew = view.connection === "connecting";
     const isGone = status === 410 || code === "collection_not_found";
-    const isVain = isNew && (!passes || status === 401 || failures > 6);
+    const isVain = isNew && (!passes || status === 401 || tries > 6);
     if (isVain || error instanceof MistakeError) return become("closed", error);
     if (status === 410) isStale = true;
     else if (!passes) forget();
     if (!passes && !isGone) rows.clear();
     if (!isNew) become(passes || isGone ? "offline" : "lost", error);
-    if (!isGone || failures) await pause(failures, error);
+    if (!isGone || tries) await pause(tries, error);
   }
 
   function forget() {
@@ -252,9 +250,9 @@ export async function open(channel, options) {
     listeners.forEach((listener) => Promise.resolve(added).then(listener));
   }
 
-  /** Waits longer each time, at least as the service says. */
-  async function pause(failures, { retryAfter }) {
-    const seconds = Math.max(retryAfter, Math.min(maxPause, 2 ** failures) * (0.5 + Math.random() / 2));
+  /** At least as the service says. */
+  async function pause(tries, { retryAfter }) {
+    const seconds = Math.max(retryAfter, Math.min(maxPause, 2 ** tries) * (0.5 + Math.random() / 2));
     if (view.connection !== "closed") await within(seconds, () => new Promise(() => {})).catch(() => {});
   }
 

@@ -23,7 +23,7 @@ import uuid
 
 Change = collections.namedtuple("Change", "added changed removed")
 Change.__doc__ = "Rows that are shown differently. All three are empty if only a state changed."
-# What a repeated request is refused with if an earlier try did it.
+# What a repeated deletion or resend is refused with if an earlier try did it.
 DONE = ("not_resendable", "message_not_found")
 FACTS = ("channel", "tail", "previous", "next", "has_previous", "has_next")
 
@@ -190,7 +190,8 @@ class View:
         key = body["request_id"]
         row = {"message_id": "", "message": "", "sending_status": "pending", **body}
         with self._lock:
-            self._rows.own[key] = row
+            if all(shown["request_id"] != key for shown in self._rows.all()):
+                self._rows.own[key] = row
         try:
             answer = self._try("POST", "", body, key)
             self._accepted.add(key)
@@ -213,7 +214,7 @@ class View:
         return self._try("POST", f"/{name_of(row)}/resend")
 
     def previous(self):
-        """Loads older rows, in one try. `state["has_previous"]` says whether more are left."""
+        """Loads older rows. `state["has_previous"]` says whether more are left. Fails if they cannot be had now."""
         self._load("previous")
 
     def next(self):
@@ -370,11 +371,15 @@ class View:
             if not self.state.get(edge):
                 return
             self._pages += 1
-            page = self._ask("POST", f"{self._path()}/{edge}", {"from": self.state[edge]})
+            side, has = {"previous": "before", "next": "after"}[edge], "has_" + edge
+            page = self._ask("POST", f"{self._path()}/{edge}", {side: self.state[edge]})
+            is_cut_off = page[has] and not page[edge]
             with self._lock:
-                for row in page["messages"]:
+                for row in page["items"]:
                     self._rows.put(row)
-                self._take({name: page[name] for name in ("gaps", edge, "has_" + edge)})
+                self._take({"gaps": page["gaps"], has: page[has], edge: self.state[edge] if is_cut_off else page[edge]})
+            if is_cut_off:
+                raise PerchError({"code": "unreachable", "detail": "The rest cannot be had now."})
 
     def _recover(self, error, failures):
         """What follows from a failure: read or open again, give up, or try later."""
@@ -426,7 +431,7 @@ class View:
             try:
                 return self._ask(method, path, body, key)
             except PerchError as error:
-                if failures and error.problem.get("code") in DONE:
+                if failures and body is None and error.problem.get("code") in DONE:
                     return None
                 if not error.passes or time.monotonic() > ends:
                     raise

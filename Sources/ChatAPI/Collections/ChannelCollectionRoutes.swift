@@ -44,16 +44,17 @@ enum ChannelCollectionRoutes {
         .post, "/v1/channel-collections/{collection_id}/more", operation: "loadMoreChannels",
         body: CollectionContext.body
       ) { request in
-        let token = try CollectionContext.edge(
-          request, "after", hint: "Give the token that the last page called next.")
+        let asked = try CollectionContext.load(request, "after", limits: 1...Int64(Limits.channelPageRows))
         return try views.with(request) { view, caller in
-          let after = try context.run { try view.key(ofEdge: token) }
-          return try ChannelFetch(context, request, caller, view.query, asksFirst: false).answer(
-            isFull: { try ChannelCollection.isFull(view.query, of: caller.user, after: after, $0) }
+          let after = try context.run { try view.key(ofEdge: asked.token) }
+          var query = view.query
+          query.limit = asked.limit ?? query.limit
+          return try ChannelFetch(context, request, caller, query, asksFirst: false).answer(
+            isFull: { [query] in try ChannelCollection.isFull(query, of: caller.user, after: after, $0) }
           ) { preferences in
             // It may have been disposed of while the request was held.
             let view = try context.run { try context.collections.channels(view.id, of: caller.user) }
-            return try more(context, request, view, after: after, preferences)
+            return try more(context, request, view, after: after, asked.limit, preferences)
           }
         }
       },
@@ -110,13 +111,15 @@ enum ChannelCollectionRoutes {
   /// and is read again then. So a client never gets a page that a crash could undo (B17, B22).
   private static func more(
     _ context: CollectionContext, _ request: Request, _ view: ChannelCollection, after: ChannelListKey?,
-    _ preferences: Preferences
+    _ limit: Int?, _ preferences: Preferences
   ) throws -> Outcome {
-    let body = try context.run { try context.route.cache.read { try view.more($0, after: after) } }
+    let body = try context.run {
+      try context.route.cache.read { try view.more($0, after: after, limit: limit) }
+    }
     guard context.collections.isStored(view) else {
       return try DurableWrite<Void>().answer(request, submit: { context.collections.moved(view, then: $0) }) {
         _ = try context.route.gate.caller(of: request)
-        return try more(context, request, view, after: after, preferences)
+        return try more(context, request, view, after: after, limit, preferences)
       }
     }
     var response = CollectionContext.answer(body)

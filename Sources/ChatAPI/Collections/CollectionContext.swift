@@ -40,12 +40,13 @@ final class CollectionContext: Sendable {
   /// browser tells its page nothing of a 410. Told of views that are there, before what went with the old log
   /// is looked for in them. Nil where the cursor is of this log.
   func ended(
-    _ poll: PollParameters, _ names: [String], _ request: Request, _ caller: Caller, again: String
+    _ poll: PollParameters, _ names: [String], _ request: Request, _ caller: Caller, hasUserFeed: Bool = false
   ) throws -> Outcome? {
     guard let cursor = poll.since.flatMap({ EventCursor($0) }), cursor.epoch != route.cache.cursor.epoch,
       names.allSatisfy({ collections.isOpen($0, of: caller.user) })
     else { return nil }
-    let problem = Problem.cursorExpired(again)
+    let views = try names.map { name in try run { try target(name, of: caller) } }
+    let problem = Problem.cursorExpired(views, hasUserFeed: hasUserFeed)
     guard poll.isStream else { throw problem }
     return .respond(
       .events(
@@ -56,6 +57,13 @@ final class CollectionContext: Sendable {
             EventsOverTime.end(problem, now: route.cache.cursor, into: &buffer)
             return .end
           })))
+  }
+
+  /// The caller's view of that name, of either kind.
+  func target(_ name: String, of caller: Caller) throws -> Follower.Target {
+    do { return .messages(try collections.messages(name, of: caller.user)) } catch ViewError.notFound {
+      return .channels(try collections.channels(name, of: caller.user))
+    }
   }
 
   /// A body's fields, read by `body`.
@@ -74,15 +82,18 @@ final class CollectionContext: Sendable {
     }
   }
 
-  /// The edge token of a load call, from the body's field of that name; `hint`: what to give.
-  static func edge(_ request: Request, _ field: String, hint: String) throws -> String {
+  /// What a load call asks for: the edge token, from the body's field of that name, and how many rows.
+  static func load(
+    _ request: Request, _ field: String, limits: ClosedRange<Int64>
+  ) throws -> (token: String, limit: Int?) {
     try Parameters(request).end()
     return try parse(request) { json in
       var fields = BodyFields(json)
       let token = fields.text(field)
-      if token == nil { fields.fault(field, hint) }
+      let limit = fields.number("limit", limits)
+      if token == nil { fields.fault(field, "Give the edge token that the last page gave.") }
       try fields.end()
-      return token ?? ""
+      return (token ?? "", limit.map { Int($0) })
     }
   }
 
@@ -116,10 +127,17 @@ extension Problem {
   }
 
   /// The log cannot tell what happened since that cursor (B52).
-  static func cursorExpired(_ again: String) -> Problem {
-    Problem(
-      410, "cursor_expired", detail: "Read the view again and go on from its cursor: GET \(again)",
-      headers: [("Link", "<\(again)>; rel=\"start\"")])
+  static func cursorExpired(_ views: some Sequence<Follower.Target>, hasUserFeed: Bool) -> Problem {
+    let paths = views.map(\.path) + (hasUserFeed ? ["/v1/connection"] : [])
+    let members = "\"read_again\":[" + paths.map { "\"\($0)\"" }.joined(separator: ",") + "]"
+    guard paths.count == 1 else {
+      return Problem(
+        410, "cursor_expired", detail: "Read each of read_again, and go on from the oldest of their cursors.",
+        members: members)
+    }
+    return Problem(
+      410, "cursor_expired", detail: "Read the view again and go on from its cursor: GET \(paths[0])",
+      headers: [("Link", "<\(paths[0])>; rel=\"start\"")], members: members)
   }
 
   /// Too many requests are parked (B54).

@@ -14,40 +14,44 @@ final class EdgeLoad {
   private let request: Request
   private let caller: Caller
   private let view: MessageCollection
-  private let anchor: PageAnchor
+  private let query: MessagePageQuery
   private let isOlder: Bool
   private let preferences: Preferences
   private let endsAt: UInt64
   private var through: ReadThrough
   private var hasStored = false
+  /// Whether the upstream was asked for what is missing, and failed.
+  private var hasFailed = false
 
   init(
     _ context: CollectionContext, _ request: Request, _ caller: Caller, _ view: MessageCollection,
-    _ position: Position,
-    isOlder: Bool
+    _ query: MessagePageQuery
   ) {
     self.context = context
     self.request = request
     self.caller = caller
     self.view = view
-    self.isOlder = isOlder
-    anchor = isOlder ? .before(position, isInclusive: false) : .after(position, isInclusive: false)
+    self.query = query
+    if case .before = query.anchor { isOlder = true } else { isOlder = false }
     preferences = Preferences(request)
-    through = ReadThrough(preferences.mode, rows: isOlder ? view.request.previousSize : view.request.nextSize)
+    through = ReadThrough(preferences.mode, rows: query.limit)
     endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000
   }
 
   func answer(mayFetch: Bool = true) throws -> Outcome {
     let viewContext = context.collections.viewContext(view.url)
     var wanted: MessageSyncRequest.Stretch?
+    var isCutOff = false
     let body = try context.run {
       try context.route.cache.read { reader -> ByteBuffer in
-        let page = try view.page(anchor, isOlder: isOlder, reader, viewContext)
-        if mayFetch, let stretch = through.next(page.found(anchor)) {
+        let page = try view.page(query, reader, viewContext)
+        if mayFetch, let stretch = through.next(page.found(query.anchor)) {
           wanted = stretch
           return ByteBuffer()
         }
-        return try view.more(page, isOlder: isOlder, reader, viewContext)
+        let isAway = viewContext.link.isOffline || hasFailed
+        isCutOff = isAway && (isOlder ? page.olderGap : page.newerGap) != nil
+        return try view.more(page, isOlder: isOlder, isCutOff: isCutOff, reader, viewContext)
       }
     }
     guard let wanted else {
@@ -57,6 +61,7 @@ final class EdgeLoad {
       }
       var response = CollectionContext.answer(body)
       preferences.apply(to: &response)
+      if isCutOff { response.add("Retry-After", Problem.seconds(viewContext.link.retryAfter ?? 1000)) }
       return .respond(response)
     }
     return park(wanted)
@@ -85,8 +90,9 @@ final class EdgeLoad {
     } then: { [self] outcome in
       // The view may have been disposed of meanwhile, or have begun anew under its name.
       guard try context.run({ try context.collections.messages(view.id, of: caller.user) }) === view else {
-        throw Problem(ViewError.foreignEdge("from"))
+        throw Problem(ViewError.foreignEdge(isOlder ? "before" : "after"))
       }
+      if case .failed = outcome { hasFailed = true }
       return try answer(mayFetch: outcome == .stored)
     }
   }

@@ -25,10 +25,10 @@ enum EventRoutes {
         _ = parameters.text("ticket")
         try parameters.end()
         return try context.route.admitted(request) { caller in
-          if let ended = try context.ended(poll, names, request, caller, again: "/v1/connection") {
+          if let ended = try context.ended(poll, names, request, caller, hasUserFeed: hasUserFeed) {
             return ended
           }
-          let find = { try names.map { try target($0, context, caller) } }
+          let find = { try names.map { name in try context.run { try context.target(name, of: caller) } } }
           return try Follower.ofThisLog(context, request, find) { targets in
             let followed = Followed(
               context: context, caller: caller, targets: targets, hasUserFeed: hasUserFeed)
@@ -51,7 +51,7 @@ enum EventRoutes {
           var json = JSONWriter()
           json.beginObject()
           json.field("ticket", ticket)
-          json.field("expires_at", expires)
+          json.field("expires_at", expires * 1000)
           json.endObject()
           return .respond(CollectionContext.answer(json.finish(), status: 201))
         }
@@ -86,16 +86,5 @@ enum EventRoutes {
         default: false
         }
       }
-  }
-
-  private static func target(
-    _ id: String, _ context: CollectionContext, _ caller: Caller
-  ) throws -> Follower.Target {
-    try context.run {
-      do { return .messages(try context.collections.messages(id, of: caller.user)) } catch ViewError.notFound
-      {
-        return .channels(try context.collections.channels(id, of: caller.user))
-      }
-    }
   }
 }

@@ -20,6 +20,14 @@ class Follower {
   enum Target {
     case messages(MessageCollection)
     case channels(ChannelCollection)
+
+    /// Where the view is read.
+    var path: String {
+      switch self {
+      case .messages(let view): "\(MessageCollectionRoutes.path)/\(view.id)"
+      case .channels(let view): "\(ChannelCollectionRoutes.path)/\(view.id)"
+      }
+    }
   }
 
   /// The views that are followed. Most requests follow one, which is stored without an array.
@@ -53,14 +61,7 @@ class Follower {
   final let caller: Caller
   let targets: Targets
   private let hasUserFeed: Bool
-  /// The path at which a client begins again after its cursor expired.
-  private var again: String {
-    guard targets.count == 1, !hasUserFeed else { return "/v1/connection" }
-    switch targets[0] {
-    case .messages(let view): return "\(MessageCollectionRoutes.path)/\(view.id)"
-    case .channels(let view): return "\(ChannelCollectionRoutes.path)/\(view.id)"
-    }
-  }
+  private var cursorExpired: Problem { .cursorExpired(targets, hasUserFeed: hasUserFeed) }
   private let user: UserKey
   private var ticket: ChangeSubscriptions.Ticket?
   /// Whether the views were made ready since the last answer.
@@ -157,7 +158,7 @@ class Follower {
   /// The cursor's log is checked before the views: they may be gone together with that log (B52, B58).
   final func admit(_ since: EventCursor) throws {
     try context.route.admitAgain(caller, request)
-    guard since.epoch == context.route.cache.cursor.epoch else { throw Problem.cursorExpired(again) }
+    guard since.epoch == context.route.cache.cursor.epoch else { throw cursorExpired }
     try context.run {
       for target in targets {
         // The cursor belongs to the old view if the view began anew or is about to.
@@ -170,7 +171,7 @@ class Follower {
             try context.collections.channels(view.id, of: caller.user) === view
               && context.collections.isOfThisLog(view)
           }
-        guard isSame else { throw Problem.cursorExpired(again) }
+        guard isSame else { throw cursorExpired }
       }
     }
   }
@@ -246,7 +247,7 @@ class Follower {
       }
     }
     return try context.route.read { reader in
-      guard try reader.covers(since) else { throw Problem.cursorExpired(again) }
+      guard try reader.covers(since) else { throw cursorExpired }
       let head = EventCursor(
         epoch: head.epoch, run: head.run, sequence: max(try reader.lastChange(), since.sequence))
       var until = head.sequence

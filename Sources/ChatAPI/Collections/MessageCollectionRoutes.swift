@@ -120,10 +120,12 @@ enum MessageCollectionRoutes {
   private static func load(
     _ views: OpenViews<MessageCollection>, _ request: Request, isOlder: Bool
   ) throws -> Outcome {
-    let token = try CollectionContext.edge(request, "from", hint: "Give the edge token of the last page.")
+    let field = isOlder ? "before" : "after"
+    let asked = try CollectionContext.load(request, field, limits: 1...Int64(Limits.messagePageRows))
     return try views.with(request) { view, caller in
-      let position = try views.context.run { try view.position(ofEdge: token) }
-      return try EdgeLoad(views.context, request, caller, view, position, isOlder: isOlder).answer()
+      let position = try views.context.run { try view.position(ofEdge: asked.token, field) }
+      let query = view.pageQuery(beyond: position, isOlder: isOlder, limit: asked.limit)
+      return try EdgeLoad(views.context, request, caller, view, query).answer()
     }
   }
 }

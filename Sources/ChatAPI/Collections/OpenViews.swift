@@ -74,9 +74,7 @@ struct OpenViews<View: Sendable>: Sendable {
     try parameters.end()
     return try context.route.admitted(request) { caller in
       let name = request.parameter(0)
-      if let ended = try context.ended(poll, [name], request, caller, again: "\(path)/\(name)") {
-        return ended
-      }
+      if let ended = try context.ended(poll, [name], request, caller) { return ended }
       return try Follower.ofThisLog(context, request, { [target(try view(name, caller))] }) { targets in
         try Poll.answer(
           Followed(context: context, caller: caller, targets: targets, hasUserFeed: false), request, poll)

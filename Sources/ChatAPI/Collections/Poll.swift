@@ -20,8 +20,13 @@ struct PollParameters {
     let resumed = isStream ? request.headerText("Last-Event-ID").flatMap { $0.isEmpty ? nil : $0 } : nil
     let from = resumed ?? given
     since = from == "now" ? nil : from
-    let wait = parameters.number("wait", 0...PollParameters.longestWait) ?? PollParameters.defaultWait
-    milliseconds = Int(wait) * 1000
+    if let since, EventCursor(since) == nil {
+      parameters.fault(
+        resumed == nil ? "since" : "Last-Event-ID", "Give back the cursor an answer gave, or now.")
+    }
+    let wait = parameters.number("wait", 0...PollParameters.longestWait)
+    if isStream, wait != nil { parameters.fault("wait", "A stream does not end by itself: leave it out.") }
+    milliseconds = Int(wait ?? PollParameters.defaultWait) * 1000
   }
 }
 

@@ -18,10 +18,13 @@ struct MessagePageAnswer {
   /// `isAway`: the upstream could not be asked for what is missing.
   init(_ page: borrowing MessagePage, _ query: MessagePageQuery, isAway: Bool) {
     let anchor = MessagePageAnswer.position(of: query.anchor)
-    let isOlderCutOff = isAway && page.isOlderEdgeMet && page.ground.plan.older.isGap
-    let isNewerCutOff = isAway && page.isNewerEdgeMet && page.ground.plan.newer.isGap
-    previous = page.hasPrevious && !isOlderCutOff ? MessagePageAnswer.older(page) ?? anchor : nil
-    next = page.hasNext && !isNewerCutOff ? MessagePageAnswer.newer(page) ?? anchor : nil
+    let isOlderCutOff = isAway && page.olderGap != nil
+    let isNewerCutOff = isAway && page.newerGap != nil
+    // A page that begins within a gap does not lead back over its anchor.
+    let older = (MessagePageAnswer.older(page) ?? anchor).map { min($0, anchor ?? .end) }
+    let newer = (MessagePageAnswer.newer(page) ?? anchor).map { max($0, anchor ?? .start) }
+    previous = page.hasPrevious && !isOlderCutOff ? older : nil
+    next = page.hasNext && !isNewerCutOff ? newer : nil
     isCutOff = isOlderCutOff || isNewerCutOff
   }
 
@@ -33,16 +36,12 @@ struct MessagePageAnswer {
   }
 
   private static func older(_ page: borrowing MessagePage) -> Position? {
-    if page.isOlderEdgeMet, case .gap(let gap) = page.ground.plan.older, gap.range.upperBound < .end {
-      return gap.range.upperBound.next
-    }
+    if let gap = page.olderGap, gap.range.upperBound < .end { return gap.range.upperBound.next }
     return page.span?.lowerBound
   }
 
   private static func newer(_ page: borrowing MessagePage) -> Position? {
-    if page.isNewerEdgeMet, case .gap(let gap) = page.ground.plan.newer, gap.range.lowerBound > .start {
-      return gap.range.lowerBound.previous
-    }
+    if let gap = page.newerGap, gap.range.lowerBound > .start { return gap.range.lowerBound.previous }
     return page.span?.upperBound
   }
 

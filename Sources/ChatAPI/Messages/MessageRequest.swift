@@ -65,7 +65,8 @@ final class MessageRequest {
         unsent.object.withUnsafeBytes { body.append($0) }
         return respond(body, tag)
       }
-      sent = try reader.status(of: name, of: view.user)?.message
+      let status = try reader.status(of: name, of: view.user)
+      sent = status?.isMessage ?? false ? status?.message : nil
       return nil
     }
     if let response { return .respond(response) }

@@ -60,7 +60,7 @@ struct MessageChange {
     let asked = unsentRequest
     let condition = request.headerText("If-Match")
     let cursor = sending.context.cache.cursor
-    let (user, url, policy) = (caller.user, url, sending.policy)
+    let (user, url, policy, isNamed) = (caller.user, url, sending.policy, name.isGiven)
     let writing = Sending.Writing(request: request, caller: caller, url: url, name: name.id)
     return try sending.commit(writing) { writer -> Made in
       let (view, laneKey) = try Sending.lane(writer.reader, user, url)
@@ -70,6 +70,7 @@ struct MessageChange {
           try Precondition(condition).check(now, writer.reader, view, laneKey, cursor)
         }
         if case .unsent(let message) = now, asked.kind == .delete {
+          if isNamed { try writer.remember(asked, in: laneKey, hasEnded: true) }
           return try MessageChange.takeBack(message, writer, laneKey)
         }
         return try MessageChange.accept(asked, now, writer, user, laneKey, policy)
@@ -151,7 +152,10 @@ struct MessageChange {
       var problem = Problem.notSent(code: code, message: object)
       problem.headers.append(("Idempotency-Replayed", "true"))
       throw problem
-    case .changed(nil, _) where intent.kind == .delete: return .empty(204)
+    case .changed(nil, let isReplay) where intent.kind == .delete:
+      var response = Response.empty(204)
+      if isReplay { response.add("Idempotency-Replayed", "true") }
+      return response
     case .changed(nil, _): throw Problem.messageNotFound
     case .changed(let object?, let isReplay):
       var response = Sending.answer(object, status: 202)

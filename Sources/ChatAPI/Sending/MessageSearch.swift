@@ -22,7 +22,7 @@ enum MessageTarget: Sendable, Equatable {
   /// The message that an unsent one became; the same where it is not sent.
   func confirmed(_ reader: CacheReader, _ laneKey: OutboxLaneKey) throws -> MessageTarget {
     guard case .unsent(let name) = self, try reader.unsentMessage(name.text, in: laneKey) == nil,
-      let sent = try reader.status(of: name, of: laneKey.user)?.message
+      let status = try reader.status(of: name, of: laneKey.user), status.isMessage, let sent = status.message
     else { return self }
     return .confirmed(sent)
   }

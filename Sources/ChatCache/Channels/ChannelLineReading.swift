@@ -27,12 +27,18 @@ extension CacheReader {
   package func newestMessage(of url: ChannelURL) throws -> Int64? {
     try db.first(
       """
-      SELECT message_id
-      FROM message
-      WHERE channel = (SELECT id FROM channel WHERE channel_url = ?1)
-        AND (parent_id IS NULL OR flags & 2)
-      ORDER BY created_at DESC, message_id DESC
-      LIMIT 1
+      SELECT coalesce(
+        (
+          SELECT message_id
+          FROM message
+          WHERE channel = c.id AND (parent_id IS NULL OR flags & 2)
+          ORDER BY created_at DESC, message_id DESC
+          LIMIT 1
+        ),
+        c.last_message_id
+      )
+      FROM channel AS c
+      WHERE c.channel_url = ?1
       """
     ) {
       $0.bind(1, url.text)

@@ -71,6 +71,11 @@ package struct Coverage: Hashable, Sendable {
   /// Whether a confirmed message at `position` may be shown between its neighbours (B18).
   package func shows(_ position: Position) -> Bool { segment(at: position).gap == nil }
 
+  /// Whether some of the range is covered.
+  package func covers(partOf range: ClosedRange<Position>) -> Bool {
+    segments.contains { $0.isCovered && $0.range.overlaps(range) }
+  }
+
   /// The state of the newest end.
   package var tail: Tail {
     if case .tail(let tail) = stretches[stretches.count - 1].content { tail } else { .unconfirmed }

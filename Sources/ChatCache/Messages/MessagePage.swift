@@ -83,13 +83,16 @@ package struct MessagePage: ~Copyable {
   /// Whether the page is the newest end, as far as the cache goes.
   package var isAtNewestEnd: Bool { ground.plan.newer == .tail && isNewerEdgeMet }
 
-  /// The gaps the page ends at, older first.
-  package var gaps: [Segment] {
-    var met: [Segment] = []
-    if isOlderEdgeMet, case .gap(let gap) = ground.plan.older { met.append(gap) }
-    if isNewerEdgeMet, case .gap(let gap) = ground.plan.newer, gap != met.first { met.append(gap) }
-    return met
+  /// The gap that the page ends at on its older side.
+  package var olderGap: Segment? {
+    if isOlderEdgeMet, case .gap(let gap) = ground.plan.older { gap } else { nil }
   }
+  /// The gap that the page ends at on its newer side.
+  package var newerGap: Segment? {
+    if isNewerEdgeMet, case .gap(let gap) = ground.plan.newer { gap } else { nil }
+  }
+  /// The gaps the page ends at, older first.
+  package var gaps: [Segment] { [olderGap, newerGap == olderGap ? nil : newerGap].compactMap { $0 } }
 
   /// Whether changes to the shown messages may have been missed (B31).
   package var isUnverified: Bool { span.map { ground.coverage.isUnverified(in: $0) } ?? false }

@@ -70,6 +70,8 @@ package struct RequestStatus: Sendable, Hashable {
   package var end: String?
   /// The message that it sent or changed.
   package var message: Int64?
+  /// Whether it sent that message, and did not change another one.
+  package var isMessage = false
   /// Why the change was dropped.
   package var errorCode: String?
 }
@@ -185,7 +187,8 @@ extension CacheWriter {
     return .changed(id)
   }
 
-  private func remember(_ request: UnsentRequest, in laneKey: OutboxLaneKey, hasEnded: Bool) throws {
+  /// Remembers a request that ended when it was accepted, or whose row is kept (B37).
+  package func remember(_ request: UnsentRequest, in laneKey: OutboxLaneKey, hasEnded: Bool) throws {
     try request.contentHash.withUnsafeBytes { hash in
       _ = try db.run(
         """
@@ -244,7 +247,8 @@ extension CacheReader {
   ) throws -> (hash: [UInt8], status: RequestStatus)? {
     try db.first(
       """
-      SELECT r.content_hash, o.id, r.ended_as, r.message_id, coalesce(r.error_code, o.error_code)
+      SELECT
+        r.content_hash, o.id, r.ended_as, r.message_id, coalesce(r.error_code, o.error_code), r.is_message
       FROM request AS r
       LEFT JOIN outbox AS o ON o.user = r.user AND o.request_id = r.request_id
       WHERE r.user = ?1 AND r.request_id = ?2
@@ -257,7 +261,7 @@ extension CacheReader {
         Array(row.bytes(0)),
         RequestStatus(
           row: row.int64OrNil(1), end: row.stringOrNil(2), message: row.int64OrNil(3),
-          errorCode: row.stringOrNil(4))
+          isMessage: row.bool(5), errorCode: row.stringOrNil(4))
       )
     }
   }

@@ -82,10 +82,10 @@ package final class ChannelCollection: Sendable {
   /// The next page after a key, or the first one: its channels, with commas between them. No more than fit
   /// into the view (B22).
   private func load(
-    _ reader: CacheReader, _ user: CachedUser, after: ChannelListKey?
+    _ reader: CacheReader, _ user: CachedUser, after: ChannelListKey?, limit: Int? = nil
   ) throws -> Loaded {
     let room = try room(reader, user, after: after)
-    let limit = min(query.limit, room)
+    let limit = min(limit ?? query.limit, room)
     var json = JSONWriter(capacity: 8192)
     var shown: [ExactText: Int64] = [:]
     var last: ChannelListKey?
@@ -152,22 +152,22 @@ package final class ChannelCollection: Sendable {
 
   /// Whether more may follow, and the token that leads to it.
   func writeEnd(_ window: ChannelWindow, hasRoom: Bool, into json: inout JSONWriter) {
-    json.field("has_more", window.hasMore)
+    json.field("has_next", window.hasMore)
     json.name("next")
     if window.hasMore, hasRoom { json.value(edge(window.boundary)) } else { json.null() }
   }
 
   /// The page after an edge (B17).
-  package func more(_ reader: CacheReader, after: ChannelListKey?) throws -> ByteBuffer {
+  package func more(_ reader: CacheReader, after: ChannelListKey?, limit: Int?) throws -> ByteBuffer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
-    let page = try load(reader, user, after: after)
+    let page = try load(reader, user, after: after, limit: limit)
     var json = JSONWriter(capacity: page.items.count + 256)
     json.beginObject()
-    json.name("channels")
+    json.name("items")
     json.beginArray()
     json.splice(fields: page.items.bytes)
     json.endArray()
-    json.field("has_more", window.hasMore)
+    json.field("has_next", window.hasMore)
     json.name("next")
     if let next = page.next { json.value(next) } else { json.null() }
     json.field("complete", try reader.isComplete(query, of: user))

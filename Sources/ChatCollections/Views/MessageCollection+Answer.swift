@@ -64,16 +64,20 @@ extension MessageCollection {
     }
   }
 
-  /// Writes for both ends whether there are more messages, and the token for loading them.
-  func writeEnds(_ range: LoadedRange, into json: inout JSONWriter) {
+  /// An end of the view.
+  enum End { case older, newer }
+
+  /// Writes for both ends whether there are more messages, and the token for loading them. `cutOff`: the end
+  /// beyond which nothing can be loaded now.
+  func writeEnds(_ range: LoadedRange, cutOff: End? = nil, into json: inout JSONWriter) {
     json.name("previous")
-    if range.hasPrevious, let position = range.loaded?.lowerBound {
+    if range.hasPrevious, cutOff != .older, let position = range.loaded?.lowerBound {
       json.value(edge(position))
     } else {
       json.null()
     }
     json.name("next")
-    if range.hasNext, let position = range.loaded?.upperBound {
+    if range.hasNext, cutOff != .newer, let position = range.loaded?.upperBound {
       json.value(edge(position))
     } else {
       json.null()
@@ -85,10 +89,10 @@ extension MessageCollection {
   /// Writes both ends, the gaps and the tail, and whether the cache has all messages of the view.
   func writeEdges(
     _ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange, _ viewContext: ViewContext,
-    into json: inout JSONWriter
+    cutOff: End? = nil, into json: inout JSONWriter
   ) {
     let gaps = gaps(coverage, view, range)
-    writeEnds(range, into: &json)
+    writeEnds(range, cutOff: cutOff, into: &json)
     json.name("gaps")
     json.beginArray()
     for gap in gaps { GapObject.write(gap, into: &json) }
@@ -130,17 +134,23 @@ extension MessageCollection {
     return (event, rows.versions)
   }
 
-  /// The page at an edge, as the cache has it now.
-  package func page(
-    _ anchor: PageAnchor, isOlder: Bool, _ reader: CacheReader, _ viewContext: ViewContext
-  ) throws -> MessagePage {
-    let limit = isOlder ? request.previousSize : request.nextSize
-    return try page(anchor, max(limit, 1), reader, try view(reader), viewContext)
+  /// What a load call at that position asks for.
+  package func pageQuery(beyond position: Position, isOlder: Bool, limit: Int?) -> MessagePageQuery {
+    MessagePageQuery(
+      isOlder ? .before(position, isInclusive: false) : .after(position, isInclusive: false),
+      limit: limit ?? Limits.messagePageDefaultRows, isReversed: request.isReversed, filter: request.filter)
   }
 
-  /// The page before or after an edge. The client then knows its rows (B17).
+  /// The page of a load call, as the cache has it now.
+  package func page(
+    _ query: MessagePageQuery, _ reader: CacheReader, _ viewContext: ViewContext
+  ) throws -> MessagePage { try page(query, reader, try view(reader), viewContext) }
+
+  /// The page before or after an edge. The client then knows its rows (B17). `isCutOff`: nothing can be
+  /// loaded beyond the page now.
   package func more(
-    _ page: borrowing MessagePage, isOlder: Bool, _ reader: CacheReader, _ viewContext: ViewContext
+    _ page: borrowing MessagePage, isOlder: Bool, isCutOff: Bool, _ reader: CacheReader,
+    _ viewContext: ViewContext
   ) throws -> ByteBuffer {
     let view = try view(reader)
     let coverage = page.ground.coverage
@@ -151,8 +161,16 @@ extension MessageCollection {
         return true
       }
     }
-    let (span, older, newer) = (page.span, page.hasPrevious, !page.isAtNewestEnd)
+    let (older, newer) = (page.hasPrevious, !page.isAtNewestEnd)
+    let (rows, covered) = (page.span, page.covered(isOlder: isOlder))
     state.withLock { state in
+      // All that is covered beyond the rows belongs to the page, so that the view meets the gap.
+      var span = rows
+      if let covered, let loaded = state.range.loaded,
+        isOlder ? covered < loaded.lowerBound : covered > loaded.upperBound
+      {
+        span = min(rows?.lowerBound ?? covered, covered)...max(rows?.upperBound ?? covered, covered)
+      }
       if isOlder {
         state.range.take(span, hasPrevious: older, hasNext: nil)
       } else {
@@ -164,12 +182,22 @@ extension MessageCollection {
     }
     var json = JSONWriter(capacity: page.items.count + 512)
     json.beginObject()
-    json.name("messages")
+    json.name("items")
     json.beginArray()
     json.splice(fields: page.items.bytes)
     json.endArray()
-    writeEdges(coverage, view, self.range, viewContext, into: &json)
+    let cutOff = isCutOff ? (isOlder ? End.older : .newer) : nil
+    writeEdges(coverage, view, self.range, viewContext, cutOff: cutOff, into: &json)
     json.endObject()
     return json.finish()
+  }
+}
+
+extension MessagePage {
+  /// The last covered position before the gap that the page ends at.
+  fileprivate func covered(isOlder: Bool) -> Position? {
+    let end = isOlder ? olderGap?.range.upperBound : newerGap?.range.lowerBound
+    guard let end, end > .start, end < .end else { return nil }
+    return isOlder ? end.next : end.previous
   }
 }

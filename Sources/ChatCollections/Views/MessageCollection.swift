@@ -122,13 +122,18 @@ package final class MessageCollection: Sendable {
   func page(
     _ anchor: PageAnchor, _ limit: Int, _ reader: CacheReader, _ view: ChannelView, _ viewContext: ViewContext
   ) throws -> MessagePage {
+    try page(
+      MessagePageQuery(anchor, limit: limit, isReversed: request.isReversed, filter: request.filter), reader,
+      view, viewContext)
+  }
+
+  func page(
+    _ query: MessagePageQuery, _ reader: CacheReader, _ view: ChannelView, _ viewContext: ViewContext
+  ) throws -> MessagePage {
     let ground = MessagePageGround(
-      anchor, try coverage(reader), floor: view.floorAt, link: viewContext.link,
-      interval: viewContext.interval,
-      now: viewContext.now)
-    return try reader.page(
-      MessagePageQuery(anchor, limit: limit, isReversed: request.isReversed, filter: request.filter),
-      in: view, on: ground)
+      query.anchor, try coverage(reader), floor: view.floorAt, link: viewContext.link,
+      interval: viewContext.interval, now: viewContext.now)
+    return try reader.page(query, in: view, on: ground)
   }
 
   /// Whether a shown row belongs to the view (B18).
@@ -189,12 +194,12 @@ package final class MessageCollection: Sendable {
   /// The token of an edge: a position and the view's id.
   package func edge(_ position: Position) -> String { "\(position).\(id)" }
 
-  /// The position in an edge token.
-  package func position(ofEdge token: String) throws(ViewError) -> Position {
+  /// The position in an edge token, which came as the field of that name.
+  package func position(ofEdge token: String, _ field: String) throws(ViewError) -> Position {
     let parts = token.split(separator: ".", maxSplits: 1)
     guard parts.count == 2, parts[1].hasSameBytes(as: id), let position = Position(parts[0]),
       range.loaded?.contains(position) ?? false
-    else { throw ViewError.foreignEdge("from") }
+    else { throw ViewError.foreignEdge(field) }
     return position
   }
 }

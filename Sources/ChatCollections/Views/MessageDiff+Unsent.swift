@@ -69,7 +69,11 @@ extension MessageDiff {
     let laneKey = OutboxLaneKey(user: collection.user, channel: collection.url)
     let wasPending = unsent.wasPending(request)
     if let message = try reader.unsentMessage(request, in: laneKey) {
-      guard message.isShown(by: collection.request.filter, sender: collection.userID) else { return }
+      guard message.isShown(by: collection.request.filter, sender: collection.userID) else {
+        // An edit may have taken it out of the view's filter.
+        if wasPending { goes(request, source, message.status.rawValue) }
+        return
+      }
       events.add(wasPending ? .updated : .added, source, status: message.status.rawValue, message.object)
     } else if let id = change.outboxDetail(.message) {
       // The log tells of the sent message by its stretch. If the view does not show that message, the unsent

@@ -246,8 +246,11 @@ struct MessageDiff: ~Copyable {
     else { return }
     let gap = Int64(gapName).flatMap { coverage.gap($0) }
     if change.kind == .coverage, stretch.overlaps(reach) {
-      // No event told of messages that were deleted while the channel was not cached.
-      if change.detail == Change.cachedAgain { replaced = replaced ?? .channelRefresh }
+      // No event told of messages that were deleted while the channel was not cached. Until some of the
+      // window is cached its client keeps what it shows.
+      if change.detail == Change.cachedAgain, coverage.covers(partOf: reach) {
+        replaced = replaced ?? .channelRefresh
+      }
       if change.detail != Change.messagesAreTold {
         try consider(stretch.clamped(to: reach), version: nil, change.source)
       }

@@ -136,10 +136,13 @@ extension SyncWorker {
     throw UpstreamError.unreadable(reason: "an empty page of a channel that has messages there")
   }
 
-  /// Whether the upstream has one of the channel's newest stored messages, or refuses to say.
+  /// Whether the upstream has one of the channel's newest stored messages, or the one that the channel names
+  /// as its last, or refuses to say.
   private func isStoredMessageThere(_ url: ChannelURL, _ importance: Importance) async throws -> Bool {
+    var asked: Int64?
     for _ in 0..<SyncWorker.settledAtOnce {
-      guard let newest = try store.newestMessage(of: url) else { return false }
+      guard let newest = try store.newestMessage(of: url), newest != asked else { return false }
+      asked = newest
       do {
         if try await fetchMessage(newest, in: url, .messageFill, importance) { return true }
       } catch let error as UpstreamError {

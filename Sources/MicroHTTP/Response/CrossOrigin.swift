@@ -7,11 +7,12 @@ package struct CrossOrigin: Sendable {
   /// Response headers that scripts may read.
   package var exposedHeaders = [
     "ETag", "Link", "Location", "Retry-After", "X-Request-Id", "Cache-Status", "Idempotency-Replayed",
+    "Preference-Applied", "Accept-Ranges", "Content-Range", "Content-Disposition", "WWW-Authenticate",
   ]
   /// Request headers that scripts may send.
   package var requestHeaders = [
     "Authorization", "Content-Type", "If-None-Match", "If-Match", "Prefer", "Idempotency-Key", "X-Request-Id",
-    "Range", "Perch-User", "traceparent", "Last-Event-ID",
+    "Range", "If-Range", "Perch-User", "traceparent", "Last-Event-ID", "Cache-Control",
   ]
   /// Seconds for which a browser may remember a preflight.
   package var preflightSeconds = 600

@@ -126,6 +126,12 @@ extension Server {
     lot.setDeadline(request.client, ClientConnection.noDeadline)
     defer { admitBody(of: request) }
     if let fault = request.refusal?.problem ?? request.intake?.intake.fault {
+      // A browser shows its page the 404 of a path only if the preflight of that path passes.
+      if fault.status == 404, request.method == .options,
+        let answer = preflight(request, allow: "GET, HEAD, POST, PUT, PATCH, DELETE")
+      {
+        return queue(answer, request)
+      }
       return queue(render(fault, request), request)
     }
     if let allow = request.refusal?.allow { return queue(options(request, allow: allow), request) }
@@ -205,13 +211,16 @@ extension Server {
     ConnectionMemory.fill(from: head, bytes: configuration.limits.connectionMemoryBytes)
   }
 
-  private func options(_ request: Request, allow: String) -> Response {
-    if let origin = request.header("Origin"),
-      configuration.crossOrigin.allows(origin),
+  /// The answer to a preflight of an origin that is allowed.
+  private func preflight(_ request: Request, allow: String) -> Response? {
+    guard let origin = request.header("Origin"), configuration.crossOrigin.allows(origin),
       request.header("Access-Control-Request-Method") != nil
-    {
-      return configuration.crossOrigin.preflight(allow: allow)
-    }
+    else { return nil }
+    return configuration.crossOrigin.preflight(allow: allow)
+  }
+
+  private func options(_ request: Request, allow: String) -> Response {
+    if let preflight = preflight(request, allow: allow) { return preflight }
     var response = Response.empty(204)
     response.add("Allow", allow)
     return response

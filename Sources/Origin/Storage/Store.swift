@@ -19,7 +19,8 @@ final class Store: @unchecked Sendable {  // because a connection is only touche
   init(path: String, clock: Clock, readerCount: Int) throws {
     writer = try Connection(path: path)
     self.clock = clock
-    folder = path == ":memory:" ? "/tmp" : path.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
+    let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    folder = path == ":memory:" ? "/tmp" : parent
     try writer.execute("PRAGMA journal_mode = WAL")
     try writer.execute("PRAGMA synchronous = FULL")
     try writer.execute("PRAGMA foreign_keys = ON")

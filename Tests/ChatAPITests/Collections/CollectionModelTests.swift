@@ -260,9 +260,9 @@ import Testing
     client.note(view.text("cursor"))
     let token = view.text("previous")
     guard !token.isEmpty else { return }
-    let page = world.post("\(client.path)/previous", #"{"from":"\#(token)"}"#, as: client.user)
+    let page = world.post("\(client.path)/previous", #"{"before":"\#(token)"}"#, as: client.user)
     #expect(page.status == 200)
-    for (name, content) in try window(page, "messages") { client.shown[name] = content }
+    for (name, content) in try window(page, "items") { client.shown[name] = content }
     client.earlier = nil
   }
 }

@@ -48,12 +48,12 @@ import Testing
     #expect(open.messages == [4, 5])
     let token = open.text("previous")
     for _ in 0..<2 {
-      let page = world.post("\(path)/previous", #"{"from":"\#(token)"}"#)
+      let page = world.post("\(path)/previous", #"{"before":"\#(token)","limit":2}"#)
       #expect(page.status == 200 && page.messages == [2, 3] && page.text("cursor") == "")
     }
     #expect(world.ask(path).messages == [2, 3, 4, 5])
     let other = opened(world)
-    #expect(world.post("\(path)/previous", #"{"from":"\#(other.text("next"))x"}"#).status == 400)
+    #expect(world.post("\(path)/previous", #"{"before":"\#(other.text("next"))x"}"#).status == 400)
     #expect(world.post("\(path)/previous", "{}").status == 400)
   }
 

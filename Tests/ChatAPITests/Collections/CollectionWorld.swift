@@ -241,10 +241,11 @@ extension Answer {
     return (found ?? nil) ?? ""
   }
 
-  /// The ids of the messages of the body, in order.
+  /// The ids of the messages of a view or of a page, in order.
   var messages: [Int64] {
     let found = try? JSONParser().parse(body) { json in
-      (json["messages"]?.items).map { $0.compactMap { $0["message_id"]?.string.flatMap(Int64.init) } } ?? []
+      let rows = (json["messages"] ?? json["items"])?.items
+      return rows.map { $0.compactMap { $0["message_id"]?.string.flatMap(Int64.init) } } ?? []
     }
     return found ?? []
   }

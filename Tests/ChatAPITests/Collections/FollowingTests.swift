@@ -204,6 +204,6 @@ import Testing
 extension Answer {
   /// Whether the answer was cut.
   var hasMore: Bool {
-    body.contains(#""has_more":true"#)
+    body.contains(#""has_more":true"#) || body.contains(#""has_next":true"#)
   }
 }

@@ -148,9 +148,9 @@ import Testing
       { world in
         for number in 1...3 { try world.join("alice", "more-\(number)", last: Int64(number)) }
         let (path, open) = list(world, #"{"limit":2}"#)
-        #expect(open.body.contains(#""has_more":true"#))
+        #expect(open.body.contains(#""has_next":true"#))
         let page = world.post("\(path)/more", #"{"after":"\#(open.text("next"))"}"#)
-        #expect(page.body.contains("more-2") && page.body.contains(#""has_more":false"#))
+        #expect(page.body.contains("more-2") && page.body.contains(#""has_next":false"#))
       }
     ),
     (
@@ -236,8 +236,8 @@ import Testing
         let (path, open) = chat(world, #","starting_point":250,"previous_size":2,"next_size":2"#)
         #expect(open.messages == [23, 24, 25, 26, 27])
         #expect(open.body.contains(#""has_previous":true"#) && open.body.contains(#""has_next":true"#))
-        let older = world.post("\(path)/previous", #"{"from":"\#(open.text("previous"))"}"#)
-        let newer = world.post("\(path)/next", #"{"from":"\#(open.text("next"))"}"#)
+        let older = world.post("\(path)/previous", #"{"before":"\#(open.text("previous"))","limit":2}"#)
+        let newer = world.post("\(path)/next", #"{"after":"\#(open.text("next"))","limit":2}"#)
         #expect(older.messages == [21, 22] && newer.messages == [28, 29])
       }
     ),
@@ -391,8 +391,9 @@ import Testing
       "fetch in a direction",
       { world in
         let (path, open) = chat(world, #","starting_point":250,"previous_size":1,"next_size":1"#)
-        #expect(world.post("\(path)/previous", #"{"from":"\#(open.text("previous"))"}"#).messages == [23])
-        #expect(world.post("\(path)/next", #"{"from":"\#(open.text("next"))"}"#).messages == [27])
+        let edges = (open.text("previous"), open.text("next"))
+        #expect(world.post("\(path)/previous", #"{"before":"\#(edges.0)","limit":1}"#).messages == [23])
+        #expect(world.post("\(path)/next", #"{"after":"\#(edges.1)","limit":1}"#).messages == [27])
       }
     ),
     (

@@ -137,8 +137,8 @@ import Testing
         "user_feed=true&collections=", "collections=\(open(chat)),", "collections=\(open(list)),",
       ] {
         let view = open(kind)
-        let path = "/v1/events?\(others)\(view)&wait=20&since=\(world.cache.cursor)"
-        let poll = world.held(path)
+        let path = "/v1/events?\(others)\(view)&since=\(world.cache.cursor)"
+        let poll = world.held(path + "&wait=20")
         let stream = world.held(path, headers: ["Perch-User": "alice", "Accept": "text/event-stream"])
         #expect(world.waitParked(2))
         #expect([201, 204].contains(end(view).status))

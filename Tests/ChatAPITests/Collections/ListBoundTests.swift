@@ -26,7 +26,7 @@ import Testing
 
     static func urls(_ answer: Answer) throws -> [String] {
       try JSONParser().parse(answer.body) { json in
-        (json["channels"]?.items).map { $0.compactMap { $0["channel_url"]?.string } } ?? []
+        ((json["channels"] ?? json["items"])?.items).map { $0.compactMap { $0["channel_url"]?.string } } ?? []
       }
     }
 
@@ -48,8 +48,8 @@ import Testing
       }
       if poll.body.contains("local.window_trimmed") {
         let events = try JSONParser().parse(poll.body) { json -> (String, Bool)? in
-          guard let event = json["events"]?.items.first(where: { $0["has_more"] != nil }) else { return nil }
-          return (event["next"]?.string ?? "", event["has_more"]?.bool ?? false)
+          guard let event = json["events"]?.items.first(where: { $0["has_next"] != nil }) else { return nil }
+          return (event["next"]?.string ?? "", event["has_next"]?.bool ?? false)
         }
         if let events { (next, hasMore) = events }
       }

@@ -112,7 +112,7 @@ import Testing
       let answer = world.ask("\(view.path)/events?since=\(since[0])&wait=0", as: user)
       #expect(answer.events.contains { $0.hasPrefix("messages.replaced") }, "\(answer.body)")
       let edge = try #require(answer.body.firstMatch(of: #/"previous":"([^"]+)"/#)?.1)
-      let older = world.post("\(view.path)/previous", #"{"from":"\#(edge)"}"#, as: user)
+      let older = world.post("\(view.path)/previous", #"{"before":"\#(edge)"}"#, as: user)
       #expect(older.status == 200, "\(older.body)")
     }
   }

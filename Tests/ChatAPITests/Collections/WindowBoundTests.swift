@@ -54,7 +54,7 @@ import Testing
     #expect(client.shown == Set(103...2002))
     let view = world.ask(client.path)
     #expect(view.messages == Array(103...2002) && view.body.contains(#""has_previous":true"#))
-    let page = world.post("\(client.path)/previous", #"{"from":"\#(view.text("previous"))"}"#)
+    let page = world.post("\(client.path)/previous", #"{"before":"\#(view.text("previous"))"}"#)
     #expect(page.messages.last == 102, "what was let go can be loaded again")
   }
 
@@ -87,13 +87,13 @@ import Testing
     defer { world.stop() }
     var token = world.ask(client.path).text("previous")
     for _ in 0..<9 {
-      let page = world.post("\(client.path)/previous", #"{"from":"\#(token)"}"#)
+      let page = world.post("\(client.path)/previous", #"{"before":"\#(token)","limit":200}"#)
       client.shown.formUnion(page.messages)
       token = page.text("previous")
     }
     #expect(client.shown.count == 2000)
     #expect(client.poll(world) == [])
-    let page = world.post("\(client.path)/previous", #"{"from":"\#(token)"}"#)
+    let page = world.post("\(client.path)/previous", #"{"before":"\#(token)","limit":200}"#)
     client.shown.formUnion(page.messages)
     let poll = world.ask("\(client.path)/events?since=\(client.cursor)&wait=0")
     #expect(

@@ -89,6 +89,24 @@ import Testing
     #expect(try cache.check().isSound)
   }
 
+  @Test("B55: the file is cut also while small commits never leave the cache at rest")
+  func busy() throws {
+    let directory = Disk.folder()
+    let world = try EvictionWorld(channels: 1, directory: directory)
+    let text = String(repeating: "x", count: 12_000)
+    try world.list((1...800).map { ChannelWithMessages.message($0, at: $0, text: text) }, limit: 900, in: 0)
+    try world.evict(downTo: 1)
+    let path = directory + "/perch.db"
+    let before = Self.bytes(path)
+    try world.cache.shrink()
+    let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 20e9)
+    while Self.bytes(path) > before / 2, Clock.system.monotonicNanoseconds() < end {
+      try world.cache.write { try $0.announce(link: "online") }
+      usleep(100_000)
+    }
+    #expect(Self.bytes(path) <= before / 2)
+  }
+
   @Test("a file that was made without the possibility keeps its size and works")
   func without() throws {
     let folder = Disk.folder()

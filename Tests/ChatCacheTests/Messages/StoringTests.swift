@@ -352,10 +352,11 @@ import Testing
       (["[]", thread(0, 9)], ["[]", thread(1, 5)], false, false),
       (["[\(reaction("a", 5))]", thread(0, 9)], ["[]", thread(1, 5)], false, false),
       (["[\(reaction("a", 5))]", thread(1, 5)], ["[]", thread(2, 9)], true, false),
-      (["[]", thread(1, 5)], ["[\(reaction("a", 7))]", thread(1, 5)], true, false),
+      (["[]", thread(1, 5)], ["[\(reaction("a", 7))]", thread(1, 5)], false, true),
       (["[\(reaction("a", 7))]", thread(1, 5)], ["[]", thread(1, 5)], false, true),
       (["[\(reaction("b", 9))]", "{}"], ["[\(reaction("a", 7)),\(reaction("b", 9))]", "{}"], false, true),
-      (["[]", "{}"], ["[]", thread(1, 5)], true, false),
+      (["[]", "{}"], ["[]", thread(1, 5)], false, true),
+      (["[]", thread(1, 5)], ["[]", "{}"], false, true),
     ])
   func behind(stored: [String], listed: [String], isTaken: Bool, isAsked: Bool) throws {
     let world = try ChannelWithMessages()

@@ -104,7 +104,7 @@ private struct Pane {
         if isExact, now.shown[url] == nil { fault = "\(url) deleted and not there" }
         now.shown[url] = nil
       }
-      if let hasMore = event["has_more"]?.bool { now.hasMore = hasMore }
+      if let hasMore = event["has_next"]?.bool { now.hasMore = hasMore }
       if let edge = event["next"]?.string { next = edge }
     default: fault = "no event of a list"
     }
@@ -260,7 +260,7 @@ private final class ListRun {
     let body = try cache.read { try view.snapshot($0, at: cursor) }
     (pane.now.shown, pane.now.hasMore, pane.next) = try JSONParser().parse(body.bytes) { json in
       (
-        json.objects("channels", by: "channel_url"), json["has_more"]?.bool ?? true, json["next"]?.string
+        json.objects("channels", by: "channel_url"), json["has_next"]?.bool ?? true, json["next"]?.string
       )
     }
     pane.now.cursor = cursor.sequence
@@ -283,10 +283,10 @@ private final class ListRun {
     let view = try collections.readyChannels(pane.id, of: UserID("alice"))
     do {
       let key = try view.key(ofEdge: next)
-      let body = try cache.read { try view.more($0, after: key) }
+      let body = try cache.read { try view.more($0, after: key, limit: nil) }
       try collections.moved(view)
       let (page, edge, hasMore) = try JSONParser().parse(body.bytes) { json in
-        (json.objects("channels", by: "channel_url"), json["next"]?.string, json["has_more"]?.bool ?? true)
+        (json.objects("items", by: "channel_url"), json["next"]?.string, json["has_next"]?.bool ?? true)
       }
       // What was answered counts as shown at every cursor (B17).
       pane.now.shown.merge(page) { $1 }

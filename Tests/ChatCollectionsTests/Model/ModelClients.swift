@@ -49,7 +49,7 @@ struct ChatClient {
   }
 
   mutating func take(page: borrowing ByteBuffer) throws {
-    let rows = try JSONParser().parse(page.bytes) { $0.objects("messages", by: "message_id") }
+    let rows = try JSONParser().parse(page.bytes) { $0.objects("items", by: "message_id") }
     shown.merge(rows) { $1 }
     earlier = nil
   }

@@ -126,13 +126,12 @@ final class ModelRun {
     guard let position = isOlder ? range.loaded?.lowerBound : range.loaded?.upperBound,
       isOlder ? range.hasPrevious : range.hasNext
     else { return }
-    let anchor: PageAnchor =
-      isOlder ? .before(position, isInclusive: false) : .after(position, isInclusive: false)
+    let query = view.pageQuery(beyond: position, isOlder: isOlder, limit: 3)
     let viewContext = world.collections.viewContext(view.url)
     do {
       let body = try world.cache.read { reader in
         try view.more(
-          try view.page(anchor, isOlder: isOlder, reader, viewContext), isOlder: isOlder, reader, viewContext)
+          try view.page(query, reader, viewContext), isOlder: isOlder, isCutOff: false, reader, viewContext)
       }
       try world.collections.moved(view)
       try world.collections.bound(view, growsNewer: !isOlder)
