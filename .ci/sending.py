@@ -306,7 +306,7 @@ class World:
             if client.failure or client.is_alive():
                 raise Broken(client.failure or f"client {client.number} never ended")
         healed = time.monotonic()
-        self.until(self.options.drain, lambda: not self.pending(), lambda: f"still pending: {self.pending()}")
+        self.until(self.options.drain, lambda: not self.pending(), lambda: f"still pending: {self.pending()}; {self.metrics()}")
         drained = time.monotonic() - healed
         messages = [m for client in clients for m in client.messages]
         self.since, self.files = getattr(self, "since", {}), {}
@@ -497,7 +497,7 @@ class World:
         connection.close()
         found = {}
         for line in lines:
-            if line.startswith(("perch_sending_", "perch_outbox_")):
+            if line.startswith(("perch_sending_", "perch_outbox_", "perch_uploads_")):
                 name, value = line.rsplit(" ", 1)
                 label = name.split('"')[1] if '"' in name else ""
                 found[name.split("{")[0].removeprefix("perch_"), label] = int(value)

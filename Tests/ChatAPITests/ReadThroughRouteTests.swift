@@ -139,6 +139,21 @@ import Testing
     #expect(fetches(world).count == 1, "a client that insists is heard")
   }
 
+  @Test("B12: a page that begins within a gap leads back to its own anchor, and over no message again")
+  func withinAGap() throws {
+    let world = try world()
+    defer { world.stop() }
+    let headers = ["Cache-Control": "only-if-cached"]
+    let anchor = Position(createdAt: 20, messageID: 2)
+    let older = page(world, "?limit=5&before=\(anchor)", headers)
+    #expect(older.status == 200 && ids(older) == [] && older.text("previous") == anchor.description)
+    let newer = page(world, "?limit=5&after=\(anchor)", headers)
+    #expect(newer.status == 200 && newer.text("next") == anchor.description)
+    let around = page(world, "?limit=5&around=20", headers)
+    let back = Position(around.text("previous"))
+    #expect(back.map { $0.createdAt <= 20 } ?? true, "\(around.body)")
+  }
+
   @Test("B15: a page that the client has is confirmed at once while the link is down, and says so")
   func knownWhileOffline() throws {
     let world = try world()

@@ -116,6 +116,30 @@ struct DoubtTests {
     await sides.end()
   }
 
+  @Test("B14 B58: empty pages of a cleared channel do not prove that it is empty: its last message is there")
+  func emptyAfterClear() async throws {
+    let sides = try await prefetched(messages: 200)
+    let url = ChannelURL("c0")
+    func beginsCovered() throws -> Bool {
+      try sides.here.cache.read(UserID("alice"), in: url) { _, access in
+        access?.coverage.shows(.start) ?? false
+      }
+    }
+    try set(sides.there, ["kind": .string("empty_page")], OriginSide.Weather())
+    try sides.here.cache.write { try $0.clear(url) }
+    for _ in 0..<3 {
+      _ = await sides.here.worker.fetch(MessageSyncRequest(url, .newest))
+      #expect(try !beginsCovered())
+    }
+    try sides.there.calm(OriginSide.Weather())
+    #expect(
+      await World.wait {
+        _ = await sides.here.worker.fetch(MessageSyncRequest(url, .newest))
+        return (try? stored(sides)) ?? 0 > 0
+      })
+    await sides.end()
+  }
+
   @Test("B27: listings that are behind take away nothing that came by itself, and no message is lost")
   func stale() async throws {
     var weather = OriginSide.Weather()
