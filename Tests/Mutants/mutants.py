@@ -1,7 +1,7 @@
 """Breaks one condition at a time and looks whether a test notices: `make mutants`, or `.ci/mutants NAME...` for some.
 
 The list is mutants.txt beside this. All mutants are built into one copy of the tree, below .build/mutants, each behind
-a switch; PERCH_MUTANT chooses one when the tests run. So there is one build, and each mutant costs a run of the tests
+a switch; CHOSEN_MUTANT chooses one when the tests run. So there is one build, and each mutant costs a run of the tests
 that should notice it. Where those stay green, all tests are run. It fails where a mutant does not apply or survives.
 """
 
@@ -17,7 +17,7 @@ TREE = ROOT + "/.build/mutants/tree"
 SECONDS = 600
 SWITCH = """import Glibc
 
-private let chosenMutant = getenv("PERCH_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
+private let chosenMutant = getenv("CHOSEN_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
 
 @inline(never) @usableFromInline
 func isMutant(_ number: Int) -> Bool { chosenMutant == number }
@@ -107,7 +107,7 @@ def run(filter, number):
     """Runs tests with a mutant; whether they were green, and what noticed it."""
     command = ["timeout", "-s", "KILL", str(SECONDS), "swift", "test", "--skip-build", "--disable-xctest",
                "--filter", filter]
-    environment = os.environ | {"PERCH_MUTANT": str(number), "SWIFT_BACKTRACE": "enable=no"}
+    environment = os.environ | {"CHOSEN_MUTANT": str(number), "SWIFT_BACKTRACE": "enable=no"}
     done = subprocess.run(command, cwd=TREE, env=environment, capture_output=True, text=True, errors="replace")
     failed = re.findall(r'^\S+ Test (.+?) recorded an issue', done.stdout, re.M)
     if done.returncode == 0:

@@ -23,12 +23,12 @@ extension CacheWriter {
       WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?2)
       INSERT INTO outbox (
         user, channel_url, request_id, kind, state, place, target_id, target_kind, aspect, upload, params,
-        body, accepted_at, expires_at, next_try_at, version
+        body, accepted_at, expires_at, next_try_at
       )
       SELECT
         o.user, o.channel_url, o.request_id || '-' || n, o.kind, o.state, o.place + n, o.target_id,
         o.target_kind, CASE WHEN o.aspect = '' THEN '' ELSE o.aspect || '-' || n END, o.upload, o.params,
-        o.body, o.accepted_at, o.expires_at, o.next_try_at, o.version
+        o.body, o.accepted_at, o.expires_at, o.next_try_at
       FROM outbox AS o, number
       WHERE o.request_id = ?1
       """

@@ -3,28 +3,25 @@ import SQLite
 
 // What happened to unsent rows, told to the event log and to the memory of requests.
 extension CacheWriter {
-  /// Appends the event of a notice. `sequences`: those taken for the events of new rows, which are stored
-  /// with them.
+  /// Appends the event of a notice.
   func tell(
-    _ notice: OutboxLane.Notice, in laneKey: OutboxLaneKey, _ before: OutboxLane, _ after: OutboxLane,
-    _ sequences: [Int64: Int64] = [:]
+    _ notice: OutboxLane.Notice, in laneKey: OutboxLaneKey, _ before: OutboxLane, _ after: OutboxLane
   ) throws {
     switch notice {
-    case .pendingCreated(let id):
-      try log(after.row(id), .localPendingCreated, laneKey, at: sequences[id])
+    case .pendingCreated(let id): try log(after.row(id), .localPendingCreated, laneKey)
     case .resendStarted(let id): try log(after.row(id), .localResendStarted, laneKey)
     case .failed(let id, _): try log(after.row(id), .localFailed, laneKey)
     case .canceled(let id): try log(after.row(id), .localCanceled, laneKey)
     case .succeeded(let id, let message):
       try end(before.row(id), as: "succeeded", message: message, laneKey)
-      try log(before.row(id), .messageSent, laneKey, isGone: after.row(id) == nil, message: message)
+      try log(before.row(id), .messageSent, laneKey, message: message)
     case .dropped(let id, let code):
       let target = before.row(id)?.target
       try end(before.row(id), as: "dropped", message: target, code: code, laneKey)
-      try log(before.row(id), .localFailed, laneKey, isGone: after.row(id) == nil, message: target)
+      try log(before.row(id), .localFailed, laneKey, message: target)
     case .removed(let id):
       try end(before.row(id), as: "removed", laneKey)
-      try log(before.row(id), .localFailed, laneKey, isGone: after.row(id) == nil)
+      try log(before.row(id), .localFailed, laneKey)
     case .merged(let from, let to):
       // The request of a message that was changed in the outbox goes on.
       if from != to { try end(before.row(from), as: "merged", laneKey) }
@@ -32,11 +29,9 @@ extension CacheWriter {
     }
   }
 
-  /// Appends an event for the sender. A row that is not gone gets the event's sequence as its version, unless
-  /// it was stored with it: `known`.
+  /// Appends an event for the sender.
   private func log(
-    _ row: OutboxRow?, _ source: ChangeSource, _ laneKey: OutboxLaneKey, at known: Int64? = nil,
-    isGone: Bool = false, message: Int64? = nil
+    _ row: OutboxRow?, _ source: ChangeSource, _ laneKey: OutboxLaneKey, message: Int64? = nil
   ) throws {
     guard let row else { return }
     var change = Change(.outbox, source, user: laneKey.user)
@@ -48,13 +43,7 @@ extension CacheWriter {
     } else if let target = message ?? row.target {
       change.detail = OutboxDetail.target.written(target)
     }
-    if let known { return try append(change, at: known) }
-    let sequence = try append(change)
-    guard !isGone else { return }
-    try db.run("UPDATE outbox SET version = ?2 WHERE id = ?1") {
-      $0.bind(1, row.id)
-      $0.bind(2, sequence)
-    }
+    try append(change)
   }
 
   /// The row is gone; its request id is remembered for a while (B37).

@@ -76,13 +76,11 @@ extension CacheWriter {
     let old = Dictionary(uniqueKeysWithValues: before.rows.map { ($0.id, $0) })
     let kept = Set(after.rows.map(\.id))
     for case .merged(let from, let to) in notices { try merge(from, into: to, in: laneKey) }
-    // A new row is stored with the sequence of the event that tells of it.
-    let sequences = news.mapValues { _ in takeSequence() }
     for row in after.rows {
       if let known = old[row.id] {
         if known != row { try update(row) }
       } else if let content = news[row.id] {
-        try insert(row, content, version: sequences[row.id] ?? 0, in: laneKey)
+        try insert(row, content, in: laneKey)
       } else {
         throw CacheError.unreadable("outbox row \(row.id) has no content")
       }
@@ -96,7 +94,7 @@ extension CacheWriter {
     for row in after.rows { counts.add(row.state) }
     try count(counts, of: laneKey.user)
     if before.blocking != after.blocking { try holdRest(laneKey) }
-    for notice in notices { try tell(notice, in: laneKey, before, after, sequences) }
+    for notice in notices { try tell(notice, in: laneKey, before, after) }
     return notices
   }
 
@@ -143,18 +141,16 @@ extension CacheWriter {
     (try db.reading.first("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'") { $0.int64(0) } ?? 0) + 1
   }
 
-  private func insert(
-    _ row: OutboxRow, _ content: OutboxContent, version: Int64, in laneKey: OutboxLaneKey
-  ) throws {
+  private func insert(_ row: OutboxRow, _ content: OutboxContent, in laneKey: OutboxLaneKey) throws {
     try content.params.withUnsafeBytes { params in
       try content.body.withUnsafeBytes { body in
         _ = try db.run(
           """
           INSERT INTO outbox (
             id, user, channel_url, request_id, kind, state, place, target_id, follows, aspect, upload, params,
-            body, block_on_failure, accepted_at, expires_at, next_try_at, is_admin, version
+            body, block_on_failure, accepted_at, expires_at, next_try_at, is_admin
           )
-          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
           """
         ) {
           $0.bind(1, row.id)
@@ -175,7 +171,6 @@ extension CacheWriter {
           $0.bind(16, row.expiresAt)
           $0.bind(17, row.nextTryAt)
           $0.bind(18, row.isAdmin)
-          $0.bind(19, version)
         }
       }
     }

@@ -51,6 +51,7 @@ enum Migration {
     Step(version: 15, scripts: [PackageResources.v015_eviction_sql]),
     Step(version: 16, scripts: [PackageResources.v016_gap_counts_sql]),
     Step(version: 17, scripts: [PackageResources.v017_outbox_aside_sql]),
+    Step(version: 18, scripts: [PackageResources.v018_outbox_version_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -99,7 +99,7 @@ import Testing
     _ = try lane.advance(after: EndedOutboxJob(again, .absent, messages: [bobs, own]))
     #expect(try lane.rows.isEmpty)
     let status = try lane.cache.read { try $0.status(of: RequestID("r1")!, of: UserKey(1)) }
-    #expect(status == RequestStatus(end: "succeeded", message: 31))
+    #expect(status == RequestStatus(end: "succeeded", message: 31, isMessage: true))
   }
 
   @Test("B39: a look that could not finish takes the message it did find, and else goes on where it ended")
@@ -165,11 +165,11 @@ import Testing
     func status(_ name: String) throws -> RequestStatus? {
       try lane.cache.read { try $0.status(of: RequestID(name)!, of: UserKey(1)) }
     }
-    #expect(try status("r1") == RequestStatus(row: 1))
+    #expect(try status("r1") == RequestStatus(row: 1, isMessage: true))
     #expect(try status("e1") == RequestStatus(end: "merged"))
     lane.wall.withLock { $0 += 8 * 86_400_000 }
     #expect(try lane.cache.accept { try $0.forgetRequests() } == 1, "the edit's alone")
-    #expect(try status("r1") == RequestStatus(row: 1))
+    #expect(try status("r1") == RequestStatus(row: 1, isMessage: true))
   }
 
   @Test(

@@ -141,6 +141,6 @@ import Testing
     try world.cache.write { _ = try $0.store(record, in: Self.lane.channel, .messageReceived) }
     #expect(try world.row == nil)
     let status = try world.cache.read { try $0.status(of: RequestID("r")!, of: UserKey(1)) }
-    #expect(status == RequestStatus(end: "succeeded", message: 30))
+    #expect(status == RequestStatus(end: "succeeded", message: 30, isMessage: true))
   }
 }

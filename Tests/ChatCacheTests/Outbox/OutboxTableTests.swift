@@ -84,7 +84,7 @@ import Testing
       return
     }
     let again = try cache.accept { try $0.accept(Self.request("r"), in: Self.laneKey) }
-    #expect(again == .replay(RequestStatus(row: id)))
+    #expect(again == .replay(RequestStatus(row: id, isMessage: true)))
     let other = try cache.accept {
       try $0.accept(Self.request("r", .message, #"{"message":"other"}"#), in: Self.laneKey)
     }
@@ -105,7 +105,7 @@ import Testing
     try Self.send(cache, .success(message: 77))
     #expect(try cache.read { try $0.lane(Self.laneKey).rows.isEmpty })
     let replayed = try cache.accept { try $0.accept(Self.request("r"), in: Self.laneKey) }
-    #expect(replayed == .replay(RequestStatus(end: "succeeded", message: 77)))
+    #expect(replayed == .replay(RequestStatus(end: "succeeded", message: 77, isMessage: true)))
     #expect(try cache.accept { try $0.forgetRequests() } == 0)
     cache.close()
     let later = try Self.open(folder, at: 1_000_001 + Limits.requestMemoryMilliseconds)
