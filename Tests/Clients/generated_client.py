@@ -121,7 +121,7 @@ def follow(client: ApiClient) -> None:
     check(len(view.messages) >= 5 and view.previous is not None, "a view")
     first = view.api_result.actual_instance if view.api_result else None
     check(isinstance(first, MessagesReplaced) and first.has_previous, "an event has its own type")
-    older = collections.load_previous_messages(view.id, LoadPreviousMessagesRequest(before=view.previous))
+    older = collections.load_previous_messages(view.id, LoadPreviousMessagesRequest(before=view.previous or ""))
     check(len(older.items) > 0, "older messages")
     text = f"hello {uuid.uuid4()}"
     say(text)

@@ -353,11 +353,16 @@ class Events(unittest.TestCase):
         self.assertIn("channels_total", feed.until("sync.progress")["progress"])
         view = self.pair.ask("openMessageCollection", "ana", body={"channel_url": HOME}, headers={"Prefer": "wait=10"}).json
         shown = Followed(self.pair, "ana", "pollMessageCollection", {"collection_id": view["id"]}, since=view["cursor"])
+        channels = self.pair.ask("openChannelCollection", "ana", body={}).json
+        both = Followed(self.pair, "ana", "pollEvents", since=view["cursor"], query={
+            "collections": f'{channels["id"]},{view["id"]}'})
         self.faults({"kind": "refuse", "path": "/v3/*"})
         lost = feed.until("connection.changed", lambda event: "link" in event["connection"])
         self.assertEqual(lost["connection"]["link"], "upstream_unreachable")
         shown.until("connection.changed", lambda event: event["connection"]["state"] == "offline")
         shown.until("tail.changed", lambda event: event["tail"]["state"] == "offline")
+        self.assertEqual(both.until("connection.changed")["collection_id"], channels["id"])
+        self.assertEqual(both.until("tail.changed")["collection_id"], view["id"])
         self.faults()
         feed.until("connection.changed", lambda event: event["connection"].get("link") == "online")
         shown.until("connection.changed", lambda event: event["connection"]["state"] == "online")

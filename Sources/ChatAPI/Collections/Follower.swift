@@ -144,14 +144,6 @@ class Follower {
   /// The cursor at this moment.
   final var cursorNow: EventCursor { context.route.cache.cursor }
 
-  /// Parses a cursor; throws a 400 if the text is not one.
-  static func cursor(_ text: String) throws -> EventCursor {
-    guard let cursor = EventCursor(text) else {
-      throw Problem.invalid("since", "Give back the cursor an answer gave, or now.")
-    }
-    return cursor
-  }
-
   /// Checks that the caller still has the right to ask, and that the views still exist. Every answer is given
   /// after this check, a shared one too.
   ///

@@ -13,6 +13,22 @@ struct PollParameters {
   let since: String?
   let milliseconds: Int
   let isStream: Bool
+  /// Whether `since` came as `Last-Event-ID`.
+  private let isResumed: Bool
+  private let hasWait: Bool
+
+  /// The cursor to begin at; nil: the present one. Throws a 400 if it is none, or if a stream is to wait.
+  func cursor() throws -> EventCursor? {
+    if isStream, hasWait {
+      throw Problem.invalid("wait", "A stream does not end by itself: leave it out.")
+    }
+    guard let since else { return nil }
+    guard let cursor = EventCursor(since) else {
+      throw Problem.invalid(
+        isResumed ? "Last-Event-ID" : "since", "Give back the cursor an answer gave, or now.")
+    }
+    return cursor
+  }
 
   init(_ request: Request, _ parameters: inout Parameters) {
     isStream = request.headerText("Accept")?.contains("text/event-stream") ?? false
@@ -20,12 +36,9 @@ struct PollParameters {
     let resumed = isStream ? request.headerText("Last-Event-ID").flatMap { $0.isEmpty ? nil : $0 } : nil
     let from = resumed ?? given
     since = from == "now" ? nil : from
-    if let since, EventCursor(since) == nil {
-      parameters.fault(
-        resumed == nil ? "since" : "Last-Event-ID", "Give back the cursor an answer gave, or now.")
-    }
+    isResumed = resumed != nil
     let wait = parameters.number("wait", 0...PollParameters.longestWait)
-    if isStream, wait != nil { parameters.fault("wait", "A stream does not end by itself: leave it out.") }
+    hasWait = wait != nil
     milliseconds = Int(wait ?? PollParameters.defaultWait) * 1000
   }
 }
@@ -47,15 +60,15 @@ final class Poll: Follower {
   static func answer(
     _ followed: Followed, _ request: Request, _ parameters: PollParameters
   ) throws -> Outcome {
+    let cursor = try parameters.cursor()
     if parameters.isStream {
-      return try EventsOverTime.open(Follower(followed, request), request, since: parameters.since)
+      return try EventsOverTime.open(Follower(followed, request), request, since: cursor)
     }
-    guard let since = parameters.since else {
+    guard let since = cursor else {
       let now = try Follower(followed, request).cursorNow
       return .respond(CollectionContext.answer(body(ByteBuffer(), cursor: now, hasMore: false)))
     }
-    let poll = try Poll(
-      followed, request, since: try Follower.cursor(since), milliseconds: parameters.milliseconds)
+    let poll = try Poll(followed, request, since: since, milliseconds: parameters.milliseconds)
     if parameters.milliseconds > 0 { try poll.subscribe(request.makeWaiter(), isOnce: true) }
     return try poll.end { try poll.look(isLast: parameters.milliseconds == 0) }
   }
@@ -176,9 +189,9 @@ enum EventsOverTime {
   /// Changes that do not concern a stream are passed over again and again up to so many.
   private static let mostLookedAtAgain: Int64 = 200
 
-  static func open(_ follower: Follower, _ request: Request, since: String?) throws -> Outcome {
+  static func open(_ follower: Follower, _ request: Request, since: EventCursor?) throws -> Outcome {
     let waiter = request.makeWaiter()
-    var cursor = try since.map(Follower.cursor) ?? follower.cursorNow
+    var cursor = since ?? follower.cursorNow
     try follower.subscribe(waiter)
     let storing = StreamWrite(waiter)
     var (isFirst, isGreeted) = (true, false)

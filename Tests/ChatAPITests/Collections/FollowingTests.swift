@@ -119,6 +119,19 @@ import Testing
     #expect(try world.cache.read { try $0.collections() }.map(\.id) == [reset.text("id")])
   }
 
+  @Test("B51: a stream names what it refuses: a wait, and a Last-Event-ID that is no cursor")
+  func refusedStream() throws {
+    let world = try world()
+    defer { world.stop() }
+    let stream = ["Accept": "text/event-stream"]
+    let waits = world.ask("/v1/events?wait=1", extra: stream)
+    #expect(waits.status == 400 && waits.body.contains(#""field":"wait""#))
+    let resumed = world.ask("/v1/events", extra: stream.merging(["Last-Event-ID": "x"]) { $1 })
+    #expect(resumed.status == 400 && resumed.body.contains(#""field":"Last-Event-ID""#))
+    let since = world.ask("/v1/events?since=x", extra: stream)
+    #expect(since.status == 400 && since.body.contains(#""field":"since""#))
+  }
+
   @Test("B26: a gap that is closed is told as closed, by its name and where it was")
   func closedGap() throws {
     let world = try world()
