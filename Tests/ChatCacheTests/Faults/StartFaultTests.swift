@@ -32,9 +32,10 @@ import Testing
 
   @Test("B64: how much a start reads does not depend on how much is cached")
   func reads() throws {
-    let (small, large) = (try Self.filled(20), try Self.filled(4_000))
+    let (small, large) = (try Self.filled(20), try Self.filled(12_000))
     let (few, many) = (try Self.readsOfStart(small), try Self.readsOfStart(large))
-    #expect(many <= few + 4, "\(few) reads with 20 messages, \(many) with 4 000")
+    // The look through the spool happens beside the start, before or after the first answer: up to 5 reads.
+    #expect(many <= few + 8, "\(few) reads with 20 messages, \(many) with 12 000")
   }
 
   private static func filled(_ count: Int64) throws -> String {
