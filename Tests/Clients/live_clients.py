@@ -143,7 +143,8 @@ class View:
 class World:
     """A chat server, a service, and the network before it."""
 
-    def __init__(self):
+    def __init__(self, *settings):
+        self.settings = settings
         self.place = tempfile.TemporaryDirectory()
         self.log = open(self.place.name + "/log", "w")
         self.port, self.origin_port = free_port(), free_port()
@@ -164,7 +165,7 @@ class World:
             self.log, "serve", "--listen", f"127.0.0.1:{self.port}", "--access-log", "off", "--log-level", "warning",
             "--data", self.place.name + "/data", "--upstream", f"http://127.0.0.1:{self.origin_port}",
             "--upstream-token", "origin", "--poll-interval", "1s", "--backoff-max", "2s", "--uncertain-grace", "1s",
-            "--upstream-deduplicates", "yes")
+            "--upstream-deduplicates", "yes", *self.settings)
 
     def there(self, method, path, body=None):
         """Asks the chat server, again where it was told to fail."""

@@ -180,7 +180,7 @@ export async function open(channel, options) {
 
   function note({ gap = null, gaps: list = gap ? [gap] : [], channels = null, ...answer }) {
     if (channels) answer.channel = channels[0];
-    for (const name of ["channel", "tail", "previous", "next", "has_previous", "has_next"]) {
+    for (const name of "channel tail previous next has_previous has_next".split(" ")) {
       if (name in answer) view.state[name] = answer[name];
     }
     for (const one of list) one.state === "closed" ? view.gaps.delete(one.id) : view.gaps.set(one.id, one);
@@ -203,7 +203,7 @@ export async function open(channel, options) {
     items.forEach(put);
     note({ gaps, [edge]: to ?? (isMore && from), [has]: isMore });
     tell();
-    if (isMore && !to) throw new PerchError({ code: "unreachable", detail: "Not now." });
+    if (isMore && !to) throw new PerchError({ code: "unreachable", detail: "The rest cannot be had now." });
   }
 
   /** Makes a change once, in any number of tries. */
@@ -213,7 +213,7 @@ export async function open(channel, options) {
         return await ask(method, `/v1/channels/${encodeURIComponent(channel)}/messages${end}`, body, key);
       } catch (error) {
         // An earlier try did it.
-        if (tries && !body && /^(not_resendable|message_not_found)$/.test(error.problem.code)) return undefined;
+        if (tries && !body && /^(not_resendable|message_not_found)$/.test(error.problem.code)) return;
         if (!error.passes) throw error;
         await pause(tries, error);
       }
@@ -250,7 +250,7 @@ export async function open(channel, options) {
     listeners.forEach((listener) => Promise.resolve(added).then(listener));
   }
 
-  /** At least as the service says. */
+  /** Waits longer each time, or as the service says. */
   async function pause(tries, { retryAfter }) {
     const seconds = Math.max(retryAfter, Math.min(maxPause, 2 ** tries) * (0.5 + Math.random() / 2));
     if (view.connection !== "closed") await within(seconds, () => new Promise(() => {})).catch(() => {});

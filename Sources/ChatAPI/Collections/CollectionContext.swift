@@ -82,7 +82,7 @@ final class CollectionContext: Sendable {
     }
   }
 
-  /// What a load call asks for: the edge token, from the body's field of that name, and how many rows.
+  /// Parses the body of a load call: the edge token in `field`, and `limit`, the number of rows.
   static func load(
     _ request: Request, _ field: String, limits: ClosedRange<Int64>
   ) throws -> (token: String, limit: Int?) {

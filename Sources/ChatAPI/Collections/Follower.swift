@@ -21,7 +21,7 @@ class Follower {
     case messages(MessageCollection)
     case channels(ChannelCollection)
 
-    /// Where the view is read.
+    /// The path of the request that reads the view again.
     var path: String {
       switch self {
       case .messages(let view): "\(MessageCollectionRoutes.path)/\(view.id)"

@@ -134,7 +134,7 @@ extension MessageCollection {
     return (event, rows.versions)
   }
 
-  /// What a load call at that position asks for.
+  /// The page that a load call loads: the rows next to `position`, on its older or newer side.
   package func pageQuery(beyond position: Position, isOlder: Bool, limit: Int?) -> MessagePageQuery {
     MessagePageQuery(
       isOlder ? .before(position, isInclusive: false) : .after(position, isInclusive: false),

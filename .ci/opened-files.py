@@ -180,5 +180,5 @@ class Browser(unittest.TestCase):
 
 if __name__ == "__main__":
     if not CHROMIUM:
-        sys.exit(print("browser: skipped, there is no chromium here: apt-get install chromium"))
+        sys.exit("there is no chromium here: apt-get install chromium")
     unittest.main(verbosity=2)
