@@ -51,6 +51,7 @@ def unsent_row(pair, user, url, name, kind="message", state="failed", code="9001
             " expires_at, next_try_at, error_code) SELECT id, ?, ?, ?, ?, coalesce((SELECT max(place) + 1 FROM outbox),"
             " 1), ?, ?, 1, ?, ?, ? FROM user WHERE user_id = ?",
             (url, name, kind, state, params.encode(), body.encode(), far, far, code, user))
+        database.execute("UPDATE request SET row = (SELECT max(id) FROM outbox) WHERE request_id = ?", (name,))
         database.executescript(RECOUNT)
     database.close()
     see(pair, user)

@@ -36,5 +36,11 @@ extension CacheWriter {
       $0.bind(1, name)
       $0.bind(2, count)
     }
+    try db.run(
+      """
+      UPDATE request
+      SET row = (SELECT o.id FROM outbox AS o WHERE o.request_id = request.request_id)
+      WHERE ended_at IS NULL
+      """)
   }
 }

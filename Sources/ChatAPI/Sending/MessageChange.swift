@@ -70,7 +70,7 @@ struct MessageChange {
           try Precondition(condition).check(now, writer.reader, view, laneKey, cursor)
         }
         if case .unsent(let message) = now, asked.kind == .delete {
-          if isNamed { try writer.remember(asked, in: laneKey, hasEnded: true) }
+          if isNamed { try writer.remember(asked, in: laneKey, as: nil) }
           return try MessageChange.takeBack(message, writer, laneKey)
         }
         return try MessageChange.accept(asked, now, writer, user, laneKey, policy)

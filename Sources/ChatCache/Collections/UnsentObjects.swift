@@ -142,9 +142,14 @@ extension CacheReader {
   package func unsentMessage(_ request: String, in laneKey: OutboxLaneKey) throws -> UnsentMessage? {
     try db.first(
       """
-      SELECT request_id, state, is_cancel_wanted, error_code, body, params, error_message
-      FROM outbox
-      WHERE user = ?1 AND request_id = ?2 AND channel_url = ?3 AND kind IN ('message', 'file')
+      SELECT
+        o.request_id, o.state, o.is_cancel_wanted, o.error_code, o.body, o.params, o.error_message
+      FROM request AS r
+      JOIN outbox AS o ON o.id = r.row
+      WHERE r.user = ?1
+        AND r.request_id = ?2
+        AND o.channel_url = ?3
+        AND o.kind IN ('message', 'file')
       """
     ) {
       $0.bind(1, laneKey.user.rawValue)

@@ -135,7 +135,7 @@ extension CacheReader {
         o.id, o.request_id, o.kind, o.state, o.place, o.target_id, o.follows, o.aspect, o.upload,
         o.block_on_failure, o.is_cancel_wanted, o.accepted_at, o.expires_at, o.attempts, o.next_try_at,
         o.dispatched_at, o.may_have_arrived, o.absences, o.error_code, o.anchor_at, o.anchor_id, o.is_admin,
-        o.params, o.body, o.channel_url, u.id IS NOT NULL, r.request_id IS NOT NULL AND r.ended_at IS NULL
+        o.params, o.body, o.channel_url, u.id IS NOT NULL, r.row = o.id AND r.ended_at IS NULL
       FROM outbox AS o
       LEFT JOIN user AS u ON u.id = o.user
       LEFT JOIN request AS r ON r.user = o.user AND r.request_id = o.request_id

@@ -139,7 +139,14 @@ extension CacheWriter {
 extension CacheReader {
   /// The row of a request in a lane.
   func row(of request: RequestID, in laneKey: OutboxLaneKey) throws -> Int64? {
-    try db.first("SELECT id FROM outbox WHERE user = ?1 AND request_id = ?2 AND channel_url = ?3") {
+    try db.first(
+      """
+      SELECT o.id
+      FROM request AS r
+      JOIN outbox AS o ON o.id = r.row
+      WHERE r.user = ?1 AND r.request_id = ?2 AND o.channel_url = ?3
+      """
+    ) {
       $0.bind(1, laneKey.user.rawValue)
       $0.bind(2, request.text)
       $0.bind(3, laneKey.channel.text)

@@ -128,7 +128,7 @@ extension CacheWriter {
       guard let row = lane.row(name), let reach = lane.reach(ofEdit: row.id) else { return .noTarget }
       switch reach {
       case .row:
-        try remember(request, in: laneKey, hasEnded: true)
+        try remember(request, in: laneKey, as: nil)
         return try change(row.id, by: request, in: laneKey, moment)
       case .follows(let id): follows = id
       }
@@ -139,7 +139,7 @@ extension CacheWriter {
       upload: request.upload, now: moment, lifetime: request.lifetime)
     row.nextTryAt = now
     row.isAdmin = request.isAdmin
-    try remember(request, in: laneKey, hasEnded: false)
+    try remember(request, in: laneKey, as: row.id)
     var content = request.content
     if let sender = request.sender {
       content.body = try reader.unsentBody(
@@ -187,15 +187,16 @@ extension CacheWriter {
     return .changed(id)
   }
 
-  /// Remembers a request that ended when it was accepted, or whose row is kept (B37).
-  package func remember(_ request: UnsentRequest, in laneKey: OutboxLaneKey, hasEnded: Bool) throws {
+  /// Remembers a request (B37). `row`: the row of the outbox that keeps it; nil: it ended when it was
+  /// accepted.
+  package func remember(_ request: UnsentRequest, in laneKey: OutboxLaneKey, as row: Int64?) throws {
     try request.contentHash.withUnsafeBytes { hash in
       _ = try db.run(
         """
         INSERT INTO request (
-          user, request_id, channel_url, content_hash, message_id, ended_at, ended_as, is_message
+          user, request_id, channel_url, content_hash, message_id, ended_at, ended_as, is_message, row
         )
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
         """
       ) {
         $0.bind(1, laneKey.user.rawValue)
@@ -203,9 +204,10 @@ extension CacheWriter {
         $0.bind(3, laneKey.channel.text)
         $0.bind(4, blob: hash)
         $0.bind(5, request.target)
-        $0.bind(6, hasEnded ? now : nil)
-        $0.bind(7, hasEnded ? "merged" : nil)
+        $0.bind(6, row == nil ? now : nil)
+        $0.bind(7, row == nil ? "merged" : nil)
         $0.bind(8, request.kind.isMessage)
+        $0.bind(9, row)
       }
     }
   }
@@ -250,7 +252,7 @@ extension CacheReader {
       SELECT
         r.content_hash, o.id, r.ended_as, r.message_id, coalesce(r.error_code, o.error_code), r.is_message
       FROM request AS r
-      LEFT JOIN outbox AS o ON o.user = r.user AND o.request_id = r.request_id
+      LEFT JOIN outbox AS o ON o.id = r.row
       WHERE r.user = ?1 AND r.request_id = ?2
       """
     ) {

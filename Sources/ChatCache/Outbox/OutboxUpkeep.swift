@@ -3,12 +3,14 @@ import SQLite
 
 // What happens to unsent rows by itself: the start, time, lost channels.
 extension CacheWriter {
-  /// The moment that counts in the outbox: it never goes back, not even over a restart (B41).
+  /// How far a stored moment may be behind, ms: else each step would write it.
+  private static let momentStep: Int64 = 1000
+
+  /// The moment that counts in the outbox. It never goes back; over a restart by less than a second (B41).
   package func outboxMoment() throws -> Int64 {
-    let highest = try db.reading.first("SELECT value FROM meta WHERE key = 'latest_moment'") { $0.int64(0) }
-    var clock = MonotoneNow(highest: highest ?? 0)
-    let moment = clock.now(wall: now)
-    if moment != highest {
+    let stored = try db.reading.first("SELECT value FROM meta WHERE key = 'latest_moment'") { $0.int64(0) }
+    let moment = latestMoment(wall: max(now, stored ?? 0))
+    if moment - (stored ?? 0) >= Self.momentStep {
       try db.run(
         """
         INSERT INTO meta (key, value)

@@ -82,7 +82,12 @@ extension CacheReader {
   /// One unsent row of the user, by its request id.
   package func unsentRow(_ request: RequestID, of user: UserKey) throws -> UnsentRow? {
     let found = try db.first(
-      "SELECT id, channel_url, params FROM outbox WHERE user = ?1 AND request_id = ?2"
+      """
+      SELECT o.id, o.channel_url, o.params
+      FROM request AS r
+      JOIN outbox AS o ON o.id = r.row
+      WHERE r.user = ?1 AND r.request_id = ?2
+      """
     ) {
       $0.bind(1, user.rawValue)
       $0.bind(2, request.text)
@@ -113,7 +118,14 @@ extension CacheReader {
 
   /// The lane of the user's unsent row with that request id.
   package func unsentLane(of request: RequestID, of user: UserKey) throws -> OutboxLaneKey? {
-    try db.first("SELECT channel_url FROM outbox WHERE user = ?1 AND request_id = ?2") {
+    try db.first(
+      """
+      SELECT o.channel_url
+      FROM request AS r
+      JOIN outbox AS o ON o.id = r.row
+      WHERE r.user = ?1 AND r.request_id = ?2
+      """
+    ) {
       $0.bind(1, user.rawValue)
       $0.bind(2, request.text)
     } _: {

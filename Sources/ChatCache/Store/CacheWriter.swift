@@ -62,6 +62,9 @@ package final class CacheWriter {
   /// The log's epoch after this transaction; nil if it does not change.
   var newEpoch: UInt64? { touched.epoch }
 
+  /// The highest moment of this run so far, `wall` included.
+  func latestMoment(wall: Int64) -> Int64 { log.latestMoment.withLock { $0.now(wall: wall) } }
+
   init(log: CommitLog, now: Int64) {
     self.log = log
     self.now = now

@@ -74,6 +74,8 @@ final class CommitLog: Sendable {
   let isFailing = Atomic<Bool>(false)
   /// Changes with every commit that readers can see.
   let revision = Revision()
+  /// The highest moment at which the outbox changed in this run.
+  let latestMoment = Guarded(MonotoneNow(highest: 0))
   /// How long commits took, with the sync of the disk.
   let commitTimes = TimeCounts()
   /// Changes with every commit that removed a user.

@@ -221,6 +221,41 @@ import Testing
     #expect(try cache.read { try $0.nextUpload(in: laneKey) } == nil)
   }
 
+  @Test("B63 B37: unsent rows of schema 18 are found by their names, and no id is given twice")
+  func names() throws {
+    let folder = try Self.folder(ofSchema: 18) { db in
+      try db.execute(
+        """
+        INSERT INTO user (id, user_id, phase, seen_at)
+        VALUES (1, 'alice', 'connected', 0), (2, 'bob', 'connected', 0);
+        INSERT INTO unsent_count (user, pending, failed, canceled) VALUES (1, 1, 0, 0), (2, 0, 1, 0);
+        INSERT INTO outbox (
+          id, user, channel_url, request_id, kind, state, place, params, body, accepted_at, expires_at,
+          next_try_at
+        )
+        VALUES
+          (1, 1, 'general', 'same', 'message', 'waiting', 1, x'7b7d', x'2261223a31', 5, 9000000000000, 5),
+          (2, 2, 'general', 'same', 'message', 'failed', 1, x'7b7d', x'2261223a31', 6, 9000000000000, 6),
+          (9, 1, 'general', 'sent', 'message', 'waiting', 2, x'7b7d', x'2261223a31', 7, 9000000000000, 7);
+        DELETE FROM outbox WHERE id = 9;
+        INSERT INTO request (user, request_id, channel_url, content_hash, message_id, ended_at, ended_as)
+        VALUES
+          (1, 'same', 'general', x'01', NULL, NULL, NULL), (2, 'same', 'general', x'02', NULL, NULL, NULL),
+          (1, 'sent', 'general', x'03', 71, 9, 'succeeded')
+        """)
+    }
+    let cache = try Cache(Cache.Configuration(directory: folder))
+    defer { cache.close() }
+    let rows = try cache.read { reader in
+      try [UserKey(1), UserKey(2)].map { try reader.status(of: RequestID("same")!, of: $0)?.row }
+    }
+    #expect(rows == [1, 2])
+    #expect(try cache.read { try $0.status(of: RequestID("sent")!, of: UserKey(1)) }?.row == nil)
+    #expect(try cache.write { try $0.nextUnsentID() } == 10)
+    let findings = try cache.check().findings
+    #expect(findings.isEmpty, "\(findings)")
+  }
+
   @Test("B63: a file that the program of schema 1 left opens, and answers what it held")
   func storedFile() throws {
     let folder = Disk.folder()
