@@ -22,6 +22,8 @@ struct MessageDiff: ~Copyable {
   var told: Set<Int64> = []
   /// The changes of the user's unsent rows in the log.
   let unsent: UnsentChanges
+  /// The gaps that this answer has told of, each as it is now.
+  private var toldGaps: Set<Int64> = []
   /// The requests that this answer has told of.
   var toldRequests: Set<ExactText> = []
   /// What the client knew of each message considered so far.
@@ -244,7 +246,8 @@ struct MessageDiff: ~Copyable {
     guard let stretch = change.stretch, let gapName = change.reference, let loaded = range.loaded,
       let reach = range.reach
     else { return }
-    let gap = Int64(gapName).flatMap { coverage.gap($0) }
+    let id = Int64(gapName) ?? 0
+    let gap = coverage.gap(id)
     if change.kind == .coverage, stretch.overlaps(reach) {
       // No event told of messages that were deleted while the channel was not cached. Until some of the
       // window is cached its client keeps what it shows.
@@ -259,6 +262,7 @@ struct MessageDiff: ~Copyable {
     let isBeside =
       stretch.upperBound.next >= loaded.lowerBound && stretch.lowerBound.previous <= loaded.upperBound
     guard isBeside || stretch.overlaps(reach) else { return }
+    guard change.kind == .hugeGap || toldGaps.insert(id).inserted else { return }
     let hasNext = range.hasNext
     let newest = try change.kind == .hugeGap ? reader.newestPosition(in: view.channel) : nil
     events.add(
@@ -284,7 +288,8 @@ struct MessageDiff: ~Copyable {
     for gap in coverage.evictedGaps(in: stretch) {
       let isBeside =
         gap.range.upperBound.next >= loaded.lowerBound && gap.range.lowerBound.previous <= loaded.upperBound
-      guard isBeside || gap.range.overlaps(reach) else { continue }
+      guard isBeside || gap.range.overlaps(reach), let id = gap.gap?.id, toldGaps.insert(id).inserted
+      else { continue }
       events.add(
         event: EventWriter.event("gap.changed", nil, collection: name) { json in
           json.name("gap")

@@ -25,7 +25,10 @@ package struct UserFeed: Sendable {
     var end = log.isWhole ? until : min(log.end, until)
     var json = JSONWriter(capacity: 4096)
     var (entries, previous) = (0, since)
+    var told: Set<State> = []
     for logged in log.changes where logged.sequence <= end {
+      let state = State(logged.change)
+      if let state, told.contains(state) { continue }
       let before = json.buffer.count
       let more = try write(logged.change, logged.sequence, reader, user, connection, into: &json)
       if json.buffer.count > room || entries + more > Limits.eventEntries, before > 0 {
@@ -34,10 +37,30 @@ package struct UserFeed: Sendable {
         end = previous
       } else {
         entries += more
+        if more > 0, let state { told.insert(state) }
       }
       previous = logged.sequence
     }
     return ViewAnswer(events: json.finish(), end: end, hasMore: end < until, isEmpty: entries == 0) { _ in
+    }
+  }
+
+  /// What an event tells as it is at the moment of the answer, so that a second one would say the same.
+  private struct State: Hashable {
+    private let kind: ChangeKind
+    private let source: ChangeSource
+    private let channel: ChannelKey
+    private let gap: String?
+
+    /// The state that a change is about; nil if each such change is told.
+    init?(_ change: Change) {
+      guard let channel = change.channel else { return nil }
+      switch change.kind {
+      case .channel, .membership, .floor: (kind, gap) = (.channel, nil)
+      case .coverage: (kind, gap) = (.coverage, change.reference)
+      default: return nil
+      }
+      (source, self.channel) = (change.source, channel)
     }
   }
 

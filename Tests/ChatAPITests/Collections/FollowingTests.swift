@@ -152,6 +152,37 @@ import Testing
     #expect(poll.events.contains("gap.changed") && poll.body.contains(#""state":"closed""#))
   }
 
+  @Test("B26 B50: an answer tells each gap, and each channel's state, once")
+  func onceEach() throws {
+    let world = try world()
+    defer { world.stop() }
+    func list(_ anchor: MessageWindow.Anchor, _ id: Int64) throws {
+      let row = CollectionWorld.message(id, at: id * 10)
+      let asked = world.cache.cursor.sequence
+      try world.cache.write {
+        try $0.store(
+          [
+            MessageListing(
+              window: MessageWindow(anchor, older: 1, newer: 0), rows: [row], isWhole: true, askedAt: asked)
+          ], in: ChannelURL("general"), ListingContext(source: .messageFill, generation: 1))
+      }
+    }
+    try list(.newest, 100)
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let since = "since=\(open.text("cursor"))&wait=0"
+    for (step, id) in [Int64](stride(from: 90, through: 60, by: -10)).enumerated() {
+      try list(.time((id + 10) * 10 - 1), id)
+      try world.join("alice", "general", name: "Name \(step)")
+    }
+    for path in ["/v1/message-collections/\(open.text("id"))/events", "/v1/events"] {
+      let poll = world.ask("\(path)?\(since)")
+      let gaps = poll.body.split(separator: #""gap":{"id":""#).dropFirst().map { $0.prefix { $0 != "\"" } }
+      #expect(!gaps.isEmpty && Set(gaps).count == gaps.count, "\(path): \(gaps)")
+      let channels = poll.events.filter { $0.hasPrefix("channel.") }
+      #expect(channels.count == 1 && poll.body.contains("Name 3"), "\(path): \(channels)")
+    }
+  }
+
   @Test("B52, B58: a log that is cleared ends parked polls with 410; the view begins anew under its name")
   func cleared() throws {
     let world = try world()
