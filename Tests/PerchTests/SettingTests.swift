@@ -21,11 +21,14 @@ import Testing
     #expect(try read(["--workers=5"]).number("workers") == 5)
   }
 
-  @Test("unknown flags and variables are refused with the ones there are")
+  @Test("unknown flags and variables are refused with the nearest one, and where all are")
   func unknown() {
-    #expect(refusal(["--lisen", "x"]).contains("--listen"))
+    #expect(refusal(["--lisen", "x"]).contains("Did you mean --listen?"))
+    #expect(refusal(["--wrokers=1"]).contains("Did you mean --workers?"))
+    #expect(!refusal(["--xyz", "x"]).contains("Did you mean"))
+    #expect(refusal(["--xyz", "x"]).contains("--help` lists them"))
     #expect(refusal(["listen"]).contains("--help"))
-    #expect(refusal([], ["PERCH_LISEN": "x"]).contains("PERCH_LISTEN"))
+    #expect(refusal([], ["PERCH_LISEN": "x"]).contains("Did you mean PERCH_LISTEN?"))
     #expect(refusal(["--listen"]).contains("needs a value"))
     #expect(refusal(["--workers", "1", "--workers", "2"]).contains("twice"))
   }

@@ -8,6 +8,8 @@ struct Command: Sendable {
   let summary: String
   /// Every flag it takes.
   let settings: [Setting]
+  /// What the help says beside the settings.
+  var note = ""
   /// Does it; the result is the exit code.
   let run: @Sendable (SettingValues) throws -> Int32
 
@@ -28,6 +30,7 @@ struct Command: Sendable {
       text += "  \(String(repeating: " ", count: width))\(setting.variable)"
       text += setting.hasFile ? ", --\(setting.name)-file, \(setting.variable)_FILE\n" : "\n"
     }
+    if !note.isEmpty { text += "\n\(note)\n" }
     return text + "\nA flag wins over its variable. Durations: 500ms, 2s, 5m, 24h. Sizes: 64KB, 256MB, 1GB.\n"
   }
 

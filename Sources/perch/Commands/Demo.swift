@@ -18,7 +18,11 @@ extension Command {
       Setting(
         "clock-offset", .offset, default: "0",
         "how far the stand-in's clock is ahead (+10m) or behind (-10m), for tests"),
-    ]
+    ],
+    note: """
+      The service takes the variables of `perch serve --help`, too: PERCH_CORS_ORIGINS for pages of other
+      origins, PERCH_KEEP_EVENTS_FOR, PERCH_CACHE_MAX_SIZE and others. The users' tokens are good for a week.
+      """
   ) { values in try Demo(values).run() }
 }
 

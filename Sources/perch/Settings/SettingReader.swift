@@ -35,8 +35,9 @@ struct SettingReader {
       let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let name = String(parts[0])
       guard settings.contains(where: { $0.name == name || ($0.hasFile && $0.name + "-file" == name) }) else {
-        let choices = settings.map { "--" + $0.name }.joined(separator: " ")
-        throw SettingError(description: "unknown flag --\(name); there are: \(choices)")
+        let hint = SettingReader.hint("--" + name, settings.map { "--" + $0.name })
+        throw SettingError(
+          description: "unknown flag --\(name). \(hint)`perch \(commandName) --help` lists them.")
       }
       let isFlag = settings.contains { $0.name == name && $0.isFlag }
       guard let value = parts.count == 2 ? String(parts[1]) : isFlag ? "on" : rest.popFirst() else {
@@ -60,7 +61,31 @@ struct SettingReader {
     let unknown = environment.keys.filter { $0.hasPrefix("PERCH_") && !known.contains($0) }.sorted()
     guard let first = unknown.first else { return }
     throw SettingError(
-      description: "unknown variable \(first); there are: \(known.sorted().joined(separator: " "))")
+      description: "unknown variable \(first). \(SettingReader.hint(first, known.sorted()))"
+        + "`perch COMMAND --help` lists a command's variables.")
+  }
+
+  /// Names the choice that differs least from what was written, if that is by few letters.
+  private static func hint(_ written: String, _ choices: [String]) -> String {
+    let near = choices.map { (name: $0, distance: distance(written, $0)) }.min { $0.distance < $1.distance }
+    guard let near, near.distance <= max(2, written.count / 3) else { return "" }
+    return "Did you mean \(near.name)? "
+  }
+
+  /// How many letters have to be added, left out or replaced to make one text of the other.
+  private static func distance(_ one: String, _ other: String) -> Int {
+    let other = Array(other)
+    var row = Array(0...other.count)
+    for (number, letter) in one.enumerated() {
+      var before = row[0]
+      row[0] = number + 1
+      for column in other.indices {
+        let replaced = before + (letter == other[column] ? 0 : 1)
+        before = row[column + 1]
+        row[column + 1] = min(replaced, before + 1, row[column] + 1)
+      }
+    }
+    return row[other.count]
   }
 
   private func value(
