@@ -167,15 +167,15 @@ class Events(unittest.TestCase):
         self.assertEqual(both.until("messages.deleted", gone)["collection_id"], opened["id"])
         feed.until("message.deleted", gone)
 
-    def test_B16_the_chat_servers_answer_replaces_the_window(self):
+    def test_B16_the_chat_servers_answer_confirms_the_window(self):
         opened = self.ask("openMessageCollection", body={"channel_url": HOME, "previous_size": 2}, status=201)
         both = self.several(opened)
         view = Followed(self.pair, "ana", "pollMessageCollection", {"collection_id": opened["id"]}, since=opened["cursor"])
-        replaced = view.until("messages.replaced")
-        self.assertEqual((replaced["source"], replaced["has_next"]), ("api_result", False))
-        self.assertIn("tail", replaced)
+        confirmed = view.until("api_result")
+        self.assertEqual((confirmed["source"], confirmed["has_next"]), ("api_result", False))
+        self.assertIn("tail", confirmed)
         both.cursor = opened["cursor"]
-        self.assertEqual(both.until("messages.replaced")["collection_id"], opened["id"])
+        self.assertEqual(both.until("api_result")["collection_id"], opened["id"])
         middle = opened["messages"][0]["position"]
         aside = self.view(starting_point=middle, previous_size=1, next_size=0)[0]
         self.assertNotIn("tail", aside["api_result"])
@@ -191,7 +191,7 @@ class Events(unittest.TestCase):
         failed = both.until("api_failed")
         self.assertEqual((failed["will_retry"], failed["collection_id"]), (True, view["id"]))
         self.faults()
-        both.until("messages.replaced")
+        both.until("api_result")
 
     # Ana's own messages
 

@@ -156,10 +156,8 @@ export async function open(channel, options) {
   }
 
   function apply(event) {
-    if (event.type === "messages.replaced") {
-      rows.forEach((row) => row.message_id && drop(row));
-      view.gaps.clear();
-    }
+    if (event.type === "messages.replaced") rows.forEach((row) => row.message_id && drop(row));
+    if (event.gaps) view.gaps.clear();
     event.messages?.forEach(put);
     event.message_refs?.forEach(drop);
     note(event);

@@ -337,7 +337,7 @@ class View:
                 return False
             for event in events:
                 self._rows.apply(event)
-                if event["type"] == "messages.replaced":
+                if "gaps" in event:
                     self._gaps.clear()
                 self._take(event)
                 if event["type"] == "channel.deleted":

@@ -2,7 +2,7 @@
 /// version. Older cursors, and those of before a start, are not remembered.
 package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
   /// What a client has at one cursor.
-  package struct Shown: Sendable {
+  package struct Shown: Sendable, Equatable {
     /// Each thing it is known to have, with the version.
     package var versions: [Name: Int64]
     /// Whether these are all. After an answer that was cut, of which nobody remembers what came before it,

@@ -134,6 +134,16 @@ extension MessageCollection {
     return (event, rows.versions)
   }
 
+  /// Writes the event that says that the client has the whole window (B16).
+  func confirmed(
+    _ view: ChannelView, _ coverage: Coverage, _ range: LoadedRange, _ viewContext: ViewContext,
+    _ source: ChangeSource, collection: String?
+  ) -> [UInt8] {
+    EventWriter.event("api_result", source, collection: collection) { json in
+      writeEdges(coverage, view, range, viewContext, into: &json)
+    }
+  }
+
   /// The page that a load call loads: the rows next to `position`, on its older or newer side.
   package func pageQuery(beyond position: Position, isOlder: Bool, limit: Int?) -> MessagePageQuery {
     MessagePageQuery(

@@ -65,7 +65,7 @@ extension MessageCollection {
     }
     var diff = begin()
     while try !diff.tell(log, until: &end, room) { diff = begin() }
-    try diff.finish(since: since, until: end)
+    try diff.finish(since: since, until: end, room)
     var after = diff.after
     // Where other views ended before this one, rows that later changes uncover were not told.
     if end == until, !after.isWhole, try end == reader.lastChange() {

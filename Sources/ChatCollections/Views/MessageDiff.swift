@@ -321,13 +321,21 @@ struct MessageDiff: ~Copyable {
   }
 
   /// Adds what the answer, which goes from `since` to `end`, tells beside its entries.
-  mutating func finish(since: Int64, until end: Int64) throws {
+  /// `room`: the bytes that the answer may take.
+  mutating func finish(since: Int64, until end: Int64, _ room: Int) throws {
     try tellConnection(since: since, until: end)
     if let source = replaced {
       if source == .apiResult { range = try collection.withFirstPage(range, reader, view, viewContext) }
       let all = try collection.replaced(reader, view, coverage, range, viewContext, source, collection: name)
-      events.forgetConfirmed()
-      events.add(event: all.event)
+      // The events of this answer tell all that differs.
+      let isTold = source == .apiResult && after == ClientKnowledge.Shown(all: all.versions)
+      if isTold, !events.isFull(room) {
+        events.add(
+          event: collection.confirmed(view, coverage, range, viewContext, source, collection: name))
+      } else {
+        events.forgetConfirmed()
+        events.add(event: all.event)
+      }
       after = ClientKnowledge.Shown(all: all.versions)
     } else if isTailChanged, !range.hasNext {
       tellTail()

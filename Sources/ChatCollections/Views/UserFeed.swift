@@ -26,11 +26,15 @@ package struct UserFeed: Sendable {
     var json = JSONWriter(capacity: 4096)
     var (entries, previous) = (0, since)
     var told: Set<State> = []
+    // Channels in which this answer has told what the user has not sent.
+    var counted: Set<ChannelKey?> = []
     for logged in log.changes where logged.sequence <= end {
       let state = State(logged.change)
       if let state, told.contains(state) { continue }
       let before = json.buffer.count
-      let more = try write(logged.change, logged.sequence, reader, user, connection, into: &json)
+      let tellsCounts = logged.change.kind == .outbox && counted.insert(logged.change.channel).inserted
+      let more = try write(
+        logged.change, logged.sequence, reader, user, connection, tellsCounts, into: &json)
       if json.buffer.count > room || entries + more > Limits.eventEntries, before > 0 {
         // An answer ends before the change that does not fit.
         json.buffer.truncate(to: before)
@@ -64,10 +68,11 @@ package struct UserFeed: Sendable {
     }
   }
 
-  /// Writes one event and returns the number of its entries; 0: there is nothing to tell.
+  /// Writes one event and returns the number of its entries; 0: there is nothing to tell. `tellsCounts`: this
+  /// answer has not told yet what the user has not sent in the channel.
   private func write(
     _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ user: CachedUser,
-    _ connection: UserConnection, into json: inout JSONWriter
+    _ connection: UserConnection, _ tellsCounts: Bool, into json: inout JSONWriter
   ) throws -> Int {
     guard let key = change.channel else { return writeConnection(change, connection, into: &json) }
     guard let url = try reader.url(of: key) else { return 0 }
@@ -113,9 +118,9 @@ package struct UserFeed: Sendable {
       json.endObject()
       return 1
     case .outbox:
-      try writePending(change, reader, view, into: &json)
-      try writeOutbox(reader, user, url, into: &json)
-      return 1
+      let hasPending = try writePending(change, reader, view, into: &json)
+      if tellsCounts { try writeOutbox(reader, user, url, into: &json) }
+      return hasPending || tellsCounts ? 1 : 0
     case .upload:
       EventWriter.progress(change, url, collection: nil).withUnsafeBytes { json.splice($0) }
       return 1
@@ -168,13 +173,13 @@ package struct UserFeed: Sendable {
     return count
   }
 
-  /// Writes a confirmed message whose pending changes changed, as the user sees it now.
+  /// Writes a confirmed message whose pending changes changed, as the user sees it now. False: there is none.
   private func writePending(
     _ change: Change, _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
-  ) throws {
+  ) throws -> Bool {
     guard view.isJoined, let target = change.outboxDetail(.target),
       let object = try reader.message(target, parts: [.reactions, .metaarray, .threadInfo], in: view)
-    else { return }
+    else { return false }
     begin("message.changed", change.source, view.url, into: &json)
     json.field("sending_status", "succeeded")
     json.name("messages")
@@ -182,6 +187,7 @@ package struct UserFeed: Sendable {
     json.splice(object.bytes)
     json.endArray()
     json.endObject()
+    return true
   }
 
   private func writeGap(

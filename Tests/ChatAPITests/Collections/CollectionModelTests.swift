@@ -100,6 +100,7 @@ import Testing
       #expect(client.reasons > 0, "replaced without a reason \(context)")
       #expect(event.source == "channel_refresh" || (event.source == "api_result" && client.isAnswered))
       client.shown = Dictionary(event.items.map { ($0.name, $0.content) }) { $1 }
+    case "api_result": #expect(client.isAnswered, "\(context)")
     case "channel.deleted", "channel.updated", "gap.changed": break
     default: Issue.record("\(event.type) is no event of this view \(context)")
     }

@@ -32,11 +32,45 @@ import Testing
     let (id, url) = (open.text("id"), ChannelURL("general"))
     try world.cache.write { try $0.answered(views: [id], in: url, failure: nil) }
     let poll = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=5")
-    #expect(poll.events == ["messages.replaced 3 4 5"])
+    #expect(poll.events == ["api_result"], "no message differs")
     let after = world.ask("\(path)/events?since=\(poll.text("cursor"))&wait=0")
     #expect(after.events == [])
     let again = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=0")
-    #expect(again.events == ["messages.replaced 3 4 5"], "a lost answer is given again")
+    #expect(again.events == ["api_result"], "a lost answer is given again")
+  }
+
+  @Test("B16: what the upstream's answer brought is told, and then that the view is right")
+  func answered() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    try world.join("alice", "general", name: "General")
+    let url = ChannelURL("general")
+    let rows = [4, 5].map { CollectionWorld.message($0, at: $0 * 10) }
+    let newest = MessageWindow(.newest, older: 2, newer: 0)
+    let asked = world.cache.cursor.sequence
+    try world.cache.write {
+      try $0.store(
+        [MessageListing(window: newest, rows: rows, isWhole: true, askedAt: asked)], in: url,
+        ListingContext(source: .apiResult, generation: 1))
+    }
+    let open = opened(world, #","previous_size":3"#)
+    #expect(open.messages == [5])
+    try world.list([1, 2, 3, 4, 5], in: "general")
+    try world.cache.write { try $0.answered(views: [open.text("id")], in: url, failure: nil) }
+    let path = "/v1/message-collections/\(open.text("id"))/events"
+    let poll = world.ask("\(path)?since=\(open.text("cursor"))&wait=0")
+    #expect(poll.events.filter { !$0.hasPrefix("gap") } == ["messages.added 3 4", "api_result"])
+    #expect(poll.body.contains(#""has_previous":true"#))
+    try world.send(6, in: "general")
+    try world.cache.write { try $0.answered(views: [open.text("id")], in: url, failure: nil) }
+    let sent = world.ask("\(path)?since=\(poll.text("cursor"))&wait=0")
+    #expect(sent.events.filter { !$0.hasPrefix("channel") } == ["messages.added 6", "api_result"])
+    // Nobody remembers what a client of an older cursor has.
+    _ = world.ask("\(path)?since=\(sent.text("cursor"))&wait=0")
+    try world.send(7, in: "general")
+    _ = world.ask("\(path)?since=\(sent.text("cursor"))&wait=0")
+    let late = world.ask("\(path)?since=\(open.text("cursor"))&wait=0")
+    #expect(late.events.filter { $0.hasPrefix("messages") } == ["messages.replaced 3 4 5 6 7"])
   }
 
   @Test("B17: an edge token gives its page, again where it was lost; a foreign one is a 400")
