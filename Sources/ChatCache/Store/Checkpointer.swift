@@ -8,7 +8,7 @@ import SQLite
 ///
 /// - **Passive checkpoints**, on a thread of their own, whenever commits have added 4 MiB. Inside a commit
 ///   they would triple the commit's tail.
-/// - **A restart of the WAL**, on the writer's thread between two commits, when the WAL has reached 58 MiB.
+/// - **A restart of the WAL**, on the writer's thread between two commits, when the WAL has reached 52 MiB.
 ///   Under endless commits a passive checkpoint never finds a moment in which everything is copied, so the
 ///   WAL would grow without end. Nearly everything has been copied by then, so the writer waits for little.
 /// - **Truncation**, on the checkpoint thread, once nothing has been committed for some seconds.
@@ -169,9 +169,9 @@ enum WALLimits {
   static let boundBytes = 64 << 20
   /// A passive checkpoint follows this many new frames (4 MiB).
   static let passiveFrames = (4 << 20) / frameBytes
-  /// The writer restarts the WAL at this many frames (58 MiB). The rest is left for large commits. A commit
+  /// The writer restarts the WAL at this many frames (52 MiB). The rest is left for large commits. A commit
   /// meanwhile waits for two more syncs, so a restart should come only after more than a hundred commits.
-  static let restartFrames = boundBytes / 32 * 29 / frameBytes
+  static let restartFrames = boundBytes / 16 * 13 / frameBytes
   /// A WAL file of at most this length is left as it is while nothing happens, in bytes.
   static let restingBytes = 4 << 20
   /// The checkpoint thread looks this often, in nanoseconds, and truncates after that many looks without a
@@ -180,9 +180,9 @@ enum WALLimits {
   static let quietLooks = 5
   /// The writer waits this long for readers before it puts a restart off, in milliseconds.
   static let restartWaitMilliseconds: Int32 = 100
-  /// From this many frames on (62 MiB) the writer waits that long instead, in milliseconds, and tries again
+  /// From this many frames on (58 MiB) the writer waits that long instead, in milliseconds, and tries again
   /// after that many more frames (8 MiB): a reader that holds a snapshot for minutes costs it little.
-  static let urgentFrames = boundBytes / 32 * 31 / frameBytes
+  static let urgentFrames = boundBytes / 32 * 29 / frameBytes
   static let urgentWaitMilliseconds: Int32 = 1000
   static let urgentStepFrames = boundBytes / 8 / frameBytes
   /// After so many looks that did not copy everything the writer restarts the WAL.
