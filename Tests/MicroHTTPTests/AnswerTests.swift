@@ -31,6 +31,23 @@ import Testing
     #expect(shared.header("Access-Control-Allow-Origin") == "https://a.example")
   }
 
+  @Test("a page of an allowed origin sees that a path is not there, or not yet: its preflight passes")
+  func preflightOfNothing() throws {
+    let test = try TestServer { $0.crossOrigin.origins = ["https://a.example"] }
+    let client = try test.client()
+    for problem in [nil, Problem(503, "starting", detail: "ask again")] {
+      test.server.serve([], otherwise: problem)
+      let preflight = try #require(
+        client.get(
+          "/none", method: "OPTIONS",
+          headers: ["Origin: https://a.example", "Access-Control-Request-Method: GET"]))
+      #expect(preflight.status == 204 && preflight.header("Access-Control-Allow-Methods") != nil)
+      let answer = try #require(client.get("/none", headers: ["Origin: https://a.example"]))
+      #expect(answer.status == problem?.status ?? 404)
+      #expect(answer.header("Access-Control-Allow-Origin") == "https://a.example")
+    }
+  }
+
   @Test("each answer from a shared body has its own request id, from all workers at once")
   func stampsSharedBodies() throws {
     let test = try TestServer()

@@ -126,8 +126,9 @@ extension Server {
     lot.setDeadline(request.client, ClientConnection.noDeadline)
     defer { admitBody(of: request) }
     if let fault = request.refusal?.problem ?? request.intake?.intake.fault {
-      // A browser shows its page the 404 of a path only if the preflight of that path passes.
-      if fault.status == 404, request.method == .options,
+      // A browser shows its page that a path is not there, or not yet, only if the preflight of that path
+      // passes.
+      if fault.status == 404 || fault.status == 503, request.method == .options,
         let answer = preflight(request, allow: "GET, HEAD, POST, PUT, PATCH, DELETE")
       {
         return queue(answer, request)
