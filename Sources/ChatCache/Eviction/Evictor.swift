@@ -89,9 +89,10 @@ final class Evictor: Sendable {
       return true
     }
     guard mustCount else { return }
-    // `try?`: what cannot be counted now is counted after the next commits, which fail if the file does.
-    guard let pages = try? writer.autocommit({ try $0.reading.pageCount() }) else { return }
-    usage.measured(pages)
+    do { usage.measured(try writer.autocommit { try $0.reading.pageCount() }) } catch {
+      // The pages are counted again after the next commits, which fail if the file cannot be read.
+      return
+    }
     if usage.usedBytes <= usage.limit.bytes {
       foundRoom()
     } else if !usage.isFull {

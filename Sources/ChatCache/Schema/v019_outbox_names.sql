@@ -26,7 +26,7 @@ CREATE TABLE outbox_without_names (
   aspect TEXT NOT NULL DEFAULT '',
   -- The bytes of a file message: none (nothing to upload), needed, running, done (its url is in params).
   upload TEXT NOT NULL DEFAULT 'none' CHECK (upload IN ('none', 'needed', 'running', 'done')),
-  -- What the client asked, as it came, and the message as the API draws it (without braces).
+  -- The JSON that the client sent, and the message as Perch answers it, without its outer braces (empty for a change).
   params BLOB NOT NULL,
   body BLOB NOT NULL,
   block_on_failure INTEGER NOT NULL DEFAULT 0,
@@ -41,8 +41,8 @@ CREATE TABLE outbox_without_names (
   absences INTEGER NOT NULL DEFAULT 0,
   error_code TEXT,
   error_message TEXT,
-  -- Where the look for a message begins that may have arrived: the newest place known in the channel when the message
-  -- was first sent off (B39). NULL: it was not sent off yet.
+  -- The position of the channel's newest message that Perch knew when it first sent this one. If it is unknown whether
+  -- this one arrived, Perch lists the messages after that position (B39). NULL: it was not sent yet.
   anchor_at INTEGER,
   anchor_id INTEGER,
   -- Whether the client had the scope `admin`, for the second look at its rights before it is sent.

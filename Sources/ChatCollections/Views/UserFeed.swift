@@ -30,7 +30,10 @@ package struct UserFeed: Sendable {
     var counted: Set<ChannelKey?> = []
     for logged in log.changes where logged.sequence <= end {
       let state = State(logged.change)
-      if let state, told.contains(state) { continue }
+      if let state, told.contains(state) {
+        previous = logged.sequence
+        continue
+      }
       let before = json.buffer.count
       let tellsCounts = logged.change.kind == .outbox && counted.insert(logged.change.channel).inserted
       let more = try write(
@@ -49,7 +52,8 @@ package struct UserFeed: Sendable {
     }
   }
 
-  /// What an event tells as it is at the moment of the answer, so that a second one would say the same.
+  /// A channel or a gap that an event describes as it is at the moment of the answer. A second event about it
+  /// in the same answer would have the same content, so it is left out.
   private struct State: Hashable {
     private let kind: ChangeKind
     private let source: ChangeSource

@@ -22,12 +22,16 @@ enum ReplyListing {
 
   /// When the thread was last replied to (ms), where anybody did.
   private static func lastReply(_ thread: [UInt8]) -> Int64? {
-    // `try?`: thread information that cannot be read is no proof that the upstream lists replies.
-    try? thread.withUnsafeBytes { bytes in
-      try JSONParser.parse(bytes) { thread -> Int64? in
-        guard let replies = thread["reply_count"]?.int64, replies > 0 else { return nil }
-        return thread["last_replied_at"]?.int64
+    do {
+      return try thread.withUnsafeBytes { bytes in
+        try JSONParser.parse(bytes) { thread -> Int64? in
+          guard let replies = thread["reply_count"]?.int64, replies > 0 else { return nil }
+          return thread["last_replied_at"]?.int64
+        }
       }
+    } catch {
+      // Thread information that cannot be read does not show whether the upstream lists replies.
+      return nil
     }
   }
 }

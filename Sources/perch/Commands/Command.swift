@@ -8,7 +8,7 @@ struct Command: Sendable {
   let summary: String
   /// Every flag it takes.
   let settings: [Setting]
-  /// What the help says beside the settings.
+  /// A paragraph that `--help` prints after the list of settings.
   var note = ""
   /// Does it; the result is the exit code.
   let run: @Sendable (SettingValues) throws -> Int32
