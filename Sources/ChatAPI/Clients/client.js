@@ -17,7 +17,7 @@ export class PerchError extends Error {
   }
 }
 
-/** The caller's mistake. The same call fails again. */
+/** The caller's mistake. It fails again. */
 export class MistakeError extends PerchError {}
 
 const mistake = (code, detail) => new MistakeError({ code, detail, status: 400 });
@@ -26,42 +26,91 @@ const nameOf = ({ message_id, request_id }) => message_id || `request_id:${reque
 const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")));
 
 /**
- * Opens a view. `token` is called whenever a bearer token is needed. `follow` is `stream` (by EventSource) or
- * `poll`. `wait`, `timeout` and `maxPause` bound the seconds of a poll, an answer, and a pause between tries.
- * `fields` are those of a MessageCollectionRequest.
+ * Requests of one user. `token` is called whenever a bearer token is needed.
+ * @param {{url?: string, token: () => Promise<string>, timeout?: number, fetch?: typeof fetch}} options
+ */
+export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetch }) {
+  const stops = new Set();
+  let bearer, user;
+  return { ask, within, stop: () => stops.forEach((stop) => stop.abort()) };
+
+  /** Runs `work` for `seconds` at most. `stop` ends it. */
+  async function within(seconds, work) {
+    const stop = new AbortController(), timer = setTimeout(() => stop.abort(), seconds * 1000);
+    const stopped = new Promise((_, fail) => { stop.signal.onabort = fail; });
+    stops.add(stop);
+    try {
+      return await Promise.race([stopped, work(stop.signal)]);
+    } finally {
+      clearTimeout(timer);
+      stops.delete(stop);
+    }
+  }
+
+  /** `body`: fields or a form. `read` reads what is not JSON. */
+  async function ask(method, path, body, key, seconds = timeout, read = (answer) => answer.json()) {
+    try {
+      return await within(seconds, async (signal) => {
+        const headers = { Authorization: `Bearer ${await bearerNow()}` };
+        if (key) headers["Idempotency-Key"] = key;
+        if (!body?.append) headers["Content-Type"] = "application/json", body = JSON.stringify(body);
+        const answer = await fetch(url + path, { method, headers, signal, body }), { status } = answer;
+        if (answer.ok) return status === 204 ? undefined : await read(answer);
+        throw new (status === 400 ? MistakeError : PerchError)(await answer.json(), +answer.headers.get("Retry-After"));
+      });
+    } catch (error) {
+      if (error.problem?.status === 401) bearer = undefined;
+      if (error.problem) throw error;
+      throw new PerchError({ code: "unreachable", detail: error.message ?? "timeout" });
+    }
+  }
+
+  /** A token of the same user. */
+  async function bearerNow() {
+    if (bearer && claimsOf(bearer).exp > Date.now() / 1000 + 5) return bearer;
+    const next = await token(), { sub } = claimsOf(next);
+    if ((user ??= sub) === sub) return bearer = next;
+    throw mistake("other_user", `The view is of ${user}, the token of ${sub}.`);
+  }
+}
+
+/**
+ * Opens a view. `follow`: `stream` (by EventSource) or `poll`. `wait`, `timeout`, `maxPause`: most seconds of a poll, an
+ * answer, a pause between tries. `fields`: of a MessageCollectionRequest.
  * @param {string} channel
- * @param {{url?: string, token: () => Promise<string>, follow?: string, wait?: number,
- *   timeout?: number, maxPause?: number, fields?: object}} options
+ * @param {Parameters<connect>[0] & {follow?: string, wait?: number, maxPause?: number, fields?: object,
+ *   EventSource?: typeof EventSource}} options
  */
 export async function open(channel, options) {
-  const { url = "", token, wait = 25, timeout = 15, maxPause = 30, fields } = options;
-  const { follow = globalThis.EventSource ? "stream" : "poll" } = options;
-  // Rows by name; own ones that no answer showed yet, by request_id.
-  const rows = new Map(), own = new Map(), listeners = [], stops = new Set();
-  let id, cursor, bearer, user, paging, end, shown = new Set();
+  const { url = "", wait = 25, timeout = 15, maxPause = 30, EventSource = globalThis.EventSource, fields } = options;
+  const { follow = EventSource ? "stream" : "poll" } = options, { within, stop, ...connection } = connect(options);
+  // Rows by name; own ones in no answer yet, by request_id.
+  const rows = new Map(), own = new Map(), listeners = [];
+  let id, cursor, paging, end, shown = new Set();
   const path = (end) => `/v1/message-collections/${id}${end}`;
-  let isStale = true, streams = false, tries = 0, pages = 0;
+  let isStale = true, streams = true, tries = 0, pages = 0;
 
   const view = {
-    /** `connecting`, `live`, `offline` (no answer), `lost` (the channel is not the user's now), `closed`. */
+    /** `connecting`, `live`, `offline` (no answer), `lost` (not the user's now), `closed`. */
     connection: "connecting",
     /** Why it is not live. @type {PerchError?} */
     error: null,
-    /** `channel`, `tail`, `has_previous` and `has_next` of the answers. @type {any} */
+    /** Fields of the answers: `channel`, `tail`, `has_previous`, …. @type {any} */
     state: {},
     /** Stretches without messages, by id. @type {Map<string, any>} */
     gaps: new Map(),
 
     /** Sent rows, the oldest first, then unsent ones. @returns {Row[]} */
     get messages() {
-      const sorted = [...rows.values()].sort((a, b) => (a.position ?? "z").localeCompare(b.position ?? "z"));
+      const at = (row) => row.position ?? "z";
+      const sorted = [...rows.values()].sort((a, b) => (at(a) > at(b)) - (at(a) < at(b)));
       return [...sorted, ...own.values()];
     },
 
     /** Pending, failed and canceled rows. @returns {Row[]} */
     get unsent() { return view.messages.filter((row) => !row.message_id); },
 
-    /** Calls `listener` now and at each change. @param {(added: Row[]) => void} listener */
+    /** Calls it now and at each change. @param {(added: Row[]) => void} listener */
     listen(listener) {
       listeners.push(listener);
       listener(view.messages);
@@ -80,15 +129,15 @@ export async function open(channel, options) {
 
     /** Changes the fields of a MessageEdit. */
     edit: (row, fields) => change("PATCH", `/${nameOf(row)}`, fields),
-    /** Deletes a sent row, takes back a pending one, removes a failed one. */
+    /** Deletes a sent row, cancels a pending, removes a failed one. */
     remove: (row) => change("DELETE", `/${nameOf(row)}`),
     resend: (row) => change("POST", `/${nameOf(row)}/resend`),
-    /** Loads older or newer rows; fails if they cannot be had now. `state.has_…`: more are left. */
+    /** Loads older or newer rows, or fails. `state.has_…`: more are left. */
     previous: () => load("previous"),
     next: () => load("next"),
 
     async close() {
-      stops.forEach((stop) => stop.abort());
+      stop();
       const disposed = ask("DELETE", path(""), undefined, "", 5);
       become("closed");
       await disposed.catch(() => {});
@@ -104,7 +153,7 @@ export async function open(channel, options) {
     await paging;
     const accepted = [...own.values()].filter((row) => row.is_accepted);
     try {
-      // What was accepted before and is not in the answer is not the view's.
+      // What was accepted and is not in the answer is not the view's.
       if (await (isStale ? read(pages) : poll(pages))) accepted.forEach((row) => own.delete(row.request_id));
       tries = 0;
     } catch (error) {
@@ -161,6 +210,7 @@ export async function open(channel, options) {
     event.messages?.forEach(put);
     event.message_refs?.forEach(drop);
     note(event);
+    if (event.type === "huge_gap.detected") isStale = true;
     if (event.type === "channel.deleted") rows.clear(), forget();
   }
 
@@ -178,7 +228,7 @@ export async function open(channel, options) {
 
   function note({ gap = null, gaps: list = gap ? [gap] : [], channels = null, ...answer }) {
     if (channels) answer.channel = channels[0];
-    for (const name of "channel tail previous next has_previous has_next".split(" ")) {
+    for (const name of "channel tail newest previous next has_previous has_next".split(" ")) {
       if (name in answer) view.state[name] = answer[name];
     }
     for (const one of list) one.state === "closed" ? view.gaps.delete(one.id) : view.gaps.set(one.id, one);
@@ -186,11 +236,11 @@ export async function open(channel, options) {
 
   function arrive(at) {
     cursor = at;
-    become(isStale ? "lost" : "live");
+    become(id ? "live" : "lost");
     return true;
   }
 
-  /** What was asked for before a page is not used after it. */
+  /** Answers asked for before a page are not used after it. */
   async function load(edge) {
     if (!view.state[edge]) return;
     pages += 1;
@@ -248,48 +298,14 @@ export async function open(channel, options) {
     listeners.forEach((listener) => Promise.resolve(added).then(listener));
   }
 
-  /** Waits longer each time, or as the service says. */
+  /** Grows, or is as the service says. */
   async function pause(tries, { retryAfter }) {
     const seconds = Math.max(retryAfter, Math.min(maxPause, 2 ** tries) * (0.5 + Math.random() / 2));
     if (view.connection !== "closed") await within(seconds, () => new Promise(() => {})).catch(() => {});
   }
 
-  /** Runs `work` for `seconds` at most. `close` ends it. */
-  async function within(seconds, work) {
-    const stop = new AbortController(), timer = setTimeout(() => stop.abort(), seconds * 1000);
-    const stopped = new Promise((_, fail) => { stop.signal.onabort = fail; });
-    stops.add(stop);
-    try {
-      return await Promise.race([stopped, work(stop.signal)]);
-    } finally {
-      clearTimeout(timer);
-      stops.delete(stop);
-    }
-  }
-
-  async function ask(method, end, body, key, seconds = timeout) {
+  async function ask(...words) {
     if (view.connection === "closed") throw mistake("view_closed", "It was closed.");
-    try {
-      return await within(seconds, async (signal) => {
-        const headers = { Authorization: `Bearer ${await bearerNow()}`, "Content-Type": "application/json" };
-        if (key) headers["Idempotency-Key"] = key;
-        const answer = await fetch(url + end, { method, headers, signal, body: JSON.stringify(body) });
-        const content = answer.status === 204 ? undefined : await answer.json();
-        if (answer.ok) return content;
-        throw new (answer.status === 400 ? MistakeError : PerchError)(content, +answer.headers.get("Retry-After") || 0);
-      });
-    } catch (error) {
-      if (error.problem?.status === 401) bearer = undefined;
-      if (error.problem) throw error;
-      throw new PerchError({ code: "unreachable", detail: error.message ?? "timeout" });
-    }
-  }
-
-  /** A token of the same user. */
-  async function bearerNow() {
-    if (bearer && claimsOf(bearer).exp > Date.now() / 1000 + 5) return bearer;
-    const next = await token(), { sub } = claimsOf(next);
-    if ((user ??= sub) === sub) return bearer = next;
-    throw mistake("other_user", `The view is of ${user}, the token of ${sub}.`);
+    return connection.ask(...words);
   }
 }

@@ -1,0 +1,205 @@
+import { ask, requests } from "./transport.js";
+import { session } from "./session.js";
+
+// One stream carries everything of one user to all of the user's tabs, because a browser opens only six connections to
+// a host. The tabs choose a leading one by a Web Lock. Each tab says which collections it follows, and from which
+// cursor; the leading tab keeps one stream for all of them and passes each batch on by a BroadcastChannel. When the
+// leading tab is closed, the lock goes to another tab, which asks all what they follow and goes on from the oldest
+// cursor. A batch that a tab has had already changes nothing there.
+
+const PAUSE = 250, LONGEST_PAUSE = 2000, GATHERING = 40;
+
+/** The name of this tab. Its lock is held as long as the tab lives. */
+export const TAB = Math.random().toString(36).slice(2);
+
+// What this tab follows, by collection id: where it stands, and whom to tell.
+const followed = new Map();
+const batchListeners = [], stateListeners = [];
+// Of the leading tab: what the other tabs follow, and the stream.
+const others = new Map();
+let channel, isLeading = false, stream = null, userCursor = "now";
+
+/** `isOpen`: whether Perch answers. `isLeading`: whether this tab has the stream. */
+export const feed = { isOpen: true, get isLeading() { return isLeading; } };
+
+/** Calls `listener(events)` for each batch of events, of whatever feed. */
+export const onEvents = (listener) => batchListeners.push(listener);
+/** Calls `listener()` when Perch is lost or is back. */
+export const onFeedState = (listener) => stateListeners.push(listener);
+
+/** Begins to follow the user's feed from a cursor. */
+export function startFeed(cursor) {
+  userCursor = cursor;
+  const name = `perch.feed.${session.user}`;
+  if (!navigator.locks) return lead();
+  channel = new BroadcastChannel(name);
+  channel.onmessage = ({ data }) => hearTab(data);
+  navigator.locks.request(`perch.tab.${TAB}`, () => new Promise(() => {}));
+  navigator.locks.request(name, () => {
+    lead();
+    return new Promise(() => {});
+  });
+  addEventListener("pagehide", () => post({ kind: "bye", tab: TAB }));
+}
+
+/** The tabs that live, by their locks. */
+export async function livingTabs() {
+  const { held = [] } = (await navigator.locks?.query()) ?? {};
+  return new Set([TAB, ...held.map(({ name }) => name.replace("perch.tab.", ""))]);
+}
+
+/** Follows a collection. `onevents(events, cursor)` is told its events, `onlost()` that it must be read again. */
+export function follow(id, cursor, { onevents, onlost }) {
+  const follower = { id, cursor, onevents, onlost };
+  followed.set(id, follower);
+  post({ kind: "follow", tab: TAB, id, cursor });
+  if (isLeading) wanted(id, cursor);
+  return () => {
+    if (followed.get(id) === follower) followed.delete(id);
+    post({ kind: "unfollow", tab: TAB, id });
+  };
+}
+
+/** What client.js takes for a browser's EventSource. It is fed by the shared stream. */
+export class SharedEventSource {
+  constructor(address) {
+    const { pathname, searchParams } = new URL(address, location.href);
+    this.close = follow(pathname.split("/")[3], searchParams.get("since"), {
+      onlost: () => this.onerror?.(),
+      onevents: (events, cursor) => events.forEach((event, at) => this.onmessage?.({
+        data: JSON.stringify(event), lastEventId: at === events.length - 1 ? cursor : "",
+      })),
+    });
+  }
+}
+
+const post = (message) => channel?.postMessage(message);
+
+function hearTab(message) {
+  const { kind, tab, id, cursor } = message;
+  if (kind === "batch") take(message);
+  else if (kind === "lost") lose();
+  else if (kind === "state") become(message.isOpen);
+  else if (kind === "who") followed.forEach((one) => post({ kind: "follow", tab: TAB, id: one.id, cursor: one.cursor }));
+  else if (isLeading && kind === "bye") others.delete(tab);
+  else if (isLeading && kind === "unfollow") others.get(tab)?.delete(id);
+  else if (isLeading && kind === "follow") {
+    if (!others.has(tab)) others.set(tab, new Map());
+    others.get(tab).set(id, cursor);
+    wanted(id, cursor);
+  }
+}
+
+/** Hands a batch to those whom it concerns. */
+function take({ ids, events, cursor }) {
+  if (isAfter(cursor, userCursor)) {
+    userCursor = cursor;
+    if (events.length) batchListeners.forEach((listener) => listener(events));
+  }
+  for (const id of ids) {
+    const follower = followed.get(id);
+    if (!follower || !isAfter(cursor, follower.cursor)) continue;
+    follower.cursor = cursor;
+    const own = events.filter((event) => event.collection_id === id);
+    if (own.length) follower.onevents(own, cursor);
+  }
+}
+
+function lose() {
+  const all = [...followed.values()];
+  followed.clear();
+  all.forEach(({ onlost }) => onlost());
+}
+
+function become(isOpen) {
+  if (feed.isOpen === isOpen) return;
+  feed.isOpen = isOpen;
+  stateListeners.forEach((listener) => listener());
+}
+
+/** Whether cursor `a` lies after `b`: epoch.run.sequence. In another epoch everything is new. */
+function isAfter(a, b) {
+  const [epoch, run, sequence] = a.split("."), [otherEpoch, otherRun, otherSequence] = b.split(".");
+  return epoch !== otherEpoch || +run > +otherRun || (run === otherRun && +sequence > +otherSequence);
+}
+
+/** A collection that the stream lacks, or from an older cursor than the stream's, needs the stream anew. */
+function wanted(id, cursor) {
+  if (!stream || !stream.ids.includes(id) || isAfter(stream.cursor, cursor)) stream?.end();
+}
+
+async function lead() {
+  isLeading = true;
+  post({ kind: "who" });
+  for (let tries = 0; ; tries++) {
+    // Several views are often opened at once, and a new leading tab waits for the answers of the others.
+    await sleep(tries ? Math.min(LONGEST_PAUSE, PAUSE * 2 ** tries) : GATHERING);
+    try {
+      await runStream();
+      tries = -1;
+    } catch (error) {
+      if (!error.problem || error.passes) tell({ kind: "state", isOpen: error.problem?.code !== "unreachable" });
+      // The cursor is too old, or one of the collections is gone: each view looks for itself.
+      else await loseAll(error.problem);
+    }
+  }
+}
+
+async function loseAll({ status }) {
+  if (status === 410) userCursor = "now";
+  others.clear();
+  tell({ kind: "lost" });
+}
+
+/** Tells this tab and the others. */
+function tell(message) {
+  post(message);
+  hearTab(message);
+}
+
+const sleep = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
+
+/** Reads what is new, which also tells whether all is well, and then streams until something else is wanted. */
+async function runStream() {
+  const living = await livingTabs();
+  for (const tab of others.keys()) if (!living.has(tab)) others.delete(tab);
+  const elsewhere = [...others.values()].flatMap((one) => [...one].map(([id, cursor]) => ({ id, cursor })));
+  const wishes = [...followed.values(), ...elsewhere];
+  const ids = [...new Set(wishes.map(({ id }) => id))];
+  let since = userCursor;
+  for (const { cursor } of wishes) if (since === "now" || isAfter(since, cursor)) since = cursor;
+  const views = ids.length ? `collections=${ids.join(",")}&` : "";
+  const path = `/v1/events?${views}user_feed=true`;
+  let isEnded = false, endNow = () => {};
+  stream = { ids, cursor: since, end: () => { isEnded = true; endNow(); } };
+  for (let hasMore = true; hasMore;) {
+    const answer = await ask("GET", `${path}&since=${stream.cursor}&wait=0`);
+    advance(answer.events, answer.cursor);
+    hasMore = answer.has_more;
+  }
+  tell({ kind: "state", isOpen: true });
+  const { ticket } = await ask("POST", "/v1/events/ticket", { path: "/v1/events" });
+  const address = `${path}&since=${stream.cursor}`;
+  if (!isEnded) await listen(`${address}&ticket=${ticket}`, address, (end) => { endNow = end; });
+}
+
+function advance(events, cursor) {
+  stream.cursor = cursor;
+  tell({ kind: "batch", ids: stream.ids, events, cursor });
+}
+
+function listen(address, shown, setEnd) {
+  const source = new EventSource(address), record = { method: "GET", path: shown, at: Date.now(), status: "stream" };
+  requests.push(record);
+  let batch = [];
+  source.onmessage = ({ data, lastEventId }) => {
+    batch.push(JSON.parse(data));
+    if (lastEventId === stream.cursor) return;
+    advance(batch, lastEventId);
+    batch = [];
+  };
+  return new Promise((resolve) => {
+    setEnd(resolve);
+    for (const name of ["error", "reset", "unauthorized", "gone"]) source.addEventListener(name, resolve);
+  }).finally(() => source.close());
+}

@@ -1,0 +1,127 @@
+import { el, byID, fill, button } from "./dom.js";
+import { ask } from "./transport.js";
+import { session, showSignIn, signOut, demoUsers } from "./session.js";
+import { startFeed, onEvents, onFeedState, feed } from "./feed.js";
+import { startOutbox, onOutbox, waitingCount } from "./outbox.js";
+import { startChannelList, markOpenChannel, onChannels, unreadCount, channelOf } from "./channel_list.js";
+import { shared, redrawAll } from "./conversation.js";
+import { openChat, channelsChanged, closeThread, abilities, setInspectorToggle } from "./chat.js";
+import { readFileOrigins, setStandIn } from "./attachment.js";
+import { nameOfChannel } from "./format.js";
+import { startInspector, toggleDrawer, closeDrawer } from "./inspector.js";
+
+// The page itself: who one is, which channel the address names, and the banner that tells what cannot be reached.
+
+const LINK_WORDS = {
+  upstream_auth: "The chat server refuses the key of Perch.",
+  upstream_untrusted: "The certificate of the chat server is not trusted.",
+  no_upstream: "Perch has no chat server.",
+};
+
+async function begin() {
+  byID("app").hidden = false;
+  fill(byID("self"), el("bdi", {}, session.user));
+  byID("sign-out").addEventListener("click", signOut);
+  onFeedState(showBanners);
+  onOutbox(showBanners);
+  onChannels(showTitle);
+  onEvents(hearEvents);
+  startInspector();
+  setInspectorToggle(toggleDrawer);
+  startChannelList((url) => { location.hash = `#/${encodeURIComponent(url)}`; });
+  let isRead = false;
+  onChannels(() => {
+    if (!isRead && channelOf(channelInAddress())) openAddressed();
+    isRead = true;
+    channelsChanged();
+  });
+  addEventListener("hashchange", openAddressed);
+  addEventListener("keydown", closeByKey);
+  addEventListener("focus", redrawAll);
+  openAddressed();
+  readFileOrigins().then(redrawAll);
+  fetchStandIn();
+  const { cursor } = await connectUser();
+  startFeed(cursor);
+  startOutbox();
+}
+
+/** Connects the user, which also tells how the link is. Without an answer the feed begins with what comes. */
+async function connectUser() {
+  try {
+    const answer = await ask("PUT", "/v1/connection");
+    abilities.takesFiles = answer.capabilities?.uploads !== false;
+    noteConnection(answer);
+    return answer;
+  } catch (error) {
+    if (error.problem) noteConnection({ state: "offline", link: error.problem.code });
+    return { cursor: "now" };
+  }
+}
+
+async function fetchStandIn() {
+  const answer = await fetch("/demo").catch(() => null);
+  if (!answer?.ok) return;
+  setStandIn((await answer.json()).origin_url);
+  redrawAll();
+}
+
+const channelInAddress = () => {
+  try {
+    return decodeURIComponent(location.hash.slice(2));
+  } catch {
+    return "";
+  }
+};
+
+function openAddressed() {
+  const url = channelInAddress();
+  markOpenChannel(url);
+  openChat(url);
+  showTitle();
+}
+
+function showTitle() {
+  const name = nameOfChannel(channelOf(channelInAddress())), unread = unreadCount();
+  document.title = `${unread ? `(${unread}) ` : ""}${name ? `${name.slice(0, 60)} · ` : ""}Perch`;
+}
+
+/** What the user's feed tells of the whole page. */
+function hearEvents(events) {
+  for (const event of events) {
+    if (event.type === "connection.changed") noteConnection(event.connection);
+    if (event.type === "upload.progress") shared.percents.set(event.progress.request_id, event.progress.percent);
+  }
+  if (events.some(({ type }) => type === "upload.progress")) redrawAll();
+}
+
+let linkWords = "";
+
+function noteConnection({ state, link, error }) {
+  const isLost = state === "offline" || (link && link !== "online" && link !== "unknown");
+  if (state === "online" || isLost) {
+    shared.isLinkLost = Boolean(isLost);
+    linkWords = isLost ? LINK_WORDS[link ?? error?.code] ?? "The chat server cannot be reached." : "";
+  }
+  showBanners();
+  redrawAll();
+}
+
+function showBanners() {
+  const waiting = waitingCount(), count = waiting === 1 ? "1 message or change waits" : `${waiting} messages and changes wait`;
+  const words = !feed.isOpen ? `Perch does not answer. ${waiting ? `${count} in this page and will be sent.` : "What you write stays in this page."}`
+    : linkWords && `${linkWords} You read what is cached; what you write is sent later.`;
+  const banner = byID("banner");
+  if (banner.textContent !== words) banner.textContent = words;
+  banner.hidden = !words;
+  banner.classList.toggle("severe", !feed.isOpen);
+}
+
+function closeByKey(event) {
+  if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+  if (document.body.classList.contains("threading")) closeThread();
+  else closeDrawer();
+}
+
+if (session.user) begin();
+else showSignIn(begin);

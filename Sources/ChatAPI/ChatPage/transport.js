@@ -1,0 +1,93 @@
+import { connect, open } from "/client.js";
+import { currentToken, session, tokenWasRefused } from "./session.js";
+import { noteServerTime } from "./format.js";
+
+// All requests of the page: made by client.js, sent and recorded here. No record has a token or a ticket.
+
+const RECORDED_REQUESTS = 200, RECORDED_BODY = 2000;
+
+/** What the inspector shows, the newest last. */
+export const requests = [];
+const requestListeners = [];
+
+/** Calls `listener` after each answer. */
+export const onRequest = (listener) => requestListeners.push(listener);
+
+const watchedForms = new WeakMap();
+
+/** Tells how far a form is sent, and ends the sending when `signal` says so. */
+export const watchForm = (form, onpart, signal) => watchedForms.set(form, { onpart, signal });
+
+const options = { token: currentToken, fetch: recordingFetch, maxPause: 4 };
+
+/** Requests outside of a view: `ask(method, path, body, key)` of client.js. */
+export const { ask } = connect(options);
+
+/** A live view of client.js. All views of all tabs share one stream: `EventSource` is fed by it. */
+export const openView = (channel, fields, EventSource) => open(channel, { ...options, fields, EventSource });
+
+/** The path of a channel, with the rest behind it. */
+export const channelPath = (channel, rest = "") => `/v1/channels/${encodeURIComponent(channel)}${rest}`;
+
+/** The bytes of an answer, with their type. */
+export const askForBlob = (path) => ask("GET", path, undefined, "", 60, (answer) => answer.blob());
+
+async function recordingFetch(path, init) {
+  const began = performance.now(), token = session.token;
+  const record = { method: init.method, path: maskTicket(path), at: Date.now(), body: bodyText(init.body), status: 0 };
+  requests.push(record);
+  requests.splice(0, requests.length - RECORDED_REQUESTS);
+  try {
+    const answer = await (init.body instanceof FormData ? sendForm(path, init) : fetch(path, init));
+    noteServerTime(answer.headers.get("Date"));
+    record.status = answer.status;
+    record.cache = answer.headers.get("Cache-Status") ?? "";
+    record.bytes = +(answer.headers.get("Content-Length") ?? 0);
+    if (answer.status === 401) tokenWasRefused(token);
+    return answer;
+  } catch (error) {
+    record.failure = error.message;
+    throw error;
+  } finally {
+    record.milliseconds = performance.now() - began;
+    requestListeners.forEach((listener) => listener(record));
+  }
+}
+
+const maskTicket = (path) => path.replace(/([?&]ticket=)[^&]*/, "$1…");
+
+function bodyText(body) {
+  if (body instanceof FormData) return { params: body.get("params"), file: body.get("file")?.name };
+  return typeof body === "string" ? body.slice(0, RECORDED_BODY) : "";
+}
+
+/** Sends a form as fetch would, and tells how far it is, which fetch cannot. */
+function sendForm(path, { method, headers, body, signal }) {
+  const request = new XMLHttpRequest(), watched = watchedForms.get(body);
+  const stopped = () => request.abort();
+  signal?.addEventListener("abort", stopped);
+  watched?.signal?.addEventListener("abort", stopped);
+  request.open(method, path);
+  Object.entries(headers).forEach(([name, value]) => request.setRequestHeader(name, value));
+  request.upload.onprogress = ({ loaded, total }) => watched?.onpart?.(loaded / (total || 1));
+  return new Promise((resolve, reject) => {
+    request.onload = () => resolve(new Response(request.response, { status: request.status, headers: headersOf(request) }));
+    request.onerror = () => reject(new TypeError("Failed to fetch"));
+    request.onabort = () => reject(new DOMException("Aborted", "AbortError"));
+    request.send(body);
+  });
+}
+
+function headersOf(request) {
+  const lines = request.getAllResponseHeaders().trim().split(/\r?\n/).filter(Boolean);
+  return new Headers(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
+}
+
+/** The same request for a shell, with the token in `$T`. */
+export function asCurl({ method, path, body }) {
+  const quoted = (text) => `'${text.replace(/'/g, "'\\''")}'`;
+  const words = ["curl", "-X", method, "-H", '"Authorization: Bearer $T"'];
+  if (body?.params) words.push("-F", quoted(`params=${body.params}`), "-F", quoted(`file=@${body.file}`));
+  else if (body) words.push("-H", "'Content-Type: application/json'", "-d", quoted(body));
+  return [...words, quoted(location.origin + path)].join(" ");
+}
