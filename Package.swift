@@ -32,7 +32,7 @@ let package = Package(
       dependencies: [
         "ChatModel", "ChatCache", "ChatCollections", "MicroHTTP", "JSON", "CSodium", "Platform",
       ],
-      resources: [.embedInCode("Contract"), .embedInCode("Clients")]),
+      resources: [.embedInCode("Contract"), .embedInCode("Clients"), .embedInCode("ChatPage")]),
     .target(name: "Origin", dependencies: ["SQLite", "MicroHTTP", "JSON", "CSodium", "CCurl", "Platform"]),
     .executableTarget(
       name: "perch",

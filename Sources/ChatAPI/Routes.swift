@@ -20,13 +20,16 @@ package struct RouteParts: Sendable {
   package let collections: Collections
   /// The operator's choices about sending.
   package let outboxPolicy: OutboxPolicy
+  /// The origins that the chat page shows pictures of; nil: there is no chat page.
+  package let chatPageFileOrigins: [String]?
 
   /// All parts together.
   package init(
     status: ServiceStatus, metrics: Metrics, cache: Cache, syncRequests: any SyncRequests, gate: Gate,
     webhookSignature: WebhookSignature?, collections: Collections,
-    outboxPolicy: OutboxPolicy = OutboxPolicy()
+    outboxPolicy: OutboxPolicy = OutboxPolicy(), chatPageFileOrigins: [String]? = []
   ) {
+    self.chatPageFileOrigins = chatPageFileOrigins
     self.collections = collections
     self.outboxPolicy = outboxPolicy
     self.status = status
@@ -50,13 +53,14 @@ package enum Routes {
     case operators
   }
 
-  /// The routes for `audience`. Clients and operators share the health checks, the problem types and the
-  /// first page.
+  /// The routes for `audience`. Clients and operators share the health checks and the problem types.
   package static func all(_ parts: RouteParts, for audience: Audience = .everybody) -> [Route] {
     switch audience {
-    case .everybody: every(parts)
-    case .clients: every(parts, hasReference: false).filter { !isOperators($0) }
-    case .operators: every(parts).filter { isOperators($0) || isShared($0) }
+    case .everybody: every(parts) + firstPage(parts, hasReference: true)
+    case .clients:
+      every(parts, hasReference: false).filter { !isOperators($0) } + firstPage(parts, hasReference: false)
+    case .operators:
+      every(parts).filter { isOperators($0) || isShared($0) } + [ContractRoutes.startPage(hasReference: true)]
     }
   }
 
@@ -68,7 +72,15 @@ package enum Routes {
   }
 
   private static func isShared(_ route: Route) -> Bool {
-    ["/", "/healthz", "/readyz", "/problems/{code}"].contains(route.path)
+    ["/healthz", "/readyz", "/problems/{code}"].contains(route.path)
+  }
+
+  /// The chat page with its files, or without it the page that says where to go.
+  private static func firstPage(_ parts: RouteParts, hasReference: Bool) -> [Route] {
+    guard let origins = parts.chatPageFileOrigins else {
+      return [ContractRoutes.startPage(hasReference: hasReference)]
+    }
+    return ChatPage(fileOrigins: origins, hasReference: hasReference).routes
   }
 
   private static func every(_ parts: RouteParts, hasReference: Bool = true) -> [Route] {

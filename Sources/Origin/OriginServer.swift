@@ -34,6 +34,11 @@ package final class OriginServer: Sendable {
     return FormFiles(in: directory?.path ?? "/tmp", of: request, cutAfter: cut?.bytes)
   }
 
+  /// An uploaded file, as the stand-in serves it; nil: there is no such file.
+  package func file(_ name: String) throws -> Response? {
+    try Uploads.find(name, store).map(Uploads.whole)
+  }
+
   /// The number of worker threads, and of snapshots that can be read at once.
   private static let workers = 4
 

@@ -185,6 +185,7 @@ struct Service {
     return RouteParts(
       status: status, metrics: Metrics(metrics), cache: cache, syncRequests: sync.syncRequests, gate: gate,
       webhookSignature: SyncParts.signature(values), collections: collections,
-      outboxPolicy: sync.outboxPolicy)
+      outboxPolicy: sync.outboxPolicy,
+      chatPageFileOrigins: values.text("chat-page") == "on" ? values.list("file-origins") : nil)
   }
 }

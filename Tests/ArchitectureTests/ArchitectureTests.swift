@@ -138,4 +138,15 @@ import Testing
       Issue.record("\(operation), \(route), is not in openapi.yaml")
     }
   }
+
+  @Test("the chat page's script has every module of its folder")
+  func chatPageModules() {
+    let list = Repository.text("Sources/ChatAPI/Operator/ChatPage.swift")
+    let modules = Repository.files(below: "Sources/ChatAPI/ChatPage", suffix: ".js")
+    #expect(modules.count > 10)
+    for module in modules {
+      let name = module.split(separator: "/").last!.replacing(".js", with: "_js")
+      #expect(list.matches(of: try! Regex("PackageResources\\.\(name)\\b")).count == 1, "\(module)")
+    }
+  }
 }

@@ -9,7 +9,7 @@ import Testing
 @Suite struct ContractPagesTests {
   private func serving(_ body: (Server) throws -> Void) throws {
     let server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
-    try server.start(ContractRoutes.routes())
+    try server.start(ContractRoutes.routes() + [ContractRoutes.startPage(hasReference: true)])
     defer { server.shutDown(withinSeconds: 1) }
     try body(server)
   }

@@ -34,6 +34,8 @@ class Names:
     ticket: str = None
     parent: str = "999999999999"
     code: str = "channel_not_found"
+    # A file of the stand-in.
+    file: str = "1"
     extra: dict = field(default_factory=dict)
 
     def but(self, **changes):
@@ -77,10 +79,14 @@ PLACES = {
     "getClientPy": lambda names: {},
     "getOpenapiJson": lambda names: {},
     "getReference": lambda names: {},
-    "getStartPage": lambda names: {},
+    "getChatPage": lambda names: {},
+    "getChatPageStyle": lambda names: {},
+    "getChatPageScript": lambda names: {},
+    "getChatPageIcon": lambda names: {},
     "getProblem": lambda names: {"params": {"code": names.code}},
     "receiveSendbirdWebhook": lambda names: {"body": {"category": "group_channel:message_send"}},
     "getDemo": lambda names: {},
+    "getDemoFile": lambda names: {"params": {"name": names.file}},
     "setDemoUpstream": lambda names: {"body": {"up": True}},
     "connect": lambda names: {},
     "getConnection": lambda names: {},

@@ -269,7 +269,7 @@ class Provocations(unittest.TestCase):
 
     def test_the_operators_pages(self):
         for operation in operations():
-            if operation.has_caller or operation.id in ("receiveSendbirdWebhook", "getDemo", "setDemoUpstream"):
+            if operation.has_caller or operation.id in ("receiveSendbirdWebhook", "getDemo", "getDemoFile", "setDemoUpstream"):
                 continue
             with self.subTest(operation=operation.id):
                 self.assertEqual(self.ask(operation.id, user=None).status, 200)
@@ -331,8 +331,8 @@ class Provocations(unittest.TestCase):
             self.assertEqual([error["field"] for error in answer.json["errors"]], ["category"])
         self.assertEqual(deliver(b"{}", b"another").code, "bad_signature")
 
-    def test_the_demo_has_its_own_two(self):
-        for operation in ("getDemo", "setDemoUpstream"):
+    def test_the_demo_has_its_own_three(self):
+        for operation in ("getDemo", "setDemoUpstream", "getDemoFile"):
             self.expect(operation, 404, "no_demo", user=None)
         demo = Demo()
         try:
@@ -340,10 +340,15 @@ class Provocations(unittest.TestCase):
             self.assertEqual(demo.ask("setDemoUpstream", body={"up": True}).status, 200)
             self.assertEqual(demo.ask("setDemoUpstream", body={"up": 1}).code, "invalid_request")
             self.assertEqual(demo.ask("setDemoUpstream", body=b"{").code, "malformed_json")
-            for operation, body in [("getDemo", None), ("setDemoUpstream", {"up": True})]:
+            self.assertEqual(demo.ask("getDemoFile", params={"name": "1"}).status, 200)
+            self.assertEqual(demo.ask("getDemoFile", params={"name": "0"}).code, "file_not_found")
+            demo.ask("setDemoUpstream", body={"up": False})
+            self.assertEqual(demo.ask("getDemoFile", params={"name": "1"}).code, "upstream_unreachable")
+            demo.ask("setDemoUpstream", body={"up": True})
+            for operation, body in [("getDemo", None), ("getDemoFile", None), ("setDemoUpstream", {"up": True})]:
                 for headers, code in [({"Host": "evil.example"}, "host_not_allowed"),
                                       ({"Origin": "http://evil.example"}, "origin_not_allowed")]:
-                    answer = demo.ask(operation, body=body, headers=headers)
+                    answer = demo.ask(operation, params={"name": "1"}, body=body, headers=headers)
                     self.assertEqual((answer.status, answer.code), (403, code))
         finally:
             demo.stop()

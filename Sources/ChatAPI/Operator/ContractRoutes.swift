@@ -3,7 +3,7 @@ import MicroHTTP
 import Platform
 
 /// The contract that this very program was built with, as YAML, as JSON and as a page to read; what its
-/// problems mean; the two clients to copy; and a first page that says where to go.
+/// problems mean; and the two clients to copy.
 enum ContractRoutes {
   /// `hasReference`: whether the address that they are for has the contract; otherwise the other pages do not
   /// link to it.
@@ -14,8 +14,6 @@ enum ContractRoutes {
     let json = SharedResponse(
       type: "application/json", headers: cached, body: buffer(PackageResources.openapi_json))
     let reference = SharedResponse(type: html, headers: cached, body: buffer(ReferencePage.make()))
-    let start = SharedResponse(
-      type: html, headers: cached, body: buffer(StartPage.make(hasReference: hasReference)))
     let javaScript = SharedResponse(
       type: "text/javascript; charset=utf-8", headers: cached, body: buffer(PackageResources.client_js))
     let python = SharedResponse(
@@ -23,7 +21,6 @@ enum ContractRoutes {
     return [
       Route(.get, "/client.js", operation: "getClientJs") { _ in .respond(javaScript.response) },
       Route(.get, "/client.py", operation: "getClientPy") { _ in .respond(python.response) },
-      Route(.get, "/", operation: "getStartPage") { _ in .respond(start.response) },
       Route(.get, "/openapi.yaml", operation: "getOpenapiYaml") { _ in .respond(yaml.response) },
       Route(.get, "/openapi.json", operation: "getOpenapiJson") { _ in .respond(json.response) },
       Route(.get, "/docs", operation: "getReference") { _ in .respond(reference.response) },
@@ -38,6 +35,14 @@ enum ContractRoutes {
         return .respond(Response(status: 200, type: html, body: body))
       },
     ]
+  }
+
+  /// A short page that says where to go, where the chat page is not.
+  static func startPage(hasReference: Bool) -> Route {
+    let start = SharedResponse(
+      type: html, headers: [("Cache-Control", "no-cache")],
+      body: buffer(StartPage.make(hasReference: hasReference)))
+    return Route(.get, "/", operation: "getChatPage") { _ in .respond(start.response) }
   }
 
   private static let html: StaticString = "text/html; charset=utf-8"

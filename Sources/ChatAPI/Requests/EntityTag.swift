@@ -17,6 +17,9 @@ struct EntityTag {
     add(user.rawValue)
   }
 
+  /// The tag of bytes that are the same for everybody.
+  init(of bytes: UnsafeRawBufferPointer) { add(bytes: bytes) }
+
   /// Mixes a number in.
   mutating func add(_ number: Int64) {
     hash = (hash ^ UInt64(bitPattern: number)) &* 0x0000_0100_0000_01B3

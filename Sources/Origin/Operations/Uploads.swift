@@ -88,23 +88,39 @@ enum Uploads {
     }
   }
 
-  /// Serves a file. Scripts in it may do nothing.
+  /// Serves a file or a range of it. Scripts in it may do nothing.
   static func serve(_ name: String, _ store: Store, for request: Request) throws -> Response {
-    let found = try store.read { db, _ in
+    guard let found = try find(name, store) else {
+      return Refusal(400201, "No such file.", status: 404).response
+    }
+    let size = found.bytes.count
+    guard let range = ByteRange(of: request, size: size) else { return whole(found) }
+    if range == .unsatisfiable { return Refusal(400113, "No such bytes.", status: 416).response }
+    let last = range.first + range.count - 1
+    var response = answer(206, found.type, found.bytes[range.first...last])
+    response.add("Content-Range", "bytes \(range.first)-\(last)/\(size)")
+    return response
+  }
+
+  /// A file's type and bytes; nil: there is no such file.
+  static func find(_ name: String, _ store: Store) throws -> (type: String, bytes: [UInt8])? {
+    try store.read { db, _ in
       try db.first("SELECT type, bytes FROM upload WHERE id = ?1", { $0.bind(1, Int64(name) ?? -1) }) {
         (type: $0.string(0), bytes: [UInt8]($0.bytes(1)))
       }
     }
-    guard let found else { return Refusal(400201, "No such file.", status: 404).response }
-    let size = found.bytes.count
-    let range = ByteRange(of: request, size: size)
-    if range == .unsatisfiable { return Refusal(400113, "No such bytes.", status: 416).response }
-    let (first, count) = range.map { ($0.first, $0.count) } ?? (0, size)
-    var body = ByteBuffer(capacity: count + 1)
-    found.bytes[first..<(first + count)].withUnsafeBytes { body.append($0) }
-    var response = Response(status: range == nil ? 200 : 206, type: known(found.type), body: body)
+  }
+
+  /// The answer with all bytes.
+  static func whole(_ found: (type: String, bytes: [UInt8])) -> Response {
+    answer(200, found.type, found.bytes[...])
+  }
+
+  private static func answer(_ status: Int, _ type: String, _ bytes: ArraySlice<UInt8>) -> Response {
+    var body = ByteBuffer(capacity: bytes.count + 1)
+    bytes.withUnsafeBytes { body.append($0) }
+    var response = Response(status: status, type: known(type), body: body)
     response.add("Accept-Ranges", "bytes")
-    if range != nil { response.add("Content-Range", "bytes \(first)-\(first + count - 1)/\(size)") }
     response.add("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
     return response
   }

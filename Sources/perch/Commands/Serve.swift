@@ -39,6 +39,11 @@ extension Command {
         "max-connections", .number(16...1_000_000), default: "24000",
         "connections at once; fewer where the process may open too few files"),
       Setting("cors-origins", .list, default: "", "origins whose scripts may read answers; * for all"),
+      Setting(
+        "chat-page", .flag, default: "on", "whether / is the chat page; off: a page that says where to go"),
+      Setting(
+        "file-origins", .origins, default: "",
+        "origins whose pictures the chat page shows; it links to files of others"),
       Setting("tls-certificate", .path, default: "", "PEM file of a certificate chain; turns TLS on"),
       Setting("tls-key", .path, default: "", "PEM file of the certificate's key"),
       Setting("access-log", .choice(["on", "off"]), default: "on", "a line of JSON on stderr per request"),

@@ -4,14 +4,15 @@ import MicroHTTP
 import Origin
 import Platform
 
-/// `perch demo`'s own two operations: who there is to be, and the switch of the link to the upstream.
+/// `perch demo`'s own operations: who there is to be, the switch of the link to the upstream, and the
+/// stand-in's files, which the chat page shows as its own.
 enum DemoRoutes {
   private static let bodyBytes = 1024
 
   /// What a service that is no demo answers.
   static let absent = routes(of: nil)
 
-  /// The two operations of a demo, answered to the requests that `rule` lets through: they give tokens to
+  /// The operations of a demo, answered to the requests that `rule` lets through: they give tokens to
   /// whoever asks.
   static func routes(
     of demo: (users: DemoUsers, origin: OriginServer), answering rule: HostRule
@@ -33,6 +34,18 @@ enum DemoRoutes {
         demo.origin.isCutOff = try !isWantedUp(request.body)
         Log.line(.info, "demo_upstream", ["up": .text(demo.origin.isCutOff ? "false" : "true")])
         return .respond(answer(demo.users, demo.origin))
+      },
+      Route(.get, "/demo/files/{name}", operation: "getDemoFile") { request in
+        guard let demo else { throw noDemo }
+        guard !demo.origin.isCutOff else {
+          throw Problem(
+            503, "upstream_unreachable", detail: "The stand-in is cut off. PUT /demo/upstream mends it.",
+            headers: [("Retry-After", "1")])
+        }
+        guard let file = try demo.origin.file(request.parameter(0)) else {
+          throw Problem(404, "file_not_found", detail: "The stand-in has no file of this name.")
+        }
+        return .respond(file)
       },
     ]
   }

@@ -14,6 +14,8 @@ enum SettingKind: Sendable {
   case optionalAddress
   /// Host names with commas between them, without ports; the flag may be given several times.
   case hosts
+  /// Origins with commas between them, such as `https://files.example.org`.
+  case origins
   /// Milliseconds, written `500ms`, `2s`, `5m`, `24h`, `7d` or `0`.
   case duration
   /// Milliseconds ahead or behind, at most ten years, written `+10m`, `-10m` or `0`.
@@ -35,6 +37,7 @@ enum SettingKind: Sendable {
     case .secret: "SECRET"
     case .address, .optionalAddress: "HOST:PORT"
     case .hosts: "HOST,…"
+    case .origins: "ORIGIN,…"
     case .duration: "DURATION"
     case .offset: "OFFSET"
     case .size: "SIZE"
@@ -55,6 +58,7 @@ enum SettingKind: Sendable {
     case .list: .success(.list(text.split(separator: ",").map(String.init)))
     case .optionalAddress: text.isEmpty ? .success(.text(text)) : SettingKind.address.read(text)
     case .hosts: hosts(text)
+    case .origins: origins(text)
     case .address:
       ListenAddress(text).map { .success(.address($0)) } ?? expected("host:port, such as 127.0.0.1:8080")
     case .duration:
@@ -78,6 +82,12 @@ enum SettingKind: Sendable {
       choices.contains(text)
         ? .success(.text(text)) : expected("one of \(choices.joined(separator: ", "))")
     }
+  }
+
+  private func origins(_ text: String) -> Result<SettingValue, SettingError> {
+    let origins = text.split(separator: ",").map(String.init)
+    return origins.allSatisfy { $0.wholeMatch(of: #/https?:\/\/[A-Za-z0-9.\[\]:-]+/#) != nil }
+      ? .success(.list(origins)) : expected("origins such as https://files.example.org")
   }
 
   private func hosts(_ text: String) -> Result<SettingValue, SettingError> {
