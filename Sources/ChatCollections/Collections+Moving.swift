@@ -50,8 +50,11 @@ extension Collections {
   package func moved(_ view: ChannelCollection, then: @escaping Stored) { store(view, then) }
 
   /// Stores a view's window, after letting go of its far side where it grew too large. Where that cannot be
-  /// stored, the window stays as it was until the next time: reading goes on (B60).
-  package func bound(_ view: MessageCollection, growsNewer: Bool, then: @escaping Stored) throws {
+  /// stored, the window stays as it was until the next time: reading goes on (B60). Returns whether it let go
+  /// of anything.
+  @discardableResult
+  package func bound(_ view: MessageCollection, growsNewer: Bool, then: @escaping Stored) throws -> Bool {
+    var isTrimmed = false
     if view.isPerhapsTooLarge {
       let before = view.range
       if let cut = try cache.read({ try view.cut(before, $0, growsNewer: growsNewer) }) {
@@ -59,9 +62,11 @@ extension Collections {
         change.collection = view.id
         change.stretch = cut.gone
         view.withHeld { $0.cut(from: before, to: cut.range, because: change) }
+        isTrimmed = true
       }
     }
     moved(view, then: then)
+    return isTrimmed
   }
 
   /// Stores a list's window, after letting go of its end where it grew too large.

@@ -259,6 +259,19 @@ class Events(unittest.TestCase):
         both.until("channels.updated", lambda event: event["collection_id"] == listed["id"])
         self.assertEqual(feed.until("channel.changed")["channels"][0]["name"], "another name")
 
+    def test_B18_a_member_reads_on(self):
+        (opened, view), feed = self.view(), self.feed()
+        both = self.several(opened)
+        self.send()
+        view.until("messages.updated", lambda event: event["sending_status"] == "succeeded")
+        self.pair.origin("PUT", f"/v3/group_channels/{HOME}/messages/mark_as_read", {"user_id": "ben"})
+        for followed, name in ((view, None), (feed, None), (both, opened["id"])):
+            read = followed.until("channel.read", lambda event: event.get("collection_id") == name)
+            self.assertEqual((read["channel_url"], read["user_id"]), (HOME, "ben"))
+            self.assertNotIn("channels", read)
+        channel = self.ask("getChannel", {"channel_url": HOME})
+        self.assertEqual(channel["read_receipts"]["ben"], read["read_at"])
+
     def test_B18_a_message_outside_the_view_is_told_as_the_newest(self):
         page = self.ask("listMessages", {"channel_url": HOME})["items"]
         opened, view = self.view(starting_point=page[2]["position"], previous_size=1, next_size=1)

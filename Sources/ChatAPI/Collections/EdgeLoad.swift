@@ -20,6 +20,8 @@ final class EdgeLoad {
   private let endsAt: UInt64
   private var through: ReadThrough
   private var hasStored = false
+  /// Whether the view let go of its other side to have room for this page (B22).
+  private var isTrimmed = false
   /// Whether the upstream was asked for what is missing, and failed.
   private var hasFailed = false
 
@@ -51,7 +53,8 @@ final class EdgeLoad {
         }
         let isAway = viewContext.link.isOffline || hasFailed
         isCutOff = isAway && (isOlder ? page.olderGap : page.newerGap) != nil
-        return try view.more(page, isOlder: isOlder, isCutOff: isCutOff, reader, viewContext)
+        return try view.more(
+          page, isOlder: isOlder, isCutOff: isCutOff, isTrimmed: isTrimmed, reader, viewContext)
       }
     }
     guard let wanted else {
@@ -70,8 +73,10 @@ final class EdgeLoad {
   private func store() throws -> Outcome {
     try DurableWrite<Void>(advice: "Send the request again: the same edge gives the same page.").answer(
       request,
-      submit: { finish in
-        try context.run { try context.collections.bound(view, growsNewer: !isOlder, then: finish) }
+      submit: { [self] finish in
+        try context.run {
+          isTrimmed = try context.collections.bound(view, growsNewer: !isOlder, then: finish)
+        }
       }
     ) { [self] in
       // The right to be answered is looked at again when a wait ends.

@@ -33,12 +33,13 @@ extension CacheWriter {
     return true
   }
 
-  /// How far members have read; nobody's position goes back.
-  func store(receipts: [ExactText: Int64], of channel: ChannelKey) throws -> Bool {
+  /// How far members have read; nobody's position goes back. Answers whose position went on.
+  func store(receipts: [ExactText: Int64], of channel: ChannelKey) throws -> [ExactText] {
     var all = try reader.readReceipts(of: channel)
     let before = all
     all.merge(receipts) { max($0, $1) }
-    guard all != before else { return false }
+    let readers = all.filter { before[$0.key] != $0.value }.keys.sorted()
+    guard !readers.isEmpty else { return [] }
     for (user, moment) in receipts {
       try db.run("UPDATE member SET read_at = max(read_at, ?3) WHERE channel = ?1 AND user_id = ?2") {
         $0.bind(1, channel.rawValue)
@@ -58,12 +59,13 @@ extension CacheWriter {
       $0.bind(1, channel.rawValue)
       $0.bind(2, copyOf: text)
     }
-    return true
+    return readers
   }
 }
 
 extension CacheReader {
-  fileprivate func readReceipts(of channel: ChannelKey) throws -> [ExactText: Int64] {
+  /// How far each member has read, in ms.
+  package func readReceipts(of channel: ChannelKey) throws -> [ExactText: Int64] {
     try db.first("SELECT read_receipts FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: { row in

@@ -51,17 +51,31 @@ extension CacheWriter {
     var isChanged = try updateFields(of: record, channel)
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
     isChanged = try storeMembers(record, of: channel) || isChanged
-    let isRead = try record.readReceipts.map { try store(receipts: $0, of: channel) } ?? false
+    let readers = try record.readReceipts.map { try store(receipts: $0, of: channel) } ?? []
     let last = try newLastMessage(record, channel)
-    guard isChanged || isRead || last != .absent else { return channel }
-    let isOnlyRead = !isChanged && last == .absent
-    let sequence = try append(Change(.channel, isOnlyRead ? .read : source, channel: channel))
+    guard isChanged || !readers.isEmpty || last != .absent else { return channel }
+    if !isChanged, last == .absent {
+      try tell(readers, of: channel)
+      return channel
+    }
+    let sequence = try append(Change(.channel, source, channel: channel))
     switch last {
     case .absent: break
     case .none: try setLastMessage(nil, of: channel, version: sequence)
     case .message(let message): try setLastMessage(message, of: channel, version: sequence)
     }
     return channel
+  }
+
+  /// Tells of members who have read on. Each has an event that names it, unless they are many: then one says
+  /// that the channel changed.
+  private func tell(_ readers: [ExactText], of channel: ChannelKey) throws {
+    var change = Change(.channel, .read, channel: channel)
+    guard readers.count <= ReadMark.mostTold else { return _ = try append(change) }
+    for reader in readers {
+      change.reference = reader.text
+      try append(change)
+    }
   }
 
   /// The channel's last message after this answer. Absent: the stored one stays.

@@ -7,6 +7,8 @@ import SQLite
 enum ReadMark {
   /// A mark that must not be sent yet is looked at again after this long, ms.
   static let waitMilliseconds: Int64 = 30_000
+  /// If more members of a channel have read on at once, one event tells of all of them.
+  static let mostTold = 20
 }
 
 extension CacheWriter {

@@ -106,6 +106,18 @@ struct EventWriter: ~Copyable {
     }
   }
 
+  /// How far a member of the channel has read; nil: no position of the member is known.
+  static func read(
+    _ member: String, in view: ChannelView, _ reader: CacheReader, collection: String?
+  ) throws -> [UInt8]? {
+    guard let moment = try reader.readReceipts(of: view.channel)[ExactText(member)] else { return nil }
+    return event("channel.read", .read, collection: collection) { json in
+      json.field("channel_url", view.url.text)
+      json.field("user_id", member)
+      json.field("read_at", moment)
+    }
+  }
+
   /// How much of an unsent message's file is uploaded.
   static func progress(_ change: Change, _ url: ChannelURL, collection: String?) -> [UInt8] {
     event("upload.progress", nil, collection: collection) { json in

@@ -157,10 +157,10 @@ extension MessageCollection {
   ) throws -> MessagePage { try page(query, reader, try view(reader), viewContext) }
 
   /// The page before or after an edge. The client then knows its rows (B17). `isCutOff`: nothing can be
-  /// loaded beyond the page now.
+  /// loaded beyond the page now. `isTrimmed`: the window let go of its other side for the page.
   package func more(
-    _ page: borrowing MessagePage, isOlder: Bool, isCutOff: Bool, _ reader: CacheReader,
-    _ viewContext: ViewContext
+    _ page: borrowing MessagePage, isOlder: Bool, isCutOff: Bool, isTrimmed: Bool = false,
+    _ reader: CacheReader, _ viewContext: ViewContext
   ) throws -> ByteBuffer {
     let view = try view(reader)
     let coverage = page.ground.coverage
@@ -198,6 +198,7 @@ extension MessageCollection {
     json.endArray()
     let cutOff = isCutOff ? (isOlder ? End.older : .newer) : nil
     writeEdges(coverage, view, self.range, viewContext, cutOff: cutOff, into: &json)
+    if isTrimmed { json.field("trimmed", isOlder ? "next" : "previous") }
     json.endObject()
     return json.finish()
   }

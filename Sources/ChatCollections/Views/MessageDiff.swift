@@ -31,6 +31,8 @@ struct MessageDiff: ~Copyable {
   /// Whether every change told so far is the same for all views with an equal answer key.
   private var isCommon = true
   private var channelSource: ChangeSource?
+  /// The members of the channel who have read on.
+  private var members: [String] = []
   private var newest: Position?
   private var replaced: ChangeSource?
   private var isTailChanged = false
@@ -105,6 +107,8 @@ struct MessageDiff: ~Copyable {
     case .messageDeleted: deleted(change)
     case .coverage, .hugeGap: try coverageChanged(change)
     case .windowTrimmed: try trimmed(change)
+    case .channel where change.source == .read && change.reference != nil:
+      if let member = change.reference, !members.contains(member) { members.append(member) }
     case .channel, .membership: channelSource = change.source
     case .membershipGained, .floor: replaced = replaced ?? .channelRefresh
     case .collectionAnswered: replaced = .apiResult
@@ -342,6 +346,14 @@ struct MessageDiff: ~Copyable {
     }
     // The channel's object differs by user.
     if newest != nil { isCommon = false }
+    // The channel's object has all read positions.
+    if channelSource == nil, newest == nil {
+      for member in members {
+        if let event = try EventWriter.read(member, in: view, reader, collection: name) {
+          events.add(event: event)
+        }
+      }
+    }
     guard channelSource != nil || newest != nil, let object = try reader.channel(view) else { return }
     let newest = newest
     events.add(

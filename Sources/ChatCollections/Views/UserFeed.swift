@@ -52,20 +52,22 @@ package struct UserFeed: Sendable {
     }
   }
 
-  /// A channel or a gap that an event describes as it is at the moment of the answer. A second event about it
-  /// in the same answer would have the same content, so it is left out.
+  /// A channel, a read position or a gap that an event describes as it is at the moment of the answer. A
+  /// second event about it in the same answer would have the same content, so it is left out.
   private struct State: Hashable {
     private let kind: ChangeKind
     private let source: ChangeSource
     private let channel: ChannelKey
-    private let gap: String?
+    /// The gap, or the member who has read on.
+    private let name: String?
 
     /// The state that a change is about; nil if each such change is told.
     init?(_ change: Change) {
       guard let channel = change.channel else { return nil }
       switch change.kind {
-      case .channel, .membership, .floor: (kind, gap) = (.channel, nil)
-      case .coverage: (kind, gap) = (.coverage, change.reference)
+      case .channel: (kind, name) = (.channel, change.reference)
+      case .membership, .floor: (kind, name) = (.channel, nil)
+      case .coverage: (kind, name) = (.coverage, change.reference)
       default: return nil
       }
       (source, self.channel) = (change.source, channel)
@@ -104,11 +106,12 @@ package struct UserFeed: Sendable {
       json.endArray()
       json.endObject()
       return 1
+    case .channel where change.source == .read && change.reference != nil:
+      return try writeRead(change, reader, view, into: &json)
     case .channel, .membership, .floor, .membershipGained:
       guard let object = try reader.channel(view) else { return 0 }
-      begin(
-        change.kind == .membershipGained ? "channel.joined" : "channel.changed", change.source, url,
-        into: &json)
+      let isNew = change.kind == .membershipGained
+      begin(isNew ? "channel.joined" : "channel.changed", change.source, url, into: &json)
       json.name("channels")
       json.beginArray()
       json.splice(object.bytes)
@@ -175,6 +178,16 @@ package struct UserFeed: Sendable {
     json.endArray()
     json.endObject()
     return count
+  }
+
+  private func writeRead(
+    _ change: Change, _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
+  ) throws -> Int {
+    guard let member = change.reference,
+      let event = try EventWriter.read(member, in: view, reader, collection: nil)
+    else { return 0 }
+    event.withUnsafeBytes { json.splice($0) }
+    return 1
   }
 
   /// Writes a confirmed message whose pending changes changed, as the user sees it now. False: there is none.

@@ -90,10 +90,12 @@ import Testing
       let page = world.post("\(client.path)/previous", #"{"before":"\#(token)","limit":200}"#)
       client.shown.formUnion(page.messages)
       token = page.text("previous")
+      #expect(!page.body.contains("trimmed"))
     }
     #expect(client.shown.count == 2000)
     #expect(client.poll(world) == [])
     let page = world.post("\(client.path)/previous", #"{"before":"\#(token)","limit":200}"#)
+    #expect(page.text("trimmed") == "next" && page.body.contains(#""has_next":true"#))
     client.shown.formUnion(page.messages)
     let poll = world.ask("\(client.path)/events?since=\(client.cursor)&wait=0")
     #expect(

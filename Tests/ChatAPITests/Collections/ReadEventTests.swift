@@ -1,0 +1,67 @@
+import ChatCache
+import ChatModel
+import Testing
+
+@testable import ChatAPI
+
+/// What is told of a member who reads on.
+@Suite struct ReadEventTests {
+  /// Stores how far members have read, as the upstream told it, with the channel's name.
+  private func read(_ receipts: [ExactText: Int64], name: String = "General", in world: CollectionWorld)
+    throws
+  {
+    var record = CollectionWorld.channel("general", floor: 0, name: name, last: nil)
+    record.readReceipts = receipts
+    let stored = record
+    _ = try world.cache.write { try $0.store([stored], of: UserID("alice"), .refresh(.channelChanged)) }
+  }
+
+  private func opened() throws -> (world: CollectionWorld, paths: [String]) {
+    let world = try CollectionWorld()
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 2], in: "general")
+    // What a refresh itself changes is over before the view is opened.
+    try read([:], in: world)
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let since = "since=\(open.text("cursor"))&wait=0"
+    return (world, ["/v1/message-collections/\(open.text("id"))/events?\(since)", "/v1/events?\(since)"])
+  }
+
+  @Test("B18 B50: a view and the user's feed tell each member who read on, without the channel")
+  func each() throws {
+    let (world, paths) = try opened()
+    defer { world.stop() }
+    try read(["bob": 1], in: world)
+    try read(["bob": 2, "carol": 1], in: world)
+    for path in paths {
+      let poll = world.ask(path)
+      #expect(poll.events == ["channel.read", "channel.read"], "\(path)")
+      for (user, moment) in [("bob", 2), ("carol", 1)] {
+        #expect(
+          poll.body.contains(
+            #""source":"event.read","is_realtime":true,"channel_url":"general","user_id":"\#(user)","read_at":\#(moment)}"#
+          ), "\(path): \(poll.body)")
+      }
+    }
+    #expect(world.ask("/v1/channels/general").body.contains(#""read_receipts":{"bob":2,"carol":1}"#))
+    // What was told already moves nobody on.
+    try read(["bob": 1], in: world)
+    #expect(paths.allSatisfy { world.ask($0).events.count == 2 })
+  }
+
+  @Test("B18 B50: where more of the channel changed, or many read on, the whole channel is told")
+  func whole() throws {
+    let (world, paths) = try opened()
+    defer { world.stop() }
+    try read(["bob": 1], in: world)
+    try read(["bob": 2], name: "Everybody", in: world)
+    #expect(world.ask(paths[0]).events == ["channel.updated general"])
+    #expect(world.ask(paths[1]).events == ["channel.read", "channel.changed general"])
+    let many = Dictionary(uniqueKeysWithValues: (0...20).map { (ExactText("member\($0)"), Int64(5)) })
+    let (other, more) = try opened()
+    defer { other.stop() }
+    try read(many, in: other)
+    #expect(other.ask(more[0]).events == ["channel.updated general"])
+    #expect(other.ask(more[1]).events == ["channel.changed general"])
+  }
+}
