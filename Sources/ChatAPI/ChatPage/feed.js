@@ -27,9 +27,8 @@ export const onEvents = (listener) => batchListeners.push(listener);
 /** Calls `listener()` when Perch is lost or is back. */
 export const onFeedState = (listener) => stateListeners.push(listener);
 
-/** Begins to follow the user's feed from a cursor. */
-export function startFeed(cursor) {
-  userCursor = cursor;
+/** Begins to follow the user's feed, from now on. */
+export function startFeed() {
   const name = `perch.feed.${session.user}`;
   if (!navigator.locks) return lead();
   channel = new BroadcastChannel(name);

@@ -60,7 +60,8 @@ function pickReaction(opener, row, change) {
   picker.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.stopPropagation(), close();
   });
-  picker.addEventListener("focusout", ({ relatedTarget }) => picker.contains(relatedTarget) || picker.remove());
+  // The focus has not arrived yet while it leaves, and an element must not be removed then.
+  picker.addEventListener("focusout", () => setTimeout(() => picker.contains(document.activeElement) || picker.remove()));
   opener.after(picker);
   picker.firstElementChild.focus();
 }

@@ -41,21 +41,19 @@ async function begin() {
   openAddressed();
   readFileOrigins().then(redrawAll);
   fetchStandIn();
-  const { cursor } = await connectUser();
-  startFeed(cursor);
+  await connectUser();
+  startFeed();
   startOutbox();
 }
 
-/** Connects the user, which also tells how the link is. Without an answer the feed begins with what comes. */
+/** Connects the user, which also tells how the link is. */
 async function connectUser() {
   try {
     const answer = await ask("PUT", "/v1/connection");
     abilities.takesFiles = answer.capabilities?.uploads !== false;
     noteConnection(answer);
-    return answer;
   } catch (error) {
-    if (error.problem) noteConnection({ state: "offline", link: error.problem.code });
-    return { cursor: "now" };
+    if (error.problem.code !== "unreachable") noteConnection({ state: "offline", link: error.problem.code });
   }
 }
 
