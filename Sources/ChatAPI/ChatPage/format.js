@@ -26,6 +26,9 @@ export const exactOf = (time) => EXACT.format(time);
 
 const dateOf = (time) => new Date(time).toDateString();
 
+/** A number that is the same for all times of one day here. */
+export const dayNumberOf = (time) => Math.floor((time - new Date(time).getTimezoneOffset() * 60_000) / 86_400_000);
+
 /** The day, as a heading between messages. */
 export function dayOf(time) {
   const now = serverNow();
