@@ -33,8 +33,7 @@ export function openChat(url) {
   if (channel?.my_member_state === "invited") return fill(pane, headOf(), invitedOf(channel));
   current.composer = new Composer({ channel: url, sent: () => current.talk.follow() });
   current.talk = new Conversation({ channel: url, on: { change: chatChanged, thread: openThread, edit: (row) => current.composer.edit(row) } });
-  fill(pane, headOf(), el("div", { class: "banner", id: "chat-banner", role: "status", hidden: true }),
-    current.talk.element, current.composer.element);
+  fill(pane, headOf(), current.talk.element, current.composer.element);
   membersOf(url).then(() => current?.talk?.redraw());
   chatChanged();
 }
@@ -72,24 +71,17 @@ function chatChanged() {
   const name = nameOfChannel(channel) || current.url;
   if (current.title.textContent !== name) fill(current.title, el("bdi", {}, name));
   const count = channel?.member_count ?? 0;
-  const members = count ? `${count} ${count === 1 ? "member" : "members"}` : "";
+  const isStale = talk.state.tail?.state === "stale" && !shared.isLinkLost;
+  const members = [count && `${count} ${count === 1 ? "member" : "members"}`, isStale && "looking for newer messages…"]
+    .filter(Boolean).join(" · ");
   if (current.members.textContent !== members) current.members.textContent = members;
   const may = { isLost: view?.connection === "lost", takesFiles: abilities.takesFiles };
   if (problem && problem.code !== "unreachable") may.problem = wordsFor(problem);
   const known = channel ?? { my_role: "operator" };
   composer.allow(known, may);
   thread?.composer.allow(known, may);
-  showBanner();
   lookAtGap();
   openListeners.forEach((listener) => listener());
-}
-
-/** Tells when the newest messages may be missing although the link is well. */
-function showBanner() {
-  const banner = byID("chat-banner"), tail = current.talk.state.tail;
-  const words = tail?.state === "stale" && !shared.isLinkLost ? "Looking for newer messages…" : "";
-  banner.hidden = !words;
-  if (banner.textContent !== words) banner.textContent = words;
 }
 
 /** A huge gap asks once: to the newest, or on from here. */

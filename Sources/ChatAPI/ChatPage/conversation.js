@@ -125,7 +125,9 @@ export class Conversation {
   markRead() {
     const { channel } = this.state;
     if (this.parent || !channel?.unread_message_count || this.state.has_next || document.hidden || !document.hasFocus()) return;
-    if (this.readAt > Date.now() - READ_EVERY) return;
+    // Not more often than once in a while; the last message counts, too.
+    const pause = (this.readAt ?? 0) + READ_EVERY - Date.now();
+    if (pause > 0) return void (this.readTimer ??= setTimeout(() => this.redraw(this.readTimer = null), pause));
     this.readAt = Date.now();
     markAsRead(this.channel);
   }
