@@ -185,6 +185,33 @@ class Stories:
         self.press(page, "#chat .send")
         self.world.until(lambda: "t80 half written" in self.world.texts(room))
 
+    def test_perch_is_killed_while_messages_are_sent(self):
+        room = self.world.channel(("alice", "bob"))
+        page = self.page_of(channel=room)
+        self.addCleanup(lambda: self.world.service.process.poll() is None or self.world.start())
+        for number in range(8):
+            self.write(page, f"t{200 + number} in the storm")
+            if number in (2, 5):
+                self.world.service.kill()
+                self.world.start()
+        wanted = [f"t{200 + number} in the storm" for number in range(8)]
+        self.world.until(lambda: sorted(self.world.texts(room)) == wanted, 15)
+        expect(page.locator("#chat .message.pending")).to_have_count(0, timeout=12000)
+        self.assertEqual(sorted(page.locator("#chat .text").all_inner_texts()), wanted)
+
+    def test_a_cache_that_is_cleared_and_a_clock_that_is_wrong_change_nothing(self):
+        room = self.world.channel(("alice", "bob"), messages=5)
+        page = self.page_of(channel=room, clock=3_600_000)
+        self.sees(page, "t4 from bob")
+        self.assertEqual(self.world.here("alice", "DELETE", f"/v1/channels/{room}/cache", scope="chat admin")[0] in (204, 409), True)
+        self.assertEqual(self.world.here("alice", "DELETE", "/v1/cache?force=true", scope="chat admin")[0], 204)
+        self.world.say(room, "t5 after it")
+        self.sees(page, "t5 after it")
+        self.write(page, "t6 own")
+        self.world.until(lambda: "t6 own" in self.world.texts(room))
+        expect(page.locator("#chat .text")).to_have_count(7)
+        expect(page.locator("#chat .day")).to_have_text(["Today"])
+
     def test_the_channel_list_is_live(self):
         room = self.world.channel(("alice", "bob"), messages=1, name="Live room")
         page = self.page_of()

@@ -176,11 +176,13 @@ class PageTest(unittest.TestCase):
         self.addCleanup(context.close)
         return context
 
-    def page_of(self, user="alice", channel="", context=None, token=None):
-        """A page of somebody, with a channel open."""
+    def page_of(self, user="alice", channel="", context=None, token=None, clock=0):
+        """A page of somebody, with a channel open. `clock`: how far the browser's clock is ahead (ms)."""
         page = (context or self.context).new_page()
         page.set_default_timeout(8000)
         page.add_init_script(OBSERVER)
+        if clock:
+            page.add_init_script(f"const now = Date.now; Date.now = () => now() + {clock};")
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         page.on("console", lambda line: self.said.append(line.text)
                 if line.type in ("error", "warning") and not NETWORK.search(line.text) else None)

@@ -34,7 +34,8 @@ export const askForBlob = (path) => ask("GET", path, undefined, "", 60, (answer)
 
 async function recordingFetch(path, init) {
   const began = performance.now(), token = session.token;
-  const record = { method: init.method, path: maskTicket(path), at: Date.now(), body: bodyText(init.body), status: 0 };
+  const record = { method: init.method, path: maskTicket(path), at: Date.now(), body: bodyText(init.body),
+    status: 0 };
   requests.push(record);
   requests.splice(0, requests.length - RECORDED_REQUESTS);
   try {
@@ -71,7 +72,8 @@ function sendForm(path, { method, headers, body, signal }) {
   Object.entries(headers).forEach(([name, value]) => request.setRequestHeader(name, value));
   request.upload.onprogress = ({ loaded, total }) => watched?.onpart?.(loaded / (total || 1));
   return new Promise((resolve, reject) => {
-    request.onload = () => resolve(new Response(request.response, { status: request.status, headers: headersOf(request) }));
+    request.onload = () => resolve(new Response(request.response,
+      { status: request.status, headers: headersOf(request) }));
     request.onerror = () => reject(new TypeError("Failed to fetch"));
     request.onabort = () => reject(new DOMException("Aborted", "AbortError"));
     request.send(body);
@@ -80,7 +82,8 @@ function sendForm(path, { method, headers, body, signal }) {
 
 function headersOf(request) {
   const lines = request.getAllResponseHeaders().trim().split(/\r?\n/).filter(Boolean);
-  return new Headers(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
+  return new Headers(lines.map((line) =>
+    [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
 }
 
 /** The same request for a shell, with the token in `$T`. */
