@@ -1,5 +1,5 @@
 import { el, iconOf } from "./dom.js";
-import { askForBlob, channelPath } from "./transport.js";
+import { askForFile, channelPath } from "./transport.js";
 import { safeURL, linkTo } from "./rich_text.js";
 import { sizeOf } from "./format.js";
 
@@ -65,7 +65,7 @@ function unsentPreview(row, mime, label) {
   const show = (blob) => frame.replaceWith(pictureOf(keepBlob(row.request_id, blob), label));
   if (row.entry?.blob) return pictureOf(keepBlob(row.request_id, row.entry.blob), label);
   if (row.entry) return null;
-  askForBlob(channelPath(row.channel_url, `/messages/request_id:${row.request_id}/file`)).then(show,
+  askForFile(channelPath(row.channel_url, `/messages/request_id:${row.request_id}`)).then(show,
     () => frame.remove());
   return frame;
 }
