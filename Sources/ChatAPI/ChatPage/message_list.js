@@ -4,7 +4,7 @@ import { el } from "./dom.js";
 // and `parts` by which it is known whether an element must be built anew. Whatever changes, the first item
 // that is seen stays where it is, unless the log follows its newest end.
 
-const MOST_ELEMENTS = 140, STEP = 50, NEAR = 600;
+const MOST_ELEMENTS = 140, STEP = 50, NEAR = 600, FLOOD = 40;
 
 export class MessageList {
   #items = [];
@@ -35,13 +35,15 @@ export class MessageList {
     return this.#end === this.#items.length && scrollHeight - scrollTop - clientHeight < 40;
   }
 
-  /** Shows these items. */
-  show(items) {
+  /** Shows these items. `canFlood`: many new ones at once do not carry away what is seen. */
+  show(items, canFlood = false) {
     const wasWhole = this.#end >= this.#items.length;
     const [first, last] = [this.#items[this.#start]?.key, this.#items[this.#end - 1]?.key];
+    const indexes = new Map(items.map(({ key }, index) => [key, index]));
+    const newest = this.#items.findLast(({ key, kind }) => kind === "message" && indexes.has(key));
+    if (canFlood && newest && items.length - indexes.get(newest.key) > FLOOD) this.#isFollowing = false;
     const anchor = this.#isFollowing ? null : this.#anchor();
     this.#items = items;
-    const indexes = new Map(items.map(({ key }, index) => [key, index]));
     if (this.#isFollowing || !anchor) this.#setWindow(items.length - MOST_ELEMENTS, items.length);
     else {
       const at = indexes.get(anchor.key) ?? 0;
