@@ -14,7 +14,7 @@ import { makeActions } from "./message_actions.js";
 // A live log of a channel or of a thread: a view of client.js, shown by a MessageList.
 
 const FIELDS = { include_reactions: true, include_thread_info: true, include_parent_message: true };
-const REDRAW_EVERY = 30, RETRY_PAUSE = 3000, READ_EVERY = 1000, SETTLING = 1500;
+const REDRAW_EVERY = 30, RETRY_PAUSE = 3000, READ_EVERY = 1000;
 
 /** What the chat knows of the whole page, and every log shows: uploads, and the link to the chat server. */
 export const shared = { percents: new Map(), isLinkLost: false };
@@ -62,7 +62,7 @@ export class Conversation {
         if (this.#isClosed) return void view.close();
         this.problem = null;
         this.view = view;
-        this.openedAt = Date.now();
+        this.wasLive = false;
         this.unreadFrom ??= this.state.channel?.unread_message_count ? this.state.channel.my_last_read_at
           : Infinity;
         view.listen((added) => view === this.view && this.#arrived(added));
@@ -111,7 +111,9 @@ export class Conversation {
     const messages = this.view?.connection === "lost" ? [] : this.view?.messages ?? [];
     settleEntries(this.channel, messages);
     this.rows = rowsWithEntries(messages, this.channel, this.parent);
-    this.list.show(itemsOf(this, this.#memory, shared), Date.now() - this.openedAt > SETTLING);
+    this.list.show(itemsOf(this, this.#memory, shared), this.wasLive);
+    // Once the newest end was right, many messages at once are some that were missed.
+    this.wasLive ||= this.state.tail?.state === "live";
     this.#moved();
     this.on.change();
   }
