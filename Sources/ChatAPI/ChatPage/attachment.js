@@ -1,5 +1,5 @@
 import { el, iconOf } from "./dom.js";
-import { askForBlob, channelPath } from "./transport.js";
+import { askForFile, channelPath } from "./transport.js";
 import { safeURL, linkTo } from "./rich_text.js";
 import { sizeOf } from "./format.js";
 
@@ -8,21 +8,13 @@ import { sizeOf } from "./format.js";
 const PICTURE = /^image\/(png|jpeg|gif|webp|avif)$/, SOUND = /^audio\//, FILM = /^video\/(mp4|webm|ogg)$/;
 const MOST_PREVIEWED = 200;
 
-// From where the browser may load pictures, as the page's own policy says. Others are links.
-let allowed = [location.origin];
+// From where the browser may load pictures, as the page's own policy says. Files from elsewhere are links.
+const named = document.querySelector("meta[name=file-origins]")?.content.split(" ").filter(Boolean) ?? [];
+const allowedOrigins = [location.origin, ...named];
 // The stand-in's address, whose files the demo serves at this origin.
 let standIn = "";
 // Addresses of bytes that were fetched for unsent messages, by request_id.
 const blobs = new Map();
-
-/** Reads the page's policy, which names the origins of files. */
-export async function readFileOrigins() {
-  const answer = await fetch("/", { method: "HEAD" }).catch(() => null);
-  const policy = answer?.headers.get("Content-Security-Policy") ?? "";
-  const sources = policy.match(/(?:^|;)\s*img-src ([^;]*)/)?.[1].split(/\s+/) ?? [];
-  allowed = [location.origin, ...sources.filter((source) => source.startsWith("http")).map((source) => safeURL(source))
-    .filter(Boolean).map((url) => new URL(url).origin)];
-}
 
 /** Names the demo's stand-in. */
 export const setStandIn = (address) => { standIn = address; };
@@ -38,20 +30,23 @@ export function attachmentOf(row) {
   const { url = "", name = "", mime = "", size } = row.file ?? {}, label = name || "File";
   const address = url ? safeURL(addressOf(url)) : "";
   const preview = address ? mediaOf(address, mime, label) : unsentPreview(row, mime, label);
-  const text = [el("bdi", {}, label), el("small", {}, [sizeOf(size), mime.slice(0, 60)].filter(Boolean).join(" · "))];
+  const text = [el("bdi", {}, label),
+    el("small", {}, [sizeOf(size), mime.slice(0, 60)].filter(Boolean).join(" · "))];
   const card = address
     ? linkTo(address, [iconOf("file"), el("span", {}, ...text)], { class: "file" })
     : el("span", { class: "file" }, iconOf("file"), el("span", {}, ...text));
   return el("div", { class: "attachment" }, preview, card);
 }
 
-const isAllowed = (address) => allowed.includes(new URL(address).origin);
+const isAllowed = (address) => allowedOrigins.includes(new URL(address).origin);
 
 function mediaOf(address, mime, label) {
   if (!address.startsWith("blob:") && !isAllowed(address)) return null;
   if (PICTURE.test(mime)) return pictureOf(address, label);
-  if (SOUND.test(mime)) return el("audio", { src: address, controls: true, preload: "none", "aria-label": label });
-  return FILM.test(mime) ? el("video", { src: address, controls: true, preload: "none", "aria-label": label }) : null;
+  if (SOUND.test(mime)) return el("audio",
+    { src: address, controls: true, preload: "none", "aria-label": label });
+  return FILM.test(mime) ? el("video", { src: address, controls: true, preload: "none",
+    "aria-label": label }) : null;
 }
 
 function pictureOf(address, label) {
@@ -70,7 +65,8 @@ function unsentPreview(row, mime, label) {
   const show = (blob) => frame.replaceWith(pictureOf(keepBlob(row.request_id, blob), label));
   if (row.entry?.blob) return pictureOf(keepBlob(row.request_id, row.entry.blob), label);
   if (row.entry) return null;
-  askForBlob(channelPath(row.channel_url, `/messages/request_id:${row.request_id}/file`)).then(show, () => frame.remove());
+  askForFile(channelPath(row.channel_url, `/messages/request_id:${row.request_id}`)).then(show,
+    () => frame.remove());
   return frame;
 }
 

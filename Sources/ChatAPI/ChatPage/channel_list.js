@@ -18,7 +18,8 @@ export const onChannels = (listener) => channelListeners.push(listener);
 /** A channel of the list. */
 export const channelOf = (url) => view?.get(url);
 /** How many messages are unread in the listed channels. */
-export const unreadCount = () => (view?.channels ?? []).reduce((sum, one) => sum + one.unread_message_count, 0);
+export const unreadCount = () =>
+  (view?.channels ?? []).reduce((sum, one) => sum + one.unread_message_count, 0);
 
 /** Begins the list. `chosen(url)` is called when one is picked. */
 export function startChannelList(chosen) {
@@ -59,21 +60,25 @@ function redraw() {
 }
 
 function draw() {
-  const list = byID("channels"), focused = list.contains(document.activeElement) && document.activeElement.dataset.url;
+  const list = byID("channels"), focused = list.contains(document.activeElement)
+    && document.activeElement.dataset.url;
   const { channels } = view;
   const rows = channels.map((channel) => el("li", {}, rowOf(channel)));
   fill(list, ...rows);
   list.querySelector("button[aria-current]")?.setAttribute("tabindex", "0");
   if (!list.querySelector("[tabindex='0']")) list.querySelector("button")?.setAttribute("tabindex", "0");
-  if (focused !== false) [...list.querySelectorAll("button")].find((one) => one.dataset.url === focused)?.focus();
+  if (focused !== false) [...list.querySelectorAll("button")].find((one) =>
+    one.dataset.url === focused)?.focus();
   fill(byID("channels-end"), endOf(channels));
 }
 
 function endOf(channels) {
   if (view.problem && !view.isOpen) return el("p", { class: "empty" }, wordsFor(view.problem));
   if (!view.isOpen) return el("p", { class: "empty" }, "Loading channels…");
-  if (view.hasNext) return button(view.isLoading ? "Loading…" : "More channels", () => view.more(), { class: "quiet" });
-  if (!channels.length) return el("p", { class: "empty" }, view.isComplete ? "No channels here." : "Your channels are being fetched…");
+  if (view.hasNext) return button(view.isLoading ? "Loading…" : "More channels", () => view.more(),
+    { class: "quiet" });
+  if (!channels.length) return el("p", { class: "empty" }, view.isComplete ? "No channels here."
+    : "Your channels are being fetched…");
   return view.isComplete ? null : el("p", { class: "empty" }, "More channels are being fetched…");
 }
 
@@ -85,22 +90,27 @@ function rowOf(channel) {
     mentions > 0 && el("span", { class: "badge mention-count", title: "Mentions you" }, `@${mentions}`),
     unread > 0 && el("span", { class: "badge", title: "Unread" }, unread > 99 ? "99+" : String(unread)),
   ];
-  const flags = Object.entries({ frozen: channel.is_frozen, muted: channel.my_muted, invited: channel.my_member_state === "invited" })
+  const flags = Object.entries({ frozen: channel.is_frozen, muted: channel.my_muted,
+    invited: channel.my_member_state === "invited" })
     .filter(([, is]) => is).map(([flag]) => el("span", { class: "flag" }, LABELS[flag]));
-  const label = [name, unread && `${unread} unread`, mentions && `${mentions} mentions`].filter(Boolean).join(", ");
+  const label = [name, unread && `${unread} unread`, mentions
+    && `${mentions} mentions`].filter(Boolean).join(", ");
   return el("button", {
-    type: "button", class: unread ? "channel unread" : "channel", "data-url": url, tabindex: "-1", "aria-label": label.slice(0, 300),
+    type: "button", class: unread ? "channel unread" : "channel", "data-url": url, tabindex: "-1",
+      "aria-label": label.slice(0, 300),
     "aria-current": url === openChannel ? "true" : null, onclick: () => choose(url),
   }, avatarOf(url, name), el("span", { class: "channel-text" },
     el("span", { class: "channel-top" }, el("bdi", { class: "channel-name" }, name), flags,
       last && el("time", {}, shortTimeOf(last.created_at))),
-    el("span", { class: "channel-bottom" }, el("span", { class: "last", dir: "auto" }, lastText(channel)), badges)));
+    el("span", { class: "channel-bottom" }, el("span", { class: "last", dir: "auto" }, lastText(channel)),
+      badges)));
 }
 
 function lastText({ last_message: last, my_member_state: state, inviter }) {
   if (state === "invited") return inviter ? `${nameOfPerson(inviter)} invited you` : "You are invited";
   if (!last) return "Nobody has written yet";
-  const who = last.sender ? (last.sender.user_id === session.user ? "You: " : `${nameOfPerson(last.sender)}: `) : "";
+  const who = last.sender ? (last.sender.user_id === session.user ? "You: "
+    : `${nameOfPerson(last.sender)}: `) : "";
   return `${who}${last.message || last.file?.name || "…"}`.slice(0, 160);
 }
 

@@ -33,7 +33,8 @@ export class ChannelView {
   async #read() {
     while (!this.#isClosed) {
       try {
-        return this.#show(await (this.id ? ask("GET", `${LISTS_PATH}/${this.id}`) : ask("POST", LISTS_PATH, { query: this.query })));
+        return this.#show(await (this.id ? ask("GET", `${LISTS_PATH}/${this.id}`)
+          : ask("POST", LISTS_PATH, { query: this.query })));
       } catch (error) {
         this.problem = error.problem ?? { detail: error.message };
         if (error.problem?.status === 404) this.id = "";

@@ -32,14 +32,17 @@ export function openChat(url) {
   const channel = channelOf(url);
   if (channel?.my_member_state === "invited") return fill(pane, headOf(), invitedOf(channel));
   current.composer = new Composer({ channel: url, sent: () => current.talk.follow() });
-  current.talk = new Conversation({ channel: url, on: { change: chatChanged, thread: openThread, edit: (row) => current.composer.edit(row) } });
-  fill(pane, headOf(), el("div", { class: "banner", id: "chat-banner", role: "status", hidden: true }),
-    current.talk.element, current.composer.element);
+  current.talk = new Conversation({ channel: url,
+    on: { change: chatChanged, thread: openThread, edit: (row) => current.composer.edit(row) } });
+  fill(pane, headOf(), current.talk.element, current.composer.element);
   membersOf(url).then(() => current?.talk?.redraw());
   chatChanged();
 }
 
-/** Takes the changes of the list into account: an invitation may have become a membership, or the name changed. */
+/**
+ * Takes the changes of the list into account: an invitation may have become a membership, or the name
+ * changed.
+ */
 export function channelsChanged() {
   if (!current) return;
   const channel = channelOf(current.url);
@@ -58,9 +61,11 @@ function headOf() {
 }
 
 function invitedOf(channel) {
-  const who = channel.inviter ? `${nameOfPerson(channel.inviter)} invited you to this channel.` : "You are invited to this channel.";
+  const who = channel.inviter ? `${nameOfPerson(channel.inviter)} invited you to this channel.`
+    : "You are invited to this channel.";
   current.title.append(el("bdi", {}, nameOfChannel(channel)));
-  return el("p", { class: "empty whole" }, `${who} Only members can read it. Accept the invitation in your chat app; Perch then shows it here.`);
+  return el("p", { class: "empty whole" },
+    `${who} Only members can read it. Accept the invitation in your chat app; Perch then shows it here.`);
 }
 
 /** The channel as it was told last. */
@@ -72,24 +77,18 @@ function chatChanged() {
   const name = nameOfChannel(channel) || current.url;
   if (current.title.textContent !== name) fill(current.title, el("bdi", {}, name));
   const count = channel?.member_count ?? 0;
-  const members = count ? `${count} ${count === 1 ? "member" : "members"}` : "";
+  const isStale = talk.state.tail?.state === "stale" && !shared.isLinkLost;
+  const members = [count && `${count} ${count === 1 ? "member" : "members"}`, isStale
+    && "looking for newer messages…"]
+    .filter(Boolean).join(" · ");
   if (current.members.textContent !== members) current.members.textContent = members;
   const may = { isLost: view?.connection === "lost", takesFiles: abilities.takesFiles };
   if (problem && problem.code !== "unreachable") may.problem = wordsFor(problem);
   const known = channel ?? { my_role: "operator" };
   composer.allow(known, may);
   thread?.composer.allow(known, may);
-  showBanner();
   lookAtGap();
   openListeners.forEach((listener) => listener());
-}
-
-/** Tells when the newest messages may be missing although the link is well. */
-function showBanner() {
-  const banner = byID("chat-banner"), tail = current.talk.state.tail;
-  const words = tail?.state === "stale" && !shared.isLinkLost ? "Looking for newer messages…" : "";
-  banner.hidden = !words;
-  if (banner.textContent !== words) banner.textContent = words;
 }
 
 /** A huge gap asks once: to the newest, or on from here. */
@@ -100,7 +99,7 @@ async function lookAtGap() {
   const here = current;
   const missing = gap.estimated_missing ? `About ${gap.estimated_missing} messages` : "Many messages";
   const answer = await askInDialog("Much has happened meanwhile",
-    [el("p", {}, `${missing} came that are not here yet. You can jump to the newest ones, or go on reading from here.`)],
+    [el("p", {}, `${missing} came that are not here yet.`, " You can jump to the newest, or go on from here.")],
     [["stay", "Go on here", "quiet"], ["jump", "Jump to the newest", "main"]]);
   if (answer === "jump" && current === here) talk.toNewest();
 }
@@ -110,7 +109,8 @@ export function openThread(parent) {
   closeThread();
   const pane = byID("thread"), opener = document.activeElement;
   const edit = (row) => current.thread.composer.edit(row);
-  const talk = new Conversation({ channel: current.url, parent, on: { change: () => {}, thread: () => {}, edit } });
+  const talk = new Conversation({ channel: current.url, parent,
+    on: { change: () => {}, thread: () => {}, edit } });
   const composer = new Composer({ channel: current.url, parent, sent: () => talk.follow() });
   current.thread = { talk, composer, opener };
   const row = current.talk.rows.find(({ message_id: id }) => id === parent);

@@ -22,7 +22,8 @@ export class Composer {
     this.#parent = parent;
     this.#sent = sent;
     const label = parent ? "Reply" : "Message";
-    this.field = el("textarea", { rows: "1", "aria-label": label, placeholder: `${label}…`, dir: "auto", class: "field" });
+    this.field = el("textarea", { rows: "1", "aria-label": label, placeholder: `${label}…`, dir: "auto",
+      class: "field" });
     this.mentions = new MentionPicker(this.field, channel);
     this.files = el("input", { type: "file", class: "hidden-file", tabindex: "-1", "aria-hidden": "true" });
     this.attach = iconButton("attach", "Attach a file", () => this.files.click());
@@ -83,7 +84,8 @@ export class Composer {
   choose(file) {
     if (!file || this.field.disabled) return;
     if (file.size > LARGEST_FILE) {
-      return notify(`${file.name.slice(0, 100)} has ${sizeOf(file.size)}. A file may have ${sizeOf(LARGEST_FILE)} at most.`, true);
+      const most = `A file may have ${sizeOf(LARGEST_FILE)} at most.`;
+      return notify(`${file.name.slice(0, 100)} has ${sizeOf(file.size)}. ${most}`, true);
     }
     if (!file.size) return notify(`${file.name.slice(0, 100)} is empty.`, true);
     this.#editing = null;
@@ -121,10 +123,12 @@ export class Composer {
     if (this.field.disabled || (!text && !file)) return;
     const mentions = this.mentions.fields(text);
     if (row) {
-      if (text !== textOf(row)) changeMessage(this.#channel, row, "edit", { body: { message: text, ...mentions } });
+      if (text !== textOf(row)) changeMessage(this.#channel, row, "edit",
+        { body: { message: text, ...mentions } });
       return this.clear();
     }
-    const reply = this.#parent && { parent_message_id: this.#parent, ...(this.also.checked && { is_reply_to_channel: true }) };
+    const reply = this.#parent && { parent_message_id: this.#parent,
+      ...(this.also.checked && { is_reply_to_channel: true }) };
     const fields = { ...(text && { message: text }), ...mentions, ...reply };
     this.field.value = "";
     sessionStorage.removeItem(this.#draftKey);

@@ -41,7 +41,8 @@ export class Conversation {
     Object.assign(this, { channel, parent, on });
     this.actions = makeActions(this);
     const label = parent ? "Replies" : "Messages";
-    this.list = new MessageList(label, (item) => buildItem(item, this), { edge: (side) => this.load(side), move: () => this.#moved() });
+    this.list = new MessageList(label, (item) => buildItem(item, this),
+      { edge: (side) => this.load(side), move: () => this.#moved() });
     this.jump = button("New messages", () => this.toNewest(), { class: "jump", hidden: true });
     this.element = el("div", { class: "conversation" }, this.list.element, this.jump);
     this.actions.attach(this.list.log);
@@ -55,12 +56,15 @@ export class Conversation {
   async #open() {
     while (!this.#isClosed) {
       try {
-        const fields = { ...FIELDS, reply_type: "only_reply_to_channel", ...(this.parent && { parent_message_id: this.parent }) };
+        const fields = { ...FIELDS, reply_type: "only_reply_to_channel",
+          ...(this.parent && { parent_message_id: this.parent }) };
         const view = await openView(this.channel, fields, SharedEventSource);
         if (this.#isClosed) return void view.close();
         this.problem = null;
         this.view = view;
-        this.unreadFrom ??= this.state.channel?.unread_message_count ? this.state.channel.my_last_read_at : Infinity;
+        this.wasLive = false;
+        this.unreadFrom ??= this.state.channel?.unread_message_count ? this.state.channel.my_last_read_at
+          : Infinity;
         view.listen((added) => view === this.view && this.#arrived(added));
         return;
       } catch (error) {
@@ -85,7 +89,8 @@ export class Conversation {
 
   #arrived(added) {
     added.forEach((row) => notePerson(row.sender));
-    const fresh = added.filter((row) => row.message_id && row.sender?.user_id !== session.user && row.created_at > this.#seen);
+    const fresh = added.filter((row) => row.message_id && row.sender?.user_id !== session.user
+      && row.created_at > this.#seen);
     if (this.#seen && fresh.length && fresh.length < 20) {
       const newest = fresh.at(-1), sender = nameOfPerson(personOf(newest.sender));
       announce(`${sender}: ${(newest.message || newest.file?.name || "").slice(0, 200)}`);
@@ -106,7 +111,9 @@ export class Conversation {
     const messages = this.view?.connection === "lost" ? [] : this.view?.messages ?? [];
     settleEntries(this.channel, messages);
     this.rows = rowsWithEntries(messages, this.channel, this.parent);
-    this.list.show(itemsOf(this, this.#memory, shared));
+    this.list.show(itemsOf(this, this.#memory, shared), this.wasLive);
+    // Once the newest end was right, many messages at once are some that were missed.
+    this.wasLive ||= this.state.tail?.state === "live";
     this.#moved();
     this.on.change();
   }
@@ -115,7 +122,8 @@ export class Conversation {
     const isAtEnd = this.list.isAtEnd, hasNewer = this.state.has_next && this.state.newest;
     if (isAtEnd && !this.state.has_next) this.#newCount = 0;
     this.jump.hidden = (isAtEnd && !this.state.has_next) || !(this.rows.length);
-    const words = this.#newCount ? `${this.#newCount} new message${this.#newCount > 1 ? "s" : ""}` : hasNewer ? "New messages" : "To the newest";
+    const words = this.#newCount ? `${this.#newCount} new message${this.#newCount > 1 ? "s" : ""}` : hasNewer
+      ? "New messages" : "To the newest";
     if (this.jump.textContent !== words) this.jump.textContent = words;
     this.jump.classList.toggle("fresh", Boolean(this.#newCount || hasNewer));
     if (isAtEnd) this.markRead();
@@ -124,8 +132,12 @@ export class Conversation {
   /** Marks the channel as read while its newest message is seen. */
   markRead() {
     const { channel } = this.state;
-    if (this.parent || !channel?.unread_message_count || this.state.has_next || document.hidden || !document.hasFocus()) return;
-    if (this.readAt > Date.now() - READ_EVERY) return;
+    if (this.parent || !channel?.unread_message_count || this.state.has_next || document.hidden
+      || !document.hasFocus()) return;
+    // Not more often than once in a while; the last message counts, too.
+    const pause = (this.readAt ?? 0) + READ_EVERY - Date.now();
+    if (pause > 0) return void (this.readTimer ??= setTimeout(() => this.redraw(this.readTimer = null),
+      pause));
     this.readAt = Date.now();
     markAsRead(this.channel);
   }
@@ -134,7 +146,8 @@ export class Conversation {
 
   /** Loads older or newer rows, one page at a time. */
   async load(side) {
-    if (this.#isLoading[side] || !this.view || !this.state[`has_${side}`] || this.view.connection !== "live") return;
+    if (this.#isLoading[side] || !this.view || !this.state[`has_${side}`]
+      || this.view.connection !== "live") return;
     this.#isLoading[side] = true;
     this.redraw();
     try {

@@ -5,7 +5,8 @@
  *
  *     el("button", { class: "quiet", type: "button", onclick: send, "aria-label": "Send" }, "Send")
  *
- * Names that begin with `on` are listeners. `null`, `undefined` and `false` leave an attribute or a child out.
+ * Names that begin with `on` are listeners. `null`, `undefined` and `false` leave an attribute or a child
+ * out.
  */
 export function el(tag, attributes = {}, ...children) {
   return fill(setAll(document.createElement(tag), attributes), ...children);

@@ -1,11 +1,11 @@
 import { ask, requests } from "./transport.js";
 import { session } from "./session.js";
 
-// One stream carries everything of one user to all of the user's tabs, because a browser opens only six connections to
-// a host. The tabs choose a leading one by a Web Lock. Each tab says which collections it follows, and from which
-// cursor; the leading tab keeps one stream for all of them and passes each batch on by a BroadcastChannel. When the
-// leading tab is closed, the lock goes to another tab, which asks all what they follow and goes on from the oldest
-// cursor. A batch that a tab has had already changes nothing there.
+// One stream carries everything of one user to all of the user's tabs, because a browser opens only six
+// connections to a host. The tabs choose a leading one by a Web Lock. Each tab says which collections it
+// follows, and from which cursor; the leading tab keeps one stream for all of them and passes each batch on
+// by a BroadcastChannel. When the leading tab is closed, the lock goes to another tab, which asks all what
+// they follow and goes on from the oldest cursor. A batch that a tab has had already changes nothing there.
 
 const PAUSE = 250, LONGEST_PAUSE = 2000, GATHERING = 40;
 
@@ -27,9 +27,8 @@ export const onEvents = (listener) => batchListeners.push(listener);
 /** Calls `listener()` when Perch is lost or is back. */
 export const onFeedState = (listener) => stateListeners.push(listener);
 
-/** Begins to follow the user's feed from a cursor. */
-export function startFeed(cursor) {
-  userCursor = cursor;
+/** Begins to follow the user's feed, from now on. */
+export function startFeed() {
   const name = `perch.feed.${session.user}`;
   if (!navigator.locks) return lead();
   channel = new BroadcastChannel(name);
@@ -48,7 +47,9 @@ export async function livingTabs() {
   return new Set([TAB, ...held.map(({ name }) => name.replace("perch.tab.", ""))]);
 }
 
-/** Follows a collection. `onevents(events, cursor)` is told its events, `onlost()` that it must be read again. */
+/**
+ * Follows a collection. `onevents(events, cursor)` is told its events, `onlost()` that it must be read again.
+ */
 export function follow(id, cursor, { onevents, onlost }) {
   const follower = { id, cursor, onevents, onlost };
   followed.set(id, follower);
@@ -80,7 +81,8 @@ function hearTab(message) {
   if (kind === "batch") take(message);
   else if (kind === "lost") lose();
   else if (kind === "state") become(message.isOpen);
-  else if (kind === "who") followed.forEach((one) => post({ kind: "follow", tab: TAB, id: one.id, cursor: one.cursor }));
+  else if (kind === "who") followed.forEach((one) =>
+    post({ kind: "follow", tab: TAB, id: one.id, cursor: one.cursor }));
   else if (isLeading && kind === "bye") others.delete(tab);
   else if (isLeading && kind === "unfollow") others.get(tab)?.delete(id);
   else if (isLeading && kind === "follow") {
@@ -138,7 +140,8 @@ async function lead() {
       await runStream();
       tries = -1;
     } catch (error) {
-      if (!error.problem || error.passes) tell({ kind: "state", isOpen: error.problem?.code !== "unreachable" });
+      if (!error.problem || error.passes) tell({ kind: "state",
+        isOpen: error.problem?.code !== "unreachable" });
       // The cursor is too old, or one of the collections is gone: each view looks for itself.
       else await loseAll(error.problem);
     }
@@ -159,7 +162,9 @@ function tell(message) {
 
 const sleep = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
 
-/** Reads what is new, which also tells whether all is well, and then streams until something else is wanted. */
+/**
+ * Reads what is new, which also tells whether all is well, and then streams until something else is wanted.
+ */
 async function runStream() {
   const living = await livingTabs();
   for (const tab of others.keys()) if (!living.has(tab)) others.delete(tab);
@@ -189,7 +194,8 @@ function advance(events, cursor) {
 }
 
 function listen(address, shown, setEnd) {
-  const source = new EventSource(address), record = { method: "GET", path: shown, at: Date.now(), status: "stream" };
+  const source = new EventSource(address),
+    record = { method: "GET", path: shown, at: Date.now(), status: "stream" };
   requests.push(record);
   let batch = [];
   source.onmessage = ({ data, lastEventId }) => {

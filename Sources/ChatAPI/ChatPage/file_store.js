@@ -1,4 +1,5 @@
-// Files that are chosen and not yet with Perch, in the browser's database, so that a reload does not lose them.
+// Files that are chosen and not yet with Perch, in the browser's database, so that a reload does not lose
+// them.
 
 const STORE = "files";
 

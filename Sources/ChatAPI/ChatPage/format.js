@@ -1,7 +1,8 @@
 // How times, sizes and names are written.
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+const DAY = new Intl.DateTimeFormat(undefined,
+  { weekday: "long", day: "numeric", month: "long", year: "numeric" });
 const SHORT_DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
@@ -25,6 +26,10 @@ export const clockOf = (time) => CLOCK.format(time);
 export const exactOf = (time) => EXACT.format(time);
 
 const dateOf = (time) => new Date(time).toDateString();
+
+/** A number that is the same for all times of one day here. */
+export const dayNumberOf = (time) =>
+  Math.floor((time - new Date(time).getTimezoneOffset() * 60_000) / 86_400_000);
 
 /** The day, as a heading between messages. */
 export function dayOf(time) {

@@ -10,7 +10,8 @@ export const isBehind = (row, gap) => (row.position ?? "~") >= gap.to;
 /** Builds the marker of a gap. `missing` is how many were missing when the filling began. */
 export function buildGap({ gap, channel, missing }) {
   const count = gap.estimated_missing;
-  const words = [count ? `About ${count} messages` : "Messages", "are not in the cache:", GAP_REASONS[gap.reason] ?? gap.reason];
+  const words = [count ? `About ${count} messages` : "Messages", "are not in the cache:",
+    GAP_REASONS[gap.reason] ?? gap.reason];
   return el("section", { class: "gap", "aria-label": "Gap" },
     el("p", {}, `${words.join(" ")}.`),
     gap.state === "filling" ? fillingOf(gap, channel, missing)
@@ -20,8 +21,10 @@ export function buildGap({ gap, channel, missing }) {
 function fillingOf(gap, channel, missing) {
   const done = missing && gap.estimated_missing != null ? 1 - gap.estimated_missing / missing : undefined;
   return el("p", { class: "filling" },
-    el("progress", { "aria-label": "Fetching messages", max: "1", value: done === undefined ? null : String(done) }),
-    " Fetching… ", button("Stop", () => ordered("DELETE", channel, gap), { class: "quiet", "data-act": "fill" }));
+    el("progress", { "aria-label": "Fetching messages", max: "1", value: done === undefined ? null
+      : String(done) }),
+    " Fetching… ", button("Stop", () => ordered("DELETE", channel, gap),
+      { class: "quiet", "data-act": "fill" }));
 }
 
 async function ordered(method, channel, gap) {

@@ -8,7 +8,8 @@ import { drawLine } from "./inspector_line.js";
 import { durationOf, serverNow, sizeOf } from "./format.js";
 import { wordsFor } from "./words.js";
 
-// The drawer that shows how Perch works: requests, events, the channel's line, the outbox, the cache and the link.
+// The drawer that shows how Perch works: requests, events, the channel's line, the outbox, the cache and the
+// link.
 
 const DRAWER_REDRAW_EVERY = 250;
 const TABS = {
@@ -20,11 +21,14 @@ let chosen = "requests", drawerTimer = 0, opener = null;
 
 /** Builds the drawer, closed. */
 export function startInspector() {
-  const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Inspector" }, Object.entries(TABS).map(([name, [label]]) =>
-    button(label, () => chooseTab(name), { role: "tab", id: `tab-${name}`, "aria-controls": "drawer-panel" })));
+  const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Inspector" },
+    Object.entries(TABS).map(([name, [label]]) =>
+    button(label, () => chooseTab(name),
+      { role: "tab", id: `tab-${name}`, "aria-controls": "drawer-panel" })));
   tabs.addEventListener("keydown", moveTab);
   fill(byID("inspector"),
-    el("header", { class: "pane-head" }, el("h2", { class: "title" }, "Inspector"), iconButton("close", "Close the inspector", closeDrawer)),
+    el("header", { class: "pane-head" }, el("h2", { class: "title" }, "Inspector"),
+      iconButton("close", "Close the inspector", closeDrawer)),
     tabs, el("div", { class: "drawer-panel", id: "drawer-panel", role: "tabpanel", tabindex: "0" }));
   onRequest(() => changedAt("requests"));
   onEvents((events) => {
@@ -93,14 +97,18 @@ async function drawOutbox(panel) {
   const { items } = await ask("GET", "/v1/outbox").catch(() => ({ items: null }));
   const here = waitingCount();
   const rows = (items ?? []).map((row) => el("li", {},
-    el("b", {}, row.kind), " ", el("bdi", {}, row.channel_url), " ", el("span", { class: "code" }, row.state ?? row.status),
+    el("b", {}, row.kind), " ", el("bdi", {}, row.channel_url), " ",
+      el("span", { class: "code" }, row.state ?? row.status),
     el("small", { class: "facts-line" }, [
-      row.next_try_at && `next try ${durationOf(row.next_try_at - serverNow())}`, row.attempts && `${row.attempts} tries`,
-      row.blocked_by && `blocked by ${row.blocked_by}`, row.error?.code && `error ${row.error.code}`, row.request_id,
+      row.next_try_at && `next try ${durationOf(row.next_try_at - serverNow())}`, row.attempts
+        && `${row.attempts} tries`,
+      row.blocked_by && `blocked by ${row.blocked_by}`, row.error?.code && `error ${row.error.code}`,
+        row.request_id,
     ].filter(Boolean).join(" · "))));
   fill(panel, el("p", { class: "hint" }, "What Perch has accepted and will send, in its order."),
     here ? el("p", {}, `${here} more in this page, because Perch does not answer.`) : null,
-    rows.length ? el("ul", { class: "rows" }, rows) : el("p", { class: "empty" }, items ? "Nothing is unsent." : "Perch does not answer."));
+    rows.length ? el("ul", { class: "rows" }, rows)
+      : el("p", { class: "empty" }, items ? "Nothing is unsent." : "Perch does not answer."));
 }
 
 async function drawService(panel) {
@@ -117,8 +125,10 @@ async function drawService(panel) {
     ["Cache", `${sizeOf(cache.size_bytes)} of ${sizeOf(cache.max_size_bytes)}`],
     ["Stream", feed.isLeading ? "this tab has it, for all tabs" : "another tab has it"],
   ];
-  fill(panel, el("dl", { class: "facts" }, facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
-    el("meter", { value: String(part), max: "1", high: "0.85", "aria-label": "Cache in use" }), demo && demoSwitch(demo, panel));
+  fill(panel, el("dl", { class: "facts" },
+    facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+    el("meter", { value: String(part), max: "1", high: "0.85", "aria-label": "Cache in use" }), demo
+      && demoSwitch(demo, panel));
 }
 
 function demoSwitch({ up }, panel) {
@@ -132,7 +142,9 @@ function demoSwitch({ up }, panel) {
     panel.querySelector("[role=switch]")?.focus();
   };
   return el("div", { class: "switch-line" },
-    el("button", { type: "button", role: "switch", class: "switch", "aria-checked": String(up), onclick: change, id: "demo-switch" },
+    el("button", { type: "button", role: "switch", class: "switch", "aria-checked": String(up),
+      onclick: change, id: "demo-switch" },
       el("span", { class: "knob" }), "Chat server of the demo"),
-    el("p", { class: "hint" }, up ? "Switch it off, and go on reading and writing." : "It is cut off. What you write waits in the outbox."));
+    el("p", { class: "hint" }, up ? "Switch it off, and go on reading and writing."
+      : "It is cut off. What you write waits in the outbox."));
 }

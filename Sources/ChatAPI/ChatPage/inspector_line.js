@@ -4,7 +4,8 @@ import { openTalk } from "./chat.js";
 import { GAP_REASONS } from "./words.js";
 import { exactOf } from "./format.js";
 
-// The line of the open channel, from its beginning to now: what the cache has, what is missing and why, and the tail.
+// The line of the open channel, from its beginning to now: what the cache has, what is missing and why, and
+// the tail.
 
 const WIDTH = 600, SMALLEST = 8;
 
@@ -24,13 +25,15 @@ export async function drawLine(panel) {
   const { channel, tail } = talk.state;
   const begin = channel?.created_at ?? 0, end = Math.max(channel?.last_message?.created_at ?? 0, begin + 1);
   const at = (time) => Math.round(WIDTH * Math.min(1, Math.max(0, (time - begin) / (end - begin))));
-  const words = gaps.length ? `${gaps.length} gap${gaps.length > 1 ? "s" : ""}` : "No gap: everything is covered";
+  const words = gaps.length ? `${gaps.length} gap${gaps.length > 1 ? "s" : ""}`
+    : "No gap: everything is covered";
   fill(panel, el("p", { class: "hint" }, "From the channel's beginning to its newest message."),
     svg("svg", { viewBox: `0 0 ${WIDTH + 20} 56`, class: "line-drawing", role: "img", "aria-label": words },
       svg("rect", { class: "covered", x: 0, y: 16, width: WIDTH, height: 24, rx: 4 }),
       gaps.map((gap) => {
         const from = at(timeOf(gap.from)), width = Math.max(SMALLEST, at(timeOf(gap.to)) - from);
-        return svg("rect", { class: `missing ${gap.reason}`, x: Math.min(from, WIDTH - width), y: 16, width, height: 24, rx: 4 });
+        return svg("rect", { class: `missing ${gap.reason}`, x: Math.min(from, WIDTH - width), y: 16, width,
+          height: 24, rx: 4 });
       }),
       windowOf(talk, at),
       svg("circle", { class: `tail ${tail?.state ?? "unknown"}`, cx: WIDTH + 8, cy: 28, r: 8 })),
@@ -48,7 +51,8 @@ function windowOf(talk, at) {
 function legendOf(tail, talk) {
   const entry = (kind, words) => el("li", {}, el("span", { class: `swatch ${kind}` }), words);
   return el("ul", { class: "legend" }, entry("covered", "covered"), entry("missing", "missing"),
-    entry("loaded", `in this view (${talk.rows.length})`), entry(`tail ${tail?.state ?? ""}`, `newest end: ${tail?.state ?? "not in view"}`));
+    entry("loaded", `in this view (${talk.rows.length})`),
+      entry(`tail ${tail?.state ?? ""}`, `newest end: ${tail?.state ?? "not in view"}`));
 }
 
 function gapList(gaps) {

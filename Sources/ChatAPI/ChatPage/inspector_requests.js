@@ -22,7 +22,8 @@ export function drawRequests(panel) {
       request.cache, request.milliseconds !== undefined && `${Math.round(request.milliseconds)} ms`,
       request.bytes && sizeOf(request.bytes),
     ].filter(Boolean).join(" · ")),
-    button("as curl", () => copy(asCurl(request)), { class: "quiet small", "aria-label": `Copy ${request.method} ${request.path} as curl` })));
+    button("as curl", () => copy(asCurl(request)),
+      { class: "quiet small", "aria-label": `Copy ${request.method} ${request.path} as curl` })));
   fill(panel, el("p", { class: "hint" }, "Each request of this page. $T stands for the token."),
     el("ul", { class: "rows" }, rows));
 }
@@ -48,7 +49,8 @@ export function drawEvents(panel) {
   const open = new Set([...panel.querySelectorAll("details[open]")].map((one) => one.dataset.at));
   const rows = events.slice(-MOST_ROWS).reverse().map(({ at, event }) => {
     const id = `${at}${event.type}`, details = el("details", { "data-at": id, open: open.has(id) },
-      el("summary", {}, el("b", {}, event.type), " ", el("small", {}, [event.source, event.is_realtime && "at once", clockOf(at)]
+      el("summary", {}, el("b", {}, event.type), " ",
+        el("small", {}, [event.source, event.is_realtime && "at once", clockOf(at)]
         .filter(Boolean).join(" · "))));
     const show = () => details.childElementCount < 2 && details.append(
       el("pre", { dir: "auto", tabindex: "0" }, JSON.stringify(event, null, 1).slice(0, LONGEST_EVENT)));

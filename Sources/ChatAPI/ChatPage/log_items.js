@@ -1,6 +1,6 @@
 import { el, button } from "./dom.js";
 import { session } from "./session.js";
-import { dayOf, listNames } from "./format.js";
+import { dayOf, dayNumberOf, serverNow, listNames } from "./format.js";
 import { wordsFor } from "./words.js";
 import { buildGap, isBehind } from "./gaps.js";
 import { buildMessage } from "./message_row.js";
@@ -10,17 +10,23 @@ import { nameOfUser, readersOf } from "./people.js";
 // What stands in a log: messages, days between them, gaps, the line of unread ones, and what is at the ends.
 
 const GROUP_TIME = 5 * 60_000;
+const contents = new WeakMap();
 
-/** The items of a conversation, the oldest first. `memory` keeps what was shown before, so that nothing jumps. */
+/**
+ * The items of a conversation, the oldest first. `memory` keeps what was shown before, so that nothing jumps.
+ */
 export function itemsOf(talk, memory, shared) {
   const { rows, state, view } = talk, gaps = [...(view?.gaps.values() ?? [])], items = [];
   const lastOwn = rows.findLast((row) => row.message_id && row.sender?.user_id === session.user);
   items.push(...topOf(talk, rows));
+  const today = dayNumberOf(serverNow());
   let before = null, unread = talk.parent ? Infinity : talk.unreadFrom;
   for (const row of rows) {
-    for (const gap of gaps.filter((one) => isBehind(row, one))) items.push(gapItem(gaps.splice(gaps.indexOf(gap), 1)[0], talk, memory));
-    const day = dayOf(row.created_at);
-    if (day !== before?.day) items.push({ key: `day:${day}`, kind: "day", parts: [day], day });
+    for (const gap of gaps.filter((one) =>
+      isBehind(row, one))) items.push(gapItem(gaps.splice(gaps.indexOf(gap), 1)[0], talk, memory));
+    const day = dayNumberOf(row.created_at);
+    if (day !== before?.day) items.push({ key: `day:${day}`, kind: "day", parts: [today],
+      time: row.created_at });
     if (row.created_at > unread && row.sender?.user_id !== session.user) {
       items.push({ key: "unread", kind: "unread", parts: [] });
       unread = Infinity;
@@ -42,21 +48,26 @@ function messageItem(row, before, { talk, memory, shared, isLastOwn }) {
   }
   const readers = isLastOwn ? readersOf(talk.state.channel, row.created_at, session.user) : [];
   const has = {
-    header: memory.headers.get(key), isThread: Boolean(talk.parent), percent: shared.percents.get(row.request_id),
+    header: memory.headers.get(key), isThread: Boolean(talk.parent),
+      percent: shared.percents.get(row.request_id),
     isLinkLost: shared.isLinkLost && row.sending_status === "pending",
     readBy: isLastOwn ? (readers.length ? `Read by ${listNames(readers.map(nameOfUser))}` : "Sent") : "",
     mentionsMe: mentionsUser(row),
   };
-  const changes = [row.pending_edit, row.pending_delete, row.pending_reactions].map((one) => one && JSON.stringify(one));
-  const entry = row.entry && [row.entry.state, row.part, row.problem?.code].join();
-  // A row with own changes is a new object each time; its content decides.
-  const base = row.entry ? row.request_id : row.message_id ? `${row.updated_at}${JSON.stringify(row.reactions ?? "")}` : row.error;
-  const info = JSON.stringify([row.thread_info, row.message, row.file?.url]);
-  return { key, kind: "message", row, has, parts: [base, info, row.sending_status, row.message_id, entry, ...changes, ...Object.values(has)] };
+  return { key, kind: "message", row, has,
+    parts: [contentOf(row), row.entry?.state, row.part, ...Object.values(has)] };
+}
+
+/** What decides whether a row must be built anew. A row of the view stays one object until it changes. */
+function contentOf(row) {
+  if (!contents.has(row)) contents.set(row,
+    JSON.stringify({ ...row, entry: 0, part: 0, problem: row.problem?.code }));
+  return contents.get(row);
 }
 
 const mentionsUser = (row) => row.sender?.user_id !== session.user
-  && (row.mention_type === "channel" || (row.mentioned_users ?? []).some(({ user_id }) => user_id === session.user));
+  && (row.mention_type === "channel"
+    || (row.mentioned_users ?? []).some(({ user_id }) => user_id === session.user));
 
 function gapItem(gap, talk, memory) {
   const count = gap.estimated_missing ?? 0;
@@ -75,16 +86,18 @@ function topOf(talk, rows) {
   const { view, state, problem } = talk;
   if (problem) return [{ key: "problem", kind: "problem", problem, parts: [problem.code] }];
   if (!view) return [{ key: "opening", kind: "opening", parts: [] }];
-  if (view.connection === "lost") return [{ key: "lost", kind: "problem", problem: { code: "channel_not_found" }, parts: [] }];
+  if (view.connection === "lost") return [{ key: "lost", kind: "problem",
+    problem: { code: "channel_not_found" }, parts: [] }];
   if (state.has_previous) return [edgeItem("previous", talk)];
-  return [{ key: "begin", kind: "begin", isEmpty: !rows.length, isThread: Boolean(talk.parent), parts: [!rows.length] }];
+  return [{ key: "begin", kind: "begin", isEmpty: !rows.length, isThread: Boolean(talk.parent),
+    parts: [!rows.length] }];
 }
 
 /** The element of an item. */
 export function buildItem(item, talk) {
   if (item.kind === "message") return buildMessage(item.row, item.has, talk.actions);
   if (item.kind === "gap") return buildGap(item);
-  if (item.kind === "day") return el("h3", { class: "day" }, el("span", {}, item.day));
+  if (item.kind === "day") return el("h3", { class: "day" }, el("span", {}, dayOf(item.time)));
   if (item.kind === "unread") return el("p", { class: "unread-line" }, el("span", {}, "New"));
   if (item.kind === "problem") return el("p", { class: "empty" }, wordsFor(item.problem));
   if (item.kind === "opening") return el("p", { class: "empty" }, "Opening…");
@@ -94,7 +107,8 @@ export function buildItem(item, talk) {
 
 function beginOf({ isEmpty, isThread }) {
   const words = isThread ? "No replies yet." : "Nobody has written here yet.";
-  return el("p", { class: isEmpty ? "empty" : "begin" }, isEmpty ? words : isThread ? "" : "This is the beginning.");
+  return el("p", { class: isEmpty ? "empty" : "begin" }, isEmpty ? words : isThread ? ""
+    : "This is the beginning.");
 }
 
 function edgeOf({ side }, talk) {

@@ -15,7 +15,8 @@ export class MentionPicker {
 
   constructor(field, channel) {
     Object.assign(this, { field, channel, id: `mentions-${++pickers}` });
-    this.box = el("ul", { class: "mentions", role: "listbox", id: this.id, "aria-label": "Members", hidden: true });
+    this.box = el("ul", { class: "mentions", role: "listbox", id: this.id, "aria-label": "Members",
+      hidden: true });
     field.setAttribute("aria-controls", this.id);
     field.addEventListener("input", () => this.#look());
     field.addEventListener("blur", () => this.#hide());
@@ -33,13 +34,15 @@ export class MentionPicker {
   }
 
   async #look() {
-    const before = this.field.value.slice(0, this.field.selectionStart), typed = before.match(/(?:^|\s)@(\S{0,30})$/)?.[1];
+    const before = this.field.value.slice(0, this.field.selectionStart),
+      typed = before.match(/(?:^|\s)@(\S{0,30})$/)?.[1];
     if (typed === undefined) return this.#hide();
     this.#members ??= await membersOf(this.channel);
     if (!this.#members.length) this.#members = null;
     const wanted = typed.toLowerCase();
     this.#shown = [...this.#members ?? [], EVERYBODY].filter((member) =>
-      [member.nickname, member.user_id].some((name) => name?.toLowerCase().startsWith(wanted))).slice(0, MOST_MENTIONED);
+      [member.nickname, member.user_id].some((name) => name?.toLowerCase().startsWith(wanted))).slice(0,
+        MOST_MENTIONED);
     this.#at = 0;
     this.#draw();
   }

@@ -5,8 +5,8 @@ import { changeMessage, dropEntry, retryEntry } from "./outbox.js";
 import { personOf, nameOfUser, readersOf } from "./people.js";
 import { keyOfRow } from "./rows.js";
 
-// What one can do with a message, and the small bar of buttons that comes to the message under the pointer or with the
-// focus. There is one bar per log, so that a long log has few elements.
+// What one can do with a message, and the small bar of buttons that comes to the message under the pointer or
+// with the focus. There is one bar per log, so that a long log has few elements.
 
 const REACTIONS = ["👍", "❤️", "😂", "🎉", "😮", "😢", "👀", "✅"];
 
@@ -40,10 +40,13 @@ export function makeActions(talk) {
 }
 
 function buttonsFor(row, talk, change) {
-  const own = row.sender?.user_id === session.user, canDelete = own || talk.state.channel?.my_role === "operator";
+  const own = row.sender?.user_id === session.user, canDelete = own
+    || talk.state.channel?.my_role === "operator";
   return [
-    iconButton("smile", "React", (event) => pickReaction(event.currentTarget, row, change), { "data-act": "react" }),
-    !talk.parent && iconButton("reply", "Reply", () => talk.on.thread(row.parent_message_id || row.message_id), { "data-act": "reply" }),
+    iconButton("smile", "React", (event) => pickReaction(event.currentTarget, row, change),
+      { "data-act": "react" }),
+    !talk.parent && iconButton("reply", "Reply",
+      () => talk.on.thread(row.parent_message_id || row.message_id), { "data-act": "reply" }),
     own && row.type === "user" && iconButton("edit", "Edit", () => talk.on.edit(row), { "data-act": "edit" }),
     iconButton("info", "Details", () => showDetails(row, talk), { "data-act": "info" }),
     canDelete && iconButton("trash", "Delete", () => confirmDelete(row, change), { "data-act": "delete" }),
@@ -55,12 +58,16 @@ function pickReaction(opener, row, change) {
     picker.remove();
     opener.focus();
   };
-  const picker = el("div", { class: "picker", role: "group", "aria-label": "Reactions" }, REACTIONS.map((reaction) =>
-    button(reaction, () => { change(row, "react", { reaction }); close(); }, { "aria-label": `React with ${reaction}` })));
+  const picker = el("div", { class: "picker", role: "group", "aria-label": "Reactions" },
+    REACTIONS.map((reaction) =>
+    button(reaction, () => { change(row, "react", { reaction }); close(); },
+      { "aria-label": `React with ${reaction}` })));
   picker.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.stopPropagation(), close();
   });
-  picker.addEventListener("focusout", ({ relatedTarget }) => picker.contains(relatedTarget) || picker.remove());
+  // The focus has not arrived yet while it leaves, and an element must not be removed then.
+  picker.addEventListener("focusout",
+    () => setTimeout(() => picker.contains(document.activeElement) || picker.remove()));
   opener.after(picker);
   picker.firstElementChild.focus();
 }
@@ -68,7 +75,8 @@ function pickReaction(opener, row, change) {
 async function confirmDelete(row, change) {
   const text = el("p", { class: "quoted", dir: "auto" }, (row.message || row.file?.name || "").slice(0, 300));
   const answers = [["", "Keep it", "quiet"], ["delete", "Delete", "danger"]];
-  if (await askInDialog("Delete this message for everybody?", [text], answers) === "delete") change(row, "delete");
+  if (await askInDialog("Delete this message for everybody?", [text], answers) === "delete") change(row,
+    "delete");
 }
 
 function showDetails(row, talk) {

@@ -1,10 +1,10 @@
 import { el } from "./dom.js";
 
-// A log of items of which only a window of elements exists: those around what is seen. Items have a `key`, and `parts`
-// by which it is known whether an element must be built anew. Whatever changes, the first item that is seen stays where
-// it is, unless the log follows its newest end.
+// A log of items of which only a window of elements exists: those around what is seen. Items have a `key`,
+// and `parts` by which it is known whether an element must be built anew. Whatever changes, the first item
+// that is seen stays where it is, unless the log follows its newest end.
 
-const MOST_ELEMENTS = 140, STEP = 50, NEAR = 600;
+const MOST_ELEMENTS = 140, STEP = 50, NEAR = 600, FLOOD = 40;
 
 export class MessageList {
   #items = [];
@@ -35,13 +35,15 @@ export class MessageList {
     return this.#end === this.#items.length && scrollHeight - scrollTop - clientHeight < 40;
   }
 
-  /** Shows these items. */
-  show(items) {
+  /** Shows these items. `canFlood`: many new ones at once do not carry away what is seen. */
+  show(items, canFlood = false) {
     const wasWhole = this.#end >= this.#items.length;
     const [first, last] = [this.#items[this.#start]?.key, this.#items[this.#end - 1]?.key];
+    const indexes = new Map(items.map(({ key }, index) => [key, index]));
+    const newest = this.#items.findLast(({ key, kind }) => kind === "message" && indexes.has(key));
+    if (canFlood && newest && items.length - indexes.get(newest.key) > FLOOD) this.#isFollowing = false;
     const anchor = this.#isFollowing ? null : this.#anchor();
     this.#items = items;
-    const indexes = new Map(items.map(({ key }, index) => [key, index]));
     if (this.#isFollowing || !anchor) this.#setWindow(items.length - MOST_ELEMENTS, items.length);
     else {
       const at = indexes.get(anchor.key) ?? 0;
@@ -107,7 +109,8 @@ export class MessageList {
 
   #elementOf(item) {
     const known = this.#elements.get(item.key);
-    if (known && known.parts.length === item.parts.length && known.parts.every((part, at) => part === item.parts[at])) {
+    if (known && known.parts.length === item.parts.length
+      && known.parts.every((part, at) => part === item.parts[at])) {
       return known.element;
     }
     const element = this.#build(item);
@@ -120,15 +123,17 @@ export class MessageList {
   /** After an element was built anew the focus is where it was. */
   #focusAgain(key, act) {
     const element = this.#elements.get(key)?.element;
-    const inside = act && [...element?.querySelectorAll("[data-act]") ?? []].find((one) => one.dataset.act === act);
+    const inside = act && [...element?.querySelectorAll("[data-act]")
+      ?? []].find((one) => one.dataset.act === act);
     (inside || element)?.focus({ preventScroll: true });
   }
 
   /** One message at a time can be reached with Tab; the arrow keys go to the others. */
   #setTabStop() {
     const focused = document.activeElement?.closest?.("article");
-    const stop = focused && this.log.contains(focused) ? focused : this.log.querySelector("article:last-of-type");
-    this.log.querySelectorAll("article[tabindex='0']").forEach((one) => { if (one !== stop) one.tabIndex = -1; });
+    const stop = focused && this.log.contains(focused) ? focused
+      : this.log.querySelector("article:last-of-type");
+    for (const one of this.log.querySelectorAll("article[tabindex='0']")) one.tabIndex = -1;
     if (stop) stop.tabIndex = 0;
   }
 
@@ -137,7 +142,8 @@ export class MessageList {
     if (!article || event.target !== article) return;
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     const all = [...this.log.querySelectorAll("article")];
-    const next = step ? all[all.indexOf(article) + step] : event.key === "Home" ? all[0] : event.key === "End" ? all.at(-1) : null;
+    const next = step ? all[all.indexOf(article) + step] : event.key === "Home" ? all[0]
+      : event.key === "End" ? all.at(-1) : null;
     if (!step && !next) return;
     event.preventDefault();
     if (!next) return this.#on.edge(step < 0 ? "previous" : "next");
@@ -177,7 +183,8 @@ export class MessageList {
   /** Moves the window, or asks for more where it is at an end. */
   #extend(step) {
     const isUp = step < 0;
-    if (isUp ? this.#start === 0 : this.#end === this.#items.length) return this.#on.edge(isUp ? "previous" : "next");
+    if (isUp ? this.#start === 0 : this.#end === this.#items.length) return this.#on.edge(isUp ? "previous"
+      : "next");
     const anchor = this.#anchor();
     const start = isUp ? this.#start + step : Math.max(this.#start, this.#end + step - MOST_ELEMENTS);
     const end = isUp ? Math.min(this.#end, start + MOST_ELEMENTS) : this.#end + step;

@@ -14,7 +14,8 @@ export function avatarOf(id, name) {
 }
 
 /** The user is the sender of this message. */
-export const isOwn = (row) => row.sender?.user_id === session.user || (!row.message_id && row.type !== "admin");
+export const isOwn = (row) => row.sender?.user_id === session.user
+  || (!row.message_id && row.type !== "admin");
 
 /** Builds a message. `acts` are what one can do with it; `has` says what stands around it. */
 export function buildMessage(row, has, acts) {
@@ -32,29 +33,35 @@ export function buildMessage(row, has, acts) {
     stateOf(row, has, acts));
   const label = [row.type === "admin" ? "Notice" : sender, clockOf(row.created_at)].join(", ");
   return el("article", { class: kind, tabindex: "-1", "aria-label": label, "data-key": keyOfRow(row) },
-    row.type !== "admin" && (has.header ? avatarOf(row.sender?.user_id ?? "", sender) : el("span", { class: "no-avatar" })),
+    row.type !== "admin" && (has.header ? avatarOf(row.sender?.user_id ?? "", sender)
+      : el("span", { class: "no-avatar" })),
     body);
 }
 
 function headerOf(row, sender) {
   return el("header", {},
     el("bdi", { class: "name" }, sender), " ",
-    el("time", { datetime: new Date(row.created_at).toISOString(), title: exactOf(row.created_at) }, clockOf(row.created_at)));
+    el("time", { datetime: new Date(row.created_at).toISOString(), title: exactOf(row.created_at) },
+      clockOf(row.created_at)));
 }
 
 function parentOf(row, has, acts) {
   const parent = row.parent_message;
   if (!row.parent_message_id || has.isThread) return null;
-  const text = parent ? `${nameOfPerson(acts.person(parent.sender))}: ${parent.message || parent.file?.name || "…"}` : "a message";
-  return button([iconOf("reply"), el("bdi", {}, text.slice(0, 200))], () => acts.openThread(row.parent_message_id), { class: "parent" });
+  const words = parent && (parent.message || parent.file?.name || "…");
+  const text = parent ? `${nameOfPerson(acts.person(parent.sender))}: ${words}` : "a message";
+  return button([iconOf("reply"), el("bdi", {}, text.slice(0, 200))],
+    () => acts.openThread(row.parent_message_id), { class: "parent" });
 }
 
 function bubbleOf(row, has) {
-  const text = textOf(row), isAlone = text.length <= 24 && /^(\p{Extended_Pictographic}|\u200d|\ufe0f|\p{Emoji_Modifier})+$/u.test(text);
+  const text = textOf(row), isAlone = text.length <= 24
+    && /^(\p{Extended_Pictographic}|\u200d|\ufe0f|\p{Emoji_Modifier})+$/u.test(text);
   const edited = row.updated_at > 0 && row.type !== "admin" && el("span", { class: "edited" }, " (edited)");
   const words = text && el("p", { class: isAlone ? "text large" : "text", dir: "auto" },
     richText(text, row.mentioned_users ?? []), edited);
-  const unknown = row.type === "other" && el("p", { class: "text unknown" }, "A kind of message that this page does not know.");
+  const unknown = row.type === "other"
+    && el("p", { class: "text unknown" }, "A kind of message that this page does not know.");
   return el("div", { class: has.mentionsMe ? "bubble mentioned" : "bubble" }, words, unknown,
     row.type === "file" && attachmentOf(row));
 }
@@ -62,11 +69,13 @@ function bubbleOf(row, has) {
 function reactionBar(row, acts) {
   const all = reactionsOf(row);
   if (!all.length) return null;
-  return el("div", { class: "reactions" }, all.slice(0, 30).map(({ key, count, isOwn: own, isWaiting, users }) => {
+  return el("div", { class: "reactions" },
+    all.slice(0, 30).map(({ key, count, isOwn: own, isWaiting, users }) => {
     const names = listNames(users.map((id) => nameOfPerson(acts.person({ user_id: id }))));
     return el("button", {
       type: "button", class: isWaiting ? "reaction waiting" : "reaction", "aria-pressed": String(own),
-      "aria-label": `${key.slice(0, 40)}, ${count}: ${names.slice(0, 200)}`, title: names.slice(0, 200), "data-act": `react-${key}`,
+      "aria-label": `${key.slice(0, 40)}, ${count}: ${names.slice(0, 200)}`, title: names.slice(0, 200),
+        "data-act": `react-${key}`,
       onclick: () => acts.react(row, key, !own),
     }, el("bdi", {}, key), ` ${count}`);
   }));
@@ -83,7 +92,8 @@ function threadLink(row, has, acts) {
 function stateOf(row, has, acts) {
   if (row.pending_delete) return el("p", { class: "state" }, "Is being deleted…");
   if (row.sending_status === "failed") return failedState(row, acts);
-  if (row.sending_status === "canceled") return el("p", { class: "state" }, "Taken back. ", unsentButtons(row, acts));
+  if (row.sending_status === "canceled") return el("p", { class: "state" }, "Taken back. ",
+    unsentButtons(row, acts));
   if (row.sending_status === "pending") return pendingState(row, has, acts);
   if (row.pending_edit) return el("p", { class: "state" }, "The change is being sent…");
   return has.readBy ? el("p", { class: "state read" }, has.readBy) : null;
@@ -96,7 +106,8 @@ function failedState(row, acts) {
 
 function pendingState(row, has, acts) {
   const part = row.part !== undefined && row.isWaiting ? Math.round(row.part * 100) : has.percent;
-  const words = row.isWaiting ? "Waits for Perch…" : has.isLinkLost ? "Is sent when the chat server is back." : "Sending…";
+  const words = row.isWaiting ? "Waits for Perch…" : has.isLinkLost ? "Is sent when the chat server is back."
+    : "Sending…";
   const isFile = row.type === "file" && part !== undefined;
   const bar = isFile && el("progress", { max: "100", value: String(part), "aria-label": "Upload" });
   return el("p", { class: "state" }, bar, isFile ? ` ${part} % ` : `${words} `,

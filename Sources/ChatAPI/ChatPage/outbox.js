@@ -5,9 +5,10 @@ import { keepFile, readFile, forgetFile } from "./file_store.js";
 import { wordsFor } from "./words.js";
 import { notify } from "./dom.js";
 
-// What the user did and Perch has not accepted yet. Each entry is in localStorage before it is tried, with the
-// request_id that makes it happen once, however often it is tried. Entries go in order; files go beside them. An entry
-// that Perch accepted is shown until the view has the message. Perch's own outbox, behind it, is the inspector's.
+// What the user did and Perch has not accepted yet. Each entry is in localStorage before it is tried, with
+// the request_id that makes it happen once, however often it is tried. Entries go in order; files go beside
+// them. An entry that Perch accepted is shown until the view has the message. Perch's own outbox, behind it,
+// is the inspector's.
 
 const PAUSES = [300, 600, 1200, 2400], SHOWN_AFTER_ANSWER = 4000;
 
@@ -54,16 +55,21 @@ export function changeMessage(channel, row, kind, { body, reaction } = {}) {
   const ends = { resend: "/resend", react: `/reactions/${encodeURIComponent(reaction)}` };
   const method = { edit: "PATCH", resend: "POST", react: "PUT" }[kind] ?? "DELETE";
   const path = channelPath(channel, `/messages/${name}${ends[kind === "unreact" ? "react" : kind] ?? ""}`);
-  add({ id: newRequestID(), channel, kind, method, path, body, reaction, target: row.message_id || row.request_id });
+  add({ id: newRequestID(), channel, kind, method, path, body, reaction, target: row.message_id
+    || row.request_id });
 }
 
 /** Marks a channel as read. */
 export function markAsRead(channel) {
-  if (entries.some((entry) => entry.kind === "read" && entry.channel === channel && entry.state === "waiting")) return;
+  if (entries.some((entry) => entry.kind === "read" && entry.channel === channel
+    && entry.state === "waiting")) return;
   add({ id: newRequestID(), channel, kind: "read", method: "POST", path: channelPath(channel, "/read") });
 }
 
-/** Gives up an entry that Perch has not accepted. What is under way may arrive all the same, so it is taken back. */
+/**
+ * Gives up an entry that Perch has not accepted. What is under way may arrive all the same, so it is taken
+ * back.
+ */
 export function dropEntry(entry) {
   uploads.get(entry.id)?.abort();
   remove(entry);
@@ -83,7 +89,8 @@ export function settleEntries(channel, rows) {
   const accepted = entriesOf(channel).filter(({ state }) => state === "accepted");
   if (!accepted.length) return;
   const names = new Set(rows.flatMap((row) => [row.request_id, row.message_id]));
-  const done = accepted.filter(({ id, answer }) => names.has(id) || (answer?.message_id && names.has(answer.message_id)));
+  const done = accepted.filter(({ id, answer }) => names.has(id)
+    || (answer?.message_id && names.has(answer.message_id)));
   if (done.length) entries = entries.filter((entry) => !done.includes(entry));
 }
 
@@ -109,7 +116,8 @@ const readStored = () => JSON.parse(localStorage.getItem(key()) ?? "[]");
 
 /** Writes this tab's entries beside those of other tabs. Accepted ones are Perch's now. */
 function save() {
-  const kept = entries.filter(({ state }) => state !== "accepted").map(({ blob, part, answer, ...entry }) => entry);
+  const kept = entries.filter(({ state }) => state !== "accepted").map(({ blob, part, answer, ...entry }) =>
+    entry);
   const own = new Set(entries.map(({ id }) => id));
   const all = [...readStored().filter(({ id, tab }) => tab !== TAB && !own.has(id)), ...kept];
   if (all.length) localStorage.setItem(key(), JSON.stringify(all));
@@ -127,10 +135,12 @@ async function adopt() {
 
 /** Sends what waits, one after the other, files at the same time. */
 async function sendAll() {
-  for (const entry of entries) if (entry.file && entry.state === "waiting" && !uploads.has(entry.id)) sendUntilDone(entry);
+  for (const entry of entries) if (entry.file && entry.state === "waiting"
+    && !uploads.has(entry.id)) sendUntilDone(entry);
   if (isSending) return;
   isSending = true;
-  for (let next; (next = entries.find((entry) => entry.state === "waiting" && !entry.file));) await sendUntilDone(next);
+  for (let next; (next = entries.find((entry) => entry.state === "waiting"
+    && !entry.file));) await sendUntilDone(next);
   isSending = false;
 }
 
@@ -142,7 +152,8 @@ async function sendUntilDone(entry) {
     try {
       accept(entry, await attempt(entry, stop.signal));
     } catch (error) {
-      if (error.passes && !stop.signal.aborted) await pauseUnlessWoken(Math.max(pause, 1000 * error.retryAfter));
+      if (error.passes && !stop.signal.aborted) await pauseUnlessWoken(Math.max(pause,
+        1000 * error.retryAfter));
       else if (!stop.signal.aborted) refuse(entry, error);
     }
   }
@@ -155,7 +166,8 @@ function attempt(entry, signal) {
   const form = new FormData();
   form.append("params", JSON.stringify(entry.body));
   form.append("file", entry.blob, entry.file.name);
-  watchForm(form, (part) => { entry.part = part; outboxListeners.forEach((listener) => listener()); }, signal);
+  watchForm(form, (part) => { entry.part = part; outboxListeners.forEach((listener) => listener()); },
+    signal);
   return ask(entry.method, entry.path, form, entry.id, 3600);
 }
 
@@ -180,7 +192,8 @@ function accept(entry, answer) {
 /** A message that is refused stays, for its words; a change is told and dropped. */
 function refuse(entry, error) {
   // An earlier try has done it.
-  if (entry.tries > 1 && /^(not_resendable|message_not_found)$/.test(error.problem?.code)) return remove(entry);
+  const { code } = error.problem ?? {};
+  if (entry.tries > 1 && (code === "not_resendable" || code === "message_not_found")) return remove(entry);
   if (entry.kind === "send") {
     Object.assign(entry, { state: "refused", problem: error.problem ?? { detail: error.message } });
     return outboxChanged();

@@ -6,11 +6,12 @@ import { startOutbox, onOutbox, waitingCount } from "./outbox.js";
 import { startChannelList, markOpenChannel, onChannels, unreadCount, channelOf } from "./channel_list.js";
 import { shared, redrawAll } from "./conversation.js";
 import { openChat, channelsChanged, closeThread, abilities, setInspectorToggle } from "./chat.js";
-import { readFileOrigins, setStandIn } from "./attachment.js";
+import { setStandIn } from "./attachment.js";
 import { nameOfChannel } from "./format.js";
 import { startInspector, toggleDrawer, closeDrawer } from "./inspector.js";
 
-// The page itself: who one is, which channel the address names, and the banner that tells what cannot be reached.
+// The page itself: who one is, which channel the address names, and the banner that tells what cannot be
+// reached.
 
 const LINK_WORDS = {
   upstream_auth: "The chat server refuses the key of Perch.",
@@ -29,33 +30,25 @@ async function begin() {
   startInspector();
   setInspectorToggle(toggleDrawer);
   startChannelList((url) => { location.hash = `#/${encodeURIComponent(url)}`; });
-  let isRead = false;
-  onChannels(() => {
-    if (!isRead && channelOf(channelInAddress())) openAddressed();
-    isRead = true;
-    channelsChanged();
-  });
+  onChannels(channelsChanged);
   addEventListener("hashchange", openAddressed);
   addEventListener("keydown", closeByKey);
   addEventListener("focus", redrawAll);
   openAddressed();
-  readFileOrigins().then(redrawAll);
   fetchStandIn();
-  const { cursor } = await connectUser();
-  startFeed(cursor);
+  await connectUser();
+  startFeed();
   startOutbox();
 }
 
-/** Connects the user, which also tells how the link is. Without an answer the feed begins with what comes. */
+/** Connects the user, which also tells how the link is. */
 async function connectUser() {
   try {
     const answer = await ask("PUT", "/v1/connection");
     abilities.takesFiles = answer.capabilities?.uploads !== false;
     noteConnection(answer);
-    return answer;
   } catch (error) {
-    if (error.problem) noteConnection({ state: "offline", link: error.problem.code });
-    return { cursor: "now" };
+    if (error.problem.code !== "unreachable") noteConnection({ state: "offline", link: error.problem.code });
   }
 }
 
@@ -78,6 +71,9 @@ function openAddressed() {
   const url = channelInAddress();
   markOpenChannel(url);
   openChat(url);
+  // With a keyboard one can write at once; a touch should not call the one on the screen.
+  if (url && matchMedia("(pointer: fine)").matches) document.querySelector("#chat .field")?.focus();
+  else if (!url) document.querySelector("#channels [tabindex='0']")?.focus();
   showTitle();
 }
 
@@ -90,7 +86,8 @@ function showTitle() {
 function hearEvents(events) {
   for (const event of events) {
     if (event.type === "connection.changed") noteConnection(event.connection);
-    if (event.type === "upload.progress") shared.percents.set(event.progress.request_id, event.progress.percent);
+    if (event.type === "upload.progress") shared.percents.set(event.progress.request_id,
+      event.progress.percent);
   }
   if (events.some(({ type }) => type === "upload.progress")) redrawAll();
 }
@@ -108,9 +105,11 @@ function noteConnection({ state, link, error }) {
 }
 
 function showBanners() {
-  const waiting = waitingCount(), count = waiting === 1 ? "1 message or change waits" : `${waiting} messages and changes wait`;
-  const words = !feed.isOpen ? `Perch does not answer. ${waiting ? `${count} in this page and will be sent.` : "What you write stays in this page."}`
-    : linkWords && `${linkWords} You read what is cached; what you write is sent later.`;
+  const waiting = waitingCount();
+  const kept = waiting ? `Kept in this page, to be sent: ${waiting}.` : "What you write stays in this page.";
+  const words = feed.isOpen
+    ? linkWords && `${linkWords} You read what is cached; what you write is sent later.`
+    : `Perch does not answer. ${kept}`;
   const banner = byID("banner");
   if (banner.textContent !== words) banner.textContent = words;
   banner.hidden = !words;

@@ -1,6 +1,7 @@
 import { el } from "./dom.js";
 
-// Text of messages: links to http and https, and the names of those who are mentioned. All else is plain text.
+// Text of messages: links to http and https, and the names of those who are mentioned. All else is plain
+// text.
 
 const LINK = /https?:\/\/[^\s<>"'`]+/gi, LONGEST_LINK = 2048;
 
@@ -23,7 +24,8 @@ export function richText(text, mentioned = []) {
   const nodes = [];
   let at = 0;
   for (const match of text.matchAll(LINK)) {
-    const address = match[0].replace(/[.,;:!?)\]]+$/, ""), url = address.length <= LONGEST_LINK && safeURL(address);
+    const address = match[0].replace(/[.,;:!?)\]]+$/, ""), url = address.length <= LONGEST_LINK
+      && safeURL(address);
     if (!url) continue;
     nodes.push(...withMentions(text.slice(at, match.index), mentioned), linkTo(url, address));
     at = match.index + address.length;
@@ -32,7 +34,8 @@ export function richText(text, mentioned = []) {
 }
 
 function withMentions(text, mentioned) {
-  const names = mentioned.flatMap(({ nickname, user_id }) => [nickname, user_id]).filter(Boolean).map((name) => `@${name}`);
+  const names = mentioned.flatMap(({ nickname, user_id }) =>
+    [nickname, user_id]).filter(Boolean).map((name) => `@${name}`);
   const nodes = [];
   for (let rest = text; rest;) {
     const found = names.map((name) => [rest.indexOf(name), name]).filter(([index]) => index >= 0);

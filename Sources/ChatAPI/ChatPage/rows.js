@@ -10,7 +10,8 @@ export const keyOfRow = (row) => row.request_id || row.message_id;
 export function rowsWithEntries(rows, channel, parent) {
   const entries = entriesOf(channel), names = new Set(rows.map((row) => row.request_id));
   const unsent = entries.filter((entry) => entry.kind === "send" && !names.has(entry.id)
-    && belongs(entry, parent) && !rows.some((row) => row.message_id && row.message_id === entry.answer?.message_id));
+    && belongs(entry, parent) && !rows.some((row) => row.message_id
+      && row.message_id === entry.answer?.message_id));
   const changes = entries.filter((entry) => entry.kind !== "send" && entry.kind !== "read");
   const changed = changes.length ? rows.map((row) => withChanges(row, changes)).filter(Boolean) : rows;
   return [...changed, ...unsent.map(rowOfEntry)];

@@ -83,7 +83,8 @@ function userOfToken(token) {
 
 function tokenForm(label, use, wanted = "") {
   const id = wanted ? "new-token" : "first-token";
-  const field = el("input", { id, autocomplete: "off", spellcheck: "false", required: true, type: "password" });
+  const field = el("input", { id, autocomplete: "off", spellcheck: "false", required: true,
+    type: "password" });
   const wrong = el("p", { class: "wrong", role: "alert" });
   const submit = (event) => {
     event.preventDefault();
@@ -113,5 +114,6 @@ async function askForToken() {
   document.body.append(dialog);
   dialog.showModal();
   const known = (await demoUsers()).find((user) => user.user_id === session.user);
-  if (known) again.prepend(button("New token from the demo", () => use(session.user, known.token), { class: "main" }));
+  if (known) again.prepend(button("New token from the demo", () => use(session.user, known.token),
+    { class: "main" }));
 }

@@ -29,12 +29,13 @@ export const openView = (channel, fields, EventSource) => open(channel, { ...opt
 /** The path of a channel, with the rest behind it. */
 export const channelPath = (channel, rest = "") => `/v1/channels/${encodeURIComponent(channel)}${rest}`;
 
-/** The bytes of an answer, with their type. */
-export const askForBlob = (path) => ask("GET", path, undefined, "", 60, (answer) => answer.blob());
+/** The bytes of a file that Perch has, with their type. */
+export const askForFile = (path) => ask("GET", `${path}/file`, undefined, "", 60);
 
 async function recordingFetch(path, init) {
   const began = performance.now(), token = session.token;
-  const record = { method: init.method, path: maskTicket(path), at: Date.now(), body: bodyText(init.body), status: 0 };
+  const record = { method: init.method, path: maskTicket(path), at: Date.now(), body: bodyText(init.body),
+    status: 0 };
   requests.push(record);
   requests.splice(0, requests.length - RECORDED_REQUESTS);
   try {
@@ -44,6 +45,8 @@ async function recordingFetch(path, init) {
     record.cache = answer.headers.get("Cache-Status") ?? "";
     record.bytes = +(answer.headers.get("Content-Length") ?? 0);
     if (answer.status === 401) tokenWasRefused(token);
+    // client.js reads each answer as JSON; a file is its bytes.
+    if (answer.ok && path.endsWith("/file")) answer.json = () => answer.blob();
     return answer;
   } catch (error) {
     record.failure = error.message;
@@ -71,7 +74,8 @@ function sendForm(path, { method, headers, body, signal }) {
   Object.entries(headers).forEach(([name, value]) => request.setRequestHeader(name, value));
   request.upload.onprogress = ({ loaded, total }) => watched?.onpart?.(loaded / (total || 1));
   return new Promise((resolve, reject) => {
-    request.onload = () => resolve(new Response(request.response, { status: request.status, headers: headersOf(request) }));
+    request.onload = () => resolve(new Response(request.response,
+      { status: request.status, headers: headersOf(request) }));
     request.onerror = () => reject(new TypeError("Failed to fetch"));
     request.onabort = () => reject(new DOMException("Aborted", "AbortError"));
     request.send(body);
@@ -80,7 +84,8 @@ function sendForm(path, { method, headers, body, signal }) {
 
 function headersOf(request) {
   const lines = request.getAllResponseHeaders().trim().split(/\r?\n/).filter(Boolean);
-  return new Headers(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
+  return new Headers(lines.map((line) =>
+    [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
 }
 
 /** The same request for a shell, with the token in `$T`. */

@@ -52,7 +52,8 @@ const WORDS_BY_REASON = {
 /** What a problem means, followed by its own detail. */
 export function wordsFor(problem) {
   if (!problem) return "Something went wrong.";
-  const known = WORDS_BY_REASON[problem.reason] ?? WORDS_BY_CODE[problem.code] ?? WORDS_BY_STATUS[problem.status];
+  const known = WORDS_BY_REASON[problem.reason] ?? WORDS_BY_CODE[problem.code]
+    ?? WORDS_BY_STATUS[problem.status];
   const fields = (problem.errors ?? []).map(({ field, detail }) => `${field}: ${detail}`);
   return [known ?? "Something went wrong.", problem.detail, ...fields].filter(Boolean).join(" ");
 }

@@ -26,7 +26,7 @@ const nameOf = ({ message_id, request_id }) => message_id || `request_id:${reque
 const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")));
 
 /**
- * Requests of one user. `token` is called whenever a bearer token is needed.
+ * Requests. `token` is called whenever one is needed.
  * @param {{url?: string, token: () => Promise<string>, timeout?: number, fetch?: typeof fetch}} options
  */
 export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetch }) {
@@ -34,7 +34,6 @@ export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetc
   let bearer, user;
   return { ask, within, stop: () => stops.forEach((stop) => stop.abort()) };
 
-  /** Runs `work` for `seconds` at most. `stop` ends it. */
   async function within(seconds, work) {
     const stop = new AbortController(), timer = setTimeout(() => stop.abort(), seconds * 1000);
     const stopped = new Promise((_, fail) => { stop.signal.onabort = fail; });
@@ -47,16 +46,17 @@ export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetc
     }
   }
 
-  /** `body`: fields or a form. `read` reads what is not JSON. */
-  async function ask(method, path, body, key, seconds = timeout, read = (answer) => answer.json()) {
+  /** `body`: fields or a form. */
+  async function ask(method, path, body, key, seconds = timeout) {
     try {
       return await within(seconds, async (signal) => {
         const headers = { Authorization: `Bearer ${await bearerNow()}` };
         if (key) headers["Idempotency-Key"] = key;
         if (!body?.append) headers["Content-Type"] = "application/json", body = JSON.stringify(body);
         const answer = await fetch(url + path, { method, headers, signal, body }), { status } = answer;
-        if (answer.ok) return status === 204 ? undefined : await read(answer);
-        throw new (status === 400 ? MistakeError : PerchError)(await answer.json(), +answer.headers.get("Retry-After"));
+        const content = status === 204 ? undefined : await answer.json();
+        if (answer.ok) return content;
+        throw new (status === 400 ? MistakeError : PerchError)(content, +answer.headers.get("Retry-After"));
       });
     } catch (error) {
       if (error.problem?.status === 401) bearer = undefined;
@@ -65,26 +65,26 @@ export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetc
     }
   }
 
-  /** A token of the same user. */
+  /** Of the same user. */
   async function bearerNow() {
     if (bearer && claimsOf(bearer).exp > Date.now() / 1000 + 5) return bearer;
     const next = await token(), { sub } = claimsOf(next);
     if ((user ??= sub) === sub) return bearer = next;
-    throw mistake("other_user", `The view is of ${user}, the token of ${sub}.`);
+    throw mistake("other_user", `Of ${user}, not of ${sub}.`);
   }
 }
 
 /**
- * Opens a view. `follow`: `stream` (by EventSource) or `poll`. `wait`, `timeout`, `maxPause`: most seconds of a poll, an
- * answer, a pause between tries. `fields`: of a MessageCollectionRequest.
+ * Opens a view. `follow`: `stream` or `poll`. `wait`, `timeout`, `maxPause`: most seconds of a poll, an answer, a pause.
+ * `fields`: of a MessageCollectionRequest.
  * @param {string} channel
  * @param {Parameters<connect>[0] & {follow?: string, wait?: number, maxPause?: number, fields?: object,
- *   EventSource?: typeof EventSource}} options
+ *   EventSource?: any}} options
  */
 export async function open(channel, options) {
   const { url = "", wait = 25, timeout = 15, maxPause = 30, EventSource = globalThis.EventSource, fields } = options;
-  const { follow = EventSource ? "stream" : "poll" } = options, { within, stop, ...connection } = connect(options);
-  // Rows by name; own ones in no answer yet, by request_id.
+  const { follow = EventSource ? "stream" : "poll" } = options, { within, stop, ...to } = connect(options);
+  // By name; own ones in no answer yet, by request_id.
   const rows = new Map(), own = new Map(), listeners = [];
   let id, cursor, paging, end, shown = new Set();
   const path = (end) => `/v1/message-collections/${id}${end}`;
@@ -97,14 +97,13 @@ export async function open(channel, options) {
     error: null,
     /** Fields of the answers: `channel`, `tail`, `has_previous`, …. @type {any} */
     state: {},
-    /** Stretches without messages, by id. @type {Map<string, any>} */
+    /** By id. @type {Map<string, any>} */
     gaps: new Map(),
 
-    /** Sent rows, the oldest first, then unsent ones. @returns {Row[]} */
+    /** Sent rows, oldest first, then unsent. @returns {Row[]} */
     get messages() {
       const at = (row) => row.position ?? "z";
-      const sorted = [...rows.values()].sort((a, b) => (at(a) > at(b)) - (at(a) < at(b)));
-      return [...sorted, ...own.values()];
+      return [...[...rows.values()].sort((a, b) => (at(a) > at(b)) - (at(a) < at(b))), ...own.values()];
     },
 
     /** Pending, failed and canceled rows. @returns {Row[]} */
@@ -116,31 +115,31 @@ export async function open(channel, options) {
       listener(view.messages);
     },
 
-    /** Sends a text, or the fields of a NewMessage, once. @returns {Promise<Row>} */
+    /** Sends a text or a NewMessage, once. @returns {Promise<Row>} */
     send(message) {
-      const body = { request_id: newID(), ...(message.trim ? { message } : message) };
+      const body = { request_id: newID(), ...(message.trim ? { message } : message) }, key = body.request_id;
       const row = { message_id: "", sending_status: "pending", ...body };
-      if (!view.messages.some((shown) => shown.request_id === row.request_id)) own.set(row.request_id, row);
+      if (!view.messages.some((shown) => shown.request_id === key)) own.set(key, row);
       tell();
-      return change("POST", "", body, row.request_id).then(
-        (answer) => { row.is_accepted = true; setTimeout(() => own.has(row.request_id) && end?.(), 999); return answer; },
-        (error) => { own.delete(row.request_id); tell(); throw error; });
+      return change("POST", "", body, key).then(
+        (answer) => { row.is_accepted = true; setTimeout(() => own.has(key) && end?.(), 999); return answer; },
+        (error) => { own.delete(key); tell(); throw error; });
     },
 
-    /** Changes the fields of a MessageEdit. */
+    /** Takes a MessageEdit. */
     edit: (row, fields) => change("PATCH", `/${nameOf(row)}`, fields),
-    /** Deletes a sent row, cancels a pending, removes a failed one. */
+    /** Deletes, cancels or removes a row. */
     remove: (row) => change("DELETE", `/${nameOf(row)}`),
     resend: (row) => change("POST", `/${nameOf(row)}/resend`),
-    /** Loads older or newer rows, or fails. `state.has_…`: more are left. */
+    /** Loads older rows, or fails. */
     previous: () => load("previous"),
     next: () => load("next"),
 
     async close() {
       stop();
-      const disposed = ask("DELETE", path(""), undefined, "", 5);
+      const gone = ask("DELETE", path(""), undefined, "", 5);
       become("closed");
-      await disposed.catch(() => {});
+      await gone.catch(() => {});
     },
   };
 
@@ -153,7 +152,7 @@ export async function open(channel, options) {
     await paging;
     const accepted = [...own.values()].filter((row) => row.is_accepted);
     try {
-      // What was accepted and is not in the answer is not the view's.
+      // Accepted before, and not in the answer: not the view's.
       if (await (isStale ? read(pages) : poll(pages))) accepted.forEach((row) => own.delete(row.request_id));
       tries = 0;
     } catch (error) {
@@ -189,7 +188,7 @@ export async function open(channel, options) {
     return true;
   }
 
-  /** Only the last event of an answer has the next cursor. */
+  /** An answer's last event has the next cursor. */
   function hear(source, page) {
     let batch = [];
     source.onmessage = ({ data, lastEventId }) => {
@@ -240,7 +239,7 @@ export async function open(channel, options) {
     return true;
   }
 
-  /** Answers asked for before a page are not used after it. */
+  /** Older answers are not used after a page. */
   async function load(edge) {
     if (!view.state[edge]) return;
     pages += 1;
@@ -251,10 +250,10 @@ export async function open(channel, options) {
     items.forEach(put);
     note({ gaps, [edge]: to ?? (isMore && from), [has]: isMore });
     tell();
-    if (isMore && !to) throw new PerchError({ code: "unreachable", detail: "The rest cannot be had now." });
+    if (isMore && !to) throw new PerchError({ code: "unreachable", detail: "Not to be had now." });
   }
 
-  /** Makes a change once, in any number of tries. */
+  /** Makes a change once, in many tries. */
   async function change(method, end, body, key = newID()) {
     for (let tries = 0; ; tries++) {
       try {
@@ -268,7 +267,7 @@ export async function open(channel, options) {
     }
   }
 
-  /** Reads or opens again, gives up, or tries later. */
+  /** Reads or opens again, ends, or waits. */
   async function recover(error, tries) {
     const { passes, problem: { status, code } } = error, isNew = view.connection === "connecting";
     const isGone = status === 410 || code === "collection_not_found";
@@ -298,7 +297,6 @@ export async function open(channel, options) {
     listeners.forEach((listener) => Promise.resolve(added).then(listener));
   }
 
-  /** Grows, or is as the service says. */
   async function pause(tries, { retryAfter }) {
     const seconds = Math.max(retryAfter, Math.min(maxPause, 2 ** tries) * (0.5 + Math.random() / 2));
     if (view.connection !== "closed") await within(seconds, () => new Promise(() => {})).catch(() => {});
@@ -306,6 +304,6 @@ export async function open(channel, options) {
 
   async function ask(...words) {
     if (view.connection === "closed") throw mistake("view_closed", "It was closed.");
-    return connection.ask(...words);
+    return to.ask(...words);
   }
 }

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""The stories of the chat page, in a real Chromium on a real service: wide and narrow, by pointer and by keyboard."""
+
+import time
+import unittest
+
+from playwright.sync_api import expect
+
+from live_clients import bearer
+from page_world import NARROW, PageTest, world
+
+
+class Stories:
+    """Each story runs in four classes."""
+
+    def test_somebody_gives_a_token_and_opens_a_channel(self):
+        page = self.page_of()
+        page.evaluate("sessionStorage.clear()")
+        fresh = self.new_context().new_page()
+        self.pages.append(fresh)
+        fresh.goto(self.world.base)
+        fresh.evaluate("window.faults = []")
+        fresh.locator("#first-token").fill("nonsense")
+        fresh.keyboard.press("Enter")
+        expect(fresh.locator("#sign-in .wrong")).to_contain_text("no token")
+        self.shot(fresh, "sign-in")
+        fresh.locator("#first-token").fill(bearer(self.world.secret, "alice"))
+        fresh.keyboard.press("Enter")
+        self.press(fresh, "[data-url=general]")
+        fresh.locator("#chat article").first.wait_for()
+        self.shot(fresh, "chat")
+        self.assertNotIn("eyJ", fresh.url + fresh.evaluate("JSON.stringify(localStorage)"))
+
+    def test_what_one_can_do_with_a_message(self):
+        room = self.world.channel(("alice", "bob"), messages=3)
+        page = self.page_of(channel=room)
+        self.sees(page, "t2 from bob")
+        self.write(page, "t10 hello")
+        self.sees(page, "t10 hello")
+        self.world.until(lambda: "t10 hello" in self.world.texts(room))
+        expect(page.locator("#chat .state.read")).to_be_visible()
+        self.focus_message(page, "t10 hello")
+        self.press(page, "[data-act=edit]")
+        page.keyboard.type(" again")
+        page.keyboard.press("Enter")
+        self.sees(page, "t10 hello again")
+        self.world.until(lambda: "t10 hello again" in self.world.texts(room))
+        self.focus_message(page, "t1 from bob")
+        self.press(page, "[data-act=react]")
+        self.press(page, ".picker button")
+        expect(page.locator("#chat .reaction:not(.waiting)")).to_have_text("👍 1")
+        self.focus_message(page, "t1 from bob")
+        self.press(page, ".reaction")
+        expect(page.locator("#chat .reaction")).to_have_count(0)
+        self.focus_message(page, "t10 hello again")
+        self.press(page, "[data-act=delete]")
+        self.press(page, "dialog .danger")
+        self.misses(page, "t10 hello")
+        self.world.until(lambda: self.world.texts(room) == [f"t{n} from bob" for n in range(3)])
+
+    def test_replies_stand_in_a_thread(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        page = self.page_of(channel=room)
+        self.focus_message(page, "t1 from bob")
+        self.press(page, "[data-act=reply]")
+        page.locator("#thread .field").wait_for()
+        self.write(page, "t20 a reply", "#thread")
+        self.sees(page, "t20 a reply", "#thread")
+        self.shot(page, "thread")
+        expect(page.locator("#chat .thread-link")).to_have_text("1 reply")
+        self.assertEqual(page.locator("#chat .text", has_text="t20").count(), 0)
+        page.keyboard.press("Escape")
+        expect(page.locator("#thread")).to_be_hidden()
+
+    def test_a_mention_names_a_member(self):
+        room = self.world.channel(("alice", "bob"), messages=1)
+        page = self.page_of(channel=room)
+        self.reach(page, "#chat .field") if self.by_keyboard else page.locator("#chat .field").click()
+        page.keyboard.type("t30 @bo")
+        page.locator("#chat .mentions li").first.wait_for()
+        self.shot(page, "mention")
+        page.keyboard.press("Enter")
+        page.keyboard.type("look")
+        page.keyboard.press("Enter")
+        self.sees(page, "look")
+        expect(page.locator("#chat .mention")).to_contain_text("@Bob")
+        status, unread = self.world.until(lambda: (found := self.world.here("bob", "GET", f"/v1/channels/{room}"))[0] == 200
+                                          and found[1]["unread_mention_count"] and found)
+        self.assertEqual(unread["unread_mention_count"], 1)
+
+    def test_the_chat_server_is_gone_for_a_while(self):
+        room = self.world.channel(("alice", "bob"), messages=3)
+        page = self.page_of(channel=room)
+        self.write(page, "t40 before")
+        self.world.until(lambda: "t40 before" in self.world.texts(room))
+        self.world.cut()
+        expect(page.locator("#banner")).to_contain_text("chat server")
+        self.write(page, "t41 offline")
+        page.locator("#chat input[type=file]").set_input_files(
+            {"name": "t42 note.txt", "mimeType": "text/plain", "buffer": b"some words"})
+        page.locator("#chat .composer-note").wait_for()
+        self.press(page, "#chat .send")
+        self.focus_message(page, "t40 before")
+        self.press(page, "[data-act=edit]")
+        page.keyboard.type(" edited")
+        page.keyboard.press("Enter")
+        expect(page.locator("#chat .message.pending")).to_have_count(2)
+        self.shot(page, "offline")
+        page.reload()
+        expect(page.locator("#chat .message.pending")).to_have_count(2)
+        self.sees(page, "t40 before edited")
+        self.world.mend()
+        expect(page.locator("#chat .message.pending")).to_have_count(0, timeout=12000)
+        wanted = ["t40 before edited", "t41 offline", "t42 note.txt"]
+        self.world.until(lambda: sorted(self.world.texts(room))[-3:] == wanted)
+        expect(page.locator("#banner")).to_be_hidden()
+
+    def test_perch_is_gone_for_a_while(self):
+        room = self.world.channel(("alice", "bob"), messages=3)
+        page = self.page_of(channel=room)
+        self.sees(page, "t2 from bob")
+        self.world.service.kill()
+        self.addCleanup(lambda: self.world.service.process.poll() is None or self.world.start())
+        expect(page.locator("#banner")).to_contain_text("Perch does not answer")
+        for number in (50, 51):
+            self.write(page, f"t{number} without Perch")
+        page.locator("#chat input[type=file]").set_input_files(
+            {"name": "t52 note.txt", "mimeType": "text/plain", "buffer": b"some words"})
+        page.locator("#chat .composer-note").wait_for()
+        self.press(page, "#chat .send")
+        expect(page.locator("#chat .message.pending")).to_have_count(3)
+        self.shot(page, "perch-gone")
+        self.world.start()
+        page.reload()
+        expect(page.locator("#banner")).to_be_hidden(timeout=12000)
+        wanted = [f"t{n} from bob" for n in range(3)] + ["t50 without Perch", "t51 without Perch", "t52 note.txt"]
+        self.world.until(lambda: sorted(self.world.texts(room)) == wanted, 12)
+        expect(page.locator("#chat .message.pending")).to_have_count(0, timeout=12000)
+        self.assertEqual(page.locator("#chat .text", has_text="without Perch").count(), 2)
+
+    def test_a_message_that_is_refused_is_sent_again_or_removed(self):
+        room = self.world.channel(("alice", "bob"), messages=1)
+        page = self.page_of(channel=room)
+        self.addCleanup(self.world.there, "DELETE", "/_faults")
+        self.world.there("PUT", "/_faults", {"faults": [
+            {"path": f"/v3/group_channels/{room}/messages", "method": "POST", "count": 2, "kind": "deny", "code": 900060}]})
+        self.write(page, "t60 refused")
+        self.write(page, "t61 refused")
+        expect(page.locator("#chat .message.failed")).to_have_count(2)
+        self.shot(page, "failed")
+        self.press(page, "#chat [data-act=resend]")
+        expect(page.locator("#chat .message.failed")).to_have_count(1)
+        self.press(page, "#chat [data-act=remove]")
+        expect(page.locator("#chat .message.failed")).to_have_count(0)
+        self.world.until(lambda: self.world.texts(room)[1:] == ["t60 refused"])
+
+    def test_membership_is_lost_and_comes_back(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        page = self.page_of(channel=room)
+        self.sees(page, "t1 from bob")
+        self.world.there("PUT", f"/v3/group_channels/{room}/leave", {"user_ids": ["alice"]})
+        self.misses(page, "from bob")
+        expect(page.locator("#chat .field")).to_be_disabled()
+        self.shot(page, "lost")
+        self.world.there("POST", f"/v3/group_channels/{room}/invite", {"user_ids": ["alice"]})
+        self.world.say(room, "t70 back")
+        expect(page.locator("#chat .text", has_text="t70 back")).to_be_visible(timeout=15000)
+        expect(page.locator("#chat .field")).to_be_enabled()
+
+    def test_a_token_ends_and_what_was_written_stays(self):
+        room = self.world.channel(("alice", "bob"), messages=1)
+        page = self.page_of(channel=room, token=bearer(self.world.secret, "alice", seconds=3))
+        self.sees(page, "t0 from bob")
+        page.locator("#chat .field").fill("t80 half written")
+        # A stream looks at its token when there is something to tell.
+        self.world.until(lambda: self.world.say(room, "more") and page.locator("#token-dialog").is_visible())
+        self.shot(page, "token-ended")
+        page.locator("#new-token").fill(bearer(self.world.secret, "bob"))
+        page.keyboard.press("Enter")
+        expect(page.locator("#token-dialog .wrong")).to_contain_text("not of alice")
+        page.locator("#new-token").fill(bearer(self.world.secret, "alice"))
+        page.keyboard.press("Enter")
+        expect(page.locator("#token-dialog")).to_have_count(0)
+        expect(page.locator("#chat .field")).to_have_value("t80 half written")
+        self.press(page, "#chat .send")
+        self.world.until(lambda: "t80 half written" in self.world.texts(room))
+
+    def test_perch_is_killed_while_messages_are_sent(self):
+        room = self.world.channel(("alice", "bob"))
+        page = self.page_of(channel=room)
+        self.addCleanup(lambda: self.world.service.process.poll() is None or self.world.start())
+        for number in range(8):
+            self.write(page, f"t{200 + number} in the storm")
+            if number in (2, 5):
+                self.world.service.kill()
+                self.world.start()
+        wanted = [f"t{200 + number} in the storm" for number in range(8)]
+        self.world.until(lambda: sorted(self.world.texts(room)) == wanted, 15)
+        expect(page.locator("#chat .message.pending")).to_have_count(0, timeout=12000)
+        self.assertEqual(sorted(page.locator("#chat .text").all_inner_texts()), wanted)
+
+    def test_a_cache_that_is_cleared_and_a_clock_that_is_wrong_change_nothing(self):
+        room = self.world.channel(("alice", "bob"), messages=5)
+        page = self.page_of(channel=room, clock=3_600_000)
+        self.sees(page, "t4 from bob")
+        self.assertEqual(self.world.here("alice", "DELETE", f"/v1/channels/{room}/cache", scope="chat admin")[0] in (204, 409), True)
+        self.assertEqual(self.world.here("alice", "DELETE", "/v1/cache?force=true", scope="chat admin")[0], 204)
+        self.world.say(room, "t5 after it")
+        self.sees(page, "t5 after it")
+        self.write(page, "t6 own")
+        self.world.until(lambda: "t6 own" in self.world.texts(room))
+        expect(page.locator("#chat .text")).to_have_count(7)
+        expect(page.locator("#chat .day")).to_have_text(["Today"])
+
+    def test_the_channel_list_is_live(self):
+        room = self.world.channel(("alice", "bob"), messages=1, name="Live room")
+        page = self.page_of()
+        row = page.locator(f"[data-url={room}]")
+        expect(row.locator(".badge")).to_have_text("1")
+        self.world.say(room, "t90 @alice", mention_type="users", mentioned_user_ids=["alice"], user="bob")
+        expect(row.locator(".mention-count")).to_have_text("@1")
+        expect(row.locator(".last")).to_contain_text("t90")
+        expect(page.locator("#channels .channel").first).to_have_attribute("data-url", room)
+        self.world.there("PUT", f"/v3/group_channels/{room}/freeze", {"freeze": True})
+        expect(row.locator(".flag")).to_have_text("Frozen")
+        self.shot(page, "list")
+        self.press(page, f"[data-url={room}]")
+        expect(page.locator("#chat .reason")).to_contain_text("frozen")
+        expect(page.locator("#chat .field")).to_be_disabled()
+        self.shot(page, "frozen")
+        expect(row.locator(".badge")).to_have_count(0)
+
+
+class WideByPointer(Stories, PageTest):
+    pass
+
+
+class NarrowByPointer(Stories, PageTest):
+    size = NARROW
+
+
+class WideByKeyboard(Stories, PageTest):
+    by_keyboard, scheme = True, "dark"
+
+
+class NarrowByKeyboard(Stories, PageTest):
+    size, by_keyboard, scheme = NARROW, True, "dark"
+
+
+def tearDownModule():
+    world().end()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Many tabs of the chat page share one stream of each user, whichever of them is closed."""
+
+import time
+import unittest
+
+from playwright.sync_api import expect
+
+from page_world import PageTest, world
+
+# Sends a text from the page and tells after how many ms its row is confirmed.
+SEND = """async (text) => {
+  const field = document.querySelector("#chat .field"), began = performance.now();
+  field.value = text;
+  document.querySelector("#chat .send").click();
+  const isSent = () => [...document.querySelectorAll("#chat article:not(.pending)")].some((one) => one.textContent.includes(text));
+  while (!isSent() && performance.now() - began < 5000) await new Promise((go) => setTimeout(go, 5));
+  return performance.now() - began;
+}"""
+# Tells when a text came, by the clock that all tabs share.
+AWAIT = """async (text) => {
+  const ends = Date.now() + 5000;
+  while (!document.querySelector("#chat").textContent.includes(text) && Date.now() < ends) await new Promise((go) => setTimeout(go, 5));
+  return Date.now();
+}"""
+
+
+class Tabs(PageTest):
+    def test_two_tabs_are_in_step(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        first, second = self.page_of(channel=room), self.page_of(channel=room)
+        for page in (first, second):
+            self.sees(page, "t1 from bob")
+        for number in range(3):
+            text = f"t{10 + number} in step"
+            first.evaluate(f"() => {{ window.heard = ({AWAIT})('{text}'); }}")
+            second.evaluate(f"() => {{ window.heard = ({AWAIT})('{text}'); }}")
+            self.world.say(room, text)
+            times = [page.evaluate("window.heard") for page in (first, second)]
+            self.assertLess(abs(times[0] - times[1]), 300)
+            self.assertLess(times[0], time.time() * 1000 + 50)
+
+    def test_fourteen_tabs_of_two_users_can_all_send_at_once(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        pages = [self.page_of("alice", room) for _ in range(8)] + [self.page_of("bob", room) for _ in range(6)]
+        for page in pages:
+            self.sees(page, "t1 from bob")
+        for number, page in enumerate(pages):
+            page.evaluate(f"() => {{ window.sent = ({SEND})('t{100 + number} from a tab'); }}")
+        for page in pages:
+            self.assertLess(page.evaluate("window.sent"), 1000)
+        for page in pages:
+            expect(page.locator("#chat .text", has_text="from a tab")).to_have_count(14)
+
+    def test_another_tab_leads_when_the_leading_one_is_closed(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        pages = [self.page_of(channel=room) for _ in range(3)]
+        for page in pages:
+            self.sees(page, "t1 from bob")
+        said = 2
+        for left in (3, 2):
+            leading = self.world.until(lambda: next((one for one in pages if self.leads(one)), None))
+            leading.close()
+            pages.remove(leading)
+            for _ in range(3):
+                self.world.say(room, f"t{said} meanwhile")
+                said += 1
+            for page in pages:
+                expect(page.locator("#chat .text", has_text=f"t{said - 1} meanwhile")).to_be_visible(timeout=2000)
+        texts = [text for text in pages[0].locator("#chat .text").all_inner_texts() if "meanwhile" in text]
+        self.assertEqual(texts, [f"t{number} meanwhile" for number in range(2, said)])
+
+    def leads(self, page):
+        """Whether the tab has the stream, as its inspector says."""
+        if page.locator("#inspector").is_hidden():
+            page.locator("#inspector-button").click()
+            page.locator("#tab-cache").click()
+        page.locator("#inspector dl").wait_for()
+        is_leading = "this tab" in page.locator("#inspector dl").inner_text()
+        page.keyboard.press("Escape")
+        return is_leading
+
+
+def tearDownModule():
+    world().end()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
