@@ -17,7 +17,7 @@ export class PerchError extends Error {
   }
 }
 
-/** The caller's mistake. It fails again. */
+/** The caller's: it fails again. */
 export class MistakeError extends PerchError {}
 
 const mistake = (code, detail) => new MistakeError({ code, detail, status: 400 });
@@ -86,16 +86,15 @@ export async function open(channel, options) {
   const { follow = EventSource ? "stream" : "poll" } = options, { within, stop, ...to } = connect(options);
   // By name; own ones in no answer yet, by request_id.
   const rows = new Map(), own = new Map(), listeners = [];
-  let id, cursor, paging, end, shown = new Set();
   const path = (end) => `/v1/message-collections/${id}${end}`;
-  let isStale = true, streams = true, tries = 0, pages = 0;
+  let id, cursor, paging, end, shown = new Set(), isStale = true, streams = true, tries = 0, pages = 0;
 
   const view = {
     /** `connecting`, `live`, `offline` (no answer), `lost` (not the user's now), `closed`. */
     connection: "connecting",
     /** Why it is not live. @type {PerchError?} */
     error: null,
-    /** Fields of the answers: `channel`, `tail`, `has_previous`, …. @type {any} */
+    /** `channel`, `tail`, `has_previous`, … @type {any} */
     state: {},
     /** By id. @type {Map<string, any>} */
     gaps: new Map(),
@@ -106,7 +105,7 @@ export async function open(channel, options) {
       return [...[...rows.values()].sort((a, b) => (at(a) > at(b)) - (at(a) < at(b))), ...own.values()];
     },
 
-    /** Pending, failed and canceled rows. @returns {Row[]} */
+    /** Unsent rows. @returns {Row[]} */
     get unsent() { return view.messages.filter((row) => !row.message_id); },
 
     /** Calls it now and at each change. @param {(added: Row[]) => void} listener */
@@ -188,7 +187,7 @@ export async function open(channel, options) {
     return true;
   }
 
-  /** An answer's last event has the next cursor. */
+  /** Its last event has the cursor. */
   function hear(source, page) {
     let batch = [];
     source.onmessage = ({ data, lastEventId }) => {
@@ -225,8 +224,9 @@ export async function open(channel, options) {
     rows.delete(`request_id:${request_id}`);
   }
 
-  function note({ gap = null, gaps: list = gap ? [gap] : [], channels = null, ...answer }) {
+  function note({ gap = null, gaps: list = gap ? [gap] : [], channels = null, read_at, ...answer }) {
     if (channels) answer.channel = channels[0];
+    if (read_at) view.state.channel.read_receipts[answer.user_id] = read_at;
     for (const name of "channel tail newest previous next has_previous has_next".split(" ")) {
       if (name in answer) view.state[name] = answer[name];
     }
@@ -253,7 +253,7 @@ export async function open(channel, options) {
     if (isMore && !to) throw new PerchError({ code: "unreachable", detail: "Not to be had now." });
   }
 
-  /** Makes a change once, in many tries. */
+  /** Tries until it is done, once. */
   async function change(method, end, body, key = newID()) {
     for (let tries = 0; ; tries++) {
       try {
@@ -280,10 +280,7 @@ export async function open(channel, options) {
     if (!isGone || tries) await pause(tries, error);
   }
 
-  function forget() {
-    id = undefined;
-    isStale = true;
-  }
+  function forget() { id = undefined, isStale = true; }
 
   function become(connection, error = null) {
     if (view.connection !== "closed") Object.assign(view, { connection, error });

@@ -340,6 +340,8 @@ class View:
                 if "gaps" in event:
                     self._gaps.clear()
                 self._take(event)
+                if event["type"] == "huge_gap.detected":
+                    self._is_stale = True
                 if event["type"] == "channel.deleted":
                     self._lose()
             self._arrive(cursor)
@@ -350,6 +352,8 @@ class View:
         self.state.update({name: answer[name] for name in FACTS if name in answer})
         if "channels" in answer:
             self.state["channel"] = answer["channels"][0]
+        if "read_at" in answer:
+            self.state["channel"]["read_receipts"][answer["user_id"]] = answer["read_at"]
         for gap in [answer["gap"]] if "gap" in answer else answer.get("gaps", []):
             if gap["state"] == "closed":
                 self._gaps.pop(gap["id"], None)
@@ -358,7 +362,7 @@ class View:
 
     def _arrive(self, cursor):
         self._cursor = cursor
-        self._become("lost" if self._is_stale else "live")
+        self._become("live" if self._id else "lost")
 
     def _become(self, connection, error=None):
         with self._lock:
