@@ -259,7 +259,8 @@ class Isolation(unittest.TestCase):
         names = self.world.anas
         tried = 0
         for operation in operations():
-            if 304 not in operation.statuses:
+            # The chat page's files are the same for everybody.
+            if 304 not in operation.statuses or not operation.has_caller:
                 continue
             bens = self.ask(operation.id, names, "ben")
             tag = bens.headers["ETag"]
