@@ -98,9 +98,16 @@ class Histories:
                 page.locator("dialog button", has_text="Go on here").click()
                 after = page.locator("#chat article", has_text="t11 from bob").bounding_box()
                 self.assertAlmostEqual(before["y"], after["y"], delta=1)
-                page.locator("#chat .scroller").evaluate("(one) => { one.scrollTop = one.scrollHeight; }")
-                self.sees(page, "t100 meanwhile")
+                expect(page.locator("#chat .text", has_text="t100 meanwhile")).to_be_attached()
                 self.shot(page, "after-huge-gap")
+                page.evaluate("""async () => {
+                  const scroller = document.querySelector("#chat .scroller"), ends = Date.now() + 8000;
+                  while (!scroller.textContent.includes("t449 meanwhile") && Date.now() < ends) {
+                    scroller.scrollTop += 400;
+                    await new Promise((go) => setTimeout(go, 15));
+                  }
+                }""")
+                self.sees(page, "t449 meanwhile")
             else:
                 page.locator("dialog button", has_text="Jump to the newest").click()
                 self.sees(page, "t449 meanwhile")

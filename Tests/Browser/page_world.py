@@ -41,6 +41,20 @@ OVERFLOW = """() => [...document.querySelectorAll("body *")].filter((one) => {
 }).map((one) => `${one.tagName}.${one.className} ${one.scrollWidth}>${one.clientWidth}`)"""
 
 
+def operations():
+    """The methods and paths of the contract, as patterns."""
+    found, path = [], ""
+    with open("openapi.yaml") as file:
+        for line in file:
+            if line.startswith("components:"):
+                break
+            if match := re.match(r"  (/\S*):", line):
+                path = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(match[1]))
+            elif match := re.match(r"    (get|put|post|patch|delete):", line):
+                found.append(re.compile(f"{match[1].upper()} {path}"))
+    return found
+
+
 class PageWorld:
     """The stand-in with its seed, a line to it that can be cut, Perch, and a browser. All tests share them."""
 
@@ -63,7 +77,7 @@ class PageWorld:
         self.playwright = sync_playwright().start()
         arguments = ["--disable-dev-shm-usage"] + (["--no-sandbox"] if os.geteuid() == 0 else [])
         self.browser = self.playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
-        self.count, self.shots = 0, []
+        self.count, self.shots, self.operations = 0, [], operations()
 
     def start(self):
         self.service = Program(
@@ -158,7 +172,7 @@ class PageTest(unittest.TestCase):
 
     def setUp(self):
         self.world = world()
-        self.said, self.pages, self.hosts = [], [], set()
+        self.said, self.pages, self.hosts, self.asked = [], [], set(), set()
         self.addCleanup(self.world.mend)
         self.context = self.new_context()
 
@@ -168,6 +182,8 @@ class PageTest(unittest.TestCase):
                 self.assertEqual(page.evaluate("[...new Set(window.faults)]"), [], "the observer")
                 self.assertEqual(page.evaluate(OVERFLOW), [], "no text is wider than its box")
         self.assertEqual(self.said, [], "the console")
+        unknown = [asked for asked in self.asked if not any(one.fullmatch(asked) for one in self.world.operations)]
+        self.assertEqual(unknown, [], "the page asks for nothing that the contract lacks")
         self.assertEqual(self.hosts - {self.world.base.split("/")[2]}, set(), "only Perch is asked")
 
     def new_context(self, **options):
@@ -186,7 +202,7 @@ class PageTest(unittest.TestCase):
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         page.on("console", lambda line: self.said.append(line.text)
                 if line.type in ("error", "warning") and not NETWORK.search(line.text) else None)
-        page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]) if request.url.startswith("http") else None)
+        page.on("request", self.note_request)
         token = token or bearer(self.world.secret, user)
         session = f'{{"user": "{user}", "token": "{token}"}}'
         page.add_init_script(f"sessionStorage.getItem('perch.session') || sessionStorage.setItem('perch.session', '{session}')")
@@ -195,6 +211,12 @@ class PageTest(unittest.TestCase):
         if channel:
             page.locator("#chat .composer").wait_for()
         return page
+
+    def note_request(self, request):
+        if request.url.startswith("http"):
+            _, _, host, path = request.url.split("/", 3)
+            self.hosts.add(host)
+            self.asked.add(f"{request.method} /{path.split('?')[0].split('#')[0]}")
 
     def press(self, page, selector, key="Enter"):
         """Presses a control: with the pointer, or with nothing but keys."""

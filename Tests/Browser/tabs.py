@@ -70,6 +70,31 @@ class Tabs(PageTest):
         texts = [text for text in pages[0].locator("#chat .text").all_inner_texts() if "meanwhile" in text]
         self.assertEqual(texts, [f"t{number} meanwhile" for number in range(2, said)])
 
+    def test_views_are_read_again_when_the_log_does_not_reach_back(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        page = self.page_of(channel=room)
+        self.sees(page, "t1 from bob")
+        problem = {"type": "/problems/cursor_expired", "title": "x", "status": 410, "code": "cursor_expired",
+                   "detail": "Read the view again.", "x_request_id": "x"}
+        expired = []
+
+        def expire(route):
+            """The first poll of each feed is told that its cursor is too old, as after a long sleep."""
+            path = route.request.url.split("?")[0]
+            if path in expired:
+                return route.continue_()
+            expired.append(path)
+            route.fulfill(status=410, json=problem, content_type="application/problem+json")
+        page.route(lambda url: "wait=0" in url and "/events?" in url, expire)
+        self.world.service.kill()
+        self.world.say(room, "t2 missed")
+        self.world.start()
+        self.sees(page, "t2 missed")
+        self.world.say(room, "t3 live again")
+        self.sees(page, "t3 live again")
+        expect(page.locator(f"[data-url={room}] .last")).to_contain_text("t3")
+        self.assertGreaterEqual(len(expired), 2)
+
     def leads(self, page):
         """Whether the tab has the stream, as its inspector says."""
         if page.locator("#inspector").is_hidden():

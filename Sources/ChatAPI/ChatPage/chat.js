@@ -77,7 +77,8 @@ function chatChanged() {
   const name = nameOfChannel(channel) || current.url;
   if (current.title.textContent !== name) fill(current.title, el("bdi", {}, name));
   const count = channel?.member_count ?? 0;
-  const isStale = talk.state.tail?.state === "stale" && !shared.isLinkLost;
+  const isStale = talk.state.tail?.state === "stale"
+    && !talk.state.has_next && !shared.isLinkLost;
   const members = [count && `${count} ${count === 1 ? "member" : "members"}`, isStale
     && "looking for newer messages…"]
     .filter(Boolean).join(" · ");

@@ -111,6 +111,7 @@ export class Conversation {
     const messages = this.view?.connection === "lost" ? [] : this.view?.messages ?? [];
     settleEntries(this.channel, messages);
     this.rows = rowsWithEntries(messages, this.channel, this.parent);
+    this.list.endIsNewest = !this.state.has_next;
     this.list.show(itemsOf(this, this.#memory, shared), this.wasLive);
     // Once the newest end was right, many messages at once are some that were missed.
     this.wasLive ||= this.state.tail?.state === "live";

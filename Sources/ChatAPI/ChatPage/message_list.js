@@ -16,6 +16,9 @@ export class MessageList {
   #build;
   #on;
 
+  /** Whether nothing newer is to be loaded after the last item. Else the log does not follow its end. */
+  endIsNewest = true;
+
   /** `build(item)` makes an element. `on.edge(side)` asks for more, `on.move()` is told of scrolling. */
   constructor(label, build, on) {
     this.#build = build;
@@ -40,6 +43,7 @@ export class MessageList {
     const wasWhole = this.#end >= this.#items.length;
     const [first, last] = [this.#items[this.#start]?.key, this.#items[this.#end - 1]?.key];
     const indexes = new Map(items.map(({ key }, index) => [key, index]));
+    if (!this.endIsNewest) this.#isFollowing = false;
     const newest = this.#items.findLast(({ key, kind }) => kind === "message" && indexes.has(key));
     if (canFlood && newest && items.length - indexes.get(newest.key) > FLOOD) this.#isFollowing = false;
     const anchor = this.#isFollowing ? null : this.#anchor();
@@ -53,12 +57,12 @@ export class MessageList {
     this.#draw();
     if (this.#isFollowing) this.#toBottom();
     else this.#restore(anchor);
-    if (this.element.scrollTop < NEAR) this.#extend(-STEP);
+    this.#fillEdges();
   }
 
   /** Goes to the newest end and stays there. */
   follow() {
-    this.#isFollowing = true;
+    this.#isFollowing = this.endIsNewest = true;
     this.show(this.#items);
   }
 
@@ -174,10 +178,16 @@ export class MessageList {
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.element;
     const below = scrollHeight - scrollTop - clientHeight;
-    this.#isFollowing = this.#end === this.#items.length && below < 40;
-    if (scrollTop < NEAR) this.#extend(-STEP);
-    else if (below < NEAR && !this.#isFollowing) this.#extend(STEP);
+    this.#isFollowing = this.endIsNewest && this.#end === this.#items.length && below < 40;
+    this.#fillEdges();
     this.#on.move();
+  }
+
+  /** Has elements above and below what is seen. */
+  #fillEdges() {
+    const { scrollTop, scrollHeight, clientHeight } = this.element;
+    if (scrollTop < NEAR) this.#extend(-STEP);
+    if (scrollHeight - scrollTop - clientHeight < NEAR && !this.#isFollowing) this.#extend(STEP);
   }
 
   /** Moves the window, or asks for more where it is at an end. */

@@ -32,7 +32,9 @@ export const channelPath = (channel, rest = "") => `/v1/channels/${encodeURIComp
 /** The bytes of a file that Perch has, with their type. */
 export const askForFile = (path) => ask("GET", `${path}/file`, undefined, "", 60);
 
-async function recordingFetch(path, init) {
+async function recordingFetch(wantedPath, init) {
+  // A view's own polls never wait, so that no tab keeps a connection: the shared stream tells what comes.
+  const path = wantedPath.replace(/(-collections\/.*[?&]wait=)\d+/, "$10");
   const began = performance.now(), token = session.token;
   const record = { method: init.method, path: maskTicket(path), at: Date.now(), body: bodyText(init.body),
     status: 0 };

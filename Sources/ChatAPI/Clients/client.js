@@ -130,7 +130,7 @@ export async function open(channel, options) {
     /** Deletes, cancels or removes a row. */
     remove: (row) => change("DELETE", `/${nameOf(row)}`),
     resend: (row) => change("POST", `/${nameOf(row)}/resend`),
-    /** Loads older rows, or fails. */
+    /** Older rows, or fails. */
     previous: () => load("previous"),
     next: () => load("next"),
 
@@ -239,7 +239,7 @@ export async function open(channel, options) {
     return true;
   }
 
-  /** Older answers are not used after a page. */
+  /** No older answer is used then. */
   async function load(edge) {
     if (!view.state[edge]) return;
     pages += 1;
@@ -248,9 +248,10 @@ export async function open(channel, options) {
     paging = page.catch(() => {});
     const { items, gaps, [has]: isMore, [edge]: to } = await page;
     items.forEach(put);
+    view.gaps.clear();
     note({ gaps, [edge]: to ?? (isMore && from), [has]: isMore });
     tell();
-    if (isMore && !to) throw new PerchError({ code: "unreachable", detail: "Not to be had now." });
+    if (isMore && !to) throw new PerchError({ code: "unreachable", detail: "Not available." });
   }
 
   /** Tries until it is done, once. */
