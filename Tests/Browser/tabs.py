@@ -95,6 +95,20 @@ class Tabs(PageTest):
         expect(page.locator(f"[data-url={room}] .last")).to_contain_text("t3")
         self.assertGreaterEqual(len(expired), 2)
 
+    def test_a_message_whose_answer_is_later_than_its_event_is_shown_once(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        self.context.add_init_script("""const real = fetch; window.fetch = async (path, init) => {
+          const answer = await real(path, init);
+          if (init?.method === "POST" && path.endsWith("/messages")) await new Promise((go) => setTimeout(go, 600));
+          return answer;
+        };""")
+        page = self.page_of(channel=room)
+        self.sees(page, "t1 from bob")
+        for number in range(10, 13):
+            self.write(page, f"t{number} late answer")
+        expect(page.locator("#chat .message.own:not(.pending)")).to_have_count(3)
+        expect(page.locator("#chat .text", has_text="late answer")).to_have_count(3)
+
     def leads(self, page):
         """Whether the tab has the stream, as its inspector says."""
         if page.locator("#inspector").is_hidden():
