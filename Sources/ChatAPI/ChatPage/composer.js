@@ -133,7 +133,9 @@ export class Composer {
     this.field.value = "";
     sessionStorage.removeItem(this.#draftKey);
     this.clear();
-    await sendMessage(this.#channel, fields, file);
+    // A chat server's file messages may have no text, so the text follows as a message of its own.
+    if (file) await sendMessage(this.#channel, { ...reply }, file);
+    if (text) await sendMessage(this.#channel, fields);
     this.#sent();
   }
 
