@@ -100,7 +100,7 @@ async function lookAtGap() {
   const here = current;
   const missing = gap.estimated_missing ? `About ${gap.estimated_missing} messages` : "Many messages";
   const answer = await askInDialog("Much has happened meanwhile",
-    [el("p", {}, `${missing} came that are not here yet.`, " You can jump to the newest, or go on from here.")],
+    [el("p", {}, `${missing} came that are not here yet.`, " Jump to the newest, or go on from here?")],
     [["stay", "Go on here", "quiet"], ["jump", "Jump to the newest", "main"]]);
   if (answer === "jump" && current === here) talk.toNewest();
 }
