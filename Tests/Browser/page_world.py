@@ -4,8 +4,6 @@ import html
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -15,8 +13,6 @@ from playwright.sync_api import expect, sync_playwright
 from live_clients import Program, ask, bearer
 from network import Proxy, free_port
 
-# A program that serves the page of the tree in front of a service: PROGRAM PORT SERVICE-PORT STAND-IN-PORT.
-FRONT = os.environ.get("PERCH_PAGE_FRONT")
 SHOTS = os.environ.get("PERCH_SCREENSHOTS", ".build/screenshots")
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 780}
 # What a browser itself says of a request that failed or was refused, which is what some tests make happen.
@@ -69,11 +65,7 @@ class PageWorld:
         self.start()
         with open(self.place.name + "/data/auth-secret") as file:
             self.secret = file.read().split()[0]
-        self.front, self.base = None, f"http://127.0.0.1:{self.port}"
-        if FRONT:
-            front = free_port()
-            self.base = f"http://127.0.0.1:{front}"
-            self.front = subprocess.Popen([sys.executable, FRONT, str(front), str(self.port), str(self.origin_port)])
+        self.base = f"http://127.0.0.1:{self.port}"
         self.playwright = sync_playwright().start()
         arguments = ["--disable-dev-shm-usage"] + (["--no-sandbox"] if os.geteuid() == 0 else [])
         self.browser = self.playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
@@ -146,9 +138,6 @@ class PageWorld:
         self.playwright.stop()
         if self.shots:
             self.write_index()
-        if self.front:
-            self.front.kill()
-            self.front.wait()
         self.service.kill()
         self.origin.kill()
         self.log.close()

@@ -67,4 +67,7 @@ import Testing
     #expect(imports.count == 1 && imports[0].contains("from \"/client.js\""))
     #expect(!lines.contains { $0.hasPrefix("export ") })
   }
+
+  @Test("client.js is at most 12 KB")
+  func client() { #expect(PackageResources.client_js.count <= 12 * 1024) }
 }
