@@ -89,6 +89,9 @@ enum ConnectionRoutes {
   private static func connection(_ context: RouteContext, _ user: UserID) throws -> Response {
     let link = context.syncRequests.link
     let connection = context.syncRequests.connection(of: user)
+    // The end of the log, so that whoever goes on from there is told no more than what comes. It is read before
+    // the rows: what is committed meanwhile is told again, and nothing is missing.
+    let cursor = context.cache.cursor
     return try context.read { reader in
       let cached = try reader.cachedUser(user)
       let unsent = try cached.map { try reader.unsent(of: $0.key) } ?? (pending: 0, failed: 0)
@@ -117,7 +120,7 @@ enum ConnectionRoutes {
         json.field(capability.name, isOffered)
       }
       json.endObject()
-      json.field("cursor", context.cursor(at: cached?.version ?? 0))
+      json.field("cursor", cursor)
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-store")

@@ -297,6 +297,24 @@ import Testing
     #expect(stream.body.contains("event: reset"))
   }
 
+  @Test("B52 B53: after a 410 a quiet user's feed goes on from the cursor of the connection")
+  func forgottenFeed() throws {
+    var retention = Retention()
+    retention.events = 5
+    let world = try world(retention)
+    defer { world.stop() }
+    let old = world.ask("/v1/events").text("cursor")
+    for id in Int64(6)...20 { try world.send(id, in: "general") }
+    try world.cache.trim()
+    let late = world.ask("/v1/events?since=\(old)&wait=0")
+    #expect(late.status == 410 && late.body.contains(#""read_again":["/v1/connection"]"#))
+    let cursor = world.ask("/v1/connection").text("cursor")
+    try world.send(21, in: "general")
+    let next = world.ask("/v1/events?since=\(cursor)&wait=0")
+    #expect(next.status == 200 && next.events.contains("message.received 21"), "\(next.events)")
+    #expect(!next.events.contains("message.received 20"), "only what came since is told")
+  }
+
   @Test("B9: a list's window is moved by more alone; channels come, change and go by it")
   func channels() throws {
     let world = try CollectionWorld()
