@@ -33,7 +33,11 @@ export function startFeed() {
   if (!navigator.locks) return lead();
   channel = new BroadcastChannel(name);
   channel.onmessage = ({ data }) => hearTab(data);
-  navigator.locks.request(`perch.tab.${TAB}`, () => new Promise(() => {}));
+  navigator.locks.request(`perch.tab.${TAB}`, () => {
+    // What was told before the lock was held may have been taken for the word of a tab that is gone.
+    announceFollowed();
+    return new Promise(() => {});
+  });
   navigator.locks.request(name, () => {
     lead();
     return new Promise(() => {});
@@ -75,14 +79,15 @@ export class SharedEventSource {
 }
 
 const post = (message) => channel?.postMessage(message);
+const announceFollowed = () => followed.forEach(({ id, cursor }) =>
+  post({ kind: "follow", tab: TAB, id, cursor }));
 
 function hearTab(message) {
   const { kind, tab, id, cursor } = message;
   if (kind === "batch") take(message);
   else if (kind === "lost") lose();
   else if (kind === "state") become(message.isOpen);
-  else if (kind === "who") followed.forEach((one) =>
-    post({ kind: "follow", tab: TAB, id: one.id, cursor: one.cursor }));
+  else if (kind === "who") announceFollowed();
   else if (isLeading && kind === "bye") others.delete(tab);
   else if (isLeading && kind === "unfollow") others.get(tab)?.delete(id);
   else if (isLeading && kind === "follow") {
@@ -166,8 +171,9 @@ const sleep = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds)
  * Reads what is new, which also tells whether all is well, and then streams until something else is wanted.
  */
 async function runStream() {
-  const living = await livingTabs();
-  for (const tab of others.keys()) if (!living.has(tab)) others.delete(tab);
+  // A tab that begins while the locks are looked at is not among them.
+  const known = [...others.keys()], living = await livingTabs();
+  for (const tab of known) if (!living.has(tab)) others.delete(tab);
   const elsewhere = [...others.values()].flatMap((one) => [...one].map(([id, cursor]) => ({ id, cursor })));
   const wishes = [...followed.values(), ...elsewhere];
   const ids = [...new Set(wishes.map(({ id }) => id))];

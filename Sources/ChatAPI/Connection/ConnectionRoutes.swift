@@ -89,8 +89,8 @@ enum ConnectionRoutes {
   private static func connection(_ context: RouteContext, _ user: UserID) throws -> Response {
     let link = context.syncRequests.link
     let connection = context.syncRequests.connection(of: user)
-    // The end of the log, so that whoever goes on from there is told no more than what comes. It is read before
-    // the rows: what is committed meanwhile is told again, and nothing is missing.
+    // The end of the log, so that whoever goes on from there is told no more than what comes. It is read
+    // before the rows: what is committed meanwhile is told again, and nothing is missing.
     let cursor = context.cache.cursor
     return try context.read { reader in
       let cached = try reader.cachedUser(user)
