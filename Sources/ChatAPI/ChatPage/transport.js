@@ -18,13 +18,13 @@ const watchedForms = new WeakMap();
 /** Tells how far a form is sent, and ends the sending when `signal` says so. */
 export const watchForm = (form, onpart, signal) => watchedForms.set(form, { onpart, signal });
 
-const options = { token: currentToken, fetch: recordingFetch, maxPause: 4 };
+const connection = { token: currentToken, fetch: recordingFetch, maxPause: 4 };
 
 /** Requests outside of a view: `ask(method, path, body, key)` of client.js. */
-export const { ask } = connect(options);
+export const { ask } = connect(connection);
 
 /** A live view of client.js. All views of all tabs share one stream: `EventSource` is fed by it. */
-export const openView = (channel, fields, EventSource) => open(channel, { ...options, fields, EventSource });
+export const openView = (channel, fields, EventSource) => open(channel, { ...connection, fields, EventSource });
 
 /** The path of a channel, with the rest behind it. */
 export const channelPath = (channel, rest = "") => `/v1/channels/${encodeURIComponent(channel)}${rest}`;
@@ -41,7 +41,9 @@ async function recordingFetch(wantedPath, init) {
   requests.push(record);
   requests.splice(0, requests.length - RECORDED_REQUESTS);
   try {
-    const answer = await (init.body instanceof FormData ? sendForm(path, init) : fetch(path, init));
+    // A file that is sent meanwhile is a redirect to the chat server, where this page asks nothing.
+    const options = path.endsWith("/file") ? { ...init, redirect: "manual" } : init;
+    const answer = await (init.body instanceof FormData ? sendForm(path, init) : fetch(path, options));
     noteServerTime(answer.headers.get("Date"));
     record.status = answer.status;
     record.cache = answer.headers.get("Cache-Status") ?? "";
