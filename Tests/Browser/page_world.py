@@ -202,7 +202,8 @@ class PageTest(unittest.TestCase):
         return page
 
     def note_request(self, request):
-        if request.url.startswith("http"):
+        # The target of a redirect is named here though the page does not follow it. If it did, its policy would tell.
+        if request.url.startswith("http") and not request.redirected_from:
             _, _, host, path = request.url.split("/", 3)
             self.hosts.add(host)
             self.asked.add(f"{request.method} /{path.split('?')[0].split('#')[0]}")
