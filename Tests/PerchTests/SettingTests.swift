@@ -133,6 +133,18 @@ import Testing
     }
   }
 
+  @Test("origins of files are http or https with a host, and nothing that ends a policy")
+  func fileOrigins() throws {
+    let good = "https://files.test,http://[::1]:9000"
+    #expect(try read(["--file-origins", good]).list("file-origins").count == 2)
+    #expect(try read([]).list("file-origins") == [])
+    for wrong in [
+      "*", "files.test", "https://a/b", "https://a b", "https://a;script-src *", "https://a\"", "https://a\n",
+    ] {
+      #expect(refusal(["--file-origins", wrong]).contains("origins such as"), "\(wrong)")
+    }
+  }
+
   @Test(
     "--auth off wants loopback addresses, also of the operators",
     arguments: [

@@ -137,10 +137,13 @@ private final class SyncingService {
       .filter { !$0.isWhitespace }
     line = try KeptConnection(port: SyncingService.port, headers: "Authorization: Bearer \(token)\r\n")
     for _ in 0..<500 {
-      // `try?`: a service that has just begun to listen refuses until its database is open, so the loop asks
-      // again.
-      if (try? line.ask("PUT", "/v1/connection")) != nil { break }
-      usleep(20_000)  // nothing else tells that it is open
+      do {
+        _ = try line.ask("PUT", "/v1/connection")
+        break
+      } catch {
+        // It listens already and refuses until its database is open. Nothing else tells when that is.
+        usleep(20_000)
+      }
     }
     try look(5, "its first channels") { $0 >= SyncingService.ready }
     load = TestedServer.Load(
@@ -156,8 +159,9 @@ private final class SyncingService {
   private static let ready = 60
 
   static func remove(_ directory: String) {
-    // `try?`: if it fails, only a directory is left in /tmp.
-    _ = try? Child.output(["rm", "-rf", directory])
+    do { _ = try Child.output(["rm", "-rf", directory]) } catch {
+      // Only a directory is left in /tmp.
+    }
   }
 
   /// Looks every so many ms how many channels are done, until that is enough.

@@ -92,9 +92,14 @@ private final class CacheOnDisk {
   /// A connection over which a page was answered.
   private func ready() throws -> KeptConnection {
     for _ in 0..<120_000 {
-      // `try?`: until it listens nobody is there, and until it is ready it answers 503.
-      if let line = try? connection(), (try? line.ask("GET", path)) != nil { return line }
-      usleep(500)  // the time it takes is what is measured
+      do {
+        let line = try connection()
+        _ = try line.ask("GET", path)
+        return line
+      } catch {
+        // Until it listens nobody is there, and until it is ready it answers 503. That time is measured.
+        usleep(500)
+      }
     }
     throw BenchFailure(description: "no page within 60 s")
   }

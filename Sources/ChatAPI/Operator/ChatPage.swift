@@ -69,11 +69,8 @@ struct ChatPage {
     var joined: [UInt8] = []
     for module in modules {
       for line in module.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
-        if line.starts(with: "import ".utf8), line.contains(UInt8(ascii: ".")),
-          String(decoding: line, as: UTF8.self).contains("from \"./")
-        {
-          continue
-        }
+        let isImport = line.starts(with: "import ".utf8)
+        if isImport, String(decoding: line, as: UTF8.self).contains("from \"./") { continue }
         joined += line.starts(with: "export ".utf8) ? line.dropFirst(7) : line
         joined.append(UInt8(ascii: "\n"))
       }

@@ -106,15 +106,19 @@ struct EventWriter: ~Copyable {
     }
   }
 
-  /// How far a member of the channel has read; nil: no position of the member is known.
+  /// How far these members of the channel have read. A member whose position is not known has no event.
   static func read(
-    _ member: String, in view: ChannelView, _ reader: CacheReader, collection: String?
-  ) throws -> [UInt8]? {
-    guard let moment = try reader.readReceipts(of: view.channel)[ExactText(member)] else { return nil }
-    return event("channel.read", .read, collection: collection) { json in
-      json.field("channel_url", view.url.text)
-      json.field("user_id", member)
-      json.field("read_at", moment)
+    _ members: [ExactText], in view: ChannelView, _ reader: CacheReader, collection: String?
+  ) throws -> [[UInt8]] {
+    guard !members.isEmpty else { return [] }
+    let moments = try reader.readReceipts(of: view.channel)
+    return members.compactMap { member in
+      guard let moment = moments[member] else { return nil }
+      return event("channel.read", .read, collection: collection) { json in
+        json.field("channel_url", view.url.text)
+        json.field("user_id", member.text)
+        json.field("read_at", moment)
+      }
     }
   }
 

@@ -32,7 +32,7 @@ struct MessageDiff: ~Copyable {
   private var isCommon = true
   private var channelSource: ChangeSource?
   /// The members of the channel who have read on.
-  private var members: [String] = []
+  private var members: [ExactText] = []
   private var newest: Position?
   private var replaced: ChangeSource?
   private var isTailChanged = false
@@ -108,7 +108,9 @@ struct MessageDiff: ~Copyable {
     case .coverage, .hugeGap: try coverageChanged(change)
     case .windowTrimmed: try trimmed(change)
     case .channel where change.source == .read && change.reference != nil:
-      if let member = change.reference, !members.contains(member) { members.append(member) }
+      if let member = change.reference.map({ ExactText($0) }), !members.contains(member) {
+        members.append(member)
+      }
     case .channel, .membership: channelSource = change.source
     case .membershipGained, .floor: replaced = replaced ?? .channelRefresh
     case .collectionAnswered: replaced = .apiResult
@@ -348,10 +350,8 @@ struct MessageDiff: ~Copyable {
     if newest != nil { isCommon = false }
     // The channel's object has all read positions.
     if channelSource == nil, newest == nil {
-      for member in members {
-        if let event = try EventWriter.read(member, in: view, reader, collection: name) {
-          events.add(event: event)
-        }
+      for event in try EventWriter.read(members, in: view, reader, collection: name) {
+        events.add(event: event)
       }
     }
     guard channelSource != nil || newest != nil, let object = try reader.channel(view) else { return }

@@ -59,15 +59,15 @@ package struct UserFeed: Sendable {
     private let source: ChangeSource
     private let channel: ChannelKey
     /// The gap, or the member who has read on.
-    private let name: String?
+    private let name: ExactText?
 
     /// The state that a change is about; nil if each such change is told.
     init?(_ change: Change) {
       guard let channel = change.channel else { return nil }
       switch change.kind {
-      case .channel: (kind, name) = (.channel, change.reference)
+      case .channel: (kind, name) = (.channel, change.reference.map { ExactText($0) })
       case .membership, .floor: (kind, name) = (.channel, nil)
-      case .coverage: (kind, name) = (.coverage, change.reference)
+      case .coverage: (kind, name) = (.coverage, change.reference.map { ExactText($0) })
       default: return nil
       }
       (source, self.channel) = (change.source, channel)
@@ -183,11 +183,10 @@ package struct UserFeed: Sendable {
   private func writeRead(
     _ change: Change, _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
   ) throws -> Int {
-    guard let member = change.reference,
-      let event = try EventWriter.read(member, in: view, reader, collection: nil)
-    else { return 0 }
-    event.withUnsafeBytes { json.splice($0) }
-    return 1
+    let members = change.reference.map { [ExactText($0)] } ?? []
+    let events = try EventWriter.read(members, in: view, reader, collection: nil)
+    for event in events { event.withUnsafeBytes { json.splice($0) } }
+    return events.count
   }
 
   /// Writes a confirmed message whose pending changes changed, as the user sees it now. False: there is none.

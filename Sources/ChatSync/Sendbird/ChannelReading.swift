@@ -52,9 +52,11 @@ enum ChannelReading {
     guard let message = json["last_message"] else { return .absent }
     if message.isNull { return .none }
     guard message.kind == .object, message["message_id"] != nil else { return .none }
-    // `try?`: the channel is stored without a last message that cannot be read. The listing of the channel's
-    // messages reads that message again and reports it.
-    return (try? MessageReading.record(message, in: url)).map { .message($0) } ?? .absent
+    do { return .message(try MessageReading.record(message, in: url)) } catch {
+      // The channel is stored without a last message that cannot be read. The listing of the channel's
+      // messages reads that message again and reports it.
+      return .absent
+    }
   }
 
   private static func receipts(_ json: JSONValue) -> [ExactText: Int64]? {

@@ -49,6 +49,18 @@ import Testing
     #expect(paths.allSatisfy { world.ask($0).events.count == 2 })
   }
 
+  @Test("B1: readers whose ids only look alike have an event each")
+  func lookAlike() throws {
+    let (world, paths) = try opened()
+    defer { world.stop() }
+    try read(["K": 1, "\u{212A}": 2, "e\u{301}": 3, "\u{E9}": 4], in: world)
+    for path in paths {
+      let poll = world.ask(path)
+      #expect(poll.events.count == 4, "\(path): \(poll.events)")
+      for moment in 1...4 { #expect(poll.body.contains(#""read_at":\#(moment)}"#), "\(path)") }
+    }
+  }
+
   @Test("B18 B50: where more of the channel changed, or many read on, the whole channel is told")
   func whole() throws {
     let (world, paths) = try opened()
