@@ -14,12 +14,16 @@ import socket
 import sqlite3
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
 import urllib.error
 import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../Tests/Clients")
+from network import free_port  # noqa: E402
 
 PERCH = os.environ["TARGET_BINARY"]
 # What a machine may say of certificates and proxies is for each test to say.
@@ -29,12 +33,6 @@ ENVIRONMENT = {
     and k not in ("CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
 }
 TOKEN = "key-of-the-test"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def ask(method, url, body=None, headers=None):

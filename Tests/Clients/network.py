@@ -5,18 +5,24 @@ import socket
 import threading
 import time
 
-LOWEST_PORT = 9430
+# Above the ports of services that people start by hand, below those that connections get.
+PORTS = range(9430, 9990)
+# Holds what this process was given, against tests of other processes. They end with it.
+given = []
 
 
 def free_port():
-    """A port that nobody uses now, above those of services that people start by hand."""
-    for port in random.sample(range(LOWEST_PORT, 9990), 200):
+    """A port that nobody uses now and no other test gets while this process lives."""
+    for port in random.sample(PORTS, len(PORTS)):
+        claim = socket.socket(socket.AF_UNIX)
         with socket.socket() as probe:
             try:
+                claim.bind(f"\0perch-test-port-{port}")
                 probe.bind(("127.0.0.1", port))
+                given.append(claim)
                 return port
             except OSError:
-                continue
+                claim.close()
     raise AssertionError("no port is free")
 
 

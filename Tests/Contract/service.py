@@ -15,9 +15,13 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../Clients")
+from network import free_port  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PERCH = os.environ.get("TARGET_BINARY", ROOT + "/.build/debug/perch")
@@ -262,12 +266,6 @@ class Service:
             answer = http.client.HTTPResponse(connection)
             answer.begin()
             return Answer(answer.status, answer.headers, answer.read())
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def first_line(process, log):
