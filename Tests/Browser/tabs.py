@@ -3,9 +3,12 @@
 
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 from playwright.sync_api import expect
 
+from live_clients import bearer
 from page_world import PageTest, world
 
 # Sends a text from the page and tells after how many ms its row is confirmed.
@@ -94,6 +97,30 @@ class Tabs(PageTest):
         self.sees(page, "t3 live again")
         expect(page.locator(f"[data-url={room}] .last")).to_contain_text("t3")
         self.assertGreaterEqual(len(expired), 2)
+
+    def test_a_page_that_is_left_disposes_of_its_views(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        page, opened = self.page_of(channel=room), []
+        self.sees(page, "t1 from bob")
+        page.on("response", lambda answer: opened.append(answer.url + "/" + answer.json()["id"])
+                if answer.request.method == "POST" and answer.url.endswith("-collections") else None)
+        page.reload()
+        self.sees(page, "t1 from bob")
+        self.world.until(lambda: len(opened) == 2 or None)
+        views = list(opened)
+        page.reload()
+        self.sees(page, "t1 from bob")
+        for view in views:
+            self.world.until(lambda: self.status(view) == 404 or None)
+
+    def status(self, url):
+        """How Perch answers alice there."""
+        request = urllib.request.Request(url, headers={"Authorization": "Bearer " + bearer(self.world.secret, "alice")})
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
 
     def test_a_message_whose_answer_is_later_than_its_event_is_shown_once(self):
         room = self.world.channel(("alice", "bob"), messages=2)

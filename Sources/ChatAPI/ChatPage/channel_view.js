@@ -51,7 +51,7 @@ export class ChannelView {
     this.#channels = new Map(answer.channels.map((channel) => [channel.channel_url, channel]));
     this.#note(answer);
     this.isComplete = answer.complete;
-    this.#unfollow = follow(this.id, answer.cursor, {
+    this.#unfollow = follow(`${LISTS_PATH}/${this.id}`, answer.cursor, {
       onevents: (events) => {
         events.forEach((event) => this.#apply(event));
         this.onchange();

@@ -45,6 +45,11 @@ export function startFeed() {
   addEventListener("pagehide", () => post({ kind: "bye", tab: TAB }));
 }
 
+// A page that is left disposes of its views, because Perch keeps only so many of a user for an hour. A page
+// that the browser brings back begins anew.
+addEventListener("pagehide", () => followed.forEach(({ path }) => ask("DELETE", path).catch(() => {})));
+addEventListener("pageshow", (event) => event.persisted && location.reload());
+
 /** The tabs that live, by their locks. */
 export async function livingTabs() {
   const { held = [] } = (await navigator.locks?.query()) ?? {};
@@ -52,10 +57,11 @@ export async function livingTabs() {
 }
 
 /**
- * Follows a collection. `onevents(events, cursor)` is told its events, `onlost()` that it must be read again.
+ * Follows the collection of a path. `onevents(events, cursor)` is told its events, `onlost()` that it must be
+ * read again.
  */
-export function follow(id, cursor, { onevents, onlost }) {
-  const follower = { id, cursor, onevents, onlost };
+export function follow(path, cursor, { onevents, onlost }) {
+  const id = path.split("/")[3], follower = { id, path, cursor, onevents, onlost };
   followed.set(id, follower);
   post({ kind: "follow", tab: TAB, id, cursor });
   if (isLeading) wanted(id, cursor);
@@ -69,7 +75,7 @@ export function follow(id, cursor, { onevents, onlost }) {
 export class SharedEventSource {
   constructor(address) {
     const { pathname, searchParams } = new URL(address, location.href);
-    this.close = follow(pathname.split("/")[3], searchParams.get("since"), {
+    this.close = follow(pathname.replace(/\/events$/, ""), searchParams.get("since"), {
       onlost: () => this.onerror?.(),
       onevents: (events, cursor) => events.forEach((event, at) => this.onmessage?.({
         data: JSON.stringify(event), lastEventId: at === events.length - 1 ? cursor : "",

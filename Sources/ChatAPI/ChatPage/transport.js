@@ -42,7 +42,9 @@ async function recordingFetch(wantedPath, init) {
   requests.splice(0, requests.length - RECORDED_REQUESTS);
   try {
     // A file that is sent meanwhile is a redirect to the chat server, where this page asks nothing.
-    const options = path.endsWith("/file") ? { ...init, redirect: "manual" } : init;
+    // What is disposed of while the page is left outlives the page.
+    const options = { ...init, keepalive: init.method === "DELETE",
+      redirect: path.endsWith("/file") ? "manual" : "follow" };
     const answer = await (init.body instanceof FormData ? sendForm(path, init) : fetch(path, options));
     noteServerTime(answer.headers.get("Date"));
     record.status = answer.status;
