@@ -10,6 +10,7 @@ let package = Package(
     .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
 
     // Tamed libraries: nothing here knows of chat.
@@ -30,9 +31,12 @@ let package = Package(
     .target(
       name: "ChatAPI",
       dependencies: [
-        "ChatModel", "ChatCache", "ChatCollections", "MicroHTTP", "JSON", "CSodium", "Platform",
+        "ChatModel", "ChatCache", "ChatCollections", "MicroHTTP", "JSON", "CSodium", "CZlib", "Platform",
       ],
-      resources: [.embedInCode("Contract"), .embedInCode("Clients"), .embedInCode("ChatPage")]),
+      resources: [
+        .embedInCode("Contract"), .embedInCode("Clients"), .embedInCode("ChatPage"),
+        .embedInCode("Reference"),
+      ]),
     .target(name: "Origin", dependencies: ["SQLite", "MicroHTTP", "JSON", "CSodium", "CCurl", "Platform"]),
     .executableTarget(
       name: "perch",

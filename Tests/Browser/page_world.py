@@ -128,7 +128,7 @@ class PageWorld:
     def write_index(self):
         """The page of all screenshots, to look at them."""
         pictures = "".join(f"<figure><figcaption>{html.escape(name)}</figcaption><img loading=lazy src='{name}.png'></figure>"
-                           for name in sorted(self.shots))
+                           for name in sorted(file[:-4] for file in os.listdir(SHOTS) if file.endswith(".png")))
         with open(f"{SHOTS}/index.html", "w") as file:
             file.write("<!doctype html><meta charset=utf-8><title>States of the chat page</title><style>body{font:14px sans-serif}"
                        "figure{display:inline-block;margin:8px}img{max-height:520px;border:1px solid #999}</style>" + pictures)

@@ -33,7 +33,11 @@ import Testing
       {
         #expect(section.contains(part), "\(part)")
       }
-      #expect(!page.body.contains("src=") && !page.body.contains("@import") && !page.body.contains("<link"))
+      #expect(page.body.split(separator: "src=").count == 2 && page.body.contains(#"src="/docs.js""#))
+      #expect(!page.body.contains("@import") && !page.body.contains("<link"))
+      #expect(ask(server, "/docs.js").status == 200)
+      let policy = try #require(page["Content-Security-Policy"])
+      #expect(policy.contains("default-src 'none'") && policy.contains("connect-src 'self'"))
     }
   }
 

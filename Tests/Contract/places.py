@@ -79,6 +79,7 @@ PLACES = {
     "getClientPy": lambda names: {},
     "getOpenapiJson": lambda names: {},
     "getReference": lambda names: {},
+    "getReferenceScript": lambda names: {},
     "getChatPage": lambda names: {},
     "getChatPageStyle": lambda names: {},
     "getChatPageScript": lambda names: {},

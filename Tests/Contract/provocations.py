@@ -4,6 +4,7 @@ Each test asks all operations that declare something; what came back is noted, a
 the contract: what is declared and never came, or came and is not declared, fails.
 """
 
+import gzip
 import hashlib
 import hmac
 import json
@@ -274,6 +275,25 @@ class Provocations(unittest.TestCase):
             with self.subTest(operation=operation.id):
                 self.assertEqual(self.ask(operation.id, user=None).status, 200)
         self.expect("getProblem", 404, "problem_not_found", Names(code="no_such_code"), None)
+
+    def test_files_come_compressed_to_who_takes_it(self):
+        sizes = {}
+        for operation in operations():
+            if operation.has_caller or "VaryEncoding" not in json.dumps(operation.document):
+                continue
+            with self.subTest(operation=operation.id):
+                def ask(accepted):
+                    return self.ask(operation.id, user=None, headers={"Accept-Encoding": accepted} if accepted else {})
+                plain, compressed = ask(None), ask("br;q=1, GZIP ; q=0.5")
+                self.assertEqual(compressed.headers["Content-Encoding"], "gzip")
+                self.assertEqual(gzip.decompress(compressed.body), plain.body)
+                self.assertNotEqual(compressed.headers["ETag"], plain.headers["ETag"])
+                for refused in ("gzip;q=0", "gzip; q=0.000", "br", "identity"):
+                    self.assertEqual((ask(refused).body, ask(refused).headers["Content-Encoding"]), (plain.body, None))
+                sizes[operation.path] = len(compressed.body)
+        self.assertEqual(len(sizes), 10)
+        page = [sizes[path] for path in ("/", "/page.css", "/page.js", "/icon.svg", "/client.js")]
+        self.assertLess(sum(page), 100_000, "the chat page")
 
     def test_conditional_reads(self):
         for operation in operations():

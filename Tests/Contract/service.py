@@ -6,6 +6,7 @@ a line `event type fields`, for the table that coverage.py makes of them.
 
 import base64
 import functools
+import gzip
 import hashlib
 import hmac
 import http.client
@@ -194,7 +195,7 @@ class Answer:
         self.status, self.headers, self.body = status, headers, body
         self.json = None
         if "json" in headers.get("Content-Type", "") and body:
-            self.json = json.loads(body)
+            self.json = json.loads(gzip.decompress(body) if headers.get("Content-Encoding") == "gzip" else body)
         is_problem = "problem" in headers.get("Content-Type", "")
         self.code = self.json["code"] if is_problem and self.json else None
 

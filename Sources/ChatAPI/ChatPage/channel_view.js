@@ -67,6 +67,9 @@ export class ChannelView {
     } else if (event.type === "channels.deleted") {
       event.channel_urls.forEach((url) => this.#channels.delete(url));
       this.#note(event);
+    } else if (event.type === "channel.read") {
+      const channel = this.#channels.get(event.channel_url);
+      if (channel) channel.read_receipts = { ...channel.read_receipts, [event.user_id]: event.read_at };
     }
   }
 

@@ -1,5 +1,6 @@
 import { el, button, fill, notify } from "./dom.js";
-import { requests, asCurl } from "./transport.js";
+import { asCurl } from "./as_curl.js";
+import { requests } from "./transport.js";
 import { clockOf, sizeOf } from "./format.js";
 
 // Two lists of the inspector: the requests of this page, and the events as they came.

@@ -57,7 +57,8 @@ function enter(user, token, begin) {
   begin();
 }
 
-function keepSession(user, token) {
+/** Makes the page that user, until the tab is closed. */
+export function keepSession(user, token) {
   Object.assign(session, { user, token, isEnded: false });
   sessionStorage.setItem(SESSION_KEY, JSON.stringify({ user, token }));
   waiting.splice(0).forEach((resolve) => resolve(token));
@@ -73,7 +74,7 @@ function readSession() {
 }
 
 /** The user that a token names, or nothing if it is no token. */
-function userOfToken(token) {
+export function userOfToken(token) {
   try {
     return JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/"))).sub;
   } catch {

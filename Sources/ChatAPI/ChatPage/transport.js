@@ -93,12 +93,3 @@ function headersOf(request) {
   return new Headers(lines.map((line) =>
     [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
 }
-
-/** The same request for a shell, with the token in `$T`. */
-export function asCurl({ method, path, body }) {
-  const quoted = (text) => `'${text.replace(/'/g, "'\\''")}'`;
-  const words = ["curl", "-X", method, "-H", '"Authorization: Bearer $T"'];
-  if (body?.params) words.push("-F", quoted(`params=${body.params}`), "-F", quoted(`file=@${body.file}`));
-  else if (body) words.push("-H", "'Content-Type: application/json'", "-d", quoted(body));
-  return [...words, quoted(location.origin + path)].join(" ");
-}

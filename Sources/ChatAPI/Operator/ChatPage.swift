@@ -1,9 +1,8 @@
 import MicroHTTP
-import Platform
 
-/// The chat page and its files, made once. Each has a tag, so that a browser asks for its bytes again only
+/// The chat page and its files. Each has a tag, so that a browser asks for its bytes again only
 /// when the service is another version.
-struct ChatPage {
+struct ChatPage: Sendable {
   private let fileOrigins: [String]
   private let hasReference: Bool
 
@@ -15,12 +14,13 @@ struct ChatPage {
   }
 
   var routes: [Route] {
-    let html = ChatPageFile("text/html; charset=utf-8", html, [("Content-Security-Policy", policy)])
-    let style = ChatPageFile("text/css; charset=utf-8", PackageResources.page_css)
-    let script = ChatPageFile("text/javascript; charset=utf-8", ChatPage.script)
-    let icon = ChatPageFile("image/svg+xml", PackageResources.icon_svg)
+    let alone: (name: StaticString, value: String) = ("Referrer-Policy", "no-referrer")
+    let page = PageFile("text/html; charset=utf-8", [("Content-Security-Policy", policy), alone]) { html }
+    let style = PageFile("text/css; charset=utf-8", [alone]) { PackageResources.page_css }
+    let script = PageFile("text/javascript; charset=utf-8", [alone]) { ChatPage.script }
+    let icon = PageFile("image/svg+xml", [alone]) { PackageResources.icon_svg }
     return [
-      Route(.get, "/", operation: "getChatPage") { html.answer($0) },
+      Route(.get, "/", operation: "getChatPage") { page.answer($0) },
       Route(.get, "/page.css", operation: "getChatPageStyle") { style.answer($0) },
       Route(.get, "/page.js", operation: "getChatPageScript") { script.answer($0) },
       Route(.get, "/icon.svg", operation: "getChatPageIcon") { icon.answer($0) },
@@ -53,7 +53,8 @@ struct ChatPage {
   /// The modules in the order in which each finds what it needs.
   private static let modules: [[UInt8]] = [
     PackageResources.dom_js, PackageResources.words_js, PackageResources.format_js,
-    PackageResources.session_js, PackageResources.transport_js, PackageResources.feed_js,
+    PackageResources.session_js, PackageResources.as_curl_js, PackageResources.transport_js,
+    PackageResources.feed_js,
     PackageResources.file_store_js, PackageResources.outbox_js, PackageResources.rows_js,
     PackageResources.people_js, PackageResources.rich_text_js, PackageResources.attachment_js,
     PackageResources.message_row_js, PackageResources.message_list_js, PackageResources.gaps_js,
@@ -64,38 +65,6 @@ struct ChatPage {
     PackageResources.page_js,
   ]
 
-  /// The modules as one: without what they import from each other, and without the word `export`.
-  static let script: [UInt8] = {
-    var joined: [UInt8] = []
-    for module in modules {
-      for line in module.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
-        let isImport = line.starts(with: "import ".utf8)
-        if isImport, String(decoding: line, as: UTF8.self).contains("from \"./") { continue }
-        joined += line.starts(with: "export ".utf8) ? line.dropFirst(7) : line
-        joined.append(UInt8(ascii: "\n"))
-      }
-    }
-    return joined
-  }()
-}
-
-/// One of the page's files: the answer with its bytes, and the one for a browser that has them.
-private struct ChatPageFile {
-  private let tag: String
-  private let whole: SharedResponse
-  private let same: SharedResponse
-
-  init(_ type: StaticString, _ bytes: [UInt8], _ more: [(name: StaticString, value: String)] = []) {
-    tag = bytes.withUnsafeBytes { EntityTag(of: $0) }.text
-    let headers: [(name: StaticString, value: String)] =
-      [("ETag", tag), ("Cache-Control", "no-cache"), ("Referrer-Policy", "no-referrer")] + more
-    var body = ByteBuffer(capacity: bytes.count)
-    bytes.withUnsafeBytes { body.append($0) }
-    whole = SharedResponse(type: type, headers: headers, body: body)
-    same = SharedResponse(status: 304, type: nil, headers: headers, body: ByteBuffer())
-  }
-
-  func answer(_ request: Request) -> Outcome {
-    .respond(EntityTag.isKnown(tag, to: request) ? same.response : whole.response)
-  }
+  /// The modules as one.
+  static let script = PageScript.joined(modules)
 }

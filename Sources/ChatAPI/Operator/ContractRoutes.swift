@@ -8,22 +8,21 @@ enum ContractRoutes {
   /// `hasReference`: whether the address that they are for has the contract; otherwise the other pages do not
   /// link to it.
   static func routes(hasReference: Bool = true) -> [Route] {
-    let cached: [(name: StaticString, value: String)] = [("Cache-Control", "no-cache")]
-    let yaml = SharedResponse(
-      type: "application/yaml", headers: cached, body: buffer(PackageResources.openapi_yaml))
-    let json = SharedResponse(
-      type: "application/json", headers: cached, body: buffer(PackageResources.openapi_json))
-    let reference = SharedResponse(type: html, headers: cached, body: buffer(ReferencePage.make()))
-    let javaScript = SharedResponse(
-      type: "text/javascript; charset=utf-8", headers: cached, body: buffer(PackageResources.client_js))
-    let python = SharedResponse(
-      type: "text/x-python; charset=utf-8", headers: cached, body: buffer(PackageResources.client_py))
+    let reference = PageFile(
+      html, [("Content-Security-Policy", ReferencePage.policy), ("Referrer-Policy", "no-referrer")]
+    ) { ReferencePage.make() }
+    let script = PageFile(javaScript) { ReferencePage.script }
+    let yaml = PageFile("application/yaml") { PackageResources.openapi_yaml }
+    let json = PageFile("application/json") { PackageResources.openapi_json }
+    let browserClient = PageFile(javaScript) { PackageResources.client_js }
+    let pythonClient = PageFile("text/x-python; charset=utf-8") { PackageResources.client_py }
     return [
-      Route(.get, "/client.js", operation: "getClientJs") { _ in .respond(javaScript.response) },
-      Route(.get, "/client.py", operation: "getClientPy") { _ in .respond(python.response) },
-      Route(.get, "/openapi.yaml", operation: "getOpenapiYaml") { _ in .respond(yaml.response) },
-      Route(.get, "/openapi.json", operation: "getOpenapiJson") { _ in .respond(json.response) },
-      Route(.get, "/docs", operation: "getReference") { _ in .respond(reference.response) },
+      Route(.get, "/client.js", operation: "getClientJs") { browserClient.answer($0) },
+      Route(.get, "/client.py", operation: "getClientPy") { pythonClient.answer($0) },
+      Route(.get, "/openapi.yaml", operation: "getOpenapiYaml") { yaml.answer($0) },
+      Route(.get, "/openapi.json", operation: "getOpenapiJson") { json.answer($0) },
+      Route(.get, "/docs", operation: "getReference") { reference.answer($0) },
+      Route(.get, "/docs.js", operation: "getReferenceScript") { script.answer($0) },
       Route(.get, "/problems/{code}", operation: "getProblem") { request in
         let meanings = ProblemTable.meanings(of: request.parameter(0))
         guard !meanings.isEmpty else {
@@ -39,17 +38,10 @@ enum ContractRoutes {
 
   /// A short page that says where to go, where the chat page is not.
   static func startPage(hasReference: Bool) -> Route {
-    let start = SharedResponse(
-      type: html, headers: [("Cache-Control", "no-cache")],
-      body: buffer(StartPage.make(hasReference: hasReference)))
-    return Route(.get, "/", operation: "getChatPage") { _ in .respond(start.response) }
+    let start = PageFile(html) { StartPage.make(hasReference: hasReference) }
+    return Route(.get, "/", operation: "getChatPage") { start.answer($0) }
   }
 
   private static let html: StaticString = "text/html; charset=utf-8"
-
-  private static func buffer(_ bytes: [UInt8]) -> ByteBuffer {
-    var body = ByteBuffer(capacity: bytes.count)
-    bytes.withUnsafeBytes { body.append($0) }
-    return body
-  }
+  private static let javaScript: StaticString = "text/javascript; charset=utf-8"
 }

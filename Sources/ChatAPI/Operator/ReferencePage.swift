@@ -15,8 +15,21 @@ enum ReferencePage {
       Log.line(.error, "contract_unreadable", ["reason": .text("\(error)")])
       body = "<p>See <a href=\"/openapi.yaml\">the contract</a>.</p>"
     }
-    return Array(StartPage.page("Perch: the reference", body).utf8)
+    return Array(StartPage.page("Perch: the reference", body, script: "/docs.js").utf8)
   }
+
+  /// The script with which each operation can be tried, of modules that it shares with the chat page.
+  static let script = PageScript.joined([
+    PackageResources.dom_js, PackageResources.session_js, PackageResources.as_curl_js,
+    PackageResources.reference_js,
+  ])
+
+  /// The page's own script runs, and asks this service alone.
+  static let policy = [
+    "default-src 'none'", "script-src 'self'", "style-src 'unsafe-inline'", "connect-src 'self'",
+    "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'", "trusted-types 'none'",
+  ].joined(separator: "; ")
 
   private static func write(_ contract: ContractText) -> String {
     var text = "<p>\(HTMLText.inline(contract.root["info"]?["description"]?.string ?? ""))</p>\n"

@@ -41,8 +41,9 @@ enum StartPage {
     return page(title, parts.joined(separator: "\n") + link)
   }
 
-  /// A page in the house's plain dress, without outside assets.
-  static func page(_ title: String, _ body: String) -> String {
+  /// A page in the house's plain dress, without outside assets. `script`: the path of the script that it
+  /// runs.
+  static func page(_ title: String, _ body: String, script: String? = nil) -> String {
     """
     <!doctype html>
     <html lang="en">
@@ -50,13 +51,20 @@ enum StartPage {
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width">
     <title>\(HTMLText.escaped(title))</title>
+    \(script.map { "<script type=\"module\" src=\"\($0)\"></script>" } ?? "")
     <style>
-    body { font: 16px/1.5 system-ui, sans-serif; color: #222 }
+    :root { color-scheme: light dark } body { font: 16px/1.5 system-ui, sans-serif; color: #222 }
     body { max-width: 52rem; margin: 2rem auto; padding: 0 1rem }
     code, pre { font: 14px/1.5 ui-monospace, monospace; background: #f4f4f2; border-radius: 4px }
     code { padding: 0 .25em } pre { padding: .75rem; overflow-x: auto } a { color: #0a58a5 }
     h2 { margin-top: 2.5rem } h3 { margin: 1.75rem 0 .25rem } .verb { color: #0a58a5; font-weight: 600 }
+    form.try { display: grid; gap: .25rem; max-width: 40rem; padding: .5rem 0 }
+    .try button { justify-self: start }
+    input, textarea, button { font: inherit; max-width: 100%; box-sizing: border-box }
+    .result pre { max-height: 24rem; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere }
     table { border-collapse: collapse } td { padding: .1rem .75rem .1rem 0; vertical-align: top }
+    @media (max-width: 40rem) {
+    body { overflow-wrap: anywhere } td { display: block } td:first-child { padding-top: .5rem } }
     @media (prefers-color-scheme: dark) {
     body { background: #1b1b1a; color: #ddd } code, pre { background: #2a2a28 } a, .verb { color: #7db8f0 } }
     </style>

@@ -1,4 +1,5 @@
 import ChatModel
+import Platform
 
 /// One row of the event log: what changed, for whom, and why. The state itself is read when it is delivered.
 package struct Change: Sendable, Equatable {
@@ -38,6 +39,11 @@ package struct Change: Sendable, Equatable {
     self.source = source
     self.channel = channel
     self.user = user
+  }
+
+  /// The member who has read on, if nothing else of the channel changed.
+  package var readingMember: ExactText? {
+    kind == .channel && source == .read ? reference.map { ExactText($0) } : nil
   }
 }
 

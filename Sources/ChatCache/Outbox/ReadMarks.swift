@@ -1,14 +1,14 @@
 import ChatModel
 import SQLite
 
-// Marking a channel as read moves the user's position at once, also offline. The mark for the upstream is an
-// outbox row. The upstream's mark knows no time: it would mark what came meanwhile too, so it is sent only
-// while nothing newer is unread.
-enum ReadMark {
+/// Marking a channel as read moves the user's position at once, also offline. The mark for the upstream is an
+/// outbox row. The upstream's mark knows no time: it would mark what came meanwhile too, so it is sent only
+/// while nothing newer is unread.
+package enum ReadMark {
   /// A mark that must not be sent yet is looked at again after this long, ms.
   static let waitMilliseconds: Int64 = 30_000
   /// If more members of a channel have read on at once, one event tells of all of them.
-  static let mostTold = 20
+  package static let mostTold = 20
 }
 
 extension CacheWriter {

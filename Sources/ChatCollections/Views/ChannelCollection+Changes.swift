@@ -40,14 +40,18 @@ extension ChannelCollection {
           })
       }
       guard Self.concerns(change.kind) else { continue }
-      touched.append(Touched(url: ExactText(url.text), source: change.source, sequence: logged.sequence))
+      touched.append(
+        Touched(
+          url: ExactText(url.text), source: change.source, sequence: logged.sequence,
+          member: change.readingMember))
     }
+    // What happened after `end` is in the objects, too. It would be taken for told.
+    let isLast = try reader.lastChange() == end
     let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
     var after = shown
     var letGo: [String] = []
-    if let cut = try tell(Self.lastOfEach(touched), &after, &letGo, window, reader, user, &events, room) {
-      end = cut
-    }
+    let told = Self.lastOfEach(touched, isLast: isLast)
+    if let cut = try tell(told, &after, &letGo, window, reader, user, &events, room, collection) { end = cut }
     if let trimmedAt, trimmedAt <= end { events.add(first: trimmed(letGo, window, collection)) }
     let connections = log.changes.filter { $0.change.kind == .connection && $0.sequence <= end }
     if let connection,
@@ -55,7 +59,7 @@ extension ChannelCollection {
     {
       events.add(event: event)
     }
-    if end == until, !after.isWhole {
+    if end == until, isLast, !after.isWhole {
       after = ClientKnowledge.Shown(all: try shownNow(reader, user, window))
     }
     let (known, isEmpty) = (after, events.isEmpty)
@@ -82,12 +86,34 @@ extension ChannelCollection {
     let url: ExactText
     let source: ChangeSource
     let sequence: Int64
+    /// The member who has read on; nil if something else happened.
+    var member: ExactText?
+    /// The members who have read on since the client's cursor, if nothing else happened.
+    var readers: Set<ExactText> = []
   }
 
-  /// Each channel once, with its last change, in the order of these.
-  private static func lastOfEach(_ touched: [Touched]) -> [Touched] {
+  /// Each channel once, with its last change, in the order of these. `isLast`: whether nothing happened
+  /// since.
+  private static func lastOfEach(_ touched: [Touched], isLast: Bool) -> [Touched] {
+    let all = Dictionary(grouping: touched, by: \.url)
     var seen: Set<ExactText> = []
-    return touched.reversed().filter { seen.insert($0.url).inserted }.reversed()
+    return touched.reversed().filter { seen.insert($0.url).inserted }.reversed().map { one in
+      var one = one
+      let members = all[one.url, default: []].map(\.member)
+      if isLast, !members.contains(nil) { one.readers = Set(members.compactMap { $0 }) }
+      return one
+    }
+  }
+
+  /// How far members have read, where that is all that changed of a channel; else nil.
+  private func readMarks(
+    _ channel: Touched, _ reader: CacheReader, _ user: CachedUser, _ collection: String?
+  ) throws -> [[UInt8]]? {
+    guard 1...ReadMark.mostTold ~= channel.readers.count,
+      let view = try reader.view(of: ChannelURL(channel.url.text), for: user.key)
+    else { return nil }
+    let marks = try EventWriter.read(channel.readers.sorted(), in: view, reader, collection: collection)
+    return marks.count == channel.readers.count ? marks : nil
   }
 
   private static func concerns(_ kind: ChangeKind) -> Bool {
@@ -104,7 +130,7 @@ extension ChannelCollection {
   private func tell(
     _ touched: [Touched], _ after: inout ClientKnowledge<ExactText>.Shown, _ letGo: inout [String],
     _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter,
-    _ room: Int
+    _ room: Int, _ collection: String?
   ) throws -> Int64? {
     let shown = after
     let now = try present(touched.map(\.url), window, reader, user)
@@ -120,7 +146,12 @@ extension ChannelCollection {
       switch Verdict(since: shown.knowledge(of: channel.url), now: present?.hash) {
       case .nothing: continue
       case .added: events.add(.added, channel.source, present?.object ?? [])
-      case .updated: events.add(.updated, channel.source, present?.object ?? [])
+      case .updated:
+        if let marks = try readMarks(channel, reader, user, collection) {
+          for mark in marks { events.add(event: mark) }
+        } else {
+          events.add(.updated, channel.source, present?.object ?? [])
+        }
       case .deleted where channel.source == .localWindowTrimmed: letGo.append(channel.url.text)
       case .deleted:
         var json = JSONWriter()

@@ -107,11 +107,12 @@ struct MessageDiff: ~Copyable {
     case .messageDeleted: deleted(change)
     case .coverage, .hugeGap: try coverageChanged(change)
     case .windowTrimmed: try trimmed(change)
-    case .channel where change.source == .read && change.reference != nil:
-      if let member = change.reference.map({ ExactText($0) }), !members.contains(member) {
-        members.append(member)
+    case .channel, .membership:
+      if let member = change.readingMember {
+        if !members.contains(member) { members.append(member) }
+      } else {
+        channelSource = change.source
       }
-    case .channel, .membership: channelSource = change.source
     case .membershipGained, .floor: replaced = replaced ?? .channelRefresh
     case .collectionAnswered: replaced = .apiResult
     case .collectionFailed:

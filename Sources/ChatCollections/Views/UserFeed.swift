@@ -106,9 +106,8 @@ package struct UserFeed: Sendable {
       json.endArray()
       json.endObject()
       return 1
-    case .channel where change.source == .read && change.reference != nil:
-      return try writeRead(change, reader, view, into: &json)
     case .channel, .membership, .floor, .membershipGained:
+      if let member = change.readingMember { return try writeRead(member, reader, view, into: &json) }
       guard let object = try reader.channel(view) else { return 0 }
       let isNew = change.kind == .membershipGained
       begin(isNew ? "channel.joined" : "channel.changed", change.source, url, into: &json)
@@ -181,10 +180,9 @@ package struct UserFeed: Sendable {
   }
 
   private func writeRead(
-    _ change: Change, _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
+    _ member: ExactText, _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
   ) throws -> Int {
-    let members = change.reference.map { [ExactText($0)] } ?? []
-    let events = try EventWriter.read(members, in: view, reader, collection: nil)
+    let events = try EventWriter.read([member], in: view, reader, collection: nil)
     for event in events { event.withUnsafeBytes { json.splice($0) } }
     return events.count
   }

@@ -24,10 +24,17 @@ import Testing
     try read([:], in: world)
     let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
     let since = "since=\(open.text("cursor"))&wait=0"
-    return (world, ["/v1/message-collections/\(open.text("id"))/events?\(since)", "/v1/events?\(since)"])
+    let list = world.post("/v1/channel-collections", "{}")
+    return (
+      world,
+      [
+        "/v1/message-collections/\(open.text("id"))/events?\(since)", "/v1/events?\(since)",
+        "/v1/channel-collections/\(list.text("id"))/events?\(since)",
+      ]
+    )
   }
 
-  @Test("B18 B50: a view and the user's feed tell each member who read on, without the channel")
+  @Test("B18 B50: views, lists and the user's feed tell each member who read on, without the channel")
   func each() throws {
     let (world, paths) = try opened()
     defer { world.stop() }
@@ -69,11 +76,13 @@ import Testing
     try read(["bob": 2], name: "Everybody", in: world)
     #expect(world.ask(paths[0]).events == ["channel.updated general"])
     #expect(world.ask(paths[1]).events == ["channel.read", "channel.changed general"])
+    #expect(world.ask(paths[2]).events == ["channels.updated general"])
     let many = Dictionary(uniqueKeysWithValues: (0...20).map { (ExactText("member\($0)"), Int64(5)) })
     let (other, more) = try opened()
     defer { other.stop() }
     try read(many, in: other)
     #expect(other.ask(more[0]).events == ["channel.updated general"])
     #expect(other.ask(more[1]).events == ["channel.changed general"])
+    #expect(other.ask(more[2]).events == ["channels.updated general"])
   }
 }

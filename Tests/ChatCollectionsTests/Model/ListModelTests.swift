@@ -56,13 +56,15 @@ private struct Pane {
   private(set) var edges: [String] = []
   /// Before the last answers, for answers that are lost.
   var earlier: [Moment] = []
-  /// The last two cursors its view answered since the last start: of these it is told exactly.
-  var answered: [Int64] = []
+  /// The last two cursors its view answered since the last start, and whether it is told exactly from there.
+  var answered: [(cursor: Int64, isExact: Bool)] = []
 
-  mutating func note(_ cursor: Int64) {
-    answered.removeAll { $0 == cursor }
-    answered = Array((answered + [cursor]).suffix(2))
+  mutating func note(_ cursor: Int64, isExact: Bool = true) {
+    answered.removeAll { $0.cursor == cursor }
+    answered = Array((answered + [(cursor, isExact)]).suffix(2))
   }
+
+  func isExact(_ cursor: Int64) -> Bool { answered.contains { $0.cursor == cursor && $0.isExact } }
 
   /// Takes in events; answers what was told against the rules.
   mutating func take(_ events: borrowing ByteBuffer, isExact: Bool) throws -> (
@@ -106,6 +108,8 @@ private struct Pane {
       }
       if let hasMore = event["has_next"]?.bool { now.hasMore = hasMore }
       if let edge = event["next"]?.string { next = edge }
+    case "channel.read":
+      if !now.shown.take(readMark: event) { fault = "a read mark in a channel that is not shown" }
     default: fault = "no event of a list"
     }
     return fault
@@ -122,6 +126,8 @@ private final class ListRun {
   private var random: SeededRandom
   private var panes: [Pane] = []
   private var messages: Int64 = 0
+  /// The channels that alice has joined, as they were stored last.
+  private var records: [Int: ChannelRecord] = [:]
   /// Whether the user's first listing goes on: channels come by pages.
   private var isListing: Bool
   private(set) var met: Set<String> = []
@@ -178,8 +184,10 @@ private final class ListRun {
     case 0...5: try join(index)
     case 6:
       let url = ChannelURL("c\(index)")
+      records[index] = nil
       try cache.write { try $0.removeMembership(of: UserID("alice"), in: url, .memberLeft) }
-    case 7...10: try send(index)
+    case 7...9: try send(index)
+    case 10: try read(index)
     default:
       guard random.chance(20) else { return }
       collections.stop()
@@ -192,6 +200,7 @@ private final class ListRun {
 
   private func join(_ index: Int) throws {
     let (record, isListing) = (record(index), isListing)
+    records[index] = record
     try cache.write { writer in
       try writer.acknowledge(UserID("alice"))
       _ = try writer.store([record], of: UserID("alice"), .refresh(.channelChanged))
@@ -203,8 +212,22 @@ private final class ListRun {
   private func list() throws {
     let indices = (0..<16).shuffled(using: &random).prefix(Int.random(in: 1...8, using: &random))
     let page = indices.map { record($0) }
+    for (index, record) in zip(indices, page) { records[index] = record }
     met.insert("listed")
     try cache.write { _ = try $0.store(page, of: UserID("alice"), .listing(sweep: 1)) }
+  }
+
+  /// Members read on, and nothing else of the channel changes. Seldom they are more than are told by name.
+  private func read(_ index: Int) throws {
+    guard let record = records[index] else { return }
+    let count = random.chance(10) ? 25 : Int.random(in: 1...3, using: &random)
+    var marked = record
+    messages += 1
+    let members = (0..<count).map { ExactText("u\($0)") }
+    marked.readReceipts = Dictionary(uniqueKeysWithValues: members.map { ($0, messages) })
+    try cache.write { [marked] in
+      _ = try $0.store([marked], of: UserID("alice"), .refresh(.channelChanged))
+    }
   }
 
   private func record(_ index: Int) -> ChannelRecord {
@@ -301,7 +324,7 @@ private final class ListRun {
     if random.chance(25), let index = pane.earlier.indices.randomElement(using: &random) {
       pane.now = pane.earlier[index]
       pane.earlier.removeSubrange(index...)
-      if !pane.answered.contains(pane.now.cursor) { met.insert("old cursor") }
+      if !pane.isExact(pane.now.cursor) { met.insert("old cursor") }
     }
     pane.earlier = (pane.earlier + [pane.now]).suffix(4)
     var (hasMore, answers) = (true, 0)
@@ -310,14 +333,19 @@ private final class ListRun {
       guard answers < 20 else { return fault = fault ?? "there is no end of answers" }
       let view = try collections.readyChannels(pane.id, of: UserID("alice"))
       let since = pane.now.cursor
-      let answer = try cache.read { try view.changes($0, since: since, until: try $0.lastChange()) }
+      let last = try cache.read { try $0.lastChange() }
+      // More may have happened than the answer is about.
+      let until = random.chance(20) ? Int64.random(in: min(since, last)...last, using: &random) : last
+      let answer = try cache.read { try view.changes($0, since: since, until: until) }
       answer.settle(answer.end)
-      let told = try pane.take(answer.events, isExact: pane.answered.contains(since))
+      let isExact = pane.isExact(since)
+      let told = try pane.take(answer.events, isExact: isExact)
       if told.isTrimmed { met.insert("trimmed") }
       fault = fault ?? told.fault
       pane.now.cursor = answer.end
-      pane.note(answer.end)
-      hasMore = answer.hasMore || view.isPerhapsTooLarge
+      // What happened since that end is in what the view knows of a client that nobody remembers.
+      pane.note(answer.end, isExact: isExact || answer.end == last)
+      hasMore = answer.end < last || answer.hasMore || view.isPerhapsTooLarge
     }
     try compare(pane)
   }
@@ -330,7 +358,7 @@ private final class ListRun {
     let body = try cache.read { try fresh.snapshot($0, at: EventCursor(epoch: 0, run: 1, sequence: 0)) }
     let shown = try ListClient.read(body)
     if view.window.hasMore, !pane.now.hasMore { fault = fault ?? "it was not told that the list goes on" }
-    guard pane.now.shown != shown else { return }
+    guard !pane.now.shown.shows(shown) else { return }
     let (missing, extra) = (
       shown.filter { pane.now.shown[$0.key] != $0.value }.keys.sorted(),
       pane.now.shown.filter { shown[$0.key] == nil }.keys.sorted()

@@ -25,6 +25,61 @@ extension JSONValue {
   }
 }
 
+extension Objects {
+  /// Sets a member's position in a channel, as `channel.read` says. False: the channel is not shown.
+  mutating func take(readMark event: JSONValue) -> Bool {
+    let url = event["channel_url"]?.string ?? "?"
+    guard let object = self[url] else { return false }
+    self[url] = Objects.set(
+      event["user_id"]?.string ?? "?", to: event["read_at"]?.int64 ?? 0, in: Array(object.utf8))
+    return true
+  }
+
+  /// Whether these are the channels of a fresh snapshot. No event tells `updated_at` alone: after a read mark
+  /// a client does not know it.
+  func shows(_ fresh: Objects) -> Bool {
+    keys == fresh.keys
+      && fresh.allSatisfy { url, object in
+        guard let own = self[url], own != object else { return true }
+        return own.hasSuffix(#""updated_at":null}"#) && object.hasPrefix(own.dropLast(5))
+      }
+  }
+
+  private static func set(_ member: String, to moment: Int64, in object: [UInt8]) -> String {
+    var json = JSONWriter()
+    let isObject = object.withUnsafeBytes { bytes in
+      JSONParser().read(bytes) { channel in
+        json.beginObject()
+        for (name, value) in channel.fields {
+          json.name(name)
+          if name.elementsEqual("updated_at".utf8) {
+            json.null()
+            continue
+          }
+          guard name.elementsEqual("read_receipts".utf8) else {
+            json.value(value)
+            continue
+          }
+          var receipts: [String: Int64] = [member: moment]
+          for (user, known) in value.fields where !user.elementsEqual(member.utf8) {
+            receipts[String(decoding: user, as: UTF8.self)] = known.int64 ?? 0
+          }
+          json.beginObject()
+          for (user, moment) in receipts.sorted(by: { $0.key < $1.key }) {
+            Array(user.utf8).withUnsafeBytes { json.name($0) }
+            json.value(moment)
+          }
+          json.endObject()
+        }
+        json.endObject()
+        return true
+      } ?? false
+    }
+    precondition(isObject, "a channel is an object")
+    return String(decoding: json.finish().array, as: UTF8.self)
+  }
+}
+
 /// What one client of a chat shows: it knows nothing but answers.
 struct ChatClient {
   let id: String
@@ -122,6 +177,7 @@ struct ListClient {
             for url in event["channel_urls"]?.items ?? JSONValue.Items() {
               shown[url.string ?? "?"] = nil
             }
+          case "channel.read": _ = shown.take(readMark: event)
           default: break
           }
         }

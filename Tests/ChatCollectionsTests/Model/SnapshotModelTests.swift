@@ -249,7 +249,7 @@ final class ModelRun {
       try fresh.snapshot($0, at: EventCursor(epoch: 0, run: 1, sequence: 0))
     }
     let shown = try ListClient.read(body)
-    difference = Self.difference("channels", client.shown, shown)
+    difference = client.shown.shows(shown) ? nil : Self.difference("channels", client.shown, shown)
     if let found = difference {
       difference =
         "\(found)\nlist \(String(decoding: view.query.json, as: UTF8.self)) \(view.window)"
