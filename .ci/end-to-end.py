@@ -196,7 +196,7 @@ class Serving(unittest.TestCase):
 class AdminAddress(unittest.TestCase):
     """`--admin-listen`: operators have an address of their own."""
 
-    ADMIN = ["/metrics", "/docs", "/openapi.yaml", "/openapi.json", "/v1/admin/users"]
+    ADMIN = ["/metrics", "/docs", "/docs.js", "/openapi.yaml", "/openapi.json", "/v1/admin/users"]
     BOTH = ["/", "/healthz", "/readyz", "/problems/unauthorized"]
 
     @classmethod

@@ -67,7 +67,7 @@ package enum Routes {
   /// Whether an operation is for operators alone. Operations with the scope `admin` on other paths stay with
   /// the clients': the token guards them.
   private static func isOperators(_ route: Route) -> Bool {
-    ["/metrics", "/docs"].contains(route.path) || route.path.hasPrefix("/openapi.")
+    ["/metrics", "/docs", "/docs.js"].contains(route.path) || route.path.hasPrefix("/openapi.")
       || route.path.hasPrefix("/v1/admin/")
   }
 

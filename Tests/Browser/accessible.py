@@ -84,19 +84,12 @@ class Accessible(PageTest):
         self.check(fresh, "sign-in")
 
     def test_an_invited_user_is_told_why_nothing_can_be_read(self):
-        room = self.world.channel(("alice", "bob"), name="Invited room")
-
-        def invite(route):
-            answer = route.fetch()
-            body = answer.json()
-            for channel in body.get("channels", []):
-                if channel["channel_url"] == room:
-                    channel |= {"my_member_state": "invited", "inviter": {"user_id": "bob", "nickname": "Bob"}}
-            route.fulfill(response=answer, json=body)
-        self.context.route("**/v1/channel-collections", invite)
+        room = self.world.channel(("bob",), name="Invited room")
+        self.world.there("POST", f"/v3/group_channels/{room}/invite", {
+            "user_ids": ["alice"], "inviter_id": "bob", "invitation_status": {"alice": "invited_by_friend"}})
         page = self.page_of()
         page.locator(f"[data-url={room}]").click()
-        expect(page.locator("#chat .empty")).to_contain_text("Bob invited you")
+        expect(page.locator("#chat .empty")).to_contain_text("invited you")
         expect(page.locator(f"[data-url={room}] .flag")).to_have_text("Invited")
         expect(page.locator("#chat .composer")).to_have_count(0)
         self.check(page, "invited")

@@ -2,6 +2,7 @@
 """The stories of the chat page, in a real Chromium on a real service: wide and narrow, by pointer and by keyboard."""
 
 import os
+import subprocess
 import unittest
 
 from playwright.sync_api import expect
@@ -228,6 +229,76 @@ class Stories:
         expect(page.locator("#chat .field")).to_be_disabled()
         self.shot(page, "frozen")
         expect(row.locator(".badge")).to_have_count(0)
+
+
+    def test_a_long_list_is_paged_and_filtered(self):
+        user = f"many-{self.world.count}"
+        self.world.there("POST", "/v3/users", {"user_id": user, "nickname": "Many", "profile_url": ""})
+        rooms = [self.world.channel((user, "bob"), name=f"Club {number:02}") for number in range(35)]
+        self.world.say(rooms[7], "t1 to be read")
+        self.world.there("POST", f"/v3/group_channels/{rooms[8]}/mute", {"user_id": user})
+        page = self.page_of(user)
+        rows = page.locator("#channels .channel")
+        expect(rows).to_have_count(30)
+        self.press(page, "#channels-end button")
+        expect(rows).to_have_count(35)
+        expect(page.locator("#channels-end button")).to_have_count(0)
+        expect(page.locator(f"[data-url={rooms[8]}] .flag")).to_have_text("Muted")
+        page.locator("#filters [name=name]").fill("Club 1")
+        expect(rows).to_have_count(10)
+        page.locator("#filters [name=name]").fill("")
+        self.press(page, "#filters summary")
+        self.press(page, "#filters [name=unread]", "Space")
+        expect(rows).to_have_count(1)
+        self.press(page, "#filters [name=unread]", "Space")
+        page.locator("#filters [name=order]").select_option("channel_name_alphabetical")
+        expect(rows.first).to_have_attribute("data-url", rooms[0])
+        self.shot(page, "filters")
+        # A hidden channel is not listed, and is again when somebody writes there.
+        self.world.there("PUT", f"/v3/group_channels/{rooms[0]}/hide", {"user_id": user})
+        expect(rows.first).to_have_attribute("data-url", rooms[1])
+        self.world.say(rooms[0], "t2 come back")
+        expect(rows.first).to_have_attribute("data-url", rooms[0])
+
+    def test_a_gap_is_fetched_when_somebody_asks(self):
+        room = self.world.channel(("alice", "bob"), messages=5)
+        page = self.page_of(channel=room)
+        self.sees(page, "t4 from bob")
+        self.world.cut()
+        expect(page.locator("#banner")).to_be_visible()
+        self.world.here("alice", "DELETE", f"/v1/channels/{room}/cache", scope="chat admin")
+        expect(page.locator("#chat .gap")).to_contain_text("removed since")
+        # What was shown stays, as long as nobody can say otherwise.
+        self.sees(page, "t0 from bob")
+        self.shot(page, "gap")
+        self.press(page, "#chat [data-act=fill]")
+        expect(page.locator("#chat .filling")).to_contain_text("Fetching")
+        self.press(page, "#chat [data-act=fill]")
+        expect(page.locator("#chat .gap button")).to_have_text("Fetch them")
+        self.press(page, "#chat [data-act=fill]")
+        expect(page.locator("#chat .filling")).to_be_visible()
+        self.world.mend()
+        expect(page.locator("#banner")).to_be_hidden(timeout=12000)
+        expect(page.locator("#chat .gap")).to_have_count(0)
+        self.assertEqual(page.locator("#chat .text").all_inner_texts(), [f"t{number} from bob" for number in range(5)])
+
+    def test_each_request_can_be_copied_for_a_shell(self):
+        room = self.world.channel(("alice", "bob"), messages=1)
+        page = self.page_of(channel=room)
+        self.write(page, "t1 it's copied")
+        self.world.until(lambda: "t1 it's copied" in self.world.texts(room))
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.press(page, "#inspector-button")
+        copy = f"[aria-label='Copy POST /v1/channels/{room}/messages as curl']"
+        self.press(page, copy.replace("'", '"'))
+        expect(page.locator("#notes .note")).to_contain_text("Copied")
+        line = page.evaluate("navigator.clipboard.readText()")
+        self.assertNotIn("eyJ", line)
+        environment = {"T": bearer(self.world.secret, "alice"), "PATH": "/usr/bin:/bin"}
+        said = subprocess.run(["sh", "-c", line], env=environment, capture_output=True, text=True).stdout
+        # It names the same message, so it is the same send.
+        self.assertIn(f'"channel_url":"{room}"', said)
+        self.assertEqual(self.world.texts(room), ["t0 from bob", "t1 it's copied"])
 
 
 class WideByPointer(Stories, PageTest):

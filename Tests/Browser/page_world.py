@@ -183,22 +183,27 @@ class PageTest(unittest.TestCase):
 
     def page_of(self, user="alice", channel="", context=None, token=None, clock=0):
         """A page of somebody, with a channel open. `clock`: how far the browser's clock is ahead (ms)."""
-        page = (context or self.context).new_page()
-        page.set_default_timeout(8000)
-        page.add_init_script(OBSERVER)
+        page = self.new_page(context)
         if clock:
             page.add_init_script(f"const now = Date.now; Date.now = () => now() + {clock};")
-        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        page.on("console", lambda line: self.said.append(line.text)
-                if line.type in ("error", "warning") and not NETWORK.search(line.text) else None)
-        page.on("request", self.note_request)
         token = token or bearer(self.world.secret, user)
         session = f'{{"user": "{user}", "token": "{token}"}}'
         page.add_init_script(f"sessionStorage.getItem('perch.session') || sessionStorage.setItem('perch.session', '{session}')")
         page.goto(f"{self.world.base}/#/{channel}" if channel else self.world.base)
-        self.pages.append(page)
         if channel:
             page.locator("#chat .composer").wait_for()
+        return page
+
+    def new_page(self, context=None):
+        """An empty page that is watched."""
+        page = (context or self.context).new_page()
+        self.pages.append(page)
+        page.set_default_timeout(8000)
+        page.add_init_script(OBSERVER)
+        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        page.on("console", lambda line: self.said.append(line.text)
+                if line.type in ("error", "warning") and not NETWORK.search(line.text) else None)
+        page.on("request", self.note_request)
         return page
 
     def note_request(self, request):

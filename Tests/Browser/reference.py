@@ -4,6 +4,7 @@
 import json
 import re
 import subprocess
+import tempfile
 import unittest
 
 from axe_playwright_python.sync_playwright import Axe
@@ -58,7 +59,10 @@ class Reference(PageTest):
         self.assertEqual(self.answered(read, 200).count('"message_id"'), 1)
         edit = self.open(page, "editMessage", path__channel_url=room, path__message_ref="1", body='{"wrong": 1}')
         self.assertIn('"field": "wrong"', self.answered(edit, 400))
-        gone = self.open(page, "getChannel", path__channel_url="no/such channel")
+        gone = self.open(page, "getChannel", path__channel_url="..")
+        gone.get_by_role("button", name="Send GET").click()
+        expect(gone.locator(".result p")).to_have_count(0)
+        gone.locator("input").first.fill("no/such channel")
         self.assertIn("channel_not_found", self.answered(gone, 404))
 
     def test_a_file_is_sent_as_a_form(self):
@@ -67,6 +71,17 @@ class Reference(PageTest):
         send = self.open(page, "sendMessage", path__channel_url=room, body="{}")
         send.locator("input[type=file]").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"abc"})
         self.assertIn('"a.txt"', self.answered(send, 202))
+        # The line for a shell sends the same form, whatever its texts have.
+        send.locator("textarea").fill('{"data": "x; y=\\"z\\", w"}')
+        send.locator("input[type=file]").set_input_files({"name": 'a;b,"c.txt', "mimeType": "text/plain", "buffer": b"abc"})
+        self.answered(send, 202)
+        line = send.locator(".result pre").first.text_content()
+        with tempfile.TemporaryDirectory() as place:
+            with open(place + '/a;b,"c.txt', "w") as file:
+                file.write("abc")
+            environment = {"T": bearer(self.world.secret, "alice"), "PATH": "/usr/bin:/bin"}
+            said = subprocess.run(["sh", "-c", line], env=environment, cwd=place, capture_output=True, text=True).stdout
+        self.assertEqual(json.loads(said)["data"], 'x; y="z", w')
 
     def test_a_stream_is_shown_until_it_is_stopped(self):
         room = self.world.channel(("alice", "bob"), name="Streamed")
@@ -84,6 +99,11 @@ class Reference(PageTest):
         page.locator("#token").fill("nonsense")
         page.get_by_role("button", name="Use it").click()
         expect(page.locator("form.try [role=status]").first).to_contain_text("This is no token")
+        expect(page.locator("form.try [role=status]").first).to_contain_text("as alice")
+        page.locator("#token").fill("")
+        page.get_by_role("button", name="Use it").click()
+        expect(page.locator("form.try [role=status]").first).to_contain_text("without a token")
+        self.assertIn("unauthorized", self.answered(self.open(page, "listChannels"), 401))
         page.locator("#token").fill(bearer(self.world.secret, "bob"))
         page.get_by_role("button", name="Use it").click()
         expect(page.locator("form.try [role=status]").first).to_contain_text("as bob")

@@ -8,8 +8,9 @@ export function asCurl({ method, path, headers = {}, body }) {
   if (typeof body === "string" && body) {
     words.push("-H", "'Content-Type: application/json'", "-d", quoted(body));
   } else if (body) {
-    if (body.params) words.push("-F", quoted(`params=${body.params}`));
-    if (body.file) words.push("-F", quoted(`file=@${body.file}`));
+    // With -F a semicolon would end the text, and a comma the file's name.
+    if (body.params) words.push("--form-string", quoted(`params=${body.params}`));
+    if (body.file) words.push("-F", quoted(`file=@"${body.file.replace(/["\\]/g, "\\$&")}"`));
   }
   return [...words, quoted(location.origin + path)].join(" ");
 }

@@ -76,7 +76,8 @@ function readSession() {
 /** The user that a token names, or nothing if it is no token. */
 export function userOfToken(token) {
   try {
-    return JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/"))).sub;
+    const { sub } = JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")));
+    return typeof sub === "string" ? sub : undefined;
   } catch {
     return undefined;
   }

@@ -79,5 +79,5 @@ export const GAP_REASONS = {
   never_loaded: "never fetched",
   disconnected: "missed while the chat server was away",
   limited: "too many to fetch at once",
-  evicted: "removed to make room",
+  evicted: "removed since",
 };

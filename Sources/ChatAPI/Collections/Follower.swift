@@ -245,13 +245,15 @@ class Follower {
       var until = head.sequence
       while true {
         let told = try tell(reader, contexts, connection, since: since.sequence, until: until)
-        // If one view's answer was cut, all views are read again up to the sequence at which it ends.
+        // If one view's answer was cut, or all are too much together, all are read again up to an earlier
+        // end.
         let end = told.end
-        if told.isEven {
+        if let earlier = told.earlierEnd(since: since.sequence, until: until) {
+          until = earlier
+        } else {
           let cursor = EventCursor(epoch: head.epoch, run: head.run, sequence: end)
           return told.found(cursor, hasMore: end < head.sequence)
         }
-        until = end
       }
     }
   }
@@ -261,8 +263,10 @@ class Follower {
     until: Int64
   ) throws -> Told {
     let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
-    var told = Told(until: until)
+    var told = Told(until: until, feeds: targets.count + (hasUserFeed ? 1 : 0))
     for (index, (target, viewContext)) in zip(targets, contexts).enumerated() {
+      // What is far too much is not read to its end. One sequence alone is told whole.
+      if told.isFarTooMuch, until > since + 1 { return told }
       // One feed of an answer tells of the connection.
       let own = !hasUserFeed && index == 0 ? connection : nil
       switch target {
@@ -272,18 +276,19 @@ class Follower {
         exact.connection = own
         told.take(
           try view.changes(
-            reader, since: since, until: until, exact, room: told.room, collection: isMany ? view.id : nil))
+            reader, since: since, until: until, exact, room: Limits.eventBytes,
+            collection: isMany ? view.id : nil))
       case .channels(let view):
         told.take(
           try view.changes(
-            reader, since: since, until: until, connection: own, room: told.room,
+            reader, since: since, until: until, connection: own, room: Limits.eventBytes,
             collection: isMany ? view.id : nil))
       }
     }
     if hasUserFeed {
       told.take(
         try UserFeed(caller.user).changes(
-          reader, since: since, until: until, connection: connection, room: told.room))
+          reader, since: since, until: until, connection: connection, room: Limits.eventBytes))
     }
     return told
   }
@@ -298,13 +303,26 @@ class Follower {
     private var isEmpty = true
     private var key: AnswerKey?
 
-    init(until: Int64) { end = until }
+    /// How many views and feeds there are.
+    private let feeds: Int
 
-    /// The bytes that are left for the next view's events. Each view writes at least one change.
-    var room: Int { max(0, Limits.eventBytes - json.buffer.count) }
+    init(until: Int64, feeds: Int) {
+      end = until
+      self.feeds = feeds
+    }
 
-    /// Whether the events of all views end at the same sequence.
-    var isEven: Bool { ends.allSatisfy { $0 <= end } }
+    /// Whether the views that were read so far fill more than two answers.
+    var isFarTooMuch: Bool { json.buffer.count > 2 * Limits.eventBytes }
+
+    /// Where an answer has to end instead of at `until`: where one view was cut, or, if all together are too
+    /// much, at about as much less. Nil: it fits, or it is one sequence.
+    func earlierEnd(since: Int64, until: Int64) -> Int64? {
+      let isEven = ends.count == feeds && ends.allSatisfy { $0 <= end }
+      let bytes = json.buffer.count * feeds / max(1, ends.count)
+      guard feeds > 1, until > since + 1, bytes > Limits.eventBytes else { return isEven ? nil : end }
+      let part = Double(Limits.eventBytes) * 0.75 / Double(bytes)
+      return since + max(1, min(Int64(Double(end - since) * part), until - since - 1))
+    }
 
     mutating func take(_ answer: borrowing ViewAnswer) {
       if !answer.isEmpty { json.splice(fields: answer.events.bytes) }

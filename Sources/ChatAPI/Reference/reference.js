@@ -21,13 +21,13 @@ async function whoYouAre() {
   const said = el("p", { role: "status" });
   const field = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false" });
   const use = (token) => {
-    const user = userOfToken(token);
+    const user = token ? userOfToken(token) : "";
     if (user !== undefined) keepSession(user, token);
-    said.textContent = user === undefined && token
-      ? "This is no token. `perch token --data DIR --user U` prints one."
-      : session.token ? `Requests are sent as ${session.user}.` : "Requests are sent without a token.";
+    said.textContent =
+      (user === undefined ? "This is no token. `perch token --data DIR --user U` prints one. " : "")
+      + (session.token ? `Requests are sent as ${session.user}.` : "Requests are sent without a token.");
   };
-  use("");
+  use(session.token);
   const submit = (event) => {
     event.preventDefault();
     use(field.value.trim());
@@ -66,7 +66,9 @@ function parameterField(operation, parameter) {
   const { name, required } = parameter, id = `${operation}-${parameter.in}-${name}`;
   const example = parameter.example ?? Object.values(parameter.examples ?? {})[0]?.value
     ?? resolved(parameter.schema)?.default;
-  const input = el("input", { id, required, autocomplete: "off", placeholder: required ? null : example });
+  // A browser takes `.` and `..` out of a path: the request would be another one.
+  const asPath = parameter.in === "path" && { pattern: "(?!\\.\\.?$).+", title: "neither . nor .." };
+  const input = el("input", { id, required, autocomplete: "off", placeholder: required ? null : example, ...asPath });
   if (required) input.value = example ?? "";
   return { ...parameter, input, row: [el("label", { for: id }, `${name} (${parameter.in})`), input] };
 }

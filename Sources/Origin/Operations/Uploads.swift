@@ -94,10 +94,15 @@ enum Uploads {
       return Refusal(400201, "No such file.", status: 404).response
     }
     let size = found.bytes.count
-    guard let range = ByteRange(of: request, size: size) else { return whole(found) }
+    guard let range = ByteRange(of: request, size: size) else {
+      var response = whole(found)
+      response.add("Accept-Ranges", "bytes")
+      return response
+    }
     if range == .unsatisfiable { return Refusal(400113, "No such bytes.", status: 416).response }
     let last = range.first + range.count - 1
     var response = answer(206, found.type, found.bytes[range.first...last])
+    response.add("Accept-Ranges", "bytes")
     response.add("Content-Range", "bytes \(range.first)-\(last)/\(size)")
     return response
   }
@@ -120,7 +125,6 @@ enum Uploads {
     var body = ByteBuffer(capacity: bytes.count + 1)
     bytes.withUnsafeBytes { body.append($0) }
     var response = Response(status: status, type: known(type), body: body)
-    response.add("Accept-Ranges", "bytes")
     response.add("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
     return response
   }

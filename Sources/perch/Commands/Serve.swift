@@ -40,7 +40,8 @@ extension Command {
         "connections at once; fewer where the process may open too few files"),
       Setting("cors-origins", .list, default: "", "origins whose scripts may read answers; * for all"),
       Setting(
-        "chat-page", .flag, default: "on", "whether / is the chat page; off: a page that says where to go"),
+        "chat-page", .choice(["on", "off"]), default: "on",
+        "whether / is the chat page; off: a page that says where to go"),
       Setting(
         "file-origins", .origins, default: "",
         "origins whose pictures the chat page shows; it links to files of others"),

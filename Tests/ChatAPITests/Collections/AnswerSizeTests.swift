@@ -66,6 +66,30 @@ import Testing
     #expect((together["messages.added"] ?? []).count + (together["messages.updated"] ?? []).count == 1500)
   }
 
+  @Test("B49: several lists and the feed share an answer: each gets its part of the room")
+  func lists() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    let names = (0..<100).map { "room-\($0)" }
+    for name in names { try world.join("alice", name, name: "before") }
+    let lists = (0..<5).map { _ in
+      world.post("/v1/channel-collections", #"{"query":{"limit":100,"include_empty":true}}"#).text("id")
+    }
+    var cursor = world.cache.cursor.description
+    for name in names { try world.join("alice", name, name: String(repeating: "n", count: 900)) }
+    let path = "/v1/events?collections=\(lists.joined(separator: ","))&user_feed=true"
+    var (answers, bytes, hasMore) = (0, 0, true)
+    while hasMore, answers < 100 {
+      let poll = world.ask("\(path)&since=\(cursor)&wait=0")
+      #expect(poll.body.utf8.count <= Self.mostBytes)
+      (cursor, hasMore) = (poll.text("cursor"), poll.hasMore)
+      (answers, bytes) = (answers + 1, bytes + poll.body.utf8.count)
+    }
+    #expect(bytes > 600_000)
+    // Half of the bound is what an answer has at least, on average.
+    #expect(answers <= bytes / (Self.mostBytes / 2) + 1, "\(answers) answers for \(bytes) bytes")
+  }
+
   @Test("B49: small messages of one commit are told in answers of at most 500 entries")
   func manyEntries() throws {
     let world = try world()
