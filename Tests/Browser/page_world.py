@@ -233,13 +233,14 @@ class PageTest(unittest.TestCase):
               const isInItem = document.activeElement.querySelector({selector!r});
               return Boolean(list?.querySelector({selector!r})) && !isInItem && document.activeElement.matches(".channel, article");
             }})()""")
-            if inside and self.walk(page, is_there):
+            if inside and self.walk(page, selector) and page.evaluate(is_there):
                 return
             page.keyboard.press("Tab")
         self.fail(f"{selector} cannot be reached by keyboard")
 
-    def walk(self, page, is_there):
-        """Walks through a list, down and then up."""
+    def walk(self, page, selector):
+        """Walks through a list, down and then up, to what is wanted or to the item that has it."""
+        is_there = f"document.activeElement.matches({selector!r}) || Boolean(document.activeElement.querySelector({selector!r}))"
         for key in ("ArrowDown", "ArrowUp"):
             for _ in range(50):
                 before = page.evaluate("document.activeElement.dataset.key ?? document.activeElement.dataset.url")

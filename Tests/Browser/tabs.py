@@ -96,7 +96,7 @@ class Tabs(PageTest):
         self.world.say(room, "t3 live again")
         self.sees(page, "t3 live again")
         expect(page.locator(f"[data-url={room}] .last")).to_contain_text("t3")
-        self.assertGreaterEqual(len(expired), 2)
+        self.assertTrue(expired)
 
     def test_a_page_that_is_left_disposes_of_its_views(self):
         room = self.world.channel(("alice", "bob"), messages=2)

@@ -27,6 +27,7 @@ export class MessageList {
     this.element = el("div", { class: "scroller" }, this.log);
     this.element.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     this.log.addEventListener("keydown", (event) => this.#moveByKey(event));
+    this.log.addEventListener("focusin", () => this.#setTabStop());
     // Pictures and other widths change heights: the newest end stays at the bottom.
     new ResizeObserver(() => this.#isFollowing && this.#toBottom()).observe(this.element);
     new ResizeObserver(() => this.#isFollowing && this.#toBottom()).observe(this.log);
@@ -132,13 +133,16 @@ export class MessageList {
     (inside || element)?.focus({ preventScroll: true });
   }
 
-  /** One message at a time can be reached with Tab; the arrow keys go to the others. */
+  /** One message at a time, and what is in it, can be reached with Tab; the arrow keys go to the others. */
   #setTabStop() {
     const focused = document.activeElement?.closest?.("article");
     const stop = focused && this.log.contains(focused) ? focused
       : this.log.querySelector("article:last-of-type");
     for (const one of this.log.querySelectorAll("article[tabindex='0']")) one.tabIndex = -1;
     if (stop) stop.tabIndex = 0;
+    for (const one of this.log.querySelectorAll("article a, article button")) {
+      one.tabIndex = stop.contains(one) ? 0 : -1;
+    }
   }
 
   #moveByKey(event) {
