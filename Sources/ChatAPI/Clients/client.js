@@ -251,7 +251,7 @@ export async function open(channel, options) {
     view.gaps.clear();
     note({ gaps, [edge]: to ?? (isMore && from), [has]: isMore });
     tell();
-    if (isMore && !to) throw new PerchError({ code: "unreachable", detail: "Not available." });
+    if (isMore && !to) throw new PerchError({ code: "upstream_unreachable", detail: "Not now." });
   }
 
   /** Tries until it is done, once. */

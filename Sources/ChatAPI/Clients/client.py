@@ -383,7 +383,7 @@ class View:
                     self._rows.put(row)
                 self._take({"gaps": page["gaps"], has: page[has], edge: self.state[edge] if is_cut_off else page[edge]})
             if is_cut_off:
-                raise PerchError({"code": "unreachable", "detail": "The rest cannot be had now."})
+                raise PerchError({"code": "upstream_unreachable", "detail": "The rest cannot be had now."})
 
     def _recover(self, error, failures):
         """What follows from a failure: read or open again, give up, or try later."""
