@@ -45,22 +45,22 @@ struct SendingPlanTests {
     #expect(plan.lanes[Self.lane]?.dueAt == 3)
   }
 
-  @Test("B30: six sends share a slot, and none joins another before other work")
+  @Test("B30: twelve sends share a slot, and none joins another before other work")
   func sharedSlots() {
     var plan = plan()
-    let lanes = (1...40).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
+    let lanes = (1...80).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
     for lane in lanes { plan.outboxChanged(lane, now: 1) }
     let first = plan.next(now: 1).filter(\.isSend)
-    #expect(first.count == 6 * plan.pace.jobs)
+    #expect(first.count == 12 * plan.pace.jobs)
     let url = ChannelURL("c0")
     plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 2)
-    for number in 0..<5 {
+    for number in 0..<11 {
       plan.ended(first[number], .drained(nextTryIn: nil), now: 2)
       #expect(plan.next(now: 2).isEmpty, "a part of a slot is free, and the view waits for the rest")
     }
-    plan.ended(first[5], .drained(nextTryIn: nil), now: 3)
+    plan.ended(first[11], .drained(nextTryIn: nil), now: 3)
     #expect(plan.next(now: 3) == [.check(url)])
-    plan.ended(first[6], .drained(nextTryIn: nil), now: 4)
+    plan.ended(first[12], .drained(nextTryIn: nil), now: 4)
     #expect(plan.next(now: 4).map(\.isSend) == [true], "nothing else is due")
   }
 

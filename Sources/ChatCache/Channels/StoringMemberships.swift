@@ -23,6 +23,13 @@ private struct MembershipFacts: Equatable {
     other.counted = counted
     return self == other
   }
+
+  /// Whether only the read position and the counts differ.
+  func differsInReading(from other: MembershipFacts) -> Bool {
+    var other = other
+    (other.lastReadAt, other.unread, other.mentions) = (lastReadAt, unread, mentions)
+    return isShown(as: other)
+  }
 }
 
 extension CacheWriter {
@@ -155,7 +162,9 @@ extension CacheWriter {
     } else if facts.lastReadAt > old.lastReadAt, !source.isRealtime {
       source = .read
     }
-    try append(Change(.membership, source, channel: channel, user: user))
+    var change = Change(.membership, source, channel: channel, user: user)
+    if source == .read, facts.differsInReading(from: old) { change.detail = Change.readsOn }
+    try append(change)
   }
 
   private func write(

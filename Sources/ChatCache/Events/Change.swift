@@ -27,6 +27,9 @@ package struct Change: Sendable, Equatable {
   /// The detail of a change of messages that were stored before and become visible with its commit.
   package static let uncovers = Array("\"uncovers\":true".utf8)
 
+  /// The detail of a user's change that moved the read position and the counts of unread messages alone.
+  package static let readsOn = Array("\"reads_on\":true".utf8)
+
   /// The detail of a change of coverage whose messages other changes of the same commit tell of.
   package static let messagesAreTold = Array("\"messages_are_told\":true".utf8)
 
@@ -40,6 +43,9 @@ package struct Change: Sendable, Equatable {
     self.channel = channel
     self.user = user
   }
+
+  /// What the messages of a change of messages are to somebody who follows the channel.
+  package var age: MessageAge { MessageAge.allCases.first { $0.detail == detail } ?? .unknown }
 
   /// The member who has read on, if nothing else of the channel changed.
   package var readingMember: ExactText? {
@@ -55,4 +61,26 @@ package struct LoggedChange: Sendable, Equatable {
   package let at: Int64
   /// What changed.
   package let change: Change
+}
+
+/// What messages that a client's request or the prefetch brought are to somebody who follows the channel.
+package enum MessageAge: Sendable, CaseIterable {
+  /// Nobody has seen them, and they are older than the newest message that was known.
+  case old
+  /// They came after the newest message that was known.
+  case new
+  /// They were stored before, or other reasons brought them.
+  case unknown
+
+  /// The detail of their change.
+  var detail: [UInt8]? {
+    switch self {
+    case .old: MessageAge.oldDetail
+    case .new: MessageAge.newDetail
+    case .unknown: nil
+    }
+  }
+
+  private static let oldDetail = Array("\"age\":\"old\"".utf8)
+  private static let newDetail = Array("\"age\":\"new\"".utf8)
 }

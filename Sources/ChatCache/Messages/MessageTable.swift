@@ -13,20 +13,23 @@ struct MessageBatch {
     let sequence: Int64
     /// The positions from the oldest to the newest message of the event.
     fileprivate(set) var stretch: ClosedRange<Position>
+    /// What its messages are to somebody who follows the channel.
+    let age: MessageAge
     private var rows = 1
     private var bytes: Int64
 
-    fileprivate init(sequence: Int64, _ record: MessageRecord) {
+    fileprivate init(sequence: Int64, _ age: MessageAge, _ record: MessageRecord) {
       self.sequence = sequence
+      self.age = age
       stretch = record.position...record.position
       bytes = record.storedBytes
     }
 
     /// Adds a message. False: the event is full.
-    fileprivate mutating func take(_ record: MessageRecord) -> Bool {
-      guard rows < Limits.changeMessages, bytes + record.storedBytes <= Limits.changeBytes else {
-        return false
-      }
+    fileprivate mutating func take(_ record: MessageRecord, _ age: MessageAge) -> Bool {
+      guard age == self.age, rows < Limits.changeMessages,
+        bytes + record.storedBytes <= Limits.changeBytes
+      else { return false }
       rows += 1
       bytes += record.storedBytes
       stretch = min(stretch.lowerBound, record.position)...max(stretch.upperBound, record.position)
@@ -36,6 +39,9 @@ struct MessageBatch {
 
   let channel: ChannelKey
   let source: ChangeSource
+  /// Messages that are stored for the first time are old up to this position, and new behind it. Nil: nobody
+  /// knows.
+  var newestKnown: Position?
   /// The events of the changed messages, in order of their sequences.
   private(set) var pieces: [Piece] = []
   /// The sequence of the last deletion's event.
@@ -66,11 +72,16 @@ struct MessageBatch {
   /// The sequence of the last event of changed messages; nil while none changed.
   var sequence: Int64? { pieces.last?.sequence }
 
-  /// The sequence of the event that holds this message. `next` gives the sequence of a further event.
-  fileprivate mutating func sequence(for record: MessageRecord, next: () -> Int64) -> Int64 {
+  /// The sequence of the event that holds this message. `isFirst`: nobody here knew of it before. `next`
+  /// gives the sequence of a further event.
+  fileprivate mutating func sequence(
+    for record: MessageRecord, isFirst: Bool, next: () -> Int64
+  ) -> Int64 {
+    let age: MessageAge =
+      if isFirst, let newestKnown { record.position > newestKnown ? .new : .old } else { .unknown }
     let last = pieces.count - 1
-    if last >= 0, pieces[last].take(record) { return pieces[last].sequence }
-    let piece = Piece(sequence: next(), record)
+    if last >= 0, pieces[last].take(record, age) { return pieces[last].sequence }
+    let piece = Piece(sequence: next(), age, record)
     pieces.append(piece)
     return piece.sequence
   }
@@ -153,13 +164,14 @@ extension CacheWriter {
       batch.added.append(CountedMessage(record))
     }
     batch.bytes += record.storedBytes
-    let sequence = batch.sequence(for: record, next: takeSequence)
+    var isNew = false
+    if case .unknown = stored { isNew = true }
+    let isOwn = try mayAnswerUnsent(record, &batch)
+    let sequence = batch.sequence(for: record, isFirst: isNew && !isOwn, next: takeSequence)
     if record.isInChannel, batch.newest.map({ $0.position <= record.position }) ?? true {
       batch.newest = record
     }
     try write(record, in: batch.channel, version: sequence)
-    var isNew = false
-    if case .unknown = stored { isNew = true }
     try noteAnswer(record, isNew: isNew, &batch)
   }
 

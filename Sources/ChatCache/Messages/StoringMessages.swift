@@ -17,6 +17,7 @@ extension CacheWriter {
     let old = try reader.coverage(of: channel)
     var coverage = old
     var batch = MessageBatch(channel, context.source)
+    if context.source == .apiResult { batch.newestKnown = old.newestKnown ?? .end }
     // Each listing was asked for by its own; what was cleared since then it must not bring back.
     for listing in listings where try isStill(listing, in: channel) {
       let proof = listing.window.listing(listing.rows.map(\.position))
@@ -153,6 +154,7 @@ extension CacheWriter {
     for piece in batch.pieces {
       var change = Change(.messages, batch.source, channel: batch.channel)
       change.stretch = piece.stretch
+      change.detail = piece.age.detail
       try append(change, at: piece.sequence)
     }
     guard let version = [batch.sequence, batch.deletion].compactMap({ $0 }).max() else { return }

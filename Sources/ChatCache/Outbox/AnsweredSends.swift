@@ -21,8 +21,7 @@ extension CacheWriter {
   /// succeeded and is deleted. If it names no request but may be a send under way, it is withheld from its
   /// sender's views.
   func noteAnswer(_ record: MessageRecord, isNew: Bool, _ batch: inout MessageBatch) throws {
-    if batch.senders.isAny == nil { batch.senders.isAny = try reader.hasUnsent() }
-    guard batch.senders.isAny == true, !record.sender.isEmpty,
+    guard try isAnyUnsent(&batch), !record.sender.isEmpty,
       let user = try sender(UserID(record.sender), &batch.senders),
       let url = try reader.url(of: batch.channel)
     else { return }
@@ -40,6 +39,18 @@ extension CacheWriter {
     } else if isNew, try reader.hasUnansweredMessage(in: laneKey) {
       try withhold(record, from: user, in: batch.channel)
     }
+  }
+
+  /// Whether the message may be what an unsent row sent.
+  func mayAnswerUnsent(_ record: MessageRecord, _ batch: inout MessageBatch) throws -> Bool {
+    try !record.requestID.isEmpty && isAnyUnsent(&batch)
+  }
+
+  private func isAnyUnsent(_ batch: inout MessageBatch) throws -> Bool {
+    if let known = batch.senders.isAny { return known }
+    let isAny = try reader.hasUnsent()
+    batch.senders.isAny = isAny
+    return isAny
   }
 
   /// The message with the id of the request that sent it. If the upstream does not name the request, the

@@ -4,7 +4,14 @@ import SQLite
 /// Marking a channel as read moves the user's position at once, also offline. The mark for the upstream is an
 /// outbox row. The upstream's mark knows no time: it would mark what came meanwhile too, so it is sent only
 /// while nothing newer is unread.
-package enum ReadMark {
+package struct ReadMark: Sendable {
+  /// Messages up to that time are read (ms).
+  package let readAt: Int64
+  /// How many messages are unread.
+  package let unread: Int64
+  /// How many unread messages mention the user.
+  package let mentions: Int64
+
   /// A mark that must not be sent yet is looked at again after this long, ms.
   static let waitMilliseconds: Int64 = 30_000
   /// If more members of a channel have read on at once, one event tells of all of them.
@@ -29,7 +36,10 @@ extension CacheWriter {
       $0.bind(2, view.channel.rawValue)
       $0.bind(3, readAt)
     }
-    if changed > 0 { try append(Change(.membership, .read, channel: view.channel, user: view.user)) }
+    guard changed > 0 else { return }
+    var change = Change(.membership, .read, channel: view.channel, user: view.user)
+    change.detail = Change.readsOn
+    try append(change)
   }
 }
 
@@ -54,13 +64,16 @@ extension CacheReader {
   }
 
   /// How many messages of the channel the user has not read.
-  func unreadCount(_ view: ChannelView) throws -> Int64 {
-    try db.first("SELECT unread FROM membership WHERE user = ?1 AND channel = ?2") {
+  func unreadCount(_ view: ChannelView) throws -> Int64 { try readMark(of: view)?.unread ?? 0 }
+
+  /// How far the user has read, marks included that are not sent yet.
+  package func readMark(of view: ChannelView) throws -> ReadMark? {
+    try db.first("SELECT last_read_at, unread, mentions FROM membership WHERE user = ?1 AND channel = ?2") {
       $0.bind(1, view.user.rawValue)
       $0.bind(2, view.channel.rawValue)
     } _: {
-      $0.int64(0)
-    } ?? 0
+      ReadMark(readAt: $0.int64(0), unread: $0.int64(1), mentions: $0.int64(2))
+    }
   }
 
   /// The position of the newest stored message that the user may see.

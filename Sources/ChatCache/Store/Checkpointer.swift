@@ -6,8 +6,9 @@ import SQLite
 ///
 /// Three things happen, each where it costs least:
 ///
-/// - **Passive checkpoints**, on a thread of their own, whenever commits have added 4 MiB. Inside a commit
-///   they would triple the commit's tail.
+/// - **Passive checkpoints**, on a thread of their own, when commits have added as much as may still be added
+///   before the next restart, and at least 4 MiB: at 26, 39, 45 and 49 MiB. Inside a commit they would triple
+///   the commit's tail.
 /// - **A restart of the WAL**, on the writer's thread between two commits, when the WAL has reached 52 MiB.
 ///   Under endless commits a passive checkpoint never finds a moment in which everything is copied, so the
 ///   WAL would grow without end. Nearly everything has been copied by then, so the writer waits for little.
@@ -29,7 +30,9 @@ final class Checkpointer: Sendable {
     /// The file is to be cut to the pages it needs.
     var mustShrink = false
 
-    var isDue: Bool { frames - copied >= WALLimits.passiveFrames }
+    /// Each checkpoint halves what the writer would have to copy at the next restart. A page that many
+    /// commits changed is so copied a few times, and not once for each of them.
+    var isDue: Bool { frames - copied >= max(WALLimits.passiveFrames, restartAt - frames) }
   }
 
   private let path: String
@@ -167,7 +170,7 @@ enum WALLimits {
   private static let frameBytes = pageBytes + 24
   /// The WAL stays under this, in bytes, unless one commit is larger or a reader holds a snapshot.
   static let boundBytes = 64 << 20
-  /// A passive checkpoint follows this many new frames (4 MiB).
+  /// A passive checkpoint follows this many new frames at the earliest (4 MiB).
   static let passiveFrames = (4 << 20) / frameBytes
   /// The writer restarts the WAL at this many frames (52 MiB). The rest is left for large commits. A commit
   /// meanwhile waits for two more syncs, so a restart should come only after more than a hundred commits.

@@ -29,7 +29,7 @@ package struct UserFeed: Sendable {
     // Channels in which this answer has told what the user has not sent.
     var counted: Set<ChannelKey?> = []
     for logged in log.changes where logged.sequence <= end {
-      let state = State(logged.change)
+      let state = State(logged.change, user: self.user)
       if let state, told.contains(state) {
         previous = logged.sequence
         continue
@@ -62,9 +62,10 @@ package struct UserFeed: Sendable {
     private let name: ExactText?
 
     /// The state that a change is about; nil if each such change is told.
-    init?(_ change: Change) {
+    init?(_ change: Change, user: UserID) {
       guard let channel = change.channel else { return nil }
       switch change.kind {
+      case .membership where change.detail == Change.readsOn: (kind, name) = (.channel, ExactText(user.text))
       case .channel: (kind, name) = (.channel, change.reference.map { ExactText($0) })
       case .membership, .floor: (kind, name) = (.channel, nil)
       case .coverage: (kind, name) = (.coverage, change.reference.map { ExactText($0) })
@@ -91,22 +92,11 @@ package struct UserFeed: Sendable {
     }
     switch change.kind {
     case .messages: return try writeMessages(change, sequence, reader, view, into: &json)
-    case .messageDeleted:
-      guard view.isJoined, let id = change.reference,
-        change.stretch.map({ $0.lowerBound.createdAt >= view.floorAt }) ?? false
-      else { return 0 }
-      begin("message.deleted", change.source, url, into: &json)
-      json.field("sending_status", "succeeded")
-      json.name("message_refs")
-      json.beginArray()
-      json.beginObject()
-      json.field("message_id", id)
-      (change.detail ?? []).withUnsafeBytes { json.splice(fields: $0) }
-      json.endObject()
-      json.endArray()
-      json.endObject()
-      return 1
+    case .messageDeleted: return writeDeleted(change, view, into: &json)
     case .channel, .membership, .floor, .membershipGained:
+      if change.detail == Change.readsOn || change.readingMember == ExactText(self.user.text) {
+        return try writeOwnRead(reader, view, into: &json)
+      }
       if let member = change.readingMember { return try writeRead(member, reader, view, into: &json) }
       guard let object = try reader.channel(view) else { return 0 }
       let isNew = change.kind == .membershipGained
@@ -150,7 +140,8 @@ package struct UserFeed: Sendable {
     _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ view: ChannelView,
     into json: inout JSONWriter
   ) throws -> Int {
-    guard view.isJoined, let stretch = change.stretch else { return 0 }
+    // Nobody has kept a message that comes from before and is cached for the first time.
+    guard view.isJoined, let stretch = change.stretch, change.age != .old else { return 0 }
     var filter = MessageQuery()
     filter.replies = .all
     filter.parts = [.reactions, .metaarray, .threadInfo]
@@ -167,7 +158,7 @@ package struct UserFeed: Sendable {
       return count < Limits.eventEntries
     }
     guard count > 0 else { return 0 }
-    let isNew = [.messageReceived, .messageSent, .messageFill].contains(change.source)
+    let isNew = change.age == .new || [.messageReceived, .messageSent, .messageFill].contains(change.source)
     begin(isNew ? "message.received" : "message.changed", change.source, view.url, into: &json)
     json.field("sending_status", "succeeded")
     let text = items.finish()
@@ -179,12 +170,43 @@ package struct UserFeed: Sendable {
     return count
   }
 
+  private func writeDeleted(_ change: Change, _ view: ChannelView, into json: inout JSONWriter) -> Int {
+    guard view.isJoined, let id = change.reference,
+      change.stretch.map({ $0.lowerBound.createdAt >= view.floorAt }) ?? false
+    else { return 0 }
+    begin("message.deleted", change.source, view.url, into: &json)
+    json.field("sending_status", "succeeded")
+    json.name("message_refs")
+    json.beginArray()
+    json.beginObject()
+    json.field("message_id", id)
+    (change.detail ?? []).withUnsafeBytes { json.splice(fields: $0) }
+    json.endObject()
+    json.endArray()
+    json.endObject()
+    return 1
+  }
+
   private func writeRead(
     _ member: ExactText, _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
   ) throws -> Int {
     let events = try EventWriter.read([member], in: view, reader, collection: nil)
     for event in events { event.withUnsafeBytes { json.splice($0) } }
     return events.count
+  }
+
+  /// Writes how far the user has read, with the counts that follow from it.
+  private func writeOwnRead(
+    _ reader: CacheReader, _ view: ChannelView, into json: inout JSONWriter
+  ) throws -> Int {
+    guard let mark = try reader.readMark(of: view) else { return 0 }
+    begin("channel.read", .read, view.url, into: &json)
+    json.field("user_id", user.text)
+    json.field("read_at", mark.readAt)
+    json.field("unread_message_count", mark.unread)
+    json.field("unread_mention_count", mark.mentions)
+    json.endObject()
+    return 1
   }
 
   /// Writes a confirmed message whose pending changes changed, as the user sees it now. False: there is none.

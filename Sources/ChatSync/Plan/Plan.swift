@@ -192,7 +192,7 @@ package struct Plan: Sendable {
 
   /// A send is a commit and a request in turns. While one is committed others are asked, and the more of them
   /// wait for a commit, the more share it. The requests that are made at once are limited elsewhere.
-  private static let sendsPerSlot = 6
+  private static let sendsPerSlot = 12
 
   /// How many lanes are sending.
   package var sends: Int { running.count(where: \.isSend) }

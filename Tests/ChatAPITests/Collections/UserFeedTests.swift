@@ -1,0 +1,101 @@
+import ChatCache
+import ChatModel
+import Testing
+
+@testable import ChatAPI
+
+/// What the user feed tells of messages that a client's request or the prefetch brought.
+@Suite struct UserFeedTests {
+  private func world(joined channels: [String] = ["general"]) throws -> (CollectionWorld, feed: String) {
+    let world = try CollectionWorld()
+    for channel in channels { try world.join("alice", channel) }
+    return (world, "/v1/events?wait=0&since=\(world.cache.cursor)")
+  }
+
+  private func messages(_ world: CollectionWorld, _ feed: String) -> [String] {
+    world.ask(feed).events.filter { $0.hasPrefix("message.") }
+  }
+
+  @Test("B50: messages that are cached for the first time are told if they came after the newest known one")
+  func ages() throws {
+    let (world, feed) = try world()
+    defer { world.stop() }
+    try world.list([4, 5], in: "general")
+    #expect(messages(world, feed).isEmpty, "the channel's first messages were there before")
+    try world.list([2, 3, 4, 5, 6, 7], in: "general")
+    #expect(messages(world, feed) == ["message.received 6 7"], "2 and 3 were there before")
+    try world.list([2, 3, 4, 5, 6, 7], in: "general")
+    #expect(messages(world, feed) == ["message.received 6 7"], "nothing differs")
+  }
+
+  @Test("B50: a message that was cached and differs is told, whoever fetched it")
+  func changed() throws {
+    let (world, feed) = try world()
+    defer { world.stop() }
+    try world.list([4, 5], in: "general")
+    let rows = [
+      CollectionWorld.message(3, at: 30), CollectionWorld.message(4, at: 40, text: "other", updatedAt: 41),
+      CollectionWorld.message(5, at: 50),
+    ]
+    let asked = world.cache.cursor.sequence
+    try world.cache.write {
+      try $0.store(
+        [
+          MessageListing(
+            window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true, askedAt: asked)
+        ], in: ChannelURL("general"), ListingContext(source: .apiResult, generation: 1))
+    }
+    #expect(messages(world, feed) == ["message.changed 4"])
+  }
+
+  @Test("B50: the user's own message is told, even if the channel's first listing shows it before the answer")
+  func own() throws {
+    let (world, feed) = try world()
+    defer { world.stop() }
+    let sent = world.post("/v1/channels/general/messages", #"{"message":"mine","request_id":"mine-1"}"#)
+    #expect(sent.status == 202)
+    var mine = CollectionWorld.message(2, at: 20)
+    (mine.sender, mine.requestID) = ("alice", "mine-1")
+    let rows = [CollectionWorld.message(1, at: 10), mine]
+    let asked = world.cache.cursor.sequence
+    try world.cache.write {
+      try $0.store(
+        [
+          MessageListing(
+            window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true, askedAt: asked)
+        ], in: ChannelURL("general"), ListingContext(source: .apiResult, generation: 1))
+    }
+    #expect(messages(world, feed).contains { $0.hasPrefix("message.") && $0.hasSuffix(" 2") })
+    #expect(world.ask("/v1/outbox").body.contains(#""items":[]"#))
+  }
+
+  @Test("B47 B50: the user's own read mark is one event with the counts, without the channel")
+  func ownRead() throws {
+    let (world, _) = try world()
+    defer { world.stop() }
+    try world.list([1], in: "general")
+    try world.send(2, in: "general")
+    let view = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let since = "wait=0&since=\(world.cache.cursor)"
+    #expect(world.ask("/v1/channels/general").body.contains(#""unread_message_count":2"#))
+    #expect(world.post("/v1/channels/general/read", "").status == 200)
+    let poll = world.ask("/v1/events?\(since)")
+    #expect(poll.events.filter { $0.hasPrefix("channel.") } == ["channel.read"])
+    let event = """
+      "channel_url":"general","user_id":"alice","read_at":20,"unread_message_count":0,"unread_mention_count":0}
+      """
+    #expect(poll.body.contains(event), "\(poll.body)")
+    let shown = world.ask("/v1/message-collections/\(view.text("id"))/events?\(since)")
+    #expect(shown.events.contains("channel.updated general"), "a view gets the channel")
+    // The upstream tells the mark to everybody, and its counts to the user.
+    var record = CollectionWorld.channel("general", floor: 0, name: "", last: nil)
+    record.readReceipts = ["alice": 30]
+    record.membership?.lastReadAt = 30
+    let later = "wait=0&since=\(world.cache.cursor)"
+    let told = record
+    _ = try world.cache.write { try $0.store([told], of: UserID("alice"), .refresh(.read)) }
+    let again = world.ask("/v1/events?\(later)")
+    #expect(again.events == ["channel.read"], "\(again.body)")
+    #expect(again.body.contains(#""read_at":30,"unread_message_count":0"#))
+  }
+}
