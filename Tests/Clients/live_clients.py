@@ -3,10 +3,10 @@
 
 Each seed opens a channel with four views of one user: client.js and client.py, each by polls and by a stream. They
 send, edit, delete, send again and page while others write at the chat server, connections are cut or go silent, the
-service is killed, its cache is cleared, cursors expire, tokens are refused, the chat server fails, and the user leaves
-and comes back. At no moment may a view show a message twice. 5 s after all is quiet each view must show exactly what a
-view that is opened anew does. TARGET_BINARY is the program, PERCH_CLIENT_SEEDS how many seeds there are (3),
-PERCH_CLIENT_SEED the first.
+service is killed, its cache is cleared, its log is trimmed, cursors expire, tokens are refused, the chat server fails,
+and the user leaves and comes back. At no moment may a view show a message twice. 5 s after all is quiet each view must
+show exactly what a view that is opened anew does. TARGET_BINARY is the program, PERCH_CLIENT_SEEDS how many seeds there
+are (3), PERCH_CLIENT_SEED the first.
 """
 
 import base64
@@ -18,6 +18,7 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 import threading
@@ -203,6 +204,18 @@ class World:
                 views.append(View(f"{ending} {follow}", words, own))
         return views
 
+    def trim(self):
+        """The service starts with a log that has nothing but its last event, as after a long rest."""
+        self.service.kill()
+        database = sqlite3.connect(self.place.name + "/data/perch.db")
+        last = database.execute("SELECT max(seq) FROM event").fetchone()[0]
+        database.execute("DELETE FROM event WHERE seq < ?", [last])
+        database.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('oldest_event', ?)", [last])
+        database.execute("DELETE FROM run WHERE run < (SELECT max(run) FROM run WHERE first_seq < ?)", [last])
+        database.commit()
+        database.close()
+        self.start()
+
     def end(self):
         self.service.kill()
         self.origin.kill()
@@ -291,8 +304,8 @@ class Story:
     def trouble(self):
         proxy, world = self.world.proxy, self.world
         kind = self.random.choices(
-            ["calm", "cut", "reset", "silent", "slow", "refuse", "expire", "kill", "clear", "leave", "fault"],
-            [6, 3, 3, 2, 2, 2, 2, 1, 1, 2, 2])[0]
+            ["calm", "cut", "reset", "silent", "slow", "refuse", "expire", "kill", "clear", "leave", "fault", "trim"],
+            [6, 3, 3, 2, 2, 2, 2, 1, 1, 2, 2, 1])[0]
         if kind in ("cut", "slow", "refuse", "silent", "expire"):
             proxy.fault = kind
         elif kind == "calm":
@@ -305,6 +318,8 @@ class Story:
             world.service.kill()
             time.sleep(self.random.random() * 0.3)
             world.start()
+        elif kind == "trim":
+            self.miss()
         elif kind == "clear":
             status, found = world.here("DELETE", "/v1/cache?force=true", scope="chat admin")
             assert status in (204, 503), (status, found)
@@ -313,6 +328,17 @@ class Story:
         else:
             self.fault()
         return kind
+
+    def miss(self):
+        """Something happens while the views are cut off, and is not in the log any more when they come back."""
+        self.world.proxy.fault = "refuse"
+        self.world.proxy.reset()
+        # Messages that come together are one event.
+        for _ in range(3):
+            self.say()
+            time.sleep(0.4)
+        self.world.trim()
+        self.world.proxy.fault = None
 
     def storm(self):
         told, ends = [], time.monotonic() + WORK
@@ -474,6 +500,14 @@ class LiveClients(unittest.TestCase):
         self.assertNotIn("closed", [view.ask("show")["result"]["connection"] for view in story.views])
         self.until(lambda: len(self.world.proxy.read_again) == len(story.views))
         self.world.proxy.fault = None
+        story.settle()
+        agreed(story, story.views)
+
+    def test_B53_a_view_whose_events_are_trimmed_is_read_again(self):
+        story = self.story("trimmed")
+        self.world.proxy.read_again.clear()
+        story.miss()
+        self.until(lambda: len(self.world.proxy.read_again) == len(story.views))
         story.settle()
         agreed(story, story.views)
 
