@@ -44,7 +44,7 @@ package struct Change: Sendable, Equatable {
     self.user = user
   }
 
-  /// What the messages of a change of messages are to somebody who follows the channel.
+  /// Whether the messages of this change are old or new to a client that follows the channel.
   package var age: MessageAge { MessageAge.allCases.first { $0.detail == detail } ?? .unknown }
 
   /// The member who has read on, if nothing else of the channel changed.
@@ -63,16 +63,17 @@ package struct LoggedChange: Sendable, Equatable {
   package let change: Change
 }
 
-/// What messages that a client's request or the prefetch brought are to somebody who follows the channel.
+/// Whether messages are old or new to a client that follows the channel. The writer decides it where a
+/// client's request or the prefetch listed them.
 package enum MessageAge: Sendable, CaseIterable {
-  /// Nobody has seen them, and they are older than the newest message that was known.
+  /// The cache stored them for the first time. They are older than the newest message that it knew.
   case old
-  /// They came after the newest message that was known.
+  /// The cache stored them for the first time. They are newer than the newest message that it knew.
   case new
-  /// They were stored before, or other reasons brought them.
+  /// The cache had some of them before, or something else than a listing told of them.
   case unknown
 
-  /// The detail of their change.
+  /// How the event log keeps it, in the detail of a change; nil for `unknown`.
   var detail: [UInt8]? {
     switch self {
     case .old: MessageAge.oldDetail

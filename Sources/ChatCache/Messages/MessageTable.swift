@@ -13,7 +13,7 @@ struct MessageBatch {
     let sequence: Int64
     /// The positions from the oldest to the newest message of the event.
     fileprivate(set) var stretch: ClosedRange<Position>
-    /// What its messages are to somebody who follows the channel.
+    /// Whether its messages are old or new to a client that follows the channel.
     let age: MessageAge
     private var rows = 1
     private var bytes: Int64
@@ -39,8 +39,8 @@ struct MessageBatch {
 
   let channel: ChannelKey
   let source: ChangeSource
-  /// Messages that are stored for the first time are old up to this position, and new behind it. Nil: nobody
-  /// knows.
+  /// The newest message that the cache knew before this batch. Messages up to there that are stored for the
+  /// first time are old, and later ones are new. Nil: their age is unknown.
   var newestKnown: Position?
   /// The events of the changed messages, in order of their sequences.
   private(set) var pieces: [Piece] = []

@@ -140,7 +140,7 @@ package struct UserFeed: Sendable {
     _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ view: ChannelView,
     into json: inout JSONWriter
   ) throws -> Int {
-    // Nobody has kept a message that comes from before and is cached for the first time.
+    // No client can have kept an old message that the cache did not have until now.
     guard view.isJoined, let stretch = change.stretch, change.age != .old else { return 0 }
     var filter = MessageQuery()
     filter.replies = .all

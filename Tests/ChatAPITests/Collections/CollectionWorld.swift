@@ -117,7 +117,13 @@ final class CollectionWorld {
   func list(
     _ ids: [Int64], in channel: String, _ source: ChangeSource = .apiResult, generation: Int64 = 1
   ) throws {
-    let rows = ids.map { Self.message($0, at: $0 * 10) }
+    try list(ids.map { Self.message($0, at: $0 * 10) }, in: channel, source, generation: generation)
+  }
+
+  /// The same with rows as the upstream told them.
+  func list(
+    _ rows: [MessageRecord], in channel: String, _ source: ChangeSource = .apiResult, generation: Int64 = 1
+  ) throws {
     let asked = cache.cursor.sequence
     try cache.write {
       try $0.store(

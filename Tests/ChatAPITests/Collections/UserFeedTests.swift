@@ -6,9 +6,9 @@ import Testing
 
 /// What the user feed tells of messages that a client's request or the prefetch brought.
 @Suite struct UserFeedTests {
-  private func world(joined channels: [String] = ["general"]) throws -> (CollectionWorld, feed: String) {
+  private func world() throws -> (CollectionWorld, feed: String) {
     let world = try CollectionWorld()
-    for channel in channels { try world.join("alice", channel) }
+    try world.join("alice", "general")
     return (world, "/v1/events?wait=0&since=\(world.cache.cursor)")
   }
 
@@ -37,14 +37,7 @@ import Testing
       CollectionWorld.message(3, at: 30), CollectionWorld.message(4, at: 40, text: "other", updatedAt: 41),
       CollectionWorld.message(5, at: 50),
     ]
-    let asked = world.cache.cursor.sequence
-    try world.cache.write {
-      try $0.store(
-        [
-          MessageListing(
-            window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true, askedAt: asked)
-        ], in: ChannelURL("general"), ListingContext(source: .apiResult, generation: 1))
-    }
+    try world.list(rows, in: "general")
     #expect(messages(world, feed) == ["message.changed 4"])
   }
 
@@ -57,14 +50,7 @@ import Testing
     var mine = CollectionWorld.message(2, at: 20)
     (mine.sender, mine.requestID) = ("alice", "mine-1")
     let rows = [CollectionWorld.message(1, at: 10), mine]
-    let asked = world.cache.cursor.sequence
-    try world.cache.write {
-      try $0.store(
-        [
-          MessageListing(
-            window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true, askedAt: asked)
-        ], in: ChannelURL("general"), ListingContext(source: .apiResult, generation: 1))
-    }
+    try world.list(rows, in: "general")
     #expect(messages(world, feed).contains { $0.hasPrefix("message.") && $0.hasSuffix(" 2") })
     #expect(world.ask("/v1/outbox").body.contains(#""items":[]"#))
   }
