@@ -93,6 +93,8 @@ class Stories:
         page = self.page_of(channel=room)
         self.write(page, "t40 before")
         self.world.until(lambda: "t40 before" in self.world.texts(room))
+        # Cut before Perch has the answer, it could not know the message's id, and the message could not be edited.
+        expect(page.locator("#chat .message.pending")).to_have_count(0)
         self.world.cut()
         expect(page.locator("#banner")).to_contain_text("chat server")
         self.write(page, "t41 offline")
