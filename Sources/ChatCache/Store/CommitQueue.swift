@@ -69,7 +69,7 @@ final class CommitQueue: Sendable {
       var gathering = Gathering()
       while let batch = next(derivedFrom: restsUntil) {
         let began = Clock.system.monotonicNanoseconds()
-        for queued in batch { gathering.took(queued.importance, at: began) }
+        for queued in batch { gathering.took(queued.importance) }
         var arrived = 0
         writer.commit(
           batch, more: { more(startedAt: $0, &gathering) }, willAnswer: { arrived = intentsWaiting })
@@ -134,15 +134,17 @@ final class CommitQueue: Sendable {
   /// One more write for the running batch: an intent, for which the batch waits as long as `gathering` says,
   /// or a derived write.
   private func more(startedAt: UInt64, _ gathering: inout Gathering) -> QueuedWrite? {
+    gathering.ran(by: Clock.system.monotonicNanoseconds())
     while true {
       let now = Clock.system.monotonicNanoseconds()
       guard gathering.isOpen(at: now) else { return moreDerived(startedAt: startedAt) }
       let (found, isStopping) = waiting.read { ($0.intents.takeFirst(), $0.isStopping) }
       if let found {
-        gathering.took(found.importance, at: now)
+        gathering.took(found.importance)
         return found
       }
       if isStopping { return nil }
+      guard gathering.isWaiting(at: now) else { return moreDerived(startedAt: startedAt) }
       // A wait for each arrival would wake this thread once for every sender.
       Thread.rest(nanoseconds: CommitQueue.gatheringStepNanoseconds)
     }

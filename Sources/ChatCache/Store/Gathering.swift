@@ -16,7 +16,8 @@ struct Gathering {
   /// The number of answers to sends taken in, and how many of them make a batch.
   private var answers = 0
   private var expectedAnswers = 0
-  private var quietFrom: UInt64 = 0
+  /// From this moment on nothing came for long enough (monotonic ns). Nil while the last write taken in runs.
+  private var quietFrom: UInt64?
 
   static let longestNanoseconds: UInt64 = 10_000_000
   /// The batch is committed when nothing came for this long.
@@ -35,7 +36,7 @@ struct Gathering {
   }
 
   /// Counts a write that the batch took in.
-  mutating func took(_ importance: CommitQueue.Importance, at now: UInt64) {
+  mutating func took(_ importance: CommitQueue.Importance) {
     switch importance {
     case .intent: promises += 1
     case .urgent(let sends):
@@ -43,12 +44,19 @@ struct Gathering {
       expectedAnswers = max(expectedAnswers, sends / 2)
     case .derived, .room: return
     }
-    quietFrom = now + Gathering.quietNanoseconds
+    quietFrom = nil
   }
 
-  /// Whether the batch takes in one more write, and waits for it. A client's write waits for no answers.
+  /// All writes taken in have run by `now`.
+  mutating func ran(by now: UInt64) { quietFrom = quietFrom ?? now + Gathering.quietNanoseconds }
+
+  /// Whether the batch takes in one more write, if there is one. A client's write waits for no answers.
   func isOpen(at now: UInt64) -> Bool {
-    guard now < min(deadline, quietFrom) else { return false }
+    guard now < deadline else { return false }
     return promises > 0 ? promises + answers < expected : answers < expectedAnswers
   }
+
+  /// Whether an open batch waits for the next write. Writes that came while others ran need no wait, however
+  /// long those took.
+  func isWaiting(at now: UInt64) -> Bool { isOpen(at: now) && quietFrom.map { now < $0 } ?? true }
 }

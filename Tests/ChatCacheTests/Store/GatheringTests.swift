@@ -11,15 +11,17 @@ import Testing
   /// What follows a batch that lasted 6 ms and ended at 10 ms.
   private func next(after taken: [CommitQueue.Importance], arrived: Int = 0) -> Gathering {
     var last = Gathering()
-    for importance in taken { last.took(importance, at: 4 * Self.ms) }
+    for importance in taken { last.took(importance) }
     return Gathering(after: last, arrived: arrived, began: 4 * Self.ms, ended: 10 * Self.ms)
   }
 
+  /// That batch after it took these in and ran them by 11 ms.
   private func taking(
     _ gathering: Gathering, _ importance: CommitQueue.Importance, _ count: Int
   ) -> Gathering {
     var gathering = gathering
-    for _ in 0..<count { gathering.took(importance, at: 11 * Self.ms) }
+    for _ in 0..<count { gathering.took(importance) }
+    gathering.ran(by: 11 * Self.ms)
     return gathering
   }
 
@@ -33,34 +35,47 @@ import Testing
   @Test("a batch waits for those who were answered and for those who came meanwhile, and no longer")
   func together() {
     let four = next(after: [.intent, .intent, .intent, .intent], arrived: 2)
-    #expect(taking(four, .intent, 1).isOpen(at: 11 * Self.ms))
-    #expect(taking(four, .intent, 5).isOpen(at: 11 * Self.ms))
+    #expect(taking(four, .intent, 1).isWaiting(at: 11 * Self.ms))
+    #expect(taking(four, .intent, 5).isWaiting(at: 11 * Self.ms))
     #expect(!taking(four, .intent, 6).isOpen(at: 11 * Self.ms))
   }
 
   @Test("a batch waits no longer than the last one took, and 10 ms at most")
   func bounded() {
-    let pair = next(after: [.intent, .intent])
-    var late = pair
-    late.took(.intent, at: 15 * Self.ms)
-    #expect(late.isOpen(at: 16 * Self.ms - 1) && !late.isOpen(at: 16 * Self.ms))
+    var late = next(after: [.intent, .intent])
+    late.took(.intent)
+    late.ran(by: 15 * Self.ms)
+    #expect(late.isWaiting(at: 16 * Self.ms - 1) && !late.isOpen(at: 16 * Self.ms))
     var last = Gathering()
-    for _ in 0..<2 { last.took(.intent, at: 0) }
+    for _ in 0..<2 { last.took(.intent) }
     var slow = Gathering(after: last, arrived: 0, began: 0, ended: 900 * Self.ms)
-    slow.took(.intent, at: 909 * Self.ms)
-    #expect(slow.isOpen(at: 910 * Self.ms - 1) && !slow.isOpen(at: 910 * Self.ms))
+    slow.took(.intent)
+    slow.ran(by: 909 * Self.ms)
+    #expect(slow.isWaiting(at: 910 * Self.ms - 1) && !slow.isOpen(at: 910 * Self.ms))
   }
 
-  @Test("a batch is committed when nothing came for 3 ms")
+  @Test("a batch is committed when nothing came for 3 ms after its writes ran")
   func quiet() {
     let first = taking(next(after: [.intent, .intent]), .intent, 1)
-    #expect(first.isOpen(at: 14 * Self.ms - 1) && !first.isOpen(at: 14 * Self.ms))
+    #expect(first.isWaiting(at: 14 * Self.ms - 1) && !first.isWaiting(at: 14 * Self.ms))
+  }
+
+  @Test("what came while slow writes ran is taken in, though nothing was taken for 3 ms")
+  func slow() {
+    var batch = next(after: Array(repeating: .intent, count: 4), arrived: 4)
+    for _ in 0..<4 { batch.took(.intent) }
+    #expect(batch.isWaiting(at: 15 * Self.ms), "they run")
+    batch.ran(by: 15 * Self.ms)
+    #expect(batch.isOpen(at: 15 * Self.ms) && batch.isWaiting(at: 15 * Self.ms))
+    batch.took(.derived)
+    batch.ran(by: 15 * Self.ms + 1)
+    #expect(batch.isOpen(at: 16 * Self.ms - 1), "a derived write ends nothing")
   }
 
   @Test("answers to sends wait for half of the sends under way, and a client's write does not wait for them")
   func answers() {
     let answers = next(after: [.urgent(among: 12), .urgent(among: 12)])
-    #expect(taking(answers, .urgent(among: 12), 5).isOpen(at: 11 * Self.ms))
+    #expect(taking(answers, .urgent(among: 12), 5).isWaiting(at: 11 * Self.ms))
     #expect(!taking(answers, .urgent(among: 12), 6).isOpen(at: 11 * Self.ms))
     #expect(!taking(answers, .urgent(among: 1), 1).isOpen(at: 11 * Self.ms), "nothing else is under way")
     #expect(!taking(taking(answers, .urgent(among: 12), 2), .intent, 1).isOpen(at: 11 * Self.ms))
