@@ -9,7 +9,7 @@
 struct Gathering {
   /// The number of writes with which a batch of clients' writes is committed, if so many come in time.
   private let expected: Int
-  /// From this moment on the batch takes in nothing more (monotonic ns).
+  /// From this moment on the batch waits for nothing more (monotonic ns); 0: it waits for nothing at all.
   private let deadline: UInt64
   /// The number of clients' writes taken in.
   private var promises = 0
@@ -50,13 +50,15 @@ struct Gathering {
   /// All writes taken in have run by `now`.
   mutating func ran(by now: UInt64) { quietFrom = quietFrom ?? now + Gathering.quietNanoseconds }
 
-  /// Whether the batch takes in one more write, if there is one. A client's write waits for no answers.
+  /// Whether the batch takes in one more write if there is one already, however long its writes took: left
+  /// for the next batch, its client would wait for two commits. A client's write waits for no answers.
   func isOpen(at now: UInt64) -> Bool {
-    guard now < deadline else { return false }
-    return promises > 0 ? promises + answers < expected : answers < expectedAnswers
+    if promises > 0 { return promises + answers < expected && deadline > 0 }
+    return now < deadline && answers < expectedAnswers
   }
 
-  /// Whether an open batch waits for the next write. Writes that came while others ran need no wait, however
-  /// long those took.
-  func isWaiting(at now: UInt64) -> Bool { isOpen(at: now) && quietFrom.map { now < $0 } ?? true }
+  /// Whether an open batch waits for the next write.
+  func isWaiting(at now: UInt64) -> Bool {
+    isOpen(at: now) && now < deadline && quietFrom.map { now < $0 } ?? true
+  }
 }
