@@ -53,6 +53,7 @@ enum Migration {
     Step(version: 17, scripts: [PackageResources.v017_outbox_aside_sql]),
     Step(version: 18, scripts: [PackageResources.v018_outbox_version_sql]),
     Step(version: 19, scripts: [PackageResources.v019_outbox_names_sql]),
+    Step(version: 20, scripts: [PackageResources.v020_checks_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -96,4 +96,68 @@ import Testing
       }
     }
   }
+
+  /// Names of the tables of a new file, with the number of their columns.
+  private func tables(_ reader: CacheReader) throws -> [(name: String, columns: Int)] {
+    let sql = """
+      SELECT t.name, (SELECT count(*) FROM pragma_table_info(t.name))
+      FROM sqlite_schema AS t
+      WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%'
+      """
+    var rows = try reader.db.rows(composed: sql)
+    var found: [(name: String, columns: Int)] = []
+    while let row = try rows.next() { found.append((row.string(0), row.int(1))) }
+    return found
+  }
+
+  @Test("to check a new row, SQLite opens no temporary table")
+  func checks() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.cache.read { reader in
+      let tables = try tables(reader)
+      #expect(tables.count > 20)
+      for table in tables {
+        let values = Array(repeating: "1", count: table.columns).joined(separator: ", ")
+        var rows = try reader.db.rows(composed: "EXPLAIN INSERT INTO \(table.name) VALUES (\(values))")
+        var steps: Set<String> = []
+        while let row = try rows.next() { steps.insert(row.string(1)) }
+        #expect(steps.contains("Insert") || steps.contains("IdxInsert"), "\(table.name)")
+        #expect(!steps.contains("OpenEphemeral"), "\(table.name)")
+      }
+    }
+  }
+
+  @Test(
+    "a value that a column's check does not list is refused",
+    arguments: [
+      "UPDATE outbox SET kind = 'other'", "UPDATE outbox SET state = 'other'",
+      "UPDATE outbox SET upload = 'other'", "UPDATE request SET ended_as = 'other'",
+      "UPDATE segment SET kind = 3", "UPDATE membership SET role = 'other'",
+      "UPDATE membership SET hidden_state = 'other'", "UPDATE webhook_note SET kind = 'other'",
+      "UPDATE collection SET owes = 'other'", "UPDATE user SET phase = 'other'",
+    ])
+  func refused(_ sql: String) throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    try world.listNewest([ChannelWithMessages.message(1, at: 10)], limit: 100)
+    let user = try #require(try world.cache.read { try $0.cachedUser(world.alice) })
+    let lane = OutboxLaneKey(user: user.key, channel: world.url)
+    try world.cache.blocking.accept { writer in
+      _ = try writer.accept(
+        UnsentRequest(
+          requestID: RequestID("r")!, kind: .message, content: OutboxContent(params: [], body: []),
+          contentHash: [1]), in: lane)
+      try writer.note([WebhookNote(kind: .channel, channel: world.url, source: .channelRefresh)])
+      try writer.db.execute(
+        """
+        INSERT INTO collection (id, user, kind, query, loaded, opened_at, accessed_at)
+        VALUES ('v', \(lane.user.rawValue), 'channels', x'', x'', 0, 0)
+        """)
+    }
+    let failure = #expect(throws: SQLiteError.self) {
+      try world.cache.blocking.accept { try $0.db.execute(sql) }
+    }
+    #expect(failure?.kind == .constraint)
+  }
 }
