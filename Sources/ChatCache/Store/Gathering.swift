@@ -19,7 +19,7 @@ struct Gathering {
   /// From this moment on nothing came for long enough (monotonic ns). Nil while the last write taken in runs.
   private var quietFrom: UInt64?
 
-  static let longestNanoseconds: UInt64 = 10_000_000
+  static let longestNanoseconds: UInt64 = 20_000_000
   /// The batch is committed when nothing came for this long.
   static let quietNanoseconds: UInt64 = 3_000_000
 
