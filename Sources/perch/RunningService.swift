@@ -60,7 +60,8 @@ struct RunningService {
   /// Has the service let go of a channel's messages, or of everything, as that user: an operator may.
   func clear(_ channel: ChannelURL?, isForced: Bool, as user: UserID) throws {
     let now = Clock.system.wallMilliseconds() / 1000
-    let token = BearerToken(user: user.text, scopes: [.chat, .admin], expires: now + 60).signed(with: secrets)
+    let scopes: Scopes = channel == nil ? .admin : [.chat, .admin]
+    let token = BearerToken(user: user.text, scopes: scopes, expires: now + 60).signed(with: secrets)
     let client = HTTPClient()
     defer { client.close() }
     let path = channel.map { "/v1/channels/\(PercentEncoding.encode($0.text))/cache" } ?? "/v1/cache"

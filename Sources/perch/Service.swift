@@ -120,7 +120,7 @@ struct Service {
     // Nothing that is measured by it is done early or late because somebody sets the machine's clock.
     configuration.clock = Clock.system.steady()
     configuration.retention.events = Int64(values.number("keep-events"))
-    configuration.retention.eventMilliseconds = max(60_000, Int64(values.number("keep-events-for")))
+    configuration.retention.eventMilliseconds = Int64(values.number("keep-events-for"))
     configuration.limit = Service.limit(values)
     configuration.spoolBytes = values.number("spool-max-size")
     do {

@@ -85,6 +85,25 @@ import Testing
     #expect(status("/v1/channels", .admin) == 403 && status("/v1/channels", .chat) == 200)
   }
 
+  @Test("B58, B61: an operator whose token names no chat user reads the cache's size and clears it")
+  func operatorAlone() throws {
+    let tokens = try Tokens()
+    let world = try tokens.world()
+    defer { world.stop() }
+    world.syncRequests.tell { $0.admissions[UserID("operator")] = .refused(.userUnknown) }
+    func status(_ path: String, _ scopes: Scopes, method: String = "GET") -> Int {
+      ask(world.server, path, method: method, headers: tokens.headers("operator", scopes)).status
+    }
+    let paths = ["/v1/cache", "/v1/cache/channels", "/v1/cache/integrity"]
+    for path in paths { #expect(status(path, .admin) == 200, "\(path)") }
+    for path in paths { #expect(status(path, [.chat, .admin]) == 403, "\(path)") }
+    #expect(status("/v1/cache", .chat) == 403 && status("/v1/cache", []) == 403)
+    #expect(status("/v1/cache", [], method: "DELETE") == 403)
+    #expect(status("/v1/cache", .chat, method: "DELETE") == 403)
+    let epoch = world.cache.cursor.epoch
+    #expect(status("/v1/cache", .admin, method: "DELETE") == 204 && world.cache.cursor.epoch != epoch)
+  }
+
   @Test("B51, B61: whoever says who they are is not made another by a ticket")
   func ticketOfAnother() throws {
     let tokens = try Tokens()

@@ -50,6 +50,19 @@ import Testing
     #expect(try read(["--stop-within", text]).number("stop-within") == milliseconds)
   }
 
+  @Test("B53: the log keeps events for a minute at least; what it cannot keep to is refused")
+  func retention() throws {
+    #expect(try read(["--keep-events-for", "1m"]).number("keep-events-for") == 60_000)
+    #expect(try read(["--keep-events", "100"]).number("keep-events") == 100)
+    for text in ["0", "59s", "soon"] {
+      let refusal = refusal(["--keep-events-for", text])
+      #expect(refusal.contains("--keep-events-for: \(text) is not") && refusal.contains("a minute at least"))
+    }
+    for text in ["99", "-1", "many"] {
+      #expect(refusal(["--keep-events", text]).contains("a number from 100 to 100000000"))
+    }
+  }
+
   @Test(
     "durations and sizes that no clock and no disk has are refused",
     arguments: [

@@ -36,6 +36,9 @@ package struct Caller: Sendable, Equatable {
   /// When the token ends, in seconds since 1970.
   package let expires: Int64
 
+  /// Whether the token is an operator's that names no chat user.
+  var isOperatorAlone: Bool { scopes.contains(.admin) && !scopes.contains(.chat) }
+
   /// The generation of the secrets that the token was checked against (see `Keyring`).
   let generation: UInt64
 

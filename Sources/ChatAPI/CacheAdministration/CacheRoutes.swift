@@ -10,7 +10,7 @@ enum CacheRoutes {
     [
       Route(.get, "/v1/cache", operation: "getCache") { request in
         try Parameters(request).end()
-        return try context.admitted(request) { caller in try .respond(info(context, caller)) }
+        return try context.operated(request, scope: .chat) { caller in try .respond(info(context, caller)) }
       },
       Route(.get, "/v1/cache/channels", operation: "listCachedChannels") { request in
         var parameters = Parameters(request)
@@ -18,7 +18,7 @@ enum CacheRoutes {
         let isDescending = parameters.word("direction", Direction.self) == .desc
         let limit = parameters.number("limit", 1...1000) ?? 100
         try parameters.end()
-        return try context.admitted(request) { caller in
+        return try context.operated(request, scope: .chat) { caller in
           try .respond(channels(context, caller, order, isDescending, Int(limit)))
         }
       },
@@ -32,7 +32,7 @@ enum CacheRoutes {
         var parameters = Parameters(request)
         let isForced = parameters.flag("force")
         try parameters.end()
-        return try context.admitted(request, scope: .admin) { _ in
+        return try context.operated(request, scope: .admin) { _ in
           try context.commit(request) { writer in
             let unsent = try writer.unsentOfAll()
             guard unsent == 0 || isForced else { throw Problem.unsentMessages(unsent) }

@@ -10,7 +10,7 @@ enum IntegrityRoute {
     return [
       Route(.get, "/v1/cache/integrity", operation: "checkCache") { request in
         try Parameters(request).end()
-        return try context.admitted(request, scope: .admin) { caller in
+        return try context.operated(request, scope: .admin) { caller in
           wait(at: desk, context, request, caller)
         }
       }

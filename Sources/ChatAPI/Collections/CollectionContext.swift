@@ -66,6 +66,15 @@ final class CollectionContext: Sendable {
     }
   }
 
+  /// The same for a poll of several views: its problem names the view that there is not.
+  func followed(_ name: String, of caller: Caller) throws -> Follower.Target {
+    try run {
+      do { return try target(name, of: caller) } catch ViewError.notFound {
+        throw Problem.collectionNotFound(name)
+      }
+    }
+  }
+
   /// A body's fields, read by `body`.
   static func parse<Result>(_ request: Request, _ body: (JSONValue) throws -> Result) throws -> Result {
     try parse(request.body, "body", body)
@@ -112,9 +121,7 @@ extension Problem {
   /// What a client is told when a view cannot be answered.
   init(_ error: ViewError) {
     switch error {
-    case .notFound:
-      self.init(
-        404, "collection_not_found", detail: "There is no such collection, or it was disposed of: open one.")
+    case .notFound: self = .collectionNotFound(nil)
     case .channelNotFound: self = .channelNotFound
     case .notJoined: self = .notJoined
     case .tooMany(let most):
@@ -124,6 +131,15 @@ extension Problem {
     case .foreignEdge(let field):
       self = .invalid(field, "Give back the edge token that this collection's last page gave.")
     }
+  }
+
+  /// There is no such view. `name`: which one, where the request has several.
+  static func collectionNotFound(_ name: String?) -> Problem {
+    var json = JSONWriter()
+    if let name { json.field("collection_id", name) }
+    return Problem(
+      404, "collection_not_found", detail: "There is no such collection, or it was disposed of: open one.",
+      members: String(decoding: json.finish().array, as: UTF8.self))
   }
 
   /// The log cannot tell what happened since that cursor (B52).

@@ -28,7 +28,7 @@ enum EventRoutes {
           if let ended = try context.ended(poll, names, request, caller, hasUserFeed: hasUserFeed) {
             return ended
           }
-          let find = { try names.map { name in try context.run { try context.target(name, of: caller) } } }
+          let find = { try names.map { try context.followed($0, of: caller) } }
           return try Follower.ofThisLog(context, request, find) { targets in
             let followed = Followed(
               context: context, caller: caller, targets: targets, hasUserFeed: hasUserFeed)

@@ -21,11 +21,19 @@ class Follower {
     case messages(MessageCollection)
     case channels(ChannelCollection)
 
+    /// The view's id.
+    var id: String {
+      switch self {
+      case .messages(let view): view.id
+      case .channels(let view): view.id
+      }
+    }
+
     /// The path of the request that reads the view again.
     var path: String {
       switch self {
-      case .messages(let view): "\(MessageCollectionRoutes.path)/\(view.id)"
-      case .channels(let view): "\(ChannelCollectionRoutes.path)/\(view.id)"
+      case .messages: "\(MessageCollectionRoutes.path)/\(id)"
+      case .channels: "\(ChannelCollectionRoutes.path)/\(id)"
       }
     }
   }
@@ -84,11 +92,7 @@ class Follower {
   /// them.
   final var sharedName: String? {
     switch (targets.count, hasUserFeed) {
-    case (1, false):
-      switch targets[0] {
-      case .messages(let view): view.id
-      case .channels(let view): view.id
-      }
+    case (1, false): targets[0].id
     case (0, true): "user:\(user.rawValue)"
     default: nil
     }
@@ -154,17 +158,23 @@ class Follower {
     try context.run {
       for target in targets {
         // The cursor belongs to the old view if the view began anew or is about to.
-        let isSame =
-          switch target {
-          case .messages(let view):
-            try context.collections.messages(view.id, of: caller.user) === view
-              && context.collections.isOfThisLog(view)
-          case .channels(let view):
-            try context.collections.channels(view.id, of: caller.user) === view
-              && context.collections.isOfThisLog(view)
-          }
-        guard isSame else { throw cursorExpired }
+        guard try isSame(target) else { throw cursorExpired }
       }
+    }
+  }
+
+  /// Whether the view is the one that was found when the request came. Throws if it was disposed of.
+  private func isSame(_ target: Target) throws -> Bool {
+    let collections = context.collections
+    do {
+      switch target {
+      case .messages(let view):
+        return try collections.messages(view.id, of: caller.user) === view && collections.isOfThisLog(view)
+      case .channels(let view):
+        return try collections.channels(view.id, of: caller.user) === view && collections.isOfThisLog(view)
+      }
+    } catch ViewError.notFound where targets.count > 1 {
+      throw Problem.collectionNotFound(target.id)
     }
   }
 

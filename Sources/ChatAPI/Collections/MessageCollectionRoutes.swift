@@ -11,8 +11,8 @@ enum MessageCollectionRoutes {
 
   static func routes(_ context: CollectionContext) -> [Route] {
     let views = OpenViews(
-      context: context, path: path, find: { try $0.messages($1, of: $2) }, isReady: { $0.isReady($1) },
-      makeReady: { try $0.makeReady($1, then: $2) }, target: { .messages($0) },
+      context: context, path: path, find: { try $0.messages($1, of: $2) }, isReady: { $0.isWhole($1) },
+      makeReady: { try $0.makeWhole($1, then: $2) }, target: { .messages($0) },
       forget: { $0.dispose($1, then: $2) }, channel: { $0.url })
     return itself(context, views) + following(context, views)
   }
@@ -31,7 +31,12 @@ enum MessageCollectionRoutes {
         }
       },
       Route(.get, "/v1/message-collections/{collection_id}", operation: "getMessageCollection") { request in
-        try views.show(request, isPerhapsTooLarge: { $0.isPerhapsTooLarge }) { try snapshot(context, $0) }
+        // The upstream's answer may come before the view is read: then it has to come after the cursor.
+        let before = context.route.cache.cursor
+        return try views.show(request, isPerhapsTooLarge: { $0.isPerhapsTooLarge }) { view in
+          let isBehind = view.mayLackFirstPage && before.epoch == context.route.cache.cursor.epoch
+          return try snapshot(context, view, at: isBehind ? before : nil)
+        }
       },
       Route(
         .post, "/v1/message-collections/{collection_id}/previous", operation: "loadPreviousMessages",

@@ -108,7 +108,8 @@ enum ProblemTable {
       "List the channel's gaps again."),
     Meaning(
       404, "message_not_found",
-      "There is no such message in this channel, or it is not yours to see.",
+      "There is no such message in this channel, or it is not yours to see. "
+        + "Of a repeated send: its message was deleted or removed since.",
       "Forget the message."),
     Meaning(
       404, "no_demo",

@@ -32,6 +32,8 @@ extension RouteContext {
     if !gate.admitsStill(caller), try gate.caller(of: request, scope: scope).user != caller.user {
       throw Problem(401, "unauthorized", detail: "The token now names another user: ask again.")
     }
-    if case .refused(let error) = syncRequests.seen(caller.user) { throw Problem(error) }
+    if !caller.isOperatorAlone, case .refused(let error) = syncRequests.seen(caller.user) {
+      throw Problem(error)
+    }
   }
 }

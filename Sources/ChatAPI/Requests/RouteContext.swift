@@ -50,6 +50,17 @@ package final class RouteContext: Sendable {
     }
   }
 
+  /// Lets the request in and runs `body`, of a user as `admitted` does. An operator's token without the scope
+  /// `chat` names no chat user, so nobody is asked about its user. `scope`: what any other token needs.
+  func operated(
+    _ request: Request, scope: Scopes, _ body: @escaping (Caller) throws -> Outcome
+  ) throws -> Outcome {
+    let caller = try gate.caller(of: request, scope: [])
+    guard caller.isOperatorAlone else { return try admitted(request, scope: scope, body) }
+    cache.noteConnection()
+    return try body(caller)
+  }
+
   /// Runs `body`, after it is stored that the request's ticket was used in time, where it is not yet.
   private func remembered(
     _ request: Request, _ caller: Caller, _ body: @escaping (Caller) throws -> Outcome

@@ -104,13 +104,24 @@ final class SendProgress {
       throw marked(.notSent(code: message.errorCode ?? "", message: message.object))
     case .unsent(let message): return .respond(decorated(Sending.answer(message.object, status: 202)))
     case .sent(_, let object?): return .respond(decorated(Sending.answer(object, status: 201)))
-    case .sent(let sent, nil):
-      // The message was sent, and left the cache since.
+    case .sent(let sent, nil): return try find(sent)
+    case .gone: throw marked(.messageGone)
+    }
+  }
+
+  /// Answers a message that was sent, and left the cache since: evicted, or deleted by somebody.
+  private func find(_ sent: Int64) throws -> Outcome {
+    let change: (any Error) -> any Error = { [self] error in
+      guard let problem = error as? Problem else { return error }
+      return marked(problem.code == Problem.messageNotFound.code ? .messageGone : problem)
+    }
+    do {
       return try MessageSearch(sending, request, caller, url).find(.message(sent)) { [self] _ in
-        guard case .sent(_, let object?) = try self.state() else { throw marked(.messageNotFound) }
+        guard case .sent(_, let object?) = try self.state() else { throw Problem.messageNotFound }
         return .respond(decorated(Sending.answer(object, status: 201)))
-      }
-    case .gone: throw marked(.messageNotFound)
+      }.mapErrors(change)
+    } catch {
+      throw change(error)
     }
   }
 

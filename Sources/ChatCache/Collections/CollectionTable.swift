@@ -77,6 +77,17 @@ extension CacheReader {
 }
 
 extension CacheReader {
+  /// Whether the view's first answer is still to come. False: the upstream answered, or refused for good.
+  package func owesAnswer(_ collection: String) throws -> Bool {
+    try db.first("SELECT owes FROM collection WHERE id = ?1") {
+      $0.bind(1, collection)
+    } _: {
+      $0.string(0)
+    }.map { StoredCollection.Owed(rawValue: $0) != .nothing } ?? false
+  }
+}
+
+extension CacheReader {
   /// Whether the view's user and channel are still cached. They may have been cleared while the view was
   /// being opened (B58).
   package func holdsGround(of collection: StoredCollection) throws -> Bool {

@@ -34,6 +34,7 @@ extension MessageCollection {
     let before = range
     let range = try withFirstPage(before, reader, view, viewContext)
     settle(from: before, to: range)
+    state.withLock { $0.mayLackFirstPage = false }
     return try replaced(
       reader, view, try coverage(reader), range, viewContext, .apiResult, collection: nil
     ).event
@@ -55,6 +56,15 @@ extension MessageCollection {
     let until = max(until, since)
     let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
     let before = state.withLock { (range: $0.range, shown: $0.known.shown(at: since)) }
+    if !before.range.hasSeenAnything, !isAnswered(log),
+      let grown = try missedFirstPage(reader, view, viewContext)
+    {
+      // Nothing is told before the log has the change that tells it.
+      return ViewAnswer(
+        events: ByteBuffer(), end: since, hasMore: false, isEmpty: false,
+        move: { [self] in takeUp(grown, since: before.range) }
+      ) { _ in }
+    }
     var end = until
     if log.count == Self.changesLookedAt { end = min(end, log[log.count - 1].sequence) }
     let coverage = try coverage(reader)
@@ -72,7 +82,7 @@ extension MessageCollection {
       after = ClientKnowledge.Shown(
         all: try shownNow(reader, view, diff.coverage, diff.range, end, diff.after.versions))
     }
-    let (range, known, isEmpty) = (diff.range, after, diff.events.isEmpty)
+    let (range, known, isEmpty, hasFirstPage) = (diff.range, after, diff.events.isEmpty, diff.hasFirstPage)
     let key =
       diff.isSameForAlike && !isEmpty && end == until && before.shown.isWhole && !view.hasUnsent
       ? AnswerKey(self, view, log, since: since, until: until, from: before.range, diff) : nil
@@ -84,8 +94,16 @@ extension MessageCollection {
       move: range.isStored(as: before.range) ? nil : { [self] in settle(from: before.range, to: range) }
     ) { [self] sequence in
       settle(from: before.range, to: range)
-      state.withLock { $0.answered(at: sequence, known, bound) }
+      state.withLock { state in
+        state.answered(at: sequence, known, bound)
+        if hasFirstPage { state.mayLackFirstPage = false }
+      }
     }
+  }
+
+  /// Whether the log has the upstream's first answer to this view.
+  private func isAnswered(_ log: [LoggedChange]) -> Bool {
+    log.contains { $0.change.kind == .collectionAnswered && $0.change.collection == id }
   }
 
   /// Keeps how an answer moved the window; what load calls did to it meanwhile stays.

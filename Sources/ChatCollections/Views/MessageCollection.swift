@@ -26,6 +26,8 @@ package final class MessageCollection: Sendable {
     var held: HeldWindow<LoadedRange>
     var known = ClientKnowledge<Int64>()
     var accessedAt: Int64
+    /// Whether the window may be without the first page as the upstream answered it (B16).
+    var mayLackFirstPage = true
 
     var range: LoadedRange {
       get { held.now }

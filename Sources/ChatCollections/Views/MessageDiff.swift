@@ -54,6 +54,9 @@ struct MessageDiff: ~Copyable {
     after = shown
   }
 
+  /// Whether the window has the first page as the upstream answered it.
+  var hasFirstPage: Bool { replaced == .apiResult }
+
   /// Whether the answer is the same for all views with an equal answer key. A whole window is not: it has the
   /// edge tokens of its own view.
   var isSameForAlike: Bool { isCommon && replaced == nil }

@@ -15,8 +15,8 @@ protocol StorableWindow: Equatable, Sendable {
 /// the client has. So whoever finds that `isStored` is false asks for a commit with `ask` and answers after
 /// it. At most one commit of a window is under way; those who ask meanwhile share the next one.
 ///
-/// A cut (B22) is stored together with the change that tells the client of it. A cut that cannot be stored is
-/// taken back, so that the view and the database agree.
+/// A move that a change tells the client of, such as a cut (B22), is stored together with the change. A move
+/// that cannot be stored is taken back, so that the view and the database agree.
 struct HeldWindow<Window: StorableWindow>: Sendable {
   /// What is called when the window is stored, or could not be.
   typealias Then = @Sendable (Result<Void, any Error>) -> Void
@@ -24,11 +24,11 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
   /// What one commit stores.
   struct Write: Sendable {
     let window: Window
-    /// Changes that tell of cuts.
+    /// Changes that tell of moves.
     let changes: [Change]
   }
 
-  private struct Cut: Sendable {
+  private struct Move: Sendable {
     let before: Window
     let after: Window
     let change: Change
@@ -39,8 +39,8 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
   /// Whether nothing happened to the view since it was last known to hold no more than it may (B22).
   var isBounded: Bool
   private var stored: Window
-  /// Cuts of which the log does not tell yet.
-  private var cuts: [Cut] = []
+  /// Moves of which the log does not tell yet.
+  private var moves: [Move] = []
   private var underWay: Write?
   private var served: [Then] = []
   private var waiting: [Then] = []
@@ -52,20 +52,25 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
     self.isBounded = isBounded
   }
 
-  /// Whether the database has the window as it is now, and the log tells of every cut.
-  var isStored: Bool { cuts.isEmpty && now.isStored(as: stored) }
+  /// Whether the database has the window as it is now, and the log tells of every such move.
+  var isStored: Bool { moves.isEmpty && now.isStored(as: stored) }
 
   /// The window was stored as it was then, by a commit that began the view.
   mutating func begun(as window: Window) { stored = window }
 
   /// Cuts the window, unless somebody moved it meanwhile; then it has to be looked at again.
   mutating func cut(from before: Window, to after: Window, because change: Change) {
-    guard now == before else {
-      isBounded = false
-      return
-    }
+    if !move(from: before, to: after, because: change) { isBounded = false }
+  }
+
+  /// Moves the window, and has its client told by that change. False: somebody moved it meanwhile, and it
+  /// stays.
+  @discardableResult
+  mutating func move(from before: Window, to after: Window, because change: Change) -> Bool {
+    guard now == before else { return false }
     now = after
-    cuts.append(Cut(before: before, after: after, change: change))
+    moves.append(Move(before: before, after: after, change: change))
+    return true
   }
 
   /// Calls `then` after the next commit of the window. Gives that commit, if it can begin at once.
@@ -76,7 +81,7 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
 
   private mutating func begin() -> Write? {
     guard underWay == nil, !waiting.isEmpty else { return nil }
-    let write = Write(window: now, changes: cuts.map(\.change))
+    let write = Write(window: now, changes: moves.map(\.change))
     underWay = write
     (served, waiting) = (waiting, [])
     return write
@@ -90,15 +95,15 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
     let told = served
     if let write = underWay, error == nil {
       stored = write.window
-      cuts.removeFirst(write.changes.count)
-    } else if let cut = cuts.last, cuts.count == 1, now == cut.after {
-      now = cut.before
-      cuts = []
+      moves.removeFirst(write.changes.count)
+    } else if let move = moves.last, moves.count == 1, now == move.after {
+      now = move.before
+      moves = []
       isBounded = false
     }
     underWay = nil
     served = []
-    // Where only a cut was to be stored, the view is as it was before: that is no failure (B60).
+    // Where only such a move was to be stored, the view is as it was before: that is no failure (B60).
     let isWhole = error == nil || isStored
     return (told, isWhole ? .success(()) : .failure(error!), begin())
   }

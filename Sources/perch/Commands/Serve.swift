@@ -33,7 +33,8 @@ extension Command {
       Setting(
         "keep-events", .number(100...100_000_000), default: "200000",
         "the most events that the log keeps for clients"),
-      Setting("keep-events-for", .duration, default: "7d", "how long the log keeps an event; at least 1m"),
+      Setting(
+        "keep-events-for", .longDuration, default: "7d", "how long the log keeps an event; at least 1m"),
       Setting("workers", .number(1...64), default: "2", "threads that read requests and answer"),
       Setting(
         "max-connections", .number(16...1_000_000), default: "24000",

@@ -18,6 +18,8 @@ enum SettingKind: Sendable {
   case origins
   /// Milliseconds, written `500ms`, `2s`, `5m`, `24h`, `7d` or `0`.
   case duration
+  /// The same, of a minute at least.
+  case longDuration
   /// Milliseconds ahead or behind, at most ten years, written `+10m`, `-10m` or `0`.
   case offset
   /// Bytes, written `512`, `64KB`, `256MB`, `1GB`; powers of 1024.
@@ -38,7 +40,7 @@ enum SettingKind: Sendable {
     case .address, .optionalAddress: "HOST:PORT"
     case .hosts: "HOST,…"
     case .origins: "ORIGIN,…"
-    case .duration: "DURATION"
+    case .duration, .longDuration: "DURATION"
     case .offset: "OFFSET"
     case .size: "SIZE"
     case .number: "N"
@@ -66,6 +68,11 @@ enum SettingKind: Sendable {
         .success(.number($0))
       }
         ?? expected("a duration such as 500ms, 2s, 5m, 24h or 7d, of ten years at most")
+    case .longDuration:
+      SettingKind.scaled(text, SettingKind.durations, atMost: SettingKind.longestDuration).flatMap {
+        $0 < 60_000 ? nil : .success(.number($0))
+      }
+        ?? expected("a duration such as 5m, 24h or 7d, of a minute at least and ten years at most")
     case .offset:
       SettingKind.offset(text).map { .success(.number($0)) } ?? expected("an offset such as +10m or -500ms")
     case .size:

@@ -80,6 +80,25 @@ import Testing
     #expect(received.count == Set(received).count && received.count == 711)
   }
 
+  @Test("B50: a poll of several views names the one that there is not, also while it waits")
+  func unknownAmongOthers() throws {
+    let world = try world()
+    defer { world.stop() }
+    let (one, two) = (
+      world.post("/v1/message-collections", #"{"channel_url":"general"}"#),
+      world.post("/v1/channel-collections", "{}")
+    )
+    let (known, other) = (one.text("id"), two.text("id"))
+    let unknown = world.ask("/v1/events?collections=\(known),cnone&wait=0&since=\(one.text("cursor"))")
+    #expect(unknown.status == 404 && unknown.text("code") == "collection_not_found")
+    #expect(unknown.text("collection_id") == "cnone")
+    let held = world.held("/v1/events?collections=\(known),\(other)&wait=20&since=\(world.cache.cursor)")
+    #expect(world.waitParked(1))
+    #expect(world.ask("/v1/channel-collections/\(other)", method: "DELETE").status == 204)
+    #expect(held.answer().text("collection_id") == other)
+    #expect(world.ask("/v1/message-collections/cnone").text("collection_id") == "")
+  }
+
   @Test("B11, B50: sync.progress says how far the user's channels are")
   func progress() throws {
     let world = try CollectionWorld()

@@ -87,6 +87,22 @@ import Testing
     #expect(try world.rows().isEmpty, "nothing is sent again")
   }
 
+  @Test("B37: what became a message that was deleted since is said to be done, and nothing is sent again")
+  func replayedAfterDeletion() throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    _ = world.send("r")
+    try world.put(9, from: "alice", answering: "r")
+    try world.delete(9, in: "general")
+    let again = world.send("r")
+    #expect(
+      again.status == 404 && again.text("code") == "message_not_found" && again.text("request_id") == "r")
+    #expect(again["Idempotency-Replayed"] == "true" && again.text("detail").contains("do not repeat it"))
+    #expect(try world.rows().isEmpty)
+    let other = world.send("p", #","parent_message_id":"77""#)
+    #expect(other.status == 404 && other["Idempotency-Replayed"] == nil, "that was never done")
+  }
+
   @Test("Prefer: wait holds the answer until the message is sent, is refused, or the time is over")
   func waiting() throws {
     let world = try CollectionWorld.forSending()

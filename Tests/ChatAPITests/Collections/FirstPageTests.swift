@@ -1,0 +1,108 @@
+import ChatCache
+import ChatModel
+import TestSupport
+import Testing
+
+@testable import ChatAPI
+
+/// The first page of a view whose client was not told of the upstream's answer.
+@Suite struct FirstPageTests {
+  private let general = ChannelURL("general")
+
+  /// A view of a channel of which everything was cleared, and which is known again.
+  private func cleared() throws -> (world: CollectionWorld, path: String) {
+    let world = try CollectionWorld()
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 2, 3], in: "general")
+    let id = world.post("/v1/message-collections", #"{"channel_url":"general"}"#).text("id")
+    try answer(world, id)
+    try world.cache.write { try $0.clearAll(withUnsent: false) }
+    try world.join("alice", "general", name: "General")
+    return (world, "/v1/message-collections/\(id)")
+  }
+
+  private func answer(_ world: CollectionWorld, _ id: String, failure: (String, Bool)? = nil) throws {
+    try world.cache.write { try $0.answered(views: [id], in: general, failure: failure) }
+  }
+
+  private func id(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
+
+  private func poll(_ world: CollectionWorld, _ path: String, _ cursor: String) -> Answer {
+    world.ask("\(path)/events?since=\(cursor)&wait=0")
+  }
+
+  /// Whether one event of the answer names these messages.
+  private func names(_ ids: [Int64], _ answer: Answer) -> Bool {
+    let names = ids.map(String.init).joined(separator: " ")
+    return answer.events.contains { $0.hasSuffix(" " + names) }
+  }
+
+  @Test("B16, B58: a cleared view that is read again after the upstream's answer has its first page")
+  func readAgain() throws {
+    let (world, path) = try cleared()
+    defer { world.stop() }
+    let empty = world.ask(path)
+    #expect(empty.messages == [] && empty.text("status") == "")
+    try world.list([1, 2, 3], in: "general")
+    try answer(world, id(path))
+    let whole = world.ask(path)
+    #expect(whole.messages == [1, 2, 3])
+    try world.send(4, in: "general")
+    #expect(poll(world, path, whole.text("cursor")).events == ["messages.added 4"])
+    #expect(names([1, 2, 3, 4], poll(world, path, empty.text("cursor"))))
+    try world.restart()
+    #expect(world.ask(path).messages == [1, 2, 3, 4])
+  }
+
+  @Test("B16, B49: a client that was told of less than the first page is told when somebody reads it again")
+  func short() throws {
+    let (world, path) = try cleared()
+    defer { world.stop() }
+    try world.send(3, in: "general")
+    #expect(world.ask(path).messages == [3])
+    try world.list([1, 2, 3], in: "general")
+    try answer(world, id(path))
+    // As after a start: the log has nothing of the answer.
+    let cursor = world.cache.cursor.description
+    try world.restart()
+    #expect(poll(world, path, cursor).events == [])
+    #expect(world.ask(path).messages == [1, 2, 3])
+    for _ in 0..<2 { #expect(poll(world, path, cursor).events == ["messages.replaced 1 2 3"]) }
+    let last = world.ask(path)
+    #expect(poll(world, path, last.text("cursor")).events == [])
+  }
+
+  @Test(
+    "B16, B49: a view whose upstream refused for good is told its first page when there is one",
+    arguments: [false, true])
+  func refused(isOneOfMany: Bool) throws {
+    let (world, path) = try cleared()
+    defer { world.stop() }
+    let empty = world.ask(path)
+    try answer(world, id(path), failure: ("forbidden", false))
+    let failed = poll(world, path, empty.text("cursor"))
+    #expect(failed.events == ["api_failed"])
+    let cursor = failed.text("cursor")
+    #expect(poll(world, path, cursor).events == [])
+    let many = "/v1/events?collections=\(id(path))&user_feed=true&since=\(cursor)&wait=20"
+    let held = world.held(isOneOfMany ? many : "\(path)/events?since=\(cursor)&wait=20")
+    #expect(world.waitParked(1))
+    try world.list([1, 2, 3], in: "general")
+    #expect(names([1, 2, 3], held.answer()))
+    // The answer may have been lost.
+    #expect(names([1, 2, 3], poll(world, path, cursor)))
+    #expect(world.ask(path).messages == [1, 2, 3])
+  }
+
+  @Test("B16: a view that is owed its first page is not told it by a read, but by its next event")
+  func owed() throws {
+    let (world, path) = try cleared()
+    defer { world.stop() }
+    _ = world.ask(path)
+    try world.list([1, 2, 3], in: "general")
+    let early = world.ask(path)
+    #expect(early.messages == [])
+    try answer(world, id(path))
+    #expect(poll(world, path, early.text("cursor")).events == ["messages.replaced 1 2 3"])
+  }
+}
