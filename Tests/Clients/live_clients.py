@@ -3,10 +3,10 @@
 
 Each seed opens a channel with four views of one user: client.js and client.py, each by polls and by a stream. They
 send, edit, delete, send again and page while others write at the chat server, connections are cut or go silent, the
-service is killed, its cache is cleared, cursors expire, tokens are refused, the chat server fails, and the user leaves
-and comes back. At no moment may a view show a message twice. 5 s after all is quiet each view must show exactly what a
-view that is opened anew does. TARGET_BINARY is the program, PERCH_CLIENT_SEEDS how many seeds there are (3),
-PERCH_CLIENT_SEED the first.
+service is killed, its cache is cleared, its log is trimmed, cursors expire, tokens are refused, the chat server fails,
+and the user leaves and comes back. At no moment may a view show a message twice. 5 s after all is quiet each view must
+show exactly what a view that is opened anew does. TARGET_BINARY is the program, PERCH_CLIENT_SEEDS how many seeds there
+are (3), PERCH_CLIENT_SEED the first.
 """
 
 import base64
@@ -230,6 +230,8 @@ class Story:
         self.world, self.random, self.channel = world, random.Random(seed), f"talk-{seed}"
         self.path = f"/v3/group_channels/{self.channel}"
         self.texts, self.begun, self.count, self.is_member = {}, [], 0, True
+        # The texts, as they were sent, of messages that somebody deleted or that a clearing removed unsent.
+        self.deleted = set()
         world.there("POST", "/v3/group_channels", {
             "channel_url": self.channel, "name": self.channel, "user_ids": ["alice", "bob"]})
         for _ in range(30):
@@ -260,6 +262,7 @@ class Story:
         if act == "edit":
             self.world.there("PUT", path, {"message_type": "MESG", "message": message["message"] + "!"})
         elif act == "delete":
+            self.deleted.add(message["message"].rstrip("?!"))
             self.world.there("DELETE", path)
         else:
             self.world.there("POST", path + "/reactions", {"user_id": "bob", "reaction": "smile"})
@@ -302,6 +305,8 @@ class Story:
         chosen = failed if kind == "resend" else own[-5:]
         if chosen:
             row = self.random.choice(chosen)
+            if kind == "remove":
+                self.deleted.add(row["message"].rstrip("?!"))
             view.begin(kind, row=row, text=row["message"] + "?")
 
     # Faults of the network and of the service
@@ -309,8 +314,8 @@ class Story:
     def trouble(self):
         proxy, world = self.world.proxy, self.world
         kind = self.random.choices(
-            ["calm", "cut", "reset", "silent", "slow", "refuse", "expire", "kill", "clear", "leave", "fault"],
-            [6, 3, 3, 2, 2, 2, 2, 1, 1, 2, 2])[0]
+            ["calm", "cut", "reset", "silent", "slow", "refuse", "expire", "kill", "clear", "leave", "fault", "trim"],
+            [6, 3, 3, 2, 2, 2, 2, 1, 1, 2, 2, 1])[0]
         if kind in ("cut", "slow", "refuse", "silent", "expire"):
             proxy.fault = kind
         elif kind == "calm":
@@ -323,26 +328,33 @@ class Story:
             world.service.kill()
             time.sleep(self.random.random() * 0.3)
             world.start()
+        elif kind == "trim":
+            self.miss(heard=False)
         elif kind == "clear":
+            unsent = set(self.texts.values()) - {text.rstrip("?!") for _, text in self.upstream()}
             status, found = world.here("DELETE", "/v1/cache?force=true", scope="chat admin")
             assert status in (204, 503), (status, found)
+            self.deleted |= unsent
         elif kind == "leave":
             (self.leave if self.is_member else self.come_back)()
         else:
             self.fault()
         return kind
 
-    def miss(self):
-        """Something happens while the views are cut off, and is not in the log any more when they come back."""
+    def miss(self, heard=True):
+        """Something happens while the views are cut off, and is not in the log any more when they come back.
+
+        heard: the service heard of all of it before.
+        """
         self.world.proxy.fault = "refuse"
         self.world.proxy.reset()
         # Messages that come together are one event.
         for _ in range(3):
             self.say()
-            ends = time.monotonic() + 10
-            while self.heard() != f"bob {self.count}":
-                assert time.monotonic() < ends, "the service did not hear of it"
+            ends = time.monotonic() + (10 if heard else 0.4)
+            while (not heard or self.heard() != f"bob {self.count}") and time.monotonic() < ends:
                 time.sleep(0.05)
+            assert not heard or time.monotonic() < ends, "the service did not hear of it"
         self.world.trim()
         self.world.proxy.fault = None
 
@@ -399,13 +411,15 @@ class Story:
 
     def answers(self):
         """Every send has an answer; nothing was sent twice."""
-        for view, number, name in self.begun:
-            answer = view.end(number, 30)
+        ended = [(view, name, view.end(number, 30)) for view, number, name in self.begun]
+        texts = [text.rstrip("?!") for _, text in self.upstream()]
+        for view, name, answer in ended:
             code = answer.get("problem", {}).get("code")
-            assert "result" in answer or code in REFUSED, (view.name, answer)
-        texts = [text for _, text in self.upstream()]
+            # The answer was lost, and the message was deleted before the client asked again.
+            is_deleted = code == "message_not_found" and self.texts[name] in self.deleted - set(texts)
+            assert "result" in answer or code in REFUSED or is_deleted, (view.name, answer)
         for name, text in self.texts.items():
-            copies = [found for found in texts if found.rstrip("?!") == text]
+            copies = [found for found in texts if found == text]
             assert len(copies) < 2, f"sent twice: {copies}"
 
     def difference(self, view):

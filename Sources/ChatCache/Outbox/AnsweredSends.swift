@@ -21,13 +21,16 @@ extension CacheWriter {
   /// succeeded and is deleted. If it names no request but may be a send under way, it is withheld from its
   /// sender's views.
   func noteAnswer(_ record: MessageRecord, isNew: Bool, _ batch: inout MessageBatch) throws {
-    guard try isAnyUnsent(&batch), !record.sender.isEmpty,
+    let isAnyUnsent = try isAnyUnsent(&batch)
+    guard try isAnyUnsent || !record.requestID.isEmpty && isAnyRequest(&batch), !record.sender.isEmpty,
       let user = try sender(UserID(record.sender), &batch.senders),
       let url = try reader.url(of: batch.channel)
     else { return }
     let laneKey = OutboxLaneKey(user: user, channel: url)
     if let request = RequestID(record.requestID) {
-      guard let id = try reader.row(of: request, in: laneKey) else { return }
+      guard isAnyUnsent, let id = try reader.row(of: request, in: laneKey) else {
+        return try noteLateAnswer(record.messageID, to: request, in: laneKey)
+      }
       let moment = try outboxMoment()
       let edited = try reader.editedWhileSent(id)
       try changeLane(laneKey, from: try reader.laneStep(laneKey, row: id)) {
@@ -36,8 +39,27 @@ extension CacheWriter {
       try sendEdit(edited, of: request, missingIn: record, in: laneKey)
       noteLane(OutboxLaneName(user: UserID(record.sender), channel: url))
       try release(record.messageID, of: user, in: batch.channel)
-    } else if isNew, try reader.hasUnansweredMessage(in: laneKey) {
+    } else if isNew, isAnyUnsent, try reader.hasUnansweredMessage(in: laneKey) {
       try withhold(record, from: user, in: batch.channel)
+    }
+  }
+
+  /// The message was under way when its unsent row was removed, and arrived: repeated, the request is
+  /// answered with it (B37).
+  private func noteLateAnswer(
+    _ message: Int64, to request: RequestID, in laneKey: OutboxLaneKey
+  ) throws {
+    try db.run(
+      """
+      UPDATE request
+      SET message_id = ?4, ended_as = 'succeeded'
+      WHERE user = ?1 AND request_id = ?2 AND channel_url = ?3 AND ended_as = 'removed' AND is_message = 1
+      """
+    ) {
+      $0.bind(1, laneKey.user.rawValue)
+      $0.bind(2, request.text)
+      $0.bind(3, laneKey.channel.text)
+      $0.bind(4, message)
     }
   }
 
@@ -53,12 +75,18 @@ extension CacheWriter {
     return isAny
   }
 
+  private func isAnyRequest(_ batch: inout MessageBatch) throws -> Bool {
+    if let known = batch.senders.isAnyRequest { return known }
+    let isAny = try reader.hasRequests()
+    batch.senders.isAnyRequest = isAny
+    return isAny
+  }
+
   /// The message with the id of the request that sent it. If the upstream does not name the request, the
   /// cache adds the id that it knows from an earlier answer.
   func naming(_ record: MessageRecord, _ batch: inout MessageBatch) throws -> MessageRecord {
     guard record.requestID.isEmpty, !record.sender.isEmpty else { return record }
-    if batch.senders.isAnyRequest == nil { batch.senders.isAnyRequest = try reader.hasRequests() }
-    guard batch.senders.isAnyRequest == true, let user = try sender(UserID(record.sender), &batch.senders),
+    guard try isAnyRequest(&batch), let user = try sender(UserID(record.sender), &batch.senders),
       let request = try reader.request(answeredBy: record.messageID, of: user)
     else { return record }
     var named = record

@@ -103,6 +103,22 @@ import Testing
     #expect(other.status == 404 && other["Idempotency-Replayed"] == nil, "that was never done")
   }
 
+  @Test(
+    "B37, B58: what was under way when all was cleared by force, and arrived, is answered as that message")
+  func replayedAfterClearing() throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    for name in ["r", "lost"] { #expect(world.send(name).status == 202) }
+    try world.cache.write { try $0.clearAll(withUnsent: true) }
+    try world.join("alice", "general")
+    #expect(world.send("r").text("code") == "message_not_found")
+    try world.put(9, from: "alice", answering: "r")
+    let again = world.send("r")
+    #expect(again.status == 201 && again.text("message_id") == "9" && again["Idempotency-Replayed"] == "true")
+    #expect(world.send("lost").text("code") == "message_not_found")
+    #expect(try world.rows().isEmpty, "nothing is sent again")
+  }
+
   @Test("Prefer: wait holds the answer until the message is sent, is refused, or the time is over")
   func waiting() throws {
     let world = try CollectionWorld.forSending()
