@@ -1,4 +1,4 @@
-import CSodium
+import CNettle
 import Glibc
 import Platform
 
@@ -13,7 +13,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   package private(set) var size = 0
   private let spool: Spool
   private let file: Int32
-  private var hash = crypto_hash_sha256_state()
+  private var hash = sha256_ctx()
   private var digest: [UInt8] = []
   private var waiting = ByteBuffer(capacity: 0)
   /// The room it was promised.
@@ -32,7 +32,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     self.spool = spool
     self.file = file
     self.promised = promised
-    crypto_hash_sha256_init(&hash)
+    nettle_sha256_init(&hash)
   }
 
   /// A file of which only size and hash are asked for: it takes no room.
@@ -41,7 +41,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     self.spool = spool
     file = -1
     promised = .max
-    crypto_hash_sha256_init(&hash)
+    nettle_sha256_init(&hash)
   }
 
   deinit { abandon() }
@@ -62,8 +62,8 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   package func end() throws(SpoolError) {
     try flush()
     waiting = ByteBuffer(capacity: 0)
-    digest = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
-    crypto_hash_sha256_final(&hash, &digest)
+    digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_SIZE))
+    nettle_sha256_digest(&hash, digest.count, &digest)
   }
 
   /// The file as it will be; after `end`.
@@ -71,8 +71,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
 
   private func flush() throws(SpoolError) {
     var rest = waiting.bytes
-    crypto_hash_sha256_update(
-      &hash, rest.baseAddress?.assumingMemoryBound(to: UInt8.self), UInt64(rest.count))
+    nettle_sha256_update(&hash, rest.count, rest.baseAddress?.assumingMemoryBound(to: UInt8.self))
     while !rest.isEmpty, !isOnlyHashed {
       let count = Glibc.write(file, rest.baseAddress, rest.count)
       if count < 0, errno == EINTR { continue }
