@@ -10,6 +10,7 @@ let package = Package(
     .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+    .systemLibrary(name: "CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
 
@@ -24,7 +25,7 @@ let package = Package(
     // Perch.
     .target(name: "ChatModel", dependencies: ["Platform"]),
     .target(
-      name: "ChatCache", dependencies: ["ChatModel", "JSON", "SQLite", "CSodium", "Platform"],
+      name: "ChatCache", dependencies: ["ChatModel", "JSON", "SQLite", "CNettle", "CSodium", "Platform"],
       resources: [.embedInCode("Schema")]),
     .target(name: "ChatCollections", dependencies: ["ChatModel", "ChatCache", "JSON", "Platform"]),
     .target(name: "ChatSync", dependencies: ["ChatModel", "ChatCache", "JSON", "CCurl", "Platform"]),

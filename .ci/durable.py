@@ -235,6 +235,45 @@ class Durable(unittest.TestCase):
         self.check_after_a_restart(hashes)
         self.check_upstream(hashes)
 
+    def send_in_halves(self, key, between):
+        """Sends a file of 16 MB. Its second half follows when `between` holds."""
+        body = (f'--b\r\nContent-Disposition: form-data; name="file"; filename="{key}"\r\n\r\n'.encode()
+                + content_of(key) * 80 + b"\r\n--b--\r\n")
+        half = len(body) // 2
+        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection.putrequest("POST", self.path)
+        for name, value in {"Perch-User": "alice", "Content-Type": FORM, "Content-Length": str(len(body)),
+                            "Idempotency-Key": key}.items():
+            connection.putheader(name, value)
+        connection.endheaders(body[:half])
+        self.until("the first half is synced", between)
+        connection.send(body[half:])
+        answer = connection.getresponse()
+        found = json.loads(answer.read())
+        connection.close()
+        return answer.status, found
+
+    def test_B45_a_large_file_is_synced_while_it_comes_and_fails_if_that_fails(self):
+        order = self.place.name + "/fail"
+        self.serve({"SYNC_SHIM_FAIL": order})
+        status, found = self.send_in_halves("large", lambda: "sync-file" in self.lines())
+        self.assertEqual(status, 202, found)
+        lines = self.lines()
+        self.assertRegex(self.once(line for line in lines if "-" in line),
+                         "^write-file sync-file write-file (?:sync-file write-file )*sync-file sync-folder$")
+        self.assertLess(lines.index("sync-folder"), lines.index("202"))
+        for code in (errno.ENOSPC, errno.EIO):
+            self.fail_once(order, "sync-file", code)
+            key = f"failed-{code}"
+            # The call that fails is an early one; the last sync of the file would succeed.
+            status, found = self.send_in_halves(key, lambda: not os.path.exists(order))
+            self.assertEqual((status, found.get("code"), found["request_id"]), (507, "upload_not_stored", key))
+            self.assertEqual(self.ask("GET", f"/v1/outbox/{key}")[0], 404)
+            self.assertEqual(len(self.spooled()), 1)
+        status, found = self.send_in_halves(key, lambda: True)
+        self.assertEqual((status, found["request_id"]), (202, key), found)
+        self.assertEqual(len(self.spooled()), 2)
+
     def check_after_a_restart(self, hashes):
         """Kills the service and starts it again: files and rows are those that were accepted, and no others."""
         self.service.kill()

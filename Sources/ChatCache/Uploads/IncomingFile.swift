@@ -1,47 +1,53 @@
-import CSodium
+import CNettle
 import Glibc
 import Platform
 
 /// A file of the spool while its bytes come in. Its hash is computed on the way. Let go of before it is kept,
 /// it leaves nothing behind.
 ///
-/// One thread at a time has it: the worker thread of its request, then a thread of the spool.
+/// One thread at a time has it: the worker thread of its request, then a thread of the spool. Only its
+/// descriptor is shared: of a large file, the spool syncs what came so far while more comes.
 package final class IncomingFile: @unchecked Sendable {  // because one thread at a time has it
   /// Its name in the spool.
   package let name: SpoolName
   /// Bytes that came.
   package private(set) var size = 0
   private let spool: Spool
-  private let file: Int32
-  private var hash = crypto_hash_sha256_state()
+  /// Nil where its bytes are not stored, and when it is over.
+  private var file: SpoolDescriptor?
+  private let isOnlyHashed: Bool
+  /// Bytes since the last early sync was asked for.
+  private var unsyncedBytes = 0
+  private var hash = sha256_ctx()
   private var digest: [UInt8] = []
   private var waiting = ByteBuffer(capacity: 0)
   /// The room it was promised.
   private var promised: Int
   private var isOver = false
-  /// Whether its bytes are not stored: only its size and hash are asked for.
-  private var isOnlyHashed: Bool { file < 0 }
 
   /// Bytes that are written at once.
   private static let pieceBytes = 64 << 10
+  /// Bytes after which an early sync is asked for.
+  private static let earlySyncBytes = 4 << 20
   /// Room that is promised at once to a file whose size nobody announced.
   private static let roomBytes = 256 << 10
 
   init(_ name: SpoolName, in spool: Spool, file: Int32, promised: Int) {
     self.name = name
     self.spool = spool
-    self.file = file
+    self.file = SpoolDescriptor(file)
+    isOnlyHashed = false
     self.promised = promised
-    crypto_hash_sha256_init(&hash)
+    nettle_sha256_init(&hash)
   }
 
   /// A file of which only size and hash are asked for: it takes no room.
   init(onlyHashed name: SpoolName, in spool: Spool) {
     self.name = name
     self.spool = spool
-    file = -1
+    isOnlyHashed = true
     promised = .max
-    crypto_hash_sha256_init(&hash)
+    nettle_sha256_init(&hash)
   }
 
   deinit { abandon() }
@@ -62,8 +68,8 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   package func end() throws(SpoolError) {
     try flush()
     waiting = ByteBuffer(capacity: 0)
-    digest = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
-    crypto_hash_sha256_final(&hash, &digest)
+    digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_SIZE))
+    nettle_sha256_digest(&hash, digest.count, &digest)
   }
 
   /// The file as it will be; after `end`.
@@ -71,24 +77,28 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
 
   private func flush() throws(SpoolError) {
     var rest = waiting.bytes
-    crypto_hash_sha256_update(
-      &hash, rest.baseAddress?.assumingMemoryBound(to: UInt8.self), UInt64(rest.count))
-    while !rest.isEmpty, !isOnlyHashed {
-      let count = Glibc.write(file, rest.baseAddress, rest.count)
+    nettle_sha256_update(&hash, rest.count, rest.baseAddress?.assumingMemoryBound(to: UInt8.self))
+    while !rest.isEmpty, let file {
+      let count = Glibc.write(file.number, rest.baseAddress, rest.count)
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw .disk(errno) }
       rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      unsyncedBytes += count
     }
     waiting.clear()
+    if let file, unsyncedBytes >= IncomingFile.earlySyncBytes {
+      unsyncedBytes = 0
+      spool.syncEarly(file)
+    }
   }
 
   /// Brings the file and its name to the disk. On a thread of the spool.
   func sync() throws(SpoolError) {
-    if isOnlyHashed { return }
-    guard fsync(file) == 0 else { throw .disk(errno) }
+    guard let file else { return }
+    try file.sync()
     try spool.syncFolder()
     isOver = true
-    close(file)
+    self.file = nil
     spool.filled(self, promised: promised)
   }
 
@@ -96,7 +106,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   func abandon() {
     guard !isOver, !isOnlyHashed else { return }
     isOver = true
-    close(file)
+    file = nil
     spool.abandoned(self, promised: promised)
   }
 }

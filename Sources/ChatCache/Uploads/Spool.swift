@@ -114,6 +114,22 @@ package final class Spool: Sendable {
     finish(.disk(EBUSY))
   }
 
+  /// Syncs what came so far of a large file, so that its last sync is short. Not while anything waits for a
+  /// thread: no file that is whole stands behind early syncs of others.
+  func syncEarly(_ file: SpoolDescriptor) {
+    guard file.beginEarlySync() else { return }
+    let isTaken = queue.update { queue in
+      guard !queue.isStopping, queue.waiting.isEmpty else { return false }
+      queue.waiting.append {
+        // The file's last sync throws this error again.
+        try? file.sync()
+        file.endEarlySync()
+      }
+      return true
+    }
+    if !isTaken { file.endEarlySync() }
+  }
+
   func syncFolder() throws(SpoolError) {
     guard fsync(folder) == 0 else { throw .disk(errno) }
   }

@@ -66,6 +66,36 @@ import Testing
     #expect(world.spool.contents == (3, 1))
   }
 
+  @Test("B37: the hash is SHA-256, whatever pieces the bytes come in", arguments: [1, 3_500, 70_000, 1_000_000])
+  func hashed(piece: Int) throws {
+    let world = try World()
+    defer { world.cache.close() }
+    let file = try world.spool.begin(announced: 1_000_000)
+    try [UInt8](repeating: 0x61, count: 1_000_000).withUnsafeBytes { bytes in
+      for start in stride(from: 0, to: bytes.count, by: piece) {
+        try file.write(UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + piece, bytes.count)]))
+      }
+    }
+    try file.end()
+    let hash = file.spooled.hash.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    #expect(hash == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0")
+  }
+
+  @Test("B45: a file whose sync failed once fails for good, though the system tells the error only once")
+  func failedOnce() throws {
+    var pipe: [Int32] = [-1, -1]
+    try #require(Glibc.pipe(&pipe) == 0)
+    defer { close(pipe[0]) }
+    let file = SpoolDescriptor(pipe[1])
+    // A pipe cannot be synced.
+    #expect(throws: SpoolError.disk(EINVAL)) { try file.sync() }
+    // From here on the same number is a folder, which can.
+    let folder = open(TestFolder.make("synced"), O_RDONLY | O_DIRECTORY)
+    defer { close(folder) }
+    try #require(dup2(folder, file.number) == file.number && fsync(file.number) == 0)
+    #expect(throws: SpoolError.disk(EINVAL)) { try file.sync() }
+  }
+
   @Test("B45: a file that is let go of before it is kept leaves neither bytes nor a promise")
   func abandoned() throws {
     let world = try World()

@@ -1,0 +1,34 @@
+import Glibc
+import Platform
+import Synchronization
+
+/// The descriptor of a file that comes in. Threads of the spool sync it while a worker thread still writes.
+///
+/// It is closed when the last of them lets go of it.
+final class SpoolDescriptor: Sendable {
+  /// The system's number for it.
+  let number: Int32
+  /// The first error of a sync. The lock is held through each sync.
+  private let failure = Guarded<Int32?>(nil)
+  private let isSyncingEarly = Atomic<Bool>(false)
+
+  /// Takes over an open descriptor.
+  init(_ number: Int32) { self.number = number }
+
+  deinit { close(number) }
+
+  /// Brings to the disk what was written. Once it failed it throws the same again: the system tells an error
+  /// of the disk to one sync, which may be an early one, and the bytes are lost all the same.
+  func sync() throws(SpoolError) {
+    try failure.withLock { failure throws(SpoolError) in
+      if failure == nil, fsync(number) != 0 { failure = errno }
+      if let failure { throw .disk(failure) }
+    }
+  }
+
+  /// Begins a sync before the file is whole. False: one is under way.
+  func beginEarlySync() -> Bool { !isSyncingEarly.exchange(true, ordering: .relaxed) }
+
+  /// The early sync is over, or was not made.
+  func endEarlySync() { isSyncingEarly.store(false, ordering: .relaxed) }
+}
