@@ -66,7 +66,8 @@ import Testing
     #expect(world.spool.contents == (3, 1))
   }
 
-  @Test("B37: the hash is SHA-256, whatever pieces the bytes come in", arguments: [1, 3_500, 70_000, 1_000_000])
+  @Test(
+    "B37: the hash is SHA-256, whatever pieces the bytes come in", arguments: [1, 3_500, 70_000, 1_000_000])
   func hashed(piece: Int) throws {
     let world = try World()
     defer { world.cache.close() }
