@@ -28,6 +28,7 @@ class Accessible(PageTest):
         page.locator("#chat .field").fill("t6 own")
         page.keyboard.press("Enter")
         self.sees(page, "t6 own")
+        expect(page.locator("#chat .message.pending")).to_have_count(0)
         page.locator("#chat article", has_text="t1 from bob").hover()
         page.locator("#chat article .text", has_text="t1 from bob").click()
         page.locator("[data-act=react]").click()

@@ -40,12 +40,13 @@ class Demo(PageTest):
         self.press(page, "#sign-in-list button")
         self.press(page, "[data-url=general]")
         self.write(page, "t300 hello from the demo")
+        self.sees(page, "t300 hello")
         expect(page.locator("#chat .message.pending")).to_have_count(0)
         # A picture is shown once it was sent, from the demo's own address.
         page.locator("#chat input[type=file]").set_input_files({"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL})
         page.locator("#chat .composer-note").wait_for()
         self.press(page, "#chat .send")
-        expect(page.locator("#chat img[src*='/demo/files/']").last).to_be_visible(timeout=10000)
+        expect(page.locator("#chat img[src*='/demo/files/']").last).to_be_visible()
         self.press(page, "#inspector-button")
         if self.by_keyboard:
             expect(page.locator("#tab-requests")).to_be_focused()
@@ -61,8 +62,8 @@ class Demo(PageTest):
         expect(page.locator("#chat .message.pending")).to_have_count(1)
         self.press(page, "#inspector-button")
         self.press(page, "#demo-switch")
-        expect(page.locator("#banner")).to_be_hidden(timeout=12000)
-        expect(page.locator("#chat .message.pending")).to_have_count(0, timeout=12000)
+        expect(page.locator("#banner")).to_be_hidden()
+        expect(page.locator("#chat .message.pending")).to_have_count(0)
 
 
 class NarrowDemo(Demo):

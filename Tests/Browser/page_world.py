@@ -17,6 +17,9 @@ SHOTS = os.environ.get("PERCH_SCREENSHOTS", ".build/screenshots")
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 780}
 # What a browser itself says of a request that failed or was refused, which is what some tests make happen.
 NETWORK = re.compile(r"Failed to load resource|net::ERR_|ERR_INCOMPLETE")
+# How long what has no bound of its own may take on a machine that is busy (s). Tests measure what has one.
+PATIENCE = 30
+expect.set_options(timeout=PATIENCE * 1000)
 # Runs in each page before its own scripts. It keeps what was ever wrong: a message twice, a policy report, a wide page.
 OBSERVER = """
 window.faults = [];
@@ -118,7 +121,7 @@ class PageWorld:
                           "?message_ts=9007199254740991&prev_limit=100&next_limit=0&include=true&include_reply_type=all")
         return [message.get("message") or message.get("file", {}).get("name") for message in page["messages"]]
 
-    def until(self, holds, seconds=10):
+    def until(self, holds, seconds=PATIENCE):
         ends = time.monotonic() + seconds
         while not (found := holds()):
             assert time.monotonic() < ends, "it does not become true"
@@ -198,7 +201,7 @@ class PageTest(unittest.TestCase):
         """An empty page that is watched."""
         page = (context or self.context).new_page()
         self.pages.append(page)
-        page.set_default_timeout(8000)
+        page.set_default_timeout(PATIENCE * 1000)
         page.add_init_script(OBSERVER)
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         page.on("console", lambda line: self.said.append(line.text)
@@ -269,10 +272,10 @@ class PageTest(unittest.TestCase):
         page.keyboard.press("Enter")
 
     def sees(self, page, text, pane="#chat"):
-        expect(page.locator(f"{pane} .text", has_text=text)).to_be_visible(timeout=8000)
+        expect(page.locator(f"{pane} .text", has_text=text)).to_be_visible()
 
     def misses(self, page, text, pane="#chat"):
-        expect(page.locator(f"{pane} .text", has_text=text)).to_have_count(0, timeout=8000)
+        expect(page.locator(f"{pane} .text", has_text=text)).to_have_count(0)
 
     def shot(self, page, name):
         """Keeps a picture of a state."""

@@ -68,6 +68,18 @@ import Testing
     #expect(!lines.contains { $0.hasPrefix("export ") })
   }
 
+  @Test("the page takes at most 100 KB as it is served, with client.js")
+  func size() throws {
+    try serving(ChatPage(fileOrigins: [], hasReference: true)) { server in
+      var bytes = try #require(Gzip.compressed(PackageResources.client_js)).count
+      for path in ["/", "/page.css", "/page.js", "/icon.svg"] {
+        let answer = ask(server, path, headers: ["Accept-Encoding": "gzip"])
+        bytes += try #require(answer["Content-Length"].flatMap { Int($0) })
+      }
+      #expect(bytes > 20 * 1024 && bytes <= 100 * 1024)
+    }
+  }
+
   @Test("client.js is at most 12 KB")
   func client() { #expect(PackageResources.client_js.count <= 12 * 1024) }
 }

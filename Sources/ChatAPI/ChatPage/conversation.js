@@ -4,7 +4,7 @@ import { SharedEventSource, feed } from "./feed.js";
 import { session } from "./session.js";
 import { MessageList } from "./message_list.js";
 import { itemsOf, buildItem } from "./log_items.js";
-import { rowsWithEntries, keyOfRow } from "./rows.js";
+import { rowsWithEntries } from "./rows.js";
 import { settleEntries, onOutbox, markAsRead } from "./outbox.js";
 import { wordsFor } from "./words.js";
 import { personOf, notePerson } from "./people.js";
@@ -161,9 +161,6 @@ export class Conversation {
     this.#isLoading[side] = false;
     this.redraw();
   }
-
-  /** Brings a message into sight, if it is loaded. */
-  reveal(row) { return this.list.reveal(keyOfRow(row)); }
 
   /** Goes to the newest end, as after sending. */
   follow() { return this.state.has_next ? this.toNewest() : this.list.follow(); }

@@ -75,7 +75,7 @@ export function initialsOf(name) {
   const signs = typeof Intl.Segmenter === "function"
     ? [...new Intl.Segmenter().segment(name.slice(0, 80))].map(({ segment }) => segment)
     : [...name.slice(0, 8)];
-  return signs.find((sign) => sign.trim())?.slice(0, 24).toUpperCase() ?? "?";
+  return signs.find((sign) => /[^\p{C}\s]/u.test(sign))?.slice(0, 24).toUpperCase() ?? "?";
 }
 
 /** One of eight colours that a name always has. */

@@ -33,13 +33,18 @@ export class MentionPicker {
     return ids.length ? { mention_type: "users", mentioned_user_ids: [...new Set(ids)] } : {};
   }
 
+  /** The name that is being typed before the cursor, or nothing. */
+  #typed() {
+    return this.field.value.slice(0, this.field.selectionStart).match(/(?:^|\s)@(\S{0,30})$/)?.[1];
+  }
+
   async #look() {
-    const before = this.field.value.slice(0, this.field.selectionStart),
-      typed = before.match(/(?:^|\s)@(\S{0,30})$/)?.[1];
-    if (typed === undefined) return this.#hide();
+    if (this.#typed() === undefined) return this.#hide();
     this.#members ??= await membersOf(this.channel);
-    if (!this.#members.length) this.#members = null;
-    const wanted = typed.toLowerCase();
+    if (!this.#members?.length) this.#members = null;
+    // More may have been typed while the members came.
+    const wanted = this.#typed()?.toLowerCase();
+    if (wanted === undefined) return this.#hide();
     this.#shown = [...this.#members ?? [], EVERYBODY].filter((member) =>
       [member.nickname, member.user_id].some((name) => name?.toLowerCase().startsWith(wanted))).slice(0,
         MOST_MENTIONED);

@@ -16,6 +16,7 @@ export function makeActions(talk) {
   const change = (row, kind, more) => changeMessage(talk.channel, row, kind, more);
   return {
     person: personOf,
+    edit: (row) => talk.on.edit(row),
     openThread: (id) => talk.on.thread(id),
     react: (row, reaction, add) => change(row, add ? "react" : "unreact", { reaction }),
     resend: (row) => (row.entry ? retryEntry(row.entry) : change(row, "resend")),
@@ -35,6 +36,9 @@ export function makeActions(talk) {
       log.addEventListener("pointerover", come);
       log.addEventListener("focusin", come);
       log.addEventListener("pointerleave", () => bar.contains(document.activeElement) || bar.remove());
+      // The focus has not arrived yet while it leaves.
+      log.addEventListener("focusout", () => setTimeout(() =>
+        log.contains(document.activeElement) || log.matches(":hover") || bar.remove()));
     },
   };
 }

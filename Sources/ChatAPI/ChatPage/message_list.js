@@ -67,19 +67,6 @@ export class MessageList {
     this.show(this.#items);
   }
 
-  /** Brings an item into sight and gives it the focus. */
-  reveal(key) {
-    const index = this.#items.findIndex((item) => item.key === key);
-    if (index < 0) return false;
-    this.#isFollowing = false;
-    this.#setWindow(index - STEP, index + STEP, index);
-    this.#draw();
-    const element = this.#elements.get(key).element;
-    element.scrollIntoView({ block: "center" });
-    element.focus({ preventScroll: true });
-    return true;
-  }
-
   /** Keeps the window within the items and its size; what is trimmed is far from `at`. */
   #setWindow(start, end, at = end) {
     start = Math.max(0, start);

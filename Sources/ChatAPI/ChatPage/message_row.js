@@ -111,7 +111,8 @@ function pendingState(row, has, acts) {
   const isFile = row.type === "file" && part !== undefined;
   const bar = isFile && el("progress", { max: "100", value: String(part), "aria-label": "Upload" });
   return el("p", { class: "state" }, bar, isFile ? ` ${part} % ` : `${words} `,
-    button("Cancel", () => acts.cancel(row), { class: "quiet", "data-act": "cancel" }));
+    button("Cancel", () => acts.cancel(row), { class: "quiet", "data-act": "cancel" }),
+    row.type === "user" && button("Edit", () => acts.edit(row), { class: "quiet", "data-act": "edit" }));
 }
 
 function unsentButtons(row, acts) {

@@ -13,8 +13,8 @@ export function rowsWithEntries(rows, channel, parent) {
     && belongs(entry, parent) && !rows.some((row) => row.message_id
       && row.message_id === entry.answer?.message_id));
   const changes = entries.filter((entry) => entry.kind !== "send" && entry.kind !== "read");
-  const changed = changes.length ? rows.map((row) => withChanges(row, changes)).filter(Boolean) : rows;
-  return [...changed, ...unsent.map(rowOfEntry)];
+  const all = [...rows, ...unsent.map(rowOfEntry)];
+  return changes.length ? all.map((row) => withChanges(row, changes)) : all;
 }
 
 /** Whether a message that is written belongs to a thread, or to the channel itself. */
@@ -24,11 +24,12 @@ function belongs({ body }, parent) {
 
 function withChanges(row, changes) {
   const own = changes.filter(({ target }) => target === row.message_id || target === row.request_id);
-  // An answered removal of an unsent message is gone from the screen at once.
   return own.length ? own.reduce(withChange, row) : row;
 }
 
-function withChange(row, { id, kind, body, reaction }) {
+function withChange(row, { id, kind, body, reaction, state }) {
+  // It is taken back, as it was asked.
+  if (kind === "remove" && state === "accepted" && row.sending_status === "canceled") return row;
   if (kind === "edit") return { ...row, pending_edit: { request_id: id, changes: body } };
   if (kind === "delete" || kind === "remove") return { ...row, pending_delete: { request_id: id } };
   if (kind === "resend") return { ...row, sending_status: "pending" };
