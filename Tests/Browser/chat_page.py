@@ -217,7 +217,7 @@ class Stories:
         # What is written after it goes after it: there is nothing before it any more.
         self.write(page, "t67 after it")
         self.world.until(lambda: self.world.texts(room) == ["t0 from bob", "t67 after it"])
-        self.assertEqual(self.world.here("alice", "GET", f"/v1/outbox?channel_url={room}")[1]["items"], [])
+        self.world.until(lambda: self.world.here("alice", "GET", f"/v1/outbox?channel_url={room}")[1]["items"] == [])
 
     def upload(self, page, name, size):
         """Sends a file, and waits until a part of it, and not all, has gone."""
