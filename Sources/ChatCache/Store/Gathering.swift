@@ -16,7 +16,8 @@ struct Gathering {
   /// The number of answers to sends taken in, and how many of them make a batch.
   private var answers = 0
   private var expectedAnswers = 0
-  /// From this moment on nothing came for long enough (monotonic ns). Nil while the last write taken in runs.
+  /// The batch stops waiting at this moment unless another write comes (monotonic ns). Nil while the last
+  /// write taken in runs.
   private var quietFrom: UInt64?
 
   static let longestNanoseconds: UInt64 = 20_000_000

@@ -114,14 +114,14 @@ package final class Spool: Sendable {
     finish(.disk(EBUSY))
   }
 
-  /// Syncs what came so far of a large file, so that its last sync is short. Not while anything waits for a
-  /// thread: no file that is whole stands behind early syncs of others.
+  /// Syncs the bytes of a large file that are written already, so that its last sync is short. Does nothing
+  /// while other work waits for a thread of the spool: a complete file never waits for early syncs of others.
   func syncEarly(_ file: SpoolDescriptor) {
     guard file.beginEarlySync() else { return }
     let isTaken = queue.update { queue in
       guard !queue.isStopping, queue.waiting.isEmpty else { return false }
       queue.waiting.append {
-        // The file's last sync throws this error again.
+        // `try?`: the descriptor keeps the error, and the last sync of the file throws it.
         try? file.sync()
         file.endEarlySync()
       }

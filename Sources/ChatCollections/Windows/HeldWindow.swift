@@ -103,7 +103,8 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
     }
     underWay = nil
     served = []
-    // Where only such a move was to be stored, the view is as it was before: that is no failure (B60).
+    // A commit that failed is no failure for its callers if the window needs no storing after the move was
+    // taken back (B60).
     let isWhole = error == nil || isStored
     return (told, isWhole ? .success(()) : .failure(error!), begin())
   }
