@@ -106,7 +106,7 @@ final class FilledCache: Sendable {
       mentions: .nobody, body: body.finish().array)
   }
 
-  /// Stores one page of a listing in its own commit: messages `first` and up of a channel.
+  /// Stores one page of a listing as the sync worker does: messages `first` and up of a channel.
   func store(_ first: Int, count: Int, in channel: Int) throws {
     let rows = (first..<(first + count)).map { FilledCache.message($0) }
     let window =
@@ -116,9 +116,9 @@ final class FilledCache: Sendable {
         .message(FilledCache.position(first - 1)), older: 0, newer: count + 1, includesAnchor: false)
     let listing = MessageListing(
       window: window, rows: rows, isWhole: true, askedAt: cache.cursor.sequence)
-    _ = try cache.blocking.write {
-      try $0.store(
-        [listing], in: FilledCache.url(channel), ListingContext(source: .apiResult, generation: 1))
+    let (url, context) = (FilledCache.url(channel), ListingContext(source: .apiResult, generation: 1))
+    for part in try cache.commits(of: [listing], in: url, context) {
+      _ = try cache.blocking.write { try $0.store(part, in: url, context) }
     }
   }
 

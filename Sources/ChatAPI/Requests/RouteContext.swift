@@ -79,8 +79,8 @@ package final class RouteContext: Sendable {
     _ body: @escaping (ChannelURL, Caller) throws -> Outcome
   ) throws -> Outcome {
     let url = try named ?? RouteContext.channelURL(request)
-    if let view = try view(of: url, for: caller.user) {
-      guard view.isJoined || !needsJoined else { throw Problem.notJoined }
+    if let isJoined = try isJoined(caller.user, in: url) {
+      guard isJoined || !needsJoined else { throw Problem.notJoined }
       return try body(url, caller)
     }
     let within = RouteContext.firstWordMilliseconds
@@ -89,8 +89,8 @@ package final class RouteContext: Sendable {
     } then: { [self] outcome in
       switch outcome {
       case .success(true):
-        guard let view = try view(of: url, for: caller.user) else { throw Problem.channelNotFound }
-        guard view.isJoined || !needsJoined else { throw Problem.notJoined }
+        guard let isJoined = try isJoined(caller.user, in: url) else { throw Problem.channelNotFound }
+        guard isJoined || !needsJoined else { throw Problem.notJoined }
         return try body(url, caller)
       case .success(false): throw Problem.channelNotFound
       case .failure(let error): throw Problem(error)
@@ -99,10 +99,10 @@ package final class RouteContext: Sendable {
     }
   }
 
-  private func view(of url: ChannelURL, for user: UserID) throws -> ChannelView? {
-    try read { reader in
+  private func isJoined(_ user: UserID, in url: ChannelURL) throws -> Bool? {
+    try read { reader -> Bool? in
       guard let key = try reader.userKey(of: user) else { return nil }
-      return try reader.view(of: url, for: key)
+      return try reader.isJoined(key, in: url)
     }
   }
 

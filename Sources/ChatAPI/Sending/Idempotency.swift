@@ -1,4 +1,4 @@
-import CSodium
+import ChatCache
 import ChatModel
 import JSON
 import MicroHTTP
@@ -72,9 +72,8 @@ enum ContentHash {
     for part in path { json.value(part) }
     content.withUnsafeBytes { json.splice($0) }
     json.endArray()
-    let text = json.finish().array
-    var hash = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
-    crypto_hash_sha256(&hash, text, UInt64(text.count))
-    return hash
+    var hash = SHA256()
+    json.finish().array.withUnsafeBytes { hash.update($0) }
+    return hash.finish()
   }
 }

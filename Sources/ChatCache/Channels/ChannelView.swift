@@ -62,6 +62,23 @@ extension CacheReader {
     }
   }
 
+  /// Whether the user joined the channel; nil where the user is not in it, or it does not exist (B1).
+  package func isJoined(_ user: UserKey, in url: ChannelURL) throws -> Bool? {
+    try db.first(
+      """
+      SELECT m.state = 'joined'
+      FROM channel AS c
+      JOIN membership AS m ON m.user = ?2 AND m.channel = c.id
+      WHERE c.channel_url = ?1
+      """
+    ) {
+      $0.bind(1, url.text)
+      $0.bind(2, user.rawValue)
+    } _: {
+      $0.bool(0)
+    }
+  }
+
   /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
   package func view(of url: ChannelURL, for user: UserKey) throws -> ChannelView? {
     try db.first(

@@ -163,6 +163,24 @@ package final class Cache: Sendable {
     queue.submit(sends.map { .urgent(among: $0) } ?? .derived, body, finish: finish)
   }
 
+  /// The commits in which listings of a channel are stored: one, or while clients write several short ones,
+  /// because a client's write waits for the commit that is running. Above what is cached a listing from the
+  /// newest end stays whole: a part of it would show a gap.
+  package func commits(
+    of listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
+  ) throws -> [[MessageListing]] {
+    guard queue.servesClients, listings.count == 1, let listing = listings.first, !context.settlesDoubts,
+      context.hugeMissing == nil
+    else { return [listings] }
+    if listing.window.anchor == .newest, try read({ try $0.line(of: url) })?.newest != nil {
+      return [listings]
+    }
+    return listing.parts(ofRows: Cache.rowsBesideClients).map { [$0] }
+  }
+
+  /// The most messages of a listing that one commit stores while clients write.
+  private static let rowsBesideClients = 32
+
   /// Deletes rows past their retention, and channels without a user of this cache, now and on this thread
   /// (B53); the background trimmer does the same over time.
   package func trim() throws {

@@ -51,6 +51,8 @@ final class CommitQueue: Sendable {
   private static let derivedNanoseconds: UInt64 = 5_000_000
 
   private let waiting = Watched(Waiting())
+  /// When the last intent came (monotonic ns).
+  private let lastIntent = Atomic<UInt64>(0)
   private let clock: Clock
   private let thread = ThreadSlot()
 
@@ -81,6 +83,12 @@ final class CommitQueue: Sendable {
     }
   }
 
+  /// Whether clients' writes came within the last second.
+  var servesClients: Bool {
+    let last = lastIntent.load(ordering: .relaxed)
+    return last > 0 && Clock.system.monotonicNanoseconds() - last < 1_000_000_000
+  }
+
   private var intentsWaiting: Int { waiting.read { $0.intents.count } }
 
   /// Queues a write; its `finish` is called on the writer's thread after the fsync.
@@ -94,7 +102,8 @@ final class CommitQueue: Sendable {
       case .room:
         waiting.derived.putFirst(queued)
         return nil
-      case .intent, .urgent: break
+      case .intent: lastIntent.store(Clock.system.monotonicNanoseconds(), ordering: .relaxed)
+      case .urgent: break
       }
       guard waiting.intents.count < CommitQueue.mostIntents else { return .tooManyWaiting }
       waiting.intents.append(queued)

@@ -1,4 +1,3 @@
-import CNettle
 import Glibc
 import Platform
 
@@ -18,7 +17,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   private let isOnlyHashed: Bool
   /// Bytes since the last early sync was asked for.
   private var unsyncedBytes = 0
-  private var hash = sha256_ctx()
+  private var hash = SHA256()
   private var digest: [UInt8] = []
   private var waiting = ByteBuffer(capacity: 0)
   /// The room it was promised.
@@ -38,7 +37,6 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     self.file = SpoolDescriptor(file)
     isOnlyHashed = false
     self.promised = promised
-    nettle_sha256_init(&hash)
   }
 
   /// A file of which only size and hash are asked for: it takes no room.
@@ -47,7 +45,6 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     self.spool = spool
     isOnlyHashed = true
     promised = .max
-    nettle_sha256_init(&hash)
   }
 
   deinit { abandon() }
@@ -68,8 +65,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   package func end() throws(SpoolError) {
     try flush()
     waiting = ByteBuffer(capacity: 0)
-    digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_SIZE))
-    nettle_sha256_digest(&hash, digest.count, &digest)
+    digest = hash.finish()
   }
 
   /// The file as it will be; after `end`.
@@ -77,7 +73,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
 
   private func flush() throws(SpoolError) {
     var rest = waiting.bytes
-    nettle_sha256_update(&hash, rest.count, rest.baseAddress?.assumingMemoryBound(to: UInt8.self))
+    hash.update(rest)
     while !rest.isEmpty, let file {
       let count = Glibc.write(file.number, rest.baseAddress, rest.count)
       if count < 0, errno == EINTR { continue }

@@ -16,8 +16,7 @@ package struct BodyFields {
     case text(String), number(Int64), flag(Bool), texts([String]), none, other
   }
 
-  private var values: [String: Value] = [:]
-  private var asked: Set<String> = []
+  private var values: [String: (value: Value, isKnown: Bool)] = [:]
   private var faults: [(field: String, detail: String)] = []
   private let prefix: String
 
@@ -27,7 +26,7 @@ package struct BodyFields {
     if json.kind != .object { faults.append((prefix.isEmpty ? whole : prefix, "Give a JSON object.")) }
     for field in json.fields {
       let name = String(decoding: field.name, as: UTF8.self)
-      if values.updateValue(BodyFields.read(field.value), forKey: name) != nil {
+      if values.updateValue((BodyFields.read(field.value), isKnown: false), forKey: name) != nil {
         fault(name, "It is given more than once.")
       }
     }
@@ -59,12 +58,13 @@ package struct BodyFields {
   }
 
   private mutating func value(_ name: String) -> Value {
-    asked.insert(name)
-    return values[name] ?? .none
+    guard let index = values.index(forKey: name) else { return .none }
+    values.values[index].isKnown = true
+    return values.values[index].value
   }
 
   /// Declares a field whose value the caller reads itself.
-  package mutating func known(_ name: String) { asked.insert(name) }
+  package mutating func known(_ name: String) { values[name]?.isKnown = true }
 
   /// A text, nil where it was not given.
   package mutating func text(_ name: String) -> String? {
@@ -134,7 +134,7 @@ package struct BodyFields {
   /// Ends it: what was never asked for is nothing this operation knows.
   package func end() throws(InvalidFields) {
     let room = InvalidFields.most - faults.count
-    let unknown = values.keys.filter { !asked.contains($0) }.sorted().prefix(room).map {
+    let unknown = values.filter { !$0.value.isKnown }.keys.sorted().prefix(room).map {
       (field: $0, detail: "There is no such field.")
     }
     let all = (faults + unknown).map {

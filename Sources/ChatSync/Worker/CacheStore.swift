@@ -180,11 +180,15 @@ extension CacheStore {
   package func newestMessage(of url: ChannelURL) throws -> Int64? {
     try cache.read { try $0.newestMessage(of: url) }
   }
-  /// Stores in one commit.
+  /// Stores in order; while clients write, in several commits.
   package func store(
     _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
   ) async throws -> Bool {
-    try await write { try $0.store(listings, in: url, context) }
+    var hasDoubts = false
+    for part in try cache.commits(of: listings, in: url, context) {
+      hasDoubts = try await write { try $0.store(part, in: url, context) }
+    }
+    return hasDoubts
   }
   /// Stores in one commit.
   package func store(
