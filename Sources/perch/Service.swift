@@ -48,6 +48,8 @@ struct Service {
     } catch {
       throw CommandFailure(description: error.detail)
     }
+    // For a start that fails from here on: no request may be under way when what answers it goes.
+    defer { listeners.shutDown(withinSeconds: 0) }
     let isTold = Guarded(false)
     let tellURL = { @Sendable in
       let isFirst = isTold.withLock { told in

@@ -45,6 +45,37 @@ import Testing
     return try #require(try cache.read { try $0.collections() }.last).id
   }
 
+  @Test("a start that is refused ends by itself, whatever clients ask meanwhile")
+  func refused() throws {
+    func upstream(_ port: Int) -> [String] {
+      ["--upstream", "http://127.0.0.1:\(port)", "--upstream-token", "t"]
+    }
+    let first = try ChildService(upstream(1))
+    let (port, isOver) = (first.port, Guarded(false))
+    try #require(first.end(SIGTERM) == 0)
+    let asking = (0..<6).map { _ in
+      Thread("asking") {
+        while !isOver.withLock({ $0 }) {
+          usleep(500)
+          let socket = Loopback.connect(port: port)
+          guard socket >= 0 else { continue }
+          _ = ChildService.ask(socket, "GET", "/v1/channels")
+          close(socket)
+        }
+      }
+    }
+    for _ in 0..<20 {
+      // The directory belongs to another upstream: that is found out after the listener is open.
+      let process = try ChildProcess(
+        "perch",
+        ["serve", "--listen", "127.0.0.1:\(port)", "--auth", "off", "--data", first.folder] + upstream(2),
+        log: first.folder + "/refused")
+      #expect(process.end(0, within: 20 * patience) == 1 << 8, "the exit code is 1")
+    }
+    isOver.withLock { $0 = true }
+    for thread in asking { thread.join() }
+  }
+
   @Test("the address of a service that was killed is gone as soon as the next one owns its directory")
   func address() throws {
     let first = try ChildService()

@@ -15,6 +15,7 @@ extension CacheWriter {
     case .succeeded(let id, let message):
       try end(before.row(id), as: "succeeded", message: message, laneKey)
       try log(before.row(id), .messageSent, laneKey, message: message)
+      if before.row(id)?.isCancelWanted == true, let message { try showAfterAll(message, laneKey) }
     case .dropped(let id, let code):
       let target = before.row(id)?.target
       try end(before.row(id), as: "dropped", message: target, code: code, laneKey)
@@ -27,6 +28,17 @@ extension CacheWriter {
       if from != to { try end(before.row(from), as: "merged", laneKey) }
       try log(after.row(to) ?? before.row(to), .messageUpdated, laneKey)
     }
+  }
+
+  /// A message that its sender took back too late, and that the upstream does not delete, is shown to its
+  /// sender from now on.
+  private func showAfterAll(_ message: Int64, _ laneKey: OutboxLaneKey) throws {
+    guard let channel = try reader.channelKey(of: laneKey.channel),
+      let position = try reader.position(of: message, in: channel)
+    else { return }
+    var change = Change(.messages, .messageSent, channel: channel, user: laneKey.user)
+    change.stretch = position...position
+    try append(change)
   }
 
   /// Appends an event for the sender.
@@ -44,6 +56,16 @@ extension CacheWriter {
       change.detail = OutboxDetail.target.written(target)
     }
     try append(change)
+  }
+
+  /// The request became that message, which is to be deleted upstream: it belongs to no other request, and is
+  /// stored with this one's id.
+  func claim(_ message: Int64, for request: RequestID, of user: UserKey) throws {
+    try db.run("UPDATE request SET message_id = ?3 WHERE user = ?1 AND request_id = ?2") {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, request.text)
+      $0.bind(3, message)
+    }
   }
 
   /// The row is gone; its request id is remembered for a while (B37).

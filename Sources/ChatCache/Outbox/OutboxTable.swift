@@ -79,6 +79,9 @@ extension CacheWriter {
     for row in after.rows {
       if let known = old[row.id] {
         if known != row { try update(row) }
+        if known.target == nil, row.kind.isMessage, let message = row.target {
+          try claim(message, for: row.requestID, of: laneKey.user)
+        }
       } else if let content = news[row.id] {
         try insert(row, content, in: laneKey)
       } else {

@@ -68,7 +68,8 @@ extension CacheReader {
   }
 
   private func withheld(in view: ChannelView, of message: Int64?) throws -> Set<Int64> {
-    Set(
+    let taken = try takenBack(in: view, of: message)
+    return Set(
       try db.all(
         """
         SELECT message_id
@@ -81,7 +82,31 @@ extension CacheReader {
         $0.bind(3, message)
       } _: {
         $0.int64(0)
-      })
+      }
+    ).union(taken)
+  }
+
+  /// Messages that arrived after their sender took them back, and that are to be deleted upstream: the unsent
+  /// row is shown, canceled, and not the message besides (B38, B44).
+  private func takenBack(in view: ChannelView, of message: Int64?) throws -> [Int64] {
+    try db.all(
+      """
+      SELECT target_id
+      FROM outbox INDEXED BY outbox_by_target
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND target_id BETWEEN ?3 AND ?4
+        AND kind IN ('message', 'file')
+        AND is_cancel_wanted = 1
+      """
+    ) {
+      $0.bind(1, view.user.rawValue)
+      $0.bind(2, view.url.text)
+      $0.bind(3, message ?? .min)
+      $0.bind(4, message ?? .max)
+    } _: {
+      $0.int64(0)
+    }
   }
 
   /// The pending changes of the messages in a stretch.

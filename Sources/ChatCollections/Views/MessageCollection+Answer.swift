@@ -103,7 +103,9 @@ extension MessageCollection {
       TailObject.write(coverage.tail, tail, into: &json)
     }
     let isVerified = range.loaded.map { !coverage.isUnverified(in: $0) } ?? true
-    json.field("complete", gaps.isEmpty && isVerified && (range.hasNext || tail == .live))
+    // A window that nothing was loaded into lacks all that there is, whatever the cache has (B58).
+    let isBegun = range.hasSeenAnything || !range.hasPrevious
+    json.field("complete", isBegun && gaps.isEmpty && isVerified && (range.hasNext || tail == .live))
   }
 
   /// The gaps inside the view or next to it.

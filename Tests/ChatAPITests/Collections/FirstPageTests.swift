@@ -101,7 +101,9 @@ import Testing
     _ = world.ask(path)
     try world.list([1, 2, 3], in: "general")
     let early = world.ask(path)
-    #expect(early.messages == [])
+    #expect(early.messages == [] && early.body.contains(#""has_previous":true"#))
+    #expect(early.body.contains(#""tail":{"state":"live"}"#) && early.body.contains(#""gaps":[]"#))
+    #expect(early.body.contains(#""complete":false"#), "the channel is not empty")
     try answer(world, id(path))
     #expect(poll(world, path, early.text("cursor")).events == ["messages.replaced 1 2 3"])
   }

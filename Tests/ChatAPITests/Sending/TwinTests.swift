@@ -13,22 +13,23 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct TwinTests {
   @Test(
     "B38 B49: no client ever shows twins, and events make of its state what a fresh answer shows",
-    arguments: [true, false], 0..<10)
-  func strict(saysRequests: Bool, group: Int) throws {
-    for seed in group * 10..<group * 10 + 10 {
-      let story = try SendingStory(seed: UInt64(seed), saysRequests: saysRequests)
+    arguments: [(true, false), (false, false), (true, true), (false, true)], 0..<10)
+  func strict(kind: (saysRequests: Bool, takesBack: Bool), group: Int) throws {
+    for seed in group * 10..<group * 10 + (kind.takesBack ? 5 : 10) {
+      let story = try SendingStory(
+        seed: UInt64(seed), saysRequests: kind.saysRequests, takesBack: kind.takesBack)
       defer { story.world.stop() }
       var client = try StrictClient(story.world)
       for step in 0..<18 {
         let said = try story.step(step)
         if let broken = try client.look() {
-          Issue.record("seed \(seed), request ids \(saysRequests), step \(step), after \(said): \(broken)")
+          Issue.record("seed \(seed), \(kind), step \(step), after \(said): \(broken)")
           return
         }
       }
       try story.end()
       if let broken = try client.look() ?? client.leftovers() {
-        Issue.record("seed \(seed), request ids \(saysRequests), at the end: \(broken)")
+        Issue.record("seed \(seed), \(kind), at the end: \(broken)")
         return
       }
     }
@@ -40,6 +41,8 @@ private final class SendingStory {
   let world: CollectionWorld
   private let wall: Guarded<Int64>
   private let saysRequests: Bool
+  /// Whether messages are taken back, some of them while they are under way.
+  private let takesBack: Bool
   private let policy: OutboxPolicy
   private var random: SeededRandom
   /// What the chat server has, and which of it was listed here.
@@ -49,10 +52,11 @@ private final class SendingStory {
   private var underWay: (job: OutboxJob, arrived: MessageRecord?)?
   private static let lane = OutboxLaneName(user: UserID("alice"), channel: ChannelURL("general"))
 
-  init(seed: UInt64, saysRequests: Bool) throws {
+  init(seed: UInt64, saysRequests: Bool, takesBack: Bool) throws {
     let wall = Guarded(Clock.system.wallMilliseconds())
     self.wall = wall
     self.saysRequests = saysRequests
+    self.takesBack = takesBack
     random = SeededRandom(seed: seed)
     var policy = OutboxPolicy()
     policy.backoffMaximum = 1
@@ -68,6 +72,7 @@ private final class SendingStory {
 
   func step(_ step: Int) throws -> String {
     wall.withLock { $0 += 3 }
+    if takesBack, Int.random(in: 0..<4, using: &random) == 0 { return try takeBack() }
     switch Int.random(in: 0..<10, using: &random) {
     case 0..<3:
       #expect(world.send("r\(step)", #","data":"\#(step)""#).status == 202)
@@ -80,6 +85,16 @@ private final class SendingStory {
       arrive(from: "bob", request: "", data: "bob \(step)")
       return try hear(of: unlisted.count - 1)
     }
+  }
+
+  /// The user takes back a message that is under way, or else any other.
+  private func takeBack() throws -> String {
+    let names = try world.rows().map(\.requestID.text)
+    guard let name = underWay?.job.requestID.text ?? names.randomElement(using: &random) else {
+      return "nothing to take back"
+    }
+    _ = world.ask("/v1/channels/general/messages/request_id:\(name)", method: "DELETE")
+    return "taking back \(name)"
   }
 
   /// Everything is answered and listed.
@@ -139,10 +154,24 @@ private final class SendingStory {
     var ended = EndedOutboxJob(job, .uncertain)
     if case .look(let position) = job.job {
       ended = EndedOutboxJob(job, .absent, messages: upstream.filter { $0.position > position })
+    } else if case .deleteSent(let message) = job.job {
+      ended = try delete(job, message)
     } else if let arrived, Int.random(in: 0..<3, using: &random) > 0 {
       ended = EndedOutboxJob(job, .success(message: arrived.messageID), messages: [arrived])
     }
     return "the answer \(ended.outcome); then \(take(try advance(ended)))"
+  }
+
+  /// The message that was taken back is deleted, or its deletion is refused, or gets lost.
+  private func delete(_ job: OutboxJob, _ message: Int64) throws -> EndedOutboxJob {
+    switch Int.random(in: 0..<4, using: &random) {
+    case 0: return EndedOutboxJob(job, .rejection(code: "400108"))
+    case 1: return EndedOutboxJob(job, .uncertain)
+    default:
+      upstream.removeAll { $0.messageID == message }
+      unlisted.removeAll { $0.messageID == message }
+      return EndedOutboxJob(job, .success(message: nil))
+    }
   }
 
   /// A listing shows a message, as after a webhook.
@@ -218,6 +247,7 @@ private struct StrictClient {
       var shown = Shown()
       shown.add(json["messages"])
       shown.add(json["pending"])
+      shown.add(json["failed"])
       return shown
     }
   }
@@ -277,5 +307,9 @@ private struct StrictClient {
   }
 
   /// What is still unsent.
-  func leftovers() -> String? { shown.pending.isEmpty ? nil : "unsent at the end: \(shown.pending)" }
+  func leftovers() throws -> String? {
+    var left = Shown()
+    try JSONParser().parse(world.ask(path).body) { left.add($0["pending"]) }
+    return left == Shown() ? nil : "unsent at the end: \(left.pending)"
+  }
 }
