@@ -154,6 +154,29 @@ class Tabs(PageTest):
         expect(page.locator("#chat .message.own:not(.pending)")).to_have_count(3)
         expect(page.locator("#chat .text", has_text="late answer")).to_have_count(3)
 
+    def test_a_message_that_is_accepted_stays_while_perch_is_away(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        # From the answer to the message on, no event comes any more.
+        self.context.add_init_script("""const real = fetch; let isDeaf = false; window.fetch = async (path, init) => {
+          isDeaf ||= init?.method === "POST" && path.endsWith("/messages");
+          return real(path, init);
+        };
+        window.EventSource = class extends EventSource {
+          set onmessage(hear) { super.onmessage = (event) => isDeaf || hear(event); }
+        };""")
+        page = self.page_of(channel=room)
+        self.sees(page, "t1 from bob")
+        self.addCleanup(lambda: self.world.service.process.poll() is None or self.world.start())
+        self.write(page, "t10 accepted")
+        expect(page.locator("#chat .message.own .state")).to_contain_text("Sending")
+        self.world.service.kill()
+        expect(page.locator("#banner")).to_contain_text("Perch does not answer")
+        # Longer than an accepted message waits for a view that could show it.
+        page.wait_for_timeout(5000)
+        self.sees(page, "t10 accepted")
+        self.world.start()
+        expect(page.locator("#chat .message.own:not(.pending)", has_text="t10 accepted")).to_be_visible()
+
     def leads(self, page):
         """Whether the tab has the stream, as its inspector says."""
         if page.locator("#inspector").is_hidden():
