@@ -20,19 +20,7 @@ NETWORK = re.compile(r"Failed to load resource|net::ERR_|ERR_INCOMPLETE")
 # How long what has no bound of its own may take on a machine that is busy (s). Tests measure what has one.
 PATIENCE = 30
 expect.set_options(timeout=PATIENCE * 1000)
-# Runs in each page before its own scripts. It keeps what was ever wrong: a message twice, a policy report, a wide page.
-OBSERVER = """
-window.faults = [];
-document.addEventListener("securitypolicyviolation", (event) => faults.push(`policy: ${event.violatedDirective} ${event.blockedURI}`));
-new MutationObserver(() => {
-  for (const log of document.querySelectorAll(".log")) {
-    const texts = [...log.querySelectorAll(".text")].map((one) => one.textContent.replace(/ \\(edited\\)$/, "")).filter((text) => /^t\\d+ /.test(text));
-    const twice = texts.filter((text, at) => texts.indexOf(text) !== at);
-    if (twice.length) faults.push(`twice: ${twice}`);
-  }
-  if (document.documentElement.scrollWidth > innerWidth) faults.push(`wide: ${document.documentElement.scrollWidth}`);
-}).observe(document, { childList: true, subtree: true, characterData: true });
-"""
+OBSERVER = "Tests/Browser/observer.js"
 # What is wider than the box that shows it. Boxes that cut a text with an ellipsis, or scroll it, are meant to.
 OVERFLOW = """() => [...document.querySelectorAll("body *")].filter((one) => {
   if (!one.clientWidth || one.scrollWidth <= one.clientWidth + 1 || one.closest("svg")) return false;
@@ -202,7 +190,7 @@ class PageTest(unittest.TestCase):
         page = (context or self.context).new_page()
         self.pages.append(page)
         page.set_default_timeout(PATIENCE * 1000)
-        page.add_init_script(OBSERVER)
+        page.add_init_script(path=OBSERVER)
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         page.on("console", lambda line: self.said.append(line.text)
                 if line.type in ("error", "warning") and not NETWORK.search(line.text) else None)

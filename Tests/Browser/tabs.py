@@ -81,28 +81,34 @@ class Tabs(PageTest):
         self.sees(page, "t1 from bob")
         problem = {"type": "/problems/cursor_expired", "title": "x", "status": 410, "code": "cursor_expired",
                    "detail": "Read the view again.", "x_request_id": "x"}
-        expired = []
+        before = self.world.here("alice", "GET", "/v1/events?since=now&wait=0")[1]["cursor"].rpartition(".")[0]
+        expired, streams = [], []
+        page.on("request", lambda request: "ticket=" in request.url and expired and streams.append(request.url))
 
         def expire(route):
-            """The first poll of each feed is told that its cursor is too old, as after a long sleep."""
-            path = route.request.url.split("?")[0]
-            if path in expired:
+            """Each cursor from before Perch's end is too old, as after a long sleep."""
+            path, _, query = route.request.url.partition("?")
+            if f"since={before}." not in query:
                 return route.continue_()
             expired.append(path)
             route.fulfill(status=410, json=problem, content_type="application/problem+json")
-        page.route(lambda url: "wait=0" in url and "/events?" in url, expire)
         self.world.service.kill()
+        self.addCleanup(lambda: self.world.service.process.poll() is None or self.world.start())
+        # A poll that is under way may else reach the next Perch.
+        expect(page.locator("#banner")).to_contain_text("Perch does not answer")
+        page.route(lambda url: "wait=0" in url and "/events?" in url, expire)
         self.world.say(room, "t2 missed")
         self.world.start()
         self.sees(page, "t2 missed")
         self.world.say(room, "t3 live again")
         self.sees(page, "t3 live again")
         expect(page.locator(f"[data-url={room}] .last")).to_contain_text("t3")
-        # The views may have been read again before the feed's next try.
-        ends = time.time() + 10
-        while not expired and time.time() < ends:
+        # The views may have been read again before the feed's next try, which begins anew, too.
+        ends = time.time() + 20
+        while not streams and time.time() < ends:
             page.wait_for_timeout(50)
         self.assertTrue(expired)
+        self.assertTrue(streams)
 
     def test_a_page_that_is_left_disposes_of_its_views(self):
         room = self.world.channel(("alice", "bob"), messages=2)
@@ -135,15 +141,41 @@ class Tabs(PageTest):
         room = self.world.channel(("alice", "bob"), messages=2)
         self.context.add_init_script("""const real = fetch; window.fetch = async (path, init) => {
           const answer = await real(path, init);
-          if (init?.method === "POST" && path.endsWith("/messages")) await new Promise((go) => setTimeout(go, 600));
+          if (init?.method === "POST" && path.endsWith("/messages")) await new Promise((go) => { window.giveAnswer = go; });
           return answer;
         };""")
         page = self.page_of(channel=room)
         self.sees(page, "t1 from bob")
         for number in range(10, 13):
             self.write(page, f"t{number} late answer")
+            # It is shown as sent though the page has no answer yet. Then the next one can go.
+            expect(page.locator("#chat .message.own:not(.pending)", has_text=f"t{number}")).to_be_visible()
+            page.evaluate("giveAnswer()")
         expect(page.locator("#chat .message.own:not(.pending)")).to_have_count(3)
         expect(page.locator("#chat .text", has_text="late answer")).to_have_count(3)
+
+    def test_a_message_that_is_accepted_stays_while_perch_is_away(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+        # From the answer to the message on, no event comes any more.
+        self.context.add_init_script("""const real = fetch; let isDeaf = false; window.fetch = async (path, init) => {
+          isDeaf ||= init?.method === "POST" && path.endsWith("/messages");
+          return real(path, init);
+        };
+        window.EventSource = class extends EventSource {
+          set onmessage(hear) { super.onmessage = (event) => isDeaf || hear(event); }
+        };""")
+        page = self.page_of(channel=room)
+        self.sees(page, "t1 from bob")
+        self.addCleanup(lambda: self.world.service.process.poll() is None or self.world.start())
+        self.write(page, "t10 accepted")
+        expect(page.locator("#chat .message.own .state")).to_contain_text("Sending")
+        self.world.service.kill()
+        expect(page.locator("#banner")).to_contain_text("Perch does not answer")
+        # Longer than an accepted message waits for a view that could show it.
+        page.wait_for_timeout(5000)
+        self.sees(page, "t10 accepted")
+        self.world.start()
+        expect(page.locator("#chat .message.own:not(.pending)", has_text="t10 accepted")).to_be_visible()
 
     def leads(self, page):
         """Whether the tab has the stream, as its inspector says."""

@@ -3,7 +3,7 @@ import { session } from "./session.js";
 import { dayOf, dayNumberOf, serverNow, listNames } from "./format.js";
 import { wordsFor } from "./words.js";
 import { buildGap, isBehind } from "./gaps.js";
-import { buildMessage } from "./message_row.js";
+import { buildMessage, showPart } from "./message_row.js";
 import { keyOfRow } from "./rows.js";
 import { nameOfUser, readersOf } from "./people.js";
 
@@ -49,13 +49,16 @@ function messageItem(row, before, { talk, memory, shared, isLastOwn }) {
   const readers = isLastOwn ? readersOf(talk.state.channel, row.created_at, session.user) : [];
   const has = {
     header: memory.headers.get(key), isThread: Boolean(talk.parent),
-      percent: shared.percents.get(row.request_id),
     isLinkLost: shared.isLinkLost && row.sending_status === "pending",
     readBy: isLastOwn ? (readers.length ? `Read by ${listNames(readers.map(nameOfUser))}` : "Sent") : "",
     mentionsMe: mentionsUser(row),
   };
-  return { key, kind: "message", row, has,
-    parts: [contentOf(row), row.entry?.state, row.part, ...Object.values(has)] };
+  // How much of an upload is done is shown in the element that there is: a press of a button in one that is
+  // built anew meanwhile would be lost.
+  const part = row.part !== undefined && row.isWaiting ? Math.round(row.part * 100)
+    : shared.percents.get(row.request_id);
+  return { key, kind: "message", row, has: { ...has, part }, refresh: (element) => showPart(element, part),
+    parts: [contentOf(row), row.entry?.state, part === undefined, ...Object.values(has)] };
 }
 
 /** What decides whether a row must be built anew. A row of the view stays one object until it changes. */

@@ -1,8 +1,9 @@
 import { el } from "./dom.js";
 
 // A log of items of which only a window of elements exists: those around what is seen. Items have a `key`,
-// and `parts` by which it is known whether an element must be built anew. Whatever changes, the first item
-// that is seen stays where it is, unless the log follows its newest end.
+// and `parts` by which it is known whether an element must be built anew; `refresh(element)`, if there is one,
+// brings an element up to date that need not be. Whatever changes, the first item that is seen stays where it
+// is, unless the log follows its newest end.
 
 const MOST_ELEMENTS = 140, STEP = 50, NEAR = 600, FLOOD = 40;
 
@@ -103,6 +104,7 @@ export class MessageList {
     const known = this.#elements.get(item.key);
     if (known && known.parts.length === item.parts.length
       && known.parts.every((part, at) => part === item.parts[at])) {
+      item.refresh?.(known.element);
       return known.element;
     }
     const element = this.#build(item);

@@ -105,14 +105,23 @@ function failedState(row, acts) {
 }
 
 function pendingState(row, has, acts) {
-  const part = row.part !== undefined && row.isWaiting ? Math.round(row.part * 100) : has.percent;
   const words = row.isWaiting ? "Waits for Perch…" : has.isLinkLost ? "Is sent when the chat server is back."
     : "Sending…";
-  const isFile = row.type === "file" && part !== undefined;
-  const bar = isFile && el("progress", { max: "100", value: String(part), "aria-label": "Upload" });
-  return el("p", { class: "state" }, bar, isFile ? ` ${part} % ` : `${words} `,
+  const isFile = row.type === "file" && has.part !== undefined;
+  const bar = isFile && el("progress", { max: "100", value: String(has.part), "aria-label": "Upload" });
+  return el("p", { class: "state" }, bar, isFile ? partWords(has.part) : `${words} `,
     button("Cancel", () => acts.cancel(row), { class: "quiet", "data-act": "cancel" }),
     row.type === "user" && button("Edit", () => acts.edit(row), { class: "quiet", "data-act": "edit" }));
+}
+
+const partWords = (part) => ` ${part} % `;
+
+/** Shows how much of an upload is done, in the element of its message. */
+export function showPart(element, part) {
+  const bar = element.querySelector(".state progress");
+  if (!bar || part === undefined) return;
+  bar.value = part;
+  bar.nextSibling.data = partWords(part);
 }
 
 function unsentButtons(row, acts) {

@@ -34,6 +34,7 @@ export async function startOutbox() {
   onNewToken(() => wakeUp());
   addEventListener("online", () => wakeUp());
   onFeedState(() => feed.isOpen && adopt());
+  onFeedState(() => entries.filter(({ state }) => state === "accepted").forEach(forgetLater));
   await adopt();
 }
 
@@ -186,7 +187,13 @@ function accept(entry, answer) {
   Object.assign(entry, { state: "accepted", answer });
   if (entry.file) forgetFile(entry.id);
   outboxChanged();
-  setTimeout(() => remove(entry), SHOWN_AFTER_ANSWER);
+  forgetLater(entry);
+}
+
+/** While Perch does not answer, no view can show anything: the moment begins when it is back. */
+function forgetLater(entry) {
+  clearTimeout(entry.timer);
+  if (feed.isOpen) entry.timer = setTimeout(() => remove(entry), SHOWN_AFTER_ANSWER);
 }
 
 /** A message that is refused stays, for its words; a change is told and dropped. */

@@ -9,16 +9,15 @@ export const keyOfRow = (row) => row.request_id || row.message_id;
 /** The view's rows and the entries of this tab, each message once. */
 export function rowsWithEntries(rows, channel, parent) {
   const entries = entriesOf(channel), names = new Set(rows.map((row) => row.request_id));
-  const unsent = entries.filter((entry) => entry.kind === "send" && !names.has(entry.id)
-    && belongs(entry, parent) && !rows.some((row) => row.message_id
-      && row.message_id === entry.answer?.message_id));
+  const unsent = entries.filter(({ id, kind, body }) => kind === "send" && !names.has(id)
+    && belongs(body, parent));
   const changes = entries.filter((entry) => entry.kind !== "send" && entry.kind !== "read");
   const all = [...rows, ...unsent.map(rowOfEntry)];
   return changes.length ? all.map((row) => withChanges(row, changes)) : all;
 }
 
 /** Whether a message that is written belongs to a thread, or to the channel itself. */
-function belongs({ body }, parent) {
+function belongs(body, parent) {
   return parent ? body.parent_message_id === parent : !body.parent_message_id || body.is_reply_to_channel;
 }
 

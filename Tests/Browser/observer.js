@@ -1,0 +1,123 @@
+// Runs in each page before its own scripts, and keeps in `faults` whatever was ever wrong: a message twice, a message that
+// left its log though nothing told so, a policy report, a wide page.
+window.faults = [];
+{
+  // What the service has told of each open message collection, as any client is to keep it: the keys of its messages by
+  // their names. All that is heard here is heard before the page hears it.
+  const views = new Map(), told = new Set(), givenUp = new Set();
+  // The keys that each log has shown and has not lost, the oldest first. Some of them may be outside of its elements.
+  const lines = new WeakMap();
+
+  const isKnown = (key) => [...views.values()].some((view) => [...view.values()].includes(key));
+  // A message may leave when it was told and is told no more, or when the user gives up one that was not sent.
+  const mayLeave = (key) => givenUp.has(key) || (told.has(key) && !isKnown(key));
+
+  function put(view, { message_id: id, request_id: request }) {
+    if (id) view.delete(`request_id:${request}`);
+    view.set(id || `request_id:${request}`, request || id);
+    told.add(request || id);
+  }
+
+  function drop(view, { message_id: id, request_id: request }) {
+    view.delete(id);
+    view.delete(`request_id:${request}`);
+  }
+
+  function hearEvents(events, path = "") {
+    for (const event of events) {
+      const view = views.get(event.collection_id ?? path.split("/")[3]);
+      if (!view) continue;
+      if (event.type === "channel.deleted") view.clear();
+      if (event.type === "messages.replaced") {
+        for (const name of view.keys()) if (!name.startsWith("request_id:")) view.delete(name);
+      }
+      event.messages?.forEach((row) => put(view, row));
+      event.message_refs?.forEach((names) => drop(view, names));
+    }
+  }
+
+  /** An answer of the service. A view that is opened or read has these messages; a page of older or newer ones adds some. */
+  function hearAnswer(path, status, body) {
+    const id = path.split(/[/?]/)[3], isAway = status === 401 || status === 410 || status === 429 || status >= 500;
+    if (body.events) hearEvents(body.events, path);
+    else if (status >= 400) isAway || views.delete(id);
+    else if (body.messages) {
+      views.set(body.id, new Map());
+      [...body.failed, ...body.pending, ...body.messages].forEach((row) => put(views.get(body.id), row));
+    } else body.items?.forEach((row) => views.has(id) && put(views.get(id), row));
+  }
+
+  const realFetch = window.fetch;
+  window.fetch = async (path, init) => {
+    const isHeard = /^\/v1\/(message-collections|events)/.test(path);
+    // A view that the page closes is no more its own.
+    if (isHeard && init?.method === "DELETE") views.delete(path.split("/")[3]);
+    const answer = await realFetch(path, init);
+    if (isHeard && answer.status !== 204) hearAnswer(path, answer.status, await answer.clone().json());
+    return answer;
+  };
+  window.EventSource = class extends EventSource {
+    constructor(address) {
+      super(address);
+      this.addEventListener("message", ({ data }) => hearEvents([JSON.parse(data)]));
+    }
+  };
+  window.BroadcastChannel = class extends BroadcastChannel {
+    constructor(name) {
+      super(name);
+      this.addEventListener("message", ({ data }) => data.kind === "batch" && hearEvents(data.events));
+    }
+  };
+  addEventListener("click", ({ target }) => {
+    if (target.closest("[data-act=cancel], [data-act=remove]")) givenUp.add(target.closest("article").dataset.key);
+  }, true);
+
+  /**
+   * Whether the log's elements end at its oldest or newest message, so that nothing can be outside of them. A log leaves
+   * elements out only when it has many.
+   */
+  const isWhole = (log) => log.childElementCount < 50;
+  const isWholeAbove = (log) => isWhole(log) || ["begin", "edge:previous"].includes(log.firstElementChild.dataset.key);
+
+  /** Whatever the log has shown, and is not there though it cannot be outside of the elements, must be told as gone. */
+  function watchLine(log, isWholeBelow = isWhole(log)) {
+    const shown = [...log.querySelectorAll("article")].map((one) => one.dataset.key), are = new Set(shown);
+    const line = lines.get(log) ?? [], isHere = line.map((key) => are.has(key));
+    const first = isHere.indexOf(true), last = isHere.lastIndexOf(true), above = [], below = [];
+    line.forEach((key, at) => {
+      if (are.has(key)) return;
+      const isAbove = first < 0 || at < first, isOutside = isAbove ? !isWholeAbove(log) : at > last && !isWholeBelow;
+      if (isOutside) (isAbove ? above : below).push(key);
+      else if (!mayLeave(key)) faults.push(`left without an event: ${key}, of ${line.length} messages`);
+    });
+    lines.set(log, [...above, ...shown, ...below]);
+  }
+
+  /** At rest, a log that is scrolled to its bottom has elements to its newest end. */
+  let resting = 0;
+  function watchBottoms() {
+    for (const log of document.querySelectorAll(".log")) {
+      const { scrollTop, scrollHeight, clientHeight } = log.parentElement;
+      if (scrollHeight - scrollTop - clientHeight < 40) watchLine(log, true);
+    }
+  }
+
+  function watchTexts(log) {
+    const texts = [...log.querySelectorAll(".text")].map((one) => one.textContent.replace(/ \(edited\)$/, ""))
+      .filter((text) => /^t\d+ /.test(text));
+    const twice = texts.filter((text, at) => texts.indexOf(text) !== at);
+    if (twice.length) faults.push(`twice: ${twice}`);
+  }
+
+  document.addEventListener("securitypolicyviolation", (event) =>
+    faults.push(`policy: ${event.violatedDirective} ${event.blockedURI}`));
+  new MutationObserver(() => {
+    for (const log of document.querySelectorAll(".log")) {
+      watchTexts(log);
+      watchLine(log);
+    }
+    clearTimeout(resting);
+    resting = setTimeout(watchBottoms, 200);
+    if (document.documentElement.scrollWidth > innerWidth) faults.push(`wide: ${document.documentElement.scrollWidth}`);
+  }).observe(document, { childList: true, subtree: true, characterData: true });
+}
