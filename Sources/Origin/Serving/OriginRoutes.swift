@@ -119,8 +119,9 @@ enum OriginRoutes {
     }
   }
 
-  /// The fault desk and the counts of files; outside the wire, so without a token and without faults. On a loopback address it
-  /// answers only to a loopback `Host`, so that no web page whose name resolves to this machine sets faults.
+  /// The fault desk and the counts of files; outside the wire, so without a token and without faults. On a
+  /// loopback address they answer only to a loopback `Host`, so that no web page whose name resolves to this
+  /// machine sets faults.
   private static func faults(_ origin: OriginServer) -> [Route] {
     guard HostRule.isLoopback(origin.configuration.listen.host) else { return openFaults(origin) }
     let rule = HostRule(advice: "The stand-in listens on a loopback address.")

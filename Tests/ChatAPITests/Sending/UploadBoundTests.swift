@@ -11,7 +11,7 @@ import Testing
   private static let before = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
   private static let end = "\r\n--b--\r\n"
 
-  /// Sends a form in chunks: what is before the file, its bytes, what is after it, then so many further bytes.
+  /// Sends a form in chunks: what is before the file, its bytes, what is after it, then `further` bytes.
   /// The first bytes of the answer.
   private static func send(_ world: CollectionWorld, bytes: Int, further: Int = 0) -> String {
     let socket = Loopback.connect(port: world.server.port)
