@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What the program promises on its command line and while it starts, serves and stops."""
 
+import gzip
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import urllib.request
 
 URL = os.environ["TARGET_URL"]
 PERCH = os.environ["TARGET_BINARY"]
+STORED = os.path.dirname(os.path.abspath(__file__)) + "/../Tests/StoredFiles/schema-13.db.gz"
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
 
 
@@ -25,10 +27,10 @@ def call(*words, **variables):
     )
 
 
-def get(path, base=URL):
+def get(path, base=URL, headers={}):
     """Status, headers and body, whatever the status is."""
     try:
-        with urllib.request.urlopen(base + path, timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(base + path, headers=headers), timeout=10) as answer:
             return answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
@@ -106,6 +108,55 @@ class Starting(unittest.TestCase):
                 process.wait()
                 process.stdout.close()
                 server.place.cleanup()
+
+
+    def test_B63_B45_a_file_of_an_older_program_opens_with_what_was_unsent_and_readiness_tells_of_it(self):
+        with tempfile.TemporaryDirectory() as place:
+            os.mkdir(place + "/data", 0o700)
+            with gzip.open(STORED) as stored, open(place + "/data/perch.db", "wb") as file:
+                file.write(stored.read())
+            other = sqlite3.connect(place + "/data/perch.db", isolation_level=None)
+            wanted = other.execute(
+                "SELECT user_id, request_id, kind, CASE WHEN state IN ('failed', 'canceled') THEN state ELSE 'pending' END "
+                "FROM outbox JOIN user ON user.id = outbox.user").fetchall()
+            # None of it is to be out of time today.
+            other.execute("UPDATE outbox SET expires_at = ?", (int(time.time() * 1000) + 86_400_000,))
+            # Somebody else has so many unsent rows that the migration takes a while.
+            other.executescript("""
+                BEGIN;
+                INSERT INTO user (user_id, phase, seen_at) VALUES ('carol', 'connected', 0);
+                INSERT INTO outbox (user, channel_url, request_id, kind, state, place, params, body, accepted_at,
+                  expires_at, next_try_at)
+                SELECT max(u.id), 'general', 'c' || n.value, 'message', 'failed', n.value, x'7b7d', x'2261223a31', 1, 1, 1
+                FROM user AS u, (
+                  WITH RECURSIVE number (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM number LIMIT 30000)
+                  SELECT value FROM number) AS n
+                GROUP BY n.value;
+                COMMIT;""")
+            other.close()
+            process = subprocess.Popen(
+                [PERCH, "serve", "--listen", "127.0.0.1:0", "--auth", "off", "--data", place + "/data"],
+                env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            )
+            try:
+                base = process.stdout.readline().split()[-1]
+                told, deadline = [], time.monotonic() + 30
+                while (answer := get("/readyz", base))[0] != 200:
+                    found = json.loads(answer[2])
+                    self.assertEqual(answer[0], 503)
+                    if found["status"] == "migrating":
+                        self.assertEqual((found["from"], found["to"] > 13), (13, True))
+                        told.append(found["percent"])
+                    self.assertLess(time.monotonic(), deadline, "it is never ready")
+                self.assertEqual(told, sorted(told))
+                self.assertGreater(len(told), 1, "it told nothing of its migration")
+                rows = [(user, row["request_id"], row["kind"], row["status"]) for user in ("alice", "bob")
+                        for row in json.loads(get("/v1/outbox?limit=200", base, {"Perch-User": user})[2])["items"]]
+                self.assertEqual(sorted(rows), sorted(wanted))
+            finally:
+                process.kill()
+                process.wait()
+                process.stdout.close()
 
 
 class CommandLine(unittest.TestCase):

@@ -3,7 +3,9 @@
 
 Each round: eight clients of two users send texts and files, edit, delete, take back and send again in five channels, while the
 service is killed and faults come and go. Then all heals, and what was accepted must be upstream once, in its order,
-and look the same here; files byte for byte, and none of them is left in the spool. PERCH_ROUNDS says how many rounds; the words are those of --help.
+and look the same here; files byte for byte, and none of them is left in the spool. A file whose upload was answered is not
+uploaded again; where files go with their messages, none is sent more than twice, and twice only if the first came late.
+PERCH_ROUNDS says how many rounds; the words are those of --help.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +34,8 @@ USERS = ["alice", "bob"]
 CLIENTS = 8
 # How long clients are at work in a round, and how long everything may take to end after all healed (s).
 WORK, DRAIN = 1.5, 10
+# How long after an answer its commit may take (s).
+COMMIT = 1
 # An answer that does not come is asked for again for so long (s).
 PERSISTENCE = 25
 
@@ -54,6 +59,42 @@ class Program:
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
+
+
+class Network(Proxy):
+    """A network that notes which files' requests were answered with a whole 200, and when."""
+
+    # Bytes of a request within which the name of its file stands.
+    HEAD = 8192
+
+    def __init__(self, target):
+        self.asked, self.said, self.answered = {}, {}, collections.defaultdict(list)
+        super().__init__(target)
+
+    def passed(self, pair, is_asked, data):
+        if is_asked:
+            if pair in self.said:  # The answer before is whole: this is the next request.
+                self.asked.pop(pair, None)
+                del self.said[pair]
+            asked = self.asked.setdefault(pair, bytearray())
+            asked += data[:max(0, self.HEAD - len(asked))]
+            return
+        said = self.said.pop(pair, bytearray()) + data
+        said = said.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not said:
+            return
+        self.said[pair] = said
+        found = re.match(rb"HTTP/1.1 200 .*?content-length: (\d+).*?\r\n\r\n", said, re.S | re.I)
+        if found and len(said) == found.end() + int(found[1]):
+            asked = bytes(self.asked.get(pair, b""))
+            name = re.search(rb'filename="([^"|]*)', asked)
+            if name and asked.startswith(b"POST "):
+                self.answered[name[1].decode()].append((time.monotonic(), b"/storage/file " in asked.split(b"\r\n", 1)[0]))
+
+    def end(self, pair):
+        super().end(pair)
+        self.asked.pop(pair, None)
+        self.said.pop(pair, None)
 
 
 class Form:
@@ -230,11 +271,13 @@ class World:
         self.place = tempfile.TemporaryDirectory()
         self.log = open(self.place.name + "/log", "w")
         self.port, self.killed = free_port(), 0
+        # When the service was killed or its connections were ended; how often a file was uploaded or sent once more.
+        self.ends, self.again, self.files_sent = [], collections.Counter(), 0
         self.origin = Program(
             self.log, "origin", "--listen", "127.0.0.1:0", "--seed", "none", "--clock-offset", options.clock_offset,
             "--webhook", f"http://127.0.0.1:{self.port}/v1/webhooks/sendbird")
         self.origin_port = int(self.origin.url.rsplit(":", 1)[1])
-        self.proxy = Proxy(self.origin_port)
+        self.proxy = Network(self.origin_port)
         self.there("PUT", "/_faults", self.desk([]))
         for user in USERS:
             self.there("POST", "/v3/users", {"user_id": user, "nickname": user, "profile_url": ""})
@@ -246,7 +289,8 @@ class World:
 
     def desk(self, faults):
         return {"seed": self.random.randrange(1 << 30), "faults": faults, "capabilities": {
-            "dedup": self.options.dedup, "request_ids": self.options.request_ids == "yes"}}
+            "dedup": self.options.dedup, "request_ids": self.options.request_ids == "yes",
+            "uploads": self.options.uploads == "yes"}}
 
     def there(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.origin_port, timeout=10)
@@ -271,6 +315,7 @@ class World:
             "--upstream-deduplicates", "yes" if self.options.dedup == "first" else "no")
 
     def restart(self):
+        self.ends.append(time.monotonic())
         self.service.kill()
         self.killed += 1
         self.start()
@@ -344,7 +389,7 @@ class World:
         if kind is late:
             # An edit that the network keeps until a later edit was made would undo that one.
             share["path"] = "/v3/group_channels/*/messages"
-        if isinstance(kind, dict) and not is_webhook and kind is not late and self.random.random() < 0.4:
+        if isinstance(kind, dict) and not is_webhook and self.random.random() < 0.4:
             share["path"] = "/v3/storage/file"
         faults = [kind | (share | ({"path": "*"} if is_webhook else {}))] if isinstance(kind, dict) else []
         self.there("PUT", "/_faults", self.desk(faults))
@@ -353,6 +398,7 @@ class World:
         """The network is back: connections that hang have ended."""
         self.proxy.fault = None
         self.there("PUT", "/_faults", self.desk([]))
+        self.ends.append(time.monotonic())
         self.proxy.reset()
 
     def pending(self):
@@ -392,6 +438,7 @@ class World:
         self.arrived = {channel: self.upstream(channel) for channel in CHANNELS}
         self.check_once(messages)
         self.check_files(messages)
+        self.check_uploads(messages)
         for channel, arrived in self.arrived.items():
             places = {text.split("|")[0]: place for place, (_, _, text) in enumerate(arrived) if "|" in text}
             lines = collections.defaultdict(list)
@@ -439,6 +486,27 @@ class World:
                 connection.close()
                 if found != m.file:
                     raise Broken(f"the file of {m.name} is another one upstream")
+
+    def check_uploads(self, messages):
+        """No file was uploaded again whose upload was answered; without uploads none was sent a third time."""
+        counts = {count["name"].split("|")[0]: count for count in self.there("GET", "/_files")["files"]}
+        for m in messages:
+            count = counts.get(m.name)
+            if not m.file or not count:
+                continue
+            if count["sends" if self.options.uploads == "yes" else "uploads"]:
+                raise Broken(f"the file of {m.name} went the wrong way: {count}")
+            if self.options.uploads == "no" and (count["sends"] > 2 or count["sends"] == 2 and not count["late"]):
+                raise Broken(f"the file of {m.name} was sent too often: {count}, answered {self.proxy.answered[m.name]}, "
+                             f"ends {self.ends[-4:]}")
+            self.files_sent += 1
+            self.again["sent"] += count["sends"] == 2
+            answers = [when for when, is_upload in self.proxy.answered[m.name] if is_upload]
+            for when in answers[:-1]:
+                # Only the end of the service, or of the connection, can come between an answer and its commit.
+                if not any(when - 0.05 <= end <= when + COMMIT for end in self.ends) and not m.is_resent:
+                    raise Broken(f"the file of {m.name} was uploaded again: {count}, answered {answers}, ends {self.ends[-4:]}")
+                self.again["uploaded"] += 1
 
     def spool(self):
         """Files here, and rows that may have one."""
@@ -590,6 +658,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--dedup", choices=["first", "off", "error"], default="first")
     parser.add_argument("--request-ids", choices=["yes", "no"], default="yes")
+    parser.add_argument("--uploads", choices=["yes", "no"], default="yes", help="whether files are uploaded by themselves")
     parser.add_argument("--clock-offset", default="0")
     parser.add_argument("--drain", type=float, default=DRAIN)
     parser.add_argument("--paced", action="store_true", help="200 messages where 5 a second are allowed, nothing else")
@@ -620,8 +689,9 @@ def main():
         if world.origin.process.poll() is None:
             world.origin.kill()
     print(f"sending: {options.rounds} rounds with deduplication {options.dedup}, request ids {options.request_ids}, "
-          f"clock {options.clock_offset}: {sent} messages, {world.killed} kills, drained within {longest:.1f} s, "
-          f"{time.monotonic() - began:.0f} s")
+          f"uploads {options.uploads}, clock {options.clock_offset}: {sent} messages, {world.files_sent} files, "
+          f"{world.again['uploaded']} uploaded and {world.again['sent']} sent once more, {world.killed} kills, "
+          f"drained within {longest:.1f} s, {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ package final class OriginServer: Sendable {
   let desk: FaultDesk
   let webhooks = Guarded<Webhooks?>(nil)
   let lateWork = LateWork()
+  let fileCounts = FileCounts()
   private let server: Server
   private let chatter = Guarded<Chatter?>(nil)
 

@@ -71,12 +71,16 @@ class Proxy:
                     sink.sendall(data[: random.randrange(len(data))])
                     break
                 sink.sendall(data)
+                self.passed(pair, source is pair[0], data)
         except OSError:
             pass
         self.end(pair)
 
     def answer(self, data):
         """What is answered in the server's place; nothing: the server is asked."""
+
+    def passed(self, pair, is_asked, data):
+        """A piece that was passed on whole: of a request, or of an answer."""
 
     def end(self, pair):
         with self.lock:

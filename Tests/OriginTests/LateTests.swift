@@ -87,12 +87,33 @@ import Testing
     #expect(receiver.deliveries(6).map(\.text).filter { !$0.isEmpty } == ["a", "b", "b"])
   }
 
-  @Test("what only reads, and a form with its file, are not late")
+  @Test("a file that comes late is whole, though its request is over; what was carried out is counted")
+  func file() throws {
+    let (wire, receiver) = try told()
+    try set(wire, milliseconds: 1_500, #","cut":true"#)
+    let form = [
+      ("message_type", nil, nil, "FILE"), ("user_id", nil, nil, "alice"), ("dedup_id", nil, nil, "d"),
+      ("file", "a.txt", "text/plain", "hello"),
+    ]
+    #expect(wire.upload(LateTests.messages, form) == nil)
+    #expect(try wire.get("/_files")["files"]?.items.isEmpty == true)
+    #expect(receiver.deliveries(2).count == 2)
+    let sent = try #require(wire.upload(LateTests.messages, form))
+    let url = try #require(Value(stored: sent.body)["file"]?["url"]?.string)
+    let name = try #require(url.split(separator: "/").last)
+    #expect(wire.exchange("GET", "/files/\(name)")?.body == "hello")
+    #expect(wire.upload("/v3/storage/file", [("file", "b.txt", "text/plain", "x")])?.status == 200)
+    let counted =
+      #"{"files":[{"name":"a.txt","uploads":0,"sends":2,"late":1},"#
+      + #"{"name":"b.txt","uploads":1,"sends":0,"late":0}]}"#
+    #expect(wire.exchange("GET", "/_files")?.body == counted)
+  }
+
+  @Test("what only reads is not late")
   func others() throws {
     let wire = try Wire()
     try set(wire, milliseconds: 600_000)
     #expect(wire.exchange("GET", "/v3/users")?.status == 200)
-    #expect(wire.upload("/v3/storage/file", [("file", "a.txt", "text/plain", "hello")])?.status == 200)
     #expect(wire.exchange("POST", LateTests.messages, body("late"), seconds: 1) == nil)
   }
 

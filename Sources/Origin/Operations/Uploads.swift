@@ -57,7 +57,7 @@ enum Uploads {
 
   private static func keep(_ part: MultipartPart, _ call: Call) throws -> StoredFile {
     let type = part.contentType ?? typeFallback
-    let bytes = try contents(part)
+    let bytes = try call.arguments.heldFile ?? contents(part)
     try bytes.withUnsafeBytes { bytes in
       try insert(call.stamp, name: part.fileName ?? "", type: type, bytes, call.db)
     }
@@ -76,7 +76,8 @@ enum Uploads {
     }
   }
 
-  private static func contents(_ part: MultipartPart) throws -> [UInt8] {
+  /// The bytes of a form's file, which is gone from the disk afterwards.
+  static func contents(_ part: MultipartPart) throws -> [UInt8] {
     guard let path = part.path, let file = fopen(path, "re") else {
       throw Refusal(500901, "The file could not be read.", status: 500)
     }

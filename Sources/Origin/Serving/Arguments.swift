@@ -6,6 +6,8 @@ struct Arguments {
   private var query: [String: String] = [:]
   var body: Value
   var parts: [MultipartPart] = []
+  /// The bytes of the form's file, which would go with its request; nil: they are still where the part says.
+  private(set) var heldFile: [UInt8]?
   /// Whether words are taken only as they are documented.
   var isStrict = false
   /// Lists lack messages from this moment on (ms).
@@ -18,6 +20,13 @@ struct Arguments {
     self.query = query
     self.body = body
     self.parts = parts
+  }
+
+  /// The same for work that is done when the request is over: its file is held in memory.
+  func holdingFile() throws -> Arguments {
+    var held = self
+    held.heldFile = try parts.first { $0.path != nil }.map(Uploads.contents)
+    return held
   }
 
   /// A path parameter; the templates have every one that is asked for.

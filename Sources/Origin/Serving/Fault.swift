@@ -57,12 +57,10 @@ struct Fault: Sendable {
       .dark, .refuse, .delay, .status, .html, .late, .forgetTokens, .denyChangelogs, .deny,
     ]
 
-    /// Whether it means anything for such a request. A form's files go with the request, so it is never late.
-    func applies(
-      toChangelog isChangelog: Bool, withToken hasToken: Bool, toForm isForm: Bool, _ operation: Operation
-    ) -> Bool {
+    /// Whether it means anything for such a request.
+    func applies(toChangelog isChangelog: Bool, withToken hasToken: Bool, _ operation: Operation) -> Bool {
       switch self {
-      case .late: operation.isWrite && !isForm
+      case .late: operation.isWrite
       case .denyChangelogs: isChangelog
       case .forgetTokens: isChangelog && hasToken
       default: true

@@ -119,8 +119,9 @@ enum OriginRoutes {
     }
   }
 
-  /// The fault desk; outside the wire, so without a token and without faults. On a loopback address it
-  /// answers only to a loopback `Host`, so that no web page whose name resolves to this machine sets faults.
+  /// The fault desk and the counts of files; outside the wire, so without a token and without faults. On a
+  /// loopback address they answer only to a loopback `Host`, so that no web page whose name resolves to this
+  /// machine sets faults.
   private static func faults(_ origin: OriginServer) -> [Route] {
     guard HostRule.isLoopback(origin.configuration.listen.host) else { return openFaults(origin) }
     let rule = HostRule(advice: "The stand-in listens on a loopback address.")
@@ -131,6 +132,9 @@ enum OriginRoutes {
     [
       Route(.get, "/_faults", operation: "faults") { [unowned origin] _ in
         .respond(Response.text(origin.desk.shown, type: "application/json"))
+      },
+      Route(.get, "/_files", operation: "fileCounts") { [unowned origin] _ in
+        .respond(Response.text(origin.fileCounts.shown, type: "application/json"))
       },
       Route(.put, "/_faults", operation: "setFaults", body: .collected(limit: bodyBytes)) {
         [unowned origin] request in

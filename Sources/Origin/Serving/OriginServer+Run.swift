@@ -7,7 +7,8 @@ extension OriginServer {
   /// Runs an operation in a transaction or a snapshot; its webhooks are handed on after the commit.
   /// `age`: what is only read is read as it was so many ms ago.
   func run(
-    _ arguments: Arguments, path: String, base: String, age: Int64? = nil, _ operation: Operation
+    _ arguments: Arguments, path: String, base: String, age: Int64? = nil, isLate: Bool = false,
+    _ operation: Operation
   ) throws -> ByteBuffer {
     var json = JSONWriter(capacity: 4096)
     let capabilities = desk.capabilities
@@ -25,6 +26,7 @@ extension OriginServer {
         try body(&call, &json)
         return call.news
       }
+      fileCounts.add(arguments, path: path, isLate: isLate)
       for item in news { tell(item.text, path: path) }
     }
     return json.finish()
@@ -54,8 +56,7 @@ extension OriginServer {
     let isChangelog = path.hasSuffix("/changelogs")
     let hasToken = request.query.contains { $0.isNamed("token") }
     let kinds = Fault.Kind.beforeWork.filter {
-      $0.applies(
-        toChangelog: isChangelog, withToken: hasToken, toForm: request.parts != nil, operation)
+      $0.applies(toChangelog: isChangelog, withToken: hasToken, operation)
     }
     let work: () -> Outcome = { [self] in self.work(request, names, path, rate, operation) }
     guard let fault = desk.take(kinds, path: path, method: request.method) else { return work() }
@@ -104,7 +105,7 @@ extension OriginServer {
   ) -> Outcome {
     let arguments: Arguments
     do {
-      arguments = try admitted(request, names)
+      arguments = try admitted(request, names).holdingFile()
     } catch {
       return .respond(refused(error, request.path).response)
     }
@@ -129,7 +130,7 @@ extension OriginServer {
     _ arguments: Arguments, _ path: String, _ base: String, _ operation: Operation
   ) -> (status: Int, body: String) {
     do {
-      let body = try run(arguments, path: path, base: base, operation)
+      let body = try run(arguments, path: path, base: base, isLate: true, operation)
       return (200, String(decoding: body.bytes, as: UTF8.self))
     } catch {
       let refusal = refused(error, path)

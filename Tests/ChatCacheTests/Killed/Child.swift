@@ -25,6 +25,14 @@ final class Child {
     return true
   }
 
+  /// Waits for its end; true: it killed itself, false: it ended otherwise.
+  func hasKilledItself() -> Bool {
+    var byte: UInt8 = 0
+    while read(process.output, &byte, 1) == 1 { _ = take(byte) }
+    guard let status = process.end(0) else { return false }
+    return status & 0x7F == SIGKILL
+  }
+
   /// Kills it, and hears what it had still said. Answers whether it died of that.
   func die() -> Bool {
     guard let status = process.end(SIGKILL) else { return false }

@@ -164,6 +164,52 @@ struct UploadTests {
     await world.end()
   }
 
+  @Test("B44 B45: a message whose file is uploaded can be taken back; sent again, it is not uploaded again")
+  func canceledAfterUpload() async throws {
+    let world = try await Self.world()
+    try world.fault([
+      "kind": .string("status"), "path": .string("/v3/group_channels/*/messages"), "method": .string("POST"),
+    ])
+    let bytes = Self.bytes(100_000, 6)
+    try await world.sendFile("c0", "r1", bytes)
+    #expect(await World.wait { (try? world.progress().last) == "r1 100" })
+    try world.takeBack("r1", in: "c0")
+    try world.noFaults()
+    try await world.send("c0", "r2", "after it")
+    #expect(await world.arrives(["after it"], in: "c0"))
+    #expect(await World.wait { (try? world.rows()) == ["r1 canceled "] })
+    #expect(try world.arrivedFiles("c0").isEmpty && world.here.spooled.count == 1)
+    try await world.sendAgain("r1", in: "c0")
+    #expect(await world.isDrained())
+    #expect(try world.arrivedFiles("c0") == [bytes] && world.there.uploads == 1)
+    await world.end()
+  }
+
+  @Test(
+    "B44 B45: taken back after its file arrived unnoticed, a message is deleted there, and its bytes go with it",
+    arguments: [true, false])
+  func canceledAfterArrival(offersUploads: Bool) async throws {
+    let world = try await Self.world(firstByte: 2_000)
+    world.offers = ["uploads": .bool(offersUploads)]
+    let messages = "/v3/group_channels/c0/messages"
+    try world.set([
+      .object(["kind": .string("drop_webhook")]),
+      .object(["kind": .string("lose_reply"), "path": .string(messages), "method": .string("POST")]),
+    ])
+    let bytes = Self.bytes(100_000, 7)
+    try await world.sendFile("c0", "r1", bytes)
+    #expect(await World.wait { (try? world.arrivedFiles("c0")) == [bytes] })
+    try world.takeBack("r1", in: "c0")
+    try world.set([.object(["kind": .string("drop_webhook")])])
+    #expect(await World.wait(seconds: 20) { (try? world.arrivedFiles("c0").isEmpty) == true })
+    #expect(await World.wait { (try? world.rows()) == ["r1 canceled "] })
+    #expect(world.here.spooled.count == 1, "it can be sent again")
+    try world.takeBack("r1", in: "c0")
+    #expect(await World.wait { world.here.spooled.isEmpty })
+    #expect(try world.rows().isEmpty && world.arrivedFiles("c0").isEmpty)
+    await world.end()
+  }
+
   @Test("B45: uploads have half of the slots, and a text of another channel does not wait for them")
   func beside() async throws {
     let world = try await Self.world(firstByte: 5_000)

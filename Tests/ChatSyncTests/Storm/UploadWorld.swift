@@ -37,6 +37,18 @@ extension SendingWorld {
     await here.worker.accepted(in: [OutboxLaneName(user: Self.sender, channel: channel)])
   }
 
+  /// Sends a message of alice's again that she took back.
+  func sendAgain(_ request: String, in url: String) async throws {
+    let (name, channel) = (try #require(RequestID(request)), ChannelURL(url))
+    let isResent = try here.cache.accept { writer in
+      let user = try #require(try writer.reader.userKey(of: Self.sender))
+      let laneKey = OutboxLaneKey(user: user, channel: channel)
+      return try writer.resend(name, of: Self.sender, in: laneKey, isAdmin: false, OutboxPolicy())
+    }
+    #expect(isResent == true)
+    await here.worker.accepted(in: [OutboxLaneName(user: Self.sender, channel: channel)])
+  }
+
   /// The bytes of alice's files upstream, in the order of their messages.
   func arrivedFiles(_ url: String) throws -> [[UInt8]] {
     try there.origin.store.read { db, _ in
