@@ -143,6 +143,7 @@ final class MemoryStore: SyncStore {
   func endListing(of user: UserID, begunAt: Int64) async throws {
     state.withLock { $0.users[user]?.isSynced = true }
   }
+  func isSynced(_ user: UserID) throws -> Bool { state.withLock { $0.users[user]?.isSynced ?? false } }
   func channelToken(of user: UserID) throws -> SyncToken? { state.withLock { $0.users[user]?.token } }
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {
     state.withLock { $0.users[user]?.channels[url] = nil }

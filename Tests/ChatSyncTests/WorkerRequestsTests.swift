@@ -250,6 +250,20 @@ struct WorkerRequestsTests {
     await desk.world.worker.stop()
   }
 
+  @Test("B1 B58: a cleared channel is asked for before the worker hears of the clearing")
+  func clearedChannel() async throws {
+    let desk = try await Desk(channels: [3])
+    _ = try await desk.connect(desk.world.alice).get()
+    #expect(await desk.steady())
+    // As the commit of a clearing leaves the store: the worker is told right after it.
+    desk.world.store.state.withLock {
+      $0.users[desk.world.alice]?.isSynced = false
+      $0.users[desk.world.alice]?.channels = [:]
+    }
+    #expect(await desk.find("c0") == .success(true))
+    await desk.world.worker.stop()
+  }
+
   @Test("B4: what an idle user left open is not polled, and is looked at with the next request")
   func idleViews() async throws {
     let (upstream, time, bob) = (FakeUpstream(), ManualClock(), UserID("bob"))

@@ -125,7 +125,11 @@ private final class CacheOnDisk {
         let (channel, first) = (FilledCache.url(number % CacheOnDisk.channels), FilledCache.position(number))
         return (
           "/v1/channels/\(channel.text)/messages?limit=30&after=\(first)",
-          [(name: "Perch-User", value: FilledCache.user.text)]
+          // What was evicted is not waited for: there is no chat server.
+          [
+            (name: "Perch-User", value: FilledCache.user.text),
+            (name: "Cache-Control", value: "only-if-cached"),
+          ]
         )
       })
     let server = TestedServer("perch serve", child, port: CacheOnDisk.port)

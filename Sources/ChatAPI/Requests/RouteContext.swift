@@ -88,11 +88,11 @@ package final class RouteContext: Sendable {
       syncRequests.find(url, as: caller.user, within: within, then: $0)
     } then: { [self] outcome in
       switch outcome {
-      case .success(true):
+      case .success:
+        // Also where it was not found: by now it may have been listed.
         guard let isJoined = try isJoined(caller.user, in: url) else { throw Problem.channelNotFound }
         guard isJoined || !needsJoined else { throw Problem.notJoined }
         return try body(url, caller)
-      case .success(false): throw Problem.channelNotFound
       case .failure(let error): throw Problem(error)
       case nil: throw Problem(.notSynced(retryAfter: 1000))
       }

@@ -151,7 +151,10 @@ package final class WorkerRequests: SyncRequests {
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (Result<Bool, SyncError>) -> Void
   ) {
-    if board.connection(of: user).isSynced { return then(.success(false)) }
+    // The board hears of a clearing after its commit.
+    if board.connection(of: user).isSynced, (try? worker.store.isSynced(user)) == true {
+      return then(.success(false))
+    }
     Reply.bounded(
       within: milliseconds, late: { .failure(.notSynced(retryAfter: 1_000)) }, then: then
     ) { [worker] in

@@ -112,6 +112,10 @@ extension CacheStore {
   package func channelToken(of user: UserID) throws -> SyncToken? {
     try cache.read { try $0.channelToken(of: user) }
   }
+  /// Whether all of the user's channels were listed.
+  package func isSynced(_ user: UserID) throws -> Bool {
+    try cache.read { try $0.cachedUser(user)?.isSynced ?? false }
+  }
   /// The user is no member any more.
   package func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {
     try await write { try $0.removeMembership(of: user, in: url, source) }

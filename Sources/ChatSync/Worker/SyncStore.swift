@@ -64,6 +64,8 @@ package protocol SyncStore: Sendable {
   func endListing(of user: UserID, begunAt: Int64) async throws
   /// The token of the user's channel changelog.
   func channelToken(of user: UserID) throws -> SyncToken?
+  /// Whether all of the user's channels were listed (B11).
+  func isSynced(_ user: UserID) throws -> Bool
   /// The user is no member any more (B69).
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws
   /// The connected users who are members.

@@ -39,6 +39,8 @@ extension SyncWorker {
       record.asked = asked
       guard let state = record.membership?.state, state != .outside else { return }
       _ = try await self.store.store([record], of: user, .refresh(.channelRefresh))
+      // An answer from before the cache was cleared is not stored: the client asks again.
+      guard try self.store.connectedMembers(of: url).contains(user) else { throw CancellationError() }
       try self.know(url)
     }
     switch fetched {
