@@ -62,13 +62,13 @@ class Program:
 
 
 class Network(Proxy):
-    """A network that notes which files' requests were answered with a whole 200, and when."""
+    """A network that notes which files' requests were answered with a whole 200: when they began, and were answered."""
 
     # Bytes of a request within which the name of its file stands.
     HEAD = 8192
 
     def __init__(self, target):
-        self.asked, self.said, self.answered = {}, {}, collections.defaultdict(list)
+        self.asked, self.said, self.began, self.answered = {}, {}, {}, collections.defaultdict(list)
         super().__init__(target)
 
     def passed(self, pair, is_asked, data):
@@ -76,6 +76,8 @@ class Network(Proxy):
             if pair in self.said:  # The answer before is whole: this is the next request.
                 self.asked.pop(pair, None)
                 del self.said[pair]
+            if pair not in self.asked:
+                self.began[pair] = time.monotonic()
             asked = self.asked.setdefault(pair, bytearray())
             asked += data[:max(0, self.HEAD - len(asked))]
             return
@@ -89,12 +91,14 @@ class Network(Proxy):
             asked = bytes(self.asked.get(pair, b""))
             name = re.search(rb'filename="([^"|]*)', asked)
             if name and asked.startswith(b"POST "):
-                self.answered[name[1].decode()].append((time.monotonic(), b"/storage/file " in asked.split(b"\r\n", 1)[0]))
+                is_upload = b"/storage/file " in asked.split(b"\r\n", 1)[0]
+                self.answered[name[1].decode()].append((self.began.get(pair, 0), time.monotonic(), is_upload))
 
     def end(self, pair):
         super().end(pair)
         self.asked.pop(pair, None)
         self.said.pop(pair, None)
+        self.began.pop(pair, None)
 
 
 class Form:
@@ -501,11 +505,12 @@ class World:
                              f"ends {self.ends[-4:]}")
             self.files_sent += 1
             self.again["sent"] += count["sends"] == 2
-            answers = [when for when, is_upload in self.proxy.answered[m.name] if is_upload]
-            for when in answers[:-1]:
-                # Only the end of the service, or of the connection, can come between an answer and its commit.
-                if not any(when - 0.05 <= end <= when + COMMIT for end in self.ends) and not m.is_resent:
-                    raise Broken(f"the file of {m.name} was uploaded again: {count}, answered {answers}, ends {self.ends[-4:]}")
+            answers = [(began, when) for began, when, is_upload in self.proxy.answered[m.name] if is_upload]
+            for began, when in answers[:-1]:
+                # The service that asked ended, or its connection, before the answer came or before its commit.
+                if not any(began <= end <= when + COMMIT for end in self.ends) and not m.is_resent:
+                    raise Broken(f"the file of {m.name} was uploaded again: {count}, answered {answers}, "
+                                 f"ends {self.ends[-4:]}")
                 self.again["uploaded"] += 1
 
     def spool(self):
