@@ -49,6 +49,8 @@ final class CommitQueue: Sendable {
 
   /// After this time no more derived writes join a batch, so that a send never waits for them.
   private static let derivedNanoseconds: UInt64 = 5_000_000
+  /// After this time none joins a batch that waits for senders.
+  private static let fillingNanoseconds: UInt64 = 3_000_000
 
   private let waiting = Watched(Waiting())
   /// When the last intent came (monotonic ns).
@@ -154,6 +156,10 @@ final class CommitQueue: Sendable {
       }
       if isStopping { return nil }
       guard gathering.isWaiting(at: now) else { return moreDerived(startedAt: startedAt) }
+      // Other work fills the time until the next sender comes.
+      if let derived = moreDerived(startedAt: startedAt, within: CommitQueue.fillingNanoseconds) {
+        return derived
+      }
       // A wait for each arrival would wake this thread once for every sender.
       Thread.rest(nanoseconds: CommitQueue.gatheringStepNanoseconds)
     }
@@ -163,8 +169,10 @@ final class CommitQueue: Sendable {
 
   /// One more derived write for the running batch, unless it is long enough or an intent waits for the next
   /// one.
-  private func moreDerived(startedAt: UInt64) -> QueuedWrite? {
-    guard clock.monotonicNanoseconds() - startedAt < CommitQueue.derivedNanoseconds else { return nil }
+  private func moreDerived(
+    startedAt: UInt64, within nanoseconds: UInt64 = derivedNanoseconds
+  ) -> QueuedWrite? {
+    guard clock.monotonicNanoseconds() - startedAt < nanoseconds else { return nil }
     return waiting.read { waiting in waiting.intents.isEmpty ? waiting.derived.takeFirst() : nil }
   }
 

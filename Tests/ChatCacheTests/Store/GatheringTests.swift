@@ -74,6 +74,16 @@ import Testing
     #expect(batch.isOpen(at: 90 * Self.ms) && !batch.isWaiting(at: 90 * Self.ms), "what is there already")
   }
 
+  @Test("a batch of other work waits for those who were just answered, and for nobody else")
+  func otherWork() {
+    let after = next(after: [.intent, .intent])
+    #expect(taking(after, .derived, 1).isWaiting(at: 11 * Self.ms))
+    #expect(!taking(after, .derived, 1).isWaiting(at: 14 * Self.ms), "nobody came for 3 ms")
+    #expect(taking(taking(after, .derived, 1), .intent, 1).isWaiting(at: 11 * Self.ms))
+    #expect(!taking(next(after: [.derived, .derived]), .derived, 1).isOpen(at: 11 * Self.ms))
+    #expect(!taking(next(after: [.intent]), .derived, 1).isOpen(at: 11 * Self.ms), "a sender alone")
+  }
+
   @Test("answers to sends wait for half of the sends under way, and a client's write does not wait for them")
   func answers() {
     let answers = next(after: [.urgent(among: 12), .urgent(among: 12)])
