@@ -26,7 +26,7 @@ const nameOf = ({ message_id, request_id }) => message_id || `request_id:${reque
 const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")));
 
 /**
- * Requests. `token` is called whenever one is needed.
+ * Requests. `token` is called when needed.
  * @param {{url?: string, token: () => Promise<string>, timeout?: number, fetch?: typeof fetch}} options
  */
 export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetch }) {
@@ -65,7 +65,6 @@ export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetc
     }
   }
 
-  /** Of the same user. */
   async function bearerNow() {
     if (bearer && claimsOf(bearer).exp > Date.now() / 1000 + 5) return bearer;
     const next = await token(), { sub } = claimsOf(next);
@@ -84,7 +83,7 @@ export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetc
 export async function open(channel, options) {
   const { url = "", wait = 25, timeout = 15, maxPause = 30, EventSource = globalThis.EventSource, fields } = options;
   const { follow = EventSource ? "stream" : "poll" } = options, { within, stop, ...to } = connect(options);
-  // By name; own ones in no answer yet, by request_id.
+  // By name; own: in no answer yet.
   const rows = new Map(), own = new Map(), listeners = [];
   const path = (end) => `/v1/message-collections/${id}${end}`;
   let id, cursor, paging, end, shown = new Set(), isStale = true, streams = true, tries = 0, pages = 0;
@@ -151,7 +150,7 @@ export async function open(channel, options) {
     await paging;
     const accepted = [...own.values()].filter((row) => row.is_accepted);
     try {
-      // Accepted before, and not in the answer: not the view's.
+      // Accepted before, not in the answer: not the view's.
       if (await (isStale ? read(pages) : poll(pages))) accepted.forEach((row) => own.delete(row.request_id));
       tries = 0;
     } catch (error) {
@@ -212,16 +211,16 @@ export async function open(channel, options) {
     if (event.type === "channel.deleted") rows.clear(), forget();
   }
 
-  /** A sent row replaces the unsent one. */
+  /** A sent row replaces its unsent one. */
   function put(row) {
-    own.delete(row.request_id);
-    if (row.message_id) drop({ message_id: "", request_id: row.request_id });
+    const { request_id, sender } = row, name = nameOf({ request_id });
+    own.delete(request_id);
+    if (row.message_id && rows.get(name)?.sender.user_id === sender?.user_id) rows.delete(name);
     rows.set(nameOf(row), row);
   }
 
   function drop({ message_id, request_id }) {
-    rows.delete(message_id);
-    rows.delete(`request_id:${request_id}`);
+    rows.delete(message_id) || rows.delete(nameOf({ request_id }));
   }
 
   function note({ gap = null, gaps: list = gap ? [gap] : [], channels = null, read_at, ...answer }) {
@@ -239,7 +238,6 @@ export async function open(channel, options) {
     return true;
   }
 
-  /** No older answer is used then. */
   async function load(edge) {
     if (!view.state[edge]) return;
     pages += 1;

@@ -60,6 +60,10 @@ def name_of(row):
     return row["message_id"] or "request_id:" + row["request_id"]
 
 
+def sender_of(row):
+    return (row.get("sender") or {}).get("user_id")
+
+
 def claims_of(token):
     """What a token says: `sub` is its user, `exp` its end."""
     part = token.split(".")[1]
@@ -89,15 +93,16 @@ class Rows:
         return accepted + list(self.own.values())
 
     def put(self, row):
-        """Inserts a row or replaces it. A sent row replaces the unsent one of its request."""
+        """Inserts a row or replaces it. A sent row replaces its sender's unsent one."""
         self.own.pop(row["request_id"], None)
-        if row["message_id"]:
-            self.accepted.pop("request_id:" + row["request_id"], None)
+        name = "request_id:" + row["request_id"]
+        if row["message_id"] and sender_of(self.accepted.get(name, {})) == sender_of(row):
+            self.accepted.pop(name, None)
         self.accepted[name_of(row)] = row
 
     def drop(self, ref):
-        self.accepted.pop(ref.get("message_id"), None)
-        self.accepted.pop("request_id:" + ref.get("request_id", ""), None)
+        if self.accepted.pop(ref.get("message_id"), None) is None:
+            self.accepted.pop("request_id:" + ref.get("request_id", ""), None)
 
     def replace(self, view):
         """Takes a whole view."""
