@@ -52,8 +52,8 @@ struct Gathering {
   mutating func ran(by now: UInt64) { quietFrom = quietFrom ?? now + Gathering.quietNanoseconds }
 
   /// Whether the batch takes in one more write if there is one already, however long its writes took: left
-  /// for the next batch, its client would wait for two commits. A client's write waits for no answers. A batch
-  /// of other work waits for those who were just answered, too: they would come while it commits.
+  /// for the next batch, its client would wait for two commits. A client's write waits for no answers. Other
+  /// work waits for those who were just answered, too: they would come while it is committed.
   func isOpen(at now: UInt64) -> Bool {
     if promises > 0 { return promises + answers < expected && deadline > 0 }
     return now < deadline && (answers > 0 ? answers < expectedAnswers : expected > 0)
