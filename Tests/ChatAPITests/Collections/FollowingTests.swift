@@ -182,7 +182,7 @@ import Testing
         try $0.store(
           [
             MessageListing(
-              window: MessageWindow(anchor, older: rows.count, newer: 0), rows: rows, isWhole: true,
+              window: MessageWindow(anchor, older: rows.count + 1, newer: 0), rows: rows, isWhole: true,
               askedAt: asked)
           ], in: ChannelURL("general"), ListingContext(source: .messageFill, generation: 1))
       }
