@@ -257,6 +257,7 @@ struct MessageDiff: ~Copyable {
       let reach = range.reach
     else { return }
     let id = Int64(gapName) ?? 0
+    let gap = coverage.gap(id)
     if change.kind == .coverage, stretch.overlaps(reach) {
       // No event told of messages that were deleted while the channel was not cached. Until some of the
       // window is cached its client keeps what it shows.
@@ -272,10 +273,6 @@ struct MessageDiff: ~Copyable {
       stretch.upperBound.next >= loaded.lowerBound && stretch.lowerBound.previous <= loaded.upperBound
     guard isBeside || stretch.overlaps(reach) else { return }
     guard change.kind == .hugeGap || toldGaps.insert(id).inserted else { return }
-    // One that was filled past the window's end is no gap of the view any more.
-    let gap =
-      change.kind == .hugeGap
-      ? coverage.gap(id) : collection.gaps(coverage, view, range).first { $0.gap?.id == id }
     let hasNext = range.hasNext
     let newest = try change.kind == .hugeGap ? reader.newestPosition(in: view.channel) : nil
     events.add(

@@ -171,33 +171,6 @@ import Testing
     #expect(poll.events.contains("gap.changed") && poll.body.contains(#""state":"closed""#))
   }
 
-  @Test("B26: a gap that was filled past the view's end is told as closed, as a fresh answer lacks it")
-  func passedGap() throws {
-    let world = try world()
-    defer { world.stop() }
-    func list(_ anchor: MessageWindow.Anchor, _ ids: ClosedRange<Int64>) throws {
-      let rows = ids.map { CollectionWorld.message($0, at: $0 * 10) }
-      let asked = world.cache.cursor.sequence
-      try world.cache.write {
-        try $0.store(
-          [
-            MessageListing(
-              window: MessageWindow(anchor, older: rows.count + 1, newer: 0), rows: rows, isWhole: true,
-              askedAt: asked)
-          ], in: ChannelURL("general"), ListingContext(source: .messageFill, generation: 1))
-      }
-    }
-    try list(.newest, 96...100)
-    let open = world.post("/v1/message-collections", #"{"channel_url":"general","previous_size":10}"#)
-    let view = "/v1/message-collections/\(open.text("id"))"
-    #expect(open.body.contains(#""gaps":[{"#))
-    try list(.time(970), 50...97)
-    let fresh = world.ask(view)
-    let poll = world.ask("\(view)/events?since=\(open.text("cursor"))&wait=0")
-    #expect(fresh.body.contains(#""gaps":[]"#) == !poll.body.contains(#""state":"idle""#), "\(poll.body)")
-    #expect(poll.body.contains(#""state":"closed""#))
-  }
-
   @Test("B26 B50: an answer tells each gap, and each channel's state, once")
   func onceEach() throws {
     let world = try world()
