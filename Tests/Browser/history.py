@@ -138,6 +138,9 @@ class Narrow(Histories, PageTest):
 
 
 class Speed(PageTest):
+    # What is measured is the page alone.
+    observes = False
+
     def test_the_page_can_be_used_within_500_ms(self):
         page = self.page_of(channel="general")
         page.locator("#chat article").first.wait_for()

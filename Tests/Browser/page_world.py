@@ -148,7 +148,7 @@ def world():
 class PageTest(unittest.TestCase):
     """A test that opens pages. Whatever it does, no page may have shown something wrong."""
 
-    size, by_keyboard, scheme = WIDE, False, "light"
+    size, by_keyboard, scheme, observes = WIDE, False, "light", True
 
     def setUp(self):
         self.world = world()
@@ -159,7 +159,7 @@ class PageTest(unittest.TestCase):
     def tearDown(self):
         for page in self.pages:
             if not page.is_closed():
-                self.assertEqual(page.evaluate("[...new Set(window.faults)]"), [], "the observer")
+                self.assertEqual(page.evaluate("[...new Set(window.faults ?? [])]"), [], "the observer")
                 self.assertEqual(page.evaluate(OVERFLOW), [], "no text is wider than its box")
         self.assertEqual(self.said, [], "the console")
         unknown = [asked for asked in self.asked if not any(one.fullmatch(asked) for one in self.world.operations)]
@@ -190,7 +190,8 @@ class PageTest(unittest.TestCase):
         page = (context or self.context).new_page()
         self.pages.append(page)
         page.set_default_timeout(PATIENCE * 1000)
-        page.add_init_script(path=OBSERVER)
+        if self.observes:
+            page.add_init_script(path=OBSERVER)
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         page.on("console", lambda line: self.said.append(line.text)
                 if line.type in ("error", "warning") and not NETWORK.search(line.text) else None)
