@@ -125,7 +125,7 @@ private final class CacheOnDisk {
         let (channel, first) = (FilledCache.url(number % CacheOnDisk.channels), FilledCache.position(number))
         return (
           "/v1/channels/\(channel.text)/messages?limit=30&after=\(first)",
-          // What was evicted is not waited for: there is no chat server.
+          // The service has no chat server to fetch evicted messages from: it answers with what is cached.
           [
             (name: "Perch-User", value: FilledCache.user.text),
             (name: "Cache-Control", value: "only-if-cached"),

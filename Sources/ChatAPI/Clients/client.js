@@ -83,7 +83,7 @@ export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetc
 export async function open(channel, options) {
   const { url = "", wait = 25, timeout = 15, maxPause = 30, EventSource = globalThis.EventSource, fields } = options;
   const { follow = EventSource ? "stream" : "poll" } = options, { within, stop, ...to } = connect(options);
-  // By name; own: in no answer yet.
+  // By name; `own`: in no answer yet.
   const rows = new Map(), own = new Map(), listeners = [];
   const path = (end) => `/v1/message-collections/${id}${end}`;
   let id, cursor, paging, end, shown = new Set(), isStale = true, streams = true, tries = 0, pages = 0;
@@ -211,11 +211,11 @@ export async function open(channel, options) {
     if (event.type === "channel.deleted") rows.clear(), forget();
   }
 
-  /** A sent row replaces its unsent one. */
+  /** A sent row replaces its sender's unsent one. */
   function put(row) {
     const { request_id, sender } = row, name = nameOf({ request_id });
     own.delete(request_id);
-    if (row.message_id && rows.get(name)?.sender.user_id === sender?.user_id) rows.delete(name);
+    if (row.message_id && rows.get(name)?.sender?.user_id === sender?.user_id) rows.delete(name);
     rows.set(nameOf(row), row);
   }
 

@@ -151,9 +151,13 @@ package final class WorkerRequests: SyncRequests {
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (Result<Bool, SyncError>) -> Void
   ) {
-    // The board hears of a clearing after its commit.
-    if board.connection(of: user).isSynced, (try? worker.store.isSynced(user)) == true {
-      return then(.success(false))
+    do {
+      // Both are asked: the board hears that the cache was cleared only after that is stored.
+      if board.connection(of: user).isSynced, try worker.store.isSynced(user) {
+        return then(.success(false))
+      }
+    } catch {
+      return then(.failure(.storage(reason: "\(error)")))
     }
     Reply.bounded(
       within: milliseconds, late: { .failure(.notSynced(retryAfter: 1_000)) }, then: then

@@ -44,15 +44,6 @@ import Testing
     return String(decoding: room.prefix(max(0, count)), as: UTF8.self)
   }
 
-  private static func isEmpty(_ world: CollectionWorld) throws -> Bool {
-    for _ in 0..<500 {
-      let spool = world.cache.spool
-      if spool.contents == (0, 0), try spool.list().isEmpty { return true }
-      usleep(10_000)  // the request's end is seen on another thread
-    }
-    return false
-  }
-
   @Test("B45: a file of unannounced length is taken up to 25 MiB; beyond it is a 413 that leaves nothing")
   func chunked() throws {
     let world = try CollectionWorld.forSending()
@@ -61,7 +52,7 @@ import Testing
       let answer = Self.send(world, bytes: bytes, further: further)
       #expect(answer.hasPrefix("HTTP/1.1 413 "), "\(bytes) and \(further): \(answer)")
       #expect(answer.contains(#""code":"content_too_large""#), "\(bytes) and \(further): \(answer)")
-      #expect(try Self.isEmpty(world) && world.rows().isEmpty, "\(bytes) and \(further)")
+      #expect(try UploadTests.isEmpty(world) && world.rows().isEmpty, "\(bytes) and \(further)")
     }
     #expect(Self.send(world, bytes: limit).hasPrefix("HTTP/1.1 202 "))
     #expect(world.cache.spool.contents == (limit, 1))

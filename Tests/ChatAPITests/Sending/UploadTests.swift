@@ -47,7 +47,8 @@ import Testing
     return names
   }
 
-  private static func isEmpty(_ world: CollectionWorld) -> Bool {
+  /// Whether the spool keeps nothing: no file, and no room that is promised.
+  static func isEmpty(_ world: CollectionWorld) -> Bool {
     for _ in 0..<500 {
       if world.cache.spool.contents == (0, 0), names(in: world.directory + "/spool").isEmpty { return true }
       usleep(10_000)  // the request's end is seen on another thread

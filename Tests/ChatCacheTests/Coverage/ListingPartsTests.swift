@@ -32,6 +32,31 @@ import Testing
     #expect(divided > 5_000)
   }
 
+  @Test("While clients write, a listing is stored in parts, unless a part of it would show a gap")
+  func besideClients() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let rows = (1...100).map { ChannelWithMessages.message($0, at: $0 * 10) }
+    func sizes(_ anchor: Listing.Anchor, _ context: ListingContext) throws -> [Int] {
+      let listing = MessageListing(
+        window: MessageWindow(anchor, older: 100, newer: 0), rows: rows, isWhole: true,
+        askedAt: world.cache.cursor.sequence)
+      return try world.cache.commits(of: [listing], in: world.url, context).map { $0.flatMap(\.rows).count }
+    }
+    let context = ListingContext(source: .apiResult, generation: 1)
+    #expect(try sizes(.newest, context) == [100], "nobody writes")
+    try world.cache.accept { try $0.acknowledge(world.alice) }
+    #expect(try sizes(.newest, context) == [25, 25, 25, 25])
+    try world.listNewest([ChannelWithMessages.message(1, at: 10)], limit: 2)
+    #expect(try sizes(.newest, context) == [100], "something older is cached")
+    #expect(try sizes(.time(1000), context) == [25, 25, 25, 25])
+    var settling = context
+    settling.settlesDoubts = true
+    #expect(try sizes(.time(1000), settling) == [100])
+    #expect(
+      try sizes(.time(1000), ListingContext(source: .apiResult, generation: 1, hugeMissing: 400)) == [100])
+  }
+
   @Test("A listing in which something could not be read, or of both sides of a moment, stays whole")
   func staysWhole() {
     let rows = (1...10).map { ChannelWithMessages.message($0, at: $0) }
