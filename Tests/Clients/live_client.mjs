@@ -49,7 +49,8 @@ globalThis.EventSource = Source;
 function check(view) {
   const rows = view.messages;
   for (const name of ["message_id", "request_id"]) {
-    const names = rows.map((row) => row[name]).filter(Boolean);
+    // Two users may use one request id. A row without a sender is the user's own.
+    const names = rows.filter((row) => row[name]).map((row) => `${row[name]} ${row.sender?.user_id ?? user}`);
     if (new Set(names).size !== names.length) say({ broken: `twins by ${name}: ${JSON.stringify(rows)}` });
   }
   const positions = rows.map((row) => row.position).filter(Boolean);

@@ -483,6 +483,27 @@ class LiveClients(unittest.TestCase):
             agreed(story, story.views)
             self.assertEqual([text for _, text in story.upstream()].count(f"hello {number}"), 1)
 
+    def test_messages_of_two_users_with_one_request_id_are_two(self):
+        story = self.story("same")
+        self.world.there("PUT", "/_faults", {"faults": [
+            {"path": story.path + "/messages", "method": "POST", "count": 1, "kind": "deny", "code": 900060}]})
+        self.world.here("POST", f"/v1/channels/{story.channel}/messages", {"message": "alice's", "request_id": "same"})
+
+        def unsent():
+            return [[(row["request_id"], row["sending_status"]) for row in view.ask("show")["result"]["unsent"]]
+                    for view in story.views]
+
+        self.until(lambda: unsent() == [[("same", "failed")]] * len(story.views))
+        bobs = self.world.there("POST", story.path + "/messages", {
+            "message_type": "MESG", "user_id": "bob", "message": "bob's", "dedup_id": "same"})
+        for view in story.views:
+            self.until(lambda: [row["request_id"] for row in view.ask("rows")["result"] if row["message"] == "bob's"] == ["same"])
+        agreed(story, story.views)
+        self.world.there("DELETE", f"{story.path}/messages/{bobs['message_id']}")
+        story.settle()
+        agreed(story, story.views)
+        self.assertEqual(unsent(), [[("same", "failed")]] * len(story.views))
+
     def test_a_row_of_a_message_that_the_service_has_not_accepted_is_shown_and_stays_one(self):
         story = self.story("waiting")
         self.world.proxy.fault = "refuse"
