@@ -92,12 +92,12 @@ extension CacheReader {
     try db.all(
       """
       SELECT target_id
-      FROM outbox INDEXED BY outbox_by_target
+      FROM outbox INDEXED BY outbox_taken_back
       WHERE user = ?1
         AND channel_url = ?2
         AND target_id BETWEEN ?3 AND ?4
-        AND kind IN ('message', 'file')
         AND is_cancel_wanted = 1
+        AND kind IN ('message', 'file')
       """
     ) {
       $0.bind(1, view.user.rawValue)

@@ -54,6 +54,7 @@ enum Migration {
     Step(version: 18, scripts: [PackageResources.v018_outbox_version_sql]),
     Step(version: 19, scripts: [PackageResources.v019_outbox_names_sql]),
     Step(version: 20, scripts: [PackageResources.v020_checks_sql]),
+    Step(version: 21, scripts: [PackageResources.v021_taken_back_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

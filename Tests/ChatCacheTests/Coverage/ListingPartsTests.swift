@@ -6,11 +6,11 @@ import Testing
 
 /// Listings in parts: the same rows and the same proof, in steps that are each true.
 @Suite struct ListingPartsTests {
-  @Test("B24: the parts of 20 000 random listings have their rows, and prove what they prove")
+  @Test("B24: the parts of 2 000 random listings have their rows, and prove what they prove")
   func partsProveTheWhole() {
     var random = SeededRandom(seed: 24)
     var divided = 0
-    for _ in 0..<20_000 {
+    for _ in 0..<2_000 {
       var line = NaiveLine()
       line.upstream = Set(NaiveLine.messages.filter { _ in random.chance(60) })
       let listing = listing(of: line, &random)
@@ -29,7 +29,7 @@ import Testing
       for part in parts { byParts.claim(proof(of: part), now: 1, generation: 1) }
       #expect(NaiveLine.marks(of: byParts) == NaiveLine.marks(of: atOnce), "\(listing.window)")
     }
-    #expect(divided > 5_000)
+    #expect(divided > 500)
   }
 
   @Test("While clients write, a listing is stored in parts, unless a part of it would show a gap")
