@@ -14,8 +14,9 @@ import SQLite
 ///   WAL would grow without end. Nearly everything has been copied by then, so the writer waits for little.
 /// - **Truncation**, on the checkpoint thread, once nothing has been committed for some seconds.
 ///
-/// After pages were given back the file is cut by the first checkpoint that copies everything. So the thread
-/// tries one each second until one did, and has the writer restart the WAL where none does for ten seconds.
+/// After pages were given back the file is cut by the first checkpoint that copies everything while nothing is
+/// committed beside it. So the thread tries one each second until the file is as short as its pages ask, and
+/// has the writer restart the WAL where none cuts it for ten seconds.
 final class Checkpointer: Sendable {
   private struct State {
     /// The frames the WAL held after the last commit, and how many of those are in the file.
@@ -126,11 +127,12 @@ final class Checkpointer: Sendable {
         // Where a reader keeps the rest from being copied, the same is not tried again at once.
         let copied = result == nil ? now.frames : max(now.frames, result?.done ?? 0)
         state.read { $0.copied = min(copied, $0.frames) }
-        if result?.isWhole ?? false { shrinkLooks = nil }
+        if shrinkLooks != nil, isCut { shrinkLooks = nil }
       } else if let looks = shrinkLooks {
-        shrinkLooks = checkpoint(.passive)?.isWhole ?? false ? nil : looks + 1
+        _ = checkpoint(.passive)
+        shrinkLooks = isCut ? nil : looks + 1
         // Under endless commits there is no moment at which everything is copied: the writer makes one.
-        if looks == WALLimits.shrinkLooks { state.read { $0.restartAt = 0 } }
+        if looks % WALLimits.shrinkLooks == 0, looks > 0 { state.read { $0.restartAt = 0 } }
       } else if quietLooks >= WALLimits.quietLooks, walBytes > WALLimits.restingBytes {
         quietLooks = 0
         _ = checkpoint(.truncate)
@@ -141,6 +143,15 @@ final class Checkpointer: Sendable {
   /// On the checkpoint thread, by its own connection.
   private func checkpoint(_ mode: Connection.CheckpointMode) -> Connection.Checkpoint? {
     connection.withLock { $0 }.flatMap { checkpoint($0.connection, mode) }
+  }
+
+  /// Whether the file has no more bytes than its pages need. A checkpoint that copied everything says nothing of
+  /// that: where a commit ended while it copied, it left the file as it was.
+  private var isCut: Bool {
+    guard let pages = try? connection.withLock({ $0 })?.connection.read({ try $0.pageCount() }) else {
+      return false  // it is looked at again in a second
+    }
+    return bytes(of: path) <= pages.all * pages.size
   }
 
   private func checkpoint(
@@ -157,9 +168,11 @@ final class Checkpointer: Sendable {
   }
 
   /// The length of the WAL file.
-  var walBytes: Int {
+  var walBytes: Int { Int(bytes(of: path + "-wal")) }
+
+  private func bytes(of file: String) -> Int64 {
     var status = stat()
-    return stat(path + "-wal", &status) == 0 ? Int(status.st_size) : 0
+    return stat(file, &status) == 0 ? Int64(status.st_size) : 0
   }
 }
 
@@ -188,7 +201,7 @@ enum WALLimits {
   static let urgentFrames = boundBytes / 32 * 29 / frameBytes
   static let urgentWaitMilliseconds: Int32 = 1000
   static let urgentStepFrames = boundBytes / 8 / frameBytes
-  /// After so many looks that did not copy everything the writer restarts the WAL.
+  /// After each so many looks that did not cut the file the writer restarts the WAL.
   static let shrinkLooks = 10
   /// A truncation waits this long for readers and the writer, in milliseconds.
   static let truncateWaitMilliseconds: Int32 = 200
