@@ -25,6 +25,21 @@ struct Disk {
     return TestFolder.make("disk") + "/data"
   }
 
+  /// A folder of its own with a copy of what the closed cache in `other` wrote.
+  static func folder(copying other: String) -> String {
+    let folder = folder()
+    mkdir(folder, 0o700)
+    let (source, target) = (
+      open(other + "/perch.db", O_RDONLY), open(folder + "/perch.db", O_CREAT | O_WRONLY, 0o600)
+    )
+    defer {
+      close(source)
+      close(target)
+    }
+    precondition(sendfile(target, source, nil, 1 << 30) > 0, "a copy of \(other) could not be made")
+    return folder
+  }
+
   private let fault: Int32
 
   /// From now on the operation of that number fails with SQLite's `code`; all later ones too where it stays.

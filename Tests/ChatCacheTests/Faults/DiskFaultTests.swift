@@ -47,14 +47,14 @@ import Testing
     "B60: a disk that fails once, at any operation, leaves each write whole or undone, and the next try works",
     arguments: Writing.all, Failure.allCases)
   func once(_ writing: Writing, _ failure: Failure) throws {
-    let (before, after) = try writing.outcomes()
+    let prepared = try writing.prepared()
+    let (before, after) = try writing.outcomes(from: prepared)
     var tries = 0
     while true {
       tries += Self.step(after: tries)
-      let folder = Disk.folder()
+      let folder = Disk.folder(copying: prepared)
       let cache = try Cache(Cache.Configuration(directory: folder))
       defer { cache.close() }
-      try writing.prepare(cache)
       let disk = Disk(failing: failure.operations, in: folder, at: tries, code: failure.code)
       let isAnswered = (try? writing.write(cache)) != nil  // a failure is what this is about
       let hasStruck = disk.heal()
@@ -73,13 +73,13 @@ import Testing
     "B36: killed at any operation, the write is whole or undone after the start, and whole if it was answered",
     arguments: Writing.all)
   func killed(_ writing: Writing) throws {
-    let (before, after) = try writing.outcomes()
+    let prepared = try writing.prepared()
+    let (before, after) = try writing.outcomes(from: prepared)
     var tries = 0
     while true {
       tries += Self.step(after: tries)
-      let folder = Disk.folder()
+      let folder = Disk.folder(copying: prepared)
       let cache = try Cache(Cache.Configuration(directory: folder))
-      try writing.prepare(cache)
       // Nothing reaches the file from that operation on, half of it perhaps: what a kill leaves behind.
       let disk = Disk(failing: .changing, in: folder, at: tries, code: SQLITE_IOERR, stays: true)
       let isAnswered = (try? writing.write(cache)) != nil  // a failure is what this is about
@@ -101,11 +101,11 @@ import Testing
   @Test("B60: a full disk refuses writes and leaves reading alone; it works again without a restart")
   func full() throws {
     let writing = try #require(Writing.all.first)
-    let (before, after) = try writing.outcomes()
-    let folder = Disk.folder()
+    let prepared = try writing.prepared()
+    let (before, after) = try writing.outcomes(from: prepared)
+    let folder = Disk.folder(copying: prepared)
     let cache = try Cache(Cache.Configuration(directory: folder))
     defer { cache.close() }
-    try writing.prepare(cache)
     let disk = Disk(failing: .write, in: folder, at: 1, code: SQLITE_FULL, stays: true)
     for _ in 0..<3 {
       do {

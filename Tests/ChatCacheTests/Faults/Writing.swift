@@ -13,11 +13,20 @@ struct Writing: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { name }
 
-  /// What a cache holds before and after, on a disk that never fails.
-  func outcomes() throws -> (before: Contents, after: Contents) {
-    let cache = try Cache(Cache.Configuration(directory: Disk.folder()))
+  /// The folder of a closed cache that holds what must be there before. Tries open copies of it: making a
+  /// database takes far longer than writing once.
+  func prepared() throws -> String {
+    let folder = Disk.folder()
+    let cache = try Cache(Cache.Configuration(directory: folder))
     defer { cache.close() }
     try prepare(cache)
+    return folder
+  }
+
+  /// What a cache holds before and after, on a disk that never fails.
+  func outcomes(from prepared: String) throws -> (before: Contents, after: Contents) {
+    let cache = try Cache(Cache.Configuration(directory: Disk.folder(copying: prepared)))
+    defer { cache.close() }
     let before = try Contents(of: cache)
     try write(cache)
     return (before, try Contents(of: cache))
