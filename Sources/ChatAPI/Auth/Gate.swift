@@ -86,10 +86,10 @@ package final class Gate: Sendable {
     return caller.expires > clock.wallMilliseconds() / 1000
   }
 
-  /// A ticket for following `path` (`EventRoutes.followed`) as `caller`, and when it ends (s).
+  /// A ticket for polling `path` (see `EventRoutes.followed`) as `caller`, and when it ends (s since 1970).
   func ticket(for path: String, _ caller: Caller) -> (ticket: String, expires: Int64) {
     let now = clock.wallMilliseconds()
-    // With `--auth off` the caller has no end, so the ticket ends after a day.
+    // A ticket ends after a day at the latest: with `--auth off` the caller's right never ends.
     let expires = min(caller.expires, now / 1000 + 86_400)
     let ticket = StreamTicket(user: caller.user.text, issued: now, expires: expires)
     return (ticket.signed(for: path, with: signing.secrets), expires)

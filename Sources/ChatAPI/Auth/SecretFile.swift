@@ -23,7 +23,7 @@ package struct SecretFile: Sendable {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw failure("cannot be read") }
     defer { close(file) }
-    // Two secrets of 256 characters and some lines of comment; a larger file is not one of secrets.
+    // Room for two secrets of 256 characters and some comment lines. A file that fills it is refused.
     var bytes = [UInt8](repeating: 0, count: 8192)
     var count = 0
     while count < bytes.count {

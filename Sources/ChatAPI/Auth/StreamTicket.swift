@@ -13,7 +13,7 @@ import Platform
 /// numbers big endian; the code is HMAC-SHA256, under the signing secrets, of the words `perch ticket`, a
 /// zero byte, the path, a zero byte and everything before the code. The ticket does not contain the path: the
 /// check takes the path of the request. A ticket must be used for the first time within 60 s, which
-/// `UsedTickets` checks. It ends with the token it was made from.
+/// `UsedTickets` checks. It ends with the token it was made from, and after a day at the latest.
 package struct StreamTicket: Sendable, Equatable {
   /// The user whose right the ticket proves.
   package let user: String

@@ -7,7 +7,7 @@ import Platform
 
 /// Several views and the user's feed with one cursor, and tickets for those who cannot set headers (B50).
 enum EventRoutes {
-  /// Views that one poll may follow.
+  /// The most views that one poll may follow.
   static let mostFollowed = 50
 
   static func routes(_ context: CollectionContext) -> [Route] {
@@ -59,7 +59,7 @@ enum EventRoutes {
     ]
   }
 
-  /// The path of a poll, one for all its spellings; nil: the text is not the path of a poll.
+  /// The decoded path, the same for all its spellings. Nil: `path` is not the path of a poll.
   static func followed(_ path: String) -> String? { PathSegments.decoded(path).flatMap(followed) }
 
   /// The path of the poll that a request is; nil: it is none.

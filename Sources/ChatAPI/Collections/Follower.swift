@@ -324,8 +324,8 @@ class Follower {
     /// Whether the views that were read so far fill more than two answers.
     var isFarTooMuch: Bool { json.buffer.count > 2 * Limits.eventBytes }
 
-    /// Where an answer has to end instead of at `until`: where one view was cut, or, if all together are too
-    /// much, at about as much less. Nil: it fits, or it is one sequence.
+    /// The end up to which all views have to be read again. If all together are too large, it is nearer to
+    /// `since` in proportion; otherwise it is where a view was cut. Nil: the answer stays as it is.
     func earlierEnd(since: Int64, until: Int64) -> Int64? {
       let isEven = ends.count == feeds && ends.allSatisfy { $0 <= end }
       let bytes = json.buffer.count * feeds / max(1, ends.count)

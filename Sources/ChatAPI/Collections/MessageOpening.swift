@@ -41,7 +41,7 @@ final class MessageOpening {
         return respond(view, body)
       }
     }
-    // The slot to wait in is taken first: what cannot be held is not opened (B54).
+    // The request subscribes first: if too many requests are parked, no view is opened (B54).
     try subscribe(name)
     do {
       return try open(name) { [self] view in

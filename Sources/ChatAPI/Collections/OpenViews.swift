@@ -18,7 +18,7 @@ struct OpenViews<View: Sendable>: Sendable {
   /// The channel that it shows, where it shows one.
   var channel: @Sendable (View) -> ChannelURL? = { _ in nil }
 
-  /// Runs `body` with the view that the request names, after whatever has to be stored of it.
+  /// Finds the view that the request names, stores what must be stored before it is answered, runs `body`.
   func with(
     _ request: Request, _ body: @escaping (View, Caller) throws -> Outcome
   ) throws -> Outcome {

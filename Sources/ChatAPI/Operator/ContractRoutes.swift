@@ -36,7 +36,7 @@ enum ContractRoutes {
     ]
   }
 
-  /// A short page that says where to go, where the chat page is not.
+  /// A short page at `/` with links to the others, for an address without the chat page.
   static func startPage(hasReference: Bool) -> Route {
     let start = PageFile(html) { StartPage.make(hasReference: hasReference) }
     return Route(.get, "/", operation: "getChatPage") { start.answer($0) }

@@ -1,6 +1,6 @@
 import JSON
 
-/// Parts of the contract as HTML. It is lent the contract's JSON for as long as the page is made.
+/// Makes HTML from parts of the contract. It borrows the contract's JSON while the page is made.
 struct ContractText {
   let root: JSONValue
 

@@ -3,7 +3,7 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// `/healthz`: the process answers. `/readyz`: whether to send it requests, and its problems.
+/// `/healthz` says that the process answers; `/readyz` says whether to send it requests, and what is wrong.
 enum HealthRoutes {
   /// `syncRequests` and `cache`: nil while there is no cache yet.
   static func routes(

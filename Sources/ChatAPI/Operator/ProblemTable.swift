@@ -92,7 +92,7 @@ enum ProblemTable {
       "Create the user at the chat server. The next request asks again, once a minute."),
     Meaning(
       404, "channel_not_found",
-      "There is no such channel, or you are not in it. Both are told alike.",
+      "There is no such channel, or you are not in it. The service does not say which.",
       "Forget the channel. If you join it, it is found."),
     Meaning(
       404, "collection_not_found",
@@ -137,8 +137,8 @@ enum ProblemTable {
       "Send the message again with its file."),
     Meaning(
       409, "not_resendable",
-      "Only what failed or was canceled can be sent again, and this is something else.",
-      "Read the message: `sending_status` says how it stands."),
+      "Only a failed or canceled message can be sent again, and this one is neither.",
+      "Read the message: its `sending_status` says what became of it."),
     Meaning(
       409, "shared",
       "Other users of this service are in the channel, so its messages are not yours alone to clear.",

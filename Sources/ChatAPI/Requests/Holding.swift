@@ -26,8 +26,8 @@ extension RouteContext {
       })
   }
 
-  /// Throws if the caller has lost the right: the token ended, its secret was withdrawn, or the user was
-  /// closed.
+  /// Throws if the caller has lost the right: the token ended, its secret was withdrawn, it names another
+  /// user now, or `syncRequests` refuses the user.
   func admitAgain(_ caller: Caller, _ request: Request, scope: Scopes = .chat) throws {
     if !gate.admitsStill(caller), try gate.caller(of: request, scope: scope).user != caller.user {
       throw Problem(401, "unauthorized", detail: "The token now names another user: ask again.")

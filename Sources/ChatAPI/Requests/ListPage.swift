@@ -19,7 +19,7 @@ extension JSONWriter {
 }
 
 extension Response {
-  /// Links to the page that the token names, where the link is not too long.
+  /// Adds a `Link` to the next page, if there is one and the link is not too long.
   mutating func link(next: String?, _ request: Request) {
     guard let next, PageLink.repeats(request) else { return }
     addIfItFits("Link") { $0.append(PageLink.text(request, "after", next, "next")) }

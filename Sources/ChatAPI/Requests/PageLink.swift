@@ -12,7 +12,7 @@ enum PageLink {
   /// Whether links can repeat the request's query.
   static func repeats(_ request: Request) -> Bool { request.encodedQuery.count <= mostQueryBytes }
 
-  /// Whether it says where a page begins: all else of the query goes with it. A ticket goes nowhere.
+  /// Whether links leave the parameter out: it says where a page begins, or it is a ticket.
   private static func isAnchor(_ item: QueryItem) -> Bool {
     item.isCalled("before") || item.isCalled("after") || item.isCalled("around")
       || item.isCalled("inclusive") || item.isCalled("ticket")

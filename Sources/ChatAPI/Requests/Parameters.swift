@@ -130,7 +130,7 @@ struct Parameters {
     throw Problem.invalid(faults + unknown)
   }
 
-  /// Digits with an optional minus.
+  /// The number that `text` writes in digits, with an optional minus.
   static func number(_ text: String) -> Int64? {
     var text = text
     return text.withUTF8 { DecimalText.read(UnsafeRawBufferPointer($0)) }

@@ -86,8 +86,8 @@ extension Problem {
       members: members)
   }
 
-  /// The same problem with the request's id, and the advice to repeat the request with it where nobody knows
-  /// whether it was stored.
+  /// The same problem with the request's id. If nobody knows whether the request was stored, the problem
+  /// also advises to repeat it with this id.
   func naming(_ id: RequestID) -> Problem {
     var named = self
     if code == "storage_unavailable" {

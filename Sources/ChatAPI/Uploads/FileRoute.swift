@@ -88,7 +88,7 @@ extension Problem {
     Problem(404, "file_not_found", detail: "This message has no file, or it is gone.")
   }
 
-  /// A message is to be sent again whose file is gone.
+  /// The client resends a message whose file is gone.
   static var fileMissing: Problem {
     Problem(
       409, "file_missing", detail: "The bytes of this message's file are gone: resend it with the file.")
