@@ -113,7 +113,7 @@ extension LoggedChange {
     }
   }
 
-  /// The changes with each channel of a page by itself, at most `limit`; `isWhole`: those are all.
+  /// The changes, at most `limit`, with one change for each channel of a listed page. `isWhole`: all of them.
   static func each(
     of changes: [LoggedChange], after since: Int64, limit: Int
   ) throws -> (changes: [LoggedChange], isWhole: Bool) {

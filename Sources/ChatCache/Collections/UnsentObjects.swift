@@ -138,7 +138,7 @@ extension CacheReader {
     return found
   }
 
-  /// One unsent message of the user, by its name.
+  /// One unsent message of the user, by its request id.
   package func unsentMessage(_ request: String, in laneKey: OutboxLaneKey) throws -> UnsentMessage? {
     try db.first(
       """

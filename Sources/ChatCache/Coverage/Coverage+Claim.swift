@@ -43,7 +43,7 @@ extension Coverage {
     if lower < start { paint(lower...start.previous, .covered(isUnverified: false), lost: lost) }
   }
 
-  /// Messages stand beside each other in a listing: between the first and the last of them is no other.
+  /// Covers the range between two messages of a listing that shows all messages between them.
   package mutating func cover(_ range: ClosedRange<Position>, generation: Int64) {
     paint(range, .covered(isUnverified: false), lost: reasonForLosing(in: generation))
   }

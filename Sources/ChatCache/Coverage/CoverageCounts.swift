@@ -1,6 +1,6 @@
 import SQLite
 
-/// How many gaps and newest ends there are, of all channels, for operators.
+/// How many gaps and how many unconfirmed newest ends all channels have, for operators.
 package struct CoverageCounts: Sendable, Equatable {
   /// Gaps by their reasons.
   package var gaps: [Gap.Reason: Int64] = [:]

@@ -15,7 +15,7 @@ package struct SegmentRow: Hashable, Sendable {
   package let id: Int64?
   /// Why the messages of a gap are missing (`Gap.Reason`).
   package let reason: Int64?
-  /// Whether a gap is being filled (`Gap.State`).
+  /// The state of a gap (`Gap.State`).
   package let state: Int64?
   /// The number of messages missing in a gap; nil: not counted.
   package let estimatedMissing: Int64?
@@ -87,7 +87,7 @@ extension Coverage {
     self = coverage
   }
 
-  /// Rows laid one beside the other as they are read.
+  /// Takes a channel's rows in order, and checks that each begins where the one before it ends.
   struct Tiling {
     private var stretches: [Stretch] = []
     private var expected = Position.start

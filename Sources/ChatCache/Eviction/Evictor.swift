@@ -255,7 +255,7 @@ final class Evictor: Sendable {
       .warning, "cache_full",
       [
         "used_bytes": .number(usage.usedBytes), "max_bytes": .number(usage.limit.bytes),
-        "reason": "nothing is left that may go: channels, members, events and unsent messages need this much",
+        "reason": "nothing more can be evicted: channels, members, events and unsent messages take this much",
       ])
   }
 }

@@ -119,7 +119,7 @@ extension CacheWriter {
     return ended.contains(true)
   }
 
-  /// The answer asked for at that mark is known to be wrong: what it casts doubt on is not doubted.
+  /// Ends the doubts that came from the answer requested at `askedAt`: that answer is known to be wrong.
   package func believe(against askedAt: Int64, in url: ChannelURL) throws {
     guard let channel = try reader.channelKey(of: url) else { return }
     try db.run("DELETE FROM doubted WHERE channel = ?1 AND asked_at = ?2") {

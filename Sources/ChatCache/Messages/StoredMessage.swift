@@ -50,8 +50,8 @@ extension CacheReader {
     } ?? false
   }
 
-  /// Whether all that is covered of the channel was put in doubt after that sequence of the log. What the log
-  /// does not tell any more may have been (B53).
+  /// Whether all covered messages of the channel became unverified after that sequence of the log. True also
+  /// if the log does not reach back to that sequence (B53).
   func wasDoubted(_ channel: ChannelKey, since sequence: Int64) throws -> Bool {
     if try sequence < oldestKept() - 1 { return true }
     return try db.first(

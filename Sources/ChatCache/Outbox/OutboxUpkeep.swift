@@ -70,7 +70,7 @@ extension CacheWriter {
     }
   }
 
-  /// The user is no member any more: unsent rows there fail, and stay visible (B69).
+  /// Fails the unsent rows of a user in a channel that the user left. They stay visible (B69).
   package func failOutbox(in laneKey: OutboxLaneKey, code: String = OutboxRow.notAMember) throws {
     let moment = try outboxMoment()
     try changeLane(laneKey) { $0.failAll(code: code, now: moment) }

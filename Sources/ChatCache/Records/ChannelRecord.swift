@@ -26,7 +26,7 @@ package struct ChannelRecord: Sendable, Equatable {
   package var joinedMemberCount: Int64?
   /// The fields that are the same for every member, without braces: all of them, or those that came.
   package var body: [UInt8]
-  /// Whether `body` has all of them.
+  /// Whether `body` has all of these fields.
   package var isWhole = true
   /// The newest message, if the answer has it.
   package var lastMessage: LastMessage
@@ -151,7 +151,7 @@ package struct MemberRecord: Sendable, Equatable {
   package var state: MembershipRecord.State?
   /// The member's fields without braces: all of them, or those that came.
   package var body: [UInt8]
-  /// Whether `body` has all of them.
+  /// Whether `body` has all of these fields.
   package var isWhole = true
 
   /// A member with these parts.

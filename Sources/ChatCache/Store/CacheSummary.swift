@@ -77,7 +77,7 @@ extension Cache {
       throw CacheError.newerSchema(found: found, known: Migration.newest)
     }
     guard found == Migration.newest else {
-      throw CacheError.unreadable("schema \(found), which the next start migrates to \(Migration.newest)")
+      throw CacheError.unreadable("its schema is \(found); `perch serve` migrates it to \(Migration.newest)")
     }
     return connection
   }

@@ -2,9 +2,9 @@ import ChatModel
 import Platform
 import SQLite
 
-// Before any row is read for a request it is decided who asks, how that user sees the channel and what of the
-// channel is covered. Each changes with a commit alone, so it is read once after a commit and remembered
-// until the next one. Nothing of it is ever older than the last commit: the revision is compared at each use.
+// Before a request reads rows, the cache finds the user, the user's view of the channel and what of the
+// channel is covered. These change only with a commit, so they are read once and remembered until the next
+// commit. The revision is compared at each use, so that nothing from before the last commit is used.
 
 /// What a user may see of a channel, in one state of the cache.
 package struct ChannelAccess: Sendable {

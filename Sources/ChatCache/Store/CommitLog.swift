@@ -27,7 +27,7 @@ package struct Commit: Sendable {
   package let users: Set<UserKey>
   /// Where something changed in a channel for one user alone.
   package let members: Set<Member>
-  /// The collections that were answered.
+  /// The collections that an event of the commit names.
   package let collections: Set<ExactText>
   /// Whether something changed for everybody.
   package let isForAll: Bool
@@ -47,11 +47,11 @@ package struct Commit: Sendable {
   let mayFreeFiles: Bool
 }
 
-/// What one commit let go of on request (B58).
+/// What one commit deleted at the request of a client or an operator (B58).
 package struct Cleared: Sendable, Equatable {
-  /// Channels whose messages went.
+  /// The channels whose messages were cleared.
   package var channels: Set<ChannelURL> = []
-  /// Whether everything went: channels, what every user sees of them, views.
+  /// Whether everything was cleared: channels, what every user sees of them, views.
   package var isEverything = false
 
   /// A commit that cleared nothing.

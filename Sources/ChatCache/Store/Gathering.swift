@@ -7,7 +7,7 @@
 /// half of the sends that are under way. The chat server is asked for the other half while the writer
 /// commits.
 struct Gathering {
-  /// The number of writes with which a batch of clients' writes is committed, if so many come in time.
+  /// A batch with a client's write takes in no more writes once it has this many.
   private let expected: Int
   /// From this moment on the batch waits for nothing more (monotonic ns); 0: it waits for nothing at all.
   private let deadline: UInt64

@@ -61,7 +61,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     if waiting.count >= IncomingFile.pieceBytes { try flush() }
   }
 
-  /// All bytes came: hands the rest to the system and ends the hash.
+  /// Call it after the last byte: writes what is still in memory, and finishes the hash.
   package func end() throws(SpoolError) {
     try flush()
     waiting = ByteBuffer(capacity: 0)

@@ -17,8 +17,8 @@ final class SpoolDescriptor: Sendable {
 
   deinit { close(number) }
 
-  /// Brings to the disk what was written. Once it failed it throws the same again: the system tells an error
-  /// of the disk to one sync, which may be an early one, and the bytes are lost all the same.
+  /// Syncs the written bytes to the disk. After a failure every call throws the same error: the kernel
+  /// reports a disk error to one `fsync` only, perhaps an early one, but the bytes stay lost.
   func sync() throws(SpoolError) {
     try failure.withLock { failure throws(SpoolError) in
       if failure == nil, fsync(number) != 0 { failure = errno }

@@ -40,7 +40,7 @@ struct SpoolRoom: Equatable {
   /// The file's row is stored, or may be.
   mutating func settled(_ name: SpoolName) { open.remove(name) }
 
-  /// The file is gone.
+  /// The file was removed: its room is free again.
   mutating func removed(_ name: SpoolName) {
     open.remove(name)
     bytes -= sizes.removeValue(forKey: name) ?? 0

@@ -7,9 +7,9 @@ import SQLite
 
 /// A file to upload. Its start is stored before it begins.
 package struct UploadJob: Sendable {
-  /// The row.
+  /// The id of the message's outbox row.
   package let row: Int64
-  /// Its file.
+  /// The file of the message.
   package let file: StoredUpload
 }
 

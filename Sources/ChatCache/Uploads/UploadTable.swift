@@ -111,7 +111,7 @@ extension CacheWriter {
   }
 
   /// Appends an event with the progress of an upload. Progress never falls, and steps below five percent make
-  /// no event. False: there was no event.
+  /// no event, except the step to 100. False: there was no event.
   @discardableResult
   package func noteProgress(_ percent: Int64, of row: Int64, in name: OutboxLaneName) throws -> Bool {
     guard let upload = try reader.upload(of: row),
@@ -137,7 +137,7 @@ extension CacheWriter {
 
 /// The event that tells an upload's progress.
 package enum UploadStep {
-  /// The smallest step that is told, in percent.
+  /// The smallest step that makes an event, in percent. The step to 100 always makes one.
   package static let percent: Int64 = 5
 
   /// The event's `progress`, as fields without braces.

@@ -22,11 +22,11 @@ package struct UnreadTotals: Sendable, Equatable {
 
 /// A user as the operator sees one.
 package struct UserOverview: Sendable, Equatable {
-  /// Who.
+  /// The user's id.
   package let id: UserID
   /// Whether the user is synced.
   package let phase: CachedUser.Phase
-  /// Whether all channels were listed once.
+  /// Whether all of the user's channels were listed at least once.
   package let isSynced: Bool
   /// Channels of the user.
   package let channels: Int64
