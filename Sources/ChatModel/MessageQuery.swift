@@ -7,7 +7,7 @@ package struct MessageQuery: Hashable, Sendable {
   package enum Replies: String, Sendable, CaseIterable {
     /// No replies.
     case none
-    /// Replies among the others.
+    /// All replies, among the other messages.
     case all
     /// Only those replies that are shown in the channel too.
     case onlyReplyToChannel = "only_reply_to_channel"

@@ -164,8 +164,8 @@ package final class MessageCollection: Sendable {
   /// Whether the window may hold too many rows, so that it has to be checked.
   package var isPerhapsTooLarge: Bool { state.withLock { !$0.isBounded } }
 
-  /// The window without its far side, if it holds too many rows (B22), and the stretch that was cut. The far
-  /// side is the older one while the newer one grows.
+  /// Cuts a window that holds too many rows (B22), at the end that does not grow. Returns the smaller window
+  /// and the stretch that was cut. Nil: nothing has to be cut.
   func cut(
     _ range: LoadedRange, _ reader: CacheReader, growsNewer: Bool
   ) throws -> (range: LoadedRange, gone: ClosedRange<Position>)? {

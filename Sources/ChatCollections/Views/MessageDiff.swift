@@ -24,7 +24,7 @@ struct MessageDiff: ~Copyable {
   let unsent: UnsentChanges
   /// The gaps that this answer has told of, each as it is now.
   private var toldGaps: Set<Int64> = []
-  /// The requests that this answer has told of.
+  /// The ids of the requests that this answer has told of.
   var toldRequests: Set<ExactText> = []
   /// What the client knew of each message considered so far.
   private(set) var knew: [Int64: Verdict.Knowledge] = [:]
