@@ -30,7 +30,7 @@ package struct Link: Sendable, Equatable {
     case announce(State)
   }
 
-  /// What everybody is told now.
+  /// The state of the link, as all users are told it.
   package private(set) var state: State
   /// Rises at every loss; coverage confirmed under another generation is not live.
   package private(set) var generation: Int64

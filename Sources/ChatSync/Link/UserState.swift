@@ -17,7 +17,8 @@ package struct UserState: Sendable, Equatable {
 
   /// The consequence of the upstream's refusal of a user.
   package enum Verdict: Sendable, Equatable {
-    /// The first refusal, or one too soon after it: the upstream is asked again at that moment (ms).
+    /// The refusal does not count yet: it is the first, came too soon after the first, or no other call has
+    /// succeeded since then. The upstream is asked again at that moment (ms).
     case doubtful(askAgainAt: Int64)
     /// The second refusal came long enough after the first, and the key works for other calls: the user is
     /// closed.

@@ -12,7 +12,7 @@ final class SyncStatusBoard: Sendable {
     /// When the next probe is due (monotonic ms).
     var nextProbeAt: Int64?
     var capabilities: [Capability: Bool] = [:]
-    /// Between two looks at an open channel, and at another (ms).
+    /// The poll interval of channels with an open view, and of the other channels (ms).
     var openInterval: Int64 = 30_000
     var idleInterval: Int64 = 30_000
     /// Channels whose newest messages are still being fetched.

@@ -56,7 +56,7 @@ enum OutgoingBody {
 
   /// `PUT …/messages/{id}`
   static func edit(_ edit: OutgoingEdit) throws -> [UInt8] {
-    guard edit.kind != .other else { throw refusal(400111, "A message of an unknown type is not edited.") }
+    guard edit.kind != .other else { throw refusal(400111, "A message of an unknown type cannot be edited.") }
     return try object(edit.params) { params, out in
       out.name("message_type")
       out.value(plain: word(edit.kind))

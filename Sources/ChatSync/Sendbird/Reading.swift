@@ -59,7 +59,7 @@ extension JSONValue {
     return Limits.moments.contains(moment) ? moment : nil
   }
 
-  /// The moment in ms before which a user sees nothing; "now and for ever" where the number is too large.
+  /// The moment in ms before which a user sees nothing. A number that is too large becomes the year 2286.
   var floor: Int64? { nearestInt.map { Limits.moments.nearest(to: JSONValue.milliseconds(max(0, $0))) } }
 
   /// A number too small for this century's milliseconds is in seconds.

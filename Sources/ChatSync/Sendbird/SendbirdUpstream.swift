@@ -30,7 +30,7 @@ package final class SendbirdUpstream: Upstream {
   let configuration: Configuration
   private let client: any RequestSender
   private let parsers = Guarded<[Lent]>([])
-  /// Whether the server takes words in lower case only, as some of this kind do.
+  /// Whether `include_reply_type` is sent in lower case first: some servers refuse it in upper case.
   private let takesLowerCase = Guarded(false)
 
   /// A parser on its way between tasks.

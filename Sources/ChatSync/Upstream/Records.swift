@@ -28,6 +28,6 @@ package struct UpstreamPage<Item: Sendable>: Sendable {
   package var unreadableNames: [String] = []
   /// Whether the last item of the list could be read.
   package var isEndRead = true
-  /// Before which of the items, by number, others stood that could not be read.
+  /// The indexes in `items` before which an unreadable item was left out; the count of `items`: at the end.
   package var breaks: [Int] = []
 }

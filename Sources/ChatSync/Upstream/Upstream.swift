@@ -105,6 +105,6 @@ extension Upstream {
 package enum ChannelOrder: Sendable {
   /// The one with the newest message first.
   case lastMessage
-  /// The newest channel first; channels do not move while it is paged through.
+  /// The newest channel first. No channel moves in this order while its pages are read.
   case creation
 }

@@ -183,7 +183,8 @@ package protocol SyncStore: Sendable {
   // MARK: Webhook notes
 
   /// Stores notes in one durable commit, before the webhook is answered, and returns them as they are stored.
-  /// An equal note is stored once, with the users of both. One note replaces too many of them (B34).
+  /// An equal note is stored once, with the users of both. If a channel has too many notes of messages, one
+  /// note replaces them (B34).
   func note(_ notes: [Webhook.Note]) async throws -> [Webhook.Note]
   /// All webhook notes, oldest first.
   func webhookNotes() throws -> [Webhook.Note]

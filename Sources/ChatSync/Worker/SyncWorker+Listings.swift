@@ -119,8 +119,8 @@ extension SyncWorker {
     return beyond
   }
 
-  /// The same again, paged by message, where it proved nothing. Where nothing came from beyond the row from
-  /// which it is paged, only an empty answer proves that nothing is there.
+  /// If a page proved nothing, lists its stretch again with a message as the anchor. If no message beyond the
+  /// anchor comes, asks for those alone: only an empty answer proves that there are none.
   private func listedByID(
     _ url: ChannelURL, _ page: MessageListing, _ importance: Importance
   ) async throws -> [MessageListing] {

@@ -9,7 +9,7 @@ import Platform
 extension SyncWorker {
   /// Jobs of one lane in a row, before other lanes have their turn.
   private static let jobsPerTurn = 8
-  /// Pages of a listing in which a message that may have arrived is looked for.
+  /// The most pages that are searched for a message that may have arrived.
   private static let lookPages = 20
   /// Rows of such a page.
   private static let lookRows = 200

@@ -234,7 +234,7 @@ extension SyncWorker {
           try await withStates([record], of: user, asked), of: user, .refresh(source))
         memberViews.note([record], isAlone: true)
         if isNamed, record.lacksMemberView, memberViews.areExpected {
-          throw UpstreamError.unreadable(reason: "a channel without what only the user sees")
+          throw UpstreamError.unreadable(reason: "the channel lacks the fields that only the user sees")
         }
       }
     } catch {

@@ -28,9 +28,9 @@ package actor SyncWorker {
   /// When unsent rows are next checked for ended lifetimes.
   var upkeepAt: Int64 = 0
   var keepingUp: Task<Void, Never>?
-  /// How the last job of a lane ended whose commit failed: the lane's next turn hands it in again.
+  /// How a lane's last job ended, if the commit of that failed: the lane's next turn stores it.
   var endedSends: [OutboxLaneName: EndedOutboxJob] = [:]
-  /// How the last upload of a lane ended whose commit failed: the lane's next turn hands it in again.
+  /// How a lane's last upload ended, if the commit of that failed: the lane's next turn stores it.
   var endedUploads: [OutboxLaneName: EndedUpload] = [:]
   /// The rows whose files are being uploaded.
   var uploading: [OutboxLaneName: Int64] = [:]
