@@ -1,6 +1,6 @@
 import Glibc
 
-/// The two clocks, as a value, so that tests own time.
+/// The two clocks, as a value, so that tests can set the time.
 package struct Clock: Sendable {
   /// Milliseconds since 1970. May jump either way.
   package let wallMilliseconds: @Sendable () -> Int64

@@ -1,6 +1,6 @@
 import CSQLite
 
-/// The right to read, inside a bracket of a connection.
+/// The right to read, which a connection lends to a closure.
 package struct ReadAccess {
   let connection: Connection
 
@@ -50,7 +50,7 @@ package struct ReadAccess {
   }
 }
 
-/// The right to read and write, inside a bracket of a connection.
+/// The right to read and write, which a connection lends to a closure.
 package struct WriteAccess {
   let connection: Connection
 

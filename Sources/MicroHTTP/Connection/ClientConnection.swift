@@ -51,12 +51,12 @@ final class ClientConnection: @unchecked Sendable {  // because each field names
   /// Whether the client has closed its sending side. Bytes that it sent before may still be unread.
   let isLeft = Atomic<Bool>(false)
 
-  /// Whether the connection's memory is all present; touched by its worker thread alone.
+  /// Whether `ConnectionMemory.fill` was called for the connection; touched by its worker thread alone.
   var isFilled = false
   /// Whether `HangUpWatch` watches the socket. Under the lot's lock.
   var isWatched = false
 
-  // Under the lot's lock.
+  // The neighbours in a slot of the parking lot's wheel, and the parked request. Under the lot's lock.
   unowned(unsafe) var next: ClientConnection?
   unowned(unsafe) var previous: ClientConnection?
   unowned(unsafe) var parked: Waiter?  // its request has it until it was resumed

@@ -18,7 +18,7 @@ extension Request {
         throw Request.unsupportedType(["multipart/form-data"])
       }
     case .upload(_, let orCollected, _):
-      // A form is judged by its route first, and prepared by `receive`.
+      // Only other bodies come here: for a form the route's `admit` decides, and `receive` prepares it.
       if let orCollected {
         try collect(orCollected, types: ["application/json"], orForm: true, required: false, hasBody: hasBody)
       } else if hasBody {

@@ -42,7 +42,7 @@ package final class HostRule: Sendable {
     else { return nil }
     return Problem(
       403, "origin_not_allowed",
-      detail: "Pages of other origins get nothing here: ask from the service's own page, or without Origin.")
+      detail: "Pages of other origins are refused here: ask from the service's own page, or send no Origin.")
   }
 
   /// Whether an origin is `http://` or `https://` and the request's own `Host`.

@@ -13,7 +13,7 @@ import Synchronization
 package final class Server: Sendable {
   /// What it was made of.
   package let configuration: Configuration
-  /// What it counts.
+  /// The counters for the metrics.
   package let counters = ServerCounters()
   /// How many requests the workers answered.
   let answered = Atomic<Int>(0)
