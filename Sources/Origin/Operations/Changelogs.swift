@@ -1,7 +1,7 @@
 import JSON
 import SQLite
 
-/// Where a changelog goes on: after a stamp.
+/// The stamp after which a changelog goes on, from the request's `token` or `change_ts`.
 struct ChangelogToken {
   let stamp: Int64
 

@@ -106,7 +106,7 @@ struct NewMessage {
   }
 }
 
-/// Who is mentioned where, to be counted by position.
+/// Stores which users each message mentions, with its time, so that unread mentions can be counted.
 enum Mentions {
   static func set(
     _ id: Int64, channel: Int64, _ createdAt: Int64, sender: String?, _ type: String, _ users: [String],

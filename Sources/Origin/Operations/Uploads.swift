@@ -4,7 +4,7 @@ import MicroHTTP
 import Platform
 import SQLite
 
-/// A message's file: its url and the rest of what the wire shows of it.
+/// A message's file: its url and the other fields that answers show of it.
 struct StoredFile {
   /// Empty where there is none; begins with / where this server serves it.
   var url = ""

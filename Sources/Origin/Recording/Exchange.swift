@@ -53,7 +53,7 @@ struct Exchange: Sendable, Equatable {
   /// Whether it may change what other requests are answered.
   var isWrite: Bool { method != "GET" && path.dropFirst().first != "storage" }
 
-  /// What was asked for, for a person.
+  /// The request's method, path and query, as text for people.
   var asked: String {
     let items = query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
     return "\(method) /\(path.joined(separator: "/"))" + (items.isEmpty ? "" : "?" + items)

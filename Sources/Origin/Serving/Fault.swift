@@ -52,12 +52,12 @@ struct Fault: Sendable {
     /// Sent after the one that follows it, at the latest after `milliseconds`.
     case shuffleWebhook = "shuffle_webhook"
 
-    /// Those that answer instead of the work.
+    /// Faults that come before the work. Most answer instead of it; `delay` and `late` put it off.
     static let beforeWork: Set<Kind> = [
       .dark, .refuse, .delay, .status, .html, .late, .forgetTokens, .denyChangelogs, .deny,
     ]
 
-    /// Whether it means anything for such a request.
+    /// Whether the fault can affect such a request.
     func applies(toChangelog isChangelog: Bool, withToken hasToken: Bool, _ operation: Operation) -> Bool {
       switch self {
       case .late: operation.isWrite

@@ -4,13 +4,14 @@ import Platform
 
 /// What can go wrong on purpose, and what the server does not offer, set at `/_faults` as
 ///
-///     {"seed": 1,      "faults": [{"kind": "status", "path": "/v3/users*", "count": 3, "probability": 0.5,
-/// "status": 503}],      "rate_limits": [{"path": "/v3/*/messages", "method": "POST", "requests": 5,
-/// "seconds": 1}],      "capabilities": {"changelogs": false, "reply_listing": false, "thread_listing":
-/// false, "dedup": "error",                       "uploads": false, "request_ids": false}}
+///     {"seed": 1,
+///      "faults": [{"kind": "status", "path": "/v3/users*", "count": 3, "probability": 0.5, "status": 503}],
+///      "rate_limits": [{"path": "/v3/*/messages", "method": "POST", "requests": 5, "seconds": 1}],
+///      "capabilities": {"changelogs": false, "reply_listing": false, "thread_listing": false,
+///                       "dedup": "error", "uploads": false, "request_ids": false}}
 ///
 /// The first fault whose path pattern matches, that has uses left and that the seeded dice choose is applied,
-/// with a line of log. `GET` shows what is set, `DELETE` takes all away.
+/// and logged. `GET` shows what is set, `DELETE` removes all of it.
 final class FaultDesk: Sendable {
   private struct State {
     var faults: [Fault] = []

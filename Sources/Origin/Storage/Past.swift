@@ -6,7 +6,7 @@ import SQLite
 /// somebody wants them.
 final class Past {
   private struct Copy {
-    /// The copy is what was so until this moment (monotonic ns).
+    /// The last moment (monotonic ns) at which the database was as in the copy.
     let until: UInt64
     let connection: Connection
   }
