@@ -60,7 +60,7 @@ struct SyncParts {
     Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
     Setting(
       "prefetch-messages", .number(0...100_000), default: "200",
-      "newest messages of each channel that are fetched ahead"),
+      "how many of each channel's newest messages are fetched before a client asks"),
     Setting(
       "prefetch-rate", .number(0...10_000), default: "5", "requests per second that fetch ahead; 0: no limit"
     ),

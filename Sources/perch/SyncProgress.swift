@@ -52,7 +52,7 @@ struct SyncProgress {
     CommandLineCall.write("\(word): \(last), \(tenths / 10).\(tenths % 10) s\n", to: STDOUT_FILENO)
   }
 
-  /// Why it cannot be done.
+  /// Why the user cannot be synced, as the command's error message.
   static func words(_ error: SyncError, _ user: UserID) -> String {
     switch error {
     case .userUnknown: "the chat server knows no user \(user)"

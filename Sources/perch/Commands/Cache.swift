@@ -15,7 +15,7 @@ extension Command {
     do {
       summary = try Cache.summary(directory: directory, channels: values.number("channels"))
     } catch let error as CacheError {
-      throw CommandFailure(description: "\(error.description); --data names a directory of `perch serve`")
+      throw CommandFailure(description: "\(error.description); --data is the data directory of `perch serve`")
     }
     var text = """
       used      \(Sizes.text(summary.usedBytes))

@@ -14,7 +14,7 @@ extension Command {
       Setting("data", .path, default: "data", "the directory of everything that is kept; made when missing"),
       Setting(
         "demo-host", .hosts, default: "",
-        "hosts beside 127.0.0.1 and localhost by which /demo, which gives tokens, may be asked"),
+        "hosts for which /demo answers, beside 127.0.0.1 and localhost; /demo gives out tokens"),
       Setting(
         "clock-offset", .offset, default: "0",
         "how far the stand-in's clock is ahead (+10m) or behind (-10m), for tests"),

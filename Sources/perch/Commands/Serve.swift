@@ -26,7 +26,7 @@ extension Command {
         "collection-idle", .duration, default: "1h", "how long a collection is kept that no client asks for"),
       Setting(
         "max-parked", .number(1...1_000_000), default: "20000",
-        "polls that wait at once; fewer where the process may open too few files"),
+        "the most polls that wait at once; fewer if the limit of open files is too low"),
       Setting(
         "max-parked-per-user", .number(1...1_000_000), default: "12000", "polls of one user that wait at once"
       ),
@@ -38,14 +38,14 @@ extension Command {
       Setting("workers", .number(1...64), default: "2", "threads that read requests and answer"),
       Setting(
         "max-connections", .number(16...1_000_000), default: "24000",
-        "connections at once; fewer where the process may open too few files"),
+        "the most connections at once; fewer if the limit of open files is too low"),
       Setting("cors-origins", .list, default: "", "origins whose scripts may read answers; * for all"),
       Setting(
         "chat-page", .choice(["on", "off"]), default: "on",
         "whether / is the chat page; off: a page that says where to go"),
       Setting(
         "file-origins", .origins, default: "",
-        "origins whose pictures the chat page shows; it links to files of others"),
+        "origins whose pictures, films and sounds the chat page shows; other files are links"),
       Setting("tls-certificate", .path, default: "", "PEM file of a certificate chain; turns TLS on"),
       Setting("tls-key", .path, default: "", "PEM file of the certificate's key"),
       Setting("access-log", .choice(["on", "off"]), default: "on", "a line of JSON on stderr per request"),
