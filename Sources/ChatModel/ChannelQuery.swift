@@ -58,7 +58,7 @@ package struct ChannelQuery: Hashable, Sendable {
   package var order = Order.latestLastMessage
   /// The metadata key whose value orders.
   package var metadataOrderKey: String?
-  /// The number of channels in a page.
+  /// The most channels in a page.
   package var limit = Limits.channelPageDefaultRows
   /// Whether channels without a message are shown.
   package var includesEmpty = false

@@ -69,7 +69,7 @@ extension CacheWriter {
     if !stored.brokenMembers.isEmpty { try forgetMemberList(of: channel) }
   }
 
-  /// Copies the channel's values into its memberships again.
+  /// Copies the channel's values into its memberships again, and puts counts and versions back in range.
   private func mendMemberships(of channel: ChannelKey, _ limit: Int64) throws {
     try db.run(
       """

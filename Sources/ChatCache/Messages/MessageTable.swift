@@ -52,7 +52,7 @@ struct MessageBatch {
   var added: [CountedMessage] = []
   /// Messages that change the unread counts otherwise than before.
   var recounted: [(old: CountedMessage, new: CountedMessage)] = []
-  /// The messages' senders who may have unsent rows.
+  /// Which senders have unsent rows, looked up once for the whole batch.
   var senders = UnsentSenders()
   /// The newest changed message that may become the channel's last one.
   var newest: MessageRecord?

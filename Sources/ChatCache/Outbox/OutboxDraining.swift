@@ -23,7 +23,7 @@ package struct OutboxLaneName: Hashable, Sendable {
 package struct OutboxJob: Sendable {
   /// The row.
   package let row: Int64
-  /// The request: a send, a look for an uncertain send, or an upload.
+  /// What the request asks of the upstream.
   package let job: OutboxLane.Job
   /// What kind of row it is.
   package let kind: OutboxRow.Kind

@@ -140,7 +140,7 @@ package struct UserFeed: Sendable {
     _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ view: ChannelView,
     into json: inout JSONWriter
   ) throws -> Int {
-    // No client can have kept an old message that the cache did not have until now.
+    // No client has a copy of an old message that the cache stores only now: no event tells of it.
     guard view.isJoined, let stretch = change.stretch, change.age != .old else { return 0 }
     var filter = MessageQuery()
     filter.replies = .all

@@ -116,6 +116,6 @@ package struct UserState: Sendable, Equatable {
     return true
   }
 
-  /// Whether the worker works for the user.
+  /// Whether the sync worker asks and sends for the user.
   package var isActive: Bool { phase == .connecting || phase == .connected }
 }

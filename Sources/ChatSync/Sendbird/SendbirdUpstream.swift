@@ -33,7 +33,7 @@ package final class SendbirdUpstream: Upstream {
   /// Whether `include_reply_type` is sent in lower case first: some servers refuse it in upper case.
   private let takesLowerCase = Guarded(false)
 
-  /// A parser on its way between tasks.
+  /// A parser in the pool, for one task at a time.
   private struct Lent: @unchecked Sendable {  // because only the task that took it from the pool uses it
     let parser: JSONParser
   }

@@ -3,7 +3,7 @@ package struct Limits: Sendable {
   /// Bytes of libmicrohttpd's pool per connection: request head, header index and response head share it. All
   /// of it is resident in every parked request, so it is what the head's limit needs and no more.
   package var connectionMemoryBytes = 7552
-  /// Bytes of all request header names and values together; more is a 431.
+  /// Bytes of all request header lines together, with their line ends; more is a 431.
   package var headerBytes = 6144
   /// Bytes of libmicrohttpd's pool that a request's head must leave free for the head of its answer; less is
   /// a 431.
