@@ -12,15 +12,15 @@ window.faults = [];
   // A message may leave when it was told and is told no more, or when the user gives up one that was not sent.
   const mayLeave = (key) => givenUp.has(key) || (told.has(key) && !isKnown(key));
 
-  function put(view, { message_id: id, request_id: request }) {
-    if (id) view.delete(`request_id:${request}`);
-    view.set(id || `request_id:${request}`, request || id);
-    told.add(request || id);
+  function put(view, { message_id: id, request_id: request, sender }) {
+    const key = request ? `${sender?.user_id}/${request}` : id;
+    if (id && view.get(`request_id:${request}`) === key) view.delete(`request_id:${request}`);
+    view.set(id || `request_id:${request}`, key);
+    told.add(key);
   }
 
   function drop(view, { message_id: id, request_id: request }) {
-    view.delete(id);
-    view.delete(`request_id:${request}`);
+    view.delete(id) || view.delete(`request_id:${request}`);
   }
 
   function hearEvents(events, path = "") {

@@ -3,16 +3,16 @@ import { session } from "./session.js";
 
 // What a chat shows: the rows of its view, with what the user did since and Perch has not answered yet.
 
-/** The name under which a row stays the same from its writing until it is confirmed. */
-export const keyOfRow = (row) => row.request_id || row.message_id;
+/** The name under which a row stays the same until it is confirmed. Two users may use one request_id. */
+export const keyOfRow = (row) => (row.request_id ? `${row.sender?.user_id}/${row.request_id}` : row.message_id);
 
 /** The view's rows and the entries of this tab, each message once. */
 export function rowsWithEntries(rows, channel, parent) {
-  const entries = entriesOf(channel), names = new Set(rows.map((row) => row.request_id));
-  const unsent = entries.filter(({ id, kind, body }) => kind === "send" && !names.has(id)
-    && belongs(body, parent));
+  const entries = entriesOf(channel), keys = new Set(rows.map(keyOfRow));
+  const unsent = entries.filter(({ kind, body }) => kind === "send" && belongs(body, parent)).map(rowOfEntry)
+    .filter((row) => !keys.has(keyOfRow(row)));
   const changes = entries.filter((entry) => entry.kind !== "send" && entry.kind !== "read");
-  const all = [...rows, ...unsent.map(rowOfEntry)];
+  const all = [...rows, ...unsent];
   return changes.length ? all.map((row) => withChanges(row, changes)) : all;
 }
 

@@ -17,7 +17,7 @@ export class PerchError extends Error {
   }
 }
 
-/** The caller's: it fails again. */
+/** The caller's fault. */
 export class MistakeError extends PerchError {}
 
 const mistake = (code, detail) => new MistakeError({ code, detail, status: 400 });
@@ -30,9 +30,9 @@ const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replace(/-/g, "+
  * @param {{url?: string, token: () => Promise<string>, timeout?: number, fetch?: typeof fetch}} options
  */
 export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetch }) {
-  const stops = new Set();
-  let bearer, user;
-  return { ask, within, stop: () => stops.forEach((stop) => stop.abort()) };
+  const stops = new Set(), to = { ask, within, stop: () => stops.forEach((stop) => stop.abort()) };
+  let bearer;
+  return to;
 
   async function within(seconds, work) {
     const stop = new AbortController(), timer = setTimeout(() => stop.abort(), seconds * 1000);
@@ -68,8 +68,8 @@ export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetc
   async function bearerNow() {
     if (bearer && claimsOf(bearer).exp > Date.now() / 1000 + 5) return bearer;
     const next = await token(), { sub } = claimsOf(next);
-    if ((user ??= sub) === sub) return bearer = next;
-    throw mistake("other_user", `Of ${user}, not of ${sub}.`);
+    if ((to.user ??= sub) === sub) return bearer = next;
+    throw mistake("other_user", `Of ${to.user}, not of ${sub}.`);
   }
 }
 
@@ -82,7 +82,7 @@ export function connect({ url = "", token, timeout = 15, fetch = globalThis.fetc
  */
 export async function open(channel, options) {
   const { url = "", wait = 25, timeout = 15, maxPause = 30, EventSource = globalThis.EventSource, fields } = options;
-  const { follow = EventSource ? "stream" : "poll" } = options, { within, stop, ...to } = connect(options);
+  const { follow = EventSource ? "stream" : "poll" } = options, to = connect(options);
   // By name; `own`: in no answer yet.
   const rows = new Map(), own = new Map(), listeners = [];
   const path = (end) => `/v1/message-collections/${id}${end}`;
@@ -116,7 +116,7 @@ export async function open(channel, options) {
     /** Sends a text or a NewMessage, once. @returns {Promise<Row>} */
     send(message) {
       const body = { request_id: newID(), ...(message.trim ? { message } : message) }, key = body.request_id;
-      const row = { message_id: "", sending_status: "pending", ...body };
+      const row = { message_id: "", sending_status: "pending", sender: { user_id: to.user }, ...body };
       if (!view.messages.some((shown) => shown.request_id === key)) own.set(key, row);
       tell();
       return change("POST", "", body, key).then(
@@ -126,7 +126,7 @@ export async function open(channel, options) {
 
     /** Takes a MessageEdit. */
     edit: (row, fields) => change("PATCH", `/${nameOf(row)}`, fields),
-    /** Deletes, cancels or removes a row. */
+    /** Deletes or cancels a row. */
     remove: (row) => change("DELETE", `/${nameOf(row)}`),
     resend: (row) => change("POST", `/${nameOf(row)}/resend`),
     /** Older rows, or fails. */
@@ -134,7 +134,7 @@ export async function open(channel, options) {
     next: () => load("next"),
 
     async close() {
-      stop();
+      to.stop();
       const gone = ask("DELETE", path(""), undefined, "", 5);
       become("closed");
       await gone.catch(() => {});
@@ -150,7 +150,7 @@ export async function open(channel, options) {
     await paging;
     const accepted = [...own.values()].filter((row) => row.is_accepted);
     try {
-      // Accepted before, not in the answer: not the view's.
+      // Accepted, not in the answer: not the view's.
       if (await (isStale ? read(pages) : poll(pages))) accepted.forEach((row) => own.delete(row.request_id));
       tries = 0;
     } catch (error) {
@@ -181,7 +181,7 @@ export async function open(channel, options) {
     if (follow !== "stream" || answer.has_more || isStale) return !answer.has_more;
     const { ticket } = await ask("POST", "/v1/events/ticket", { path: events });
     const source = new EventSource(`${url}${events}?since=${cursor}&ticket=${ticket}`);
-    await within(5 * wait, () => hear(source, page)).catch(() => { streams = true; });
+    await to.within(5 * wait, () => hear(source, page)).catch(() => { streams = true; });
     source.close();
     return true;
   }
@@ -266,7 +266,7 @@ export async function open(channel, options) {
     }
   }
 
-  /** Reads or opens again, ends, or waits. */
+  /** Reads again, ends or waits. */
   async function recover(error, tries) {
     const { passes, problem: { status, code } } = error, isNew = view.connection === "connecting";
     const isGone = status === 410 || code === "collection_not_found";
@@ -287,7 +287,7 @@ export async function open(channel, options) {
   }
 
   function tell() {
-    const keyOf = (row) => row.request_id || row.message_id, all = view.messages;
+    const keyOf = (row) => row.sender?.user_id + (row.request_id || row.message_id), all = view.messages;
     const added = all.filter((row) => !shown.has(keyOf(row)));
     shown = new Set(all.map(keyOf));
     listeners.forEach((listener) => Promise.resolve(added).then(listener));
@@ -295,11 +295,11 @@ export async function open(channel, options) {
 
   async function pause(tries, { retryAfter }) {
     const seconds = Math.max(retryAfter, Math.min(maxPause, 2 ** tries) * (0.5 + Math.random() / 2));
-    if (view.connection !== "closed") await within(seconds, () => new Promise(() => {})).catch(() => {});
+    if (view.connection !== "closed") await to.within(seconds, () => new Promise(() => {})).catch(() => {});
   }
 
   async function ask(...words) {
-    if (view.connection === "closed") throw mistake("view_closed", "It was closed.");
+    if (view.connection === "closed") throw mistake("view_closed", "Closed.");
     return to.ask(...words);
   }
 }

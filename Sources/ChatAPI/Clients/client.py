@@ -64,6 +64,11 @@ def sender_of(row):
     return (row.get("sender") or {}).get("user_id")
 
 
+def key_of(row):
+    """Stays the same when the row is sent. Two users may use one request_id."""
+    return (sender_of(row), row["request_id"]) if row["request_id"] else row["message_id"]
+
+
 def claims_of(token):
     """What a token says: `sub` is its user, `exp` its end."""
     part = token.split(".")[1]
@@ -193,7 +198,7 @@ class View:
         """Sends a text, or the fields of a NewMessage, once."""
         body = {"request_id": str(uuid.uuid4()), **(message if isinstance(message, dict) else {"message": message})}
         key = body["request_id"]
-        row = {"message_id": "", "message": "", "sending_status": "pending", **body}
+        row = {"message_id": "", "message": "", "sending_status": "pending", "sender": {"user_id": self._user}, **body}
         with self._lock:
             if all(shown["request_id"] != key for shown in self._rows.all()):
                 self._rows.own[key] = row
@@ -416,7 +421,7 @@ class View:
     def _change(self):
         """What is shown differently since the last call."""
         with self._lock:
-            before, now = self._shown, {row["request_id"] or row["message_id"]: row for row in self._rows.all()}
+            before, now = self._shown, {key_of(row): row for row in self._rows.all()}
             self._shown = now
         return Change(
             [row for name, row in now.items() if name not in before],

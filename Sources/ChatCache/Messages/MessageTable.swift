@@ -219,7 +219,6 @@ extension CacheWriter {
     var change = Change(.messageDeleted, batch.source, channel: batch.channel)
     change.stretch = position...position
     change.reference = String(id)
-    change.detail = row.requestID.map { Array("\"request_id\":".utf8) + $0 }
     let sequence = try append(change)
     if leavesTombstone { try bury(id, in: batch.channel, at: sequence) }
     batch.deletion = sequence

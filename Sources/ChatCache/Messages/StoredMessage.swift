@@ -1,5 +1,4 @@
 import ChatModel
-import JSON
 import SQLite
 
 /// What must be known of a message that is about to be deleted.
@@ -7,8 +6,6 @@ struct DoomedMessage {
   let bytes: Int64
   /// How it was counted.
   let counted: CountedMessage
-  /// The request it answers, as JSON text, where the upstream said so.
-  let requestID: [UInt8]?
 }
 
 extension CacheReader {
@@ -101,20 +98,7 @@ extension CacheReader {
         bytes: Int64((3...7).reduce(0) { $0 + row.bytes(Int32($1)).count }),
         counted: CountedMessage(
           position: Position(createdAt: row.int64(0), messageID: id), sender: row.string(1),
-          flags: MessageFlags(rawValue: row.int64(2)), mentions: row.stringOrNil(8)),
-        requestID: try CacheReader.requestID(in: Array(row.bytes(3))))
-    }
-  }
-
-  private static func requestID(in body: [UInt8]) throws -> [UInt8]? {
-    let object = [UInt8(ascii: "{")] + body + [UInt8(ascii: "}")]
-    return try object.withUnsafeBytes { bytes in
-      try JSONParser.parse(bytes) { message in
-        guard let request = message["request_id"]?.utf8, !request.isEmpty else { return nil }
-        var writer = JSONWriter()
-        writer.value(utf8: request)
-        return writer.finish().array
-      }
+          flags: MessageFlags(rawValue: row.int64(2)), mentions: row.stringOrNil(8)))
     }
   }
 

@@ -220,7 +220,7 @@ extension CacheReader {
   }
 
   /// The id of the user's request that sent this message.
-  func request(answeredBy message: Int64, of user: UserKey) throws -> String? {
+  package func request(answeredBy message: Int64, of user: UserKey) throws -> String? {
     try db.first(
       """
       SELECT request_id

@@ -14,9 +14,9 @@ import SQLite
 ///   WAL would grow without end. Nearly everything has been copied by then, so the writer waits for little.
 /// - **Truncation**, on the checkpoint thread, once nothing has been committed for some seconds.
 ///
-/// After pages were given back the file is cut by the first checkpoint that copies everything while nothing is
-/// committed beside it. So the thread tries one each second until the file is as short as its pages ask, and
-/// has the writer restart the WAL where none cuts it for ten seconds.
+/// After pages were given back the file is cut by the first checkpoint that copies everything while nothing
+/// is committed beside it. So the thread tries one each second until the file is as short as its pages ask,
+/// and has the writer restart the WAL where none cuts it for ten seconds.
 final class Checkpointer: Sendable {
   private struct State {
     /// The frames the WAL held after the last commit, and how many of those are in the file.
@@ -145,11 +145,12 @@ final class Checkpointer: Sendable {
     connection.withLock { $0 }.flatMap { checkpoint($0.connection, mode) }
   }
 
-  /// Whether the file has no more bytes than its pages need. A checkpoint that copied everything says nothing of
-  /// that: where a commit ended while it copied, it left the file as it was.
+  /// Whether the file has no more bytes than its pages need. A checkpoint that copied everything says nothing
+  /// of that: where a commit ended while it copied, it left the file as it was.
   private var isCut: Bool {
+    // What cannot be read now is looked at again in a second.
     guard let pages = try? connection.withLock({ $0 })?.connection.read({ try $0.pageCount() }) else {
-      return false  // it is looked at again in a second
+      return false
     }
     return bytes(of: path) <= pages.all * pages.size
   }

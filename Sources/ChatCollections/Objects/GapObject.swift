@@ -20,6 +20,14 @@ package enum GapObject {
     json.endObject()
   }
 
+  /// Writes the list of a view's gaps.
+  static func write(all gaps: [Segment], into json: inout JSONWriter) {
+    json.name("gaps")
+    json.beginArray()
+    for gap in gaps { write(gap, into: &json) }
+    json.endArray()
+  }
+
   /// Writes the object of a closed gap: its id and its former ends.
   package static func write(gone id: String, from stretch: ClosedRange<Position>, into json: inout JSONWriter)
   {

@@ -93,10 +93,7 @@ extension MessageCollection {
   ) {
     let gaps = gaps(coverage, view, range)
     writeEnds(range, cutOff: cutOff, into: &json)
-    json.name("gaps")
-    json.beginArray()
-    for gap in gaps { GapObject.write(gap, into: &json) }
-    json.endArray()
+    GapObject.write(all: gaps, into: &json)
     let tail = viewContext.link.judge(coverage.tail, now: viewContext.now, interval: viewContext.interval)
     if !range.hasNext {
       json.name("tail")
@@ -108,13 +105,14 @@ extension MessageCollection {
     json.field("complete", isBegun && gaps.isEmpty && isVerified && (range.hasNext || tail == .live))
   }
 
-  /// The gaps inside the view or next to it.
+  /// The gaps inside the view or next to it. An end of the view beyond which nothing was is open: a gap that
+  /// comes to be there is inside.
   func gaps(_ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange) -> [Segment] {
-    guard let loaded = range.loaded else { return [] }
+    guard let span = range.reach ?? range.loaded else { return [] }
     let floor = Position.first(at: view.floorAt)
     return coverage.gaps.filter {
-      $0.range.upperBound >= floor && $0.range.upperBound.next >= loaded.lowerBound
-        && $0.range.lowerBound.previous <= loaded.upperBound
+      $0.range.upperBound >= floor && $0.range.upperBound.next >= span.lowerBound
+        && $0.range.lowerBound.previous <= span.upperBound
     }
   }
 

@@ -24,6 +24,8 @@ struct MessageDiff: ~Copyable {
   let unsent: UnsentChanges
   /// The gaps that this answer has told of, each as it is now.
   private var toldGaps: Set<Int64> = []
+  /// The gaps that the client has after the events so far, as they are now.
+  private var listedGaps: [Segment]
   /// The ids of the requests that this answer has told of.
   var toldRequests: Set<ExactText> = []
   /// What the client knew of each message considered so far.
@@ -52,6 +54,7 @@ struct MessageDiff: ~Copyable {
     self.name = name
     self.unsent = unsent
     after = shown
+    listedGaps = collection.gaps(coverage, view, range)
   }
 
   /// Whether the window has the first page as the upstream answered it.
@@ -107,7 +110,7 @@ struct MessageDiff: ~Copyable {
       // A change for one user alone shows messages that were withheld. They keep the version with which they
       // were stored.
       try consider(stretch, version: change.user == nil ? logged.sequence : nil, change.source)
-    case .messageDeleted: deleted(change)
+    case .messageDeleted: try deleted(change)
     case .coverage, .hugeGap: try coverageChanged(change)
     case .windowTrimmed: try trimmed(change)
     case .channel, .membership:
@@ -158,7 +161,7 @@ struct MessageDiff: ~Copyable {
       case .nothing: continue
       case .added: events.add(.added, source, status: "succeeded", row.object)
       case .updated: events.add(.updated, source, status: "succeeded", row.object)
-      case .deleted: events.add(.deleted, source, status: "succeeded", Self.reference(String(id), nil))
+      case .deleted: events.add(.deleted, source, status: "succeeded", Self.reference(String(id)))
       }
       told.insert(id)
       after.versions[id] = row.isIn ? row.version : nil
@@ -187,14 +190,16 @@ struct MessageDiff: ~Copyable {
     return found
   }
 
-  private mutating func deleted(_ change: Change) {
+  private mutating func deleted(_ change: Change) throws {
     guard let name = change.reference, let id = Int64(name), let position = change.stretch?.lowerBound else {
       return
     }
     let then = shown.knowledge(of: id)
     knew[id] = then
     if then == .absent || (then == .unknown && !mayHaveBeenIn(position)) { return }
-    events.add(.deleted, change.source, status: "succeeded", Self.reference(name, change.detail))
+    let request = try reader.request(answeredBy: id, of: collection.user)
+    if request != nil { isCommon = false }
+    events.add(.deleted, change.source, status: "succeeded", Self.reference(name, sentBy: request))
     told.insert(id)
     after.versions[id] = nil
   }
@@ -205,11 +210,13 @@ struct MessageDiff: ~Copyable {
     range.contains(position) && position.createdAt >= view.floorAt
   }
 
-  static func reference(_ message: String, _ detail: [UInt8]?) -> [UInt8] {
+  /// `request`: the user's request that sent the message. Another user may have used the same request id, so
+  /// nobody is told of another's.
+  static func reference(_ message: String, sentBy request: String? = nil) -> [UInt8] {
     var json = JSONWriter()
     json.beginObject()
     json.field("message_id", message)
-    (detail ?? []).withUnsafeBytes { json.splice(fields: $0) }
+    if let request { json.field("request_id", request) }
     json.endObject()
     return json.finish().array
   }
@@ -230,15 +237,17 @@ struct MessageDiff: ~Copyable {
       self.told.insert(id)
       after.versions[id] = nil
     }
-    let view = collection
+    listedGaps = collection.gaps(coverage, view, range)
+    let (collection, gaps) = (collection, listedGaps)
     events.add(
       first: EventWriter.event("messages.deleted", change.source, collection: name) { json in
         json.field("sending_status", "succeeded")
         json.name("message_refs")
         json.beginArray()
-        for id in gone { Self.reference(String(id), nil).withUnsafeBytes { json.splice($0) } }
+        for id in gone { Self.reference(String(id)).withUnsafeBytes { json.splice($0) } }
         json.endArray()
-        view.writeEnds(range, into: &json)
+        collection.writeEnds(range, into: &json)
+        GapObject.write(all: gaps, into: &json)
       })
   }
 
@@ -269,26 +278,48 @@ struct MessageDiff: ~Copyable {
       }
     }
     if change.detail == Change.evicts { return tellEvicted(stretch, loaded, reach) }
-    let isBeside =
-      stretch.upperBound.next >= loaded.lowerBound && stretch.lowerBound.previous <= loaded.upperBound
-    guard isBeside || stretch.overlaps(reach) else { return }
-    guard change.kind == .hugeGap || toldGaps.insert(id).inserted else { return }
-    let hasNext = range.hasNext
-    let newest = try change.kind == .hugeGap ? reader.newestPosition(in: view.channel) : nil
-    events.add(
-      event: EventWriter.event(
-        change.kind == .hugeGap ? "huge_gap.detected" : "gap.changed", nil, collection: name
-      ) { json in
-        json.name("gap")
+    let isBeside = [stretch, gap?.range ?? stretch].contains {
+      $0.overlaps(reach)
+        || ($0.upperBound.next >= loaded.lowerBound && $0.lowerBound.previous <= loaded.upperBound)
+    }
+    guard isBeside, change.kind == .hugeGap || toldGaps.insert(id).inserted else { return }
+    guard change.kind == .hugeGap else {
+      return tell { json in
         if let gap {
           GapObject.write(gap, into: &json)
         } else {
           GapObject.write(gone: gapName, from: stretch, into: &json)
         }
-        guard change.kind == .hugeGap else { return }
+      }
+    }
+    let (hasNext, newest) = (range.hasNext, try reader.newestPosition(in: view.channel))
+    events.add(
+      event: EventWriter.event("huge_gap.detected", nil, collection: name) { json in
+        json.name("gap")
+        if let gap { GapObject.write(gap, into: &json) }
         json.field("has_next", hasNext)
         if let newest { newest.writeNewest(into: &json) }
       })
+  }
+
+  /// Tells of the gap that `write` writes, with all gaps of the view.
+  private mutating func tell(_ write: (inout JSONWriter) -> Void) {
+    listedGaps = collection.gaps(coverage, view, range)
+    let gaps = listedGaps
+    events.add(
+      event: EventWriter.event("gap.changed", nil, collection: name) { json in
+        json.name("gap")
+        write(&json)
+        GapObject.write(all: gaps, into: &json)
+      })
+  }
+
+  /// Tells of the gaps that only the moved window brought into the view.
+  private mutating func tellReachedGaps() {
+    let listed = listedGaps
+    for gap in collection.gaps(coverage, view, range) where !listed.contains(gap) {
+      tell { GapObject.write(gap, into: &$0) }
+    }
   }
 
   /// Messages of the stretch were evicted (B57). Tells the gaps of it that the view can see.
@@ -300,11 +331,7 @@ struct MessageDiff: ~Copyable {
         gap.range.upperBound.next >= loaded.lowerBound && gap.range.lowerBound.previous <= loaded.upperBound
       guard isBeside || gap.range.overlaps(reach), let id = gap.gap?.id, toldGaps.insert(id).inserted
       else { continue }
-      events.add(
-        event: EventWriter.event("gap.changed", nil, collection: name) { json in
-          json.name("gap")
-          GapObject.write(gap, into: &json)
-        })
+      tell { GapObject.write(gap, into: &$0) }
     }
   }
 
@@ -330,6 +357,14 @@ struct MessageDiff: ~Copyable {
       })
   }
 
+  /// Whether a client that shows no message is told that there is none, though the upstream's first answer is
+  /// still to come.
+  private func tellsNothing(_ versions: [Int64: Int64], _ source: ChangeSource) throws -> Bool {
+    let nothing = ClientKnowledge<Int64>.Shown(all: [:])
+    return try source == .channelRefresh && versions.isEmpty && shown == nothing
+      && reader.owesAnswer(collection.id)
+  }
+
   /// Adds what the answer, which goes from `since` to `end`, tells beside its entries.
   /// `room`: the bytes that the answer may take.
   mutating func finish(since: Int64, until end: Int64, _ room: Int) throws {
@@ -342,13 +377,14 @@ struct MessageDiff: ~Copyable {
       if isTold, !events.isFull(room) {
         events.add(
           event: collection.confirmed(view, coverage, range, viewContext, source, collection: name))
-      } else {
+      } else if try !tellsNothing(all.versions, source) {
         events.forgetConfirmed()
         events.add(event: all.event)
       }
       after = ClientKnowledge.Shown(all: all.versions)
-    } else if isTailChanged, !range.hasNext {
-      tellTail()
+    } else {
+      tellReachedGaps()
+      if isTailChanged, !range.hasNext { tellTail() }
     }
     // The channel's object differs by user.
     if newest != nil { isCommon = false }

@@ -92,7 +92,7 @@ package struct UserFeed: Sendable {
     }
     switch change.kind {
     case .messages: return try writeMessages(change, sequence, reader, view, into: &json)
-    case .messageDeleted: return writeDeleted(change, view, into: &json)
+    case .messageDeleted: return try writeDeleted(change, view, reader, of: user.key, into: &json)
     case .channel, .membership, .floor, .membershipGained:
       if change.detail == Change.readsOn || change.readingMember == ExactText(self.user.text) {
         return try writeOwnRead(reader, view, into: &json)
@@ -170,18 +170,19 @@ package struct UserFeed: Sendable {
     return count
   }
 
-  private func writeDeleted(_ change: Change, _ view: ChannelView, into json: inout JSONWriter) -> Int {
-    guard view.isJoined, let id = change.reference,
+  private func writeDeleted(
+    _ change: Change, _ view: ChannelView, _ reader: CacheReader, of user: UserKey,
+    into json: inout JSONWriter
+  ) throws -> Int {
+    guard view.isJoined, let name = change.reference, let id = Int64(name),
       change.stretch.map({ $0.lowerBound.createdAt >= view.floorAt }) ?? false
     else { return 0 }
     begin("message.deleted", change.source, view.url, into: &json)
     json.field("sending_status", "succeeded")
     json.name("message_refs")
     json.beginArray()
-    json.beginObject()
-    json.field("message_id", id)
-    (change.detail ?? []).withUnsafeBytes { json.splice(fields: $0) }
-    json.endObject()
+    let reference = MessageDiff.reference(name, sentBy: try reader.request(answeredBy: id, of: user))
+    reference.withUnsafeBytes { json.splice($0) }
     json.endArray()
     json.endObject()
     return 1

@@ -96,6 +96,28 @@ import Testing
     #expect(try world.rows(of: "bob").count == 1)
   }
 
+  @Test("B1 B37: a deleted message is named by its request id to its sender alone: bob may use the same one")
+  func deleted() throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    #expect(world.send("one-name").status == 202)
+    try world.dispatch("one-name")
+    try world.put(5, from: "alice", answering: "one-name")
+    #expect(world.send("one-name", as: "bob").status == 202)
+    let paths = ["alice", "bob"].map { user in
+      let view = world.post("/v1/message-collections", #"{"channel_url":"general"}"#, as: user)
+      return (user, "/v1/message-collections/\(view.text("id"))/events", view.text("cursor"))
+    }
+    try world.delete(5, in: "general")
+    for (user, path, cursor) in paths {
+      let ref = user == "alice" ? #"{"message_id":"5","request_id":"one-name"}"# : #"{"message_id":"5"}"#
+      for feed in [path, "/v1/events"] {
+        let answer = world.ask("\(feed)?since=\(cursor)&wait=0", as: user)
+        #expect(answer.body.contains(#""message_refs":[\#(ref)]"#), "\(user): \(answer.body)")
+      }
+    }
+  }
+
   @Test(
     "B49: an answer of a user without unsent rows is not given to one who has some, nor the other way round",
     arguments: [["alice", "bob"], ["bob", "alice"]])

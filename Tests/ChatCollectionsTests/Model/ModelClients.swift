@@ -80,32 +80,42 @@ extension Objects {
   }
 }
 
+/// What a view of a chat says, as its client has it.
+struct ChatContent {
+  /// Confirmed messages by id, and unsent ones by request.
+  var shown: Objects
+  var unsent: Objects
+  var gaps: Objects
+
+  /// What a whole view says.
+  init(_ body: borrowing ByteBuffer) throws {
+    (shown, unsent, gaps) = try JSONParser().parse(body.bytes) { json in
+      (
+        json.objects("messages", by: "message_id"),
+        json.objects("pending", by: "request_id").merging(json.objects("failed", by: "request_id")) { $1 },
+        json.objects("gaps", by: "id")
+      )
+    }
+  }
+}
+
 /// What one client of a chat shows: it knows nothing but answers.
 struct ChatClient {
   let id: String
   let user: UserID
   let index: Int
   var cursor: Int64
-  /// Confirmed messages by id, and unsent ones by request.
-  var shown: Objects
-  var unsent: Objects
+  var content: ChatContent
   var isOver = false
   /// Before the last answer, for answers that are lost.
-  var earlier: (cursor: Int64, shown: Objects, unsent: Objects)?
-
-  /// What a whole view says.
-  static func read(_ body: borrowing ByteBuffer) throws -> (shown: Objects, unsent: Objects) {
-    try JSONParser().parse(body.bytes) { json in
-      (
-        json.objects("messages", by: "message_id"),
-        json.objects("pending", by: "request_id").merging(json.objects("failed", by: "request_id")) { $1 }
-      )
-    }
-  }
+  var earlier: (cursor: Int64, content: ChatContent)?
 
   mutating func take(page: borrowing ByteBuffer) throws {
-    let rows = try JSONParser().parse(page.bytes) { $0.objects("items", by: "message_id") }
-    shown.merge(rows) { $1 }
+    let (rows, gaps) = try JSONParser().parse(page.bytes) {
+      ($0.objects("items", by: "message_id"), $0.objects("gaps", by: "id"))
+    }
+    content.shown.merge(rows) { $1 }
+    content.gaps = gaps
     earlier = nil
   }
 
@@ -126,18 +136,28 @@ struct ChatClient {
       if isConfirmed {
         confirm(event)
       } else {
-        unsent.merge(event.objects("messages", by: "request_id")) { $1 }
+        content.unsent.merge(event.objects("messages", by: "request_id")) { $1 }
       }
     case "messages.deleted":
       for item in event["message_refs"]?.items ?? JSONValue.Items() {
-        if let message = item["message_id"]?.string { shown[message] = nil }
-        if let request = item["request_id"]?.string { unsent[request] = nil }
+        if let message = item["message_id"]?.string { content.shown[message] = nil }
+        if let request = item["request_id"]?.string { content.unsent[request] = nil }
       }
     case "messages.replaced":
-      shown = [:]
+      content.shown = [:]
       confirm(event)
     case "channel.deleted": isOver = true
     default: break
+    }
+    takeGaps(of: event)
+  }
+
+  /// The gaps that an event lists are all of the view; a single one replaces that of its id.
+  private mutating func takeGaps(of event: JSONValue) {
+    if event["gaps"] != nil {
+      content.gaps = event.objects("gaps", by: "id")
+    } else if let gap = event["gap"], let id = gap["id"]?.string {
+      content.gaps[id] = gap["state"]?.string == "closed" ? nil : gap.text
     }
   }
 }
@@ -146,8 +166,8 @@ extension ChatClient {
   /// Confirmed messages: each replaces the unsent one it answers.
   private mutating func confirm(_ event: JSONValue) {
     for item in event["messages"]?.items ?? JSONValue.Items() {
-      shown[item["message_id"]?.string ?? "?"] = item.text
-      if let request = item["request_id"]?.string, !request.isEmpty { unsent[request] = nil }
+      content.shown[item["message_id"]?.string ?? "?"] = item.text
+      if let request = item["request_id"]?.string, !request.isEmpty { content.unsent[request] = nil }
     }
   }
 }

@@ -109,11 +109,9 @@ final class ModelRun {
       let body = try world.cache.read {
         try view.snapshot($0, world.collections.viewContext(view.url), at: cursor)
       }
-      let (shown, unsent) = try ChatClient.read(body)
       chats.append(
         ChatClient(
-          id: view.id, user: user, index: index, cursor: cursor.sequence, shown: shown,
-          unsent: unsent))
+          id: view.id, user: user, index: index, cursor: cursor.sequence, content: try ChatContent(body)))
     } catch ViewError.channelNotFound { return }
     if chats.count > 5 { chats.removeFirst() }
   }
@@ -142,9 +140,9 @@ final class ModelRun {
   private func poll(_ client: inout ChatClient) throws {
     let view = try world.collections.readyMessages(client.id, of: client.user)
     if random.chance(15), let earlier = client.earlier {
-      (client.cursor, client.shown, client.unsent) = earlier
+      (client.cursor, client.content) = earlier
     }
-    client.earlier = (client.cursor, client.shown, client.unsent)
+    client.earlier = (client.cursor, client.content)
     var hasMore = true
     while hasMore, !client.isOver {
       let (viewContext, before, since) = (world.collections.viewContext(view.url), view.range, client.cursor)
@@ -171,17 +169,19 @@ final class ModelRun {
       try fresh.snapshot($0, viewContext, at: EventCursor(epoch: 0, run: 1, sequence: 0))
     }
     let coverage = try world.cache.read { try $0.coverage(of: view.channel) }
-    let (shown, unsent) = try ChatClient.read(body)
+    let (content, wanted) = (client.content, try ChatContent(body))
     // What the cache let go of was not deleted: clients may keep it until it is cached again (B58).
     let upstream = world.upstreams[client.index]
-    let kept = client.shown.filter { id, _ in
-      guard shown[id] == nil, let number = Int64(id), upstream.letGo.contains(number) else {
+    let kept = content.shown.filter { id, _ in
+      guard wanted.shown[id] == nil, let number = Int64(id), upstream.letGo.contains(number) else {
         return true
       }
       return upstream.positions[number].map { coverage.segment(at: $0).isCovered } ?? true
     }
     difference =
-      Self.difference("messages", kept, shown) ?? Self.difference("unsent", client.unsent, unsent)
+      Self.difference("messages", kept, wanted.shown)
+      ?? Self.difference("unsent", content.unsent, wanted.unsent)
+      ?? Self.difference("gaps", content.gaps, wanted.gaps)
     if let found = difference {
       difference =
         "\(found)\nview \(String(decoding: view.request.json, as: UTF8.self)) \(view.range)"
