@@ -53,7 +53,8 @@ window.faults = [];
     // A view that the page closes is no more its own.
     if (isHeard && init?.method === "DELETE") views.delete(path.split("/")[3]);
     const answer = await realFetch(path, init);
-    if (isHeard && answer.status !== 204) hearAnswer(path, answer.status, await answer.clone().json());
+    const isWhole = /json/.test(answer.headers.get("Content-Type"));
+    if (isHeard && isWhole) hearAnswer(path, answer.status, await answer.clone().json());
     return answer;
   };
   window.EventSource = class extends EventSource {
