@@ -20,6 +20,14 @@ SEND = """async (text) => {
   while (!isSent() && performance.now() - began < 5000) await new Promise((go) => setTimeout(go, 5));
   return performance.now() - began;
 }"""
+# Notes the paths of the views that the page opens.
+OPENED = """const real = fetch; window.opened = []; window.fetch = async (path, init) => {
+  const answer = await real(path, init);
+  if (init?.method === "POST" && /-collections$/.test(path)) {
+    answer.clone().json().then(({ id }) => opened.push(`${path}/${id}`));
+  }
+  return answer;
+};"""
 # Tells when a text came, by the clock that all tabs share.
 AWAIT = """async (text) => {
   const ends = Date.now() + 5000;
@@ -112,13 +120,7 @@ class Tabs(PageTest):
 
     def test_a_page_that_is_left_disposes_of_its_views(self):
         room = self.world.channel(("alice", "bob"), messages=2)
-        self.context.add_init_script("""const real = fetch; window.opened = []; window.fetch = async (path, init) => {
-          const answer = await real(path, init);
-          if (init?.method === "POST" && /-collections$/.test(path)) {
-            answer.clone().json().then(({ id }) => opened.push(`${path}/${id}`));
-          }
-          return answer;
-        };""")
+        self.context.add_init_script(OPENED)
         page = self.page_of(channel=room)
         self.sees(page, "t1 from bob")
         views = self.world.until(lambda: page.evaluate("opened.length >= 2 && opened"))
@@ -127,6 +129,38 @@ class Tabs(PageTest):
         self.sees(page, "t1 from bob")
         for view in views:
             self.world.until(lambda: self.status(view) == 404)
+
+    def test_a_tab_that_is_gone_without_a_word_is_not_followed_any_more(self):
+        room, other = self.world.channel(("alice", "bob"), messages=2), self.world.channel(("alice", "bob"), messages=2)
+        self.context.add_init_script(OPENED)
+        pages = [self.page_of(channel=room) for _ in range(3)]
+        for page in pages:
+            self.sees(page, "t1 from bob")
+        leading = self.world.until(lambda: next((one for one in pages if self.leads(one)), None))
+        gone = next(one for one in pages if one is not leading)
+        paths = self.world.until(lambda: gone.evaluate("opened.length >= 2 && opened"))
+        views = {path.split("/")[3] for path in paths}
+        polls = []
+        leading.on("request", lambda request: "/v1/events?collections=" in request.url and polls.append(request.url))
+
+        def followed(channel):
+            """The views that the stream of all tabs follows after the leading one has opened a channel."""
+            polls.clear()
+            leading.locator(f"[data-url={channel}]").click()
+            self.sees(leading, "t1 from bob")
+            ends = time.time() + 10
+            while not polls and time.time() < ends:
+                leading.wait_for_timeout(50)
+            return set(polls[-1].partition("collections=")[2].partition("&")[0].split(","))
+        self.assertLessEqual(views, followed(other))
+        # As after a crash: it neither takes leave nor disposes of its views.
+        gone.evaluate("BroadcastChannel.prototype.postMessage = () => {}; window.fetch = () => new Promise(() => {}); 0")
+        gone.close()
+        # The browser gives the locks of a closed tab back some moments later.
+        held = "navigator.locks.query().then(({ held }) => held.filter(({ name }) => name.startsWith('perch.tab.')).length)"
+        self.world.until(lambda: leading.evaluate(held) == 2)
+        self.assertFalse(views & followed(room))
+        self.assertEqual({self.status(path) for path in paths}, {200})
 
     def status(self, path):
         """How Perch answers alice there."""
