@@ -108,7 +108,8 @@ extension MessageCollection {
   /// The gaps inside the view or next to it. An end of the view beyond which nothing was is open: a gap that
   /// comes to be there is inside.
   func gaps(_ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange) -> [Segment] {
-    guard let span = range.reach ?? range.loaded else { return [] }
+    guard let loaded = range.loaded else { return [] }
+    let span = range.reach ?? loaded
     let floor = Position.first(at: view.floorAt)
     return coverage.gaps.filter {
       $0.range.upperBound >= floor && $0.range.upperBound.next >= span.lowerBound

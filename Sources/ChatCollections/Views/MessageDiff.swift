@@ -357,14 +357,6 @@ struct MessageDiff: ~Copyable {
       })
   }
 
-  /// Whether a client that shows no message is told that there is none, though the upstream's first answer is
-  /// still to come.
-  private func tellsNothing(_ versions: [Int64: Int64], _ source: ChangeSource) throws -> Bool {
-    let nothing = ClientKnowledge<Int64>.Shown(all: [:])
-    return try source == .channelRefresh && versions.isEmpty && shown == nothing
-      && reader.owesAnswer(collection.id)
-  }
-
   /// Adds what the answer, which goes from `since` to `end`, tells beside its entries.
   /// `room`: the bytes that the answer may take.
   mutating func finish(since: Int64, until end: Int64, _ room: Int) throws {
@@ -377,7 +369,7 @@ struct MessageDiff: ~Copyable {
       if isTold, !events.isFull(room) {
         events.add(
           event: collection.confirmed(view, coverage, range, viewContext, source, collection: name))
-      } else if try !tellsNothing(all.versions, source) {
+      } else {
         events.forgetConfirmed()
         events.add(event: all.event)
       }
