@@ -22,25 +22,25 @@ struct WorkerRequestsTests {
       try await world.worker.start()
     }
 
-    func admit(_ user: UserID, within: Int = 5_000) async -> Result<UserConnection, SyncError> {
+    func admit(_ user: UserID, within: Int = 30_000) async -> Result<UserConnection, SyncError> {
       await withCheckedContinuation { done in
         syncRequests.admit(user, within: within) { done.resume(returning: $0) }
       }
     }
 
-    func connect(_ user: UserID, within: Int = 5_000) async -> Result<UserConnection, SyncError> {
+    func connect(_ user: UserID, within: Int = 30_000) async -> Result<UserConnection, SyncError> {
       await withCheckedContinuation { done in
         syncRequests.connect(user, within: within) { done.resume(returning: $0) }
       }
     }
 
-    func fetch(_ wanted: MessageSyncRequest, within: Int = 5_000) async -> SyncOutcome {
+    func fetch(_ wanted: MessageSyncRequest, within: Int = 30_000) async -> SyncOutcome {
       await withCheckedContinuation { done in
         syncRequests.fetch(wanted, within: within) { done.resume(returning: $0) }
       }
     }
 
-    func find(_ url: String, within: Int = 5_000) async -> Result<Bool, SyncError> {
+    func find(_ url: String, within: Int = 30_000) async -> Result<Bool, SyncError> {
       await withCheckedContinuation { done in
         syncRequests.find(ChannelURL(url), as: world.alice, within: within) { done.resume(returning: $0) }
       }
