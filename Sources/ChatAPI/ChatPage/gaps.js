@@ -7,30 +7,25 @@ import { GAP_REASONS, wordsFor } from "./words.js";
 /** Whether the message is newer than the gap. Positions are compared as plain text. */
 export const isBehind = (row, gap) => (row.position ?? "~") >= gap.to;
 
-/** Builds the marker of a gap. `refresh` writes into it what changes while it is filled. */
-export function buildGap({ gap, channel, refresh }) {
-  const marker = el("section", { class: "gap", "aria-label": "Gap" }, el("p"),
-    gap.state === "filling" ? fillingOf(gap, channel)
+/** Builds the marker of a gap. `missing` is how many were missing when the filling began. */
+export function buildGap({ gap, channel, missing }) {
+  const count = gap.estimated_missing;
+  const words = [count ? `About ${count} messages` : "Messages", "are not in the cache:",
+    GAP_REASONS[gap.reason] ?? gap.reason];
+  return el("section", { class: "gap", "aria-label": "Gap" },
+    el("p", {}, `${words.join(" ")}.`),
+    gap.state === "filling" ? fillingOf(gap, channel, missing)
       : button("Fetch them", () => ordered("POST", channel, gap), { "data-act": "fill" }));
-  refresh(marker);
-  return marker;
 }
 
-/**
- * Writes into the marker how much is missing, and how much of `missing`, the number when the filling began,
- * is fetched. The element stays, so that a press of its button is not lost.
- */
-export function showGap(element, gap, missing) {
-  const count = gap.estimated_missing, bar = element.querySelector("progress");
-  const reason = GAP_REASONS[gap.reason] ?? gap.reason, line = element.querySelector("p");
-  const words = `${count ? `About ${count} messages` : "Messages"} are not in the cache: ${reason}.`;
-  if (line.textContent !== words) line.textContent = words;
-  if (bar && missing && count !== null) bar.value = 1 - count / missing;
+function fillingOf(gap, channel, missing) {
+  const done = missing && gap.estimated_missing != null ? 1 - gap.estimated_missing / missing : undefined;
+  return el("p", { class: "filling" },
+    el("progress", { "aria-label": "Fetching messages", max: "1", value: done === undefined ? null
+      : String(done) }),
+    " Fetching… ", button("Stop", () => ordered("DELETE", channel, gap),
+      { class: "quiet", "data-act": "fill" }));
 }
-
-const fillingOf = (gap, channel) => el("p", { class: "filling" },
-  el("progress", { "aria-label": "Fetching messages", max: "1" }), " Fetching… ",
-  button("Stop", () => ordered("DELETE", channel, gap), { class: "quiet", "data-act": "fill" }));
 
 async function ordered(method, channel, gap) {
   try {

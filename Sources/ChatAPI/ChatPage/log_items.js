@@ -2,7 +2,7 @@ import { el, button } from "./dom.js";
 import { session } from "./session.js";
 import { dayOf, dayNumberOf, serverNow, listNames } from "./format.js";
 import { wordsFor } from "./words.js";
-import { buildGap, isBehind, showGap } from "./gaps.js";
+import { buildGap, isBehind } from "./gaps.js";
 import { buildMessage, showPart } from "./message_row.js";
 import { keyOfRow } from "./rows.js";
 import { nameOfUser, readersOf } from "./people.js";
@@ -74,11 +74,10 @@ const mentionsUser = (row) => row.sender?.user_id !== session.user
 
 function gapItem(gap, talk, memory) {
   const count = gap.estimated_missing ?? 0;
-  const missing = Math.max(count, memory.missing.get(gap.id) ?? 0);
-  memory.missing.set(gap.id, missing);
+  memory.missing.set(gap.id, Math.max(count, memory.missing.get(gap.id) ?? 0));
   return {
-    key: `gap:${gap.id}`, kind: "gap", gap, channel: talk.channel,
-    parts: [gap.state], refresh: (element) => showGap(element, gap, missing),
+    key: `gap:${gap.id}`, kind: "gap", gap, channel: talk.channel, missing: memory.missing.get(gap.id),
+    parts: [gap.state, gap.reason, gap.estimated_missing],
   };
 }
 
