@@ -148,7 +148,7 @@ final class Checkpointer: Sendable {
   /// Whether the file has no more bytes than its pages need. A checkpoint that copied everything says nothing
   /// of that: where a commit ended while it copied, it left the file as it was.
   private var isCut: Bool {
-    // What cannot be read now is looked at again in a second.
+    // `try?`: if the pages cannot be counted now, the thread counts them again in a second.
     guard let pages = try? connection.withLock({ $0 })?.connection.read({ try $0.pageCount() }) else {
       return false
     }

@@ -20,6 +20,13 @@ package enum GapObject {
     json.endObject()
   }
 
+  /// Writes the gap's object, or that of a closed gap if there is none any more.
+  static func write(
+    _ gap: Segment?, named id: String, from stretch: ClosedRange<Position>, into json: inout JSONWriter
+  ) {
+    if let gap { write(gap, into: &json) } else { write(gone: id, from: stretch, into: &json) }
+  }
+
   /// Writes the list of a view's gaps.
   static func write(all gaps: [Segment], into json: inout JSONWriter) {
     json.name("gaps")

@@ -284,19 +284,13 @@ struct MessageDiff: ~Copyable {
     }
     guard isBeside, change.kind == .hugeGap || toldGaps.insert(id).inserted else { return }
     guard change.kind == .hugeGap else {
-      return tell { json in
-        if let gap {
-          GapObject.write(gap, into: &json)
-        } else {
-          GapObject.write(gone: gapName, from: stretch, into: &json)
-        }
-      }
+      return tell { GapObject.write(gap, named: gapName, from: stretch, into: &$0) }
     }
     let (hasNext, newest) = (range.hasNext, try reader.newestPosition(in: view.channel))
     events.add(
       event: EventWriter.event("huge_gap.detected", nil, collection: name) { json in
         json.name("gap")
-        if let gap { GapObject.write(gap, into: &json) }
+        GapObject.write(gap, named: gapName, from: stretch, into: &json)
         json.field("has_next", hasNext)
         if let newest { newest.writeNewest(into: &json) }
       })
