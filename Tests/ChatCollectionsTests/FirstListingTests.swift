@@ -145,6 +145,55 @@ import Testing
     #expect(told.contains("messages.replaced") && !told.contains("\"message_id\":\"1\""), "\(told)")
   }
 
+  @Test(
+    "B28: a huge gap that was closed before the client asked is told as closed, in a view and in the feed")
+  func closedHugeGap() throws {
+    let cache = try Cache(Cache.Configuration(directory: TestFolder.make("closed-gap")))
+    defer { cache.close() }
+    let collections = Collections(cache: cache, syncRequests: ScriptedSync())
+    try collections.start()
+    defer { collections.stop() }
+    try Self.list(Self.watcher, 0..<1, into: cache)
+    let url = ChannelURL("channel-0")
+    try cache.write { try $0.store(ModelUpstream.message(1, at: 10), in: url, .messageReceived) }
+    let request = try Array("{\"channel_url\":\"channel-0\"}".utf8).withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { try MessageViewRequest($0) }
+    }
+    let view = try collections.openMessages(request, of: Self.watcher, named: "view")
+    let cursor = cache.cursor.sequence
+    try cache.write { writer in
+      var change = Change(.hugeGap, .channelChangelog, channel: view.channel)
+      change.stretch = Position.first(at: 11)...Position.first(at: 20)
+      change.reference = "99"
+      try writer.append(change)
+    }
+    let viewContext = collections.viewContext(url)
+    let connection = ScriptedSync().connection(of: Self.watcher)
+    let (told, fed) = try cache.read { reader in
+      let end = try reader.lastChange()
+      return (
+        try view.changes(reader, since: cursor, until: end, viewContext).events.array,
+        try UserFeed(Self.watcher).changes(reader, since: cursor, until: end, connection: connection).events
+          .array
+      )
+    }
+    for events in [told, fed] {
+      let text = String(decoding: events, as: UTF8.self)
+      let list: [UInt8] = Array("[\(text)]".utf8)
+      // What is no JSON is not parsed.
+      let count = try list.withUnsafeBytes { bytes in
+        try JSONParser().parse(bytes) { json in
+          var count = 0
+          for event in json.items ?? JSONValue.Items() {
+            if event["gap"]?["state"]?.string == "closed" { count += 1 }
+          }
+          return count
+        }
+      }
+      #expect(count == 1, "\(text)")
+    }
+  }
+
   @Test("B49: an answer ends anywhere between two channels of a page, and goes on after it")
   func cut() throws {
     let directory = TestFolder.make("first-listing")

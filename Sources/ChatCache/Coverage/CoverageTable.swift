@@ -4,7 +4,8 @@ import SQLite
 // The table `segment`: a channel's coverage is read whole and written back as a difference.
 
 extension CacheReader {
-  /// What of the channel is in the cache. If its rows have a hole or overlap, all of it is one gap (B64).
+  /// The channel's covered stretches and gaps. If its segments leave a hole or overlap, the whole channel is
+  /// read as one gap (B64).
   package func coverage(of channel: ChannelKey) throws -> Coverage {
     var tiling = Coverage.Tiling()
     try eachSegment(of: channel) { tiling.lay($0) }

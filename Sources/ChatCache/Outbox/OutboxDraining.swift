@@ -23,7 +23,7 @@ package struct OutboxLaneName: Hashable, Sendable {
 package struct OutboxJob: Sendable {
   /// The row.
   package let row: Int64
-  /// What the request asks of the upstream.
+  /// What the worker does for the row: send, look, upload or delete.
   package let job: OutboxLane.Job
   /// What kind of row it is.
   package let kind: OutboxRow.Kind

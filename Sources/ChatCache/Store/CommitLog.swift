@@ -47,7 +47,7 @@ package struct Commit: Sendable {
   let mayFreeFiles: Bool
 }
 
-/// What one commit deleted at the request of a client or an operator (B58).
+/// The channels that one commit emptied because a client or an operator cleared the cache (B58).
 package struct Cleared: Sendable, Equatable {
   /// The channels whose messages were cleared.
   package var channels: Set<ChannelURL> = []

@@ -36,7 +36,7 @@ package enum GapObject {
   }
 
   /// Writes the object of a closed gap: its id and its former ends.
-  package static func write(gone id: String, from stretch: ClosedRange<Position>, into json: inout JSONWriter)
+  private static func write(gone id: String, from stretch: ClosedRange<Position>, into json: inout JSONWriter)
   {
     json.beginObject()
     json.field("id", id)

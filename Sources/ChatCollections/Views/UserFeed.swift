@@ -235,11 +235,8 @@ package struct UserFeed: Sendable {
     else { return 0 }
     begin(change.kind == .hugeGap ? "huge_gap.detected" : "gap.changed", nil, view.url, into: &json)
     json.name("gap")
-    if let gap = try Int64(name).flatMap({ id in try reader.coverage(of: view.channel).gap(id) }) {
-      GapObject.write(gap, into: &json)
-    } else {
-      GapObject.write(gone: name, from: stretch, into: &json)
-    }
+    let gap = try Int64(name).flatMap { id in try reader.coverage(of: view.channel).gap(id) }
+    GapObject.write(gap, named: name, from: stretch, into: &json)
     if change.kind == .hugeGap, let newest = try reader.newestPosition(in: view.channel) {
       newest.writeNewest(into: &json)
     }
