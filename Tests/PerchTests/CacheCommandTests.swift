@@ -55,7 +55,7 @@ import Testing
       #expect(called.said.contains("channels  1\n") && called.said.contains("general"))
     }
     let missing = try perch(["cache", "--data", service.folder + "/nowhere"])
-    #expect(missing.code == 1 && missing.complained.contains("--data names a directory"))
+    #expect(missing.code == 1 && missing.complained.contains("--data is the data directory of `perch serve`"))
   }
 
   @Test("B58: everything is cleared, over what is unsent only by force, with and without a service")
