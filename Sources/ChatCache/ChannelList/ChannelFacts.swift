@@ -15,11 +15,11 @@ package struct ChannelFacts: Hashable, Sendable {
     }
   }
 
-  /// The channel's name.
+  /// The channel's url.
   package var channelURL: String
   /// The displayed name, lowercased (`ChannelFacts.key`).
   package var nameKey = ""
-  /// The app's own kind.
+  /// The app's own type of channel.
   package var customType = ""
   /// When it was made, ms.
   package var createdAt: Int64 = 0

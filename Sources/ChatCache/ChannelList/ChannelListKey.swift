@@ -1,16 +1,16 @@
 import ChatModel
 
-/// The sort key of a channel in a list of one order. A collection's window ends at one; a page goes on after
-/// one.
+/// The sort key of a channel in a list of one order. Such a key marks the end of a collection's window, or of
+/// a page.
 package struct ChannelListKey: Hashable, Sendable {
   /// The time that orders, ms; 0 in the orders by text.
   package let time: Int64
-  /// The text that orders; "" in the orders by time, and where there is none.
+  /// The text that orders; "" in the orders by time, or if the channel has none.
   package let text: String
   /// The channel's url. It orders channels with equal times and texts.
   package let channelURL: String
 
-  /// A key. It has a meaning only in the order it was made for.
+  /// A key. It can be compared only with keys of the same order.
   package init(time: Int64, text: String, channelURL: String) {
     self.time = time
     self.text = text
@@ -35,7 +35,7 @@ package struct ChannelListKey: Hashable, Sendable {
     a.time == b.time && a.text.hasSameBytes(as: b.text) && a.channelURL.hasSameBytes(as: b.channelURL)
   }
 
-  /// Feeds time and texts.
+  /// Hashes the time and the bytes of both texts.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(time)
     hasher.combine(ExactText(text))

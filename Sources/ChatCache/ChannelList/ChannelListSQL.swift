@@ -2,19 +2,18 @@ import ChatModel
 import SQLite
 
 // The filters and orders of a channel list as SQL over `membership` (m), `channel` (c), `member` and
-// `channel_metadata`. `ChannelPredicate` says the same in memory.
+// `channel_metadata`. `ChannelPredicate.swift` has the same filters in memory.
 //
 // Each order is one walk along an index of `membership` that begins with the user, and the filters look at
 // the rows the walk passes. By time, a page enters its index at the key from which it goes on. By name it
 // enters at the first name, or at the first channel without one, and passes the index entries up to the key,
-// without reading their channels: an index does not take the comparison of a computed column as a bound
-// together with the one after it.
+// without reading their channels: SQLite bounds that search by the computed column alone, not by the columns
+// after it.
 //
-// The order by a metadata value has no index and sorts all of the user's channels for each page: an index
-// would have to lead from (user, key) to the value, that is, be a copy of the metadata per member, for an
-// order that few lists use.
+// The order by a metadata value has no index; each page sorts all of the user's channels. An index would need
+// a copy of the metadata for each member, for an order that few lists use.
 
-/// A channel list's page as SQL and what to bind to it.
+/// The SQL of a channel list's page, and the values to bind.
 package struct ChannelListSQL: Sendable {
   /// A value that is bound to a `?`.
   package enum Value: Hashable, Sendable {

@@ -5,7 +5,7 @@ import ChatModel
 
 extension ChannelQuery {
   /// Whether the list of `user` shows this channel; nil: the stored rows do not decide that (B8), and pages
-  /// leave it out.
+  /// omit the channel.
   package func shows(_ facts: ChannelFacts, to user: UserID) -> Bool? {
     guard showsByItself(facts) else { return false }
     let members = memberFilter(facts, user)
@@ -14,7 +14,7 @@ extension ChannelQuery {
     return members == nil || metadata == nil ? nil : true
   }
 
-  /// The filters that every stored channel can answer.
+  /// The filters that the rows of channel and membership always decide.
   private func showsByItself(_ facts: ChannelFacts) -> Bool {
     guard includesEmpty || facts.sortAt >= 0, includesFrozen || !facts.isFrozen else { return false }
     guard channelURLs.isEmpty || channelURLs.contains(where: facts.channelURL.hasSameBytes),
@@ -35,7 +35,8 @@ extension ChannelQuery {
     }
   }
 
-  /// The filters over members: a member that is not known can only be missing where all are known.
+  /// The filters over members; nil: undecided. A user without a row is no member only if all members are
+  /// stored.
   private func memberFilter(_ facts: ChannelFacts, _ user: UserID) -> Bool? {
     var answers: [Bool?] = []
     let isMember = { (id: String) in facts.members.contains { $0.userID.hasSameBytes(as: id) } }
