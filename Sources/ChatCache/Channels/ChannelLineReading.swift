@@ -1,7 +1,7 @@
 import ChatModel
 import SQLite
 
-// What the sync worker decides by: how far each channel's line is in the cache, and for whom.
+// Reads the coverage of channels, by which the sync worker decides what to fetch.
 
 extension CacheReader {
   /// The coverage of the channel; nil if the channel is unknown, or no user of this cache is in it.
@@ -23,7 +23,8 @@ extension CacheReader {
     .map { try line(of: $0.0, changes: $0.1.flatMap { ChangesSince(stored: $0) }, evicted: $0.2) }
   }
 
-  /// The newest message of the channel that is stored, other than a reply that only its thread shows.
+  /// The id of the newest stored message, except replies that only their thread shows; without one, that of
+  /// the channel's last message.
   package func newestMessage(of url: ChannelURL) throws -> Int64? {
     try db.first(
       """
@@ -47,7 +48,7 @@ extension CacheReader {
     }
   }
 
-  /// The channels of all connected users with what decides about their prefetch.
+  /// The channels that connected users joined, with the values that decide about prefetch.
   package func overview() throws -> [ChannelOverview] {
     try db.all(
       """
@@ -72,7 +73,7 @@ extension CacheReader {
     }
   }
 
-  /// Gaps marked as being filled: those a stop or a crash cut off.
+  /// Gaps marked as being filled. At a start, these are the fills that a stop or a crash interrupted.
   package func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)] {
     try db.all(
       """
@@ -84,7 +85,7 @@ extension CacheReader {
     ) { (ChannelURL($0.string(0)), $0.int64(1)) }
   }
 
-  /// A position out of two columns; nil where they are NULL.
+  /// A position from two columns; nil if they are NULL.
   private static func position(_ row: Row, _ column: Int32) -> Position? {
     row.int64OrNil(column).map { Position(createdAt: $0, messageID: row.int64(column + 1)) }
   }
@@ -124,7 +125,7 @@ extension CacheReader {
     return line
   }
 
-  /// The oldest and the newest stored message of a stretch, and how many there are, as far as anybody asks.
+  /// The oldest and the newest stored message of a stretch, and the number of messages, at most 10 000.
   private func extent(
     of range: ClosedRange<Position>, in channel: ChannelKey
   ) throws -> (oldest: Position?, newest: Position?, rows: Int) {

@@ -18,14 +18,14 @@ package struct ChannelParts: OptionSet, Hashable, Sendable {
 }
 
 extension CacheReader {
-  /// The columns an object is made of, of `membership` m and `channel` c.
+  /// The columns of `membership` m and `channel` c that make a channel's object.
   static let channelColumns = """
     c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
       m.unread, m.mentions, m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter,
       m.invited_at, m.floor_at, c.updated_at, m.channel_url, m.sort_at, m.created_at, m.name_key
     """
 
-  /// The channel as that user sees it; nil where there is none for the user (B1).
+  /// The channel as that user sees it; nil if the user is not in it (B1).
   package func channel(_ view: ChannelView, parts: ChannelParts = []) throws -> ByteBuffer? {
     var rows = try db.rows(
       """
@@ -62,7 +62,7 @@ extension CacheReader {
       writer.splice(row.bytes(7))
     }
     let floor = row.int64(17)
-    // The newest message is the user's to see only from the floor on (B23); nobody invited reads any.
+    // The user sees the last message only if it is not below the floor (B23); an invited user sees none.
     let isJoined = row.bytes(10).first == UInt8(ascii: "j")
     if isJoined, !row.isNull(5), row.int64(4) >= floor {
       writer.name("last_message")
@@ -114,16 +114,16 @@ extension CacheReader {
 package struct MemberPage: ~Copyable {
   /// The members as JSON objects with commas between them.
   package let items: ByteBuffer
-  /// How many there are.
+  /// The number of members in `items`.
   package let count: Int
   /// The last one's id, if more follow.
   package let next: String?
-  /// Whether the whole list was shown, and nothing since says that it changed (B8).
+  /// Whether the cache has all members of the channel (B8).
   package let isComplete: Bool
 }
 
 extension CacheReader {
-  /// The members after that id, by id, each with how far they have read.
+  /// The members after the id `after`, ordered by id, each with its read position.
   package func members(of view: ChannelView, after: String, limit: Int) throws -> MemberPage {
     var rows = try db.rows(
       """

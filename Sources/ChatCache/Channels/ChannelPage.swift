@@ -3,7 +3,7 @@ import JSON
 import Platform
 import SQLite
 
-/// A page of a user's channels in an order.
+/// A page of a user's channels.
 package struct ChannelPage: ~Copyable {
   /// The channels as JSON objects with commas between them.
   package let items: ByteBuffer
@@ -15,7 +15,7 @@ package struct ChannelPage: ~Copyable {
   package let last: ChannelListKey?
   /// Whether the cache has all the data that the query needs (B8, B11).
   package let isComplete: Bool
-  /// The highest version of the shown channels and memberships: a sequence of the event log.
+  /// The highest version of the user and the shown channels and memberships: a sequence of the event log.
   package let version: Int64
 }
 
@@ -51,8 +51,8 @@ extension CacheReader {
       isComplete: try user.isSynced && !isUndecided(query, user), version: version)
   }
 
-  /// The sort key of a row's channel. Its url, times and texts stand in the columns from `first` on, as they
-  /// do at the end of `channelColumns`.
+  /// The sort key of a row's channel. Its url, times and texts are the columns from `first` on, as at the end
+  /// of `channelColumns`.
   static func key(_ row: Row, _ order: ChannelQuery.Order, from first: Int32 = 19) -> ChannelListKey {
     let url = row.string(first)
     switch order {
@@ -82,7 +82,7 @@ extension CacheReader {
     return urls
   }
 
-  /// Whether the stored rows do not decide some channel's position in the list (B8).
+  /// Whether the list depends on data that the cache lacks (B8).
   private func isUndecided(_ query: ChannelQuery, _ user: CachedUser) throws -> Bool {
     guard let sql = ChannelListSQL.undecided(query, user: user.key, named: user.id) else { return false }
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }

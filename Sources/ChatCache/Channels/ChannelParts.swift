@@ -2,11 +2,10 @@ import ChatModel
 import JSON
 import SQLite
 
-// The parts of a channel that are rows of their own: metadata and read positions (`Members/` has the
-// members). Each call answers whether anything changed.
+// The parts of a channel that answers may lack: metadata and read positions (`Members/` has the members).
 
 extension CacheWriter {
-  /// All of the channel's metadata.
+  /// Stores all of the channel's metadata. Returns whether it changed.
   func store(_ metadata: [ExactText: String], of channel: ChannelKey) throws -> Bool {
     var writer = JSONWriter()
     writer.beginObject()
@@ -33,7 +32,7 @@ extension CacheWriter {
     return true
   }
 
-  /// How far members have read; nobody's position goes back. Answers whose position went on.
+  /// Stores how far members have read; no position goes back. Returns the members whose position advanced.
   func store(receipts: [ExactText: Int64], of channel: ChannelKey) throws -> [ExactText] {
     var all = try reader.readReceipts(of: channel)
     let before = all

@@ -6,28 +6,28 @@ package struct CachedUser: Sendable, Equatable {
   /// Whether this user is synced (B2, B4, B5).
   package enum Phase: String, Sendable { case connected, stopped, closed }
 
-  /// The short name.
+  /// The cache's key of the user.
   package let key: UserKey
-  /// Who.
+  /// The user's id.
   package let id: UserID
   /// Whether the user is synced.
   package let phase: Phase
   /// Whether all of the user's channels were listed once (B11).
   package let isSynced: Bool
-  /// The last event that concerns this user alone.
+  /// The sequence of the last event that concerns this user alone.
   package let version: Int64
 }
 
-/// One channel as one user sees it: what rights, floors and tags are decided by. None: for that user there is
-/// no such channel (B1).
+/// One channel as one user sees it, with the values that decide rights, floor and ETags. A user who is not in
+/// the channel has none (B1).
 package struct ChannelView: Sendable, Equatable {
-  /// Who looks.
+  /// The user.
   package let user: UserKey
-  /// At which channel.
+  /// The channel.
   package let channel: ChannelKey
-  /// Its name.
+  /// The channel's url.
   package let url: ChannelURL
-  /// Whether the user joined; an invited one sees the channel, not its messages.
+  /// Whether the user joined; an invited user sees the channel, not its messages.
   package let isJoined: Bool
   /// Whether the user may moderate.
   package let isOperator: Bool
@@ -35,14 +35,14 @@ package struct ChannelView: Sendable, Equatable {
   package let isMuted: Bool
   /// Whether only operators may send.
   package let isFrozen: Bool
-  /// Messages before this moment (ms) are not the user's to see (B23).
+  /// The user may not see messages before this moment (ms, B23).
   package let floorAt: Int64
-  /// The last event in the channel.
+  /// The sequence of the last event in the channel.
   package let channelVersion: Int64
-  /// The last event that changed the membership or the channel's position in the list.
+  /// The sequence of the last event that changed the membership or the channel's position in the list.
   package let membershipVersion: Int64
 
-  /// Whether something of the user's is unsent here: then messages look different to this user (B46).
+  /// Whether the user has outbox rows or withheld messages here: then answers to this user differ (B38, B46).
   package let hasUnsent: Bool
 
   /// The highest sequence of the event log that concerns the user here.
@@ -50,7 +50,7 @@ package struct ChannelView: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// The user, if the user ever connected here; else nil.
+  /// The user; nil if the user never connected here.
   package func cachedUser(_ user: UserID) throws -> CachedUser? {
     try db.first("SELECT id, phase, is_synced, version FROM user WHERE user_id = ?1") {
       $0.bind(1, user.text)

@@ -1,14 +1,14 @@
 import ChatModel
 import SQLite
 
-// Channels that no user of this cache is in any more: the last member who ever connected left, or was
-// removed. No user may see their data, so it is deleted in the background, one slice per commit. If a user
-// joins meanwhile, the deletion ends, and the user finds a channel of which nothing is covered.
+// Channels that no user of this cache is in any more. No user may see their data, so it is deleted in the
+// background, one slice per commit. If a user joins meanwhile, the deletion ends, and the user finds a
+// channel of which nothing is covered.
 //
-// First the line becomes one gap and the log says that the channel was cleared, so that answers requested
-// before prove nothing (B58). Then messages, tombstones, members and metadata are deleted. The url stays
-// under its number: events still name the channel by that number, for users who left it, and views may. When
-// none does any more, the row is deleted, too.
+// First the line becomes one gap and the log says that the channel was cleared, so that answers to earlier
+// requests prove nothing (B58). Then messages, tombstones, members and metadata are deleted. The row with the
+// url stays while events or views refer to the channel by its number, for users who left it. Then the row is
+// deleted, too.
 
 extension CacheReader {
   /// Whether no user of this cache is in the channel.

@@ -2,10 +2,9 @@ import ChatModel
 import JSON
 import SQLite
 
-// A page of a user's first listing is one change of the log, however many channels are on it: the first
-// listings of many users must not turn the log over (B11, B53). The change has the sequences of the log that
-// a change of each channel would have; the last of them is its row's. So an answer can still end between two
-// channels of a page, and each membership has a version of its own.
+// A page of a user's first listing is one row of the event log, so that the first listings of many users do
+// not push all other events out (B11, B53). The row takes one sequence per channel, of which its own is the
+// last. So each membership has a version of its own, and an answer can end between two channels of a page.
 
 /// The channels that one page of a user's first listing shows for the first time.
 struct ListedPage {
@@ -20,7 +19,7 @@ struct ListedPage {
     self.toldAlone = toldAlone
   }
 
-  /// Takes the channel in. False: it is to be told by itself.
+  /// Adds the channel. False: it needs an event of its own.
   mutating func take(_ channel: ChannelKey) -> Bool {
     guard !toldAlone.contains(channel) else { return false }
     channels.append(channel)
@@ -29,8 +28,8 @@ struct ListedPage {
 }
 
 extension CacheWriter {
-  /// A page without channels yet. Told alone are the channels of the user's chat views, and those that the
-  /// user was in before.
+  /// An empty page. Channels of the user's chat views, and channels that the user was in before, are told
+  /// alone.
   func beginPage(of user: UserKey) throws -> ListedPage {
     let alone = try db.reading.all(
       """
@@ -100,7 +99,7 @@ extension Change {
 }
 
 extension LoggedChange {
-  /// The change of each channel that a page's change stands for, those after `since`; any other is itself.
+  /// One change for each of the page's channels whose sequence is after `since`; another change as it is.
   private func each(after since: Int64) throws -> [LoggedChange] {
     guard change.kind == .channelsListed else { return [self] }
     let channels = try change.namedChannels()
@@ -113,7 +112,8 @@ extension LoggedChange {
     }
   }
 
-  /// The changes, at most `limit`, with one change for each channel of a listed page. `isWhole`: all of them.
+  /// The changes, at most `limit`, with one change for each channel of a listed page. `isWhole`: none is left
+  /// out.
   static func each(
     of changes: [LoggedChange], after since: Int64, limit: Int
   ) throws -> (changes: [LoggedChange], isWhole: Bool) {

@@ -1,8 +1,8 @@
 import ChatModel
 import SQLite
 
-// What new and deleted messages mean for those members of the channel who are connected here: unread counts,
-// mentions, hidden channels that come back, the position in their lists. Set by set, never member by member.
+// Updates the memberships of a channel after new and deleted messages: unread counts, mentions, hidden
+// channels that come back, and positions in lists. One statement updates all members.
 
 extension CacheWriter {
   /// Counts a batch's messages and moves the channel in its members' lists.
@@ -17,7 +17,7 @@ extension CacheWriter {
     }
   }
 
-  /// Whether all that happened is that one message came after all others, as in channels people talk in.
+  /// Whether the batch only added one message after all others, as most batches of a conversation do.
   private func isArrival(_ message: CountedMessage, _ batch: MessageBatch) throws -> Bool {
     guard batch.added.count == 1, batch.recounted.isEmpty, batch.deletion == nil, message.counts,
       batch.newest?.position == message.position
@@ -25,7 +25,7 @@ extension CacheWriter {
     return try reader.lastMessage(of: batch.channel).map { $0 < message.position } ?? true
   }
 
-  /// What `add` and `sortInLists` do, in one pass over the members.
+  /// Does what `add` and `sortInLists` do, in one pass over the members.
   private func arrive(_ message: CountedMessage, in channel: ChannelKey, _ version: Int64) throws {
     try db.run(
       """
@@ -85,8 +85,8 @@ extension CacheWriter {
     if let newest = batch.added.map(\.position).max(), newest > counted { try unhide(batch, newest) }
   }
 
-  /// The position that all members' counts reach, nil without members. Only messages older than the channel's
-  /// last one may be counted for some members already; newer ones are counted without this look.
+  /// The position that all members' counts reach, nil without members. If all added messages are newer than
+  /// the channel's last one, no member's count includes them, and the memberships are not read.
   private func leastCounted(_ batch: MessageBatch) throws -> Position? {
     if batch.recounted.isEmpty, let oldest = batch.added.map(\.position).min(),
       let last = try reader.lastMessage(of: batch.channel), oldest > last
@@ -96,8 +96,8 @@ extension CacheWriter {
     return try reader.leastCounted(in: batch.channel)
   }
 
-  /// A deleted message that was added to the counts is taken off them again; the upstream's own value stays
-  /// what it was at the last refresh (B68). What the batch has not counted yet, it will not.
+  /// Subtracts a deleted message that Perch added to the counts, but not one that the upstream counted (B68).
+  /// A message that the batch has yet to count leaves the batch.
   func uncount(_ message: CountedMessage, _ batch: inout MessageBatch, _ sequence: Int64) throws {
     let id = message.position.messageID
     if let index = batch.added.firstIndex(where: { $0.position.messageID == id }) {
@@ -110,8 +110,8 @@ extension CacheWriter {
     try add(-1, before ?? message, in: batch.channel, sequence)
   }
 
-  /// Adds one to or takes one from the counts of each member who did not write the message, has not read it,
-  /// may see it, and whose counts from upstream do not reach it.
+  /// Adds `one` (1 or -1) to the counts of each member who may see the message, did not write it and has not
+  /// read it, unless the upstream's count includes it.
   private func add(
     _ one: Int64, _ message: CountedMessage, in channel: ChannelKey, _ sequence: Int64
   ) throws {
@@ -145,7 +145,7 @@ extension CacheWriter {
     }
   }
 
-  /// All members' counts go as far as the channel's last message: messages stored later were counted.
+  /// Marks all members' counts as including every message up to the channel's last one.
   func countUpToLast(of channel: ChannelKey) throws {
     try db.run(
       """
@@ -181,7 +181,7 @@ extension CacheWriter {
     }
   }
 
-  /// The channel's last message after a batch, and with it the position in every member's list (B7).
+  /// Updates the channel's last message after a batch, and with it the position in every member's list (B7).
   private func moveLastMessage(_ batch: MessageBatch, version: Int64) throws {
     let last = try reader.lastMessage(of: batch.channel)
     if let newest = batch.newest, last.map({ $0 <= newest.position }) ?? true {
@@ -193,8 +193,7 @@ extension CacheWriter {
     }
   }
 
-  /// The newest stored message is the channel's last only where nothing that is not cached may be newer. Else
-  /// the upstream is asked for the channel.
+  /// Stores a note to fetch the channel if the upstream may have messages newer than the newest stored one.
   private func askForLastMessage(of channel: ChannelKey) throws {
     let last = try reader.lastMessage(of: channel)
     let coverage = try reader.coverage(of: channel)
@@ -204,7 +203,7 @@ extension CacheWriter {
     markNoted(in: url)
   }
 
-  /// Whether the message that was the channel's last was deleted, or is now at another time.
+  /// Whether the message that was the channel's last was deleted, or has another time now.
   private func isElsewhere(_ last: Position, _ batch: MessageBatch) throws -> Bool {
     if batch.removed.contains(last.messageID) { return true }
     if try reader.isDeleted(last.messageID, in: batch.channel) { return true }
@@ -214,7 +213,7 @@ extension CacheWriter {
     return time != last.createdAt
   }
 
-  /// Makes a message the channel's last, or says that there is none, with its position in the members' lists.
+  /// Stores the channel's last message (nil: none) and its position in the members' lists.
   func setLastMessage(_ message: MessageRecord?, of channel: ChannelKey, version: Int64) throws {
     try setLastMessage(message, of: channel)
     try sortInLists(channel, version: version)
@@ -251,7 +250,7 @@ extension CacheWriter {
     ) { $0.bind(1, channel.rawValue) }
   }
 
-  /// The newest message at or after each member's floor decides where the channel stands (B7, B23).
+  /// Orders the channel in each member's list by its last message, if that is not below the floor (B7, B23).
   func sortInLists(_ channel: ChannelKey, version: Int64) throws {
     let last = try reader.lastMessage(of: channel)
     try db.run(
@@ -271,7 +270,7 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// Up to where the upstream's counts of all members reach; nil without members.
+  /// The position up to which the upstream counted for every member; nil without members.
   fileprivate func leastCounted(in channel: ChannelKey) throws -> Position? {
     try db.first(
       """

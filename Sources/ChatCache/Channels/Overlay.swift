@@ -4,7 +4,7 @@ import JSON
 
 /// Fields of a JSON object without braces.
 enum Fields {
-  /// A channel of which nothing was said yet, as the API shows it.
+  /// A channel's fields before the upstream told any of them.
   static let ofChannel = Array(
     """
     "channel_url":"","name":"","cover_url":"","data":"","custom_type":"","created_at":0,"is_distinct":false,\
@@ -12,13 +12,13 @@ enum Fields {
     "joined_member_count":0
     """.utf8)
 
-  /// A member of whom nothing was said yet, as the API shows one.
+  /// A member's fields before the upstream told any of them.
   static let ofMember = Array(
     """
     "user_id":"","nickname":"","profile_url":"","state":"joined","role":"","is_muted":false,"is_active":true
     """.utf8)
 
-  /// `some` instead of the fields of the same names in `all`, which keeps its order; others at the end.
+  /// The fields of `all`, with the values of `some` for equal names; then the other fields of `some`.
   static func lay(_ some: [UInt8], over all: [UInt8]) throws -> [UInt8] {
     try parse(some) { new in
       try parse(all) { old in

@@ -67,8 +67,7 @@ extension CacheWriter {
     return channel
   }
 
-  /// Tells of members who have read on. Each has an event that names it, unless they are many: then one says
-  /// that the channel changed.
+  /// Appends an event for each member who has read on, or one event for all if there are too many.
   private func tell(_ readers: [ExactText], of channel: ChannelKey) throws {
     var change = Change(.channel, .read, channel: channel)
     guard readers.count <= ReadMark.mostTold else { return _ = try append(change) }

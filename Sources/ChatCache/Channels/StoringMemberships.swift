@@ -17,7 +17,7 @@ private struct MembershipFacts: Equatable {
   var invitedAt: Int64
   var inviter: [UInt8]?
 
-  /// Whether the user sees the same of both.
+  /// Whether the user sees no difference between them.
   func isShown(as other: MembershipFacts) -> Bool {
     var other = other
     other.counted = counted
@@ -33,9 +33,9 @@ private struct MembershipFacts: Equatable {
 }
 
 extension CacheWriter {
-  /// Stores one user's view of a channel as the upstream just answered it, and the differences as events for
-  /// that user alone. Fields that the answer lacks stay. For a new membership the answer must at least say
-  /// whether the user is in the channel.
+  /// Stores one user's view of a channel as the upstream just answered it, and appends the differences as
+  /// events for that user alone. Fields that the answer lacks stay. For a new membership the answer must at
+  /// least say whether the user is in the channel.
   func store(
     _ record: MembershipRecord, of user: UserKey, named name: UserID, in channel: ChannelKey,
     _ lastMessage: ChannelRecord.LastMessage, _ origin: ChannelOrigin, _ page: inout ListedPage?
@@ -80,8 +80,8 @@ extension CacheWriter {
   /// A position before every message.
   private static let nothing = Position(createdAt: 0, messageID: 0)
 
-  /// The user's counts: the upstream's where it said them, and what was stored since (B68); else those that
-  /// were, without what was read meanwhile.
+  /// Sets the user's counts. If the answer has counts: these, plus messages stored since (B68). Otherwise the
+  /// old ones, without messages read meanwhile.
   private func count(
     _ facts: inout MembershipFacts, since old: MembershipFacts?, _ record: MembershipRecord,
     _ lastMessage: ChannelRecord.LastMessage, _ last: Position?, of user: UserID, in channel: ChannelKey
@@ -124,7 +124,7 @@ extension CacheWriter {
 
   /// Whether an answer is older than the stored read mark: then its counts include messages that are read.
   ///
-  /// Who left and joined again has read less than before; such an answer is known by its later joining, or by
+  /// A user who left and joined again may have read less than before. Then the answer has a later joining, or
   /// a message newer than those that the last answer counted.
   private func isOvertaken(
     _ record: MembershipRecord, _ lastMessage: ChannelRecord.LastMessage, by old: MembershipFacts?,
@@ -255,8 +255,7 @@ extension CacheWriter {
     }
   }
 
-  /// The user is no member any more: nothing of the channel is the user's to see, and what was unsent there
-  /// fails (B69).
+  /// Deletes the membership: the user sees nothing of the channel any more, and unsent rows there fail (B69).
   package func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) throws {
     guard let key = try reader.userKey(of: user), let channel = try reader.channelKey(of: url) else { return }
     let removed = try db.run("DELETE FROM membership WHERE user = ?1 AND channel = ?2") {
@@ -273,7 +272,7 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// What decides where the channel stands in lists.
+  /// The times that decide the channel's position in lists.
   fileprivate func listTimes(of channel: ChannelKey) throws -> (createdAt: Int64, last: Position?) {
     try db.first("SELECT created_at, last_message_at, last_message_id FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
@@ -282,7 +281,8 @@ extension CacheReader {
     } ?? (0, nil)
   }
 
-  /// Stored messages after a position that count as unread for a user who has read and may read so far (B68).
+  /// The stored messages and mentions after a position that are unread for a user with this read mark and
+  /// floor (B68).
   fileprivate func unread(
     after position: Position, in channel: ChannelKey, _ readAt: Int64, _ floorAt: Int64, _ user: UserID
   ) throws -> (messages: Int64, mentions: Int64) {
