@@ -46,7 +46,7 @@ package struct StoredCollection: Sendable, Equatable {
     self.accessedAt = accessedAt
   }
 
-  /// Compares the views field by field.
+  /// Compares all fields but `owes`; the channel and the user by their keys.
   package static func == (one: StoredCollection, other: StoredCollection) -> Bool {
     one.id == other.id && one.user == other.user && one.kind == other.kind
       && one.channel?.key == other.channel?.key && one.query == other.query && one.loaded == other.loaded

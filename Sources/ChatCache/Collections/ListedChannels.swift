@@ -5,17 +5,17 @@ import SQLite
 
 /// A channel that a list shows, as its user sees it.
 package struct ListedChannel: ~Copyable {
-  /// Its name.
+  /// The channel's url.
   package let url: ExactText
-  /// Its key in the order.
+  /// The channel's sort key in the list.
   package let key: ChannelListKey
   /// The channel as a JSON object.
   package let object: ByteBuffer
 }
 
 extension CacheReader {
-  /// The channels of `query` after a key, in order, as long as `body` says to go on: the same filters and
-  /// order as pages (B8).
+  /// Passes the channels of `query` after a key to `body`, in order, until it returns false. Filters and
+  /// order are those of pages (B8).
   package func eachListed(
     _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil, limit: Int = .max,
     _ body: (borrowing ListedChannel) throws -> Bool
@@ -37,7 +37,7 @@ extension CacheReader {
     }
   }
 
-  /// The keys of the channels of `query` in order, as long as `body` says to go on.
+  /// Passes the keys of the channels of `query` to `body`, in order, until it returns false.
   package func eachKey(
     _ query: ChannelQuery, of user: CachedUser, _ body: (ChannelListKey) throws -> Bool
   ) throws {

@@ -4,7 +4,7 @@ import SQLite
 
 /// One unsent message of a user, as the user's views list it.
 package struct UnsentMessage: Sendable {
-  /// Its name.
+  /// The name of the request that sent it.
   package let requestID: String
   /// Whether it waits, failed or was taken back.
   package let status: OutboxRow.Status
@@ -12,7 +12,7 @@ package struct UnsentMessage: Sendable {
   package let errorCode: String?
   /// The message as a JSON object.
   package let object: [UInt8]
-  /// What views filter by.
+  /// The fields that views filter by.
   private let kind: MessageQuery.Kind
   private let customType: String
   private let parent: Int64?
@@ -73,7 +73,7 @@ package struct UnsentMessage: Sendable {
     return json.finish().array
   }
 
-  /// Whether a view with that filter lists it; `sender`: whose it is.
+  /// Whether a view with that filter lists the message of `sender`.
   package func isShown(by filter: MessageQuery, sender: UserID) -> Bool {
     if let wanted = filter.kind, wanted != kind { return false }
     if !filter.senders.isEmpty, !filter.senders.contains(ExactText(sender.text)) { return false }
@@ -89,8 +89,8 @@ package struct UnsentMessage: Sendable {
 }
 
 extension CacheReader {
-  /// The user's unsent messages in a channel that a filter shows, in the order they were accepted: the newest
-  /// `limit` of those that wait, and as many of those that failed or were taken back.
+  /// The user's unsent messages in a channel that a filter shows, in the order of acceptance: the last
+  /// `limit` that wait, and the last `limit` that failed or were canceled.
   package func unsentMessages(
     _ laneKey: OutboxLaneKey, filter: MessageQuery? = nil, sender: UserID? = nil,
     limit: Int = Limits.unsentListed
@@ -160,7 +160,7 @@ extension CacheReader {
     }
   }
 
-  /// How many messages of the user wait in the channel, and how many failed or were taken back.
+  /// The numbers of the user's messages in the channel that wait, and that failed or were canceled.
   package func unsentMessageCounts(_ laneKey: OutboxLaneKey) throws -> (pending: Int64, failed: Int64) {
     try db.first(
       """

@@ -2,24 +2,24 @@ import ChatModel
 import Platform
 import SQLite
 
-// Rows of a channel's messages one by one, as a view's events need them: whether the filter shows each, in
-// which version, and the object itself.
+// Reads a channel's messages one by one for a view's events: version, whether the filter shows it, and JSON
+// object.
 
 /// One stored message as a view sees it.
 package struct ViewRow: ~Copyable {
   /// Its position.
   package let position: Position
-  /// The event that last changed it.
+  /// The sequence of the event that last changed it.
   package let version: Int64
   /// Whether the view's filters show it.
   package let isShown: Bool
-  /// The message as a JSON object; empty where it is not shown.
+  /// The message as a JSON object; empty if it is not shown.
   package let object: ByteBuffer
 }
 
 extension CacheReader {
-  /// The stored messages of a stretch, oldest first; with `version`: those of that version alone. `body`
-  /// answers whether to go on.
+  /// Passes the stored messages of a stretch, or those of `version` alone, to `body`, oldest first, until it
+  /// returns false.
   package func eachRow(
     of range: ClosedRange<Position>, version: Int64? = nil, filter: MessageQuery, in view: ChannelView,
     _ body: (borrowing ViewRow) throws -> Bool
@@ -29,7 +29,8 @@ extension CacheReader {
       let pending = try pendingChanges(in: view, of: row.int64(.messageID))
       var rows = MessageRows(filter, floor: view.floorAt, pending: pending, capacity: 1024)
       rows.begin(isBackwards: false)
-      // A thread's view shows its replies alone; the walk of a thread's page sees no others.
+      // A thread's view shows only its replies. The filter does not check that: a thread's page reads no
+      // others.
       if filter.parent == nil || row.int64OrNil(.parentID) == filter.parent { rows.take(row) }
       let isShown = rows.count == 1
       let goesOn = try body(
