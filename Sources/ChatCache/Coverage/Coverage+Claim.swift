@@ -4,11 +4,12 @@ extension Coverage {
   /// Takes in what a listing proves (B24, B25). Nothing else makes a stretch covered.
   ///
   /// A listing that reaches the end confirms the tail at `now`, in `generation` of the link: it either joins
-  /// the old tail, or what lies between becomes a gap. Any other listing may reach into the tail; the tail
-  /// then begins after it, confirmed as little as before.
+  /// the old tail or leaves a gap before it. Any other listing may reach into the tail. Then the tail begins
+  /// after it, and its confirmation stays as it was.
   ///
-  /// Nobody but a listing from the newest end knows where "now" is: a claim up to an anchor that may lie in
-  /// the future ends at its last row, and an empty answer from there says nothing.
+  /// Only a listing from the newest end shows where "now" is. Another anchor may lie in the future: its claim
+  /// ends at its last row, or at the newest position known to be past, and an empty answer from beyond that
+  /// proves nothing.
   ///
   /// `isOutdated`: messages newer than the listing's were stored after it was requested. Then it proves
   /// nothing beyond its last row: its end was the channel's end at an earlier moment, and a gap may be there
@@ -48,21 +49,21 @@ extension Coverage {
     paint(range, .covered(isUnverified: false), lost: reasonForLosing(in: generation))
   }
 
-  /// A confirmed message came to be stored by itself: as the answer to a send, or fetched alone. Where the
-  /// end was never listed, a tail of which nothing is known begins with it, so that it can be shown.
+  /// Takes in a message stored without a listing: the answer to a send, or one fetched alone. If the end was
+  /// never listed, an unconfirmed tail begins at the message, so that it can be shown.
   package mutating func arrive(at position: Position) {
     guard tailStart == .end, position < .end, newestCovered.map({ $0 < position }) ?? true else { return }
     paint(position ... .end, .tail(.unconfirmed), lost: .neverLoaded)
   }
 
-  /// The messages of `range` left the cache for space; the range becomes a gap in the same transaction (B57).
-  /// It ends at a position that the upstream's time has reached (a message's), or at `.end`.
+  /// Turns `range` into a gap, in the transaction that evicts its messages (B57). The range ends at a
+  /// message's position, which the upstream's time has reached, or at `.end`.
   package mutating func carve(_ range: ClosedRange<Position>) {
     let gap = makeGap(.evicted)
     paint(range, .gap(gap), lost: .evicted)
   }
 
-  /// All of the channel's messages left the cache (B58).
+  /// Turns the whole line into one gap (B58).
   package mutating func clear() { carve(.start ... .end) }
 
   /// Changes in `range` may have been missed: covered messages there are served, but have to be listed again
@@ -95,8 +96,7 @@ extension Coverage {
     return found
   }
 
-  /// The position right after the newest one of which the upstream's time has come for certain; nil: no
-  /// position has.
+  /// The position after the newest one that the upstream's time has certainly reached; nil: none.
   private var joint: Position? {
     tailStart < .end ? tailStart : newestCovered?.next
   }

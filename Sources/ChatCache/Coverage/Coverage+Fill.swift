@@ -2,7 +2,7 @@ import ChatModel
 
 /// The right to fill a gap as it was when the ticket was given out.
 package struct FillTicket: Hashable, Sendable {
-  /// The gap's name.
+  /// The gap's id.
   package let id: Int64
   /// The gap's ends.
   package let range: ClosedRange<Position>
@@ -18,8 +18,8 @@ extension Coverage {
 
   /// Takes in a listing of a gap's stretch if the gap is still as the ticket says (B26).
   ///
-  /// Answers false if it changed meanwhile: the result is to be dropped. Otherwise `ticket` goes on with what
-  /// is left, or is nil when nothing is; a listing that left the gap as it was keeps the ticket.
+  /// False: the gap changed meanwhile, and the caller drops the listing. Otherwise `ticket` becomes one for
+  /// the rest of the gap, or nil if nothing is left.
   package mutating func fill(
     _ ticket: inout FillTicket?, _ listing: Listing, rows: Int, now: Int64, generation: Int64
   ) -> Bool {
@@ -45,20 +45,21 @@ extension Coverage {
     return true
   }
 
-  /// Nobody fills the gap any more.
+  /// Ends the fill of the gap; the gap is idle or huge again.
   package mutating func stopFill(_ id: Int64) {
     guard let gap = gap(id)?.gap, gap.state == .filling else { return }
     set(gap.resting, estimatedMissing: gap.estimatedMissing, of: id)
   }
 
-  /// After a start nobody fills anything.
+  /// Ends the fills of all gaps.
   package mutating func stopFills() {
     for segment in gaps {
       if let gap = segment.gap { stopFill(gap.id) }
     }
   }
 
-  /// Notes how many messages are missing in a gap. More than are filled by themselves make it huge (B28).
+  /// Notes how many messages are missing in a gap. If they are too many to be fetched unasked, it is huge
+  /// (B28).
   package mutating func estimate(_ id: Int64, missing: Int) {
     guard var gap = gap(id)?.gap else { return }
     gap.estimatedMissing = missing

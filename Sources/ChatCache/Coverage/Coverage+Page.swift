@@ -13,12 +13,12 @@ package enum PageAnchor: Hashable, Sendable {
   package static let newest = PageAnchor.before(.end, isInclusive: true)
 }
 
-/// From where to where one page may read the stored rows, and what stands at both ends (B14).
+/// The range of stored rows that one page may read, and what bounds it at both ends (B14).
 ///
-/// Every stored row of `range` belongs to the answer, as far as the limit and the filters go. A page that
-/// comes to an end of `range` has met what stands there; one that is full before has proven nothing about it.
+/// The answer has all stored rows of `range` that the filters show, up to the limit. Only a page that read to
+/// an end of `range` may say what bounds it there.
 package struct PagePlan: Hashable, Sendable {
-  /// What stands at an end of the range.
+  /// What bounds the range at one end.
   package enum Edge: Hashable, Sendable {
     /// Nothing exists beyond: proven by an empty listing.
     case beginning
@@ -37,9 +37,9 @@ package struct PagePlan: Hashable, Sendable {
 
   /// The positions whose stored rows may be answered; nil: none.
   package let range: ClosedRange<Position>?
-  /// What stands below the range.
+  /// What bounds the range below.
   package let older: Edge
-  /// What stands above the range.
+  /// What bounds the range above.
   package let newer: Edge
 
   /// Whether an older page exists, given that this one read all rows down to the range's lower end.
@@ -81,7 +81,7 @@ extension Coverage {
     position.createdAt >= floor && shows(position)
   }
 
-  /// The stretch without a gap around `position`. In a gap: none, with that gap on both sides.
+  /// The stretch without a gap around `position`. If that lies in a gap: nil, and the gap on both sides.
   private func readable(
     from position: Position
   ) -> (range: ClosedRange<Position>?, older: PagePlan.Edge, newer: PagePlan.Edge) {
@@ -103,7 +103,7 @@ extension Coverage {
     _ range: ClosedRange<Position>?, _ older: PagePlan.Edge, _ newer: PagePlan.Edge, _ bottom: Position
   ) -> PagePlan {
     guard bottom > .start else { return PagePlan(range: range, older: older, newer: newer) }
-    // A gap that lies wholly below the floor is none to this user.
+    // A gap that lies wholly below the floor counts as the floor.
     let isBelow: (PagePlan.Edge) -> Bool = { edge in
       if case .gap(let segment) = edge { segment.range.upperBound < bottom } else { edge == .beginning }
     }

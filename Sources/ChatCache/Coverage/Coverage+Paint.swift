@@ -1,8 +1,8 @@
 import ChatModel
 
 extension Coverage {
-  /// Paints `range` with `content` and restores the order. The part cut off an old tail becomes a gap of
-  /// `lost`.
+  /// Paints `range` with `content` and restores the order. The part cut off an old tail becomes a gap with
+  /// the reason `lost`.
   mutating func paint(_ range: ClosedRange<Position>, _ content: Segment.Content, lost: Gap.Reason) {
     let before = self
     split(at: range.lowerBound)
@@ -13,7 +13,7 @@ extension Coverage {
     restore(after: before, lost: lost)
   }
 
-  /// A gap for `paint`, with a name of its own.
+  /// A gap for `paint`, with a new id.
   mutating func makeGap(_ reason: Gap.Reason) -> Gap {
     defer { nextGapID += 1 }
     return Gap(id: nextGapID, reason: reason, state: .idle)
@@ -42,7 +42,7 @@ extension Coverage {
     restGaps(changedSince: before)
   }
 
-  /// The tail was painted over: an empty one follows at the very end, of which nothing is known.
+  /// Appends an empty, unconfirmed tail at the very end if the tail was painted over.
   private mutating func endInTail() {
     if case .tail = stretches[stretches.count - 1].content { return }
     if stretches[stretches.count - 1].start == .end { stretches.removeLast() }
@@ -58,7 +58,7 @@ extension Coverage {
         continue
       }
       if case .gap(var gap) = last.content, gap.estimatedMissing != nil {
-        // It grew by a stretch that nobody counted.
+        // It grew by a stretch whose messages were not counted.
         gap.estimatedMissing = nil
         merged[merged.count - 1].content = .gap(gap)
       }
@@ -77,7 +77,7 @@ extension Coverage {
     }
   }
 
-  /// A gap that changed while it was being filled is not being filled any more: the ticket is void (B26).
+  /// Ends the fill of each gap that changed meanwhile: its ticket is void (B26).
   private mutating func restGaps(changedSince before: Coverage) {
     var rested = false
     for index in stretches.indices {

@@ -1,8 +1,8 @@
 import ChatModel
 
 extension MessageListing {
-  /// The rows between the items that could not be read, in the order in which they came; nil where they came
-  /// in another order than the line's, so that nothing stands beside anything.
+  /// The rows between the items that could not be read, in the order in which they came; nil if they are not
+  /// in the order of their positions: then neighbouring rows prove nothing.
   var runs: [ArraySlice<MessageRecord>]? {
     guard zip(rows, rows.dropFirst()).allSatisfy({ $0.position < $1.position }) else { return nil }
     var runs: [ArraySlice<MessageRecord>] = []
@@ -14,8 +14,8 @@ extension MessageListing {
     return runs
   }
 
-  /// The stretches of the line of which it says all that is there, in order. `proof` is what its rows prove
-  /// if all of them could be read.
+  /// The stretches in which the listing shows every message, in order. `proof` is what its rows prove if all
+  /// of them could be read.
   package func claims(_ proof: Listing) -> [ClosedRange<Position>] {
     if isWhole { return proof.claim.map { [$0] } ?? [] }
     guard !breaks.isEmpty, let runs else { return [] }
@@ -32,8 +32,8 @@ extension MessageListing {
 }
 
 extension Coverage {
-  /// Takes in a listing with items that could not be read: its claim ends at each of them (B24). What stands
-  /// between two of them is covered by itself; only the rows beside the anchor claim up to it.
+  /// Takes in a listing with items that could not be read: its claim ends at each of them (B24). The rows
+  /// between two of them are a covered stretch; only the rows beside the anchor claim up to it.
   mutating func claimRuns(_ listing: MessageListing, now: Int64, generation: Int64, isOutdated: Bool) {
     guard let runs = listing.runs else { return }
     for (index, run) in runs.enumerated() {

@@ -5,22 +5,21 @@ import ChatModel
 // from the newest covered position up to now.
 //
 // The stretches tile the line: no overlap, no hole. They are kept as a list of first positions, each stretch
-// reaching to the next one's first position, the last to the end of the line. So a broken tiling cannot be
-// written down, as long as three things hold, which every change restores before it returns:
+// reaching to the next one's first position, the last to the end of the line. So the list cannot express a
+// hole or an overlap, as long as three things hold, which every change restores before it returns:
 //
 // 1. the first stretch begins at `Position.start`, and first positions strictly rise;
 // 2. the last stretch is the tail, and no other is;
 // 3. neighbours of a kind are one: covered with covered of the same verification, idle gap with idle gap of
 //    the same reason.
 //
-// The coverage of a channel of which nothing is known is one gap and an empty tail at `Position.end`. A
-// channel that is wholly known is one covered stretch and the tail; an empty channel wholly known is the tail
-// alone, from `Position.start` on. There is no other way to say "nothing older exists" than a covered
-// stretch, or the tail, that begins at the beginning.
+// An unknown channel is one gap and an empty tail at `Position.end`. A wholly known channel is one covered
+// stretch and the tail, or, if it is empty, the tail alone. Only a covered stretch or a tail that begins at
+// `Position.start` says that nothing older exists.
 //
 // Everything here is a value: no clock, no file. What differs by user (the history floor) is a parameter.
 
-/// What of one channel's line is in the cache.
+/// One channel's line: the stretches that the cache has completely, the gaps and the tail.
 package struct Coverage: Hashable, Sendable {
   struct Stretch: Hashable, Sendable {
     var start: Position
@@ -29,10 +28,10 @@ package struct Coverage: Hashable, Sendable {
 
   /// In order; see above.
   var stretches: [Stretch]
-  /// The id the next gap gets. Never goes back, so that a gap's name is never given twice.
+  /// The id of the next gap. It never falls, so that no id is given twice.
   package internal(set) var nextGapID: Int64
 
-  /// Of a channel of which nothing is known yet.
+  /// The coverage of an unknown channel.
   package init() {
     stretches = [
       Stretch(start: .start, content: .gap(Gap(id: 1, reason: .neverLoaded, state: .idle))),
@@ -49,7 +48,8 @@ package struct Coverage: Hashable, Sendable {
   /// All segments in order; they tile the line.
   package var segments: [Segment] { stretches.indices.map(segment) }
 
-  /// Where each segment begins and what it is, in order: all that tells two coverages apart.
+  /// Passes the first position and the content of each segment to `body`, in order: all of it but
+  /// `nextGapID`.
   package func eachStart(_ body: (Position, Segment.Content) -> Void) {
     for stretch in stretches { body(stretch.start, stretch.content) }
   }
@@ -57,10 +57,10 @@ package struct Coverage: Hashable, Sendable {
   /// The gaps, oldest first.
   package var gaps: [Segment] { segments.filter { $0.gap != nil } }
 
-  /// The segment `position` lies in.
+  /// The segment in which `position` lies.
   package func segment(at position: Position) -> Segment { segment(index(of: position)) }
 
-  /// The gap named `id`.
+  /// The segment of the gap with this id.
   package func gap(_ id: Int64) -> Segment? {
     for index in stretches.indices {
       if case .gap(let gap) = stretches[index].content, gap.id == id { return segment(index) }
@@ -92,8 +92,8 @@ package struct Coverage: Hashable, Sendable {
     return nil
   }
 
-  /// The newest position of which the upstream's time has come: the newest covered one, or, where that went
-  /// for space, the one before the tail that a listing confirmed (B57).
+  /// The newest position that the upstream's time has certainly reached: the newest covered one or, if that
+  /// was evicted, the one before the confirmed tail (B57).
   package var newestKnown: Position? {
     if let newestCovered { return newestCovered }
     return tail.confirmedAt != nil && tailStart > .start && tailStart < .end ? tailStart.previous : nil

@@ -1,6 +1,6 @@
 import SQLite
 
-/// How many gaps and how many unconfirmed newest ends all channels have, for operators.
+/// The numbers of gaps and unconfirmed newest ends in all channels, for operators.
 package struct CoverageCounts: Sendable, Equatable {
   /// Gaps by their reasons.
   package var gaps: [Gap.Reason: Int64] = [:]
@@ -9,7 +9,7 @@ package struct CoverageCounts: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// Counted along two indexes, without a look at a row. `generation`: the link's present one.
+  /// Counts in two indexes, without reading rows. `generation`: the link's present one.
   package func coverageCounts(generation: Int64) throws -> CoverageCounts {
     var counts = CoverageCounts()
     let gaps = try db.all(

@@ -45,8 +45,8 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Writes what differs and tells of it: what became visible, gaps that came, went or changed, a gap that
-  /// became huge (B26, B28).
+  /// Writes the differences and appends their events: messages that became visible, gaps that came, went,
+  /// changed or became huge (B26, B28).
   func save(
     _ coverage: Coverage, over old: Coverage, of channel: ChannelKey, _ source: ChangeSource
   ) throws {
@@ -56,8 +56,8 @@ extension CacheWriter {
     try tell(coverage.tail, over: old.tail, of: channel)
   }
 
-  /// Tells open views that a newest end is confirmed again. A first confirmation comes with the answer that a
-  /// view waits for.
+  /// Appends an event for open views if the newest end is confirmed again. A first confirmation needs none:
+  /// it comes with the answer that a view waits for.
   func tell(_ tail: Tail, over old: Tail, of channel: ChannelKey) throws {
     guard tail.confirmedAt != nil, old.confirmedAt != nil, tail.generation != old.generation else { return }
     let hasViews = try db.reading.first("SELECT 1 FROM collection WHERE channel = ?1 LIMIT 1") {
@@ -68,7 +68,7 @@ extension CacheWriter {
     if hasViews ?? false { try append(Change(.tailConfirmed, .channelRefresh, channel: channel)) }
   }
 
-  /// Writes what differs and tells nothing. Answers whether anything was written.
+  /// Writes the differences without events. Returns whether anything was written.
   @discardableResult
   func keep(_ coverage: Coverage, over old: Coverage, of channel: ChannelKey) throws -> Bool {
     let stored = try reader.segmentRows(of: channel)
@@ -97,7 +97,7 @@ extension CacheWriter {
       var change = Change(isHuge && !wasHuge ? .hugeGap : .coverage, source, channel: channel)
       change.stretch = before[id].map { unite($0.range, segment.range) } ?? segment.range
       change.reference = String(id)
-      // A gap that came or grew hides messages, and its own change tells of that.
+      // A new or grown gap hides messages, and only its own change tells of that.
       if messagesAreTold, let was = before[id]?.range, segment.range.clamped(to: was) == segment.range {
         change.detail = Change.messagesAreTold
       }

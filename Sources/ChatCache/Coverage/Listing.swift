@@ -1,7 +1,7 @@
 import ChatModel
 
-/// One authoritative answer of the upstream to "which messages are around here": what was asked and what
-/// came.
+/// One authoritative answer of the upstream to "which messages are around here": the request and the
+/// positions of the rows.
 ///
 /// What it claims, that is, where it proves that the upstream has these rows and no others:
 ///
@@ -9,16 +9,16 @@ import ChatModel
 ///   row.
 /// - The far side of a page that came back full was cut by its limit, to which rows at the anchor count.
 ///   Other messages of the far row's millisecond may be beyond the cut, so that millisecond is not claimed.
-///   If it is that of the message from which the page was asked for, the upstream breaks ties by id, and the
-///   far row itself is claimed.
-/// - A page asked for by a message that shows messages of one millisecond in another order than that of their
-///   ids, or on the other side of the anchor, claims nothing: its server does not break ties by id.
-/// - A short page claims to its far row and no further: pages come short for other reasons than the line's
-///   end.
+///   If the anchor is a message of that millisecond, the upstream orders the millisecond by id, and the far
+///   row itself is claimed.
+/// - A page anchored at a message claims nothing if it has rows on a side that was not asked for, or rows of
+///   one millisecond out of the order of their ids: then the server does not order equal times by id.
+/// - A page that is not full claims to its far row only: the line's end is not the only reason for a short
+///   page.
 /// - Only an answer without any row proves that nothing follows in the directions asked.
 /// - A listing from the newest end reaches the end of the line by its anchor.
 package struct Listing: Sendable {
-  /// Where the listing was asked for.
+  /// The point from which the upstream lists.
   package enum Anchor: Hashable, Sendable {
     /// A moment later than any message.
     case newest
@@ -28,7 +28,7 @@ package struct Listing: Sendable {
     case message(Position)
   }
 
-  /// Where it was asked for.
+  /// The point from which the upstream listed.
   package let anchor: Anchor
   /// Rows asked for on the older side of the anchor.
   package let olderLimit: Int
@@ -45,7 +45,7 @@ package struct Listing: Sendable {
   private let anchorCount: Int
   private let areTiesOrdered: Bool
 
-  /// Takes what was asked and the positions of the rows that came, in their order.
+  /// A listing of this request, with the positions of its rows in the order of the answer.
   package init(
     anchor: Anchor, olderLimit: Int, newerLimit: Int, includesAnchor: Bool, rows: some Sequence<Position>
   ) {
@@ -80,7 +80,7 @@ package struct Listing: Sendable {
     self.areTiesOrdered = areTiesOrdered
   }
 
-  /// Whether messages of one millisecond that came beside each other are in the order of their ids.
+  /// Whether neighbouring rows of one millisecond are in the order of their ids.
   package static func areTiesOrdered(_ rows: some Sequence<Position>) -> Bool {
     Listing(anchor: .newest, olderLimit: 0, newerLimit: 0, includesAnchor: false, rows: rows).areTiesOrdered
   }
@@ -90,14 +90,14 @@ package struct Listing: Sendable {
     Listing(anchor: .newest, olderLimit: limit, newerLimit: 0, includesAnchor: true, rows: rows)
   }
 
-  /// Whether it shows that nothing is newer than what it lists.
+  /// Whether it proves that nothing is newer than its rows.
   package var reachesEnd: Bool { claim?.upperBound == .end }
 
-  /// Whether it shows that nothing is older than what it lists.
+  /// Whether it proves that nothing is older than its rows.
   package var reachesBeginning: Bool { claim?.lowerBound == .start }
 
-  /// The positions for which the listing is the whole truth; up to `.end` where it reaches the end. Nil: it
-  /// proves nothing.
+  /// The stretch in which the listing has all messages; up to `.end` if it reaches the end. Nil: it proves
+  /// nothing.
   package var claim: ClosedRange<Position>? {
     if case .message = anchor {
       let isBeyond = olderLimit == 0 && olderCount > 0 || newerLimit == 0 && newerCount > 0
@@ -108,22 +108,22 @@ package struct Listing: Sendable {
     let newer = newerClaim(above: asked)
     guard isAnchorClaimed else { return older ?? newer }
     if anchor == .newest, let last {
-      // A full page of one millisecond claims none of its rows; still nothing is newer than the newest.
+      // A full page of one millisecond claims none of its rows, but nothing is newer than its last row.
       return min(older?.lowerBound ?? .end, last.next) ... .end
     }
     let low = older?.lowerBound ?? (endsAmongOlder ? first : nil) ?? asked.lowerBound
     return low...(newer?.upperBound ?? (endsAmongNewer ? last : nil) ?? asked.upperBound)
   }
 
-  /// Whether the page's older end lies inside the anchor's millisecond: it came short there, for whatever
-  /// reason, and claims to its far row like any other.
+  /// Whether the page's older end lies inside the anchor's millisecond. It then claims to its far row, like
+  /// any short page.
   private var endsAmongOlder: Bool { !isPagedByID && olderLimit > 0 && olderCount == 0 && anchorCount > 0 }
 
-  /// The same of its newer end.
+  /// The same for its newer end.
   private var endsAmongNewer: Bool { !isPagedByID && newerLimit > 0 && newerCount == 0 && anchorCount > 0 }
 
-  /// The claim's positions that only a moment, and no row, tells to be in the past: those beyond the last
-  /// row. Nil where there are none, as before a message that was the anchor.
+  /// The claim's positions above its last row: no row proves that they are in the past. Nil: there are none,
+  /// or the anchor is a message at or above the claim's end, which proves it.
   package var open: ClosedRange<Position>? {
     guard let claim else { return nil }
     if case .message(let position) = anchor, claim.upperBound <= position { return nil }
@@ -157,7 +157,7 @@ package struct Listing: Sendable {
     return bound > asked.upperBound ? asked.upperBound.next...bound : nil
   }
 
-  /// Whether all rows at the anchor came: a page full of them may have left some of its millisecond out.
+  /// Whether all rows at the anchor came: a page full of them may lack others of that millisecond.
   private var isAnchorClaimed: Bool {
     guard includesAnchor else { return false }
     guard case .time = anchor else { return true }
@@ -170,7 +170,7 @@ package struct Listing: Sendable {
     if case .message = anchor { true } else { false }
   }
 
-  /// Whether the row is of the millisecond of the message from which the page was asked for.
+  /// Whether the anchor is a message of the row's millisecond.
   private func isTiedToAnchor(_ row: Position) -> Bool {
     if case .message(let position) = anchor { position.createdAt == row.createdAt } else { false }
   }

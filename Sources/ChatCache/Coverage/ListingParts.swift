@@ -4,9 +4,9 @@ extension MessageListing {
   /// The listing as several smaller ones, nearest the anchor first. Together they have its rows, and prove
   /// what it proves.
   ///
-  /// A part that is followed by another proves all up to its last row, as a short page does; the next one is
-  /// anchored at that row. No millisecond is divided. A listing that does not stand in order, or proves
-  /// nothing, is its only part.
+  /// A part before the last proves everything up to its far row, as a short page does; that row is the next
+  /// part's anchor. No millisecond is divided. A listing that has its rows out of order, or proves nothing,
+  /// is its only part.
   package func parts(ofRows most: Int) -> [MessageListing] {
     guard rows.count > most, isOneSided, isWhole, isEndRead, breaks.isEmpty, isInOrder,
       window.listing(rows.map(\.position)).claim != nil
@@ -38,7 +38,7 @@ extension MessageListing {
   private var isOlder: Bool { window.newer == 0 }
   private var isOneSided: Bool { window.newer == 0 || window.older == 0 }
 
-  /// Whether the rows rise, and stand on the side of the anchor that was asked for.
+  /// Whether the rows are in order and on the side of the anchor that was asked for.
   private var isInOrder: Bool {
     guard let first = rows.first?.position, let last = rows.last?.position,
       zip(rows, rows.dropFirst()).allSatisfy({ $0.position < $1.position })

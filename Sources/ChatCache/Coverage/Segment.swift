@@ -53,7 +53,7 @@ package struct Gap: Hashable, Sendable {
   /// The number of missing messages; nil: not counted.
   package internal(set) var estimatedMissing: Int?
 
-  /// The state that the gap has while nobody fills it.
+  /// The gap's state while it is not being filled.
   var resting: State {
     (estimatedMissing ?? 0) > Limits.missingMessagesFilled ? .huge : .idle
   }

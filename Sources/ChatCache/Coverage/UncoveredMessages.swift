@@ -6,8 +6,8 @@ import SQLite
 // several changes of bounded size name them first.
 
 extension CacheWriter {
-  /// Tells of the messages that were stored before this commit and become visible with it, where one change
-  /// cannot tell of all. False: it can, and nothing is told here.
+  /// Appends changes for the messages that were stored before this commit and become visible with it, if they
+  /// are too many for one. False: one change is enough, and none was appended.
   func tellUncovered(
     _ coverage: Coverage, since old: Coverage, of channel: ChannelKey, _ source: ChangeSource
   ) throws -> Bool {
@@ -67,7 +67,7 @@ private struct UncoveredSlice {
     self.bytes = bytes
   }
 
-  /// Takes one more message. False where it does not fit.
+  /// Adds one more message. False: it does not fit.
   mutating func take(_ position: Position, bytes more: Int64) -> Bool {
     guard rows < Limits.changeMessages, bytes + more <= Limits.changeBytes else { return false }
     rows += 1
