@@ -15,13 +15,13 @@ package struct Change: Sendable, Equatable {
   package var collection: String?
   /// The stretch of positions in which rows carry this change's sequence as their version.
   package var stretch: ClosedRange<Position>?
-  /// The request a message answers, or the name of what changed.
+  /// The id of the request, gap, message or member that changed; of the link, its state.
   package var reference: String?
-  /// What cannot be read from the tables any more, as JSON fields without braces.
+  /// Values that the tables do not have, as JSON fields without braces.
   package var detail: [UInt8]?
 
-  /// The detail of a change of coverage by which what was let go of is cached again: a client may have kept
-  /// messages that are gone since (B58).
+  /// The detail of a change of coverage by which an evicted stretch is cached again: a client may have kept
+  /// messages that were deleted since (B58).
   package static let cachedAgain = Array("\"is_cached_again\":true".utf8)
 
   /// The detail of a change of messages that were stored before and become visible with its commit.
@@ -55,7 +55,7 @@ package struct Change: Sendable, Equatable {
 
 /// A change with its sequence in the log.
 package struct LoggedChange: Sendable, Equatable {
-  /// Its position.
+  /// Its sequence.
   package let sequence: Int64
   /// When it was committed (wall clock, ms).
   package let at: Int64

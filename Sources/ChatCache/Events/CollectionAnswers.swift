@@ -3,7 +3,7 @@ import JSON
 import SQLite
 
 extension CacheWriter {
-  /// The first page of these views was fetched, or could not be (B16). One event for each.
+  /// Tells each of these views, with one event, that its first page was fetched or could not be (B16).
   package func answered(
     views: [String], in url: ChannelURL, failure: (reason: String, willRetry: Bool)?
   ) throws {

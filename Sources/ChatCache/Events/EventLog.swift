@@ -2,7 +2,7 @@ import ChatModel
 import SQLite
 
 extension CacheWriter {
-  /// Appends `change` to the log in this transaction; answers its sequence.
+  /// Appends `change` to the log in this transaction, and returns its sequence.
   @discardableResult
   package func append(_ change: Change) throws -> Int64 {
     let sequence = takeSequence()
@@ -10,7 +10,7 @@ extension CacheWriter {
     return sequence
   }
 
-  /// Appends `change` under a sequence taken before, because rows carry it already.
+  /// Appends `change` with a sequence that was taken before, because rows have it as their version.
   func append(_ change: Change, at sequence: Int64) throws {
     try db.run(
       """
@@ -40,7 +40,7 @@ extension CacheWriter {
     touch(change, sequence)
   }
 
-  /// What an event concerns carries its number: the channel, or the channel as that one user sees it.
+  /// Stores the sequence as the version of the channel, membership or user that the event concerns.
   private func raiseVersions(_ change: Change, _ sequence: Int64) throws {
     guard change.collection == nil else { return }
     switch (change.channel, change.user) {
@@ -132,7 +132,7 @@ extension CacheReader {
     return try cursor.sequence <= (next.map { $0 - 1 } ?? lastChange())
   }
 
-  /// The last change that this snapshot holds: what an answer read from it may be told up to.
+  /// The last sequence in this snapshot. An answer read from it includes all changes up to that one.
   package func lastChange() throws -> Int64 {
     try max(
       db.first("SELECT seq FROM event ORDER BY seq DESC LIMIT 1") { $0.int64(0) } ?? 0,

@@ -1,7 +1,7 @@
 import ChatModel
 import SQLite
 
-// Forgetting the past (B53). The log and the tombstones are trimmed from their old ends, a slice a commit.
+// Trims the log and the tombstones, oldest first, one slice per commit (B53).
 //
 // `meta` has the first sequence from which the log is complete (`oldest_event`): a cursor before it is
 // refused, any other gets all later events (B52). The log's rows alone do not show that, because a number may
@@ -11,12 +11,12 @@ import SQLite
 struct Trimmed: Sendable, Equatable {
   var events = 0
   var tombstones = 0
-  /// Whether more is waiting.
+  /// Whether the slice was full, so that more may be left.
   var isFull: Bool { events + tombstones >= Limits.trimmedRows }
 }
 
 extension CacheWriter {
-  /// Removes a slice of what `retention` does not keep; `surplus`: so many events are too many.
+  /// Removes a slice of what `retention` does not keep. `surplus`: the number of events above its limit.
   func trim(_ retention: Retention, surplus: Int64) throws -> Trimmed {
     var trimmed = Trimmed()
     trimmed.events = try trimLog(surplus, before: moment - retention.eventMilliseconds)
@@ -46,7 +46,7 @@ extension CacheWriter {
     return going.count
   }
 
-  /// The log is whole from there on; runs of which it can tell nothing are forgotten.
+  /// Notes that the log is complete from `sequence` on, and deletes runs that ended before.
   func keepLog(from sequence: Int64) throws {
     try db.run(
       """
@@ -84,12 +84,12 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// The first sequence from which the log is whole.
+  /// The first sequence from which the log is complete.
   func oldestKept() throws -> Int64 {
     try db.first("SELECT value FROM meta WHERE key = 'oldest_event'") { $0.int64(0) } ?? 1
   }
 
-  /// The sequences of the log that could hold events: no fewer than there are.
+  /// The number of sequences in the log's range: at least the number of its events.
   func logLength() throws -> Int64 {
     try (db.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0) - oldestKept() + 1
   }
@@ -103,7 +103,7 @@ extension CacheReader {
     } ?? (0, sequence)
   }
 
-  /// Whether the oldest event or tombstone is older than it is kept.
+  /// Whether the oldest event or tombstone is older than `retention` keeps it.
   func hasOutlived(_ retention: Retention, now: Int64) throws -> Bool {
     let event = try db.first(
       "SELECT at FROM event WHERE seq < (SELECT max(seq) FROM event) ORDER BY seq LIMIT 1"

@@ -2,7 +2,7 @@ import ChatModel
 
 /// How much of the past is kept (B53).
 package struct Retention: Sendable, Equatable {
-  /// Events in the log. Whatever is older goes, however young it is.
+  /// The number of events in the log. Older ones are deleted, however young they are.
   package var events = Limits.logEvents
   /// How long an event stays in the log, ms.
   package var eventMilliseconds = Limits.logMilliseconds
@@ -12,6 +12,6 @@ package struct Retention: Sendable, Equatable {
   /// The limits of the rules.
   package init() {}
 
-  /// By how many events the log may be too long before it is trimmed.
+  /// The number of events above `events` at which the log is trimmed.
   var slack: Int64 { min(Limits.logSlack, max(1, events / 10)) }
 }

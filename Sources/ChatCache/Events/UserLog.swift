@@ -1,14 +1,14 @@
 import ChatModel
 import SQLite
 
-// The log as one user may read it: what concerns the user alone, the user's channels, or everybody.
+// The log as one user may read it: changes that concern the user alone, the user's channels, or everybody.
 
 extension CacheReader {
-  /// The changes after `sequence` that concern that user, oldest first, at most `limit`; of those of views
-  /// only that view's. `end`: everything up to there was looked at.
+  /// The changes after `sequence` that concern that user, oldest first, at most `limit`. Changes of a single
+  /// view are left out, except those of `view`. `end`: the sequence up to which the log was read.
   ///
-  /// Where the log is mostly the user's own it is walked as it lies. Where it is mostly others', the user's
-  /// channels are asked one by one: how much others do costs nothing.
+  /// If the changes mostly concern the user, the log is read in order. Otherwise the user's channels are
+  /// looked up one by one, so that other users' changes cost nothing.
   package func changes(
     for user: UserKey, view: String? = nil, after sequence: Int64, limit: Int
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
@@ -23,7 +23,7 @@ extension CacheReader {
     return (each.changes, each.changes[each.changes.count - 1].sequence, false)
   }
 
-  /// The log as it lies, `limit` rows of it.
+  /// Reads `limit` rows of the log in order, and returns those that concern the user.
   private func walk(
     _ user: UserKey, _ view: String?, _ sequence: Int64, _ limit: Int
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
@@ -60,8 +60,7 @@ extension CacheReader {
     return (changes, end, count < limit)
   }
 
-  /// The user's own events, those for everybody, and those of the user's channels in which something
-  /// happened.
+  /// Looks up the user's own events, those for everybody, and those of the user's channels that changed.
   private func gather(
     _ user: UserKey, _ view: String?, _ sequence: Int64, _ limit: Int
   ) throws -> [LoggedChange] {
@@ -129,7 +128,7 @@ extension CacheReader {
     }
   }
 
-  /// The users here who are in the channel; nil where there are more than `most`.
+  /// The users of this cache who are in the channel; nil if they are more than `most`.
   package func members(of channel: ChannelKey, atMost most: Int) throws -> [UserKey]? {
     let found = try db.all(
       "SELECT user FROM membership INDEXED BY membership_by_channel WHERE channel = ?1 LIMIT ?2"
@@ -142,8 +141,8 @@ extension CacheReader {
     return found.count > most ? nil : found
   }
 
-  /// Whether anything after `sequence` may concern what that user sees of channels. Looks through every later
-  /// event: ask only where they are few.
+  /// Whether anything after `sequence` may concern what that user sees of channels. It may read every later
+  /// event: call it only if they are few.
   package func isConcerned(_ user: UserKey, after sequence: Int64) throws -> Bool {
     try db.first(
       """
@@ -170,7 +169,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// When the user last lost that channel, and the event that says so.
+  /// The last event by which the user lost that channel.
   package func loss(of channel: ChannelKey, for user: UserKey) throws -> LoggedChange? {
     try db.first(
       """
@@ -190,7 +189,7 @@ extension CacheReader {
     }
   }
 
-  /// The name of a channel, also of one the user is in no more.
+  /// The channel's url, also after its users left.
   package func url(of channel: ChannelKey) throws -> ChannelURL? {
     try db.first("SELECT channel_url FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
