@@ -2,7 +2,8 @@ import Platform
 import SQLite
 import Synchronization
 
-/// How much of its limit the cache uses, and what was evicted, for those who may not wait (B55).
+/// How much of its limit the cache uses, and what was evicted, for callers that may not read the database
+/// (B55).
 package final class CacheUsage: Sendable {
   /// Bytes of the pages in use.
   private let used = Atomic<Int64>(0)
@@ -18,13 +19,13 @@ package final class CacheUsage: Sendable {
 
   init(_ limit: CacheLimit) { held = Guarded(limit) }
 
-  /// How large the cache may become, and what goes first.
+  /// The maximum size of the cache, and the order of eviction.
   package var limit: CacheLimit { held.withLock { $0 } }
-  /// Bytes of the pages in use, as of the last megabyte of commits.
+  /// Bytes of the pages in use, counted after each megabyte of commits.
   package var usedBytes: Int64 { used.load(ordering: .relaxed) }
   /// Bytes of the file's pages that are free.
   package var freeBytes: Int64 { free.load(ordering: .relaxed) }
-  /// Whether the cache is over its limit although nothing is left that may go.
+  /// Whether the cache is over its limit and has nothing left to evict.
   package var isFull: Bool { full.load(ordering: .relaxed) }
   /// Passes that evicted something.
   package var passes: Int64 { passCount.load(ordering: .relaxed) }
@@ -32,12 +33,12 @@ package final class CacheUsage: Sendable {
   package var evictedMessages: Int64 { messageCount.load(ordering: .relaxed) }
   /// See `evictedMessages`.
   package var evictedBytes: Int64 { byteCount.load(ordering: .relaxed) }
-  /// How long slices held the writer, their commits' syncs not counted.
+  /// How long slices held the writer, without the syncs of their commits.
   package let sliceTimes = TimeCounts()
-  /// Whether there is room for what nobody asked for: less is used than a pass leaves (B33).
+  /// Whether there is room for prefetch: less is used than a pass leaves (B33).
   package var hasRoom: Bool { roomy.load(ordering: .relaxed) }
 
-  /// Calls `observer` when room came or went.
+  /// Calls `observer` when `hasRoom` changed.
   package func onRoom(_ observer: @escaping @Sendable () -> Void) {
     observers.withLock { $0.append(observer) }
   }
@@ -47,7 +48,7 @@ package final class CacheUsage: Sendable {
     judgeRoom()
   }
 
-  /// The file's pages were counted.
+  /// Notes a new count of the file's pages.
   func measured(_ pages: PageCount) {
     used.store(pages.usedBytes, ordering: .relaxed)
     free.store(pages.freeBytes, ordering: .relaxed)
@@ -71,20 +72,20 @@ package final class CacheUsage: Sendable {
 }
 
 extension CacheLimit {
-  /// A pass goes on until no more is used: 85 % of the limit (B55).
+  /// A pass evicts until no more than this is used: 85 % of the limit (B55).
   package var lowMark: Int64 { bytes / 100 * 85 + bytes % 100 * 85 / 100 }
 }
 
 /// The pages of a database file.
 struct PageCount: Sendable, Equatable {
-  /// All of them, those that are free, and the bytes of one.
+  /// All pages, the free ones, and the bytes of one page.
   let all: Int64
   let free: Int64
   let size: Int64
 
-  /// Bytes of those in use.
+  /// Bytes of the pages in use.
   var usedBytes: Int64 { (all - free) * size }
-  /// Bytes of those that are free.
+  /// Bytes of the free pages.
   var freeBytes: Int64 { free * size }
 }
 

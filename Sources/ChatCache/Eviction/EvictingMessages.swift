@@ -4,20 +4,20 @@ import SQLite
 // Evicts messages, a slice in each commit: rows, coverage, counts and the threads' coverage change together,
 // so that the channel is consistent wherever the pass stops (B57).
 //
-// The hole is a gap `evicted`, which readers see at once. The log gets one event for a channel and pass:
-// `meta` (`untold_eviction`) has the stretch without an event, and the commit that begins the next channel,
-// or ends the pass, writes it. So a stop in between loses nothing.
+// The evicted stretch becomes a gap `evicted`, which readers see at once. The log gets one event per channel
+// and pass: `meta` (`untold_eviction`) has the stretch without an event, and the commit that begins the next
+// channel, or ends the pass, writes it. So a stop in between loses nothing.
 
 /// What a slice did.
 struct EvictedSlice: Sendable, Equatable {
   /// How it ended.
   var outcome: EvictionPlan.Outcome
-  /// Messages that went, and their bytes.
+  /// The evicted messages, and their bytes.
   var messages: Int64 = 0
   var bytes: Int64 = 0
 }
 
-/// What went of a channel and is not told yet.
+/// The evicted stretch of a channel that has no event yet.
 struct UntoldEviction: Sendable, Equatable {
   var channel: ChannelKey
   var stretch: ClosedRange<Position>
@@ -74,7 +74,7 @@ extension CacheWriter {
     return EvictedSlice(outcome: .more, messages: going.rows, bytes: going.bytes)
   }
 
-  /// The pass is over: tells what was not told yet.
+  /// Ends the pass, and appends the event of its last channel.
   func endEvicting() throws {
     try tellEviction()
     try db.run("DELETE FROM meta WHERE key = 'evicting'")
@@ -103,7 +103,7 @@ extension CacheWriter {
     ) { $0.bind(1, untold.stored) }
   }
 
-  /// One event tells of all that went of a channel; who reads it looks at the coverage of that moment.
+  /// Appends one event for all that the pass evicted of a channel. Its reader looks up the coverage.
   private func tellEviction() throws {
     guard let untold = try reader.untoldEviction() else { return }
     try db.run("DELETE FROM meta WHERE key = 'untold_eviction'")
@@ -117,7 +117,7 @@ extension CacheWriter {
     try append(change)
   }
 
-  /// Replies that went are known no more as listed.
+  /// Removes the evicted replies from the coverage of their threads.
   private func cutThreads(_ going: EvictedMessages, in channel: ChannelKey) throws {
     for parent in going.parents {
       let old = try reader.threadCoverage(of: channel, parent)
@@ -148,7 +148,7 @@ extension CacheWriter {
       """
     ) { CacheReader.bind($0, going.stretch, channel) }
     let last = going.stretch.upperBound
-    // Where no message is left no change is to be found: the changelog begins anew.
+    // If no message is left, no change of one matters: the changelog begins anew.
     try db.run(
       """
       UPDATE channel
@@ -169,7 +169,7 @@ extension CacheWriter {
       $0.bind(5, last.messageID)
       $0.bind(6, going.version)
     }
-    // What comes back of it is not new, since it was counted.
+    // Evicted messages that are fetched again are not counted again.
     try db.run(
       """
       UPDATE membership
@@ -185,8 +185,8 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// Whether evicted messages may have been newer than an answer requested at that mark: then the answer is
-  /// not the present state. `positions`: those of its messages.
+  /// Whether evicted messages may have been newer than an answer that was requested at `mark` and has
+  /// messages at `positions`. Then the answer is out of date.
   func wasEvicted(
     _ positions: some Collection<Position>, of channel: ChannelKey, since mark: Int64
   ) throws -> Bool {
@@ -218,8 +218,8 @@ extension CacheReader {
 }
 
 extension Coverage {
-  /// The messages of `range` left the cache for space: what was covered there becomes a gap in the same
-  /// transaction (B57). A gap that is there keeps its reason. `range` ends at a message.
+  /// Turns `range` into gaps, in the transaction that evicts its messages (B57). A gap that is there keeps
+  /// its reason. `range` ends at a message.
   package mutating func evict(_ range: ClosedRange<Position>) {
     for segment in segments where segment.gap == nil && segment.range.overlaps(range) {
       carve(segment.range.clamped(to: range))
@@ -233,7 +233,7 @@ extension Coverage {
 }
 
 extension ThreadCoverage {
-  /// Replies of `range` left the cache.
+  /// Removes `range`, whose replies were evicted.
   mutating func cut(_ range: ClosedRange<Position>) {
     let newest = stretches.last?.upperBound
     stretches = stretches.flatMap { stretch in
@@ -245,7 +245,7 @@ extension ThreadCoverage {
       if stretch.upperBound > range.upperBound { left.append(range.upperBound.next...stretch.upperBound) }
       return left
     }
-    // The tail begins after the newest stretch: where its end is another one, nothing is known of the tail.
+    // The tail begins after the newest stretch. If that has another end now, the tail is unconfirmed.
     if stretches.last?.upperBound != newest { tail = .unconfirmed }
   }
 }

@@ -4,7 +4,7 @@ import ChatModel
 // or a clock.
 //
 // Channels go one after the other, in the order that the operator chose; inside a channel the oldest messages
-// go first, so its newest page goes last. A channel that is opened while its turn comes loses its turn.
+// go first, so its newest page goes last. A channel that is used meanwhile loses its turn.
 
 /// A channel whose messages may be evicted.
 struct EvictionCandidate: Sendable, Equatable {
@@ -45,8 +45,8 @@ extension CachedChannel {
 
 /// The messages that one commit evicts.
 struct EvictionSlice: Sendable, Equatable {
-  /// A slice ends with the message that brings it to so many bytes. SQLite stores large messages on pages of
-  /// their own, which cost more to delete.
+  /// A slice ends with the message that brings it to this many bytes. SQLite stores large messages on pages
+  /// of their own, which cost more to delete.
   static let enoughBytes: Int64 = 1 << 20
   /// The channel.
   let channel: ChannelKey
@@ -79,7 +79,7 @@ struct EvictionPlan: Sendable {
   /// A pass in that order.
   init(_ order: [CacheLimit.Term]) { self.order = order }
 
-  /// The number of exhausted channels. The reader of candidates may meet all of them again, so it reads so
+  /// The number of exhausted channels. The reader of candidates may find all of them again, so it reads as
   /// many more.
   var exhaustedCount: Int { exhausted.count }
 

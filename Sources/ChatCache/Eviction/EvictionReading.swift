@@ -2,7 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-// What an eviction reads: the channels in the order in which they go, and what of a channel is spared.
+// What an eviction reads: the channels in the order of eviction, and the positions of a channel that are
+// spared.
 
 extension CachedChannelOrder {
   /// The column of `channel` that the order compares.
@@ -19,7 +20,7 @@ extension CachedChannelOrder {
 }
 
 extension CacheReader {
-  /// The first `limit` channels with stored messages, in the order in which they go (B56).
+  /// The first `limit` channels with stored messages, in the order of eviction (B56).
   func evictionCandidates(by order: [CacheLimit.Term], limit: Int) throws -> [EvictionCandidate] {
     let terms = order.map { "\($0.field.evictionColumn) \($0.isDescending ? "DESC" : "ASC")" }
     var rows = try db.rows(
@@ -52,7 +53,7 @@ extension CacheReader {
       $0.bind(1, channel.rawValue)
     } _: { row in
       do { return try CacheReader.window(query: row.bytes(0), loaded: row.bytes(1)) } catch is JSONError {
-        // A view that cannot be read is opened again by its client: until then nothing of it goes.
+        // The client of an unreadable view will open it again. Until then nothing of the channel is evicted.
         return Window(stretch: .start ... .end)
       }
     }
@@ -103,7 +104,7 @@ extension CacheReader {
     return found
   }
 
-  /// The oldest stored messages of a stretch, at most so many, and no more once they have enough bytes.
+  /// The oldest stored messages of a stretch, at most `most`, and no more after `enoughBytes`; nil: none.
   func oldestMessages(
     of stretch: ClosedRange<Position>, in channel: ChannelKey, atMost most: Int
   ) throws -> EvictedMessages? {
@@ -141,15 +142,15 @@ extension CacheReader {
   }
 }
 
-/// Messages that go with one commit.
+/// Messages that one commit evicts.
 struct EvictedMessages: Sendable, Equatable {
-  /// From the beginning of what can go to the last message that goes.
+  /// From the beginning of the stretch that may be evicted to the last evicted message.
   var stretch: ClosedRange<Position>
-  /// How many there are.
+  /// Their number.
   var rows: Int64 = 0
   /// Their bytes.
   var bytes: Int64 = 0
-  /// The highest version of one of them.
+  /// The highest of their versions.
   var version: Int64 = 0
   /// The messages that they reply to.
   var parents: Set<Int64> = []

@@ -7,9 +7,9 @@ import Synchronization
 ///
 /// A pass begins when a commit crosses the limit, and, after a start, with the first client that connects. It
 /// evicts slice by slice through the writer's queue until 85 % of the limit is used: clients' sends go
-/// between the slices. A pass that a stop cut off goes on with the first client of the next run. Where
-/// nothing is left that may go, that is told once, and looked at again now and then. Some seconds after a
-/// pass the file's free pages are given back, in slices as short.
+/// between the slices. A pass that a stop interrupted goes on with the first client of the next run. If
+/// nothing is left to evict, the evictor logs that once and tries again every 30 s. Some seconds after a pass
+/// it gives the file's free pages back, in slices as short.
 final class Evictor: Sendable {
   private struct State {
     /// A pass is to begin.
@@ -21,11 +21,11 @@ final class Evictor: Sendable {
 
   /// Candidates read at once.
   private static let candidates = 256
-  /// The pages are counted after so many new frames of the WAL: a megabyte.
+  /// The pages are counted after this many new frames of the WAL: a megabyte.
   private static let countedFrames = (1 << 20) / WALLimits.pageBytes
-  /// Between two looks at what time alone makes due (ns).
+  /// Between two checks for work that only time makes due (ns).
   private static let lookNanoseconds: UInt64 = 5_000_000_000
-  /// Free pages are given back so long after a pass (ns): what comes meanwhile uses them again.
+  /// Free pages are given back this long after a pass (ns): until then new rows use them again.
   private static let shrinkNanoseconds: UInt64 = 10_000_000_000
   /// Waits after a pass that failed, and after one that found nothing (ns).
   private static let retryNanoseconds: UInt64 = 5_000_000_000
@@ -63,7 +63,7 @@ final class Evictor: Sendable {
     thread.join()
   }
 
-  /// A client asks. The first one after a start has the size looked at; any other costs a load.
+  /// Notes a client's request. The first one after a start makes a pass due; any other costs one atomic load.
   func connected() {
     guard !isConnected.load(ordering: .relaxed), !isConnected.exchange(true, ordering: .relaxed) else {
       return
@@ -71,12 +71,12 @@ final class Evictor: Sendable {
     state.update { $0.isDue = true }
   }
 
-  /// The limit is another one.
+  /// Makes a pass due because the limit changed.
   func limitChanged() {
     if isConnected.load(ordering: .relaxed) { state.update { $0.isDue = true } }
   }
 
-  /// A commit is done. On the writer's thread: counts the pages now and then, and wakes the evictor where
+  /// The writer's thread calls this after a commit. Counts the pages now and then, and wakes the evictor if
   /// they are too many.
   func committed(_ writer: Connection) {
     let frames = writer.walFrames
@@ -152,7 +152,7 @@ final class Evictor: Sendable {
     try stamps.store(through: queue, now: Int64(clock.monotonicNanoseconds() / 1_000_000))
   }
 
-  /// Evicts until enough room is there or nothing is left, if the limit is crossed or a pass was cut off.
+  /// If the limit is crossed or a pass was interrupted, evicts until there is enough room or nothing is left.
   func pass() throws {
     try passing.withLock {
       let isCutOff = try readers.read(log) { try $0.isEvicting() }
@@ -171,7 +171,7 @@ final class Evictor: Sendable {
 
   private var isStopping: Bool { state.read { $0.isStopping } }
 
-  /// Slice by slice. False: nothing is left that may go.
+  /// Evicts slice by slice. False: nothing is left to evict.
   private func evictEnough() throws -> Bool {
     var plan = EvictionPlan(usage.limit.order)
     var isFirst = true
@@ -231,7 +231,7 @@ final class Evictor: Sendable {
           return (after, Clock.system.monotonicNanoseconds() - began)
         }
         usage.measured(after)
-        // A file that was made without this possibility keeps its pages, and uses them again.
+        // A file that was made without `auto_vacuum` keeps its free pages and reuses them.
         guard after.all < count.all else { break }
         (count, isShorter) = (after, true)
         plan.took(nanoseconds)

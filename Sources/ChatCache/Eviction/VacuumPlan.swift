@@ -8,7 +8,7 @@ import SQLite
 struct VacuumPlan: Sendable, Equatable {
   /// Slices begin when there are more than `begins` free pages per 1000 used ones, and go on down to `ends`.
   private static let (begins, ends): (Int64, Int64) = (40, 10)
-  /// So many free pages always stay.
+  /// This many free pages always stay.
   private static let leastPages: Int64 = 16
   private static let bounds = 8...1024
 
