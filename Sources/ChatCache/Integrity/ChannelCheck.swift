@@ -24,7 +24,7 @@ extension CacheReader {
     return check.found
   }
 
-  /// The last sequence that the log has given, as far as this snapshot can know.
+  /// The log's last sequence, as far as this snapshot can know.
   func lastNumber() throws -> Int64 { try max(log.head, lastChange()) }
 }
 

@@ -2,12 +2,12 @@ import ChatModel
 import JSON
 import SQLite
 
-// What must hold of the file as a whole, and of rows that are no channel's: SQLite's own check, rows whose
-// channel or user is gone, events nobody can read, unsent messages and changes.
+// Checks the file as a whole, and rows outside of channels: SQLite's own check, rows whose channel or user is
+// gone, unreadable events, unsent messages and changes.
 
-/// What SQLite's own check said.
+/// The result of SQLite's own check.
 struct FileReport {
-  /// Its lines, each judged.
+  /// One finding for each line.
   private(set) var findings: [Finding] = []
   /// The indexes that disagree with their tables.
   private(set) var indexes: Set<String> = []
@@ -41,7 +41,7 @@ struct FileReport {
 }
 
 extension CacheReader {
-  /// Lines of SQLite's check that are read at most.
+  /// The most lines of SQLite's check that are read.
   private static let checkedLines = 100
 
   /// SQLite's own check: every page, every index, every constraint.
@@ -68,7 +68,7 @@ extension CacheReader {
     ("membership", "channel", "channel"), ("membership", "user", "user"), ("collection", "user", "user"),
   ]
 
-  /// Rows whose channel or user is not there.
+  /// Reports rows whose channel or user is not there.
   func orphans() throws -> [Finding] {
     try CacheReader.dependents.compactMap { table, owner, column in
       var rows = try db.rows(
@@ -78,7 +78,7 @@ extension CacheReader {
     }
   }
 
-  /// Events that cannot be told.
+  /// Reports events of an unknown kind or source.
   func unreadableEvents() throws -> [Finding] {
     let kinds = ChangeKind.allCases.map(\.rawValue)
     let sources = ChangeSource.allCases.map(\.rawValue)
@@ -124,8 +124,8 @@ extension CacheReader {
     return [Finding(.counts, "\(row.int64(0)) rows of cached_count are not as many as there are")]
   }
 
-  /// Unsent messages and changes that cannot be sent or told as they are. Nobody but their user may drop
-  /// them, so they are named and left.
+  /// Reports unsent messages and changes that cannot be sent or answered as they are. Only their user may
+  /// delete them, so they stay.
   func unsentFaults() throws -> [Finding] {
     let json = JSONParser()
     var found: [Finding] = []
@@ -147,7 +147,7 @@ extension CacheReader {
       }
       do { _ = try CacheReader.outboxRow(row) } catch { note("cannot be read: \(error)") }
       if !json.reads(row.bytes(22), .object) { note("has params that are not a JSON object") }
-      // Only messages are drawn: a change has no body.
+      // Only messages are shown by themselves: a change has no body.
       let isDrawn = row.bytes(23).count > 0 || OutboxRow.Kind(rawValue: row.string(2))?.isMessage ?? true
       if isDrawn, !json.reads(fieldsOf: row.bytes(23)) { note("has a body that is not JSON") }
       if !row.bool(25) { note("is of no user") }
@@ -180,7 +180,7 @@ extension CacheWriter {
     )
   }
 
-  /// Nobody can be told what an unreadable event says, so every cursor ends: a new epoch begins (B52).
+  /// Deletes unreadable events. No client can be told of them, so a new epoch ends every cursor (B52).
   func forgetUnreadableEvents() throws {
     let kinds = ChangeKind.allCases.map(\.rawValue)
     let sources = ChangeSource.allCases.map(\.rawValue)

@@ -3,22 +3,22 @@ import Glibc
 import Platform
 import SQLite
 
-// The self-check (B64): everything that must hold of the file is looked at, on demand alone, so that a start
-// does not depend on the cache's size.
+// The self-check (B64) checks everything that must hold of the file. It runs only on demand, so that the time
+// of a start does not depend on the cache's size.
 //
 // The order: SQLite's own check; rows without a channel or user, events, unsent rows; then one channel after
-// the other, each in a snapshot of its own, so that nothing is held up. One write resets an inconsistent
-// channel, and checks it again first, since it may have changed. Unsent messages are reported and never
-// changed. Nothing is written into a file that is damaged itself.
+// the other, each in a snapshot of its own, so that nothing is held up; then the counts. One write resets an
+// inconsistent channel, and checks it again first, since it may have changed. Unsent messages are reported
+// and never changed. Nothing is written into a file that is damaged itself.
 
 extension Cache {
-  /// Looks at everything, puts right what can be fetched or derived again, and tells what it found. It reads
-  /// the whole file: call it from a thread of its own.
+  /// Checks everything, repairs what can be fetched or derived again, and returns the findings. It reads the
+  /// whole file: call it from a thread of its own.
   package func check() throws -> CheckReport {
     try SelfCheck(clock: clock, read: { try self.readAnew($0) }, write: { try self.blocking.write($0) }).run()
   }
 
-  /// Looks at the directory's cache without a change or a lock; a service may be using it (B65).
+  /// Checks the directory's cache without a change or a lock; a service may be using it (B65).
   package static func inspect(directory: String, clock: Clock = .system) throws -> CheckReport {
     do {
       let connection = try Cache.readOnly(directory)
@@ -41,7 +41,7 @@ extension Cache {
 private struct SelfCheck {
   let clock: Clock
   let read: ((CacheReader) throws -> Void) throws -> Void
-  /// Nil: nothing is put right.
+  /// Nil: nothing is repaired.
   let write: ((@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void)?
 
   func run() throws -> CheckReport {
@@ -80,14 +80,14 @@ private struct SelfCheck {
       report.channels += 1
       report.add(try look(channel, heal))
     }
-    // Last: what was put right before may have followed from rows that are gone.
+    // Last, because the repairs before it change the counts.
     report.add(
       try look(heal) {
         try $0.countFaults()
       } heal: {
         try $0.countAgain()
       })
-    // Repaired are the faults that SQLite does not report any more.
+    // A fault that SQLite does not report any more is repaired.
     let left = heal == nil || file.findings.isEmpty ? file : try fileReport()
     let complaints = Set(left.findings.map(\.detail))
     report.add(file.findings.map { complaints.contains($0.detail) ? $0 : $0.healed })
@@ -95,7 +95,7 @@ private struct SelfCheck {
     return report
   }
 
-  /// What SQLite says, also where it gives up.
+  /// SQLite's report, also if damage ends its check.
   private func fileReport() throws -> FileReport {
     do { return try value { try $0.fileReport() } ?? FileReport() } catch {
       guard let message = SelfCheck.damage(error) else { throw error }
@@ -145,7 +145,7 @@ private struct SelfCheck {
     return result
   }
 
-  /// What SQLite says of a file it cannot read; nil: the error is another.
+  /// SQLite's message about a damaged file; nil: another error.
   private static func damage(_ error: any Error) -> String? {
     switch error {
     case let error as SQLiteError where error.kind == .corrupt: error.message

@@ -2,7 +2,7 @@ import ChatModel
 import JSON
 import SQLite
 
-// Whether stored bytes are what answers are spliced of.
+// Checks stored JSON, because answers copy its bytes unread.
 
 extension JSONParser {
   /// Whether the bytes are JSON, of that kind.
@@ -15,7 +15,7 @@ extension JSONParser {
     withBraces(bytes) { reads($0, .object) } && bytes.count > 0
   }
 
-  /// Whether the bytes are a message's fields, and that message's.
+  /// Whether the bytes are the fields of the message with this id and time.
   func speaks(_ body: UnsafeRawBufferPointer, of id: Int64, at time: Int64) -> Bool {
     withBraces(body) { bytes in isMessage(bytes, id, time) } && body.count > 0
   }
@@ -27,7 +27,7 @@ extension JSONParser {
     } ?? false
   }
 
-  /// An object whose values are texts; nil: it is none.
+  /// The object's fields; nil: the bytes are no object whose values are texts.
   func texts(_ bytes: UnsafeRawBufferPointer) -> [ExactText: String]? {
     read(bytes) { json -> [ExactText: String]? in
       guard json.kind == .object else { return nil }
