@@ -1,24 +1,24 @@
 import ChatModel
 import SQLite
 
-// A listing of a channel's members runs through the upstream's pages. Each page is a commit: its members, and
-// where the list goes on, so that a stop continues it. Only its end decides: who was not shown, and did not
-// change here after the listing began, is removed once the upstream confirms it; and the list is whole only
-// if the stored rows are as many as the channel counts and nothing was said meanwhile.
+// A listing of a channel's members reads the upstream's pages. Each commit stores a page and the token of the
+// next one, so that the listing goes on after a stop. At its end, members that it did not show and that did
+// not change since it began are removed, once the upstream confirms it. The list is whole only if there are
+// as many rows as the channel counts and nothing else changed them meanwhile.
 
 /// A listing of members under way.
 package struct MemberListing: Sendable, Equatable {
-  /// Its number: another begun since has a higher one.
+  /// Its number. A later listing of the channel has a higher one.
   package let number: Int64
-  /// Where the upstream's list goes on; nil: at its beginning.
+  /// The upstream's token of the next page; nil: the first page.
   package var token: String?
 }
 
-/// What a listing that ran through says of the stored members.
+/// The stored members after a complete listing, by whether it showed them.
 package struct ShownMembers: Sendable, Equatable {
-  /// How many it showed, or came since it began.
+  /// The number that it showed, or that changed since it began.
   package var present: Int64 = 0
-  /// Those it did not show, the one that changed last here first.
+  /// Those that it did not show, the last changed first.
   package var absent: [UserID] = []
 
   /// No members.
@@ -26,10 +26,10 @@ package struct ShownMembers: Sendable, Equatable {
 }
 
 extension CacheWriter {
-  /// How long a listing may be cut off and still go on where it was (ms).
+  /// The time after its beginning in which an interrupted listing is continued (ms).
   static let listingMilliseconds: Int64 = 600_000
 
-  /// Goes on with the listing that was cut off, or begins one. Nil: nobody here is in the channel.
+  /// Continues an interrupted listing, or begins one. Nil: no user of this cache is in the channel.
   package func beginMembers(of url: ChannelURL, anew: Bool) throws -> MemberListing? {
     guard let channel = try reader.attendedChannel(url) else { return nil }
     if !anew,
@@ -37,7 +37,7 @@ extension CacheWriter {
     {
       return cut
     }
-    // Higher than any before a clear, too.
+    // Also higher than the numbers before a clear.
     let number = max(try reader.lastListing(of: channel), lastCommitted) + 1
     try db.run(
       """
@@ -55,8 +55,8 @@ extension CacheWriter {
     return MemberListing(number: number, token: nil)
   }
 
-  /// Stores a page of a listing and where the list goes on. False: another listing began, or everything was
-  /// cleared.
+  /// Stores a page of a listing and the token of the next one. False: another listing began, or everything
+  /// was cleared.
   package func store(
     _ page: [MemberRecord], of url: ChannelURL, in listing: MemberListing, next: String?
   ) throws -> Bool {
@@ -109,7 +109,7 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// What a listing that ran through showed of the stored members.
+  /// The stored members by whether this complete listing showed them.
   package func shownMembers(of url: ChannelURL, by listing: MemberListing) throws -> ShownMembers {
     guard let channel = try channelKey(of: url), try lastListing(of: channel) == listing.number else {
       return ShownMembers()

@@ -1,18 +1,18 @@
 import ChatModel
 import SQLite
 
-// Members as the upstream told them: with a channel, which shows at most the first hundred, or one by one.
+// Stores members from the upstream's answers: about a channel, with at most the first hundred, or about one.
 
 extension CacheWriter {
-  /// The members a channel's answer showed, and its statement about the whole list. An answer that shows as
-  /// many as it counts shows all: other stored members are removed, except those who came after the answer
-  /// was requested. Any other answer removes no member. Answers whether anything changed.
+  /// Stores the members and the member count of a channel's answer. If it shows as many members as it counts,
+  /// other stored members are removed, except those that changed after the request. Any other answer removes
+  /// no member. Returns whether anything changed.
   func storeMembers(_ record: ChannelRecord, of channel: ChannelKey) throws -> Bool {
     guard record.members != nil || record.memberCount != nil else { return false }
     let before = try reader.memberList(of: channel)
     var list = before
     let isChanged = try storeShown(record, of: channel, &list)
-    // A count that is another says that members came or went.
+    // A count other than that of the rows says that members came or went.
     if list.isComplete, let told = record.memberCount, try told != reader.storedMembers(of: channel) {
       list.news += 1
     }
@@ -27,7 +27,7 @@ extension CacheWriter {
     let before = list
     let named = members.filter { $0.state != .outside }
     let askedAt = record.asked?.sequence ?? .max
-    // Whether the rows changed by another word after this was asked for: then it does not have the last one.
+    // Whether another answer changed the rows after this one was requested: then this one may be outdated.
     let isOvertaken = askedAt < list.changedAt
     var isChanged = false
     var hasMoved = false
@@ -45,7 +45,7 @@ extension CacheWriter {
       hasMoved = hasMoved || absent.contains { $0.seq <= askedAt }
       let isSparing = absent.contains { $0.seq > askedAt }
       list.isWhole = !isSparing && !(isOvertaken && hasMoved)
-      // Each poll shows the list again: that is not written each time.
+      // Each poll shows the list again: an unchanged one is written at most once a minute.
       if list != before || moment - list.shownAt > 60_000 { list.shownAt = moment }
       if list.isWhole, let news = record.asked?.memberNews { list.settled = max(list.settled, news) }
     } else if isOvertaken, hasMoved {
@@ -58,8 +58,7 @@ extension CacheWriter {
   /// What storing a member did.
   enum StoredMember { case new, changed, same }
 
-  /// Stores what was told of one member. `sequence`: that of the event that will tell it, 0 for a listing's
-  /// word.
+  /// Stores one member. `sequence`: that of the event that will tell it; 0 if a listing showed the member.
   func store(_ member: MemberRecord, of channel: ChannelKey, at sequence: Int64) throws -> StoredMember {
     let old = try reader.body(of: member.userID, in: channel)
     let body = try member.isWhole ? member.body : Fields.lay(member.body, over: old ?? Fields.ofMember)
@@ -93,9 +92,9 @@ extension CacheWriter {
     return removed > 0
   }
 
-  /// Brings the list in step with what was said up to `news`: these came, or are there as this says, and
-  /// those went, each as the upstream answered for them by their ids. The list is whole afterwards if it was
-  /// before and the channel counts as many.
+  /// Stores the upstream's answers about single users, which settle the news up to `news`: those in `came`
+  /// are members, those in `gone` are not. The list stays whole if the channel counts as many members as are
+  /// stored.
   package func settleMembers(
     of url: ChannelURL, news: Int64, came: [MemberRecord], gone: [UserID], _ source: ChangeSource
   ) throws {
@@ -126,7 +125,7 @@ extension CacheReader {
     }
   }
 
-  /// The stored members that are not among those, each with the sequence at which it last changed.
+  /// The stored members that are not in `ids`, each with the sequence at which it last changed.
   fileprivate func members(
     of channel: ChannelKey, besides ids: Set<UserID>
   ) throws -> [(id: String, seq: Int64)] {
