@@ -8,17 +8,17 @@ package struct ChannelRecord: Sendable, Equatable {
   package var url: ChannelURL
   /// The displayed name.
   package var name: String?
-  /// The application's own kind.
+  /// The application's own type.
   package var customType: String?
   /// When the channel was created, in milliseconds.
   package var createdAt: Int64?
-  /// The upstream reuses the channel for the same members.
+  /// Whether the upstream reuses the channel for the same members.
   package var isDistinct: Bool?
-  /// Anybody may join.
+  /// Whether anybody may join.
   package var isPublic: Bool?
   /// Whether it is a supergroup channel, made for thousands of members.
   package var isSuper: Bool?
-  /// Only operators may send.
+  /// Whether only operators may send.
   package var isFrozen: Bool?
   /// The number of joined and invited members.
   package var memberCount: Int64?

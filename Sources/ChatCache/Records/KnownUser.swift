@@ -1,8 +1,8 @@
 import ChatModel
 
-/// A user as the cache remembers one.
+/// A user that the cache knows.
 package struct KnownUser: Sendable, Equatable {
-  /// Who.
+  /// The user's id.
   package let id: UserID
   /// Whether all channels were listed once (B11).
   package let isSynced: Bool
@@ -10,10 +10,10 @@ package struct KnownUser: Sendable, Equatable {
   package let isStopped: Bool
   /// Whether the upstream said that the user is gone (B5).
   package let isClosed: Bool
-  /// How long ago the upstream first said so, and has not taken it back: ms in which the service ran.
+  /// The time since the upstream first said so, in ms of running services; nil: it did not, or took it back.
   package let refusedFor: Int64?
 
-  /// A user the cache knows.
+  /// A user with these values.
   package init(id: UserID, isSynced: Bool, isStopped: Bool, isClosed: Bool = false, refusedFor: Int64? = nil)
   {
     self.id = id

@@ -103,7 +103,7 @@ package struct UpstreamChanges<Item: Sendable, Deleted: Sendable>: Sendable {
   package var hasMore: Bool
   /// The token for the next page, also after the last page; nil where the upstream gave none.
   package var next: SyncToken?
-  /// Items left out because they could not be read.
+  /// The number of items left out because they could not be read.
   package var unreadable: Int
   /// The names of those items, where their names could be read: they are to be asked for one by one.
   package var unreadableNames: [Deleted]

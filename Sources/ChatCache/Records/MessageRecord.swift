@@ -24,7 +24,7 @@ package struct MessageRecord: Sendable, Equatable {
   package var parentAt: Int64?
   /// The sender's id; "" for admin messages.
   package var sender: String
-  /// The application's own kind.
+  /// The application's own type.
   package var customType: String
   /// The id of the request that sent the message; "" if the upstream does not name it.
   package var requestID: String
