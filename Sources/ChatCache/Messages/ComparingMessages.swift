@@ -1,15 +1,15 @@
 import ChatModel
 import SQLite
 
-// Which of two states of a message is newer: the stored one, or the one in an answer.
+// Decides which state of a message is newer: the stored one or the one in an answer.
 
 /// The kind of the upstream's answer that a message came in.
 enum MessageAnswer {
   /// A page of messages, which may be behind.
   case listed
-  /// A page of the changelog: what is missing in it comes in the next one.
+  /// A page of the changelog: the next one has the changes that it lacks.
   case changes
-  /// The answer to a request for this very message.
+  /// The answer to a request for this message by its id.
   case named
 }
 
@@ -31,8 +31,8 @@ extension CacheWriter {
     let threadInfo: [UInt8]?
   }
 
-  /// Stores a note to fetch the message by its id, and says whether it did. It does not where the message is
-  /// noted already, or where the channel has too many notes: such a note may stay without an answer for long.
+  /// Stores a note to fetch the message by its id. False: the message has a note already, or the channel has
+  /// too many. A note may stay unanswered for long.
   func noteToFetch(_ id: Int64, in channel: ChannelKey) throws -> Bool {
     guard let url = try reader.url(of: channel) else { return false }
     let question = WebhookNote(kind: .message, channel: url, messageID: id, source: .messageFill)
@@ -77,7 +77,7 @@ extension CacheWriter {
 }
 
 extension CacheWriter.StoredVersion {
-  /// How a message in an answer stands to this row. `askedAt`: see `CacheWriter.put`.
+  /// How a message in an answer compares with this row. `askedAt`: see `CacheWriter.put`.
   func order(of record: MessageRecord, askedAt: Int64, from answer: MessageAnswer) -> MessageOrder {
     guard updatedAt == record.updatedAt else { return updatedAt > record.updatedAt ? .older : .newer }
     guard version <= askedAt else { return .older }

@@ -1,16 +1,16 @@
 import ChatModel
 import JSON
 
-/// What decides for whom a message counts as unread, and as a mention (B68).
+/// The values that decide for which users a message counts as unread, and as a mention (B68).
 struct CountedMessage: Equatable {
   let position: Position
   let sender: ExactText
   /// Whether it counts at all: it is not silent, and not only in a thread.
   let counts: Bool
-  /// Whom it mentions, as the column `mentions` keeps it.
+  /// The users whom it mentions, as the column `mentions` keeps them.
   let mentions: ExactText?
 
-  /// As a row has it.
+  /// From the columns of a row.
   init(position: Position, sender: String, flags: MessageFlags, mentions: String?) {
     self.position = position
     self.sender = ExactText(sender)
@@ -18,7 +18,7 @@ struct CountedMessage: Equatable {
     self.mentions = mentions.map { ExactText($0) }
   }
 
-  /// As it came.
+  /// From an answer of the upstream.
   init(_ record: MessageRecord) {
     self.init(
       position: record.position, sender: record.sender, flags: record.flags,

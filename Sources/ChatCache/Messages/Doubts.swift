@@ -1,16 +1,15 @@
 import ChatModel
 import SQLite
 
-// Messages of which answers disagree whether they are there (B27). An answer may be stale, cut or empty, so
-// a listing that lacks a stored message takes nothing away, and one that shows a deleted message brings
-// nothing back: the message is doubted. What the upstream says of it by its id decides, or, where it cannot
-// be asked for so, a second listing.
+// Messages about whose existence answers disagree (B27). An answer may be stale, cut or empty. So a listing
+// that lacks a stored message deletes nothing, and one that shows a deleted message restores nothing: the
+// message is doubted. The upstream's answer about its id decides or, if there is none, a second listing.
 
 /// A message that is to be asked for by its id.
 package struct DoubtedMessage: Sendable, Equatable {
   /// Its position on the channel's line.
   package let position: Position
-  /// The log's sequence when the answer was asked for that casts the doubt.
+  /// The log's sequence at the request whose answer cast the doubt.
   package let askedAt: Int64
 
   /// A doubted message.
@@ -68,7 +67,7 @@ extension CacheReader {
     try channelKey(of: url).map { try isDeleted(id, in: $0) } ?? false
   }
 
-  /// The log's sequence at which the upstream called the message deleted; nil where it did not.
+  /// The log's sequence at which the upstream called the message deleted; nil: it did not.
   func buriedAt(_ id: Int64, in channel: ChannelKey) throws -> Int64? {
     try db.first("SELECT seq FROM tombstone WHERE channel = ?1 AND message_id = ?2") {
       $0.bind(1, channel.rawValue)
@@ -80,7 +79,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Messages of one listing that are doubted at most: what it lacks beyond them is listed again.
+  /// The most messages that one listing casts doubt on. A stretch in which it lacks more is listed again.
   static let mostDoubted = 1_000
 
   /// Casts doubt on a message, unless an earlier answer did.
@@ -99,8 +98,8 @@ extension CacheWriter {
     }
   }
 
-  /// The upstream showed the message when it was asked at `askedAt`: older doubts of it end. Answers whether
-  /// one ended that shows that others may be missing around it.
+  /// Ends the doubts about the message that are no newer than an answer requested at `askedAt`. True: a
+  /// listing lacked the message between its rows, and so may lack others there.
   @discardableResult
   func endDoubt(_ id: Int64, in channel: ChannelKey, askedAt: Int64) throws -> Bool {
     let ended = try db.reading.all(
@@ -129,8 +128,8 @@ extension CacheWriter {
   }
 
   /// Doubts the messages that the listing lacks in the stretches it claims; for a listing of a thread, only
-  /// replies. Answers whether the listing does not prove the newest end, and the stretches in which it lacks
-  /// more messages than are doubted at once.
+  /// replies. `isOverreaching`: the listing lacks messages outside its rows, so it does not prove the newest
+  /// end. `undoubted`: the stretches in which it lacks more than are doubted at once.
   func doubtMissing(
     _ listing: MessageListing, _ claims: [ClosedRange<Position>], _ context: ListingContext,
     _ batch: inout MessageBatch, thread: Int64? = nil
@@ -146,7 +145,7 @@ extension CacheWriter {
     return (isOverreaching, undoubted)
   }
 
-  /// A message that is neither stored nor in the second listing does not exist.
+  /// Ends the doubts about messages that are neither stored nor in the second listing: they do not exist.
   private func endDoubtsOfUnstored(
     _ claim: ClosedRange<Position>, _ listing: MessageListing, in channel: ChannelKey
   ) throws {
@@ -171,10 +170,9 @@ extension CacheWriter {
     }
   }
 
-  /// The stored messages that a listing should have and lacks, unless they changed here after it was
-  /// requested: doubted, or removed if a second listing settles an earlier doubt. Answers whether one of them
-  /// lies beyond the listing's rows, so that the listing does not prove the newest end, and whether some are
-  /// not doubted.
+  /// Doubts the stored messages that the listing lacks in `claim`, unless they changed after it was
+  /// requested. Removes those of an earlier doubt that a second listing settles. Returns whether one lies
+  /// outside the listing's rows, and whether some are not doubted.
   private func doubtMissing(
     _ claim: ClosedRange<Position>, _ listing: MessageListing, _ context: ListingContext,
     _ batch: inout MessageBatch, _ thread: Int64?

@@ -1,7 +1,7 @@
 import SQLite
 
 extension CacheReader {
-  /// How many confirmed messages are stored, of all channels.
+  /// The number of stored confirmed messages in all channels.
   package func storedMessages() throws -> Int64 {
     try cachedCount(of: nil)?.messages ?? 0
   }

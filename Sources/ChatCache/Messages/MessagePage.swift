@@ -2,21 +2,21 @@ import ChatModel
 import JSON
 import Platform
 
-// A page of messages: the stored rows of one stretch to answer, and the state of both its ends.
+// A page of messages: stored rows of one stretch, and the state of both its ends.
 //
-// The coverage says from where to where rows may be read (`PagePlan`); the rows are walked from the anchor
-// outwards, and written in the order of the line. A filtered page looks at `Limits.rowsLookedAt` rows at
-// most: what was looked at, not what was shown, is where the next page goes on.
+// The coverage decides which range of rows may be read (`PagePlan`). Rows are read from the anchor outwards,
+// and `MessageRows` puts them into the order asked for. A filtered page reads at most `Limits.rowsLookedAt`
+// rows. The next page goes on after the last row that was read, shown or not.
 
-/// What a request asks for (B12).
+/// The parameters of a page (B12).
 package struct MessagePageQuery: Sendable, Equatable {
-  /// From where.
+  /// The point from which rows are read.
   package var anchor: PageAnchor
-  /// How many rows at most.
+  /// The most rows.
   package var limit: Int
-  /// Whether the newest comes first.
+  /// Whether the newest row comes first.
   package var isReversed: Bool
-  /// Which messages, and which of their parts.
+  /// The filter for messages, and the parts of them to include.
   package var filter: MessageQuery
 
   /// A page around an anchor.
@@ -30,7 +30,7 @@ package struct MessagePageQuery: Sendable, Equatable {
     self.filter = filter
   }
 
-  /// Whether the rows are walked in the order they are answered in.
+  /// Whether the rows are read in the order of the answer.
   var isWalkedInOrder: Bool {
     switch anchor {
     case .before: isReversed
@@ -40,16 +40,16 @@ package struct MessagePageQuery: Sendable, Equatable {
   }
 }
 
-/// A page's ground: what the coverage says before any row is read.
+/// What the coverage says about a page before any row is read.
 package struct MessagePageGround: Sendable {
-  /// What of the channel is in the cache.
+  /// The channel's coverage.
   package let coverage: Coverage
-  /// From where to where rows may be read.
+  /// The range of rows that may be read.
   package let plan: PagePlan
   /// How far the tail can be trusted.
   package let tail: Tail.State
 
-  /// What a page at `anchor` stands on, for a user whose history begins at `floor`.
+  /// The ground of a page at `anchor`, for a user whose history begins at `floor`.
   package init(
     _ anchor: PageAnchor, _ coverage: Coverage, floor: Int64, link: LinkStatus, interval: Int64, now: Int64
   ) {
@@ -64,21 +64,21 @@ package struct MessagePage: ~Copyable {
   /// The head that was asked for, and the rows as JSON objects with commas between them, in the order asked
   /// for.
   package let items: ByteBuffer
-  /// How many rows there are.
+  /// The number of rows.
   package let count: Int
-  /// From the oldest to the newest row that was looked at, shown or not; nil: none.
+  /// From the oldest to the newest row that was read, shown or not; nil: none.
   package let span: ClosedRange<Position>?
-  /// Whether all rows down to the range's older end were looked at.
+  /// Whether all rows down to the range's older end were read.
   package let isOlderEdgeMet: Bool
-  /// Whether all rows up to the range's newer end were looked at.
+  /// Whether all rows up to the range's newer end were read.
   package let isNewerEdgeMet: Bool
-  /// What it stands on.
+  /// What the coverage said before the rows were read.
   package let ground: MessagePageGround
 
-  /// Whether an older page exists, as far as nothing proves the contrary (B14).
+  /// Whether an older page may exist: nothing proves that there is none (B14).
   package var hasPrevious: Bool { ground.plan.hasPrevious(isReadToEdge: isOlderEdgeMet) }
-  /// Whether newer rows are cached, or known to be missing. What may have come since the tail was confirmed
-  /// is told by the tail alone.
+  /// Whether newer rows are cached, or known to be missing. Only `ground.tail` tells whether messages may
+  /// have come since it was confirmed.
   package var hasNext: Bool { ground.plan.hasNext(isReadToEdge: isNewerEdgeMet) }
   /// Whether the page is the newest end, as far as the cache goes.
   package var isAtNewestEnd: Bool { ground.plan.newer == .tail && isNewerEdgeMet }
@@ -105,7 +105,7 @@ package struct MessagePage: ~Copyable {
   /// Gives the items' buffer away, to a caller that writes on after them.
   package consuming func intoItems() -> ByteBuffer { items }
 
-  /// What a read-through decides by (B15).
+  /// The values that decide about a read-through (B15).
   package func found(_ anchor: PageAnchor) -> ReadThrough.Found {
     ReadThrough.Found(
       anchor, ground.plan, isOlderEdgeMet: isOlderEdgeMet, isNewerEdgeMet: isNewerEdgeMet, tail: ground.tail)
@@ -113,7 +113,7 @@ package struct MessagePage: ~Copyable {
 }
 
 extension CacheReader {
-  /// What a page will stand on: enough to compare tags before any row is read.
+  /// The ground of a page: enough to compare ETags before any row is read.
   package func ground(
     _ anchor: PageAnchor, in view: ChannelView, link: LinkStatus, interval: Int64, now: Int64
   ) throws -> MessagePageGround {
@@ -121,7 +121,8 @@ extension CacheReader {
       anchor, try coverage(of: view.channel), floor: view.floorAt, link: link, interval: interval, now: now)
   }
 
-  /// Reads the page. Its items begin with `head`. `pending`: what the user has unsent, where it is known.
+  /// Reads the page. Its items begin with `head`. `pending`: the user's pending changes, if the caller has
+  /// read them.
   package func page(
     _ query: MessagePageQuery, in view: ChannelView, on ground: MessagePageGround, head: StaticString = "",
     pending known: PendingChanges? = nil
@@ -171,7 +172,7 @@ extension CacheReader {
 
   private enum Way { case back, forth }
 
-  /// Walks the stored rows of a range from one end. True: it came to the other end.
+  /// Walks the stored rows of a range from one end. True: it reached the other end.
   private func walk(
     _ way: Way, _ range: ClosedRange<Position>, _ limit: Int, looks: Int = Limits.rowsLookedAt,
     _ view: ChannelView, _ rows: inout MessageRows
@@ -198,7 +199,7 @@ extension CacheReader {
     return true
   }
 
-  /// Rows of the first millisecond that are passed over before they are asked for exactly.
+  /// After this many skipped rows a statement that begins at the exact position replaces the first one.
   private static let mostPassed = 8
 
   private func walkPlain(
@@ -230,16 +231,16 @@ extension CacheReader {
 }
 
 extension Position {
-  /// The first position after everything that this one, taken as an anchor, means: after its whole
-  /// millisecond where a time was asked for, else after the one message.
+  /// The first position after this anchor: after its whole millisecond if it is a time, else after its
+  /// message.
   fileprivate var afterAnchor: Position {
     messageID == .min ? Position.last(at: createdAt).next : next
   }
 }
 
 extension MessagePageGround {
-  /// Whether messages may be missing from the page, before its rows are read: then a client that has the page
-  /// must not get a 304 without that read (B15).
+  /// Whether messages may be missing from the page, judged before its rows are read. Then they are read even
+  /// if the client has the page, instead of a 304 at once (B15).
   package var mayBeMissing: Bool {
     if case .gap = plan.older { return true }
     if case .gap = plan.newer { return true }

@@ -1,12 +1,12 @@
 import JSON
 
-/// How a message in an answer stands to the stored one.
+/// How a message in an answer compares with the stored one.
 enum MessageOrder {
   case newer, older, unclear
 }
 
-/// A message's reactions and its thread. They change without raising the message's `updated_at`. A thread
-/// says when it last changed, and so tells an answer that is behind from a newer one.
+/// A message's reactions and its thread. They change without raising the message's `updated_at`. The time of
+/// a thread's last change tells an answer that is behind from a newer one.
 struct MessageParts {
   private let reactions: [UInt8]?
   /// The time of the thread's last change (ms); 0: there is none, or it has no time.
@@ -17,9 +17,8 @@ struct MessageParts {
     threadChangedAt = MessageParts.changedAt(threadInfo)
   }
 
-  /// How a listed message with these parts stands to a row with those and the same `updated_at`. What is
-  /// taken away leaves no time: a listing that has another set of reactions, or a thread where the row has
-  /// none, may be newer or older.
+  /// How a listed message with these parts compares with a row of the same `updated_at`. A removal leaves no
+  /// time: a listing with other reactions, or with a thread that the row lacks, may be newer or older.
   func order(comparedTo stored: MessageParts) -> MessageOrder {
     guard threadChangedAt == stored.threadChangedAt else {
       guard threadChangedAt > 0, stored.threadChangedAt > 0 else { return .unclear }

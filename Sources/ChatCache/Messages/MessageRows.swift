@@ -5,7 +5,7 @@ import SQLite
 // Copies rows of messages into a JSON answer.
 
 extension CacheReader {
-  /// One message as JSON, as the view's user may see it; nil where there is none (B23).
+  /// One message as JSON, as the view's user may see it; nil if there is none (B23).
   package func message(
     _ id: Int64, parts: MessageQuery.Parts, in view: ChannelView
   ) throws -> ByteBuffer? {

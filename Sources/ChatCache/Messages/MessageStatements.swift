@@ -7,7 +7,7 @@ import SQLite
 enum MessageColumn: Int32, CaseIterable {
   case createdAt, messageID, type, flags, parentID, parentAt, sender, customType, body, reactions
   case metaarray, threadInfo, parent
-  /// Of `rows(_:ofVersion:_:)` alone.
+  /// Only `rows(_:ofVersion:_:)` has this column.
   case version
 }
 
@@ -44,9 +44,9 @@ extension CacheReader {
       """, bind)
   }
 
-  /// The rows from the millisecond of one position on, where nothing but replies is filtered and no optional
-  /// part is answered. The walk itself begins at the position and ends at the range's end: what nobody looks
-  /// at, and a comparison that is made anyway, cost time in every row.
+  /// The rows from a position's millisecond on, for pages that filter only replies and include no optional
+  /// part. The caller skips rows before the position and stops at the range's end, because each column and
+  /// each comparison in SQL costs time in every row.
   func plainRows(_ isBackwards: Bool, fromTimeOf position: Position, _ channel: ChannelKey) throws -> Rows {
     func bind(_ statement: Statement) {
       statement.bind(1, channel.rawValue)
@@ -143,7 +143,7 @@ extension CacheReader {
     statement.bind(5, range.upperBound.messageID)
   }
 
-  /// The rows of a stretch from its oldest; with `version`: those of that version alone.
+  /// The rows of a stretch, or those of `version` alone, from the oldest.
   func rows(
     _ range: ClosedRange<Position>, ofVersion version: Int64?, _ channel: ChannelKey
   ) throws -> Rows {
@@ -188,7 +188,7 @@ extension Row {
   func int64OrNil(_ column: MessageColumn) -> Int64? { int64OrNil(column.rawValue) }
   func isNull(_ column: MessageColumn) -> Bool { isNull(column.rawValue) }
 
-  /// Where a message stands.
+  /// The message's position.
   var messagePosition: Position {
     Position(createdAt: int64(.createdAt), messageID: int64(.messageID))
   }

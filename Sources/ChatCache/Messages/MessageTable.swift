@@ -50,7 +50,7 @@ struct MessageBatch {
   var removed: Set<Int64> = []
   /// Messages that were not stored before.
   var added: [CountedMessage] = []
-  /// Messages that change the unread counts otherwise than before.
+  /// Messages whose part in the unread counts changed.
   var recounted: [(old: CountedMessage, new: CountedMessage)] = []
   /// Which senders have unsent rows, looked up once for the whole batch.
   var senders = UnsentSenders()
@@ -72,8 +72,8 @@ struct MessageBatch {
   /// The sequence of the last event of changed messages; nil while none changed.
   var sequence: Int64? { pieces.last?.sequence }
 
-  /// The sequence of the event that holds this message. `isFirst`: nobody here knew of it before. `next`
-  /// gives the sequence of a further event.
+  /// The sequence of the event that holds this message. `isFirst`: it is new to all users here. `next` gives
+  /// the sequence of a further event.
   fileprivate mutating func sequence(
     for record: MessageRecord, isFirst: Bool, next: () -> Int64
   ) -> Int64 {
@@ -90,7 +90,7 @@ struct MessageBatch {
 extension MessageRecord {
   /// Whether the message is shown in the channel itself, and not only in a thread.
   var isInChannel: Bool { parentID == nil || isReplyToChannel }
-  /// The bytes it takes, as counted for the cache's size.
+  /// The message's bytes, as counted for the cache's size.
   var storedBytes: Int64 {
     Int64(
       body.count + (reactions?.count ?? 0) + (metaarray?.count ?? 0) + (threadInfo?.count ?? 0)
@@ -124,10 +124,10 @@ extension CacheWriter {
   /// `askedAt`: the log's sequence when the request went out. A row that changed since then is newer than an
   /// answer with the same `updated_at`, because reactions and threads change without raising `updated_at`.
   ///
-  /// A later request may return a message that has a tombstone. If it asked for the message by id
-  /// (`.named`), the message is stored again. Otherwise the message is doubted, so that the sync worker asks
-  /// for it by id. A listing may also be behind with reactions and thread: they do not go back to an older
-  /// state, and where that cannot be told, the sync worker asks for the message by its id.
+  /// A later request may return a message that has a tombstone. If it asked for the message by id (`.named`),
+  /// the message is stored again. Otherwise the message is doubted, so that the sync worker asks for it by
+  /// id. A listing may also have older reactions or an older thread, which are not stored. If it is unclear
+  /// which are older, the sync worker asks for the message by its id.
   func put(
     _ record: MessageRecord, _ batch: inout MessageBatch, askedAt: Int64 = .max, from answer: MessageAnswer
   ) throws {

@@ -2,7 +2,7 @@ import ChatModel
 import JSON
 
 extension JSONWriter {
-  /// A position as clients give it back.
+  /// Writes a position in the form that clients send back.
   package mutating func value(_ position: Position) {
     value(plain: Position.textBytes) { position.write(into: $0) }
   }

@@ -1,16 +1,16 @@
 import ChatModel
 import SQLite
 
-/// What must be known of a message that is about to be deleted.
+/// The values of a message that its deletion needs.
 struct DoomedMessage {
   let bytes: Int64
-  /// How it was counted.
+  /// The values by which it was counted.
   let counted: CountedMessage
 }
 
 extension CacheReader {
-  /// Whether what a listing says of the positions beyond its last row was overtaken: newer messages were
-  /// stored since it was asked for, and no older row tells that those positions were in the past then.
+  /// Whether a listing's claim above its last row (`open`) is outdated: newer messages were stored since it
+  /// was requested, and no row stored before shows that those positions were past then.
   func isOutdated(
     _ open: ClosedRange<Position>, in channel: ChannelKey, since sequence: Int64
   ) throws -> Bool {
@@ -72,7 +72,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// When a stored message was created.
+  /// The time of a stored message; nil: it is not stored.
   func time(of id: Int64, in channel: ChannelKey) throws -> Int64? {
     try db.first("SELECT created_at FROM message WHERE channel = ?1 AND message_id = ?2") {
       $0.bind(1, channel.rawValue)

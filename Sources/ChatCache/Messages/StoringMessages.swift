@@ -1,14 +1,14 @@
 import ChatModel
 import SQLite
 
-// What came from upstream about one channel's messages, in one transaction each: rows, tombstones, coverage,
-// the changelog's token, the list position and counts of its members, and the events that tell of all
-// this. Storing the same again changes nothing and tells nothing. Where nobody here is in the channel nothing
-// is stored.
+// Stores the upstream's answers about one channel's messages, each in one transaction: rows, tombstones,
+// coverage, the changelog's token, the members' list positions and counts, and the events of all this.
+// Storing the same again changes nothing and appends no event. If no user of this cache is in the channel,
+// nothing is stored.
 
 extension CacheWriter {
-  /// Stores listings in order, with the coverage they claim, and casts doubt on what they lack (B24, B27).
-  /// Answers whether messages of the channel are doubted.
+  /// Stores listings in order, with the coverage they claim, and casts doubt on messages that they lack (B24,
+  /// B27). Answers whether messages of the channel are doubted.
   @discardableResult
   package func store(
     _ listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
@@ -18,7 +18,7 @@ extension CacheWriter {
     var coverage = old
     var batch = MessageBatch(channel, context.source)
     if context.source == .apiResult { batch.newestKnown = old.newestKnown ?? .end }
-    // Each listing was asked for by its own; what was cleared since then it must not bring back.
+    // Each listing has its own request. It must not bring back what was cleared since then.
     for listing in listings where try isStill(listing, in: channel) {
       let proof = listing.window.listing(listing.rows.map(\.position))
       let (isOverreaching, undoubted) = try doubtMissing(listing, listing.claims(proof), context, &batch)
@@ -37,15 +37,15 @@ extension CacheWriter {
           listing, now: now, generation: context.generation,
           isOutdated: isOverreaching ? true : isOutdated ?? false)
       }
-      // It lacks more than is doubted at once: the rest is listed again (B31).
+      // It lacks more messages than are doubted at once: their stretch is listed again (B31).
       for claim in undoubted { coverage.markUnverified(claim) }
-      // Where the newest end was never listed, the rows stand before an end of which nothing is known.
+      // If the newest end could not be read and was never listed, an unconfirmed tail follows the rows.
       if !listing.isEndRead, proof.claim?.upperBound == .end, let last = proof.last {
         coverage.arrive(at: last.next)
       }
-      // Where what could not be read may be anywhere, all rows are served, and listed again (B31).
+      // If unreadable items may be anywhere in the claim, its rows are served, but listed again (B31).
       if let claim = proof.claim, !listing.isWhole, listing.breaks.isEmpty { coverage.markUnverified(claim) }
-      // What was asked for before changes were missed does not show them (B31).
+      // A listing requested before changes were missed does not show them (B31).
       if let claim = proof.claim, !old.unverified.isEmpty,
         try reader.wasDoubted(channel, since: listing.askedAt)
       {
@@ -62,7 +62,7 @@ extension CacheWriter {
     return try reader.hasDoubts(channel)
   }
 
-  /// Whether the listing is the present state: nothing in it was cleared or evicted since it was requested.
+  /// Whether the listing is current: nothing in it was cleared or evicted since it was requested.
   func isStill(_ listing: MessageListing, in channel: ChannelKey) throws -> Bool {
     if try reader.wasCleared(channel, since: listing.askedAt) { return false }
     return try !reader.wasEvicted(listing.rows.map(\.position), of: channel, since: listing.askedAt)
@@ -84,8 +84,8 @@ extension CacheWriter {
     return try reader.hasDoubts(channel)
   }
 
-  /// Stores one message that was asked for by name, unless the channel was cleared since.
-  /// What was evicted since, and may have been newer, it does not bring back.
+  /// Stores one message that was asked for by its id, unless the channel was cleared since, or a state of the
+  /// message that may be newer was evicted.
   package func store(
     _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64 = .max
   ) throws {
@@ -103,7 +103,7 @@ extension CacheWriter {
     try save(coverage, over: old, of: channel, source)
   }
 
-  /// The upstream has no such message any more.
+  /// Deletes a message that the upstream no longer has.
   package func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) throws {
     guard let channel = try reader.attendedChannel(url) else { return }
     var batch = MessageBatch(channel, source)
@@ -111,8 +111,8 @@ extension CacheWriter {
     try finish(batch)
   }
 
-  /// Changes may have been missed: all that is covered is to be listed again, and the changelog begins anew
-  /// with the next listing (B31).
+  /// Marks all covered messages to be listed again, because changes may have been missed. The changelog
+  /// begins anew with the next listing (B31).
   package func doubt(_ url: ChannelURL) throws {
     guard let channel = try reader.attendedChannel(url) else { return }
     let old = try reader.coverage(of: channel)
@@ -130,7 +130,7 @@ extension CacheWriter {
     try changeCoverage(of: url, .messageFill) { $0.beginFill(gap) != nil }
   }
 
-  /// Nobody fills the gap any more.
+  /// Ends the fill of the gap.
   package func endFill(_ gap: Int64, in url: ChannelURL) throws {
     _ = try changeCoverage(of: url, .messageFill) {
       $0.stopFill(gap)
@@ -149,7 +149,7 @@ extension CacheWriter {
     return true
   }
 
-  /// The events of a batch, and what follows from it for the channel and its members.
+  /// Appends the events of a batch, and updates the channel and its members.
   func finish(_ batch: MessageBatch) throws {
     for piece in batch.pieces {
       var change = Change(.messages, batch.source, channel: batch.channel)
@@ -179,7 +179,8 @@ extension CacheWriter {
     }
   }
 
-  /// The changelog begins at the newest message that was listed: by the upstream's own clock.
+  /// Begins the changelog at the newest listed message, a time of the upstream's own clock, if it has no
+  /// token.
   private func beginChangelog(of channel: ChannelKey, at time: Int64) throws {
     try db.run("UPDATE channel SET message_token = ?2 WHERE id = ?1 AND message_token IS NULL") {
       $0.bind(1, channel.rawValue)
@@ -189,7 +190,7 @@ extension CacheWriter {
 }
 
 extension Coverage {
-  /// More than is filled by itself is missing below the newest stretch (B28).
+  /// Notes that the newest gap lacks too many messages to be filled unasked (B28).
   mutating func noteHuge(_ missing: Int) {
     guard let gap = gaps.last?.gap else { return }
     estimate(gap.id, missing: missing)
