@@ -147,7 +147,7 @@ extension CacheReader {
       }
       do { _ = try CacheReader.outboxRow(row) } catch { note("cannot be read: \(error)") }
       if !json.reads(row.bytes(22), .object) { note("has params that are not a JSON object") }
-      // Only messages are shown by themselves: a change has no body.
+      // Only messages have a body: answers do not show a change by itself.
       let isDrawn = row.bytes(23).count > 0 || OutboxRow.Kind(rawValue: row.string(2))?.isMessage ?? true
       if isDrawn, !json.reads(fieldsOf: row.bytes(23)) { note("has a body that is not JSON") }
       if !row.bool(25) { note("is of no user") }

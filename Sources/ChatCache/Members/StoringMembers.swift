@@ -12,7 +12,7 @@ extension CacheWriter {
     let before = try reader.memberList(of: channel)
     var list = before
     let isChanged = try storeShown(record, of: channel, &list)
-    // A count other than that of the rows says that members came or went.
+    // A count that differs from the rows says that members came or went.
     if list.isComplete, let told = record.memberCount, try told != reader.storedMembers(of: channel) {
       list.news += 1
     }
