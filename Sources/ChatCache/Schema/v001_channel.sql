@@ -1,6 +1,6 @@
 CREATE TABLE channel (
-  -- One group channel, shared by all its members here. What differs by user is in membership.
-  -- Never given twice: who remembers a channel that went must not meet another under its number.
+  -- One group channel, shared by all its members here. Values that differ by user are in membership.
+  -- No id is given twice: the id of a deleted channel must not come to mean another one.
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   channel_url TEXT NOT NULL UNIQUE,
   name TEXT NOT NULL,
@@ -14,7 +14,7 @@ CREATE TABLE channel (
   is_frozen INTEGER NOT NULL,
   member_count INTEGER NOT NULL,
   joined_member_count INTEGER NOT NULL,
-  -- The newest message known: its place, and the message as the API answers it.
+  -- The newest message known: its position, and the message as the API answers it.
   last_message_at INTEGER,
   last_message_id INTEGER,
   last_message BLOB,
@@ -24,19 +24,19 @@ CREATE TABLE channel (
   read_receipts BLOB NOT NULL,
   -- {"key": "value", …}, or NULL while never fetched.
   metadata BLOB,
-  -- The place in the upstream's message changelog of this channel, or NULL: edits are found by listing again.
+  -- Where the upstream's message changelog of this channel goes on. NULL: edits are found by listing again.
   message_token TEXT,
-  -- When a message collection was last opened or disposed here (B22, B56).
+  -- When a view of the channel was last opened or disposed of, or a page of it read (B22, B56).
   accessed_at INTEGER NOT NULL DEFAULT 0,
   cached_messages INTEGER NOT NULL DEFAULT 0,
   cached_bytes INTEGER NOT NULL DEFAULT 0,
-  -- The sequence of the last event in this channel, and its moment.
+  -- The sequence of the last event in this channel, and the time of the last one that changed the chat itself.
   version INTEGER NOT NULL DEFAULT 0,
   updated_at INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE channel_metadata (
-  -- The channel's metadata one by one, for filters and order.
+  -- One key of a channel's metadata, for filters and order.
   channel INTEGER NOT NULL REFERENCES channel (id) ON DELETE CASCADE,
   key TEXT NOT NULL,
   value TEXT NOT NULL,
@@ -56,39 +56,39 @@ CREATE TABLE member (
   PRIMARY KEY (channel, user_id)
 ) STRICT, WITHOUT ROWID;
 
--- answers: the channels somebody is in (filters by user_ids)
+-- answers: the channels that a member is in (filters by user_ids)
 CREATE INDEX member_by_user ON member (user_id, channel);
 
 CREATE TABLE membership (
   -- A channel as one connected user sees it. No row: for this user the channel does not exist (B1).
   user INTEGER NOT NULL REFERENCES user (id) ON DELETE CASCADE,
   channel INTEGER NOT NULL REFERENCES channel (id) ON DELETE CASCADE,
-  -- Copies of the channel's, so that a list in order is one index walk.
+  -- Copies of the channel's columns, so that a list in order is one walk along an index.
   channel_url TEXT NOT NULL,
   name_key TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  -- The newest message's time at or after the floor; without one the creation time far below every real time.
+  -- The newest message's time at or after the floor; without one the creation time less 2^52, below every real time.
   sort_at INTEGER NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('joined', 'invited')),
   role TEXT NOT NULL CHECK (role IN ('', 'operator', 'none')),
   is_muted INTEGER NOT NULL DEFAULT 0,
   hidden_state TEXT NOT NULL DEFAULT 'unhidden'
     CHECK (hidden_state IN ('unhidden', 'hidden_allow_auto_unhide', 'hidden_prevent_auto_unhide')),
-  -- Messages before this moment are not this user's to see (B23).
+  -- The user may not see messages before this moment (B23).
   floor_at INTEGER NOT NULL DEFAULT 0,
   last_read_at INTEGER NOT NULL DEFAULT 0,
   unread INTEGER NOT NULL DEFAULT 0,
   mentions INTEGER NOT NULL DEFAULT 0,
-  -- The place up to which the upstream's own counts go; each later stored message was added to them (B68).
+  -- The position up to which the upstream counted; Perch added each later stored message (B68).
   counted_at INTEGER NOT NULL DEFAULT 0,
   counted_id INTEGER NOT NULL DEFAULT 0,
   joined_at INTEGER NOT NULL DEFAULT 0,
   invited_at INTEGER NOT NULL DEFAULT 0,
-  -- Who invited, as the API answers it, or NULL.
+  -- The inviter, as the API answers it, or NULL.
   inviter BLOB,
-  -- Seen by the sweep of that number (B11).
+  -- The number of the last sweep that showed the channel (B11).
   sweep INTEGER NOT NULL DEFAULT 0,
-  -- The sequence of the last event that changed this row or its channel's list place.
+  -- The sequence of the last event that changed this row or its channel's position in the list.
   version INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (user, channel)
 ) STRICT, WITHOUT ROWID;

@@ -1,18 +1,18 @@
 CREATE TABLE collection (
-  -- A view a client opened: a list of channels or a chat. Its window is moved by its load calls alone, so that it
-  -- survives a start (B22). Derived: a lost one is opened again.
+  -- A view that a client opened: a list of channels or a chat. Only the client's load calls move its window, so that
+  -- it survives a restart (B22). If the row is lost, the client opens the view again.
   id TEXT PRIMARY KEY,
   user INTEGER NOT NULL REFERENCES user (id) ON DELETE CASCADE,
   kind TEXT NOT NULL CHECK (kind IN ('channels', 'messages')),
-  -- Of a message collection: where.
+  -- Of a message collection: the channel.
   channel INTEGER,
   channel_url TEXT NOT NULL DEFAULT '',
-  -- What was asked at the opening, as the answers show it: a JSON object.
+  -- The parameters of the opening, as the answers show them: a JSON object.
   query BLOB NOT NULL,
-  -- What was loaded, as a JSON object.
+  -- The window that the client has loaded: a JSON object.
   loaded BLOB NOT NULL,
   opened_at INTEGER NOT NULL,
-  -- When somebody last asked for it, written down now and then.
+  -- When the client last asked for it, stored now and then.
   accessed_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

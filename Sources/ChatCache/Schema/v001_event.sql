@@ -1,6 +1,6 @@
 CREATE TABLE event (
   -- The log: one row per committed change. It refers to what changed; the state is read when it is delivered.
-  -- A change of messages names a stretch of positions; the rows in it whose version is this seq are the ones.
+  -- A change of messages names a stretch of positions; it changed the rows there whose version is this seq.
   seq INTEGER PRIMARY KEY,
   at INTEGER NOT NULL,
   kind INTEGER NOT NULL,
@@ -13,9 +13,9 @@ CREATE TABLE event (
   from_id INTEGER,
   to_at INTEGER,
   to_id INTEGER,
-  -- The request a message answers, or the name of what changed.
+  -- The id of the request, gap, message or member that changed; of the link, its state.
   reference TEXT,
-  -- What cannot be read from the tables any more, as JSON fields without braces.
+  -- Values that the tables do not have, as JSON fields without braces.
   detail TEXT
 ) STRICT;
 

@@ -3,23 +3,23 @@ CREATE TABLE message (
   channel INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   message_id INTEGER NOT NULL,
-  -- What every page reads comes first: a row is taken apart from its front, as far as it is asked for.
+  -- The columns that every page reads come first: SQLite decodes a row from its front, as far as needed.
   -- The message this one replies to.
   parent_id INTEGER,
-  -- 1 silent, 2 a reply that is shown in the channel too, 4 a reply: whoever reads the flags needs no parent_id
+  -- 1 silent, 2 a reply that is shown in the channel too, 4 a reply, so that a reader of flags needs no parent_id
   flags INTEGER NOT NULL,
   -- The message as the API answers it, without braces and without the parts below.
   body BLOB NOT NULL,
   -- The sequence of the event that last changed this row; that event knows why.
   version INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
-  -- 0 user, 1 file, 2 admin
+  -- 0 user, 1 file, 2 admin, 3 other
   type INTEGER NOT NULL,
   -- The time of the message this one replies to, for floors.
   parent_at INTEGER,
   sender TEXT NOT NULL,
   custom_type TEXT NOT NULL,
-  -- Whom it mentions, for counts: '*' everybody, else ["user_id", …], or NULL for nobody.
+  -- The users it mentions, for counts: '*' everybody, else ["user_id", …], or NULL for nobody.
   mentions TEXT,
   -- Optional parts, each one JSON value or NULL.
   reactions BLOB,
@@ -29,7 +29,7 @@ CREATE TABLE message (
   PRIMARY KEY (channel, created_at, message_id)
 ) STRICT, WITHOUT ROWID;
 
--- answers: where is the message of this id
+-- answers: the position of the message with this id
 CREATE INDEX message_by_id ON message (channel, message_id);
 -- answers: the replies of a thread in order
 CREATE INDEX message_by_parent ON message (channel, parent_id, created_at, message_id) WHERE parent_id IS NOT NULL;

@@ -1,23 +1,23 @@
 CREATE TABLE outbox (
-  -- Intent: an unsent message or change. Never dropped, never rebuilt. The id is the order of acceptance.
+  -- An unsent message or change: never dropped, never rebuilt. The ids are in the order of acceptance.
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   user INTEGER NOT NULL REFERENCES user (id),
   channel_url TEXT NOT NULL,
   request_id TEXT NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('message', 'file', 'edit', 'delete', 'reaction', 'read')),
   state TEXT NOT NULL CHECK (state IN ('waiting', 'held', 'in_flight', 'uncertain', 'failed', 'canceled')),
-  -- Its place in the channel's queue; a resend goes to the end.
+  -- Its rank in its lane; a message that is sent again gets the last one.
   place INTEGER NOT NULL,
   -- The confirmed message an edit, delete, reaction or read is about.
-  -- Of a canceled message: the one to be deleted upstream, since it was taken back too late.
+  -- Of a canceled message: the one to be deleted upstream, because it was taken back too late.
   target_id INTEGER,
-  -- The row of the unsent message it is about, which was under way when this was asked.
+  -- The row of the unsent message that a change is about, which was under way when the client asked.
   follows INTEGER,
-  -- Tells changes of one target apart that must keep their order among themselves: a reaction's key.
+  -- A reaction's key. Changes of one target keep their order if they have the same kind and aspect.
   aspect TEXT NOT NULL DEFAULT '',
   -- The bytes of a file message: none (nothing to upload), needed, running, done (its url is in params).
   upload TEXT NOT NULL DEFAULT 'none' CHECK (upload IN ('none', 'needed', 'running', 'done')),
-  -- What the client asked, as it came, and the message as the API draws it (without braces).
+  -- The JSON that the client sent, and the message as the API answers it (without braces).
   params BLOB NOT NULL,
   body BLOB NOT NULL,
   block_on_failure INTEGER NOT NULL DEFAULT 0,
@@ -27,7 +27,7 @@ CREATE TABLE outbox (
   attempts INTEGER NOT NULL DEFAULT 0,
   next_try_at INTEGER NOT NULL,
   dispatched_at INTEGER,
-  -- Whether some try may have reached the upstream, and how many looks in a row did not show it.
+  -- Whether a try may have reached the upstream, and how many looks in a row did not find it there.
   may_have_arrived INTEGER NOT NULL DEFAULT 0,
   absences INTEGER NOT NULL DEFAULT 0,
   error_code TEXT,
@@ -38,20 +38,20 @@ CREATE TABLE outbox (
 
 -- answers: a channel's queue in order
 CREATE INDEX outbox_queue ON outbox (user, channel_url, place);
--- answers: what is to be tried next
+-- answers: which rows are tried next
 CREATE INDEX outbox_due ON outbox (next_try_at) WHERE state IN ('waiting', 'uncertain');
--- answers: what is out of time
+-- answers: which rows have expired
 CREATE INDEX outbox_by_expiry ON outbox (expires_at) WHERE state NOT IN ('failed', 'canceled');
--- answers: what is waiting for this message to be confirmed (pending edits, deletes, reactions)
+-- answers: the pending edits, deletes and reactions of this message
 CREATE INDEX outbox_by_target ON outbox (user, channel_url, target_id) WHERE target_id IS NOT NULL;
 
 CREATE TABLE request (
-  -- Intent: every request id used, kept 7 days past its end, over eviction and removal (B37).
+  -- Every used request id, kept for 7 days after its end, also over eviction and removal (B37).
   user INTEGER NOT NULL REFERENCES user (id),
   request_id TEXT NOT NULL,
   channel_url TEXT NOT NULL,
   content_hash BLOB NOT NULL,
-  -- What it became, or is about.
+  -- The message that it became, or that it changes.
   message_id INTEGER,
   -- NULL while the outbox row lives.
   ended_at INTEGER,

@@ -1,14 +1,14 @@
 CREATE TABLE segment (
-  -- What of a channel's line of messages is in the cache. A channel's rows tile its line: the first begins at
+  -- A stretch of a channel's line of messages. A channel's rows tile its line: the first begins at
   -- (0, -2^63), each ends right before the next begins, the last is the tail and ends at (2^63-1, 2^63-1).
   channel INTEGER NOT NULL,
   lo_at INTEGER NOT NULL,
   lo_id INTEGER NOT NULL,
   hi_at INTEGER NOT NULL,
   hi_id INTEGER NOT NULL,
-  -- 0 covered: everything upstream has there is here; 1 gap; 2 tail: from the newest covered place up to now
+  -- 0 covered: the cache has all that the upstream has there; 1 gap; 2 tail: from the newest covered position to now
   kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2)),
-  -- A gap's name; in the tail's row the name the channel's next gap gets.
+  -- A gap's id; in the tail's row the id of the channel's next gap.
   id INTEGER,
   -- Of a gap: 0 never loaded, 1 disconnected, 2 limited, 3 evicted
   reason INTEGER,
@@ -23,5 +23,5 @@ CREATE TABLE segment (
   PRIMARY KEY (channel, lo_at, lo_id)
 ) STRICT, WITHOUT ROWID;
 
--- answers: which gaps are being filled or too big, and which tails were confirmed when (operators)
+-- answers: which gaps are being filled
 CREATE INDEX segment_by_kind ON segment (kind, state);

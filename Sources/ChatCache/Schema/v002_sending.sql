@@ -1,8 +1,8 @@
--- Where the look for a message begins that may have arrived: the newest place known in the channel when the message
--- was first sent off (B39). NULL: it was not sent off yet.
+-- The newest position known in the channel when Perch first sent the message. If it is unknown whether that arrived,
+-- Perch lists the messages after that position (B39). NULL: it was not sent yet.
 ALTER TABLE outbox ADD COLUMN anchor_at INTEGER;
 ALTER TABLE outbox ADD COLUMN anchor_id INTEGER;
--- Whether the client had the scope `admin`, for the second look at its rights before it is sent.
+-- Whether the client had the scope `admin`, for the second check of its rights before it is sent.
 ALTER TABLE outbox ADD COLUMN is_admin INTEGER NOT NULL DEFAULT 0;
 
 -- answers: which failed messages hold what follows them
@@ -13,7 +13,7 @@ CREATE INDEX outbox_reads ON outbox (user, channel_url, place) WHERE kind = 'rea
 CREATE INDEX outbox_unanswered ON outbox (user, channel_url) WHERE state IN ('in_flight', 'uncertain');
 -- answers: whose unsent rows are in a state, in the order they were accepted
 CREATE INDEX outbox_by_user ON outbox (user, id);
--- Whether the request is a message, and message_id what it became; else message_id is what a change is about.
+-- 1: the request is a message, and message_id is the one that it became. 0: message_id is the one that it changes.
 ALTER TABLE request ADD COLUMN is_message INTEGER NOT NULL DEFAULT 0;
 
 UPDATE request
@@ -28,7 +28,7 @@ WHERE EXISTS (
 CREATE INDEX request_by_message ON request (user, message_id) WHERE message_id IS NOT NULL AND is_message = 1;
 
 CREATE TABLE unsent_count (
-  -- How many unsent rows a user has, kept by triggers so that nothing counts a long outbox.
+  -- How many unsent rows a user has, so that nothing counts a long outbox.
   user INTEGER PRIMARY KEY REFERENCES user (id) ON DELETE CASCADE,
   pending INTEGER NOT NULL,
   failed INTEGER NOT NULL,
@@ -82,7 +82,7 @@ CREATE TABLE withheld (
   channel INTEGER NOT NULL REFERENCES channel (id) ON DELETE CASCADE,
   message_id INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
-  -- It is shown from this moment on, whatever became of the send, ms.
+  -- The view shows it from this moment on (ms), whatever became of the send.
   until INTEGER NOT NULL,
   PRIMARY KEY (user, channel, message_id)
 ) STRICT, WITHOUT ROWID;

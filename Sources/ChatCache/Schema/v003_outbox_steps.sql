@@ -6,7 +6,7 @@ WHERE kind NOT IN ('reaction', 'read') AND state NOT IN ('failed', 'canceled');
 -- answers: which reactions and read marks of a lane are tried next
 CREATE INDEX outbox_side ON outbox (user, channel_url, next_try_at)
 WHERE kind IN ('reaction', 'read') AND state IN ('waiting', 'uncertain');
--- answers: what of a lane is under way
+-- answers: which rows of a lane are under way
 CREATE INDEX outbox_in_flight ON outbox (user, channel_url) WHERE state = 'in_flight';
 -- answers: which rows of a lane wait for the link
 CREATE INDEX outbox_interrupted ON outbox (user, channel_url, next_try_at)
@@ -18,7 +18,7 @@ CREATE INDEX outbox_followers ON outbox (follows) WHERE follows IS NOT NULL;
 -- answers: which files of a lane have to be uploaded
 CREATE INDEX outbox_uploads ON outbox (user, channel_url) WHERE upload IN ('needed', 'running');
 
--- answers: what is pending beside this message, and which of its changes of one kind and key goes first
+-- answers: the pending changes of this message, and which of those of one kind and key goes first
 DROP INDEX outbox_by_target;
 CREATE INDEX outbox_by_target ON outbox (user, channel_url, target_id, kind, aspect, place)
 WHERE target_id IS NOT NULL;

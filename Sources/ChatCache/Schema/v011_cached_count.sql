@@ -1,5 +1,5 @@
 CREATE TABLE cached_count (
-  -- How many channels and stored messages a user may ask for; user 0: how many there are. Kept by the triggers below,
+  -- The numbers of a user's channels and of the stored messages in them; user 0: of all. The triggers below keep them,
   -- so that nothing counts all channels. No row: none.
   user INTEGER PRIMARY KEY,
   channels INTEGER NOT NULL,
@@ -32,7 +32,7 @@ BEGIN
   WHERE user IN (SELECT user FROM membership WHERE channel = new.id);
 END;
 
--- Before: the rows of membership that go with the channel find no channel any more.
+-- BEFORE: the triggers of the memberships that are deleted with the channel find no channel any more.
 CREATE TRIGGER cached_count_channel_delete BEFORE DELETE ON channel
 BEGIN
   UPDATE cached_count
@@ -65,7 +65,7 @@ BEGIN
   DELETE FROM cached_count WHERE user = old.id;
 END;
 
--- answer: the first cached channels in an order (B56)
+-- answers: the first cached channels in an order (B56)
 CREATE INDEX channel_by_access ON channel (accessed_at, channel_url);
 CREATE INDEX channel_by_messages ON channel (cached_messages, channel_url);
 CREATE INDEX channel_by_bytes ON channel (cached_bytes, channel_url);

@@ -1,18 +1,18 @@
 CREATE TABLE upload (
   -- The file of an unsent message, whose bytes are in the folder `spool` until the message is sent or removed.
-  -- The row of `outbox`; both are deleted together, by hand: a cascade would cost each send.
+  -- The id of the row in `outbox`. The writer deletes both: ON DELETE CASCADE would cost each send.
   row INTEGER PRIMARY KEY,
-  -- Its name there.
+  -- The file's name in the folder.
   file TEXT NOT NULL,
   -- SHA-256 of its bytes.
   hash BLOB NOT NULL,
   size INTEGER NOT NULL,
-  -- The client's name and media type of it.
+  -- The client's name and media type for it.
   name TEXT NOT NULL,
   mime TEXT NOT NULL,
-  -- Where the chat server has it, once it was uploaded: never uploaded again.
+  -- Its url at the chat server, once it was uploaded: it is never uploaded again.
   url TEXT,
-  -- How much of it was told to be uploaded, in percent; it never goes back.
+  -- The last progress that an event told, in percent; it never falls.
   progress INTEGER NOT NULL DEFAULT 0 CHECK (progress BETWEEN 0 AND 100)
 ) STRICT;
 

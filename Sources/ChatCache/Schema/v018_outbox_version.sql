@@ -1,2 +1,2 @@
--- Nothing reads the last event of an unsent row, and each of its steps wrote it.
+-- Nothing reads the version of an unsent row, but each of its steps wrote it.
 ALTER TABLE outbox DROP COLUMN version;

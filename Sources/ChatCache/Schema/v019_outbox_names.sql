@@ -7,7 +7,7 @@ SET row = (SELECT o.id FROM outbox AS o WHERE o.user = request.user AND o.reques
 WHERE ended_at IS NULL;
 
 CREATE TABLE outbox_without_names (
-  -- Intent: an unsent message or change. Never dropped, never rebuilt. The id is the order of acceptance.
+  -- An unsent message or change: never dropped, never rebuilt. The ids are in the order of acceptance.
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   user INTEGER NOT NULL REFERENCES user (id),
   channel_url TEXT NOT NULL,
@@ -15,14 +15,14 @@ CREATE TABLE outbox_without_names (
   request_id TEXT NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('message', 'file', 'edit', 'delete', 'reaction', 'read')),
   state TEXT NOT NULL CHECK (state IN ('waiting', 'held', 'in_flight', 'uncertain', 'failed', 'canceled')),
-  -- Its place in the channel's queue; a resend goes to the end.
+  -- Its rank in its lane; a message that is sent again gets the last one.
   place INTEGER NOT NULL,
   -- The confirmed message an edit, delete, reaction or read is about.
-  -- Of a canceled message: the one to be deleted upstream, since it was taken back too late.
+  -- Of a canceled message: the one to be deleted upstream, because it was taken back too late.
   target_id INTEGER,
-  -- The row of the unsent message it is about, which was under way when this was asked.
+  -- The row of the unsent message that a change is about, which was under way when the client asked.
   follows INTEGER,
-  -- Tells changes of one target apart that must keep their order among themselves: a reaction's key.
+  -- A reaction's key. Changes of one target keep their order if they have the same kind and aspect.
   aspect TEXT NOT NULL DEFAULT '',
   -- The bytes of a file message: none (nothing to upload), needed, running, done (its url is in params).
   upload TEXT NOT NULL DEFAULT 'none' CHECK (upload IN ('none', 'needed', 'running', 'done')),
@@ -36,7 +36,7 @@ CREATE TABLE outbox_without_names (
   attempts INTEGER NOT NULL DEFAULT 0,
   next_try_at INTEGER NOT NULL,
   dispatched_at INTEGER,
-  -- Whether some try may have reached the upstream, and how many looks in a row did not show it.
+  -- Whether a try may have reached the upstream, and how many looks in a row did not find it there.
   may_have_arrived INTEGER NOT NULL DEFAULT 0,
   absences INTEGER NOT NULL DEFAULT 0,
   error_code TEXT,
@@ -45,7 +45,7 @@ CREATE TABLE outbox_without_names (
   -- this one arrived, Perch lists the messages after that position (B39). NULL: it was not sent yet.
   anchor_at INTEGER,
   anchor_id INTEGER,
-  -- Whether the client had the scope `admin`, for the second look at its rights before it is sent.
+  -- Whether the client had the scope `admin`, for the second check of its rights before it is sent.
   is_admin INTEGER NOT NULL DEFAULT 0,
   -- The kind of the confirmed message that a change is about, as message.type. NULL: the row is a message, or was
   -- accepted before this column was there.
@@ -74,7 +74,7 @@ UPDATE sqlite_sequence SET name = 'outbox_without_names' WHERE name = 'outbox';
 DROP TABLE outbox;
 ALTER TABLE outbox_without_names RENAME TO outbox;
 
--- answers: what is out of time
+-- answers: which rows have expired
 CREATE INDEX outbox_by_expiry ON outbox (expires_at) WHERE state NOT IN ('failed', 'canceled');
 -- answers: which failed messages hold what follows them
 CREATE INDEX outbox_blocking ON outbox (user, channel_url, place) WHERE state = 'failed' AND block_on_failure = 1;
@@ -90,7 +90,7 @@ WHERE kind NOT IN ('reaction', 'read') AND state NOT IN ('failed', 'canceled');
 -- answers: which reactions and read marks of a lane are tried next
 CREATE INDEX outbox_side ON outbox (user, channel_url, next_try_at)
 WHERE kind IN ('reaction', 'read') AND state IN ('waiting', 'uncertain');
--- answers: what of a lane is under way
+-- answers: which rows of a lane are under way
 CREATE INDEX outbox_in_flight ON outbox (user, channel_url) WHERE state = 'in_flight';
 -- answers: which rows of a lane wait for the link
 CREATE INDEX outbox_interrupted ON outbox (user, channel_url, next_try_at)
@@ -99,7 +99,7 @@ WHERE state = 'uncertain' OR (state = 'waiting' AND error_code IS NOT NULL);
 CREATE INDEX outbox_ended ON outbox (user, channel_url, place) WHERE state IN ('failed', 'canceled');
 -- answers: which changes follow an unsent message
 CREATE INDEX outbox_followers ON outbox (follows) WHERE follows IS NOT NULL;
--- answers: what is pending beside this message, and which of its changes of one kind and key goes first
+-- answers: the pending changes of this message, and which of those of one kind and key goes first
 CREATE INDEX outbox_by_target ON outbox (user, channel_url, target_id, kind, aspect, place)
 WHERE target_id IS NOT NULL;
 -- answers: which file of a lane is uploaded next

@@ -69,5 +69,5 @@ SET sql = replace(
 )
 WHERE type = 'table' AND name = 'user';
 
--- Ends that, and reads the tables' new texts.
+-- Ends the write access, and reads the tables' new texts.
 PRAGMA writable_schema = RESET;
