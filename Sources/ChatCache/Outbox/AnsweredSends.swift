@@ -2,9 +2,9 @@ import ChatModel
 import JSON
 import SQLite
 
-// A message from the upstream may be one that a user of this cache sent: in the answer to the send, in a
-// listing after a webhook, or in a changelog. The commit that stores the message also deletes the unsent row,
-// so no client sees both (B38).
+// The upstream returns a message that a user of this cache sent: in the answer to the send, in a listing
+// after a webhook, or in a changelog. The commit that stores the message also deletes the unsent row, so no
+// client sees both (B38).
 
 /// Which senders have unsent rows, read once for a batch of messages.
 struct UnsentSenders {
@@ -12,14 +12,14 @@ struct UnsentSenders {
   var isAnyRequest: Bool?
   /// Whether any user has unsent rows; nil: not looked up yet.
   var isAny: Bool?
-  /// The short names of senders that were looked up; nil for people who never connected here.
+  /// The keys of the senders that were looked up; nil: that sender never connected here.
   var users: [UserID: UserKey?] = [:]
 }
 
 extension CacheWriter {
   /// Called after a message was stored. If the message names the request of an unsent row, the row has
-  /// succeeded and is deleted. If it names no request but may be a send under way, it is withheld from its
-  /// sender's views.
+  /// succeeded and is deleted. If it names no request but may come from a send under way, it is withheld from
+  /// its sender's views.
   func noteAnswer(_ record: MessageRecord, isNew: Bool, _ batch: inout MessageBatch) throws {
     let isAnyUnsent = try isAnyUnsent(&batch)
     guard try isAnyUnsent || !record.requestID.isEmpty && isAnyRequest(&batch), !record.sender.isEmpty,
@@ -44,8 +44,8 @@ extension CacheWriter {
     }
   }
 
-  /// The message was under way when its unsent row was removed, and arrived: repeated, the request is
-  /// answered with it (B37).
+  /// Stores which message the request sent, if its unsent row was removed while under way. A repetition of
+  /// the request is then answered with the message (B37).
   private func noteLateAnswer(
     _ message: Int64, to request: RequestID, in laneKey: OutboxLaneKey
   ) throws {
@@ -63,7 +63,7 @@ extension CacheWriter {
     }
   }
 
-  /// Whether the message may be what an unsent row sent.
+  /// Whether an unsent row may have sent the message.
   func mayAnswerUnsent(_ record: MessageRecord, _ batch: inout MessageBatch) throws -> Bool {
     try !record.requestID.isEmpty && isAnyUnsent(&batch)
   }
@@ -135,8 +135,8 @@ extension CacheWriter {
     try release(of: laneKey.user, in: channel, before: .max)
   }
 
-  /// Shows the messages whose time of being withheld is over. Returns the next such time, ms. A time further
-  /// ahead than any message is withheld was stored before the clock was set back.
+  /// Shows the messages whose `until` has passed. Returns the next `until`, ms. An `until` beyond the longest
+  /// withholding was stored before the clock was set back, so it ends now.
   package func releaseWithheld() throws -> Int64? {
     try db.run("UPDATE withheld SET until = ?1 WHERE until > ?2") {
       $0.bind(1, now)
@@ -252,7 +252,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// The newest position known in the channel, whether its message is stored or only named as the last one.
+  /// The newest known position in the channel: that of a stored message or of the channel's last message.
   func newestKnown(in channel: ChannelKey) throws -> Position? {
     let stored = try newestPosition(in: channel)
     guard let last = try lastMessage(of: channel) else { return stored }

@@ -2,12 +2,12 @@ import ChatModel
 import JSON
 import SQLite
 
-// A message may be edited where it waits after a first copy of it left: that copy was looked for and not
-// found. Where the network delivers the first copy later, or the upstream answers a repetition with it, the
-// message has arrived without the edit. Then the edit is made upstream like that of any confirmed message.
+// A user may edit an unsent message after a first copy of it was sent and not found. If the network delivers
+// that copy later, or the upstream answers a repetition with it, the message arrives without the edit. The
+// cache then sends the edit as it sends that of any confirmed message.
 extension CacheWriter {
-  /// Sends the edit that the confirmed message lacks, with the rank of the unsent message: before edits that
-  /// were asked for later. `edited`: from `editedWhileSent`, before the message was confirmed.
+  /// Sends the edit that the confirmed message lacks. It takes the unsent message's rank, before later edits.
+  /// `edited`: from `editedWhileSent`, read before the message was confirmed.
   func sendEdit(
     _ edited: EditedWhileSent?, of request: RequestID, missingIn record: MessageRecord,
     in laneKey: OutboxLaneKey
@@ -25,26 +25,26 @@ extension CacheWriter {
     try noteLane(laneKey)
   }
 
-  /// The row is being sent: an edit of it may be upstream from now on.
+  /// Called when the row is sent: from now on the upstream may have its edit.
   func noteEditSent(_ id: Int64) throws {
     try db.run("UPDATE outbox SET is_edited = 2 WHERE id = ?1 AND is_edited = 1") { $0.bind(1, id) }
   }
 }
 
-/// An unsent message that was edited after it was sent off once.
+/// An unsent message that was edited after its first send.
 struct EditedWhileSent {
-  /// What the message should be.
+  /// The edited content.
   let content: OutboxContent
   /// Its rank in the lane.
   let rank: Int64
   let isAdmin: Bool
   let expiresAt: Int64
-  /// Whether it was sent again since the edit.
+  /// Whether the message was sent again since the edit.
   let isSentSince: Bool
 
   /// Whether the upstream's message lacks the edit.
   func isMissing(in record: MessageRecord) throws -> Bool {
-    // The edit may have arrived and the message changed since: the newer change stays.
+    // The upstream may have the edit, and a newer change of the message, which stays.
     if isSentSince, record.updatedAt > record.createdAt { return false }
     let asked = try MessageContent(asked: content.params)
     return try asked != MessageContent(record, like: asked) || content.hasUncomparedFields
@@ -52,7 +52,7 @@ struct EditedWhileSent {
 }
 
 extension CacheReader {
-  /// The row as a message that was edited after it was sent off once; nil for all others.
+  /// The row, if it is a message that was edited after its first send; nil otherwise.
   func editedWhileSent(_ id: Int64) throws -> EditedWhileSent? {
     try db.first(
       """
@@ -82,7 +82,7 @@ extension OutboxContent {
     }
   }
 
-  /// Of what was asked of a message, what an edit may say.
+  /// The fields of `params` that an edit may have.
   fileprivate var editFields: [UInt8] {
     get throws {
       try params.withUnsafeBytes { bytes in

@@ -13,7 +13,7 @@ package struct UnsentRequest: Sendable {
   package var unsentTarget: RequestID?
   /// Distinguishes changes of one target that must keep their order, such as a reaction's key.
   package var aspect = ""
-  /// Whether the rows behind it wait if it fails.
+  /// Whether its failure holds the rows behind it.
   package var blocksOnFailure = false
   /// Whether a file has to be uploaded first.
   package var upload = OutboxRow.Upload.none
@@ -36,7 +36,7 @@ package struct UnsentRequest: Sendable {
   /// The sender, if the message's JSON is rendered when it is accepted. Nil: `content.body` has it already.
   package var sender: UserID?
 
-  /// A request with nothing but what every request has.
+  /// A request with only the required parts.
   package init(
     requestID: RequestID, kind: OutboxRow.Kind, content: OutboxContent, contentHash: [UInt8]
   ) {
@@ -171,7 +171,7 @@ extension CacheWriter {
     }
   }
 
-  /// An edit or deletion of an unsent message that is not under way (B46).
+  /// Applies an edit or a deletion to an unsent message that is not under way (B46).
   private func change(
     _ id: Int64, by request: UnsentRequest, in laneKey: OutboxLaneKey, _ moment: Int64
   ) throws -> Accepted {
@@ -187,8 +187,7 @@ extension CacheWriter {
     return .changed(id)
   }
 
-  /// Remembers a request (B37). `row`: the row of the outbox that keeps it; nil: it ended when it was
-  /// accepted.
+  /// Remembers a request (B37). `row`: its row in the outbox; nil: the request ended when it was accepted.
   package func remember(_ request: UnsentRequest, in laneKey: OutboxLaneKey, as row: Int64?) throws {
     try request.contentHash.withUnsafeBytes { hash in
       _ = try db.run(
@@ -212,7 +211,7 @@ extension CacheWriter {
     }
   }
 
-  /// Forgets requests that ended more than seven days ago, at most `limit`; answers how many.
+  /// Forgets requests that ended more than seven days ago, at most `limit`. Returns their number.
   @discardableResult
   package func forgetRequests(limit: Int = 500) throws -> Int {
     let ended = try db.reading.all(

@@ -1,15 +1,15 @@
 import JSON
 
 extension OutboxContent {
-  /// The content of an unsent message after an edit: the edit's fields, in the request's parameters and in
-  /// the message that views show, and the others as they were.
+  /// The content of an unsent message after an edit. The edit's fields replace those of the same names in
+  /// `params` and in `body`.
   func edited(by changes: [UInt8]) throws -> OutboxContent {
     OutboxContent(
       params: OutboxContent.braced(try OutboxContent.fields(of: params, overlaidBy: changes)),
       body: try OutboxContent.fields(of: OutboxContent.braced(body), overlaidBy: changes))
   }
 
-  /// The fields of the object `base`, those of the object `changes` instead of the ones so named.
+  /// The fields of the object `base`, overlaid by the fields of the object `changes`.
   private static func fields(of base: [UInt8], overlaidBy changes: [UInt8]) throws -> [UInt8] {
     try changes.withUnsafeBytes { changes in
       try base.withUnsafeBytes { base in

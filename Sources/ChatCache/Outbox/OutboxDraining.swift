@@ -2,8 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-// How rows leave the outbox: each job begins with a commit, so that a crash knows what may have been sent,
-// and the commit that takes in its answer begins the lane's next one.
+// How rows leave the outbox. A commit stores the start of each job, so that after a crash the cache knows
+// what may have been sent. The commit that stores a job's outcome also begins the lane's next job.
 
 /// One user's unsent rows in one channel, named by the upstream's ids.
 package struct OutboxLaneName: Hashable, Sendable {
@@ -35,9 +35,9 @@ package struct OutboxJob: Sendable {
   package let targetKind: MessageQuery.Kind
   /// The key of a reaction; empty for other kinds.
   package let aspect: String
-  /// What the client asked: a JSON object.
+  /// The client's parameters: a JSON object.
   package let params: [UInt8]
-  /// The file that goes with the message, where the upstream takes none by itself.
+  /// The file to send with the message, if the upstream takes no uploads.
   package var file: StoredUpload?
 }
 
@@ -66,9 +66,9 @@ package struct EndedOutboxJob: Sendable {
   }
 }
 
-/// What a lane does next.
+/// The result of `advance`.
 package struct LaneProgress: Sendable {
-  /// The job whose start was just stored. It is made now.
+  /// The job whose start was just stored. The worker runs it now.
   package var begun: OutboxJob?
   /// The ms until the lane's next try. Nil: no row of the lane waits for a try.
   package var nextTryIn: Int64?
@@ -77,7 +77,7 @@ package struct LaneProgress: Sendable {
   /// The ms until the lane's next upload may begin. Nil: none waits.
   package var nextUploadIn: Int64?
 
-  /// Nothing to do.
+  /// Progress without an outcome.
   package init(begun: OutboxJob? = nil, nextTryIn: Int64? = nil) {
     self.begun = begun
     self.nextTryIn = nextTryIn
@@ -123,9 +123,9 @@ extension CacheWriter {
   /// Rows that one commit refuses without asking the upstream. The lane goes on at once in another commit.
   private static let refusalsPerStep = 32
 
-  /// Fails the rows whose lifetime has ended, and makes the rows due that no longer have to wait. Answers the
-  /// rows that decide the lane's next step. Lifetimes end by `moment`, which never goes back. Tries go by the
-  /// wall clock.
+  /// Fails the rows whose lifetime has ended, and makes the rows due that no longer have to wait. Returns the
+  /// rows that decide the lane's next step. Lifetimes end by `moment`, which never goes back. Times of tries
+  /// use the wall clock.
   private func wake(
     _ laneKey: OutboxLaneKey, _ moment: Int64, isLinkBack: Bool, _ policy: OutboxPolicy
   ) throws -> OutboxLane {
@@ -142,7 +142,7 @@ extension CacheWriter {
       let notices = woken.expire(now: moment)
       woken.clockWentBack(now: now, longest: longestWait)
       guard woken != lane else { return lane }
-      // The lane may have another first row after rows were ended or changed.
+      // After rows ended or changed, another row may be the lane's first one.
       try changeLane(laneKey, from: lane) {
         $0 = woken
         return notices
@@ -295,13 +295,13 @@ extension OutboxJob {
     }
   }
 
-  /// Whether it deletes a message.
+  /// Whether the job deletes a message.
   package var isDeletion: Bool {
     if case .deleteSent = job { return true }
     return kind == .delete && job == .send
   }
 
-  /// Of a reaction: whether it is added, and not taken back.
+  /// Whether a reaction is added, not removed.
   package var addsReaction: Bool {
     let isAdded = params.withUnsafeBytes { JSONParser().read($0) { $0["add"]?.bool } }
     return (isAdded ?? nil) ?? true

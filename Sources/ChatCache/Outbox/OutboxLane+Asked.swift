@@ -1,9 +1,9 @@
 import ChatModel
 
 extension OutboxLane {
-  /// What an edit or a deletion of an unsent message comes to (B46).
+  /// How an edit or a deletion of an unsent message is applied (B46).
   package enum Reach: Hashable, Sendable {
-    /// The row can be changed where it stands.
+    /// The row is not under way and is changed itself.
     case row
     /// The row is under way: the change is a row of its own, which follows it.
     case follows(Int64)
@@ -25,8 +25,8 @@ extension OutboxLane {
     return notices + [.pendingCreated(row.id)]
   }
 
-  /// Takes a message back (B44). A message that cannot have been sent is canceled at once. Another one is
-  /// canceled when the answer to its send is known. False: there is nothing to take back.
+  /// Cancels a message (B44): at once if it is neither in flight nor uncertain, else when the answer to its
+  /// send is known. False: the row is no pending message.
   package mutating func cancel(_ id: Int64, now: Int64) -> (isCanceled: Bool, notices: [Notice]) {
     guard let row = row(id), row.kind.isMessage, row.state.isPending else { return (false, []) }
     if row.isCancelWanted { return (true, []) }
@@ -35,10 +35,9 @@ extension OutboxLane {
     return (true, [.canceled(id)])
   }
 
-  /// Sends a failed or canceled message again, at the end of the queue and with three days of its own (B41).
-  /// One that may have arrived is looked for first (B39). `tryAt`: when it may be tried, where that is not
-  /// `now`.
-  /// False: it is neither, or was deleted upstream under this request id.
+  /// Sends a failed or canceled message again, at the end of the lane, with a new lifetime (B41). If it may
+  /// have arrived, it is looked for first (B39). `tryAt`: the moment of the first try, if not `now`.
+  /// False: the row is neither failed nor canceled, or its message was deleted upstream.
   package mutating func resend(
     _ id: Int64, now: Int64, lifetime: Int64 = Limits.pendingMilliseconds, tryAt: Int64? = nil,
     isLast: Bool = true
@@ -71,7 +70,7 @@ extension OutboxLane {
     return notices
   }
 
-  /// Forgets a failed or canceled message (B44). False: it is neither.
+  /// Deletes the row of a failed or canceled message (B44). False: it is neither.
   package mutating func remove(_ id: Int64, now: Int64) -> (isRemoved: Bool, notices: [Notice]) {
     guard let row = row(id), row.state == .failed || row.state == .canceled else { return (false, []) }
     drop(id)
@@ -79,7 +78,7 @@ extension OutboxLane {
     return (true, [.removed(id)])
   }
 
-  /// The target of an edit of the unsent message `id`; nil: the message does not exist, or is taken back.
+  /// How to edit the unsent message `id`; nil: there is no such message, or its cancellation is pending.
   package func reach(ofEdit id: Int64) -> Reach? {
     guard let row = row(id), row.kind.isMessage, row.status != .canceled || row.state == .canceled else {
       return nil
@@ -87,7 +86,7 @@ extension OutboxLane {
     return row.state == .inFlight || row.state == .uncertain ? .follows(id) : .row
   }
 
-  /// Fails expired rows. A row that may have arrived is looked for once first (B41).
+  /// Fails expired rows. A message that may have arrived is looked for once first (B41).
   package mutating func expire(now: Int64) -> [Notice] {
     var notices: [Notice] = []
     for row in rows where row.expiresAt <= now {
@@ -108,7 +107,7 @@ extension OutboxLane {
     return notices
   }
 
-  /// The user lost the channel, or may not send there any more: everything fails with that code (B69).
+  /// Fails all pending rows with `code`, because the user lost the channel (B69).
   package mutating func failAll(code: String, now: Int64) -> [Notice] {
     let notices = rows.filter { $0.state.isPending }.flatMap { row in
       if row.isUnanswered { change(row.id) { $0.mayHaveArrived = true } }
@@ -119,15 +118,15 @@ extension OutboxLane {
     return notices
   }
 
-  /// A try that lies further ahead than any wait was set by a clock that ran ahead: it is due now (B43).
+  /// Makes tries due that lie more than `longest` ahead, because a clock that ran ahead set them (B43).
   package mutating func clockWentBack(now: Int64, longest: Int64) {
     for row in rows where row.state.isPending && row.nextTryAt > now + longest {
       change(row.id) { $0.nextTryAt = now }
     }
   }
 
-  /// After a start: what was under way may have arrived (B39). `isRestored`: so may everything that waited
-  /// since the backup was made (B65).
+  /// Called after a start or a failed commit: rows in flight may have arrived (B39). `isRestored`: so may
+  /// messages that have waited since the backup was made (B65).
   package mutating func recover(now: Int64, isRestored: Bool = false) {
     for row in rows {
       change(row.id) {
@@ -146,7 +145,7 @@ extension OutboxLane {
     }
   }
 
-  /// No file of the lane is being uploaded now.
+  /// Makes uploads due that are marked as running, because no file of the lane is being uploaded now.
   mutating func recoverUploads(now: Int64) {
     for row in rows where row.upload == .running {
       change(row.id) {
@@ -156,7 +155,7 @@ extension OutboxLane {
     }
   }
 
-  /// The upstream can be reached again: nothing waits for its next try that waited for the link (B40, B43).
+  /// Makes the rows due that waited for the link, because the upstream can be reached again (B40, B43).
   package mutating func linkRecovered(now: Int64) {
     for row in rows where row.errorCode != nil || row.state == .uncertain {
       guard row.state == .waiting || (row.state == .uncertain && row.absences == 0) else { continue }

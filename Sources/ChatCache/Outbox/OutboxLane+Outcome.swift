@@ -3,7 +3,7 @@ import ChatModel
 extension OutboxLane {
   /// How a job ended.
   package enum Outcome: Hashable, Sendable {
-    /// The upstream did it. For a send or a look: the id of the sent message.
+    /// The upstream did the job. For a send or a look: the id of the sent message.
     case success(message: Int64?)
     /// The upstream has the request already, and does not say which message it became.
     case duplicate
@@ -13,7 +13,7 @@ extension OutboxLane {
     case wait(until: Int64)
     /// The link is at fault; nothing was done.
     case linkFault(code: String)
-    /// The upstream may have done it (B39).
+    /// The upstream may have done the job (B39).
     case uncertain
     /// A look did not find the message. For a deletion: the message is already gone.
     case absent
@@ -123,7 +123,7 @@ extension OutboxLane {
     return []
   }
 
-  /// Nothing was done: the row waits again, or stays as uncertain as it was.
+  /// The upstream did nothing: the row waits again, or stays uncertain if an earlier try may have arrived.
   private mutating func putBack(
     _ row: OutboxRow, code: String?, nextTryAt: Int64, now: Int64
   ) -> [Notice] {
@@ -143,8 +143,8 @@ extension OutboxLane {
     return mergeFollowers(of: row.id) + expire(now: now)
   }
 
-  /// A look that could not read everything proves nothing. It is repeated, longer after each time, and given
-  /// up an hour after the row's time is over.
+  /// A look that could not read everything proves nothing. It is repeated after growing waits, and given up
+  /// an hour after the row has expired.
   private mutating func finishLookWithoutAnswer(_ row: OutboxRow, now: Int64, later: Int64) -> [Notice] {
     if row.expiresAt + Limits.lookBeyondMilliseconds <= now {
       return row.isCancelWanted
@@ -287,7 +287,7 @@ extension OutboxLane {
     return merged + [.canceled(id)]
   }
 
-  /// Edits waited for the id of the sent message. It is no longer under way, so they change its row instead.
+  /// Merges the edits that wait for the message's id into its row, because its send is no longer under way.
   mutating func mergeFollowers(of id: Int64) -> [Notice] {
     let followers = rows.filter { $0.follows == id }
     for follower in followers { drop(follower.id) }
@@ -296,7 +296,7 @@ extension OutboxLane {
 }
 
 extension OutboxRow {
-  /// The upstream's code for a request id it has seen.
+  /// The upstream's code for a request id that it has seen.
   package static let existsAlready = "400202"
 
   /// Whether the upstream said that it has this request, without saying which message it became.

@@ -1,8 +1,7 @@
 import ChatModel
 
-// The unsent messages and changes of one user in one channel, in order, and what becomes of them. A value:
-// the store reads the rows, asks here, writes the rows that changed and tells what happened, all in one
-// transaction.
+// The unsent messages and changes of one user in one channel, in order, and their states. A value: the cache
+// reads the rows, calls this value, and writes the changed rows and their events, all in one transaction.
 //
 //     waiting --dispatch--> in flight --success-----------> (gone: succeeded)
 //       ^ ^                   | |
@@ -16,11 +15,11 @@ import ChatModel
 //
 // Messages, files, edits and deletes keep their order: only the first pending one, the head, is ever under
 // way. Reactions and read marks go beside them, one at a time, in order only for the same target. A waiting
-// row always has a moment of its next try; nothing but the outcome of a try, a request of the user or its
-// three days ends a row.
+// row always has a moment of its next try. Only these end a row: the outcome of a try, a request of its user,
+// its expiry, and the loss of its channel.
 //
-// A message that is taken back while under way stays in its state, wanted canceled. If it turns out to have
-// arrived, its row gets the message's id as target and becomes the intent to delete that message upstream.
+// A message that is canceled while under way keeps its state and gets `isCancelWanted`. If the message has
+// arrived, its row gets the message's id as `target`, and the row's job is to delete that message upstream.
 
 /// One user's unsent messages and changes in one channel.
 package struct OutboxLane: Hashable, Sendable {
@@ -64,7 +63,7 @@ package struct OutboxLane: Hashable, Sendable {
     case dropped(Int64, code: String)
     /// The user removed the row.
     case removed(Int64)
-    /// The content of the edit `from` belongs into the row `to` now; the edit's row is gone.
+    /// The content of the edit `from` goes into the row `to`; the edit's row is gone.
     case merged(from: Int64, to: Int64)
 
     /// Whether the notice tells that the row failed.
@@ -83,7 +82,7 @@ package struct OutboxLane: Hashable, Sendable {
   /// The first ordered row that is still pending.
   package var head: OutboxRow? { rows.first { $0.kind.isOrdered && $0.state.isPending } }
 
-  /// The failed message that holds a row, or the pending one before it.
+  /// The failed message that holds a row, else the head if it precedes the row.
   package func blocker(of id: Int64) -> OutboxRow? {
     guard let row = row(id), row.kind.isOrdered, row.state.isPending else { return nil }
     if let failed = failedBlocker(before: row.rank) { return failed }
@@ -110,7 +109,7 @@ package struct OutboxLane: Hashable, Sendable {
   /// The next moment at which `jobs` returns a job if nothing else happens, ms; nil: never.
   package var nextTryAt: Int64? { triable.map(\.nextTryAt).min() }
 
-  /// The next moment at which a send or a look may be due, ms. Uploads have their own.
+  /// The next moment at which a send or a look may be due, ms. Uploads are not counted.
   var nextSendAt: Int64? {
     triable.filter { $0.upload != .needed || $0.state != .waiting }.map(\.nextTryAt).min()
   }

@@ -1,8 +1,8 @@
 import ChatModel
 import SQLite
 
-// Which rows of a lane a step reads. A lane may have 10 000 rows; accepting, one try and one event need a few
-// of them, and each part below is found by an index of its own.
+// Reads the rows of a lane that one step needs. A lane may have 10 000 rows, but accepting a row, trying one
+// or writing an event needs few. Each statement below uses an index of its own.
 extension CacheReader {
   /// All rows of a user in a channel; empty where nothing is unsent.
   package func lane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
@@ -11,10 +11,9 @@ extension CacheReader {
     return try rows.lane()
   }
 
-  /// The rows that decide the lane's next step, and the fate of the row `id`: the first pending ordered row,
-  /// rows under way, the reaction or read mark that is tried next, the file that is uploaded next and those
-  /// under way, rows expired at `now`, failed messages that hold others, and the rows that follow any of
-  /// these.
+  /// The rows that decide the lane's next step and what becomes of the row `id`: that row, the first pending
+  /// ordered row, rows in flight, the reaction or read mark that is tried next, running uploads, the next
+  /// upload, rows expired at `now`, failed messages that hold others, and the rows that follow any of these.
   package func laneStep(_ laneKey: OutboxLaneKey, row id: Int64? = nil, now: Int64 = 0) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
     try rows.add(
@@ -92,7 +91,7 @@ extension CacheReader {
     return try rows.lane()
   }
 
-  /// The rows of a lane that are under way.
+  /// The rows of a lane that are in flight or uploading, and the next row to upload.
   func underWayLane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
     try rows.addUnderWay()
@@ -118,7 +117,7 @@ extension CacheReader {
     return try rows.lane()
   }
 
-  /// The rank of the first failed message that holds what follows it; nil: nothing is held.
+  /// The rank of the first failed message that holds the rows behind it; nil: there is none.
   func firstBlockingRank(in laneKey: OutboxLaneKey) throws -> Int64? {
     try db.first(
       """

@@ -2,8 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-// Whether a send that may have arrived did: its message is looked for among those that came after the newest
-// one known when it was sent off (B39).
+// Decides whether an uncertain send has arrived: looks for its message among those after the row's anchor
+// (B39).
 extension CacheReader {
   /// The message that answers the request: the one that names it, else the first of the same sender, type and
   /// content that answers no other request.
@@ -22,7 +22,7 @@ extension CacheReader {
   }
 }
 
-/// What makes two messages of one sender look the same.
+/// The fields by which two messages of one sender are compared.
 struct MessageContent: Equatable {
   private let type: [UInt8]
   private var text: [UInt8]
@@ -30,13 +30,13 @@ struct MessageContent: Equatable {
   private let customType: [UInt8]
   private let file: [UInt8]
   private let parent: [UInt8]
-  /// Whether the file is named by its url. A file that goes with its message has none before: it is known by
+  /// Whether `file` is the file's url. A file that is sent with its message has no url before, so `file` is
   /// its name and size.
   private let namesURL: Bool
 
   var isAdmin: Bool { type == Array("admin".utf8) }
 
-  /// What a client asked to be sent.
+  /// The content that a client asked to send.
   init(asked params: [UInt8]) throws {
     self = try params.withUnsafeBytes { bytes in
       try JSONParser.parse(bytes) {
@@ -47,7 +47,7 @@ struct MessageContent: Equatable {
     }
   }
 
-  /// What the upstream has, to be compared with `other`.
+  /// The content of the upstream's message, to be compared with `other`.
   init(_ record: MessageRecord, like other: MessageContent) throws {
     let object = [UInt8(ascii: "{")] + record.body + [UInt8(ascii: "}")]
     self = try object.withUnsafeBytes { bytes in
@@ -59,7 +59,7 @@ struct MessageContent: Equatable {
     }
   }
 
-  /// Whether both are the same message. The upstream may keep no text of a file: its url or name says more.
+  /// Whether both have the same content. Texts of files are not compared, because the upstream may drop them.
   func isSame(as other: MessageContent) -> Bool {
     guard type == Array("file".utf8) else { return self == other }
     var (one, two) = (self, other)

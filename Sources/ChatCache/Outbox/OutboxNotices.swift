@@ -1,7 +1,7 @@
 import ChatModel
 import SQLite
 
-// What happened to unsent rows, told to the event log and to the memory of requests.
+// Writes the notices of a lane to the event log and to the table `request`.
 extension CacheWriter {
   /// Appends the event of a notice.
   func tell(
@@ -24,14 +24,13 @@ extension CacheWriter {
       try end(before.row(id), as: "removed", laneKey)
       try log(before.row(id), .localFailed, laneKey)
     case .merged(let from, let to):
-      // The request of a message that was changed in the outbox goes on.
+      // If both are one row, the message was edited in the outbox, and its request goes on.
       if from != to { try end(before.row(from), as: "merged", laneKey) }
       try log(after.row(to) ?? before.row(to), .messageUpdated, laneKey)
     }
   }
 
-  /// A message that its sender took back too late, and that the upstream does not delete, is shown to its
-  /// sender from now on.
+  /// Shows the sender a message that was canceled too late and that the upstream refused to delete.
   private func showAfterAll(_ message: Int64, _ laneKey: OutboxLaneKey) throws {
     guard let channel = try reader.channelKey(of: laneKey.channel),
       let position = try reader.position(of: message, in: channel)
@@ -49,7 +48,7 @@ extension CacheWriter {
     var change = Change(.outbox, source, user: laneKey.user)
     change.channel = try reader.channelKey(of: laneKey.channel)
     change.reference = row.requestID.text
-    // An unsent message is told with the message it became, a change with the message it is about.
+    // The event of an unsent message names the message that it became; that of a change names its target.
     if row.kind.isMessage {
       change.detail = message.map { OutboxDetail.message.written($0) }
     } else if let target = message ?? row.target {
@@ -58,8 +57,8 @@ extension CacheWriter {
     try append(change)
   }
 
-  /// The request became that message, which is to be deleted upstream: it belongs to no other request, and is
-  /// stored with this one's id.
+  /// Stores that the canceled request sent the message, which is to be deleted upstream. No other request can
+  /// then claim the message, and the message is stored with this request's id.
   func claim(_ message: Int64, for request: RequestID, of user: UserKey) throws {
     try db.run("UPDATE request SET message_id = ?3 WHERE user = ?1 AND request_id = ?2") {
       $0.bind(1, user.rawValue)
@@ -68,7 +67,7 @@ extension CacheWriter {
     }
   }
 
-  /// The row is gone; its request id is remembered for a while (B37).
+  /// Stores how the request of a deleted row ended. Its id is remembered for a while (B37).
   private func end(
     _ row: OutboxRow?, as end: String, message: Int64? = nil, code: String? = nil, _ laneKey: OutboxLaneKey
   ) throws {
@@ -90,19 +89,19 @@ extension CacheWriter {
   }
 }
 
-/// What an event of the outbox says beside its request.
+/// The field of an outbox event beside its request id.
 package enum OutboxDetail: String, Sendable {
   /// The message that an unsent one became.
   case message = "message_id"
   /// The confirmed message that a change is about.
   case target = "target_id"
 
-  /// As the event stores it: a field without braces.
+  /// The JSON field that the event stores, without braces.
   func written(_ id: Int64) -> [UInt8] { Array("\"\(rawValue)\":\"\(id)\"".utf8) }
 }
 
 extension Change {
-  /// The id that an event of the outbox names; nil where it names none of that kind.
+  /// The id in that field of an outbox event; nil: the event does not have the field.
   package func outboxDetail(_ kind: OutboxDetail) -> Int64? {
     guard self.kind == .outbox, let detail else { return nil }
     let start = Array("\"\(kind.rawValue)\":\"".utf8)

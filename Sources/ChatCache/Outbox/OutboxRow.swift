@@ -1,86 +1,85 @@
 import ChatModel
 
-/// What decides over one unsent message or change: the table's row without its content.
+/// One unsent message or change: its row in the table `outbox`, without its content.
 package struct OutboxRow: Hashable, Sendable {
-  /// The change to make upstream. The names are stored.
+  /// The change to make upstream. The raw values are stored.
   package enum Kind: String, Sendable, CaseIterable {
     case message, file, edit, delete, reaction, read
 
     /// Whether it is sent in the order of the lane. The others never hold anything up (B42).
     package var isOrdered: Bool { self != .reaction && self != .read }
-    /// Whether it is a message, which stays as a row when it fails, to be resent. A refused change is dropped
+    /// Whether it is a message. A failed message keeps its row and can be resent; a refused change is dropped
     /// (B46).
     package var isMessage: Bool { self == .message || self == .file }
   }
 
-  /// Where it stands. The names are stored. A row that succeeded is gone.
+  /// The state of a row. The raw values are stored. A row that succeeded is deleted.
   package enum State: String, Sendable, CaseIterable {
     /// To be sent when its turn and its next try have come.
     case waiting
-    /// Behind a failed message that asked to hold what follows it (B42).
+    /// Behind a failed message that was sent with `block_on_failure` (B42).
     case held
     /// A request is under way.
     case inFlight = "in_flight"
-    /// The message may have reached the upstream. A listing decides; it is not repeated or failed before
-    /// (B39).
+    /// The request may have reached the upstream. A message is looked for before it is sent again (B39).
     case uncertain
     case failed
     case canceled
 
-    /// Whether something is still going to happen by itself.
+    /// Whether the service still acts on the row by itself.
     package var isPending: Bool { self != .failed && self != .canceled }
   }
 
-  /// How far the bytes of a file message are (B45).
+  /// The state of a file message's upload (B45).
   package enum Upload: String, Sendable {
-    /// There is nothing to upload by itself.
+    /// There is no file, or the file goes with its message.
     case none
     case needed
     case running
-    /// Its url is stored: never uploaded again.
+    /// The file's url is stored, so the file is never uploaded again.
     case done
   }
 
-  /// The order of acceptance.
+  /// The row's id, in the order of acceptance.
   package let id: Int64
   /// The client's id of the request.
   package let requestID: RequestID
   /// The change that the row asks for.
   package let kind: Kind
-  /// Where it stands.
+  /// The row's state.
   package var state = State.waiting
   /// Its rank in the lane, the column `place`: rows are sent in the order of their ranks.
   package var rank: Int64
-  /// The confirmed message it is about. Of a canceled message: the one that has to be deleted upstream.
+  /// The confirmed message that a change is about, or that a canceled message became and Perch must delete.
   package var target: Int64?
-  /// The row of the unsent message it is about: that one was under way when this was asked (B46).
+  /// The row of the unsent message that a change is about, if that was under way at the time (B46).
   package var follows: Int64?
   /// Distinguishes changes of one target that must keep their order, such as a reaction's key.
   package let aspect: String
-  /// Whether its failure holds what follows it.
+  /// Whether its failure holds the rows behind it.
   package let blocksOnFailure: Bool
-  /// Whether it was asked with the scope `admin`.
+  /// Whether the request had the scope `admin`.
   package var isAdmin = false
-  /// Whether the user took it back while it could no longer be stopped.
+  /// Whether the user canceled the message while it was in flight or uncertain.
   package var isCancelWanted = false
-  /// How far its bytes are.
+  /// The state of its upload.
   package var upload: Upload
   /// When it was accepted, ms.
   package var acceptedAt: Int64
   /// When it fails by itself, ms.
   package var expiresAt: Int64
-  /// How many times it was sent off since it was accepted or resent.
+  /// The number of tries since it was accepted or resent. The wait before the next try grows with it.
   package var attempts = 0
-  /// Before this moment nothing is tried, ms.
+  /// The earliest moment of the next try, ms.
   package var nextTryAt: Int64
-  /// When it was last sent off, ms.
+  /// When it was last sent, ms.
   package var dispatchedAt: Int64?
-  /// The newest position known in the channel when it was first sent off: the message it became lies after
-  /// it.
+  /// A look lists the messages after this position: the newest one known at the first send, or the position
+  /// up to which earlier looks have read.
   package var anchor: Position?
-  /// Whether some try may have reached the upstream, as far as nobody found out.
+  /// Whether a try may have reached the upstream, and no look has decided it yet.
   package var mayHaveArrived = false
-  /// How many listings in a row did not show it while it was uncertain.
+  /// The number of complete looks in a row that did not find it while it was uncertain.
   package var absences = 0
   /// Why the row failed, or why it waits. An uncertain row fails with this code if no listing shows it.
   package var errorCode: String?
@@ -105,15 +104,15 @@ package struct OutboxRow: Hashable, Sendable {
     nextTryAt = now
   }
 
-  /// The status clients see (B38): a message that was taken back is canceled at once.
+  /// The status that clients see (B38). A message that was taken back is shown as canceled at once.
   package var status: Status {
     if isCancelWanted || state == .canceled { return .canceled }
     return state == .failed ? .failed : .pending
   }
 
-  /// Whether it may be at the upstream without an answer: then a message like it may be the answer (B38).
+  /// Whether the upstream may have it although no answer came.
   package var isUnanswered: Bool { state == .inFlight || state == .uncertain }
 
-  /// What clients see of a row.
+  /// The status of a row for clients.
   package enum Status: String, Sendable, CaseIterable { case pending, failed, canceled }
 }

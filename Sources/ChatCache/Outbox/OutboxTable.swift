@@ -4,7 +4,7 @@ import SQLite
 // The table `outbox`. A step reads the rows of a lane that it needs, changes them as a value, and writes back
 // the rows that differ and the events that tell of them, in one transaction.
 
-/// Whose unsent messages, and where.
+/// One user's unsent rows in one channel, named by the user's key.
 package struct OutboxLaneKey: Hashable, Sendable {
   /// The user who sends.
   package let user: UserKey
@@ -20,12 +20,12 @@ package struct OutboxLaneKey: Hashable, Sendable {
 
 /// The content of an unsent message or change.
 package struct OutboxContent: Hashable, Sendable {
-  /// What the client asked: a JSON object.
+  /// The client's parameters: a JSON object.
   package var params: [UInt8]
-  /// The message as the API draws it, as fields without braces.
+  /// The message as the API shows it: fields without braces.
   package var body: [UInt8]
 
-  /// A content.
+  /// Content with both parts.
   package init(params: [UInt8], body: [UInt8]) {
     self.params = params
     self.body = body
@@ -47,7 +47,7 @@ extension CacheReader {
     }
   }
 
-  /// How many unsent messages and changes of a user wait, and how many failed.
+  /// The numbers of a user's pending and failed rows.
   package func unsent(of user: UserKey) throws -> (pending: Int64, failed: Int64) {
     let counts = try unsentCounts(of: user)
     return (counts.pending, counts.failed)
@@ -55,8 +55,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Changes all rows of a lane and writes what differs: rows, what became of requests, events. Answers the
-  /// notices.
+  /// Lends all rows of a lane to `body`, and stores changed rows, requests and events. Returns the notices.
   @discardableResult
   package func changeLane(
     _ laneKey: OutboxLaneKey, _ body: (inout OutboxLane) throws -> [OutboxLane.Notice]
@@ -101,7 +100,7 @@ extension CacheWriter {
     return notices
   }
 
-  /// A failed message began or ended to hold what follows it: the rows that the step did not read follow.
+  /// Holds or releases the rows that the step did not read, after a failed message began or ceased to hold.
   private func holdRest(_ laneKey: OutboxLaneKey) throws {
     let first = try reader.firstBlockingRank(in: laneKey) ?? .max
     try db.run(
@@ -220,7 +219,7 @@ extension CacheWriter {
     try rewrite(message, reader.edited(content, by: changes.params, in: laneKey.channel))
   }
 
-  /// Gives an unsent message the same content with the url of its file: no copy of it left without that.
+  /// Replaces an unsent message's content after its file was uploaded or replaced, which is no edit.
   func redraw(_ id: Int64, _ content: OutboxContent) throws {
     try content.params.withUnsafeBytes { params in
       try content.body.withUnsafeBytes { body in
@@ -233,7 +232,7 @@ extension CacheWriter {
     }
   }
 
-  /// Gives an unsent message another content, and remembers that a copy without it may have left.
+  /// Replaces an unsent message's content. `is_edited` marks that a copy with the old one may have been sent.
   func rewrite(_ id: Int64, _ content: OutboxContent) throws {
     try content.params.withUnsafeBytes { params in
       try content.body.withUnsafeBytes { body in

@@ -23,10 +23,10 @@ package struct OutboxPolicy: Hashable, Sendable {
   /// The longest pause that an upstream may ask for, ms.
   package static let longestPause: Int64 = 10 * 60_000
 
-  /// The longest wait between two tries of a row, ms, but for what the upstream asks for.
+  /// The longest wait between two tries of a row, ms, unless the upstream asks for a longer one.
   package var longestWait: Int64 { max(backoffMaximum, uncertainGrace, ReadMark.waitMilliseconds) }
 
-  /// The bound of the wait after so many tries, ms: it doubles from 1 s.
+  /// The longest wait after `attempt` tries, ms. It doubles from 1 s.
   package func bound(attempt: Int) -> Int64 {
     max(1, min(backoffMaximum, 1000 << Int64(min(max(attempt - 1, 0), 10))))
   }
@@ -37,7 +37,7 @@ package struct OutboxPolicy: Hashable, Sendable {
   }
 }
 
-/// A clock that never goes back: the larger of the wall clock and the highest moment it ever said (B41).
+/// A clock that never goes back: the larger of the wall clock and the highest moment it ever returned (B41).
 package struct MonotoneNow: Hashable, Sendable {
   /// The highest moment, ms; stored, so that it survives a start.
   package private(set) var highest: Int64
@@ -56,9 +56,9 @@ package struct MonotoneNow: Hashable, Sendable {
 package enum Acceptance: Hashable, Sendable {
   /// The id is new, so the request is accepted.
   case new
-  /// The same again: answer with its present state, send nothing.
+  /// The id came with the same content: answer with the request's present state, and send nothing.
   case replay
-  /// The id names something else.
+  /// The id was used for other content.
   case mismatch
 
   /// Compares the hash of the content with the one remembered for the id, if any.

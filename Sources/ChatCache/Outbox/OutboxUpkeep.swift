@@ -1,12 +1,12 @@
 import ChatModel
 import SQLite
 
-// What happens to unsent rows by itself: the start, time, lost channels.
+// Changes unsent rows without a request of their user: at the start, by time, and when a channel is lost.
 extension CacheWriter {
-  /// How far a stored moment may be behind, ms: else each step would write it.
+  /// How far the stored moment may be behind, ms, so that not every step writes it.
   private static let momentStep: Int64 = 1000
 
-  /// The moment that counts in the outbox. It never goes back; over a restart by less than a second (B41).
+  /// The outbox's clock, ms. It never goes back, except by less than a second over a restart (B41).
   package func outboxMoment() throws -> Int64 {
     let stored = try db.reading.first("SELECT value FROM meta WHERE key = 'latest_moment'") { $0.int64(0) }
     let moment = latestMoment(wall: max(now, stored ?? 0))
@@ -22,7 +22,7 @@ extension CacheWriter {
     return moment
   }
 
-  /// After a start: what was under way may have arrived (B39); after a restore so may all that waited (B65).
+  /// Called after a start: rows in flight may have arrived (B39), and after a restore waiting messages (B65).
   package func recoverOutbox(isRestored: Bool = false) throws {
     let lanes =
       isRestored
@@ -43,8 +43,8 @@ extension CacheWriter {
     }
   }
 
-  /// Fails rows that are older than the pending lifetime (B41), shows messages whose time of being withheld
-  /// is over, and deletes old request ids. Answers in how many ms the next withheld message is shown.
+  /// Fails rows that are older than the pending lifetime (B41), shows messages that are no longer withheld,
+  /// and deletes old request ids. Returns the ms until the next withheld message is shown.
   @discardableResult
   package func keepUpOutbox() throws -> Int64? {
     try expireOutbox()
@@ -70,14 +70,14 @@ extension CacheWriter {
     }
   }
 
-  /// Fails the unsent rows of a user in a channel that the user left. They stay visible (B69).
+  /// Fails the unsent rows of a user in a channel that the user left. Failed messages stay visible (B69).
   package func failOutbox(in laneKey: OutboxLaneKey, code: String = OutboxRow.notAMember) throws {
     let moment = try outboxMoment()
     try changeLane(laneKey) { $0.failAll(code: code, now: moment) }
     try noteLane(laneKey)
   }
 
-  /// The lane changed by something else than its own turn: it is looked at after the commit.
+  /// Reports a lane that changed outside its own jobs. The sync worker looks at it after the commit.
   func noteLane(_ laneKey: OutboxLaneKey) throws {
     let user = try db.reading.first("SELECT user_id FROM user WHERE id = ?1") {
       $0.bind(1, laneKey.user.rawValue)
@@ -89,7 +89,7 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// Every lane in which something waits to be tried, with the ms until then.
+  /// Every lane with a row that has a next try or is in flight, and the ms until the first of these tries.
   package func waitingLanes(now: Int64) throws -> [(lane: OutboxLaneName, wait: Int64)] {
     try db.all(
       """

@@ -86,8 +86,8 @@ extension CacheReader {
     ).union(taken)
   }
 
-  /// Messages that arrived after their sender took them back, and that are to be deleted upstream: the unsent
-  /// row is shown, canceled, and not the message besides (B38, B44).
+  /// Messages that arrived although their sender canceled them, and that are to be deleted upstream. Views
+  /// show only the canceled unsent row (B38, B44).
   private func takenBack(in view: ChannelView, of message: Int64?) throws -> [Int64] {
     try db.all(
       """

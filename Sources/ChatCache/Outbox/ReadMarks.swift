@@ -1,9 +1,9 @@
 import ChatModel
 import SQLite
 
-/// Marking a channel as read moves the user's position at once, also offline. The mark for the upstream is an
-/// outbox row. The upstream's mark knows no time: it would mark what came meanwhile too, so it is sent only
-/// while nothing newer is unread.
+/// How far a user has read a channel. Marking it as read changes this at once, also offline; an outbox row
+/// tells the upstream. The upstream's call takes no time and would mark newer messages too, so it is sent
+/// only while nothing newer is unread.
 package struct ReadMark: Sendable {
   /// Messages up to that time are read (ms).
   package let readAt: Int64
@@ -14,12 +14,12 @@ package struct ReadMark: Sendable {
 
   /// A mark that must not be sent yet is looked at again after this long, ms.
   static let waitMilliseconds: Int64 = 30_000
-  /// If more members of a channel have read on at once, one event tells of all of them.
+  /// The most new read marks of a channel that have events of their own; more of them share one event.
   package static let mostTold = 20
 }
 
 extension CacheWriter {
-  /// The user has read everything that is stored of the channel.
+  /// Marks everything that is stored of the channel as read by the user.
   func markRead(_ view: ChannelView) throws {
     let newest = try reader.newestShown(in: view)
     let readAt = newest?.createdAt ?? 0
@@ -66,7 +66,7 @@ extension CacheReader {
   /// How many messages of the channel the user has not read.
   func unreadCount(_ view: ChannelView) throws -> Int64 { try readMark(of: view)?.unread ?? 0 }
 
-  /// How far the user has read, marks included that are not sent yet.
+  /// How far the user has read, including marks that are not sent yet.
   package func readMark(of view: ChannelView) throws -> ReadMark? {
     try db.first("SELECT last_read_at, unread, mentions FROM membership WHERE user = ?1 AND channel = ?2") {
       $0.bind(1, view.user.rawValue)

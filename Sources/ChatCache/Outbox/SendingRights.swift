@@ -14,7 +14,7 @@ package enum SendingDenial: Error, Hashable, Sendable {
   case messageNotFound
   /// The message is not sent yet, so nothing can refer to it.
   case unsent
-  /// The text is longer than the channel takes, in characters.
+  /// The text has more characters than the channel allows.
   case tooLong(limit: Int)
   /// The user has reached the limit of unsent rows.
   case full(limit: Int)
@@ -22,9 +22,9 @@ package enum SendingDenial: Error, Hashable, Sendable {
   /// Why a member may not do something.
   package enum Reason: String, Sendable {
     case muted, frozen, broadcast
-    /// Only the sender edits a message.
+    /// Only the sender may edit a message.
     case notSender = "not_sender"
-    /// Only the sender and operators delete a message.
+    /// Only the sender and operators may delete a message.
     case notOperator = "not_operator"
     /// Admin messages need the scope `admin`.
     case adminOnly = "admin_only"

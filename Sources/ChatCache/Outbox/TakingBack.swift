@@ -14,7 +14,7 @@ package enum TakenBack: Sendable, Hashable {
 }
 
 extension CacheWriter {
-  /// Cancels a message that waits, or deletes the row of a failed one (B44). Nil: the row does not exist.
+  /// Cancels a pending message, or deletes an ended message or a waiting change (B44). Nil: there is no row.
   package func takeBack(_ request: RequestID, in laneKey: OutboxLaneKey) throws -> TakenBack? {
     let step = try reader.laneStep(laneKey, row: try reader.row(of: request, in: laneKey))
     guard let row = step.row(request) else { return nil }
@@ -33,8 +33,8 @@ extension CacheWriter {
     return isRemoved ? .removed : .canceled
   }
 
-  /// Sends a failed or canceled message again, if the user may still send there (B44, B67). False: it is
-  /// neither; nil: the row does not exist.
+  /// Sends a failed or canceled message again, if the user may still send there (B44, B67). False: the row
+  /// cannot be resent; nil: there is no row.
   package func resend(
     _ request: RequestID, of user: UserID, in laneKey: OutboxLaneKey, isAdmin: Bool, _ policy: OutboxPolicy
   ) throws -> Bool? {
@@ -52,7 +52,7 @@ extension CacheWriter {
     return isResent
   }
 
-  /// Sends all failed messages of the lane again, in their order; answers how many.
+  /// Sends all failed messages of the lane again, in their order. Returns their number.
   package func resendFailed(
     of user: UserID, in laneKey: OutboxLaneKey, isAdmin: Bool, _ policy: OutboxPolicy
   ) throws -> Int {

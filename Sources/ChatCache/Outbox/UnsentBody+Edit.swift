@@ -2,8 +2,8 @@ import ChatModel
 import JSON
 
 extension CacheReader {
-  /// The content of an unsent message after an edit: what was asked with the edit's fields in it, drawn anew,
-  /// so that the people it mentions now are shown as such.
+  /// The content of an unsent message after an edit. `body` is rendered again, because the edit may mention
+  /// other users.
   func edited(
     _ content: OutboxContent, by changes: [UInt8], in url: ChannelURL
   ) throws -> OutboxContent {

@@ -2,9 +2,9 @@ import ChatModel
 import JSON
 import SQLite
 
-// An unsent message as the API draws it: what the client asked, with what every message shows beside it.
+// Renders an unsent message as the API shows it: the client's parameters and the fields of every message.
 extension CacheReader {
-  /// The fields of the unsent message without braces. `params`: what the client asked, as an object with the
+  /// The fields of the unsent message without braces. `params`: the client's parameters, an object with the
   /// contract's names.
   package func unsentBody(
     _ params: [UInt8], _ request: RequestID, of user: UserID, in url: ChannelURL, at now: Int64
@@ -48,7 +48,7 @@ extension CacheReader {
     }
   }
 
-  /// A person's fields as messages show them, as far as the channel's members tell.
+  /// A user's fields as messages show them. Nickname and picture are empty if the user is no stored member.
   private func person(_ user: UserID, in url: ChannelURL) throws -> [UInt8] {
     let member = try db.first(
       """
@@ -83,7 +83,7 @@ extension CacheReader {
 /// The optional parts of an unsent message.
 private enum UnsentBody {
   static func parts(_ asked: JSONValue, into json: inout JSONWriter) {
-    // The url of a file that is not uploaded yet is empty: its bytes are here.
+    // The url of a file that is not uploaded yet is empty: its bytes are in the spool.
     if asked["type"]?.string == "file" {
       json.name("file")
       json.beginObject()

@@ -1,7 +1,7 @@
 import ChatModel
 import SQLite
 
-/// How many unsent rows a user has, by what became of them.
+/// The numbers of a user's unsent rows, by state.
 struct UnsentCounts: Hashable {
   var pending: Int64 = 0
   var failed: Int64 = 0
@@ -17,9 +17,9 @@ struct UnsentCounts: Hashable {
   }
 }
 
-// The table `unsent_count`, so that nothing counts a long outbox.
+// The table `unsent_count`, so that no request counts the rows of a long outbox.
 extension CacheReader {
-  /// How many unsent rows a user has, by what became of them.
+  /// The numbers of a user's unsent rows, by state.
   func unsentCounts(of user: UserKey) throws -> UnsentCounts {
     try db.first("SELECT pending, failed, canceled FROM unsent_count WHERE user = ?1") {
       $0.bind(1, user.rawValue)
@@ -28,7 +28,7 @@ extension CacheReader {
     } ?? UnsentCounts()
   }
 
-  /// Users whose counts are not those of their rows.
+  /// The users whose stored counts differ from their rows.
   func wrongUnsentCounts() throws -> [Finding] {
     try db.all(
       """
@@ -48,7 +48,7 @@ extension CacheReader {
         <> (coalesce(o.pending, 0), coalesce(o.failed, 0), coalesce(o.canceled, 0))
       """
     ) {
-      Finding(.counts, "the counts of what is unsent of user \($0.string(0)) are not those of the rows")
+      Finding(.counts, "the stored numbers of unsent rows of user \($0.string(0)) differ from the rows")
     }
   }
 }

@@ -30,11 +30,11 @@ package struct UnsentFilter: Sendable {
   package init() {}
 }
 
-/// The numbers of one user's unsent rows.
+/// The numbers of one user's unsent rows, by state.
 package struct UserOutbox: Sendable, Equatable {
   /// The user's id.
   package let user: UserID
-  /// The number of rows that wait.
+  /// The number of rows that are neither failed nor canceled.
   package let pending: Int64
   /// The number of failed messages.
   package let failed: Int64
@@ -45,7 +45,7 @@ package struct UserOutbox: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// The user's unsent rows after the row named `after`, in the order they were accepted.
+  /// The user's unsent rows with ids above `after`, in the order of acceptance.
   package func unsentRows(
     of user: UserKey, _ filter: UnsentFilter, after: Int64, limit: Int
   ) throws -> [UnsentRow] {
@@ -133,8 +133,8 @@ extension CacheReader {
     }
   }
 
-  /// The numbers of all users' unsent rows, and when the oldest row was accepted, ms. `uploading`: the number
-  /// of files being uploaded.
+  /// The numbers of all users' unsent rows. `oldest`: when the pending row that expires first was accepted.
+  /// `uploading`: the number of files being uploaded.
   package func unsentOfAllUsers() throws -> (
     pending: Int64, failed: Int64, canceled: Int64, oldest: Int64?, uploading: Int64
   ) {
@@ -156,8 +156,8 @@ extension CacheReader {
     return (counts?.0 ?? 0, counts?.1 ?? 0, counts?.2 ?? 0, oldest, uploading ?? 0)
   }
 
-  /// Users with unsent rows whose ids come after `after`, in order. `status`: only users who have a row with
-  /// it.
+  /// Users with unsent rows whose ids come after `after`, in order. `status`: only users whose count of that
+  /// status is not 0.
   package func outboxes(
     status: OutboxRow.Status?, after: String, limit: Int
   ) throws -> [UserOutbox] {
