@@ -1,12 +1,12 @@
-/// Writing calls that keep the calling thread until the commit is durable.
+/// Writing calls that block the calling thread until the commit is durable.
 ///
-/// They are for threads that serve nobody else, and for tests. A thread that answers requests parks the
+/// They are for threads that answer no requests, and for tests. A thread that answers requests parks the
 /// request and uses `Cache.accept` or `Cache.write`; an architecture test refuses `blocking` where such
 /// threads run.
 package struct BlockingCommits: Sendable {
   fileprivate let queue: CommitQueue
 
-  /// Stores a write that a client is told to be durable: it goes before other commits. Waits for the fsync.
+  /// Stores a client's write, which goes before data from the upstream. Returns after the fsync.
   package func accept<Result: Sendable>(
     _ body: @escaping @Sendable (CacheWriter) throws -> Result
   ) throws -> Result {
@@ -22,6 +22,6 @@ package struct BlockingCommits: Sendable {
 }
 
 extension Cache {
-  /// Writing calls that keep the calling thread until the commit is durable.
+  /// Writing calls that block the calling thread until the commit is durable.
   package var blocking: BlockingCommits { BlockingCommits(queue: queue) }
 }

@@ -6,22 +6,22 @@ import Synchronization
 
 /// The one owner of the database. Reading happens on the caller's thread, writing on the writer's.
 ///
-/// `read` lends a snapshot; `accept` and `write` call `finish` after the fsync. All brackets are the
-/// transaction. No writing call waits: a thread of one's own that may wait for the disk uses `blocking`.
+/// `read` lends a snapshot; `accept` and `write` call `finish` after the fsync. The closure of each call runs
+/// inside one transaction. No writing call waits; a thread that may wait for the disk uses `blocking`.
 package final class Cache: Sendable {
-  /// Where the cache lives and whose it is.
+  /// The data directory, the upstream, the limits and the clock of a cache.
   package struct Configuration: Sendable {
     /// The data directory.
     package var directory: String
     /// The upstream the directory is bound to: its url and application, or nil for none yet.
     package var upstream: String?
-    /// Rows of an index walk kept mapped, in bytes.
+    /// The most bytes of the file that each reader maps into memory (`mmap_size`).
     package var mappedBytes: Int64 = 256 << 20
-    /// How large it may become.
+    /// The maximum size, and the order of eviction.
     package var limit = CacheLimit()
-    /// How many bytes of files unsent messages may have.
+    /// The most bytes that the files of unsent messages may have.
     package var spoolBytes = 1 << 30
-    /// The clocks.
+    /// The wall clock and the monotonic clock.
     package var clock: Clock
     /// How much of the past is kept.
     package var retention = Retention()
@@ -34,11 +34,11 @@ package final class Cache: Sendable {
     }
   }
 
-  /// A data directory that is this process's alone, before its cache is opened.
+  /// The lock on a data directory, taken before its cache is opened.
   package struct Ownership: Sendable {
     let lock: DirectoryLock
 
-    /// Takes the directory, making it where it is missing; names the owner where there is one (B65).
+    /// Makes the directory if it is missing, and locks it. Throws the pid of another owner (B65).
     package init(of directory: String) throws {
       umask(0o077)
       lock = try DirectoryLock(directory: directory)
@@ -49,9 +49,9 @@ package final class Cache: Sendable {
   let log: CommitLog
   /// How much of its limit is used.
   package let usage: CacheUsage
-  /// How large it may become.
+  /// The maximum size, and the order of eviction.
   package var limit: CacheLimit { usage.limit }
-  /// Now, for measuring ages: without the time between runs (ms).
+  /// The present moment for measuring ages: the wall clock without the time between runs (ms).
   package var moment: Int64 { clock.wallMilliseconds() - log.lost }
 
   /// The clocks this cache was given.
@@ -59,9 +59,9 @@ package final class Cache: Sendable {
   private let lock: DirectoryLock
   let queue: CommitQueue
   let readers: ReaderPool
-  /// What requests are decided by, between two commits.
+  /// The channel views and coverages that requests have read since the last commit.
   let memory = StateMemory<UInt64, FoundAccess>(mostOfThread: 192, mostOfAll: 1536)
-  /// The keys of users, by the state of the users alone.
+  /// The keys of users, remembered until a user is removed.
   let knownUsers = StateMemory<UInt64, KnownUsers>(mostOfThread: 4096, mostOfAll: 4096)
   private let checkpointer: Checkpointer
   private let upkeep: Upkeep
@@ -70,9 +70,9 @@ package final class Cache: Sendable {
   /// The files of unsent messages.
   package let spool: Spool
 
-  /// Opens the directory's cache, making or migrating it; `progress` hears of migration steps.
+  /// Opens the directory's cache, and creates or migrates it. Calls `progress` before each migration step.
   ///
-  /// `ownership`: of the directory, where it was taken before; else it is taken here (B65).
+  /// `ownership`: the lock on the directory; nil: this call locks it (B65).
   package init(
     _ configuration: Configuration, ownership: Ownership? = nil,
     progress: @Sendable (MigrationProgress) -> Void = { _ in }
@@ -115,16 +115,16 @@ package final class Cache: Sendable {
     log.observe { janitor.committed($0) }
   }
 
-  /// Looks through the spool now and on this thread; else it happens by itself.
+  /// Removes orphans from the spool now, on this thread. The janitor's thread does the same over time.
   package func tidySpool() throws { try janitor.look() }
 
-  /// Lets what waits be written, ends the threads and gives the directory back.
+  /// Commits the queued writes, ends the threads and unlocks the directory.
   package func close() {
     spool.stop()
     janitor.stop()
     upkeep.stop()
     evictor.stop()
-    // Nobody waits for it: where it cannot be written, the file is as old as its last event says.
+    // An error is ignored: the next run then takes the age that the last event shows.
     queue.submit(.derived, { try $0.noteAge() }, finish: { _ in })
     queue.stop()
     checkpointer.stop()
@@ -139,13 +139,13 @@ package final class Cache: Sendable {
     try readers.read(log, body)
   }
 
-  /// The same without a kept snapshot: reads the file's present content, by whichever process it was written.
+  /// Lends a new snapshot, never a kept one. It also has the commits of other processes.
   func readAnew<Result: ~Copyable>(_ body: (CacheReader) throws -> Result) throws -> Result {
     try readers.readAnew(log, body)
   }
 
-  /// Stores a write that a client is told to be durable, and calls `finish` on the writer's thread after the
-  /// fsync.
+  /// Stores a client's write, before data from the upstream, and calls `finish` on the writer's thread after
+  /// the fsync.
   package func accept<Result: Sendable>(
     _ body: @escaping @Sendable (CacheWriter) throws -> Result,
     finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
@@ -153,9 +153,9 @@ package final class Cache: Sendable {
     queue.submit(.intent, body, finish: finish)
   }
 
-  /// Stores what came from upstream, and calls `finish` on the writer's thread after the fsync. `sends`: not
-  /// after other work of that kind, but with what clients are promised; so many sends are under way, and most
-  /// of their answers share a commit.
+  /// Stores data from the upstream, and calls `finish` on the writer's thread after the fsync. `sends`: if
+  /// the data is the answer to a send, the number of sends under way. Such a write is queued with the
+  /// clients' writes, and most answers share a commit.
   package func write<Result: Sendable>(
     sends: Int? = nil, _ body: @escaping @Sendable (CacheWriter) throws -> Result,
     finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
@@ -163,9 +163,9 @@ package final class Cache: Sendable {
     queue.submit(sends.map { .urgent(among: $0) } ?? .derived, body, finish: finish)
   }
 
-  /// The commits in which listings of a channel are stored: one, or while clients write several short ones,
-  /// because a client's write waits for the commit that is running. Above what is cached a listing from the
-  /// newest end stays whole: a part of it would show a gap.
+  /// Divides listings of a channel among commits: one, or several short ones while clients write, because a
+  /// client's write waits for the running commit. If the channel has covered messages, a listing from the
+  /// newest end stays whole, because a part of it would show a gap.
   package func commits(
     of listings: [MessageListing], in url: ChannelURL, _ context: ListingContext
   ) throws -> [[MessageListing]] {
@@ -188,28 +188,28 @@ package final class Cache: Sendable {
     try upkeep.removeLeft()
   }
 
-  /// A client asks. The first one after a start has the cache's size looked at (B55).
+  /// Notes a client's request. After the first one since a start the evictor checks the cache's size (B55).
   package func noteConnection() { evictor.connected() }
 
-  /// A page of the channel's messages is read at that moment (wall ms): it was used (B22). Stored later, at
-  /// most once a minute.
+  /// Notes that a page of the channel's messages was read at that moment (wall ms), for B22. The moment is
+  /// stored later, at most once a minute.
   package func noteAccess(_ channel: ChannelKey, at moment: Int64) {
     evictor.stamps.note(channel, at: moment)
   }
 
-  /// Stores now and on this thread when channels were read; else it happens by itself.
+  /// Stores now, on this thread, when channels were read. The evictor's thread does the same over time.
   package func storeAccess() throws { try evictor.storeStamps() }
 
-  /// Has the cache keep to another limit, or another order, from now on (B55, B56).
+  /// Sets another limit or another order of eviction (B55, B56).
   package func setLimit(_ limit: CacheLimit) {
     usage.set(limit)
     evictor.limitChanged()
   }
 
-  /// Brings the cache below its limit now and on this thread; else it happens by itself (B55).
+  /// Brings the cache below its limit now, on this thread. The evictor's thread does so over time (B55).
   package func evict() throws { try evictor.pass() }
 
-  /// Gives the file's free pages back now and on this thread; else it happens by itself (B55).
+  /// Releases the file's free pages now, on this thread. The evictor's thread does so over time (B55).
   package func shrink() throws { try evictor.shrink() }
 
   /// How long commits took.
@@ -218,21 +218,21 @@ package final class Cache: Sendable {
   /// The length of the write-ahead log's file, in bytes.
   package var walBytes: Int { checkpointer.walBytes }
 
-  /// Whether what was last to be stored could not be.
+  /// Whether the last transaction could not be stored.
   package var isFailingToWrite: Bool { log.isFailing.load(ordering: .relaxed) }
 
-  /// The last durable sequence of the log.
+  /// The cursor after the last durable event.
   package var cursor: EventCursor {
     EventCursor(
       epoch: log.epoch.load(ordering: .relaxed), run: log.run.load(ordering: .relaxed), sequence: log.head)
   }
 
-  /// Calls `observer` after every commit that has events, on the writer's thread: it must be quick.
+  /// Calls `observer` on the writer's thread after commits with events or webhook notes. It must be quick.
   package func onCommit(_ observer: @escaping @Sendable (Commit) -> Void) { log.observe(observer) }
 }
 
-/// How the file is used. Its pages are large because messages lie in the order they are read: thirty of them
-/// are in one page or two, and a long one still fits beside others.
+/// SQLite's settings. Pages are large because messages are stored in the order in which they are read: thirty
+/// messages take one page or two, and a long message still fits beside others.
 enum Pragmas {
   static func prepareWriter(_ connection: Connection) throws {
     try connection.execute(
@@ -248,8 +248,8 @@ enum Pragmas {
       """)
   }
 
-  /// A file that was made by another program may be unable to give pages back: only a whole rewrite changes
-  /// that, and a start does not wait for one.
+  /// Logs a warning if the file was made without `auto_vacuum` and so cannot release pages. Only VACUUM
+  /// changes that, and a start does not wait for it.
   static func checkVacuum(_ connection: Connection) throws {
     let mode = try connection.read { try $0.first("PRAGMA auto_vacuum") { $0.int64(0) } }
     guard mode == 0 else { return }

@@ -1,6 +1,6 @@
 import SQLite
 
-/// Why the cache cannot do what was asked; each case knows what can be done about it.
+/// Why a call of the cache failed. The description says what to do next.
 package enum CacheError: Error, CustomStringConvertible {
   /// Another process owns the data directory.
   case lockedBy(pid: Int32, path: String)
@@ -18,17 +18,17 @@ package enum CacheError: Error, CustomStringConvertible {
   case corrupt(SQLiteError)
   /// The service is stopping: nothing was stored.
   case stopping
-  /// A row says something this program cannot read.
+  /// A row has data that this program cannot read.
   case unreadable(String)
   /// A directory or file could not be made or opened.
   case file(path: String, reason: String)
 
-  /// The case for what SQLite said.
+  /// The case for an error of SQLite.
   package init(_ error: SQLiteError) {
     self = error.kind == .corrupt ? .corrupt(error) : .storage(error)
   }
 
-  /// Whether the same call can succeed later without anybody's doing.
+  /// Whether the same call can succeed later without help.
   package var isTransient: Bool {
     switch self {
     case .storage, .outcomeUnknown, .tooManyWaiting: true

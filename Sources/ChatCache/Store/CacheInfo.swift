@@ -17,7 +17,7 @@ package struct CacheInfo: Sendable, Equatable {
 package struct CachedChannel: Sendable, Equatable {
   /// The channel.
   package let url: ChannelURL
-  /// The application's own kind.
+  /// The channel's `custom_type`, which the application chose.
   package let customType: String
   /// The number of stored messages.
   package let messages: Int64
@@ -25,7 +25,7 @@ package struct CachedChannel: Sendable, Equatable {
   package let bytes: Int64
   /// When a client last opened a view of the channel, ended one, or read a page, ms.
   package let accessedAt: Int64
-  /// The newest message's time, nil without one that the user may know of.
+  /// The newest message's time, ms; nil: there is none that the user may see.
   package let lastMessageAt: Int64?
   /// When the channel was created, ms.
   package let createdAt: Int64
@@ -129,7 +129,7 @@ extension CacheReader {
       """
   }
 
-  /// Chooses the query. Where the first `limit` channels of the user come early in the index of the order,
+  /// Chooses the query. If the first `limit` channels of the user come early in the index of the order,
   /// the query walks that index. Otherwise it reads all channels of the user and sorts them.
   private func walk(
     of user: UserKey?, by order: CachedChannelOrder, limit: Int

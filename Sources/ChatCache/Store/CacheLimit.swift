@@ -1,13 +1,13 @@
-/// How large the cache may become, and which channels' messages are let go of first (B55, B56).
+/// The maximum size of the cache, and the order in which the messages of channels are evicted (B55, B56).
 ///
-/// An order as text is fields with commas between them, each `field`, `field:asc` or `field:desc`, or the
-/// name of the order that is meant when none is given.
+/// The text of an order is `accessOrder`, or fields with commas between them, each `field`, `field:asc` or
+/// `field:desc`.
 package struct CacheLimit: Sendable, Equatable {
   /// One field of the order.
   package struct Term: Sendable, Equatable {
     /// The compared field.
     package let field: CachedChannelOrder
-    /// Whether the largest goes first.
+    /// Whether the channel with the largest value is evicted first.
     package let isDescending: Bool
 
     /// A field and its direction.
@@ -17,28 +17,27 @@ package struct CacheLimit: Sendable, Equatable {
     }
   }
 
-  /// The smallest limit there is, in bytes.
+  /// The smallest limit that can be set, in bytes.
   package static let leastBytes: Int64 = 64 << 20
-  /// The order that is meant when none is given: what was opened longest ago, then the older last message.
+  /// The name of the default order: the channel used longest ago first, then the older last message.
   package static let accessOrder = "message_collection_accessed_at"
   private static let accessTerms = [Term(.accessedAt), Term(.lastMessageAt)]
 
   /// The limit, in bytes.
   package private(set) var bytes: Int64 = 256 << 20
-  /// What decides who goes first.
+  /// The fields that order the channels, the most important field first.
   package private(set) var order = CacheLimit.accessTerms
-  /// What of the setting could not be granted, in words for the log.
+  /// Warnings for the log about values that were replaced.
   package private(set) var warnings: [String] = []
 
-  /// 256 MB, by access.
+  /// 256 MB and the default order.
   package init() {}
 
-  /// As set, as far as it can be: too small a limit is raised, an order that cannot be read is the
-  /// default.
+  /// Takes settings. Too small a limit is raised, and an unreadable order is replaced by the default.
   package init(bytes: Int64, order: String) {
     self.bytes = max(bytes, CacheLimit.leastBytes)
     if bytes < CacheLimit.leastBytes {
-      warnings.append("the cache's limit is at least 64MB: it is that")
+      warnings.append("the cache's limit is raised to 64MB, the smallest limit")
     }
     guard order != CacheLimit.accessOrder else { return }
     if let terms = CacheLimit.terms(order) {

@@ -2,8 +2,7 @@ import CSodium
 import ChatModel
 import SQLite
 
-/// The right to change the cache, lent to one item of a commit: it writes rows and the events that tell of
-/// them.
+/// Writes rows and their events. It is lent to each item of one transaction.
 package final class CacheWriter {
   private let log: CommitLog
   /// The time of this transaction (wall clock, ms).
@@ -88,7 +87,7 @@ package final class CacheWriter {
   }
 
   /// The channels, users and views that this transaction's events concern; nil if it has neither events nor
-  /// questions for the upstream.
+  /// webhook notes.
   var commit: Commit? {
     (touched.last ?? (touched.notedChannels.isEmpty ? nil : log.head)).map {
       Commit(

@@ -10,17 +10,17 @@ import SQLite
 package struct ChannelAccess: Sendable {
   /// The channel as the user sees it.
   package let view: ChannelView
-  /// What of the channel is in the cache.
+  /// The stretches of the channel that are in the cache.
   package let coverage: Coverage
   /// The user's pending changes in the channel. Nil: there are none, or more than are kept in memory, and
   /// then each page reads them from the outbox.
   package let pending: PendingChanges?
-  /// The state, where it was the same before and after reading.
+  /// The revision at which reading began; nil: a COMMIT was under way.
   fileprivate let revision: UInt64?
 }
 
 extension Cache {
-  /// What the user may see of the channel, if that is remembered of the present state: rows are read by
+  /// The user's access to the channel, if it is remembered at the present revision. Its rows are read with
   /// `read(on:)`.
   package func rememberedAccess(of user: UserID, in url: ChannelURL) -> ChannelAccess? {
     log.revision.noteRead()
@@ -28,7 +28,7 @@ extension Cache {
     return memory.known(in: revision) { $0.access(of: user, in: url, revision) }
   }
 
-  /// The number of the state that readers see now; nil while it changes.
+  /// The revision that readers see now; nil during a COMMIT.
   package var settledRevision: UInt64? { log.revision.settled }
 
   /// Whether nothing was committed since the access was read.
@@ -37,7 +37,7 @@ extension Cache {
     return access.revision.map { log.revision.settled == $0 } ?? false
   }
 
-  /// Reads what belongs to a remembered access; nil where a commit came between: begin again.
+  /// Reads rows for a remembered access. Nil: a commit came between, so the caller begins again.
   package func read<Result: ~Copyable>(
     on access: ChannelAccess, _ body: (CacheReader) throws -> Result
   ) throws -> Result? {
@@ -47,7 +47,7 @@ extension Cache {
     return result
   }
 
-  /// Lends one snapshot with the access of the user; without one where the user is not in the channel, or it
+  /// Lends one snapshot with the user's access to the channel; nil if the user is not in the channel, or it
   /// does not exist (B1).
   package func read<Result: ~Copyable>(
     _ user: UserID, in url: ChannelURL, _ body: (CacheReader, ChannelAccess?) throws -> Result
@@ -70,7 +70,7 @@ extension Cache {
     }
   }
 
-  /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
+  /// The channel as that user sees it; nil if the user is not in it, or it does not exist (B1).
   package func view(of url: ChannelURL, for user: UserID) throws -> ChannelView? {
     let (revision, member) = (log.revision.settled, FoundAccess.Member(user: user, url: url))
     if let revision,
@@ -86,7 +86,7 @@ extension Cache {
     return view
   }
 
-  /// Keeps what was read since that state was found, unless a commit came meanwhile.
+  /// Remembers values read at that revision, unless a commit came meanwhile or a page could not be read.
   private func remember(_ revision: UInt64?, _ keep: (inout FoundAccess) -> Void) {
     guard let revision, log.revision.isStill(revision), !ConnectionPool.metUnreadablePage else { return }
     memory.keep(in: revision, keep)
@@ -103,7 +103,7 @@ struct FoundAccess: Findings {
 
   var views: [Member: ChannelView] = [:]
   var coverages: [ChannelKey: Coverage] = [:]
-  /// The users' pending changes, where they are small enough to be kept in memory.
+  /// The users' pending changes that are small enough to be kept in memory.
   var pending: [Member: PendingChanges] = [:]
 
   var count: Int { max(views.count, coverages.count) }

@@ -8,15 +8,15 @@ import SQLite
 ///
 /// - **Passive checkpoints**, on a thread of their own, when commits have added as much as may still be added
 ///   before the next restart, and at least 4 MiB: at 26, 39, 45 and 49 MiB. Inside a commit they would triple
-///   the commit's tail.
+///   the latency of the slowest commits.
 /// - **A restart of the WAL**, on the writer's thread between two commits, when the WAL has reached 52 MiB.
 ///   Under endless commits a passive checkpoint never finds a moment in which everything is copied, so the
 ///   WAL would grow without end. Nearly everything has been copied by then, so the writer waits for little.
 /// - **Truncation**, on the checkpoint thread, once nothing has been committed for some seconds.
 ///
-/// After pages were given back the file is cut by the first checkpoint that copies everything while nothing
-/// is committed beside it. So the thread tries one each second until the file is as short as its pages ask,
-/// and has the writer restart the WAL where none cuts it for ten seconds.
+/// After free pages were released, the first checkpoint that copies everything while nothing is committed
+/// cuts the file. So the thread tries a checkpoint each second until the file is as short as its pages allow.
+/// If none has cut the file for ten seconds, the writer restarts the WAL.
 final class Checkpointer: Sendable {
   private struct State {
     /// The frames the WAL held after the last commit, and how many of those are in the file.
@@ -24,22 +24,22 @@ final class Checkpointer: Sendable {
     var copied = 0
     /// The writer restarts the WAL when it holds so many frames.
     var restartAt = WALLimits.restartFrames
-    /// Commits since the thread looked last, events or not.
+    /// Commits since the thread looked last, with or without events.
     var commits = 0
     var isStopping = false
 
     /// The file is to be cut to the pages it needs.
     var mustShrink = false
 
-    /// Each checkpoint halves what the writer would have to copy at the next restart. A page that many
-    /// commits changed is so copied a few times, and not once for each of them.
+    /// Each checkpoint halves what the writer would have to copy at the next restart. So a page that many
+    /// commits changed is copied a few times, not once for each commit.
     var isDue: Bool { frames - copied >= max(WALLimits.passiveFrames, restartAt - frames) }
   }
 
   private let path: String
   private let state = Watched(State())
   private let thread = ThreadSlot()
-  /// Nil once the checkpoint thread has ended: the last connection that closes moves the WAL into the file.
+  /// Nil after the checkpoint thread has ended: the last connection to close moves the WAL into the file.
   private let connection: Guarded<Connected?>
   private let readers: ReaderPool
   /// SQLite lets one checkpoint run at a time and makes a second one fail at once, so they take turns here.
@@ -55,7 +55,7 @@ final class Checkpointer: Sendable {
     let opened = try Connection(
       path: path, mode: .readWrite, busyTimeoutMilliseconds: WALLimits.truncateWaitMilliseconds)
     try opened.execute("PRAGMA wal_autocheckpoint = 0")
-    // This fails where a checkpoint would silently do nothing.
+    // This throws if the database has no WAL, where a checkpoint does nothing.
     try opened.checkpoint(.passive)
     connection = Guarded(Connected(connection: opened))
   }
@@ -68,7 +68,7 @@ final class Checkpointer: Sendable {
     connection.withLock { $0 = nil }
   }
 
-  /// Pages were given back: the file is cut as soon as everything is in it.
+  /// Called after free pages were released: cuts the file as soon as the whole WAL is copied.
   func shrink() { state.update { $0.mustShrink = true } }
 
   /// The writer's thread calls this after every commit, before it takes up the next one.
@@ -124,7 +124,7 @@ final class Checkpointer: Sendable {
       quietLooks = now.commits == 0 ? quietLooks + 1 : 0
       if seen != nil {
         let result = checkpoint(.passive)
-        // Where a reader keeps the rest from being copied, the same is not tried again at once.
+        // If a reader prevents copying the rest, the thread does not try the same again at once.
         let copied = result == nil ? now.frames : max(now.frames, result?.done ?? 0)
         state.read { $0.copied = min(copied, $0.frames) }
         if shrinkLooks != nil, isCut { shrinkLooks = nil }
@@ -145,8 +145,8 @@ final class Checkpointer: Sendable {
     connection.withLock { $0 }.flatMap { checkpoint($0.connection, mode) }
   }
 
-  /// Whether the file has no more bytes than its pages need. A checkpoint that copied everything says nothing
-  /// of that: where a commit ended while it copied, it left the file as it was.
+  /// Whether the file has no more bytes than its pages need. A checkpoint that copied everything does not
+  /// prove it: if a commit ended meanwhile, the file has kept its length.
   private var isCut: Bool {
     // `try?`: if the pages cannot be counted now, the thread counts them again in a second.
     guard let pages = try? connection.withLock({ $0 })?.connection.read({ try $0.pageCount() }) else {
@@ -202,7 +202,7 @@ enum WALLimits {
   static let urgentFrames = boundBytes / 32 * 29 / frameBytes
   static let urgentWaitMilliseconds: Int32 = 1000
   static let urgentStepFrames = boundBytes / 8 / frameBytes
-  /// After each so many looks that did not cut the file the writer restarts the WAL.
+  /// The writer restarts the WAL after this many looks that did not cut the file.
   static let shrinkLooks = 10
   /// A truncation waits this long for readers and the writer, in milliseconds.
   static let truncateWaitMilliseconds: Int32 = 200

@@ -1,10 +1,10 @@
 import ChatModel
 import SQLite
 
-// Letting go of cached data on request: one channel's messages, or everything (B58).
+// Clears cached data on request: one channel's messages, or everything (B58).
 
 extension CacheReader {
-  /// Whether another connected user is a member too: then the channel's cache is not this user's alone.
+  /// Whether another connected user is a member too, and so uses the channel's cache.
   package func isShared(_ view: ChannelView) throws -> Bool {
     try db.first(
       """
@@ -24,8 +24,8 @@ extension CacheReader {
 }
 
 extension CacheReader {
-  /// Whether everything was cleared after that sequence of the log: nothing here tells the changes of what
-  /// was asked for by then.
+  /// Whether everything was cleared after that sequence of the log, so that an answer requested at it is not
+  /// stored.
   func wasEverythingCleared(since mark: Int64) throws -> Bool {
     try db.first("SELECT value FROM meta WHERE key = 'cleared'") { $0.int64(0) > mark } ?? false
   }
@@ -51,8 +51,8 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Clears one channel's messages: its range becomes a gap in the same commit. Views hear of the gap, never
-  /// of deleted messages.
+  /// Clears one channel's messages. Their range becomes a gap in the same commit. Views are told of the gap,
+  /// never of deleted messages.
   package func clear(_ url: ChannelURL) throws {
     guard let channel = try reader.channelKey(of: url) else { return }
     let old = try reader.coverage(of: channel)
@@ -64,7 +64,7 @@ extension CacheWriter {
     noteCleared { $0.channels.insert(url) }
   }
 
-  /// Drops a channel's messages. Nothing is told; what comes back of them is not new, since it was counted.
+  /// Deletes a channel's messages without events. When they are fetched again, they do not count as new.
   func dropMessages(of channel: ChannelKey) throws {
     try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try db.run("DELETE FROM doubted WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
@@ -79,8 +79,8 @@ extension CacheWriter {
     try countUpToLast(of: channel)
   }
 
-  /// Clears all cached data: a new epoch, so that every cursor ends (B52). Unsent rows stay unless
-  /// `withUnsent`; users stay, and their sync begins again.
+  /// Clears all cached data and begins a new epoch, so that every cursor expires (B52). Unsent rows stay
+  /// unless `withUnsent`. Users stay, and their sync begins again.
   package func clearAll(withUnsent: Bool) throws {
     for table in [
       "collection", "message", "tombstone", "segment", "membership", "member", "member_list",
@@ -89,7 +89,7 @@ extension CacheWriter {
       try db.execute("DELETE FROM \(table)")
     }
     if withUnsent {
-      // A request id stays remembered over removal: the same one again sends nothing (B37).
+      // The request ids stay remembered, so that a repetition sends nothing (B37).
       try db.run("UPDATE request SET ended_at = ?1, ended_as = 'removed' WHERE ended_at IS NULL") {
         $0.bind(1, now)
       }
@@ -112,7 +112,7 @@ extension CacheWriter {
     noteCleared { $0.isEverything = true }
   }
 
-  /// How many messages and changes of all users are unsent.
+  /// The number of unsent messages and changes of all users.
   package func unsentOfAll() throws -> Int64 {
     try db.reading.first("SELECT count(*) FROM outbox") { $0.int64(0) } ?? 0
   }

@@ -17,15 +17,15 @@ package struct Member: Hashable, Sendable {
   }
 }
 
-/// What one commit touched: whom to wake.
+/// What one commit changed, for the observers that wake subscribers and threads.
 package struct Commit: Sendable {
   /// The last event of the commit; readers opened from now on see everything up to it.
   package let sequence: Int64
   /// The channels in which something changed for all who may see it.
   package let channels: Set<ChannelKey>
-  /// The users for whom alone something changed, in whatever channel.
+  /// The users for whom alone something changed, in a channel or outside channels.
   package let users: Set<UserKey>
-  /// Where something changed in a channel for one user alone.
+  /// The channels with the one user for whom alone something changed in them.
   package let members: Set<Member>
   /// The collections that an event of the commit names.
   package let collections: Set<ExactText>
@@ -33,17 +33,17 @@ package struct Commit: Sendable {
   package let isForAll: Bool
   /// The users whose own connection changed.
   package let connections: Set<UserKey>
-  /// What was let go of on request, and is to be fetched again.
+  /// The data that was cleared on request, and is to be fetched again.
   package let cleared: Cleared
-  /// Lanes of unsent rows that changed by something else than their own turn.
+  /// Lanes that changed outside their own jobs.
   package let lanes: Set<OutboxLaneName>
-  /// Whether a user left a channel or was removed: the channel may be without users now.
+  /// Whether a user left a channel or was removed, so that a channel may be without users.
   let isLeaving: Bool
-  /// Channels in which the commit itself noted something that is to be asked upstream.
+  /// Channels for which the commit stored webhook notes.
   package let notedChannels: Set<ChannelURL>
   /// Files that no row names any more.
   let freedFiles: [SpoolName]
-  /// Whether rows went whose files are not among these.
+  /// Whether the commit deleted rows whose files are not in `freedFiles`.
   let mayFreeFiles: Bool
 }
 
@@ -60,13 +60,13 @@ package struct Cleared: Sendable, Equatable {
 
 /// The sequence numbers of the event log: the next free one, and the last one that is durable and visible.
 ///
-/// A number is never used twice, not even after a commit that failed: it could still come back (see
+/// A number is never used twice, not even after a failed commit, because that commit can still reappear (see
 /// CommitQueue).
 final class CommitLog: Sendable {
   let epoch: Atomic<UInt64>
   let run: Atomic<Int64>
-  /// Milliseconds that the wall clock went on between this file's runs, all together: nobody can tell a stop
-  /// from a clock that was set forward, so they make nothing older (B53).
+  /// The sum of the times between this file's runs, by the wall clock, ms. They make nothing older, because a
+  /// stop cannot be told from a clock that was set forward (B53).
   let lost: Int64
   /// How long the service has run on this file.
   let age: FileAge
@@ -74,7 +74,7 @@ final class CommitLog: Sendable {
   let isFailing = Atomic<Bool>(false)
   /// Changes with every commit that readers can see.
   let revision = Revision()
-  /// The highest moment at which the outbox changed in this run.
+  /// The outbox's clock, which never goes back in this run (B41).
   let latestMoment = Guarded(MonotoneNow(highest: 0))
   /// How long commits took, with the sync of the disk.
   let commitTimes = TimeCounts()
@@ -96,8 +96,7 @@ final class CommitLog: Sendable {
   /// The last sequence that is durable.
   var head: Int64 { committed.load(ordering: .acquiring) }
 
-  /// Calls `observer` after every commit that has events or questions for the upstream, on the writer's
-  /// thread: it must be quick.
+  /// Calls `observer` on the writer's thread after commits with events or webhook notes. It must be quick.
   func observe(_ observer: @escaping @Sendable (Commit) -> Void) {
     observers.withLock { $0.append(observer) }
   }
@@ -111,7 +110,7 @@ final class CommitLog: Sendable {
     }
   }
 
-  /// The commit is durable: publish its events and tell everybody who watches.
+  /// Publishes the events of a durable commit, and calls the observers.
   func end(_ writer: CacheWriter) {
     guard let commit = writer.commit else { return }
     if let made = writer.newEpoch { epoch.store(made, ordering: .releasing) }
@@ -119,7 +118,7 @@ final class CommitLog: Sendable {
     for observer in observers.withLock({ $0 }) { observer(commit) }
   }
 
-  /// The empty commit after a failed one.
+  /// Writes the empty commit that follows a failed one.
   static func mark(_ db: WriteAccess) throws {
     try db.run(
       """

@@ -5,25 +5,25 @@ import Synchronization
 /// The only writer of the database. All writes that wait share a transaction and its fsync; callers are
 /// answered after the fsync.
 ///
-/// A batch is: all intents that wait (what a client was promised), those that come while it runs, then
-/// derived work until the batch is long enough. A bad item never fails its neighbours: if it fails after it
+/// A batch takes all waiting intents (writes that clients were promised), those that come while it runs, then
+/// derived writes until it is long enough. A bad item never fails its neighbours: if it fails after it
 /// changed something, the whole batch is rolled back and run again with each item in a savepoint. (A
-/// savepoint for every item would copy each page that an item changes.) An item's body may therefore be run
+/// savepoint for every item would copy each page that an item changes.) An item's body may therefore run
 /// again, also when SQLite gave the whole transaction up, so it must depend on nothing but the database and
 /// its captured values.
 ///
-/// After a COMMIT that failed the outcome is unknown: such a commit can come back after a crash and goes away
-/// with the next good one. So before anything else the queue commits an empty marker (B60).
+/// After a failed COMMIT the outcome is unknown: the commit can reappear after a crash, until another commit
+/// has succeeded. So before anything else the queue commits an empty marker (B60).
 ///
-/// Another process that holds the write lock is waited for as long as the connection's busy timeout says.
-/// Then every write that waits for that lock fails, and nothing of it is stored. So a write is answered
-/// within two busy timeouts: the one that was running when it came, and its own.
+/// If another process holds the write lock, a batch waits for the connection's busy timeout. Then all writes
+/// of the batch fail, and nothing of them is stored. So a write is answered within two busy timeouts: that of
+/// the batch that was running when it came, and that of its own.
 final class CommitQueue: Sendable {
   /// The class of a write, which decides its turn.
   enum Importance: Sendable, Equatable {
     /// A write that a client was or will be promised.
     case intent
-    /// The upstream's answer to a send, one of so many sends under way. It has its turn with the intents.
+    /// The upstream's answer to a send, queued with the intents. `among`: the number of sends under way.
     case urgent(among: Int)
     /// A write that makes room for derived data. It goes before derived writes.
     case room
@@ -49,7 +49,7 @@ final class CommitQueue: Sendable {
 
   /// After this time no more derived writes join a batch, so that a send never waits for them.
   private static let derivedNanoseconds: UInt64 = 5_000_000
-  /// After this time none joins a batch that waits for senders.
+  /// After this time no derived write joins a batch that waits for senders.
   private static let fillingNanoseconds: UInt64 = 3_000_000
 
   private let waiting = Watched(Waiting())
@@ -304,7 +304,7 @@ private final class Writer {
       log.isFailing.store(true, ordering: .relaxed)
       // The broken item gets its own error; the others are run again.
     } catch {
-      // A transaction that never began left nothing behind.
+      // A transaction that never began needs no marker.
       needsMarker = stage != .beginning
       log.isFailing.store(true, ordering: .relaxed)
       let failure = stage == .committing ? Writer.unknown(error) : Writer.translated(error)

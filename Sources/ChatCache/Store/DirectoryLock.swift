@@ -1,14 +1,13 @@
 import Glibc
 import Platform
 
-/// One process owns a data directory (B65): a lock on a file in it, held as long as the process lives.
+/// The lock on a file in a data directory, by which one process owns the directory as long as it lives (B65).
 ///
-/// The kernel gives the lock back when the process ends, however it ends, so a stale file never locks anybody
-/// out.
+/// The kernel releases the lock when the process ends, however it ends, so a stale file locks nobody out.
 final class DirectoryLock: Sendable {
   private let held: Guarded<Int32?>
 
-  /// Makes the directory (0700) where it is missing and takes its lock, or names the owner.
+  /// Makes the directory (0700) if it is missing, and locks it. Throws the pid of another owner.
   init(directory: String) throws {
     if mkdir(directory, 0o700) != 0, errno != EEXIST {
       throw CacheError.file(path: directory, reason: String(cString: strerror(errno)))
@@ -29,11 +28,11 @@ final class DirectoryLock: Sendable {
 
   deinit { release() }
 
-  /// Gives the directory back. A second call does nothing.
+  /// Unlocks the directory. A second call does nothing.
   func release() {
     held.withLock { descriptor in
       if let open = descriptor {
-        // Not by closing alone: a child that was just forked has the descriptor until it runs its program.
+        // Closing alone does not unlock: a forked child has the descriptor until it runs its program.
         flock(open, LOCK_UN)
         Glibc.close(open)
       }

@@ -5,8 +5,8 @@ import SQLite
 // The time that the service has run on this file, over all runs. Periods that may outlast a run are measured
 // by it: neither a stop nor a change of the machine's clock makes it pass faster.
 //
-// Within a run the clock does not step. Between two runs the age goes on from what the file says of it: the
-// age that was written down last, each hour and at the end, or the run's last event.
+// Within a run the clock does not step. A run begins with the larger of two ages that the file has of the run
+// before: the age stored last, each hour and at the end, and the age at its last event.
 
 /// The age of the file in a run.
 struct FileAge: Sendable {
@@ -36,7 +36,7 @@ struct FileAge: Sendable {
 }
 
 extension CacheWriter {
-  /// Writes down how old the file is.
+  /// Stores the file's age.
   func noteAge() throws {
     try db.run("UPDATE run SET age_reached = max(age_reached, ?1) WHERE run = (SELECT max(run) FROM run)") {
       $0.bind(1, age)

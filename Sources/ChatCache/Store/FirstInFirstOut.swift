@@ -1,6 +1,6 @@
-/// Elements in the order in which they came. Taking the first costs the same however many wait.
+/// A first-in, first-out queue. Taking the first element costs the same however many wait.
 struct FirstInFirstOut<Element> {
-  /// Those that were taken are nil, until all are taken or half of the slots are empty.
+  /// Slots of taken elements are nil, and are freed when all elements are taken or half of the slots are nil.
   private var slots: [Element?] = []
   private var first = 0
 

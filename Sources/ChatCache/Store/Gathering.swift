@@ -24,14 +24,13 @@ struct Gathering {
   /// The batch is committed when nothing came for this long.
   static let quietNanoseconds: UInt64 = 3_000_000
 
-  /// A batch that follows none takes what waits.
+  /// The first batch takes the writes that are queued, and waits for none.
   init() { (expected, deadline) = (0, 0) }
 
-  /// What the last batch says about the next one. `arrived`: how many writes came before the last batch was
-  /// answered.
+  /// The batch after `last`. `arrived`: how many clients' writes came before `last` was answered.
   init(after last: Gathering, arrived: Int, began: UInt64, ended: UInt64) {
     expected = arrived + last.promises
-    // A sender alone never waits, and others wait no longer than a commit takes.
+    // A batch never waits for a single sender, and no longer than the last batch took.
     let isShared = last.promises > 1 || last.answers > 1
     deadline = isShared ? ended + min(ended - began, Gathering.longestNanoseconds) : 0
   }
@@ -51,9 +50,10 @@ struct Gathering {
   /// All writes taken in have run by `now`.
   mutating func ran(by now: UInt64) { quietFrom = quietFrom ?? now + Gathering.quietNanoseconds }
 
-  /// Whether the batch takes in one more write if there is one already, however long its writes took: left
-  /// for the next batch, its client would wait for two commits. A client's write waits for no answers. Other
-  /// work waits for those who were just answered, too: they would come while it is committed.
+  /// Whether the batch takes one more write that is queued already. A batch with a client's write does so
+  /// however long it has run, because the client would otherwise wait for two commits; it waits for no
+  /// answers to sends. A batch of derived writes stays open for the clients that were just answered, because
+  /// their next writes would come during its commit.
   func isOpen(at now: UInt64) -> Bool {
     if promises > 0 { return promises + answers < expected && deadline > 0 }
     return now < deadline && (answers > 0 ? answers < expectedAnswers : expected > 0)

@@ -3,9 +3,9 @@ import ChatModel
 import Platform
 import SQLite
 
-/// What a file is: the epoch of its log, the upstream it belongs to, and its runs.
+/// The identity of a database file: the epoch of its log, the upstream that it belongs to, and its runs.
 enum Identity {
-  /// Checks whose file this is and begins a new run.
+  /// Checks the upstream that the file belongs to, and begins a new run.
   static func begin(_ connection: Connection, _ configuration: Cache.Configuration) throws -> CommitLog {
     try connection.write { db in
       if let upstream = configuration.upstream { try bind(db, to: upstream) }
@@ -25,11 +25,10 @@ enum Identity {
     }
   }
 
-  /// Between two runs so much may pass without a word (ms).
+  /// A pause between two runs that is no longer than this is not counted as lost (ms).
   private static let usualStop: Int64 = 60_000
 
-  /// How far the wall clock went on between runs, with what it went since the last
-  /// event of the run before.
+  /// The sum of the times between runs, ms. Each is counted from the last event of the run before.
   private static func lost(_ db: WriteAccess, now: Int64) throws -> Int64 {
     let before = try db.reading.first("SELECT value FROM meta WHERE key = 'lost'") { $0.int64(0) } ?? 0
     let last = try db.reading.first(
@@ -74,7 +73,7 @@ enum Identity {
     return made
   }
 
-  /// The highest sequence ever used, also when the log was trimmed since.
+  /// The highest sequence ever used, even if the log was trimmed since.
   private static func lastSequence(_ db: ReadAccess) throws -> Int64 {
     try db.first(
       """

@@ -2,14 +2,14 @@ import SQLite
 
 /// How far a migration is (B63).
 package struct MigrationProgress: Sendable, Equatable {
-  /// The schema the file had; 0: it was made just now.
+  /// The schema that the file had; 0: the file is new.
   package let from: Int64
-  /// The schema it will have.
+  /// The schema that the file will have.
   package let to: Int64
-  /// Of the steps, how many are done.
+  /// The finished part of the steps, in percent.
   package let percent: Int
 
-  /// So far.
+  /// A progress with these numbers.
   package init(from: Int64, to: Int64, percent: Int) {
     self.from = from
     self.to = to
@@ -59,7 +59,7 @@ enum Migration {
 
   static var newest: Int64 { steps.last!.version }
 
-  /// Brings the file to the newest schema, telling `progress` how far it is.
+  /// Migrates the file to the newest schema. Calls `progress` before each step.
   static func run(_ connection: Connection, progress: @Sendable (MigrationProgress) -> Void) throws {
     let found = try connection.read { db in try db.first("PRAGMA user_version") { $0.int64(0) } ?? 0 }
     guard found <= newest else { throw CacheError.newerSchema(found: found, known: newest) }

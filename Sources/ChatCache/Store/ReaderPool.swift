@@ -18,7 +18,7 @@ final class ReaderPool: Sendable {
     try read(log, of: log.revision.settled, body)
   }
 
-  /// Lends a new snapshot, whatever is known of the state.
+  /// Lends a new snapshot, never a kept one.
   func readAnew<Result: ~Copyable>(
     _ log: CommitLog, _ body: (CacheReader) throws -> Result
   ) throws -> Result {
@@ -40,7 +40,7 @@ final class ReaderPool: Sendable {
     }
   }
 
-  /// Runs `body` while no snapshot outlives its reader.
+  /// Runs `body` while the pool keeps no snapshot beyond its reader.
   func withoutKeptSnapshots<Result>(_ body: () throws -> Result) rethrows -> Result {
     try connections.withoutKeptSnapshots(body)
   }
