@@ -26,7 +26,7 @@ package enum LinkLoss: String, Sendable, CaseIterable {
   case none = "no_upstream"
 }
 
-/// What an upstream may not offer to a server-side key (B32). The names are stored and shown.
+/// A feature that an upstream may not offer to Perch's key (B32). The raw values are stored and shown.
 package enum Capability: String, Sendable, CaseIterable {
   case channelChangelog = "channel_changelog"
   case messageChangelog = "message_changelog"

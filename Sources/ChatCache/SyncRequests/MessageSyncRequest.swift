@@ -7,24 +7,24 @@ package struct MessageSyncRequest: Sendable, Hashable {
   package enum Stretch: Sendable, Hashable {
     /// Messages newer than the newest covered one, or the newest page if nothing is covered (B25).
     case newest
-    /// So many rows right before that position.
+    /// `rows` messages right before that position.
     case older(than: Position, rows: Int)
-    /// So many rows right after that position.
+    /// `rows` messages right after that position.
     case newer(than: Position, rows: Int)
-    /// Rows before and after that moment (ms), and those of the moment itself.
+    /// Messages before, at and after that moment (ms).
     case around(Int64, older: Int, newer: Int)
     /// One message, by its id.
     case message(Int64)
   }
 
-  /// Where.
+  /// The channel of the messages.
   package let channel: ChannelURL
-  /// What.
+  /// The missing messages.
   package let stretch: Stretch
   /// The message to which replies are wanted; nil: messages of the channel's own line.
   package let thread: Int64?
 
-  /// A request for that stretch; rows are cut to what one upstream page holds.
+  /// A request for that stretch. The sync worker cuts it to one page of the upstream.
   package init(_ channel: ChannelURL, _ stretch: Stretch, thread: Int64? = nil) {
     self.channel = channel
     self.stretch = stretch
@@ -34,11 +34,11 @@ package struct MessageSyncRequest: Sendable, Hashable {
 
 /// What became of a sync request.
 package enum SyncOutcome: Sendable, Equatable {
-  /// The upstream answered and what it said is in the cache: read again.
+  /// The upstream's answer is in the cache: read again.
   case stored
-  /// The time given ended first. It goes on, and what it brings will be in the cache.
+  /// The time limit ended first. The fetch goes on, and its result will be in the cache.
   case late
-  /// Nothing came: answer what there is.
+  /// Nothing was fetched: answer from the cache as it is.
   case failed(SyncError)
 }
 
@@ -50,15 +50,15 @@ package enum SyncError: Error, Sendable, Equatable {
   case userUnknown
   /// 503 `not_synced`: the channel is not known, and whether it exists cannot be asked (B1).
   case notSynced(retryAfter: Int64)
-  /// The upstream refused this very question.
+  /// The upstream refused this request.
   case rejected(code: Int, message: String)
-  /// Too much is asked at once, here or upstream; when to ask again (ms).
+  /// Too many requests at once, here or upstream; when to ask again (ms).
   case busy(retryAfter: Int64)
   /// The upstream did not answer usefully although the link is up; the same request may succeed later.
   case failed(reason: String)
-  /// 503 `storage_unavailable`: the cache could not store it (B60).
+  /// 503 `storage_unavailable`: the cache could not read or store something (B60).
   case storage(reason: String)
-  /// 400: a webhook's body that is no JSON object, or one that lacks that field.
+  /// 400: the body of a webhook is no JSON object, or lacks that field.
   case unreadable(field: String?)
   /// The service is ending.
   case stopping

@@ -31,7 +31,7 @@ package struct OpenView: Sendable, Equatable {
   /// Whether the view shows the newest end (its `has_next` is false). Missing messages are counted only for
   /// such views (B28).
   package var isAtNewest: Bool
-  /// The message whose replies it shows; nil: it shows the channel's line.
+  /// The message whose replies the view shows; nil: it shows the channel's messages.
   package var thread: Int64?
   /// Whether the view's client was already told that the first answer failed (B16).
   package var wasToldOfFailure = false

@@ -5,18 +5,18 @@ import ChatModel
 ///
 /// How a request uses it:
 ///
-/// 1. `seen` once for every request of a user, before anything is answered. It is a look into a table.
-///    `.admitted`: answer from the cache. `.undecided`: nothing is known of the user yet, park and `admit`.
-///    `.refused`: answer the error.
-/// 2. Read the cache. If what was read is not wholly covered, or the tail is not live by `link` and
-///    `pollInterval`, park and `fetch` what is missing; when it comes back, whatever it says, read the cache
-///    again and answer. `ReadThrough` decides what is missing and counts the pages (B15).
-/// 3. Views tell when they are opened, moved and closed. Their first answer is an event of the log
+/// 1. Call `seen` once for every request of a user, before it is answered. It only reads memory.
+///    `.admitted`: answer from the cache. `.undecided`: nothing is known of the user yet, park the request
+///    and call `admit`. `.refused`: answer the error.
+/// 2. Read the cache. If the page is not wholly covered, or its tail is not live by `link` and
+///    `pollInterval`, park the request and `fetch` what is missing. When `then` is called, with any outcome,
+///    read the cache again and answer. `ReadThrough` decides what is missing and counts the pages (B15).
+/// 3. Report when a view is opened, moved and closed. Its first answer is an event of the log
 ///    (`collectionAnswered`, `collectionFailed`), so that it cannot be lost between two requests (B16).
 ///
 /// No call blocks, whatever the upstream does. Every `then` is called exactly once, on any thread, maybe
-/// before the call returns, and no later than the milliseconds given (`within`); what was begun goes on
-/// afterwards, and what it brings will be in the cache. It must be quick: wake a parked request, no more.
+/// before the call returns, and no later than `milliseconds` (`within`). Work that was begun goes on
+/// afterwards, and its result will be in the cache. `then` must be quick: it wakes a parked request, no more.
 /// Identical requests under way are one request upstream.
 package protocol SyncRequests: Sendable {
   // MARK: Status, from memory
@@ -24,99 +24,99 @@ package protocol SyncRequests: Sendable {
   /// The one link to the upstream.
   var link: LinkStatus { get }
 
-  /// How often the channel is looked at (ms): what judges whether its tail is live (B25).
+  /// How often the channel is polled (ms). It decides whether the channel's tail is live (B25).
   func pollInterval(of channel: ChannelURL) -> Int64
 
-  /// The user's status; nobody of that name was ever seen: `connecting`.
+  /// The user's status; `connecting` if the user was never seen.
   func connection(of user: UserID) -> UserConnection
 
   // MARK: Users
 
-  /// A request of the user came: wakes an idle one, connects one that never was (B2, B4).
+  /// Notes a request of the user. Wakes an idle user, and connects one who never connected (B2, B4).
   func seen(_ user: UserID) -> Admission
 
-  /// Waits for the upstream's word on a user of whom nothing is cached.
+  /// Waits until the upstream has said whether it knows a user of whom nothing is cached.
   func admit(
     _ user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void)
 
-  /// `PUT /v1/connection`: connects the user whatever was before, tries an offline link at once, and waits
-  /// for the outcome (B2); with 0 ms it answers the status of now.
+  /// `PUT /v1/connection`: connects the user from any state, tries an offline link at once, and waits for the
+  /// outcome (B2). With 0 ms it returns the present status.
   func connect(
     _ user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (Result<UserConnection, SyncError>) -> Void)
 
-  /// `DELETE /v1/connection`: stops working for the user; durable when `then` is called (B4).
+  /// `DELETE /v1/connection`: stops the user's sync; durable when `then` is called (B4).
   func disconnect(_ user: UserID, then: @escaping @Sendable (Result<Void, SyncError>) -> Void)
 
-  /// `DELETE /v1/connection?clear=true`: stops working for the user and removes all that is the user's own,
-  /// durable when `then` is called. Where something is unsent and `isForced` is not set, nothing happens and
-  /// `then` is told how much; else 0 (B4).
+  /// `DELETE /v1/connection?clear=true`: stops the user's sync and removes all data of this user alone;
+  /// durable when `then` is called with 0. If the user has unsent rows and `isForced` is false, nothing
+  /// happens and `then` gets their number (B4).
   func forget(
     _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, SyncError>) -> Void)
 
-  /// Something was accepted for sending, changed or taken back in that lane: it is sent as soon as the link
-  /// allows, and an offline link is tried at once (B3). May be called on the writer's thread, after the
-  /// commit.
+  /// Reports that rows of that lane were accepted, changed or taken back. They are sent as soon as the link
+  /// allows, and an offline link is tried at once (B3). May be called on the writer's thread after a commit.
   func accepted(of user: UserID, in channel: ChannelURL)
 
   // MARK: Fresher data
 
-  /// Messages that a request misses (B15). One upstream page per request; an HTTP request makes at most
-  /// `Limits.upstreamPagesPerRequest` of them.
+  /// Fetches messages that a request misses (B15). A call fetches one page of the upstream; an HTTP request
+  /// makes at most `Limits.upstreamPagesPerRequest` calls.
   func fetch(
     _ wanted: MessageSyncRequest, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void)
 
-  /// The user's list of channels: the next page of the first listing's beginning, else what changed (B11).
+  /// Fetches the user's channels: the most recent ones while the first listing runs, else the changes (B11).
   func fetchChannels(
     of user: UserID, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void)
 
-  /// The members of these channels, each list from its beginning to its end.
+  /// Fetches the members of these channels, each list from its beginning to its end.
   func fetchMembers(
     of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void)
 
-  /// Asks the upstream for a channel the cache does not know. True: the user is in it and it is in the cache
-  /// now. After the user's first sync nobody is asked and it is false at once (B1). While the upstream cannot
-  /// be asked: `notSynced`, alike for every unknown url.
+  /// Asks the upstream for a channel that the cache does not know. True: the user is in it, and it is in the
+  /// cache now. After the user's first sync the upstream is not asked, and the result is false at once (B1).
+  /// `notSynced`: the upstream cannot be asked now; alike for every unknown url.
   func find(
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (Result<Bool, SyncError>) -> Void)
 
   // MARK: Gaps
 
-  /// A client wants that gap filled; events `gap.changed` tell the progress (B28).
+  /// Fills that gap for a client. Events `gap.changed` tell the progress (B28).
   func fill(gap: Int64, in channel: ChannelURL)
 
-  /// No client wants it filled any more; the filled part stays.
+  /// Stops filling that gap. The filled part stays.
   func stopFilling(gap: Int64, in channel: ChannelURL)
 
   // MARK: Views
 
-  /// A view is open. `isOwedAnswer`: it was opened just now and gets one first answer; false for those that a
-  /// start takes up again.
+  /// Reports an open view. `isOwedAnswer`: its first answer has still to come; false for a view of an earlier
+  /// run that has it.
   func opened(_ view: OpenView, isOwedAnswer: Bool)
 
-  /// A view's window was moved: what `opened` said of it holds no more.
+  /// Reports that a view's window moved. `view` replaces the value that `opened` reported.
   func moved(_ view: OpenView)
 
-  /// A view was disposed of.
+  /// Reports that a view was disposed of.
   func closed(view id: String, in channel: ChannelURL)
 
   // MARK: Webhook notes
 
-  /// A webhook whose signature was checked: noted durably when `then` is called, and looked into afterwards
-  /// (B34). How many things it named; 0 for categories of no interest. A body that is none: `unreadable`.
+  /// Takes a webhook whose signature was checked (B34). `then` gets the number of its notes, which are
+  /// durable and handled afterwards; 0: it concerns no user of this cache, or its category is ignored.
+  /// `unreadable`: the body is no webhook.
   func takeWebhook(_ webhook: [UInt8], then: @escaping @Sendable (Result<Int, SyncError>) -> Void)
 
-  /// The self-check stored notes for the channels it reset: they are looked into now (B64).
+  /// Reports that the self-check stored webhook notes for channels that it reset. They are handled now (B64).
   func healed()
 }
 
 /// Whether a request may be answered.
 package enum Admission: Sendable, Equatable {
-  /// From the cache, whatever the upstream does.
+  /// Yes, from the cache, whatever the upstream does.
   case admitted
-  /// Nothing is known of the user yet: `admit` waits for the upstream's word.
+  /// Nothing is known of the user yet: `admit` waits for the upstream's answer.
   case undecided
   /// There is nothing to answer from, or the user is gone (B2, B5).
   case refused(SyncError)

@@ -113,7 +113,7 @@ extension CacheWriter {
       VALUES (?1, ?2, ?3, ?4, ?5, ?6)
       ON CONFLICT (channel_url, kind, message_id) DO UPDATE
       SET
-        -- That a channel is gone, or that somebody came, is not overwritten by that somebody read.
+        -- The source `channelDeleted` stays, and the source `read` replaces no other.
         source = iif(source = ?7 OR excluded.source = ?8, source, excluded.source),
         users = excluded.users,
         noted = noted + 1
@@ -174,7 +174,7 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// Those of the messages that have neither a row nor a tombstone.
+  /// The given messages that have neither a row nor a tombstone.
   package func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64] {
     guard let channel = try channelKey(of: url) else { return messages }
     return try messages.filter { try time(of: $0, in: channel) == nil && !isDeleted($0, in: channel) }
