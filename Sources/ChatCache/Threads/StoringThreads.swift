@@ -1,8 +1,8 @@
 import ChatModel
 import SQLite
 
-// Listings of threads, in one transaction each: the replies, the doubts, the thread's coverage, and the
-// events of the messages. The channel's own line is not touched.
+// Stores listings of threads. One transaction stores the replies, the doubts, the thread's coverage and the
+// events of the messages. The channel's own coverage does not change.
 
 extension CacheReader {
   /// The coverage by listings of the thread itself.

@@ -1,7 +1,7 @@
 import ChatModel
 
-// A thread's replies may lie far back, where the channel was never listed. They are listed as a thread, and
-// the coverage by such listings is stored separately: it covers the replies to one message, and proves
+// A thread's replies may lie far back, where the channel was never listed. They are listed as a thread. The
+// coverage by such listings is stored separately, because it covers the replies to one message and proves
 // nothing about other messages of the channel.
 
 /// The part of a thread that the cache covers by listings of the thread itself. Listings of the channel are
