@@ -1,18 +1,18 @@
 import Glibc
 import Platform
 
-/// A file of the spool while its bytes come in. Its hash is computed on the way. Let go of before it is kept,
-/// it leaves nothing behind.
+/// A file of the spool while its bytes come in. Its hash is computed meanwhile. If it is released before it
+/// is kept, its bytes are removed.
 ///
 /// One thread at a time has it: the worker thread of its request, then a thread of the spool. Only its
-/// descriptor is shared: of a large file, the spool syncs what came so far while more comes.
+/// descriptor is shared: the spool syncs the first bytes of a large file while more bytes come.
 package final class IncomingFile: @unchecked Sendable {  // because one thread at a time has it
   /// Its name in the spool.
   package let name: SpoolName
-  /// Bytes that came.
+  /// The number of bytes that came.
   package private(set) var size = 0
   private let spool: Spool
-  /// Nil where its bytes are not stored, and when it is over.
+  /// Nil if its bytes are not stored, and after it was kept or removed.
   private var file: SpoolDescriptor?
   private let isOnlyHashed: Bool
   /// Bytes since the last early sync was asked for.
@@ -20,15 +20,15 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   private var hash = SHA256()
   private var digest: [UInt8] = []
   private var waiting = ByteBuffer(capacity: 0)
-  /// The room it was promised.
+  /// The bytes of room that are reserved for it.
   private var promised: Int
   private var isOver = false
 
-  /// Bytes that are written at once.
+  /// The least bytes of one write, except the last one.
   private static let pieceBytes = 64 << 10
   /// Bytes after which an early sync is asked for.
   private static let earlySyncBytes = 4 << 20
-  /// Room that is promised at once to a file whose size nobody announced.
+  /// The least room that is reserved at once for a file that is larger than announced.
   private static let roomBytes = 256 << 10
 
   init(_ name: SpoolName, in spool: Spool, file: Int32, promised: Int) {
@@ -39,7 +39,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     self.promised = promised
   }
 
-  /// A file of which only size and hash are asked for: it takes no room.
+  /// A file of which only the size and the hash are computed. It takes no room.
   init(onlyHashed name: SpoolName, in spool: Spool) {
     self.name = name
     self.spool = spool
@@ -68,7 +68,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     digest = hash.finish()
   }
 
-  /// The file as it will be; after `end`.
+  /// The complete file. Call it after `end`.
   package var spooled: SpooledFile { SpooledFile(name: name, size: size, hash: digest) }
 
   private func flush() throws(SpoolError) {
@@ -88,7 +88,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     }
   }
 
-  /// Brings the file and its name to the disk. On a thread of the spool.
+  /// Syncs the file and its folder to the disk. Runs on a thread of the spool.
   func sync() throws(SpoolError) {
     guard let file else { return }
     try file.sync()
@@ -98,7 +98,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     spool.filled(self, promised: promised)
   }
 
-  /// Removes what came of it.
+  /// Removes the bytes that came.
   func abandon() {
     guard !isOver, !isOnlyHashed else { return }
     isOver = true

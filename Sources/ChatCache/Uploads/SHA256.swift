@@ -4,7 +4,7 @@ import CNettle
 package struct SHA256 {
   private var state = sha256_ctx()
 
-  /// The hash of nothing so far.
+  /// A hash of no bytes.
   package init() { nettle_sha256_init(&state) }
 
   /// Takes the next bytes.
@@ -12,7 +12,7 @@ package struct SHA256 {
     nettle_sha256_update(&state, bytes.count, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
   }
 
-  /// Ends it: the hash of all bytes.
+  /// Returns the hash of all bytes.
   package mutating func finish() -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_SIZE))
     nettle_sha256_digest(&state, digest.count, &digest)

@@ -1,15 +1,15 @@
 import Glibc
 import Platform
 
-/// The folder of files that unsent messages have: `spool` in the data directory.
+/// The folder of unsent messages' files: `spool` in the data directory.
 ///
-///     let file = try spool.begin(announced: 1000)   // room is promised, or it throws
+///     let file = try spool.begin(announced: 1000)   // reserves room, or throws
 ///     try file.write(bytes)
 ///     try file.end()
 ///     spool.keep(file) { error in … }               // file and folder are on the disk
 ///     spool.settled(file.name)                      // its row is, too
 ///
-/// A file that is let go of before it is kept is removed. One that no row names is removed by the janitor.
+/// A file that is released before it is kept is removed. The janitor removes files that no row names.
 package final class Spool: Sendable {
   private let path: String
   private let folder: Int32
@@ -27,7 +27,7 @@ package final class Spool: Sendable {
   /// The most files that may wait for the disk; more are refused.
   private static let mostWaiting = 10_000
 
-  /// Makes the folder at `path` where it is missing.
+  /// Makes the folder at `path` if it is missing.
   init(_ path: String, most: Int) throws(CacheError) {
     self.path = path
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
@@ -146,7 +146,7 @@ package final class Spool: Sendable {
     }
   }
 
-  /// The commit of the file's row is durable, or may be.
+  /// Call it when the commit of the file's row is durable, or may be.
   package func settled(_ name: SpoolName) { room.withLock { $0.settled(name) } }
 
   /// Removes a file that no row names or will name.
@@ -172,7 +172,7 @@ package final class Spool: Sendable {
   /// Files that no row names yet.
   var open: Set<SpoolName> { room.withLock { $0.open } }
 
-  /// The files of the folder with their sizes. Other files are logged and left alone.
+  /// The files of the folder with their sizes. Files with other names are left alone.
   func list() throws(CacheError) -> [(name: SpoolName, size: Int)] {
     guard let directory = opendir(path) else {
       throw .file(path: path, reason: String(cString: strerror(errno)))

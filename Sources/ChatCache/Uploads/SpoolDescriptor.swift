@@ -4,7 +4,7 @@ import Synchronization
 
 /// The descriptor of a file that comes in. Threads of the spool sync it while a worker thread still writes.
 ///
-/// It is closed when the last of them lets go of it.
+/// It is closed when the last thread releases it.
 final class SpoolDescriptor: Sendable {
   /// The system's number for it.
   let number: Int32
@@ -26,9 +26,9 @@ final class SpoolDescriptor: Sendable {
     }
   }
 
-  /// Begins a sync before the file is whole. False: one is under way.
+  /// Begins a sync before the file is complete. False: another one is under way.
   func beginEarlySync() -> Bool { !isSyncingEarly.exchange(true, ordering: .relaxed) }
 
-  /// The early sync is over, or was not made.
+  /// Ends an early sync that was made or refused.
   func endEarlySync() { isSyncingEarly.store(false, ordering: .relaxed) }
 }

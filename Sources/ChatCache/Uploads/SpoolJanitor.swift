@@ -1,12 +1,12 @@
 import Platform
 
-/// Removes files of the spool that belong to nobody: at the start, every ten minutes, after a commit that let
-/// go of many rows, and by name after a commit that let go of one.
+/// Removes orphans from the spool: at the start, every ten minutes, and after a commit that deleted many
+/// rows. After other commits it removes the files that they freed.
 final class SpoolJanitor: Sendable {
   private static let lookNanoseconds: UInt64 = 600_000_000_000
 
   private struct State {
-    /// Files that a commit let go of.
+    /// Files that commits freed.
     var freed: [SpoolName] = []
     var isLookWanted = true
     var isStopping = false
@@ -31,7 +31,7 @@ final class SpoolJanitor: Sendable {
     thread.join()
   }
 
-  /// A commit is durable; on the writer's thread.
+  /// Called on the writer's thread after a durable commit.
   func committed(_ commit: Commit) {
     guard !commit.freedFiles.isEmpty || commit.mayFreeFiles else { return }
     state.update { state in
@@ -60,7 +60,7 @@ final class SpoolJanitor: Sendable {
     }
   }
 
-  /// Looks through the whole folder, in the order that `SpoolRoom` names.
+  /// Removes the orphans of the whole folder. The order of its reads is that of `SpoolRoom`.
   func look() throws {
     let listed = try spool.list()
     let open = spool.open

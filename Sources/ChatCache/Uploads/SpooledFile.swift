@@ -3,11 +3,11 @@ import CSodium
 /// The name of a file in the spool: 32 hexadecimal digits that Perch made. No name of a client's is ever part
 /// of a path.
 package struct SpoolName: Hashable, Sendable {
-  /// As it stands in the folder and in the table.
+  /// The name in the folder and in the table `upload`.
   package let text: String
   private static let digits = 32
 
-  /// A name that came from the folder or the table; nil where it is none.
+  /// A name that was read from the folder or the table; nil: the text is no such name.
   package init?(_ text: String) {
     let isName =
       text.utf8.count == SpoolName.digits
@@ -16,7 +16,7 @@ package struct SpoolName: Hashable, Sendable {
     self.text = text
   }
 
-  /// A name that nobody has.
+  /// A new random name.
   static func made() -> SpoolName {
     var bytes = [UInt8](repeating: 0, count: digits / 2)
     randombytes_buf(&bytes, bytes.count)
@@ -26,21 +26,21 @@ package struct SpoolName: Hashable, Sendable {
   }
 }
 
-/// A file in the spool that is whole.
+/// A complete file in the spool.
 package struct SpooledFile: Hashable, Sendable {
-  /// Its name there.
+  /// Its name in the spool.
   package let name: SpoolName
-  /// Its bytes.
+  /// Its size in bytes.
   package let size: Int
-  /// SHA-256 of them.
+  /// The SHA-256 of its bytes.
   package let hash: [UInt8]
 }
 
 /// A file that a client sent with a message.
 package struct SentFile: Hashable, Sendable {
-  /// Its bytes.
+  /// The file in the spool.
   package let file: SpooledFile
-  /// The client's name of it, fit to be shown and to stand in a header.
+  /// The client's name for the file, safe to show and to put into a header.
   package let name: String
   /// Its media type.
   package let mime: String
@@ -57,6 +57,6 @@ package struct SentFile: Hashable, Sendable {
 package enum SpoolError: Error, Hashable, Sendable {
   /// The spool is full, including the files still coming in.
   case full
-  /// The disk did not take them: an error number of the system's.
+  /// The disk did not store them, with this `errno`.
   case disk(Int32)
 }

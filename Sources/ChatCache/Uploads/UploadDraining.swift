@@ -2,8 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-// How files leave the spool: each upload begins with a commit, and the commit that stores its url also puts
-// the url into the message to send. So no try uploads a file again.
+// How files leave the spool. A commit stores the start of each upload. The commit that stores its url also
+// puts the url into the message to send. So no try uploads a file again.
 
 /// A file to upload. Its start is stored before it begins.
 package struct UploadJob: Sendable {
@@ -17,9 +17,9 @@ package struct UploadJob: Sendable {
 package struct EndedUpload: Sendable {
   /// The upload that ended.
   package let job: UploadJob
-  /// What the upstream said.
+  /// The outcome of the upload.
   package let outcome: OutboxLane.Outcome
-  /// Where the upstream has the file.
+  /// The file's url at the upstream; nil: the upload did not succeed.
   package let url: String?
   /// The upstream's words for a refusal.
   package let message: String?
@@ -33,7 +33,7 @@ package struct EndedUpload: Sendable {
   }
 }
 
-/// What a lane uploads next.
+/// The result of `advanceUploads`.
 package struct UploadProgress: Sendable {
   /// The upload whose start was just stored.
   package var begun: UploadJob?
@@ -45,9 +45,9 @@ package struct UploadProgress: Sendable {
 }
 
 extension CacheWriter {
-  /// Takes in how the lane's last upload ended, and begins its next one where one is due.
+  /// Stores how the lane's last upload ended, and begins the next one if one is due.
   ///
-  /// `areOffered` false: the upstream takes no file by itself, so that files go with their messages.
+  /// `areOffered` false: the upstream takes no uploads, so files go with their messages.
   package func advanceUploads(
     _ name: OutboxLaneName, after ended: EndedUpload?, mayBegin: Bool = true, areOffered: Bool = true,
     _ policy: OutboxPolicy, random: UInt64
@@ -58,7 +58,7 @@ extension CacheWriter {
     if let ended {
       try take(ended, in: laneKey, name, policy, random)
     } else {
-      // Nothing of this lane is being uploaded now: what says so was left by a commit that failed.
+      // No upload of this lane runs now. A row marked as running was left by a commit that failed.
       try changeLane(laneKey, from: try reader.uploadingLane(laneKey)) {
         $0.recoverUploads(now: now)
         return []
@@ -129,8 +129,7 @@ extension CacheWriter {
     }
   }
 
-  /// The chat server has the file: from this commit on its url is part of the message to send and of the
-  /// message that views show.
+  /// Stores the url of an uploaded file, also in the message to send and in the message that views show.
   private func noteUploaded(_ url: String, _ row: Int64, _ name: OutboxLaneName) throws {
     try noteProgress(100, of: row, in: name)
     try db.run("UPDATE upload SET url = ?2 WHERE row = ?1") {
@@ -145,7 +144,7 @@ extension CacheWriter {
     try redraw(row, try reader.edited(content, by: field.finish().array, in: name.channel))
   }
 
-  /// The words of the chat server for why the row failed.
+  /// Stores the chat server's words for why the row failed.
   func noteError(_ message: String?, of row: Int64) throws {
     try db.run("UPDATE outbox SET error_message = ?2 WHERE id = ?1") {
       $0.bind(1, row)
@@ -153,7 +152,7 @@ extension CacheWriter {
     }
   }
 
-  /// The upstream takes no file by itself: those of the lane go with their messages, in the lane's next turn.
+  /// Makes the lane's files go with their messages, because the upstream takes no uploads.
   private func sendWithMessages(in laneKey: OutboxLaneKey) throws {
     try db.run(
       """
@@ -188,7 +187,7 @@ extension CacheReader {
     return try id.flatMap { try laneStep(laneKey, row: $0).row($0) }
   }
 
-  /// Whether the upload of the row is still wanted: it was neither taken back nor ended otherwise.
+  /// Whether the upload of the row is still wanted: its message was neither canceled nor ended otherwise.
   package func isUploadWanted(_ row: Int64) throws -> Bool {
     try db.first("SELECT 1 FROM outbox WHERE id = ?1 AND upload = 'running' AND state = 'waiting'") {
       $0.bind(1, row)
@@ -199,6 +198,6 @@ extension CacheReader {
 }
 
 extension OutboxRow {
-  /// The code of a message whose file is not there any more.
+  /// The code of a message whose file is gone.
   package static let fileMissing = "file_missing"
 }

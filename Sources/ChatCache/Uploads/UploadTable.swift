@@ -60,7 +60,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Gives the row this file. Its previous file is freed.
+  /// Stores the row's file, and frees its previous file.
   func setFile(_ sent: SentFile, of row: Int64) throws {
     if let before = try reader.upload(of: row), before.file != sent.file.name { noteFreed(before.file) }
     try sent.file.hash.withUnsafeBytes { hash in
@@ -103,7 +103,7 @@ extension CacheWriter {
     return true
   }
 
-  /// Frees the file of a row that is deleted, together with the commit.
+  /// Frees the file of a deleted row. The janitor removes it after the commit.
   func freeFile(of row: OutboxRow) throws {
     guard row.kind == .file, let upload = try reader.upload(of: row.id) else { return }
     noteFreed(upload.file)
