@@ -1,11 +1,11 @@
 import ChatModel
 import SQLite
 
-// Tickets for event streams that were first used in time (B51). They are known by their code: nobody can make
-// a ticket of it.
+// Tickets for event streams that were first used in time (B51). Only their codes are stored, from which
+// nobody can make a ticket.
 
 extension CacheReader {
-  /// Whether a ticket of that code was used in time and has not ended at that moment (s).
+  /// Whether a ticket with that code was used in time and has not expired at that moment (s).
   package func isTicketKept(_ code: [UInt8], at moment: Int64) throws -> Bool {
     try db.first("SELECT 1 FROM ticket WHERE code = ?1 AND expires_at > ?2") {
       $0.bind(1, copyOf: code)
@@ -17,8 +17,8 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Keeps a ticket of the user until it ends (s), and forgets those that ended and the user's oldest beyond
-  /// `most`. Keeps none for a user who was removed.
+  /// Keeps a ticket of the user until it expires (s). Deletes expired tickets, and the user's least recent
+  /// ones beyond `most`. Keeps none for a user who was removed.
   package func keepTicket(_ code: [UInt8], of user: UserID, until end: Int64, most: Int) throws {
     guard let key = try reader.userKey(of: user) else { return }
     try db.run("DELETE FROM ticket WHERE expires_at <= ?1") { $0.bind(1, now / 1000) }

@@ -1,8 +1,8 @@
 import ChatModel
 import Platform
 
-/// The keys of users by their ids, kept in memory until a user is removed: no other change makes one wrong,
-/// since a key is never given to another user.
+/// The keys of users by their ids, kept in memory until a user is removed. No other change invalidates them,
+/// because a key is never given to another user.
 struct KnownUsers: Findings {
   var keys: [UserID: UserKey] = [:]
 
@@ -12,7 +12,7 @@ struct KnownUsers: Findings {
 }
 
 extension Cache {
-  /// The short name of a user who ever connected here.
+  /// The key of a user who ever connected.
   package func userKey(of user: UserID) throws -> UserKey? {
     let revision = log.users.settled
     if let revision,

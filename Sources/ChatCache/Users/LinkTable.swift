@@ -4,8 +4,8 @@ import SQLite
 // The stored facts about the upstream as a whole: its capabilities, and the state of the link.
 
 extension CacheReader {
-  /// The capabilities that were probed, and whether the upstream offers each (B32). A refusal is forgotten a
-  /// day after it was stored, and also where it was stored later than `now` (wall ms).
+  /// The capabilities that were probed, and whether the upstream offers each (B32). A refusal is left out a
+  /// day after it was stored, and if it was stored later than `now` (wall ms).
   package func capabilities(now: Int64) throws -> [Capability: Bool] {
     var known: [Capability: Bool] = [:]
     var rows = try db.rows("SELECT name, offered, probed_at FROM capability")
@@ -18,7 +18,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Remembers whether the upstream offers this.
+  /// Stores whether the upstream offers the capability.
   package func learn(_ capability: Capability, isOffered: Bool) throws {
     try db.run(
       """
@@ -34,7 +34,7 @@ extension CacheWriter {
     }
   }
 
-  /// One event for everybody: the link stands so (B3).
+  /// Appends one event for all users with the link's state (B3).
   package func announce(link: String) throws {
     var change = Change(.connection, .channelRefresh)
     change.reference = link

@@ -20,22 +20,22 @@ package struct UnreadTotals: Sendable, Equatable {
   }
 }
 
-/// A user as the operator sees one.
+/// A user as operators see the user.
 package struct UserOverview: Sendable, Equatable {
   /// The user's id.
   package let id: UserID
-  /// Whether the user is synced.
+  /// Whether the user is synced, stopped or closed.
   package let phase: CachedUser.Phase
   /// Whether all of the user's channels were listed at least once.
   package let isSynced: Bool
   /// Channels of the user.
   package let channels: Int64
-  /// Unsent messages and changes that wait, and those that failed.
+  /// The numbers of pending and failed unsent rows.
   package let unsent: (pending: Int64, failed: Int64)
-  /// When the oldest unsent one was accepted, ms.
+  /// When the oldest unsent row was accepted, ms.
   package let oldestUnsentAt: Int64?
 
-  /// Whether both say the same.
+  /// Whether both have the same values.
   package static func == (one: UserOverview, other: UserOverview) -> Bool {
     one.id == other.id && one.phase == other.phase && one.isSynced == other.isSynced
       && one.channels == other.channels && one.unsent == other.unsent
@@ -60,7 +60,7 @@ extension CacheReader {
     } ?? UnreadTotals()
   }
 
-  /// Everybody who connected here, after that name, in order.
+  /// The users who ever connected, with ids after `after`, in order.
   package func users(after: String, limit: Int) throws -> [UserOverview] {
     try db.all(
       """

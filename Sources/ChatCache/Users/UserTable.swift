@@ -59,7 +59,7 @@ extension CacheReader {
     }
   }
 
-  /// The channels that a connected user is in.
+  /// The channels of the connected users, except of those in `away`.
   package func attendedChannels(besides away: [UserID] = []) throws -> [ChannelURL] {
     var names = JSONWriter()
     names.beginArray()
@@ -81,7 +81,7 @@ extension CacheReader {
     }
   }
 
-  /// The connected users who are members.
+  /// The connected users who are members of the channel.
   package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
     try db.all(
       """
@@ -100,7 +100,7 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// The upstream knows the user: inserts the user's row, or reopens it.
+  /// Inserts the user's row or reopens it, because the upstream knows the user.
   package func acknowledge(_ user: UserID) throws {
     let changed = try db.run(
       """
@@ -130,7 +130,7 @@ extension CacheWriter {
     }
   }
 
-  /// Removes the users who were closed more than `milliseconds` ago, with all data of theirs alone (B5).
+  /// Removes the users who were closed more than `milliseconds` ago, and all data of these users alone (B5).
   package func forgetClosed(after milliseconds: Int64) throws -> [UserID] {
     try noteAge()
     let users = try db.reading.all("SELECT user_id FROM user WHERE phase = 'closed' AND closed_age < ?1") {
@@ -169,8 +169,8 @@ extension CacheWriter {
     if changed > 0 { try tellConnection(of: user) }
   }
 
-  /// Removes all data of this user alone. If the user has unsent rows and `isForced` is false, removes
-  /// nothing and returns their number (B4). Counting and removing are one commit.
+  /// Removes all data of this user alone. If the user has pending or failed rows and `isForced` is false,
+  /// removes nothing and returns their number (B4). Counting and removing are one commit.
   package func forget(_ user: UserID, isForced: Bool) throws -> Int64 {
     if !isForced, let key = try reader.userKey(of: user) {
       let unsent = try reader.unsent(of: key)
