@@ -36,12 +36,13 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   case unverified = 17
   /// A collection's window grew too large, and its far side was cut off (B22).
   case windowTrimmed = 18
-  /// One page of the user's first listing was stored. Replaces one `membershipGained` for each of its
-  /// channels.
+  /// One page of the user's first listing was stored. This row stands for one `membershipGained` row of each
+  /// channel in the page.
   case channelsListed = 19
   /// More of an unsent message's file was uploaded (B45).
   case upload = 20
-  /// The newest end of a channel with open views was confirmed, the first time since the link was lost (B25).
+  /// The newest end of a channel with open views was confirmed, for the first time since the link was lost
+  /// (B25).
   case tailConfirmed = 21
 
   /// Whether the chat itself changed, and not only the cached part of it.
@@ -55,7 +56,7 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   }
 }
 
-/// Where a change came from (B20). The numbers are stored, the texts are the contract's.
+/// Where a change came from (B20). The log stores the numbers; clients get the texts.
 package enum ChangeSource: Int64, Sendable, CaseIterable {
   case messageReceived = 1
   case messageSent, messageUpdated, messageDeleted, reactionUpdated, threadUpdated
@@ -101,7 +102,7 @@ package enum ChangeSource: Int64, Sendable, CaseIterable {
     }
   }
 
-  /// Whether the source tells that a user joined or left a channel.
+  /// Whether a channel's members changed: one joined, left, or was invited or banned.
   package var concernsMembers: Bool {
     switch self {
     case .memberJoined, .memberLeft, .memberInvited, .memberBanned: true
@@ -109,8 +110,7 @@ package enum ChangeSource: Int64, Sendable, CaseIterable {
     }
   }
 
-  /// Whether the change was told as it happened, by a user's action or a webhook, and not found by sync
-  /// (B10).
+  /// Whether a user's action or a webhook told the change as it happened; false: sync found it (B10).
   package var isRealtime: Bool {
     rawValue < ChangeSource.apiResult.rawValue || rawValue >= ChangeSource.localPendingCreated.rawValue
   }

@@ -1,14 +1,14 @@
 /// Which of a user's channels a list shows, and in which order (B6, B7).
 package struct ChannelQuery: Hashable, Sendable {
-  /// The orders; each ends with the channel's url, so that it is total.
+  /// The orders. The url decides between channels that are equal otherwise (B7).
   package enum Order: String, Sendable, CaseIterable {
-    /// The newest message first; channels without one last, those by creation.
+    /// The channel with the newest message first; channels without a message last, by creation.
     case latestLastMessage = "latest_last_message"
     /// The newest channel first.
     case chronological
-    /// By name; channels without one last.
+    /// By name; channels without a name last.
     case name = "channel_name_alphabetical"
-    /// By one metadata value; channels without it last.
+    /// By one metadata value; channels without that value last.
     case metadataValue = "metadata_value_alphabetical"
   }
 
@@ -50,13 +50,13 @@ package struct ChannelQuery: Hashable, Sendable {
   package struct Invalid: Error, Hashable, Sendable {
     /// The field's name in the contract.
     package let field: String
-    /// What to do about it.
+    /// What the client has to change.
     package let detail: String
   }
 
   /// The order of the list.
   package var order = Order.latestLastMessage
-  /// The metadata key whose value orders.
+  /// The metadata key whose value orders the list.
   package var metadataOrderKey: String?
   /// The most channels in a page.
   package var limit = Limits.channelPageDefaultRows
@@ -88,13 +88,13 @@ package struct ChannelQuery: Hashable, Sendable {
   package var size = Size.all
   /// Only channels with these members; see `junction`.
   package var userIDsInclude: [String] = []
-  /// All of the members above, or any.
+  /// Whether all of `userIDsInclude` must be members, or any.
   package var junction = Junction.and
   /// Only channels whose members are exactly these and the user.
   package var userIDsExact: [String] = []
   /// Only channels in which the nickname of somebody other than the user contains this, in any case.
   package var nicknameContains: String?
-  /// The metadata key that is filtered by.
+  /// The metadata key to filter by.
   package var metadataKey: String?
   /// Only channels whose value of `metadataKey` is one of these.
   package var metadataValues: [String] = []
@@ -104,12 +104,12 @@ package struct ChannelQuery: Hashable, Sendable {
   package var createdBefore: Int64?
   /// Only channels made after this moment, ms.
   package var createdAfter: Int64?
-  /// Text looked for in `searchFields`, in any case.
+  /// The text to look for in `searchFields`, in any case.
   package var search: String?
   /// The fields in which `search` is looked for.
   package var searchFields: [SearchField] = SearchField.allCases
 
-  /// The default: every channel with a message that is not hidden.
+  /// The default: every channel that has a message and is not hidden.
   package init() {}
 
   /// Throws for the first invalid field. `listValues`: the most values of a list that came in a query string.
@@ -171,7 +171,7 @@ package struct ChannelQuery: Hashable, Sendable {
   private func validateMetadata() throws(Invalid) {
     let hasValue = !metadataValues.isEmpty || metadataValuePrefix != nil
     if metadataKey == nil, hasValue {
-      throw Invalid(field: "metadata_key", detail: "Name the key whose value is meant.")
+      throw Invalid(field: "metadata_key", detail: "Name the metadata key that has the values.")
     }
     if metadataKey != nil, !hasValue {
       throw Invalid(

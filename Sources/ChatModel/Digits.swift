@@ -1,6 +1,6 @@
 import Platform
 
-/// Numbers as digits, written where room was made: for texts that are made for every answer.
+/// Reads and writes numbers as digits in the caller's buffer, because every answer has such texts.
 package enum Digits {
   /// How many digits `writeHex` writes.
   package static let hexDigits = 16
@@ -14,13 +14,13 @@ package enum Digits {
     bytes.storeBytes(of: second.bigEndian, toByteOffset: offset + 8, as: UInt64.self)
   }
 
-  /// The eight digits of a number, the first in the highest byte: all at once, each in a byte of its own.
+  /// The eight hex digits of a number, one a byte, the first in the highest byte. All are computed at once.
   private static func hex(_ number: UInt32) -> UInt64 {
     var digits = UInt64(number)
     digits = (digits << 16 | digits) & 0x0000_FFFF_0000_FFFF
     digits = (digits << 8 | digits) & 0x00FF_00FF_00FF_00FF
     digits = (digits << 4 | digits) & 0x0F0F_0F0F_0F0F_0F0F
-    // Six more carry what is above nine into the byte's upper half.
+    // Adding six carries a digit above nine into the upper half of its byte.
     let areLetters = (digits &+ ones &* 6) >> 4 & ones
     return digits &+ ones &* 0x30 &+ areLetters &* (0x61 - 0x30 - 10)
   }
@@ -37,9 +37,9 @@ package enum Digits {
     return UInt64(first) << 32 | UInt64(second)
   }
 
-  /// The number of eight digits, the first in the highest byte; nil where `hex` would write others.
+  /// The number that eight hex digits stand for, the first in the highest byte; nil unless `hex` writes them.
   private static func number(hex text: UInt64) -> UInt32? {
-    // Bit 6 tells letters from digits; what else has it, or not, does not come out the same again.
+    // Bit 6 tells letters from digits. `hex` does not write other bytes again, so these are refused below.
     let areLetters = text >> 6 & ones
     var digits = (text & (ones &* 0x0F)) &+ areLetters &* 9
     digits = (digits >> 4 | digits) & 0x00FF_00FF_00FF_00FF
@@ -57,7 +57,7 @@ package enum Digits {
     return DecimalText.read(UnsafeRawBufferPointer(rebasing: digits))
   }
 
-  /// Writes a number that is not negative in decimal digits; answers the offset after them.
+  /// Writes `number`, which is not negative, in decimal digits. Returns the offset after them.
   package static func writeDecimal(
     _ number: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int
   ) -> Int {

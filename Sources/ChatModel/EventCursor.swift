@@ -1,10 +1,10 @@
 /// A position in the event log: `epoch.run.sequence`. Opaque to clients, who only give it back.
 package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
-  /// The identity of the log: another after the cache was cleared or made anew.
+  /// The identity of the log. It changes when everything is cleared or the database is made anew.
   package let epoch: UInt64
   /// One higher at every start and restore.
   package let run: Int64
-  /// The last event seen.
+  /// The sequence of the last event that the client has seen.
   package let sequence: Int64
 
   /// A position in the log of `epoch`, seen during `run`.
@@ -14,7 +14,7 @@ package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
     self.sequence = sequence
   }
 
-  /// Reads what `description` wrote, strictly: nothing else is a cursor.
+  /// Reads the text that `description` writes, and refuses any other.
   package init?(_ text: some StringProtocol) {
     var text = String(text)
     guard let cursor = text.withUTF8({ EventCursor(utf8: UnsafeRawBufferPointer($0)) }) else { return nil }
@@ -33,21 +33,21 @@ package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
     self.init(epoch: epoch, run: run, sequence: sequence)
   }
 
-  /// The text clients give back.
+  /// The text that clients give back.
   package var description: String {
     String(unsafeUninitializedCapacity: EventCursor.mostTextBytes) { room in
       write(into: UnsafeMutableRawBufferPointer(room))
     }
   }
 
-  /// The epoch as the text begins with it.
+  /// The epoch's digits, with which the text begins.
   package var epochText: String { String(description.prefix(Digits.hexDigits)) }
 
-  /// The longest text there is.
+  /// No text has more bytes.
   package static let mostTextBytes = 64
 
-  /// Writes the client's text, for answers built without Strings, and tells how long it is; `bytes` holds
-  /// at least `mostTextBytes`.
+  /// Writes the client's text, for answers built without Strings, and returns its length; `bytes` holds at
+  /// least `mostTextBytes`.
   package func write(into bytes: UnsafeMutableRawBufferPointer) -> Int {
     Digits.writeHex(epoch, into: bytes, at: 0)
     bytes[Digits.hexDigits] = UInt8(ascii: ".")

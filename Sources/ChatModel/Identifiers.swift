@@ -1,5 +1,5 @@
 // Ids are compared and hashed by their bytes, as SQLite and the chat server do. Swift compares `String` by
-// Unicode equivalence, which would make one user of two (B1).
+// Unicode equivalence, which would take two users for one (B1).
 
 /// A user's id, the same in bearer tokens and at the upstream.
 package struct UserID: Hashable, Sendable, CustomStringConvertible {
@@ -18,11 +18,11 @@ package struct UserID: Hashable, Sendable, CustomStringConvertible {
 
 /// The url of a group channel, which is its id.
 package struct ChannelURL: Hashable, Sendable, CustomStringConvertible {
-  /// The name as the upstream spells it.
+  /// The url as the upstream spells it.
   package let text: String
   /// Names the channel `text`.
   package init(_ text: String) { self.text = text }
-  /// The name, for logs.
+  /// The url, for logs.
   package var description: String { text }
 
   /// Whether both are the same bytes (B1).
@@ -77,7 +77,7 @@ package struct SyncToken: Hashable, Sendable {
   package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
-/// The cache's own short name for a channel; means nothing outside this file.
+/// The row id of a channel in the cache's database; it means nothing outside of that.
 package struct ChannelKey: Hashable, Sendable {
   /// The row's id.
   package let rawValue: Int64
@@ -85,7 +85,7 @@ package struct ChannelKey: Hashable, Sendable {
   package init(_ rawValue: Int64) { self.rawValue = rawValue }
 }
 
-/// The cache's own short name for a connected user; means nothing outside this file.
+/// The row id of a connected user in the cache's database; it means nothing outside of that.
 package struct UserKey: Hashable, Sendable {
   /// The key for a user who is not stored. No row of any table has it; user 0 of `cached_count` stands for
   /// all users together.

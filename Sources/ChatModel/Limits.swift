@@ -1,12 +1,12 @@
-/// Every limit of the chat itself, with its unit; those of the wire are MicroHTTP's.
+/// Every limit of the chat, with its unit. MicroHTTP has the limits of HTTP.
 package enum Limits {
-  /// Moments that are believed, in milliseconds since 1970: up to the year 2286.
+  /// Times that Perch accepts from the upstream, in milliseconds since 1970: up to the year 2286.
   package static let moments: ClosedRange<Int64> = 0...9_999_999_999_999
   /// Numbers that count messages, mentions, replies or members.
   package static let counts: ClosedRange<Int64> = 0...1_000_000_000
   /// Ids of confirmed messages. The smallest and the largest number mark the ends of a millisecond.
   package static let messageIDs: ClosedRange<Int64> = 1...(Int64.max - 1)
-  /// Bytes of a file, as the upstream says them.
+  /// Sizes of files, in bytes, that the upstream may state.
   package static let fileBytes: ClosedRange<Int64> = 0...(1 << 50)
   /// Bytes of a request id.
   package static let requestIDBytes = 80
@@ -26,38 +26,37 @@ package enum Limits {
   package static let upstreamPagesPerRequest = 3
   /// Values in one list of a query string (B6).
   package static let listValues = 20
-  /// Messages missing at the newest end that are still filled by themselves (B28).
+  /// The most messages missing at the newest end that are fetched without a client's request (B28).
   package static let missingMessagesFilled = 300
-  /// Changes in one message changelog that are still applied one by one (B31).
+  /// The most changes of one message changelog that do not put the covered messages in doubt (B31).
   package static let changelogChanges = 250
-  /// Messages of one channel that webhooks named and that are still asked for one by one (B34).
+  /// The most messages of one channel that are asked for by id because webhooks named them (B34).
   package static let namedMessages = 100
   /// Rows of a message collection's window (B22).
   package static let windowRows = 2000
-  /// Rows a window that grew too large is cut to, so that not each message that comes cuts it again.
+  /// Rows that a cut leaves in a window that grew too large: so few that the next message does not cut again.
   package static let windowRowsLeft = 1900
   /// Entries of one events answer (B49).
   package static let eventEntries = 500
   /// Bytes of one events answer (B49).
   package static let eventBytes = 256 * 1024
-  /// Messages that one change of the log tells of at most: an answer can end between two changes only (B49).
+  /// The most messages of one change in the log, because an answer can end only between two changes (B49).
   package static let changeMessages = 100
-  /// Bytes of the messages that one change of the log tells of at most, unless one message alone is larger.
+  /// The most bytes of the messages of one change in the log, unless one message alone is larger.
   package static let changeBytes = 32 * 1024
-  /// Room that an events answer keeps for one more change of messages written as JSON: an answer with less
-  /// room than this ends.
+  /// Bytes that one more change of messages may need as JSON: an events answer with less room left ends.
   package static let changeRoom = 64 * 1024
   /// Events kept in the log (B53).
   package static let logEvents: Int64 = 200_000
   /// Milliseconds an event is kept (B53).
   package static let logMilliseconds: Int64 = 7 * 86_400_000
-  /// Milliseconds until what the upstream did not offer is tried again (B32).
+  /// Milliseconds until a call that the upstream did not offer is tried again (B32).
   package static let capabilityMilliseconds: Int64 = 86_400_000
-  /// Milliseconds a tombstone is kept: longer than any page is under way.
+  /// Milliseconds a tombstone is kept: longer than any answer is under way (B21).
   package static let tombstoneMilliseconds: Int64 = 30 * 86_400_000
   /// Rows that one slice of trimming removes: the writer is free again within a few ms (B53).
   package static let trimmedRows = 200
-  /// Events by which the log may be longer than it is kept before it is trimmed (B53).
+  /// Events by which the log may exceed its limit before it is trimmed (B53).
   package static let logSlack: Int64 = 1000
   /// Unsent messages and changes of one user.
   package static let unsentRows = 10_000
@@ -67,11 +66,11 @@ package enum Limits {
   package static let withheldMilliseconds: Int64 = 10_000
   /// Milliseconds a pending message waits before it fails (B41).
   package static let pendingMilliseconds: Int64 = 3 * 86_400_000
-  /// How long past its time a send that may have arrived is looked for, where no look can be finished, ms.
+  /// Milliseconds after its expiry in which an uncertain send is still looked for if no look can be finished.
   package static let lookBeyondMilliseconds: Int64 = 3_600_000
-  /// Milliseconds the data of a user is kept whom the upstream does not know any more (B5).
+  /// Milliseconds the data of a user is kept after the upstream said that the user is gone (B5).
   package static let closedMilliseconds: Int64 = 30 * 86_400_000
-  /// Milliseconds a request id is remembered past its end (B37).
+  /// Milliseconds a request id is remembered after the request ended (B37).
   package static let requestMemoryMilliseconds: Int64 = 7 * 86_400_000
 }
 

@@ -15,15 +15,15 @@ package struct MessageQuery: Hashable, Sendable {
 
   /// The optional parts of a message.
   package struct Parts: OptionSet, Hashable, Sendable {
-    /// One bit each.
+    /// One bit for each part.
     package let rawValue: UInt8
     /// The parts of these bits.
     package init(rawValue: UInt8) { self.rawValue = rawValue }
-    /// Who reacted with what.
+    /// The reactions, and the users who reacted.
     package static let reactions = Parts(rawValue: 1)
     /// The sorted meta array.
     package static let metaarray = Parts(rawValue: 2)
-    /// How many replied, and who.
+    /// The number of replies, and their senders.
     package static let threadInfo = Parts(rawValue: 4)
     /// The message this one replies to.
     package static let parentMessage = Parts(rawValue: 8)
@@ -39,12 +39,12 @@ package struct MessageQuery: Hashable, Sendable {
   package var replies = Replies.none
   /// Only the replies to this message.
   package var parent: Int64?
-  /// The optional parts that are answered.
+  /// The optional parts that the answer has.
   package var parts: Parts = []
 
   /// Everything but replies, without optional parts: the default.
   package init() {}
 
-  /// Whether nothing is filtered beyond how replies are treated: the hot path.
+  /// Whether the query has no filter besides `replies`: the hot path.
   package var isPlain: Bool { kind == nil && customTypes.isEmpty && senders.isEmpty && parent == nil }
 }

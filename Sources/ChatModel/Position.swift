@@ -9,15 +9,15 @@
 // in lower case, always full width. Adding 2^63 (flipping the sign bit) makes negative ids sort before
 // positive ones.
 
-/// The upstream's name of a confirmed message.
+/// The upstream's id of a confirmed message.
 public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The id as the upstream counts.
+  /// The id as a number.
   public let rawValue: Int64
-  /// Names the message `rawValue`.
+  /// The id `rawValue`.
   @inlinable
   public init(_ rawValue: Int64) { self.rawValue = rawValue }
 
-  /// The smaller number is the earlier of two messages of one millisecond.
+  /// Orders the messages of one millisecond: the earlier one has the smaller id.
   @inlinable
   public static func < (left: MessageID, right: MessageID) -> Bool { left.rawValue < right.rawValue }
 
@@ -56,21 +56,21 @@ public struct Position: Hashable, Comparable, Sendable, CustomStringConvertible 
     Position(createdAt: createdAt, messageID: .max)
   }
 
-  /// The position right after this one; `end` has none and stays.
+  /// The position right after this one; for `end`, `end` itself.
   @inlinable
   public var next: Position {
     if messageID < .max { return Position(createdAt: createdAt, messageID: messageID + 1) }
     return createdAt < .max ? Position(createdAt: createdAt + 1, messageID: .min) : self
   }
 
-  /// The position right before this one; `start` has none and stays.
+  /// The position right before this one; for `start`, `start` itself.
   @inlinable
   public var previous: Position {
     if messageID > .min { return Position(createdAt: createdAt, messageID: messageID - 1) }
     return createdAt > 0 ? Position(createdAt: createdAt - 1, messageID: .max) : self
   }
 
-  /// Time first, then the id.
+  /// Compares the times, and equal times by the ids.
   @inlinable
   public static func < (left: Position, right: Position) -> Bool {
     left.createdAt == right.createdAt ? left.messageID < right.messageID : left.createdAt < right.createdAt

@@ -1,4 +1,4 @@
-/// Links that a client may follow: of http or https alone, since another scheme may run a script.
+/// Links that a client may follow: only http and https, because other schemes may run a script.
 package enum WebLink {
   /// Whether the text is such a link.
   package static func isLink(_ url: String) -> Bool {
