@@ -1,18 +1,18 @@
 import Glibc
 import Platform
 
-/// JSON written front to back into one buffer; commas are its business, nesting is the caller's.
+/// Writes JSON front to back into one buffer. The writer sets the commas; the caller nests correctly.
 ///
-/// Two ways to add a value: write it, or splice bytes that were checked when they were stored.
+/// A value is either written, or spliced: copied from bytes that were checked when they were stored.
 public struct JSONWriter: ~Copyable {
-  /// What was written so far.
+  /// The text so far.
   public var buffer: ByteBuffer
   @usableFromInline var needsComma = false
 
   /// An empty text with room for `capacity` bytes.
   package init(capacity: Int = 256) { buffer = ByteBuffer(capacity: capacity) }
 
-  /// Writes on behind what the buffer has, which ends where a value may stand.
+  /// Appends to `buffer`, which must end where a value may follow.
   package init(continuing buffer: consuming ByteBuffer) { self.buffer = buffer }
 
   /// The finished text.
@@ -84,7 +84,7 @@ public struct JSONWriter: ~Copyable {
   @inlinable
   public mutating func value(_ number: Int) { value(Int64(number)) }
 
-  /// A number as the shortest text that reads back as itself.
+  /// A number as the shortest text that reads back as itself; `null` if it is not finite.
   package mutating func value(_ number: Double) {
     separate()
     buffer.append(number.isFinite ? "\(number)" : "null")
@@ -134,7 +134,7 @@ public struct JSONWriter: ~Copyable {
     needsComma = true
   }
 
-  /// A number as a text, as every id is given.
+  /// A number as a text, as clients get every id.
   @inlinable
   public mutating func value(quoting number: Int64) {
     separate()
