@@ -13,7 +13,7 @@ package struct Backoff: Sendable, Equatable {
   /// The bound of the next wait, in ms.
   package var bound: Int64 { min(maximum, Backoff.first << Int64(min(attempts, 20))) }
 
-  /// The next wait in ms, anywhere from 1 to the bound; what the upstream asked for wins.
+  /// The next wait in ms, anywhere from 1 to the bound; the upstream's `retryAfter` wins.
   package mutating func next(
     retryAfter: Int64? = nil, using generator: inout some RandomNumberGenerator
   ) -> Int64 {
@@ -22,6 +22,6 @@ package struct Backoff: Sendable, Equatable {
     return Int64.random(in: 1...bound, using: &generator)
   }
 
-  /// It worked: the next failure waits briefly again.
+  /// After a success, the next failure waits briefly again.
   package mutating func reset() { attempts = 0 }
 }

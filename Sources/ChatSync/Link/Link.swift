@@ -1,32 +1,32 @@
 import ChatCache
 
-/// The one connection to the upstream that all users share (B3), as a value: what happened goes in, what to
-/// do comes out.
+/// The one connection to the upstream that all users share (B3), as a value: each call reports what happened
+/// and returns what to do.
 ///
 /// ```
 ///              two transport failures or 5xx in a row, one failed
 ///              probe, or the key refused
 ///   online ───────────────────────────────────────────────────► offline
 ///     ▲                                                            │ a probe at a time, after a full-jitter
-///     └──────────────── any success ───────────────────────────────┘ wait; at once when somebody urges
+///     └──────────────── any success ───────────────────────────────┘ wait; at once after `urge`
 /// ```
 ///
-/// An answer that cannot be decoded is no failure of the link: it concerns one item or user (B35). Where two
-/// in a row come and nothing else does, a probe tells whether the upstream is still there.
+/// An answer that cannot be decoded is no failure of the link: it concerns one item or user (B35). After two
+/// of them without a good answer between, a probe tells whether the upstream is still there.
 ///
-/// It starts unknown, which behaves as offline with a probe due at once. The generation rises whenever
-/// coverage can no longer be trusted to be live (B25): at the loss of the link.
+/// The link starts unknown, which behaves as offline with a probe due at once. The generation rises when the
+/// link is lost, because no coverage is live then (B25).
 package struct Link: Sendable, Equatable {
-  /// What everybody is told.
+  /// The state that all users are told.
   package typealias State = LinkState
-  /// Why the upstream cannot be had.
+  /// Why the link is offline.
   package typealias Reason = LinkLoss
 
   /// What the owner of the link does next.
   package enum Action: Sendable, Equatable {
-    /// Ask the upstream something cheap; `probeEnded` comes back.
+    /// Make a cheap request, and report its end with `probeSucceeded` or `probeFailed`.
     case probe
-    /// Tell everybody (one event row).
+    /// Tell all users the state, with one event.
     case announce(State)
   }
 
@@ -44,10 +44,10 @@ package struct Link: Sendable, Equatable {
   private var unreadableAnswers = 0
   private var verifiedAt: Int64?
 
-  /// Between two probes that answers which cannot be decoded may cause (ms).
+  /// The least time between two probes that unreadable answers cause (ms).
   static let verifyInterval: Int64 = 5_000
 
-  /// An untried link, or one that has no upstream and never will.
+  /// An untried link. Without an upstream, a link that stays offline.
   package init(hasUpstream: Bool = true, generation: Int64 = 1, maximumBackoff: Int64 = 60_000) {
     self.generation = generation
     state = hasUpstream ? .unknown : .offline(.none)
@@ -58,7 +58,7 @@ package struct Link: Sendable, Equatable {
   /// Whether requests are sent to the upstream.
   package var isOnline: Bool { state == .online }
 
-  /// A request was answered, whatever the answer.
+  /// A request was answered; a rejection is an answer, too.
   package mutating func succeeded() -> [Action] {
     failures = 0
     unreadableAnswers = 0
@@ -67,7 +67,7 @@ package struct Link: Sendable, Equatable {
     return change(to: .online)
   }
 
-  /// A request got no usable answer for the transport's reasons.
+  /// A request failed in transport, or the server or a proxy answered that it failed (5xx).
   package mutating func failed(
     _ reason: Reason = .unreachable, now: Int64, retryAfter: Int64? = nil,
     using generator: inout some RandomNumberGenerator
@@ -80,7 +80,7 @@ package struct Link: Sendable, Equatable {
     return change(to: .offline(reason))
   }
 
-  /// A request was answered with what cannot be decoded.
+  /// The answer to a request could not be decoded.
   package mutating func metUnreadableAnswer(now: Int64) -> [Action] {
     unreadableAnswers += 1
     guard isOnline, !isProbing, unreadableAnswers >= 2,
@@ -97,7 +97,7 @@ package struct Link: Sendable, Equatable {
     return change(to: .offline(.auth))
   }
 
-  /// A probe ended without an answer, or with a refusal of the key.
+  /// A probe got no usable answer, or the key was refused.
   package mutating func probeFailed(
     _ reason: Reason, now: Int64, retryAfter: Int64? = nil, using generator: inout some RandomNumberGenerator
   ) -> [Action] {

@@ -1,9 +1,9 @@
 /// The state of one user's sync (B2–B5), as a value. It decides whether Perch works for the user. All users
 /// share the link, which decides whether the user is online.
 package struct UserState: Sendable, Equatable {
-  /// The reasons for which the work for a user goes on or stops.
+  /// How far a user is synced, and whether work for the user goes on.
   package enum Phase: Sendable, Equatable {
-    /// Never acknowledged by the upstream in this run.
+    /// The upstream has not acknowledged the user yet since the work began.
     case connecting
     /// Acknowledged; kept in step while the link is up.
     case connected
@@ -11,7 +11,7 @@ package struct UserState: Sendable, Equatable {
     case idle
     /// The client disconnected the user; only `PUT /v1/connection` ends this phase (B4).
     case stopped
-    /// The upstream said twice that the user is gone (B5).
+    /// The upstream said that the user is gone: twice, or once if nothing about the user is cached (B5).
     case closed
   }
 
@@ -27,7 +27,7 @@ package struct UserState: Sendable, Equatable {
     case unknown
   }
 
-  /// Milliseconds between the two refusals that close a partition.
+  /// Milliseconds between the two refusals that close a user.
   package static let refusalDistance: Int64 = 60_000
   /// Milliseconds until the upstream is asked again while no successful call has proved Perch's key.
   package static let proofDistance: Int64 = 10_000
@@ -38,7 +38,7 @@ package struct UserState: Sendable, Equatable {
   package private(set) var phase: Phase
   /// When a request of the user last came (ms).
   package private(set) var seenAt: Int64
-  /// When the upstream first said that the user is gone (ms), and has not taken it back.
+  /// When the upstream first said that the user is gone (ms); nil after it acknowledged the user.
   package private(set) var refusedAt: Int64?
   /// When the upstream last refused the user while nothing about the user was cached (ms).
   private var closedAt: Int64?
@@ -52,7 +52,7 @@ package struct UserState: Sendable, Equatable {
     self.refusedAt = refusedAt
   }
 
-  /// A request of the user came: wakes an idle one, connects one that was never stopped. True if work begins.
+  /// A request of the user came: an idle user connects again. True if work begins.
   package mutating func seen(now: Int64) -> Bool {
     seenAt = max(seenAt, now)
     guard phase == .idle else { return false }
@@ -68,7 +68,7 @@ package struct UserState: Sendable, Equatable {
     return true
   }
 
-  /// `PUT /v1/connection`: also ends stopped and closed. True if the upstream must be asked.
+  /// `PUT /v1/connection`: connects stopped and closed users, too. True if the upstream must be asked.
   package mutating func connect(now: Int64) -> Bool {
     seenAt = max(seenAt, now)
     guard phase != .connected else { return false }
