@@ -1,7 +1,7 @@
 import ChatCache
 import ChatModel
 
-/// The upstream of a service that was given none: everything is served from the cache, and nobody is asked.
+/// The upstream of a service without one: each call fails, so everything is served from the cache.
 package struct NoUpstream: Upstream {
   private static let absence = UpstreamError.unreachable(reason: "no upstream", mayHaveArrived: false)
 

@@ -4,8 +4,8 @@ import ChatModel
 /// The worker's port to the chat server, in Perch's words. One implementation per kind of server.
 ///
 /// Every call throws `UpstreamError` and nothing else (typed throws through the existential break this
-/// compiler); what to do about it is a property of the error. Listings are authoritative: every type, all
-/// replies, no filter, nobody's view (docs/rules.md, "authoritative listing").
+/// compiler). Listings are authoritative: every type, all replies, no filter, no viewer (docs/rules.md,
+/// "authoritative listing").
 package protocol Upstream: Sendable {
   /// Makes a cheap request that proves that the server answers and accepts the key.
   func probe() async throws
@@ -62,7 +62,7 @@ package protocol Upstream: Sendable {
   ) async throws -> UpstreamChanges<MessageRecord, Int64>
 
   // Writes. One call sends at most one request to the upstream, however connections break. A write is
-  // uncertain (B39) after `.unreachable` with `mayHaveArrived`, after `.unusable`, and after `.canceled`;
+  // uncertain (B39) after `.unreachable` with `mayHaveArrived`, `.unusable`, `.unreadable` and `.canceled`;
   // after every other error nothing was done.
 
   /// Sends a message and returns it as the upstream stored it.
@@ -79,7 +79,7 @@ package protocol Upstream: Sendable {
     message id: Int64, in url: ChannelURL, _ edit: OutgoingEdit, _ importance: Importance
   ) async throws -> MessageRecord
 
-  /// Deletes a message. One that is gone already is a rejection with `isNotFound`.
+  /// Deletes a message. If it is gone already, the call throws a rejection with `isNotFound`.
   func delete(message id: Int64, in url: ChannelURL, _ importance: Importance) async throws
 
   /// Adds or removes a user's reaction. The upstream may reject adding one that exists with 400202, and
@@ -103,7 +103,7 @@ extension Upstream {
 
 /// The orders in which channels are listed.
 package enum ChannelOrder: Sendable {
-  /// The one with the newest message first.
+  /// The channel with the newest message first.
   case lastMessage
   /// The newest channel first. No channel moves in this order while its pages are read.
   case creation

@@ -1,27 +1,27 @@
 import ChatCache
 
-/// Why the upstream did not do what was asked; each case knows what comes next (B35, B40).
+/// Why a request to the upstream failed; the case decides what comes next (B35, B40).
 package enum UpstreamError: Error, Equatable, CustomStringConvertible {
-  /// It understood and refused: repeating changes nothing.
+  /// The upstream understood the request and refused it: repeating it changes nothing.
   case rejection(code: Int, message: String)
-  /// It wants silence for that many ms.
+  /// Calls of this kind must wait for that many ms.
   case rateLimited(milliseconds: Int64)
-  /// It refuses Perch's own key: the link's fault, nobody's request.
+  /// The upstream refuses Perch's key: a fault of the link, not of the request.
   case unauthorized
-  /// Whoever answers there shows a certificate that is not trusted: nothing was sent.
+  /// The server's certificate is not trusted: nothing was sent.
   case untrusted(reason: String)
   /// No answer. `mayHaveArrived` makes a write uncertain (B39).
   case unreachable(reason: String, mayHaveArrived: Bool)
-  /// The server, or a proxy in front of it, failed: 5xx. A write is uncertain then. It may say when to come
-  /// back (ms from now).
+  /// The server, or a proxy in front of it, failed: 5xx. A write is uncertain then. `retryAfter`: the ms that
+  /// the answer asks to wait.
   case unusable(reason: String, retryAfter: Int64? = nil)
-  /// An answer that cannot be decoded: HTML, cut text, a wrong type. It concerns what was asked for alone and
+  /// An answer that cannot be decoded: HTML, cut text, a wrong type. It concerns only the requested item and
   /// is no failure of the link (B35). A write is uncertain then.
   case unreadable(reason: String)
-  /// Given up from this side. A write is uncertain then.
+  /// Perch gave the request up. A write is uncertain then.
   case canceled
 
-  /// Whether it says something of what was asked for, and nothing of the link or of other requests.
+  /// Whether the error concerns only the requested item, and not the link or other requests.
   package var concernsOneItem: Bool {
     switch self {
     case .rejection, .unreadable: true
@@ -29,23 +29,23 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     }
   }
 
-  /// The upstream says that there is no such thing.
+  /// Whether the upstream has no such user, channel or message.
   package var isNotFound: Bool {
     if case .rejection(code: 400201, _) = self { return true }
     return false
   }
 
-  /// The upstream says that the user asked about is gone, deactivated or revoked (B5).
+  /// Whether the upstream says that the user is gone, deactivated or revoked (B5).
   package var deniesUser: Bool {
     if case .rejection(let code, _) = self { return [400201, 400300, 400301, 400302, 400310].contains(code) }
     return false
   }
 
-  /// A 4xx without an error object, as an answer that cannot be read gives it.
+  /// The beginning of the reason of `unreadable` for a 4xx without an error object.
   static let bareRefusal = "status 4"
 
-  /// Whether it refuses, in whatever words: of a kind of call that it may not offer to Perch's key, while
-  /// others succeed with the same key (B32).
+  /// Whether the upstream refused the call, with or without an error object. It may not offer this kind of
+  /// call, while others succeed with the same key (B32).
   package var isRefusal: Bool {
     switch self {
     case .rejection, .unauthorized: true
@@ -54,38 +54,38 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     }
   }
 
-  /// Of an upload: whether the server refuses these bytes, in whatever words. Some refuse what is too large
-  /// with a bare 413.
+  /// Of an upload: whether the server refuses the file without an error object. Some servers refuse a file
+  /// that is too large with a bare 413.
   package var refusesFile: Bool {
     if case .unreadable(let reason) = self { return reason.hasPrefix(UpstreamError.bareRefusal) }
     return false
   }
 
-  /// Whether a word of the question is not one that the upstream takes.
+  /// Whether the upstream does not take a word in the request's query.
   package var deniesWord: Bool {
     if case .rejection(code: 400111, _) = self { return true }
     return false
   }
 
-  /// Whether the upstream takes such a call and lacks something in it: it offers the call.
+  /// Whether the upstream says that a parameter is missing or wrong: then it offers the call.
   package var asksForMore: Bool {
     if case .rejection(let code, _) = self { return (400100...400105).contains(code) || code == 400403 }
     return false
   }
 
-  /// The upstream does not offer this to Perch's key (B32).
+  /// Whether the upstream does not offer the call to Perch's key (B32).
   package var deniesCapability: Bool {
     if case .rejection(let code, _) = self { return [400108, 400930, 403].contains(code) }
     return false
   }
 
-  /// A changelog's token is not known any more: refused as a value, expired, or out of range (B31).
+  /// Whether the upstream does not take a changelog's token any more: refused, expired or out of range (B31).
   package var deniesToken: Bool {
     if case .rejection(let code, _) = self { return [400109, 400111, 400113, 400201].contains(code) }
     return false
   }
 
-  /// Whether it concerns nothing but what was asked for (B35).
+  /// Whether the answer could not be decoded (B35).
   package var isUnreadable: Bool {
     if case .unreadable = self { return true }
     return false
@@ -108,7 +108,7 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
     }
   }
 
-  /// The contract's word for it, as a view is told that its first answer could not be had (B16).
+  /// The contract's word for the error, in the event that tells a view that its first request failed (B16).
   package var word: String {
     switch self {
     case .rejection: "upstream_rejected"
@@ -137,9 +137,9 @@ package enum UpstreamError: Error, Equatable, CustomStringConvertible {
 }
 
 extension Error {
-  /// Whether it is the upstream's word that there is no such thing.
+  /// Whether the upstream has no such user, channel or message.
   var isNotFoundUpstream: Bool { (self as? UpstreamError)?.isNotFound ?? false }
 
-  /// Whether it is an answer of the upstream that cannot be decoded.
+  /// Whether an answer of the upstream could not be decoded.
   var isUnreadableUpstream: Bool { (self as? UpstreamError)?.isUnreadable ?? false }
 }
