@@ -1,7 +1,7 @@
 import Platform
 
-/// Calls of the worker that keep the order in which they were made: tasks of their own would overtake each
-/// other, and a view that was closed would be open again.
+/// Makes calls of the worker in the order of `append`. As separate tasks they could overtake each other, and
+/// a view that was closed would be open again.
 final class OrderedCalls: Sendable {
   /// A call.
   typealias Call = @Sendable () async -> Void
@@ -13,7 +13,7 @@ final class OrderedCalls: Sendable {
 
   private let state = Guarded(State())
 
-  /// Makes the call after those before it.
+  /// Makes the call after all earlier ones.
   func append(_ call: @escaping Call) {
     let starts = state.withLock { state in
       state.waiting.append(call)

@@ -1,6 +1,6 @@
 import Platform
 
-/// A callback that is called exactly once, whoever comes first: what was waited for, or the deadline.
+/// A callback that is called exactly once: with the result, or at the deadline if that comes first.
 struct Reply<Value: Sendable>: Sendable {
   private let then: Guarded<(@Sendable (Value) -> Void)?>
 
@@ -8,7 +8,7 @@ struct Reply<Value: Sendable>: Sendable {
     self.then = Guarded<(@Sendable (Value) -> Void)?>(then)
   }
 
-  /// Calls it unless it was called.
+  /// Calls the callback unless it was called already.
   func give(_ value: Value) {
     let call = then.withLock { then in
       defer { then = nil }
@@ -17,7 +17,7 @@ struct Reply<Value: Sendable>: Sendable {
     call?(value)
   }
 
-  /// Calls `then` with what `work` makes, or with `late` after so many ms; `work` goes on then.
+  /// Calls `then` with the result of `work`, or with `late()` after `milliseconds`; then `work` goes on.
   static func bounded(
     within milliseconds: Int, late: @escaping @Sendable () -> Value,
     then: @escaping @Sendable (Value) -> Void, work: @escaping @Sendable () async -> Value

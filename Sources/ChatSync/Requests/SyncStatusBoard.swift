@@ -2,7 +2,7 @@ import ChatCache
 import ChatModel
 import Platform
 
-/// The status of the link and of users, as the worker last wrote it down, for those who may not wait for the
+/// The status of the link and of users, as the worker last wrote it, for callers that may not wait for the
 /// worker.
 final class SyncStatusBoard: Sendable {
   /// What all users share.
@@ -21,7 +21,7 @@ final class SyncStatusBoard: Sendable {
 
   private struct User {
     var status: UserSyncStatus?
-    /// When the worker was last told that the user asks (monotonic ms).
+    /// When the worker was last told that the user makes requests (monotonic ms).
     var toldAt: Int64
   }
 
@@ -31,7 +31,7 @@ final class SyncStatusBoard: Sendable {
     var users: [UserID: User] = [:]
   }
 
-  /// How often the worker is told that a user goes on asking (ms).
+  /// How often the worker is told that a user still makes requests (ms).
   private static let tellInterval: Int64 = 10_000
 
   private let state = Guarded(State())
@@ -76,7 +76,7 @@ final class SyncStatusBoard: Sendable {
     return SyncStatusBoard.connection(user, status, common, retryAfter: retryAfter(common))
   }
 
-  /// Whether the user may be answered, and whether the worker is to be told that the user asks.
+  /// Whether the user may be answered, and whether the worker must be told of the user's request.
   func look(at user: UserID) -> (admission: Admission, isWorkerTold: Bool) {
     let now = now
     let (common, status, isNews) = state.withLock { state in
@@ -130,7 +130,7 @@ final class SyncStatusBoard: Sendable {
       user, state, error: error, isSynced: status.isSynced, progress: progress(status, common))
   }
 
-  /// Prefetching is everybody's, so what is behind is told to all who have channels.
+  /// Prefetch is not counted by user, so each user is told the number of all channels that are behind.
   private static func progress(_ status: UserSyncStatus, _ common: Common) -> UserConnection.Progress {
     let listed = status.channelsListed
     guard status.isSynced else {

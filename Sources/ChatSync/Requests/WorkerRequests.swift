@@ -152,7 +152,7 @@ package final class WorkerRequests: SyncRequests {
     then: @escaping @Sendable (Result<Bool, SyncError>) -> Void
   ) {
     do {
-      // Both are asked: the board hears that the cache was cleared only after that is stored.
+      // The cache is asked, too, because the board learns of a clear only after its commit.
       if board.connection(of: user).isSynced, try worker.store.isSynced(user) {
         return then(.success(false))
       }
