@@ -1,8 +1,8 @@
 import ChatCache
 import ChatModel
 
-/// The channels with their work, and beside them what the choice of a job asks of all: a choice among ten
-/// thousand channels looks at those few that have something to do.
+/// The work of all channels, with indexes for the choice of a job: a choice among ten thousand channels looks
+/// only at those few that have work.
 struct ChannelTable: Sendable {
   private(set) var works: [ChannelURL: ChannelWork] = [:]
   /// Channels with something to do besides prefetch.
@@ -11,7 +11,7 @@ struct ChannelTable: Sendable {
   private(set) var open: Set<ChannelURL> = []
   /// Channels with a connected user whose newest messages are still to be fetched.
   private(set) var behind = 0
-  /// Those in the order in which they are prefetched, and some that are not among them any more.
+  /// The turns of the channels that are behind, in the order of prefetch, and outdated turns.
   private var line = TurnLine<Turn>()
 
   /// All channels.
@@ -27,7 +27,7 @@ struct ChannelTable: Sendable {
     }
   }
 
-  /// A channel's work, which begins with `fresh`.
+  /// A channel's work; `fresh` if it has none yet.
   subscript(url: ChannelURL, default fresh: ChannelWork) -> ChannelWork {
     get { works[url] ?? fresh }
     _modify {
@@ -37,7 +37,7 @@ struct ChannelTable: Sendable {
     }
   }
 
-  /// The channel that is prefetched next among those that may be: the one with the newest last message.
+  /// The channel to prefetch next: of those that may begin, the one with the newest last message.
   mutating func nextBehind(where mayBegin: (ChannelWork) -> Bool) -> ChannelURL? {
     var passed: [Turn] = []
     defer { for turn in passed { line.add(turn) } }
@@ -51,7 +51,7 @@ struct ChannelTable: Sendable {
     return nil
   }
 
-  /// The first moment at which a prefetch may begin; `soonest`: no channel may before.
+  /// The first moment at which a prefetch may begin. No channel may begin before `soonest`.
   func prefetchDueAt(soonest: Int64, _ dueAt: (ChannelWork) -> Int64?) -> Int64 {
     var found = Int64.max
     for turn in line.turns where isBehind(turn) {
@@ -65,7 +65,7 @@ struct ChannelTable: Sendable {
     Traits(works[turn.url]).behindSince == turn.lastMessageAt
   }
 
-  /// A channel's work changed.
+  /// Updates the indexes after a change of the channel's work.
   private mutating func note(_ url: ChannelURL, since before: Traits) {
     let after = Traits(works[url])
     if after.isWanted != before.isWanted {
@@ -81,7 +81,7 @@ struct ChannelTable: Sendable {
     line.add(Turn(lastMessageAt: lastMessageAt, url: url))
   }
 
-  /// Lets go of turns that are no channel's any more.
+  /// Removes the outdated turns.
   private mutating func sort() {
     line = TurnLine()
     for (url, work) in works where work.needsPrefetch {
@@ -97,11 +97,11 @@ struct ChannelTable: Sendable {
     static func < (one: Turn, other: Turn) -> Bool { one.lastMessageAt > other.lastMessageAt }
   }
 
-  /// What of a channel's work is kept beside it.
+  /// What the indexes depend on in a channel's work.
   private struct Traits {
     var isWanted = false
     var isOpen = false
-    /// The last message's time where newest messages are still to be fetched.
+    /// The last message's time, if the newest messages are still to be fetched.
     var behindSince: Int64?
 
     init(_ work: ChannelWork?) {

@@ -275,9 +275,9 @@ extension Plan {
     }
   }
 
-  /// Prefetch, verification and gaps in turns. Half of the turns are prefetch's. One that has nothing to do
-  /// leaves its turn to the others. Doubts come before them in turns that other classes left, and after them
-  /// in their own turns.
+  /// Prefetch, verification and gaps in turns. Half of the turns are prefetch's. A kind without work leaves
+  /// its turn to the others. Doubts come before them in turns that other classes left, and after them in the
+  /// turns of this class.
   private mutating func pickRest(_ best: Candidates, now: Int64) -> SyncJob? {
     let isOwnTurn = Share.turns[turns % Share.turns.count] == .rest
     let doubt = best.settle.map { SyncJob.settle($0.url) }

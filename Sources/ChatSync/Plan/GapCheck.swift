@@ -1,11 +1,11 @@
 import ChatCache
 import ChatModel
 
-/// What lies between the newest covered message and the upstream's newest, as a value: what to list next goes
-/// out, what came goes in (B28, B29).
+/// Lists what lies between the newest covered message and the upstream's newest, as a value: `step` returns
+/// the page to list next, `received` takes its rows (B28, B29).
 ///
-/// The newest page comes first. If it reaches the covered end, that was all. Otherwise, where somebody looks
-/// at the newest end, the missing messages are counted by listing forward from the covered end in pages of
+/// The newest page comes first. If it reaches the covered end, nothing else is missing. Otherwise, if a view
+/// shows the newest end, the missing messages are counted by listing forward from the covered end in pages of
 /// 100:
 ///
 /// ```
@@ -13,8 +13,8 @@ import ChatModel
 /// ```
 ///
 /// Up to 300 missing: everything is stored, the stretches join. More: the first two forward pages extend the
-/// old stretch, the newest page starts a new one, and the gap between them is huge. What is held back makes
-/// sure that the gap is real also for 301.
+/// old stretch, the newest page starts a new one, and the gap between them is huge. The other pages are not
+/// stored, so that messages are missing in the gap even with 301.
 package struct GapCheck: Sendable {
   /// The number of rows in a page.
   package static let pageRows = 100
@@ -89,9 +89,9 @@ package struct GapCheck: Sendable {
     anchor = next
   }
 
-  /// Where the forward listing goes on: at the first millisecond that the page does not prove, all of it,
-  /// since messages of one millisecond may come in any order. Only inside a millisecond of more messages than
-  /// a page holds it goes by message, where the page showed them in the order of their ids. Nil: nothing
+  /// The next anchor of the forward listing: the first millisecond that the page does not prove, all of it,
+  /// because messages of one millisecond may come in any order. Inside a millisecond with more messages than
+  /// a page holds, the anchor is a message, if the page showed them in the order of their ids. Nil: nothing
   /// follows.
   private mutating func next(
     after window: MessageWindow, _ page: Page, _ areTiesOrdered: Bool
@@ -113,8 +113,8 @@ package struct GapCheck: Sendable {
     return page.rows.count < GapCheck.pageRows ? nil : .message(last)
   }
 
-  /// The message the forward listing was anchored at is gone upstream: go by its time instead. False where
-  /// that was tried already.
+  /// The message at which the forward listing is anchored is gone upstream: anchors it at the message's time.
+  /// False: it is anchored at a time already.
   package mutating func anchorIsGone() -> Bool {
     guard case .message(let position) = anchor else { return false }
     anchor = .time(position.createdAt)
@@ -128,7 +128,7 @@ package struct GapCheck: Sendable {
     case .message(let position):
       return .list(
         MessageWindow(.message(position), older: joinsOlder ? 1 : 0, newer: rows, includesAnchor: joinsOlder))
-    // The anchor's own row and the one that is cut off come besides.
+    // Two rows more: the anchor's own, and one for a cut at the end.
     case .time(let time): return .list(MessageWindow(.time(time), older: 0, newer: rows + 2))
     case .newest, nil: return .finish(.apart)
     }
@@ -139,7 +139,7 @@ package struct GapCheck: Sendable {
     return .finish(verdict)
   }
 
-  /// The messages that were seen, and those that the gap would hold at the density on both its sides.
+  /// The number of messages seen, plus that in the gap at the density on both its sides.
   private var estimate: Int {
     guard let covered, let reached, let newest = pages.first?.rows, let first = newest.first,
       let last = newest.last, first > reached
@@ -165,7 +165,7 @@ package struct GapCheck: Sendable {
 }
 
 extension GapCheck.Page {
-  /// Whether the page proves everything from right after `position` on; an empty one says that there is
+  /// Whether the page proves everything from right after `position` on. An empty page proves that there is
   /// nothing.
   fileprivate func reaches(_ position: Position) -> Bool {
     guard let claim else { return rows.isEmpty }

@@ -19,7 +19,7 @@ struct HeldBack: Sendable, Equatable {
   /// Whether the job has to wait at `now`.
   func holds(_ job: ChannelJob, now: Int64) -> Bool { (holds[job]?.until ?? 0) > now }
 
-  /// When the job may begin that is wanted at `moment`; never where it is not wanted.
+  /// When a job that is due at `moment` may begin; `Int64.max` if it is not due.
   func moment(_ job: ChannelJob, _ moment: Int64?) -> Int64 {
     guard let moment else { return .max }
     return max(moment, holds[job]?.until ?? moment)
@@ -32,7 +32,7 @@ struct HeldBack: Sendable, Equatable {
     holds[job] = hold
   }
 
-  /// The job's answer could be read, or somebody waits for it.
+  /// The job's answer could be read, or a client waits for the job.
   mutating func letGo(_ job: ChannelJob) { holds[job] = nil }
 }
 

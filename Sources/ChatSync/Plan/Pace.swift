@@ -20,7 +20,7 @@ package struct Pace: Sendable, Equatable {
   package var prefetchMessages = 200
   /// How long a webhook proves that webhooks work.
   package var webhookMemory: Int64 = 300_000
-  /// A listing for a webhook note waits so long for others of its channel (B34).
+  /// How long a listing for a webhook note waits for further notes of its channel (B34).
   package var webhookNoteDelay: Int64 = 100
   /// The largest wait after failures.
   package var maximumBackoff: Int64 = 60_000

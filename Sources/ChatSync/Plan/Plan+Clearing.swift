@@ -1,11 +1,11 @@
 import ChatModel
 
-// What was let go of on request is to be fetched again (B58), and what jobs under way bring of it counts for
-// nothing: they asked before. Until such a job ends it keeps its user or channel busy, so nothing
-// overtakes itself.
+// Data that was cleared on request is fetched again (B58). The outcomes of jobs under way are ignored,
+// because their requests went out before. Until such a job ends it keeps its user or channel busy, so that no
+// new job overtakes it.
 extension Plan {
-  /// The channel's messages are gone: its newest pages are fetched again, and the newest end is looked at
-  /// where somebody looks.
+  /// The channel's messages were cleared: its newest pages are fetched again, and its newest end is checked
+  /// if a view is open.
   package mutating func cleared(_ url: ChannelURL, now: Int64) {
     guard var work = channels[url] else { return }
     overtaken.formUnion(running.filter { $0.channel == url })
@@ -13,9 +13,9 @@ extension Plan {
     channels[url] = work
   }
 
-  /// Everything is gone, views too: every user's channels are listed again.
+  /// Everything was cleared, views too: every user's channels are listed again.
   package mutating func clearedEverything(now: Int64) {
-    // What a send brings still counts: its row is gone, and its lane learns that by itself.
+    // The outcome of a send still counts: its row is gone, and its lane learns that from the cache.
     overtaken.formUnion(running.filter { $0.user != nil || $0.channel != nil })
     for url in channels.urls {
       guard channels[url]?.isBusy == true else {
@@ -44,7 +44,7 @@ extension Plan {
 }
 
 extension ChannelWork {
-  /// Nothing of the channel's messages is here any more.
+  /// The channel's messages were cleared: its work begins anew.
   fileprivate mutating func begin(now: Int64) {
     isPrefetched = false
     verifyAt = nil
@@ -58,7 +58,7 @@ extension ChannelWork {
 }
 
 extension UserWork {
-  /// Nothing of the user's channels is here any more.
+  /// The user's channels were cleared: the user's work begins anew.
   fileprivate mutating func begin(now: Int64) {
     isSynced = false
     channelsListed = 0

@@ -1,18 +1,18 @@
 import ChatCache
 import ChatModel
 
-/// Everything the worker means to do, as a value: what happened goes in, the next jobs come out. It knows
-/// no sockets, threads or clocks; times are monotonic milliseconds that the caller gives.
+/// Decides which sync jobs come next, as a value: the worker reports what happened and gets the next jobs.
+/// It knows no sockets, threads or clocks; times are monotonic milliseconds that the caller gives.
 ///
-/// Order (B30): the link's probe; then what a webhook named and open channels; then users (their
-/// acknowledgement, their channel changelog), those in turn by age; then the rest of first listings; then
-/// channels that fell behind; then prefetch, verification and gap jobs in turns. Each class
-/// has turns that nothing takes away (`Share`). One job per user and one per channel at a time, so nothing
-/// overtakes itself. A failed job waits with backoff and holds back nothing but its own user or channel.
+/// Order (B30): the link's probe; then webhook notes and open channels; then unsent messages; then users
+/// (acknowledgement, channel changelog), the longest wait first; then first listings; then channels that fell
+/// behind; then prefetch, verification and gaps in turns. Each class has turns of its own (`Share`). A user
+/// and a channel have one job at a time, so that no job overtakes another. A failed job waits with backoff
+/// and holds back only its own user or channel.
 package struct Plan: Sendable {
   /// The one link to the upstream.
   package private(set) var link: Link
-  /// How often is asked.
+  /// How often the upstream is asked.
   package let pace: Pace
   var users = UserTable()
   var channels = ChannelTable()
@@ -24,16 +24,16 @@ package struct Plan: Sendable {
   /// Users whose status may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []
   private(set) var running: Set<SyncJob> = []
-  /// Running jobs that began before what they work on was cleared (B58): how they end means nothing.
+  /// Running jobs that began before their data was cleared (B58): their outcome is ignored.
   var overtaken: Set<SyncJob> = []
   var isProbeWanted = false
   /// The number of jobs begun so far; it chooses the class whose turn is next.
   var turns = 0
-  /// When it is next looked whether a user goes idle.
+  /// When users are next checked for going idle.
   private var restsAt: Int64 = 0
   /// Whether a user became idle or active since `takeRest`.
   var hasRested = false
-  /// Whether the cache has room for what nobody asked for: prefetch pauses where it has none (B33).
+  /// Whether the cache has room for prefetch, which pauses without it (B33).
   package var hasRoom = true
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0
@@ -41,10 +41,10 @@ package struct Plan: Sendable {
   /// Whether clients' own reads wait for the upstream: prefetch pauses (B33).
   package var isForegroundWaiting = false
   private var random: SplitMix
-  /// Changes of the link that nobody was told yet.
+  /// Changes of the link that are not announced yet.
   private var announcements: [Link.State] = []
 
-  /// A plan for nobody yet.
+  /// A plan without users.
   package init(pace: Pace = Pace(), hasUpstream: Bool = true, generation: Int64 = 1, seed: UInt64) {
     self.pace = pace
     link = Link(hasUpstream: hasUpstream, generation: generation, maximumBackoff: pace.maximumBackoff)
@@ -52,7 +52,7 @@ package struct Plan: Sendable {
     random = SplitMix(state: seed)
   }
 
-  /// Numbers for the jitter.
+  /// Random numbers for the jitter.
   struct SplitMix: RandomNumberGenerator, Sendable {
     var state: UInt64
     mutating func next() -> UInt64 {
@@ -83,12 +83,12 @@ package struct Plan: Sendable {
   /// What the upstream offers, as far as it is known.
   var capabilities: [Capability: Bool] { offers.known }
 
-  /// Whether the upstream offers this.
+  /// Notes whether the upstream offers this.
   package mutating func learn(_ capability: Capability, isOffered: Bool, now: Int64 = 0) {
     offers.learn(capability, isOffered: isOffered, now: now)
   }
 
-  /// It was refused while another call succeeded with the same key. Answers whether it counts as not offered.
+  /// The call was refused while another one succeeded with the same key. True: it counts as not offered now.
   mutating func refused(_ capability: Capability, now: Int64) -> Bool {
     met(nil, now: now)
     return offers.refuse(capability)
@@ -97,10 +97,10 @@ package struct Plan: Sendable {
   /// Whether the upstream is known not to offer this.
   func lacks(_ capability: Capability) -> Bool { capabilities[capability] == false }
 
-  /// Somebody connects or sends: an offline link is tried at once (B3).
+  /// A client connects or sends: an offline link is tried at once (B3).
   package mutating func urge(now: Int64) { act(link.urge(now: now)) }
 
-  /// A request outside the plan (a client's read) was answered or not.
+  /// A request ended, without an error or with this one: tells the link.
   package mutating func met(_ error: UpstreamError?, now: Int64) {
     switch error {
     case nil, .rejection:
@@ -130,7 +130,7 @@ package struct Plan: Sendable {
     }
   }
 
-  /// Whatever was known may have changed meanwhile: look everywhere somebody looks.
+  /// Anything may have changed meanwhile, so active users and open channels are due now.
   private mutating func cameOnline(now: Int64) {
     for (id, work) in users.works where work.state.isActive {
       users[id]?.pollAt = now
@@ -174,7 +174,7 @@ package struct Plan: Sendable {
     return jobs
   }
 
-  /// Those of whom nobody asked for long go idle (B4); between two looks nobody does.
+  /// Users without a request for a long time go idle (B4). Notes when the next one may.
   private mutating func rest(now: Int64) {
     restsAt = now + Plan.longestRestLook
     for id in users.names {
@@ -187,18 +187,18 @@ package struct Plan: Sendable {
     }
   }
 
-  /// The longest time between two looks for users to go idle (ms).
+  /// The longest time between two checks for users to go idle (ms).
   private static let longestRestLook: Int64 = 60_000
 
-  /// A send is a commit and a request in turns. While one is committed others are asked, and the more of them
-  /// wait for a commit, the more share it. The requests that are made at once are limited elsewhere.
+  /// The lanes that share a slot. Each has a commit and a request in turns, so some send while others commit,
+  /// and those that wait for a commit share it. The HTTP client limits the requests at once.
   private static let sendsPerSlot = 12
 
   /// How many lanes are sending.
   package var sends: Int { running.count(where: \.isSend) }
 
-  /// The next job, if there is a slot for it. A send that shares a slot with others does not come before
-  /// other work.
+  /// The next job, if there is a slot for it. A lane shares the slot of other lanes only if no other work is
+  /// due.
   private mutating func pickForSlot(now: Int64) -> SyncJob? {
     if hasFreeSlot { return pick(now: now) }
     guard !sends.isMultiple(of: Plan.sendsPerSlot), !isOtherWorkDue(now: now) else { return nil }
@@ -216,7 +216,7 @@ package struct Plan: Sendable {
       || channelsDueAt(now: now) <= now
   }
 
-  /// The next moment at which `next` may have something new; nil: only when something happens.
+  /// The next moment at which `next` may have a job; nil: not before something happens.
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
     if link.isOnline, hasFreeSlot {
@@ -251,7 +251,7 @@ package struct Plan: Sendable {
   }
 
   private mutating func note(_ outcome: Outcome, _ job: SyncJob, now: Int64) {
-    // What each request of a lane met was noted when it ended.
+    // The outcome of each request of a lane was noted when the request ended.
     if job.isSend || job.isUpload { return }
     guard job == .probe else {
       switch outcome {
@@ -275,7 +275,7 @@ package struct Plan: Sendable {
     }
   }
 
-  /// How long the job that failed waits.
+  /// How long the failed job waits.
   mutating func wait(_ backoff: inout Backoff, _ outcome: Outcome) -> Int64 {
     if case .failed(let error) = outcome {
       return backoff.next(retryAfter: error.retryAfter, using: &random)

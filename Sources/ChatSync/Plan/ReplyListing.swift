@@ -4,9 +4,9 @@ import JSON
 
 /// Whether an upstream's listings hold replies, as far as a page shows it (B32), as a value.
 ///
-/// A reply in a page proves it. The contrary is shown by a thread whose last reply lies where the page claims
-/// to list everything, and is not there. Until either was seen nothing is known, and no reply is deleted
-/// because a listing lacks it.
+/// A reply in a page proves that they do. A thread's last reply that is missing, although the page claims to
+/// list everything at its time, proves that they do not. Until a page shows either, nothing is known, and no
+/// reply is deleted because a listing lacks it.
 enum ReplyListing {
   /// What the page shows beyond what is known; nil: nothing new.
   static func shown(by rows: [MessageRecord], of window: MessageWindow, known: Bool?) -> Bool? {
@@ -20,7 +20,7 @@ enum ReplyListing {
     return isMissing ? false : nil
   }
 
-  /// When the thread was last replied to (ms), where anybody did.
+  /// The time of the thread's last reply (ms); nil if it has none.
   private static func lastReply(_ thread: [UInt8]) -> Int64? {
     do {
       return try thread.withUnsafeBytes { bytes in

@@ -1,21 +1,21 @@
 import ChatCache
 import ChatModel
 
-/// What is to be sent for one user in one channel.
+/// The sending, or the uploads, that are due in one lane.
 struct LaneWork: Sendable {
-  /// When something is to be tried next.
+  /// When the next try is due.
   var dueAt: Int64
   var isBusy = false
-  /// Whether something changed while a job was under way: then the lane is looked at again at once.
+  /// Whether the lane changed while its job was under way: then its next turn is due at once.
   var hasChanged = false
   /// Whether the link came back after the lane's last turn. Its rows do not wait for the link any more (B40).
   var isLinkBack = false
   var wait: Backoff
 }
 
-// Sending (B30, B40, B43): a lane is looked at when its next try is due. Lanes that were served longest ago
-// go first, so that a long lane starves nobody. After the link came back a user's changes and open channels
-// come before what the user has unsent.
+// Sending (B30, B40, B43): a lane has a turn when its next try is due. The lane that was due first goes
+// first, so that a long lane starves no other. After the link came back, a user's changes and open channels
+// come before the user's unsent rows.
 extension Plan {
   /// A row of the lane was accepted or changed. The lane gets a turn as soon as possible.
   package mutating func outboxChanged(_ lane: OutboxLaneName, wait: Int64 = 0, now: Int64) {
@@ -31,7 +31,7 @@ extension Plan {
 
   /// The link is back: lanes that waited for it are due.
   mutating func releaseLanes(now: Int64) {
-    // Their turn makes the files due that waited.
+    // A turn of the lane also makes its waiting files due.
     for lane in uploads.keys { outboxChanged(lane, now: now) }
     for lane in Array(lanes.keys) {
       lanes[lane]?.isLinkBack = true
@@ -46,10 +46,10 @@ extension Plan {
     return lanes[lane]?.isLinkBack ?? false
   }
 
-  /// The link came back, and the lane's turn that was to say so failed.
+  /// The lane's turn that was told of the link's return failed: the next turn is told again.
   mutating func linkIsBack(_ lane: OutboxLaneName) { lanes[lane]?.isLinkBack = true }
 
-  /// The lane that was due first among those that may send.
+  /// Of the lanes that may send, the one that was due first.
   func pickLane(now: Int64) -> OutboxLaneName? {
     lanes.filter { $1.dueAt <= now && maySend($0, $1, now: now) }
       .min { $0.value.dueAt < $1.value.dueAt }?.key
@@ -57,17 +57,17 @@ extension Plan {
 
   private func maySend(_ lane: OutboxLaneName, _ work: LaneWork, now: Int64) -> Bool {
     guard !work.isBusy, let user = users[lane.user], user.state.isActive, !user.isHeld else { return false }
-    // After a (re)connect the user's changes come first, unless a long listing is under way: that is not
-    // waited for. Nor is a usual poll, which may be late where there are many users.
+    // After a (re)connect the user's changes come first. Sends do not wait for a long listing, nor for a
+    // usual poll, which may be late if there are many users.
     if user.phase == .steady, user.isCatchingUp, user.isBusy || user.pollAt <= now { return false }
     guard let channel = channels[lane.channel], channel.isOpen, !channel.isOfNobody else { return true }
-    // A look at the channel that could begin now comes first. One that waits after a failure does not.
+    // A check of the channel that may begin now comes first. A check that waits after a failure does not.
     let check = max(channel.heldBack.moment(.check, channel.checkAt), channel.retryAt ?? 0)
     return !channel.isBusy && check > now
   }
 
-  /// When a lane may have something to send; nil: never. A lane that waits for its user's or channel's job
-  /// is looked at when that ended.
+  /// When the next lane may send; nil: none may. A lane that waits for a job of its user or channel may send
+  /// after that job.
   func lanesDueAt(now: Int64) -> Int64? {
     lanes.lazy.filter { self.maySend($0, $1, now: now) }.map(\.value.dueAt).min()
   }

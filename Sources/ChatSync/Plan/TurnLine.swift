@@ -1,5 +1,5 @@
-/// Turns in their order, the smallest first: a binary heap. What changed meanwhile is not looked for in it:
-/// its owner adds the new turn, and passes over the old one when it comes to the front.
+/// Turns in their order, the smallest first: a binary heap. A turn that changes is not removed: the heap's
+/// owner adds the new turn, and skips the outdated one when it comes to the front.
 struct TurnLine<Turn: Comparable & Sendable>: Sendable {
   private(set) var turns: [Turn] = []
 

@@ -1,15 +1,15 @@
 import ChatCache
 import ChatModel
 
-// Uploads (B45) go beside everything else: they have slots of their own, half as many as there are (one of
-// one), and none of those that other jobs wait for. One file of a lane is uploaded at a time.
+// Uploads (B45) run beside other jobs, in slots of their own: half as many as other jobs have, at least one.
+// A lane uploads one file at a time.
 extension Plan {
   /// How many files are uploaded at once.
   private var uploadSlots: Int { RequestQueue<Void>.uploadSlots(of: pace.jobs) }
 
   var hasFreeUploadSlot: Bool { running.count(where: \.isUpload) < uploadSlots }
 
-  /// A file of the lane may be uploaded in so many ms.
+  /// A file of the lane may be uploaded after `milliseconds`.
   mutating func uploadWaits(_ lane: OutboxLaneName, milliseconds: Int64, now: Int64) {
     if var work = uploads[lane] {
       work.dueAt = min(work.dueAt, now + milliseconds)
@@ -21,7 +21,7 @@ extension Plan {
     users[lane.user]?.hasUnsent = true
   }
 
-  /// The lane whose file was due first among those that may go.
+  /// Of the lanes that may upload, the one whose file was due first.
   func pickUpload(now: Int64) -> OutboxLaneName? {
     uploads.filter { $1.dueAt <= now && mayUpload($0, $1) }.min { $0.value.dueAt < $1.value.dueAt }?.key
   }
@@ -52,7 +52,7 @@ extension Plan {
     uploads[lane] = work
   }
 
-  /// Whether the user has anything left that waits to be sent.
+  /// Notes whether the user still has something to send.
   mutating func noteUnsent(of user: UserID) {
     users[user]?.hasUnsent =
       lanes.keys.contains { $0.user == user } || uploads.keys.contains { $0.user == user }

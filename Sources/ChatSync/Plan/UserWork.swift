@@ -55,7 +55,7 @@ struct UserWork: Sendable {
 }
 
 extension Plan {
-  /// A user the cache knows, or a new one: work begins.
+  /// Begins the work for a user of the cache or a new one.
   package mutating func add(
     _ user: UserID, isSynced: Bool, isCached: Bool, phase: UserState.Phase = .connecting,
     refusedAt: Int64? = nil,
@@ -83,7 +83,7 @@ extension Plan {
     changed(user)
   }
 
-  /// The client wants the user connected, whatever was before (B2).
+  /// The client wants the user connected, in whatever phase the user is (B2).
   package mutating func connect(_ user: UserID, now: Int64) {
     if users[user] == nil { add(user, isSynced: false, isCached: false, now: now) }
     urge(now: now)
@@ -249,7 +249,7 @@ package struct UserSyncStatus: Sendable, Equatable {
   package let isCached: Bool
   /// Channels listed so far by the running listing, or by the last one.
   package let channelsListed: Int
-  /// Why the upstream does not serve the user, where it said so.
+  /// Why the upstream refused the user, if it did.
   package let denial: UpstreamError?
   /// The state of the link, which all users share.
   package let link: Link.State

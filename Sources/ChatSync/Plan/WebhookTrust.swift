@@ -24,7 +24,7 @@ struct WebhookTrust: Sendable, Equatable {
     needed = min(max(needed * 2, 2), WebhookTrust.most)
   }
 
-  /// Whether they are trusted at `now`, where one proves them for `memory` ms.
+  /// Whether webhooks are trusted at `now`. The last one counts for `memory` ms.
   func isGood(now: Int64, memory: Int64) -> Bool {
     heard >= needed && (heardAt.map { now - $0 < memory } ?? false)
   }
