@@ -2,10 +2,10 @@ import ChatCache
 import ChatModel
 import JSON
 
-/// Turns the wire's channel into Perch's: what all members share apart from what only the asking user sees.
+/// Turns the server's channel into a record, in which the fields that all members share and those that only
+/// the asking user sees are apart.
 enum ChannelReading {
-  /// Reads one channel; `isOwnView` says that it was asked for as a user, so that member fields are that
-  /// user's.
+  /// Reads one channel. `isOwnView`: it was requested as a user, so the member fields are that user's.
   static func record(_ json: JSONValue, isOwnView: Bool) throws -> ChannelRecord {
     let json = json.object("channel") ?? json
     guard let channel = url(json) else { throw Unreadable(field: "channel_url") }
@@ -24,13 +24,13 @@ enum ChannelReading {
     return record
   }
 
-  /// The channel's name, nil where it has none.
+  /// The channel's url; nil if it has none.
   static func url(_ json: JSONValue) -> ChannelURL? {
     guard let url = json["channel_url"]?.string, !url.isEmpty else { return nil }
     return ChannelURL(url)
   }
 
-  /// The fields that came; `isWhole` becomes false where one did not (B11).
+  /// Writes the fields that the answer has. `isWhole` becomes false if one is missing (B11).
   private static func body(_ json: JSONValue, _ out: inout JSONWriter, _ isWhole: inout Bool) {
     let texts: [StaticString] = ["channel_url", "name", "cover_url", "data", "custom_type"]
     for name in texts { isWhole = out.copyIfAny(text: json[name], as: name) && isWhole }
@@ -83,7 +83,7 @@ enum ChannelReading {
     return json.items.compactMap { member($0) }
   }
 
-  /// One member, nil where it has no id.
+  /// One member; nil if it has no id.
   static func member(_ json: JSONValue) -> MemberRecord? {
     guard let id = json["user_id"]?.string, !id.isEmpty else { return nil }
     let state = MembershipRecord.State(rawValue: json.text("state"))

@@ -18,7 +18,7 @@ struct Endpoint: Sendable, Equatable {
     return path + "?" + query.map { "\($0.name)=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
   }
 
-  /// What kind of call a path is, without whom and what it concerns: what rate limits are about.
+  /// The kind of a call, for rate limits: the method and the path without ids.
   static func kind(_ method: HTTPRequest.Method, _ path: String) -> String {
     var words = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     if words.count > 3, ["users", "group_channels"].contains(words[2]) { words[3] = "*" }
@@ -28,7 +28,7 @@ struct Endpoint: Sendable, Equatable {
     return method.rawValue + words.joined(separator: "/")
   }
 
-  /// The same with its words in lower case.
+  /// The same request with the query's `include_reply_type` in lower case.
   var inLowerCase: Endpoint {
     var endpoint = self
     for index in query.indices where query[index].name == "include_reply_type" {
@@ -37,7 +37,7 @@ struct Endpoint: Sendable, Equatable {
     return endpoint
   }
 
-  /// Later than any message, and still an integer everywhere.
+  /// Later than any message, and still an exact integer in a parser that reads doubles.
   static let newest: Int64 = 9_007_199_254_740_991
 
   static let probe = Endpoint(path: "/v3/users", query: [("limit", "1")])
@@ -152,9 +152,9 @@ struct Endpoint: Sendable, Equatable {
       ? id.utf8.map { _ in "%2E" }.joined() : PercentEncoding.encode(id)
   }
 
-  /// Whether the path can be asked for. Not with an id that is empty, which makes it the path of a list; and
-  /// not with `.` or `..`: also percent-encoded, URL parsers and proxies take them out of a path (RFC 3986,
-  /// 6.2.2), and the key would open another one.
+  /// Whether the path may be requested. An empty id would make it the path of a list. URL parsers and proxies
+  /// remove `.` and `..` from a path, also percent-encoded (RFC 3986, 6.2.2), so the key would open another
+  /// path.
   var isAskable: Bool {
     path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
       .allSatisfy { !$0.isEmpty && !$0.elementsEqual("%2E".utf8) && !$0.elementsEqual("%2E%2E".utf8) }

@@ -4,17 +4,17 @@ import ChatModel
 import JSON
 import Platform
 
-/// Tells an answer from a refusal, and a refusal from noise (B40).
+/// Tells usable answers, refusals and unusable answers apart (B40).
 ///
 /// A *rejection* is a JSON object with `error: true` and a code, whatever the status. 429 or code 500910 is a
-/// wait. 400401, and 401 or 403 without such an object, mean that Perch's key is refused. 5xx is the server's
-/// or a proxy's failure. Any other answer that cannot be decoded concerns what was asked for alone (B35). The
-/// last two say nothing about whether the work was done.
+/// wait. 400401, and 401 or 403 without such an object, mean that Perch's key is refused. 5xx, also as a
+/// code, 407, 408 and 425 mean that the server or a proxy failed. Any other answer that cannot be decoded
+/// concerns only the requested item (B35). The last two do not say whether the work was done.
 enum Envelope {
-  /// The longest wait that is believed, in ms.
+  /// The longest wait that Perch accepts, in ms.
   static let longestWait = OutboxPolicy.longestPause
 
-  /// Lends the answer's root object, or throws what it means instead.
+  /// Passes the answer's root object to `body`, or throws the error that the answer means.
   static func open<Result>(
     _ response: HTTPResponse, _ parser: JSONParser, now: Int64, _ body: (JSONValue) throws -> Result
   ) throws(UpstreamError) -> Result {
@@ -48,7 +48,7 @@ enum Envelope {
     }
   }
 
-  /// What an answer means that holds no JSON object of the kind.
+  /// The error that an unusable answer without an error object means.
   private static func bare(_ response: HTTPResponse, now: Int64, reason: String) -> UpstreamError {
     switch response.status {
     case 401, 403: .unauthorized
@@ -62,17 +62,17 @@ enum Envelope {
     }
   }
 
-  /// How long the upstream wants silence, in ms; 1 s where it does not say.
+  /// How long the upstream asks to wait, in ms; 1 s if it does not say.
   static func wait(_ headers: HTTPResponse.Headers, now: Int64) -> Int64 {
     if let asked = asked(headers, now: now) { return asked }
     guard let reset = headers.rateReset.flatMap({ Double($0) }), reset > 0 else { return 1000 }
-    // A moment in ms, one in seconds, or a number of seconds: nobody agrees.
+    // Servers give a time in ms, a time in seconds, or a number of seconds.
     let milliseconds =
       reset > 1e11 ? reset - Double(now) : reset > 1e8 ? reset * 1000 - Double(now) : reset * 1000
     return milliseconds > 0 ? bounded(milliseconds) : 1000
   }
 
-  /// How long to wait after an answer that says that nothing is left of the limit, in ms; nil: it does not.
+  /// How long to wait if the answer says that no requests are left, in ms; nil: it does not say so.
   static func spent(_ headers: HTTPResponse.Headers, now: Int64) -> Int64? {
     guard let left = headers.rateRemaining.flatMap({ Int64($0) }), left <= 0, headers.rateReset != nil else {
       return nil
@@ -80,7 +80,7 @@ enum Envelope {
     return min(wait(headers, now: now), 60_000)
   }
 
-  /// What `Retry-After` and its kin say, in ms.
+  /// The wait that `Retry-After` or `X-RateLimit-RetryAfter` asks for, in ms.
   private static func asked(_ headers: HTTPResponse.Headers, now: Int64) -> Int64? {
     for text in [headers.retryAfter, headers.rateRetryAfter] {
       guard let text else { continue }
@@ -94,7 +94,7 @@ enum Envelope {
     Int64(max(0, min(milliseconds, Double(longestWait))))
   }
 
-  /// The moment (ms) of a date as HTTP writes it.
+  /// The time (ms) of an HTTP date.
   private static func moment(_ text: String) -> Int64? {
     let seconds = Int64(curl_getdate(text, nil))
     return seconds < 0 ? nil : min(seconds, Limits.moments.upperBound / 1000) * 1000

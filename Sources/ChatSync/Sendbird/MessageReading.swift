@@ -3,9 +3,9 @@ import ChatModel
 import JSON
 import Platform
 
-/// Turns the wire's message into Perch's: names mapped, ids as texts, optional parts beside the body.
+/// Turns the server's message into a record: names mapped, ids as texts, optional parts beside the body.
 enum MessageReading {
-  /// Reads one message; `url` is the channel it was asked for in, as the answer may leave it out.
+  /// Reads one message of the channel `url`, which the answer may leave out.
   static func record(_ json: JSONValue, in url: ChannelURL) throws -> MessageRecord {
     guard let id = id(json) else { throw Unreadable(field: "message_id") }
     guard let createdAt = json["created_at"]?.milliseconds ?? json["ts"]?.milliseconds else {
@@ -29,7 +29,7 @@ enum MessageReading {
       parent: parent.map { value in written { embeddedParent(value, parentID, &$0) } })
   }
 
-  /// The message's id, nil where it has none.
+  /// The message's id; nil if it has none.
   static func id(_ json: JSONValue) -> Int64? { json["message_id"]?.messageID ?? json["msg_id"]?.messageID }
 
   private static func kind(_ json: JSONValue) -> MessageQuery.Kind {
@@ -94,7 +94,7 @@ enum MessageReading {
     if kind == .other { out.copy(json, as: "raw") }
   }
 
-  /// What not every message has: several files, a poll, an application's own payload.
+  /// Fields that few messages have: several files, a poll, an application's own payload.
   private static func extras(_ json: JSONValue, _ out: inout JSONWriter) {
     if let files = json.objects("files"), !files.isEmpty {
       out.name("files")
@@ -115,7 +115,7 @@ enum MessageReading {
     }
   }
 
-  /// A user as messages and members show one.
+  /// A user as messages and members show it.
   static func person(_ user: JSONValue, _ out: inout JSONWriter) {
     out.beginObject()
     personFields(user, &out)

@@ -4,9 +4,9 @@ import Platform
 
 /// Writes the bodies of the Sendbird-compatible Platform API from the contract's parameters.
 ///
-/// Fields that are not named here are not sent. A field of a wrong type, or a number that is none, is thrown
-/// as the rejection a server would answer: nothing is sent then, because a message without its parent or its
-/// mentions would be another message. A field that is null counts as absent.
+/// Fields that are not named here are not sent. A field of a wrong type throws the rejection that a server
+/// would answer, and nothing is sent, because a message without its parent or its mentions would be another
+/// message. A field that is null counts as absent.
 enum OutgoingBody {
   /// The largest parameters, in bytes: a text of 5 000 characters, its data, and 1 000 mentioned users fit.
   static let bytes = 1 << 20
@@ -28,7 +28,7 @@ enum OutgoingBody {
     }
   }
 
-  /// The same with its file, as a form: texts as they are, everything else as JSON.
+  /// The body of `send` and its file as a form: texts as they are, everything else as JSON.
   static func form(_ body: [UInt8], _ file: OutgoingFile) throws -> [HTTPRequest.Part] {
     var parts: [HTTPRequest.Part] = []
     try body.withUnsafeBytes { raw in
@@ -104,7 +104,7 @@ enum OutgoingBody {
     }
   }
 
-  /// What a message that is sent and one that is edited may say.
+  /// The fields that both a send and an edit may have.
   private static func common(_ params: JSONValue, _ out: inout JSONWriter) throws {
     for name in ["message", "data", "custom_type", "mention_type"] as [StaticString] {
       try copy(text: name, as: name, params, &out)
@@ -137,7 +137,7 @@ enum OutgoingBody {
     out.endArray()
   }
 
-  /// The fields of a file. `isWithMessage`: its bytes go along, and it has no url yet.
+  /// The fields of a file. `isWithMessage`: the file is sent with the message, and has no url yet.
   private static func file(
     _ params: JSONValue, isWithMessage: Bool, _ out: inout JSONWriter
   ) throws {
@@ -177,7 +177,7 @@ enum OutgoingBody {
     case .user: "MESG"
     case .file: "FILE"
     case .admin: "ADMM"
-    // Refused before it is written: nobody makes or changes a message of a kind that is not known.
+    // Never written: sends and edits of other kinds are refused before.
     case .other: ""
     }
   }

@@ -1,24 +1,24 @@
 import JSON
 import Platform
 
-/// What could be read of a list in an answer. An item that cannot be read is left out and counted, and the
+/// The readable items of a list in an answer. An item that cannot be read is left out and counted, and the
 /// others stay (B35).
 struct ReadItems<Item, Name> {
   /// The items that could be read, in the order they came.
   private(set) var items: [Item] = []
-  /// How many could not be read.
+  /// The number of items that could not be read.
   private(set) var unreadable = 0
-  /// The names of those, where their names could be read.
+  /// The names of the unreadable items whose name could be read.
   private(set) var unreadableNames: [Name] = []
   /// Whether the last item of the list could be read.
   var isEndRead: Bool { breaks.last != items.count || breaks.isEmpty }
-  /// Before which of the items, by number, those stood that could not be read; the count of items: after all.
+  /// The indexes in `items` before which unreadable items were left out; `items.count`: at the end.
   private(set) var breaks: [Int] = []
 
   /// No items.
   init() {}
 
-  /// Reads a list of the answer of `endpoint`; one log line tells of all that could not be read.
+  /// Reads a list in the answer of `endpoint`. One log line reports all its unreadable items.
   init(
     _ list: JSONValue, of endpoint: Endpoint, name: (JSONValue) -> Name?, _ read: (JSONValue) throws -> Item
   ) {

@@ -10,7 +10,7 @@ import Platform
 // missing: a moment in the far future would outlive every later answer. Counts and sizes are clamped. Floors
 // are clamped too, because without its floor a membership shows all messages (B23).
 
-/// An item of an answer that cannot be understood.
+/// Thrown for an item of an answer that cannot be read, with the field at fault.
 struct Unreadable: Error, CustomStringConvertible {
   let field: StaticString
 
@@ -43,7 +43,7 @@ extension JSONValue {
     return Int64(exactly: number.rounded(.towardZero)) ?? (number < 0 ? .min : .max)
   }
 
-  /// The number nearest to the one here that is in the range.
+  /// The number in the range that is nearest to this one.
   func number(in range: ClosedRange<Int64>) -> Int64? { nearestInt.map(range.nearest) }
 
   /// A number of messages or people.
@@ -52,7 +52,7 @@ extension JSONValue {
   /// The id of a message.
   var messageID: Int64? { tolerantInt.flatMap { Limits.messageIDs.contains($0) ? $0 : nil } }
 
-  /// A moment in ms; nil where it is none that can be believed.
+  /// A time in ms; nil if it is none or out of range.
   var milliseconds: Int64? {
     guard let number = tolerantInt, number >= 0 else { return nil }
     let moment = JSONValue.milliseconds(number)
@@ -72,10 +72,10 @@ extension JSONValue {
   func time(_ name: StaticString) -> Int64 { self[name]?.milliseconds ?? 0 }
   func text(_ name: StaticString) -> String { self[name]?.string ?? "" }
 
-  /// The field's text; "" where it is something else, nil where there is no such field.
+  /// The field's text; "" if it is no text, nil if there is no such field.
   func textIfAny(_ name: StaticString) -> String? { self[name].map { $0.string ?? "" } }
 
-  /// The objects of the array that is the field, nil where there is no such array.
+  /// The objects in the field's array; nil if the field is no array.
   func objects(_ name: StaticString) -> [JSONValue]? {
     guard let value = self[name], value.kind == .array else { return nil }
     return value.items.filter { $0.kind == .object }
@@ -91,27 +91,27 @@ extension JSONValue {
 }
 
 extension JSONWriter {
-  /// `"name": "text"` copied from the value, "" where it is no text.
+  /// `"name": "text"` copied from the value, "" if it is no text.
   mutating func copy(text value: JSONValue?, as name: StaticString) {
     self.name(name)
     self.value(utf8: value?.utf8 ?? UnsafeRawBufferPointer(start: nil, count: 0))
   }
 
-  /// The same, left out where there is no value. Answers whether there is one.
+  /// The same, left out if there is no value. Returns whether there is one.
   mutating func copyIfAny(text value: JSONValue?, as name: StaticString) -> Bool {
     guard let value else { return false }
     copy(text: value, as: name)
     return true
   }
 
-  /// `"name": number`, left out where there is none. Answers whether there is one.
+  /// `"name": number`, left out if there is none. Returns whether there is one.
   mutating func fieldIfAny(_ name: StaticString, _ number: Int64?) -> Bool {
     guard let number else { return false }
     field(name, number)
     return true
   }
 
-  /// `"name": true` or `false`, left out where there is neither. Answers whether there is one.
+  /// `"name": true` or `false`, left out if there is neither. Returns whether there is one.
   mutating func fieldIfAny(_ name: StaticString, _ flag: Bool?) -> Bool {
     guard let flag else { return false }
     field(name, flag)
@@ -125,7 +125,7 @@ extension JSONWriter {
     endArray()
   }
 
-  /// The field as it came, left out where there is none.
+  /// The field as it came, left out if there is none or it is null.
   mutating func copy(_ value: JSONValue?, as name: StaticString) {
     guard let value, !value.isNull else { return }
     self.name(name)

@@ -33,7 +33,7 @@ extension SendbirdUpstream {
     }
   }
 
-  /// Bytes of a file's url: clients are redirected to it.
+  /// The most bytes of a file's url, because clients are redirected to it.
   private static let longestFileURL = 2_048
 
   private func request(_ endpoint: Endpoint, _ form: [HTTPRequest.Part]) -> HTTPRequest {

@@ -5,15 +5,15 @@ import Platform
 
 /// The adapter for servers that speak the Sendbird Platform API.
 package final class SendbirdUpstream: Upstream {
-  /// Where the server is and what opens it.
+  /// The server's address and key, and the time for files.
   package struct Configuration: Sendable {
-    /// Without a trailing slash and without `/v3`.
+    /// The server's URL, without a trailing slash and without `/v3`.
     package var base: String
     /// The server-side key; goes into one header and nowhere else.
     package var token: String
     /// How long files may take.
     package var fileTime = FileTime()
-    /// For `Retry-After` given as a moment.
+    /// The clock, for a date in `Retry-After`.
     package var clock: Clock
 
     /// A server at `base`; a trailing `/v3` or slash is dropped.
@@ -51,8 +51,8 @@ package final class SendbirdUpstream: Upstream {
     }
   }
 
-  /// See `Upstream`. An upload without a file is refused either way: for the missing file where uploads are
-  /// offered.
+  /// See `Upstream`. Requests an upload without a file: a server that offers uploads refuses it for the
+  /// missing file.
   package func offersUploads(_ importance: Importance) async throws -> Bool {
     let request = HTTPRequest(
       .post, configuration.base + Endpoint.upload.target,
@@ -226,8 +226,8 @@ package final class SendbirdUpstream: Upstream {
       unreadableNames: updated.unreadableNames)
   }
 
-  /// Asks in the words that the vendor documents, and, where those are refused, in lower case: what is taken
-  /// is remembered.
+  /// Requests with the words that the vendor documents or, if the server refuses these, in lower case.
+  /// Remembers which ones the server takes.
   private func get<Result>(
     _ endpoint: Endpoint, _ importance: Importance, totalMilliseconds: Int? = nil,
     _ read: (JSONValue) throws -> Result
@@ -253,7 +253,7 @@ package final class SendbirdUpstream: Upstream {
     _ endpoint: Endpoint, _ importance: Importance, _ totalMilliseconds: Int?,
     _ read: (JSONValue) throws -> Result
   ) async throws -> Result {
-    // The server's own word for what does not exist: nothing can have such a name there.
+    // The code with which the server says that nothing has this id: nothing can have such an id.
     guard endpoint.isAskable else {
       throw UpstreamError.rejection(code: 400201, message: "an id is empty, . or ..")
     }

@@ -3,23 +3,23 @@ import ChatModel
 import JSON
 import Platform
 
-/// Reads a webhook's body, whose signature was checked, as notes: what to ask the upstream about, and the
-/// event source the answer will carry. No message row comes of a webhook itself (B34): it may come twice,
-/// late or shuffled.
+/// Reads the body of a webhook whose signature was checked, as notes: what to ask the upstream about, and the
+/// source of the events that the answer makes. A webhook makes no message row (B34), because it may come
+/// twice, late or in any order.
 ///
-/// Trusted are `category`, `channel.channel_url`, `payload.message_id`, and the users a membership change
-/// names.
+/// Only these fields are used: `category`, the channel's url and `freeze`, the message's id, and the ids of
+/// users who are named.
 package enum Webhook {
-  /// One thing to ask about.
+  /// Something to ask the upstream about.
   package typealias Note = ChatCache.WebhookNote
 
-  /// A signed body that is no webhook: no JSON object, or one that lacks that field.
+  /// A signed body that is no webhook: no JSON object, or an object without `field`.
   package struct Fault: Error, Equatable {
-    /// Nil where the whole body is at fault.
+    /// The missing field; nil: the body is no JSON object.
     package let field: String?
   }
 
-  /// The body's notes: none for categories of no interest, which are answered like others.
+  /// The body's notes; none for a category that Perch does not use, which is answered like others.
   package static func notes(_ body: UnsafeRawBufferPointer) throws(Fault) -> [WebhookNote] {
     do {
       return try JSONParser.parse(body) { try notes($0) }
@@ -43,7 +43,7 @@ package enum Webhook {
   private static func note(_ category: String, _ root: JSONValue, _ url: ChannelURL) -> WebhookNote? {
     func make(_ kind: WebhookNote.Kind, _ source: ChangeSource) -> WebhookNote {
       let id = messageID(root)
-      // Without an id there is nothing to fetch by: the newest end and the changelog find it.
+      // A message without an id cannot be fetched alone. A check of the channel finds it.
       let isNameless = kind == .message && id == 0
       return WebhookNote(
         kind: isNameless ? .newest : kind, channel: url, messageID: kind == .channel ? 0 : id, source: source,
