@@ -3,13 +3,14 @@ import ChatModel
 import Glibc
 import Platform
 
-/// Requests out, over libcurl's multi interface on one thread.
+/// Sends requests over libcurl's multi interface on one thread.
 ///
-/// `send` queues; the thread starts what the queue allows, moves bytes, and hands each result to its
-/// continuation on that same thread. Others reach the thread through its inbox and `curl_multi_wakeup`, so
-/// that curl's handles belong to one thread alone. Connections are kept and shared (HTTP/2 where it is
+/// `send` queues a request. The client's thread starts the requests that the queue allows, moves bytes, and
+/// passes each result to its continuation. Other threads reach it through its inbox and `curl_multi_wakeup`,
+/// so that curl's handles belong to one thread alone. Connections are kept and shared (HTTP/2 where it is
 /// offered); redirects are not followed, because the key must not travel to another host. Proxies come from
-/// the environment as curl reads them, trust from `CURL_CA_BUNDLE`, `SSL_CERT_FILE` or `SSL_CERT_DIR`.
+/// the environment as curl reads them, trusted certificates from `CURL_CA_BUNDLE`, `SSL_CERT_FILE` or
+/// `SSL_CERT_DIR`.
 package final class HTTPClient: @unchecked Sendable {  // because `multi` is only woken from other threads
   /// The limits of one client.
   package struct Configuration: Sendable {

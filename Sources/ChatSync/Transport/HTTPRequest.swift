@@ -66,15 +66,15 @@ package struct HTTPRequest: Sendable {
   }
 }
 
-/// Who waits for a request; lower goes first (B30, B35).
+/// How important a request is; the lowest number goes first (B30, B35).
 package enum Importance: Int, Sendable, CaseIterable, Comparable {
-  /// A client's own request waits.
+  /// A client's own request waits for it.
   case foreground
-  /// A view is open, or somebody's unsent messages are behind it.
+  /// For an open view, a user or an unsent message.
   case open
-  /// A file of somebody's unsent message: it takes at most half of the slots.
+  /// The file of an unsent message. Uploads have at most half of the slots.
   case upload
-  /// Nobody waits.
+  /// No client waits for it.
   case background
 
   /// The more important of two.

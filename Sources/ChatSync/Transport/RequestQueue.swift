@@ -5,9 +5,9 @@ import ChatModel
 /// requests wait for the end of a pause. Others fail at once, so that the sync jobs which made them do not
 /// keep the slots of jobs that could go on.
 ///
-/// One slot in flight is kept free for clients' own requests, so that slow background work never holds them
-/// up. Uploads take long, and have at most half of the slots (one of one). A lane that was passed over
-/// several times has its turn, so that nothing waits for ever.
+/// Background requests leave one slot free, so that slow ones never hold up clients' own requests. Uploads
+/// take long, and have at most half of the slots, at least one. The requests of each importance wait in a
+/// lane. A lane that was passed over several times has its turn, so that none waits for ever.
 package struct RequestQueue<Entry> {
   /// The next step for the client.
   package enum Decision {

@@ -1,4 +1,4 @@
-/// Evens out requests: `rate` per second, up to `burst` at once. Time is given, never read.
+/// Limits requests to `rate` per second, and up to `burst` at once. The caller gives the time.
 package struct TokenBucket: Sendable, Equatable {
   /// Requests per second, 0 for no limit.
   package let rate: Double
@@ -14,7 +14,7 @@ package struct TokenBucket: Sendable, Equatable {
     tokens = self.burst
   }
 
-  /// Takes one token; nil if it was there, else the moment (ms) at which it will be.
+  /// Takes one token and returns nil. If there is none, returns the time (ms) at which there will be one.
   package mutating func take(now: Int64) -> Int64? {
     guard rate > 0 else { return nil }
     refill(now)

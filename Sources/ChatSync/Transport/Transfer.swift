@@ -2,7 +2,7 @@ import CCurl
 import Glibc
 import Platform
 
-/// One request with curl's handle for it. Belongs to the client's thread once it was queued.
+/// One request with curl's handle for it. It belongs to the client's thread once it was queued.
 final class Transfer: @unchecked Sendable {  // because after the inbox only the client's thread touches it
   let id: UInt64
   let request: HTTPRequest
@@ -39,7 +39,7 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
     self.finish = finish
   }
 
-  /// Makes curl's handle; nil where curl has no memory for it. `isApart`: over a connection of its own.
+  /// Makes curl's handle; nil: curl has no memory for it. `isApart`: over a connection of its own.
   func prepare(
     _ configuration: HTTPClient.Configuration, isApart: Bool, now: Int64
   ) -> UnsafeMutableRawPointer? {
@@ -193,9 +193,9 @@ final class Transfer: @unchecked Sendable {  // because after the inbox only the
   /// Called when a connection is ready for the request. Returns whether to send the request there.
   ///
   /// curl repeats a request of any method by itself, on a new connection, when a kept connection ended before
-  /// the first byte of an answer. The server may have read the first one and done the work, so a request that
-  /// changes something is not given to a second connection once a byte of it left: it ends as one that may
-  /// have arrived. Requests that only read are repeated as curl likes.
+  /// the first byte of an answer. The server may have read the request and done the work, so a request that
+  /// changes something is not sent on a second connection once a byte of it left: it ends as one that may
+  /// have arrived. curl may repeat requests that only read.
   fileprivate func isReadyToSend() -> Bool {
     guard sentBefore != nil else {
       sentBefore = sentBytes

@@ -1,9 +1,10 @@
 import CCurl
 import Platform
 
-/// The client's thread: takes from the inbox, starts what the queue allows, moves bytes, ends what is over.
+/// The client's thread: takes requests from the inbox, starts those that the queue allows, moves bytes, and
+/// ends those that are complete, overdue or canceled.
 final class TransferLoop {
-  /// What the thread is started with.
+  /// What the client passes to its thread.
   struct Handover: @unchecked Sendable {  // because the client only wakes the handle that is handed over here
     let multi: UnsafeMutableRawPointer
     let configuration: HTTPClient.Configuration
@@ -18,8 +19,8 @@ final class TransferLoop {
   private let inbox: Guarded<HTTPClient.Inbox>
   private var queue: RequestQueue<Transfer>
   private var running: [UInt64: Transfer] = [:]
-  /// Until then (monotonic ms) requests get connections of their own: one was silent, and others may still
-  /// ride on the same connection. By then their time is up, too, and the last of them closes it.
+  /// Until this time (monotonic ms) requests get connections of their own: one was overdue, and its
+  /// connection may carry others. By then these are overdue, too, and the last one closes that connection.
   private var apartUntil: Int64 = 0
 
   init(_ handover: Handover) {
@@ -79,7 +80,7 @@ final class TransferLoop {
     }
   }
 
-  /// Starts what may start; answers when to look again.
+  /// Starts the requests that may start. Returns when to look again.
   private func startAllowed() -> Int64 {
     var started = 0
     defer { note(started) }
@@ -133,7 +134,7 @@ final class TransferLoop {
     }
   }
 
-  /// Ends transfers whose next byte is overdue; answers when the next one would be.
+  /// Ends overdue transfers. Returns when the next one will be overdue.
   private func endOverdue() -> Int64 {
     let now = now
     var next = Int64.max
