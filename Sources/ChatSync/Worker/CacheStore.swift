@@ -1,8 +1,8 @@
 import ChatCache
 import ChatModel
 
-/// The worker's port to the cache, fulfilled by the cache. Reading happens on the caller's thread; a writing
-/// call waits for the commit without holding a thread.
+/// The worker's port to the cache, over an open `Cache`. A reading call runs on the caller's thread; a
+/// writing call waits for the commit without holding a thread.
 package struct CacheStore: SyncStore {
   private let cache: Cache
 
@@ -28,7 +28,7 @@ package struct CacheStore: SyncStore {
   /// The event log's last sequence.
   package func mark() -> Int64 { cache.cursor.sequence }
 
-  /// Data that was cleared on request.
+  /// Reports the data that a commit cleared on request.
   package func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void) {
     cache.onCommit { commit in
       if commit.cleared != Cleared() { observer(commit.cleared) }
@@ -37,24 +37,24 @@ package struct CacheStore: SyncStore {
 
   /// Whether there is room in the cache.
   package var hasRoom: Bool { cache.usage.hasRoom }
-  /// Room that came or went.
+  /// Reports that `hasRoom` changed.
   package func onRoom(_ observer: @escaping @Sendable () -> Void) { cache.usage.onRoom(observer) }
 
-  /// Lanes that changed by something else than their own turn.
+  /// Reports lanes that were changed by something else than their own turns.
   package func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void) {
     cache.onCommit { commit in
       if !commit.lanes.isEmpty { observer(commit.lanes) }
     }
   }
 
-  /// Channels in which something is to be asked.
+  /// Reports channels for which a commit stored a webhook note.
   package func onDue(_ observer: @escaping @Sendable (Set<ChannelURL>) -> Void) {
     cache.onCommit { commit in
       if !commit.notedChannels.isEmpty { observer(commit.notedChannels) }
     }
   }
 
-  /// No run of this file begins with a generation that another run used.
+  /// Higher than any generation of an earlier run over this database.
   package var firstGeneration: Int64 { cache.cursor.run << 20 }
 }
 
@@ -86,7 +86,7 @@ extension CacheStore {
   }
   /// The upstream said twice that the user is gone.
   package func close(_ user: UserID) async throws { try await write { try $0.close(user) } }
-  /// One event for everybody.
+  /// Appends an event for all users.
   package func announce(_ state: Link.State, generation: Int64) async throws {
     try await write { try $0.announce(link: state.word) }
   }
@@ -162,7 +162,7 @@ extension CacheStore {
   ) async throws -> Bool {
     try await write { try $0.endMembers(of: url, listing, gone: gone, counted: counted) }
   }
-  /// Brings the list in step.
+  /// Adds and removes members as the upstream answered about them.
   package func settleMembers(
     of url: ChannelURL, news: Int64, came: [MemberRecord], gone: [UserID], _ source: ChangeSource
   ) async throws {
@@ -260,7 +260,7 @@ extension CacheStore {
         lane, after: ended, mayBegin: mayBegin, areOffered: areOffered, policy, random: random)
     }
   }
-  /// Tells a step of an upload; nobody waits for it.
+  /// Notes a step of an upload, and does not wait for the commit.
   package func noteProgress(_ percent: Int64, of row: Int64, in lane: OutboxLaneName) {
     cache.write {
       try $0.noteProgress(percent, of: row, in: lane)
@@ -305,7 +305,7 @@ extension CacheStore {
       try $0.settled(note.kind, in: note.channel, message: note.messageID, noted: note.noted)
     }
   }
-  /// Those of the messages that have neither a row nor a tombstone.
+  /// The given messages that have neither a row nor a tombstone.
   package func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64] {
     try cache.read { try $0.unknown(messages, in: url) }
   }

@@ -1,27 +1,27 @@
 import ChatCache
 import ChatModel
 
-/// Whether the chat server tells in its channels what only the asking user sees: the state, the floor and the
-/// counts.
+/// Whether the chat server's channels have the member view: the fields that only the asking user sees, such
+/// as the state, the floor and the counts.
 ///
-/// A server may leave that out of one answer and tell it in the next. A changelog's entry is told once, so a
-/// channel that came without it is asked for alone until it comes with it. A server that never tells it, or
-/// never where one channel is asked for, is not asked.
+/// A server may leave the member view out of one answer and send it in the next. A changelog sends an entry
+/// once, so a channel that came without it is requested alone until it comes with it. A server that never
+/// sends it, or never for a channel requested alone, is not asked.
 struct MemberViews {
   private var wereTold = false
   private var wereToldAlone = false
-  /// How many channels in a row that were asked for alone came without it.
+  /// The number of channels in a row that were requested alone and came without a member view.
   private var missing = 0
 
-  /// After so many the server is taken for one that does not tell it: more where it told it before.
+  /// After so many the server counts as one that does not send it. `later`: for a server that did before.
   private static let mostMissing = (first: 10, later: 100)
 
-  /// Whether a channel that came without it should be asked for alone.
+  /// Whether a channel that came without a member view should be requested alone.
   var areExpected: Bool {
     wereTold && missing < (wereToldAlone ? MemberViews.mostMissing.later : MemberViews.mostMissing.first)
   }
 
-  /// Takes in what an answer had. `isAlone`: one channel was asked for.
+  /// Notes which channels of an answer had a member view. `isAlone`: one channel was requested.
   mutating func note(_ records: [ChannelRecord], isAlone: Bool = false) {
     for record in records {
       if record.membership?.isTold ?? false {
@@ -35,12 +35,12 @@ struct MemberViews {
 }
 
 extension ChannelRecord {
-  /// Whether the channel came whole but for what only the asking user sees. An entry that has only some
-  /// fields says that the others did not change.
+  /// Whether the channel has all fields except the member view. An entry that has only some fields says that
+  /// the others did not change.
   var lacksMemberView: Bool { isWhole && !(membership?.isTold ?? true) }
 }
 
 extension MembershipRecord {
-  /// Whether anything of what only the user sees came.
+  /// Whether the answer had any field of the member view.
   fileprivate var isTold: Bool { state != nil || floorAt != nil || unread != nil || mentions != nil }
 }

@@ -5,19 +5,19 @@ import Synchronization
 package final class SendingCounts: Sendable {
   /// How a request ended. The names are the metric's labels.
   package enum End: String, CaseIterable, Sendable {
-    /// The chat server did it, or a look found it done.
+    /// The chat server carried the request out, or a look found that it had.
     case done
     /// The chat server says that it has the request already.
     case duplicate
     /// The chat server refused it.
     case rejected
-    /// The chat server asked for silence (429).
+    /// The chat server asked to wait (429).
     case rateLimited = "rate_limited"
     /// The link was at fault: nothing was done.
     case unreachable
-    /// It may have been done.
+    /// The chat server may have carried it out.
     case uncertain
-    /// A look did not show it.
+    /// A look did not find the message.
     case absent
   }
 
@@ -53,7 +53,7 @@ package final class SendingCounts: Sendable {
   /// Listings that looked for a message that may have arrived.
   package var looks: Int64 { lookCount.load(ordering: .relaxed) }
 
-  /// How many requests ended so.
+  /// How many requests ended in this way.
   package subscript(_ end: End) -> Int64 {
     switch end {
     case .done: done.load(ordering: .relaxed)

@@ -3,9 +3,9 @@ import ChatModel
 
 /// The worker's port to the cache, declared by the worker, which needs it.
 ///
-/// Every writing call is one commit: rows, coverage, changelog token and events together, durable
-/// when it returns. Calls may be repeated with the same content: applying something twice changes nothing
-/// (B21).
+/// Every writing call is one commit: rows, coverage, changelog token and events together, durable when it
+/// returns. Only listings may take several. Calls may be repeated with the same content: applying something
+/// twice changes nothing (B21).
 package protocol SyncStore: Sendable {
   /// The event log's last sequence. The worker takes it before a request goes out and passes it with the
   /// answer, so that the store does not overwrite rows that changed meanwhile (B27).
@@ -26,8 +26,8 @@ package protocol SyncStore: Sendable {
 
   // MARK: Users and link
 
-  /// The link's generation to begin this run with: higher than any an earlier run used, whatever its losses
-  /// were, so that no tail confirmed then is live now (B25).
+  /// The link's generation with which this run begins: higher than any of an earlier run, so that no tail
+  /// confirmed then is live now (B25).
   var firstGeneration: Int64 { get }
   /// All users who ever connected and were not removed.
   func knownUsers() throws -> [KnownUser]
@@ -168,7 +168,7 @@ package protocol SyncStore: Sendable {
   /// The path of a file in the spool; nil: the file is gone.
   func path(of file: SpoolName) -> String?
   /// Fails unsent rows whose lifetime has ended, and shows messages that were withheld long enough (B38,
-  /// B41).
+  /// B41). Returns the ms until the next withheld message is shown.
   func keepUpOutbox() async throws -> Int64?
 
   // MARK: Gaps that clients asked to fill (B26, B28)
@@ -190,7 +190,7 @@ package protocol SyncStore: Sendable {
   func webhookNotes() throws -> [Webhook.Note]
   /// The webhook notes of one channel.
   func webhookNotes(in url: ChannelURL) throws -> [Webhook.Note]
-  /// Those of the messages that have neither a row nor a tombstone.
+  /// The given messages that have neither a row nor a tombstone.
   func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64]
   /// Deletes a note after its answer was stored. A note that was stored again since it was read stays.
   func settled(_ note: Webhook.Note) async throws

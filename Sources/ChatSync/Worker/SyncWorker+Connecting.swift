@@ -51,7 +51,7 @@ extension SyncWorker {
     }
   }
 
-  /// Forgets the users who were closed too long ago (B5).
+  /// Removes the users who were closed long ago (B5).
   func forgetClosed() async {
     do {
       let users = try await store.forgetClosed(after: Limits.closedMilliseconds)
@@ -65,7 +65,7 @@ extension SyncWorker {
     }
   }
 
-  /// The upstream said twice that the user is gone.
+  /// Stores that the user is closed, if the last job ended so: the upstream said twice that the user is gone.
   func closeIfGone(_ user: UserID) async {
     guard let status = plan.status(of: user), status.phase == .closed, status.isCached else { return }
     do {

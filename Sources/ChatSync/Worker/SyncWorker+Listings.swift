@@ -14,8 +14,8 @@ extension SyncWorker {
       let listing = try await list(url, MessageWindow(stretch), importance)
       return [listing] + (try await listedByID(url, listing, importance))
     }
-    // The whole millisecond is stored, because the page that ended there was short. Where it ended at an item
-    // that could not be read, that item may be of the millisecond.
+    // The whole millisecond of the stretch's oldest message is stored, because a cut page covers nothing of
+    // its last millisecond. An item beside it that could not be read may be of the same millisecond.
     if isOlder, !(besideUnreadable[url]?.contains(position) ?? false),
       try store.line(of: url)?.oldest == position
     {
@@ -62,14 +62,14 @@ extension SyncWorker {
     let rows = GapCheck.pageRows
     let window = MessageWindow(.message(row), older: isOlder ? rows : 1, newer: isOlder ? 1 : rows)
     do { return [try await list(url, window, importance)] } catch {
-      // Deleted meanwhile: the next look begins at another.
+      // The message was deleted meanwhile: the next check begins at another one.
       guard error.isNotFoundUpstream else { throw error }
       return []
     }
   }
 
-  /// What is older, or newer, than a message beside which nothing else of its millisecond is missing. Where
-  /// the message is gone upstream, its millisecond is listed, and what is beyond a message that came.
+  /// Lists what is older, or newer, than a message beside which nothing else of its millisecond is missing.
+  /// If the message is gone upstream, lists its millisecond, and then what is beyond a message of that.
   private func listed(
     _ url: ChannelURL, beyond edge: Position, isOlder: Bool, _ importance: Importance
   ) async throws -> [MessageListing] {
@@ -87,8 +87,8 @@ extension SyncWorker {
     }
   }
 
-  /// One page beyond the message. A page that is full of one other millisecond proves nothing of that: then
-  /// it is paged by message from its row beside the message on.
+  /// One page beyond the message. A page that is full of one other millisecond proves nothing of it: then
+  /// that millisecond is paged by message, from its row nearest to `edge`.
   private func pages(
     _ url: ChannelURL, beyond edge: Position, isOlder: Bool, _ importance: Importance
   ) async throws -> [MessageListing] {
@@ -100,8 +100,8 @@ extension SyncWorker {
     return [listing] + (try await listed(url, from: isOlder ? high : low, isOlder, importance))
   }
 
-  /// One page beyond the message. A server that orders ties anew in each answer shows others of its
-  /// millisecond there, which are known: then all beyond the millisecond is listed.
+  /// One page beyond the message. A server that orders ties anew in each answer may show known messages of
+  /// the same millisecond there: then the page beyond the millisecond is listed.
   private func page(
     _ url: ChannelURL, beyond edge: Position, isOlder: Bool, _ importance: Importance
   ) async throws -> MessageListing {
@@ -137,7 +137,7 @@ extension SyncWorker {
       beyond.includesAnchor = false
       return [listing, try await list(url, beyond, importance)]
     } catch {
-      // Deleted meanwhile: the next look begins at another.
+      // The message was deleted meanwhile: the next check begins at another one.
       guard error.isNotFoundUpstream else { throw error }
       return []
     }
@@ -147,11 +147,11 @@ extension SyncWorker {
 extension MessageWindow {
   /// The window to list for a sync request.
   ///
-  /// The anchor is the position's moment, all of it. A position that is no message's (the end of a claim) has
-  /// the smallest or the largest id of its millisecond: that lies in the stretch, or does not.
+  /// The anchor is the position's whole millisecond. A position of no message (the end of a claim) has the
+  /// smallest or the largest id of its millisecond, which tells whether the millisecond is in the stretch.
   init(_ stretch: MessageSyncRequest.Stretch) {
     func rows(_ wanted: Int) -> Int { min(max(wanted, 0), Limits.messagePageRows) }
-    // The rest of the position's moment comes too.
+    // The rest of the position's millisecond comes, too.
     let least = stretch.message == nil ? 0 : GapCheck.pageRows
     switch stretch {
     case .older(let position, let wanted):
@@ -169,8 +169,8 @@ extension MessageWindow {
     }
   }
 
-  /// The same again, paged by message, where rows came and none of them is proven to be all there is. Nil
-  /// where they show that the server does not order ties by their ids.
+  /// The same window anchored at a message, for a page whose rows proved nothing. Nil: the page proved
+  /// something or was empty, or the server does not order ties by their ids.
   func byMessage(from rows: [Position]) -> MessageWindow? {
     guard case .time = anchor, let first = rows.min(), let last = rows.max(), listing(rows).claim == nil,
       Listing.areTiesOrdered(rows)
@@ -183,7 +183,8 @@ extension MessageWindow {
 }
 
 extension MessageListing {
-  /// Whether it proves none of its rows beyond the position: they are of a millisecond that it may have cut.
+  /// Whether the listing proves none of its rows beyond the position, because it may have cut their
+  /// millisecond.
   fileprivate func isGainless(beyond position: Position, _ isOlder: Bool) -> Bool {
     let rows = rows.map(\.position)
     guard let claim = window.listing(rows).claim else { return true }
@@ -192,8 +193,8 @@ extension MessageListing {
 }
 
 extension MessageSyncRequest.Stretch {
-  /// The message from which it is paged, and whether to what is older; nil where the position is no
-  /// message's.
+  /// The message at which the stretch begins, and whether the stretch is older; nil: no message has that
+  /// position.
   fileprivate var message: (position: Position, isOlder: Bool)? {
     switch self {
     case .older(let position, _) where position.isOfMessage: (position, true)
@@ -204,7 +205,7 @@ extension MessageSyncRequest.Stretch {
 }
 
 extension Position {
-  /// Whether it may be a message's position, and not only an end of its moment.
+  /// Whether it may be a message's position, and not only an end of its millisecond.
   fileprivate var isOfMessage: Bool {
     messageID != .min && messageID != .max && self < .end && self > .start
   }

@@ -2,24 +2,25 @@ import ChatCache
 import ChatModel
 import Platform
 
-// A channel's list of members: listed from its beginning to its end when a client asks for it or filters on
-// it, and kept in step afterwards by what webhooks and changelogs say.
+// Lists a channel's members from the beginning to the end when a client asks for them or filters by them.
+// Afterwards webhook notes keep the list in step.
 extension SyncWorker {
-  /// Members of a page.
+  /// The members in a page.
   static let memberPage = 100
-  /// Pages listed for one request; what is left is listed with the next one.
+  /// The most pages listed for one request. The next request goes on with the rest.
   static let memberPagesAtOnce = 50
-  /// Pages of these that go ahead of other work.
+  /// The first of these pages, which go ahead of other work.
   static let memberPagesAhead = 3
-  /// How many of those whom a listing did not show are asked for by their ids before all of them go.
+  /// The most members absent from a listing that are asked for by their ids before all absent ones are
+  /// removed.
   static let absentAsked = 5
-  /// People whom notes named and who are asked for one by one; beyond that the list is listed again when it
-  /// is wanted.
+  /// The most users of a note who are asked for by their ids. If a note names more, the members are listed
+  /// again when a client asks for them.
   static let membersNamed = 20
   /// How long after a listing that proved nothing the members are not listed again (ms).
   static let unprovenPause: Int64 = 10_000
 
-  /// The members of these channels, all at once.
+  /// Fetches the members of these channels, all at once.
   package func fetchMembers(of urls: [ChannelURL]) async -> SyncOutcome {
     await withTaskGroup(of: SyncOutcome.self) { group in
       for url in urls { group.addTask { await self.fetchMembers(of: url) } }
@@ -42,7 +43,7 @@ extension SyncWorker {
     }
   }
 
-  /// Lists the members; once more where that proves nothing, since members came or went meanwhile.
+  /// Lists the members, and once more if that proves nothing because members came or went meanwhile.
   private func listMembers(of url: ChannelURL) async throws {
     var pages = 0
     for attempt in 1...2 {
@@ -54,7 +55,7 @@ extension SyncWorker {
             of: url, limit: SyncWorker.memberPage, after: listing.token,
             pages < SyncWorker.memberPagesAhead ? .foreground : .background)
           pages += 1
-          // A list that goes on where it is would be asked for ever.
+          // A page whose next token is its own would be requested for ever.
           let next = page.next == listing.token ? nil : page.next
           guard try await store.store(page.items, of: url, in: listing, next: next) else { return }
           listing.token = next
@@ -67,9 +68,9 @@ extension SyncWorker {
     unprovenMembers[url] = now + SyncWorker.unprovenPause
   }
 
-  /// Ends a listing that ran through. A page may have been stale or cut, so those whom it did not show are
-  /// asked for by their ids, the first few of them: one who is there shows that the listing was wrong, and
-  /// then only those go who are known to be gone. Answers whether the list is whole.
+  /// Ends a complete listing. A page may have been stale or cut, so the first few members whom it did not
+  /// show are asked for by their ids. If one of them is there, the listing was wrong, and only those known to
+  /// be gone are removed. Returns whether the list is whole.
   private func end(_ listing: MemberListing, of url: ChannelURL) async throws -> Bool {
     let shown = try store.shownMembers(of: url, by: listing)
     let asked = shown.absent.prefix(SyncWorker.absentAsked)
@@ -87,8 +88,8 @@ extension SyncWorker {
     return try await store.endMembers(of: url, listing, gone: gone, counted: isEachKnown ? counted : nil)
   }
 
-  /// Brings a whole list in step with a note: those whom it names are asked for one by one. Where that cannot
-  /// be done the list stays incomplete, and is listed again when somebody wants it.
+  /// Brings a whole list in step with a note: asks for each user whom the note names. If that fails, the list
+  /// stays incomplete, and is listed again when a client asks for it.
   func settleMembers(of url: ChannelURL, _ news: Int64, _ note: Webhook.Note) async throws {
     let list = try store.memberList(of: url)
     guard list.isWhole, list.settled < news, !note.users.isEmpty, note.users.count <= SyncWorker.membersNamed
@@ -108,7 +109,8 @@ extension SyncWorker {
     }
   }
 
-  /// A member as far as the upstream tells of one by the id: of somebody new, what all see of the user.
+  /// The record of a member who was asked for by the id: the state and, if the member is new here, the user's
+  /// fields.
   private func member(
     _ user: UserID, _ state: MembershipRecord.State, of url: ChannelURL
   ) async throws -> MemberRecord {

@@ -7,8 +7,8 @@ extension SyncWorker {
   /// Pages of a message changelog followed in one job.
   static let changelogPages = 3
 
-  /// Asks for edits and deletes first, then for the newest messages (B30). Webhooks that named the channel
-  /// are settled if this succeeds. Otherwise they stay noted.
+  /// Asks for edits and deletes first, then for the newest messages (B30). The channel's webhook notes are
+  /// settled if this succeeds, and stay otherwise.
   func check(_ url: ChannelURL) async throws -> Outcome {
     let (isRealtime, isMissed) = (
       pendingNotes[url]?.isRealtime ?? false, pendingNotes[url]?.isMissed ?? false
@@ -29,9 +29,9 @@ extension SyncWorker {
     return outcome
   }
 
-  /// The note of a new message is settled when it is stored, not when a listing came: one that a listing
-  /// lacks is asked for by its id (B34). One that is refused or cannot be read gets a note of its own, which
-  /// is tried again by itself: it holds up neither the channel nor its other messages (B35).
+  /// Settles the notes of new messages. A message that the listing lacks is first asked for by its id (B34).
+  /// If it is refused or cannot be read, it gets a note of its own, which is tried again alone and holds up
+  /// neither the channel nor its other messages (B35).
   private func settleNewest(_ notes: [Webhook.Note], in url: ChannelURL) async throws {
     let lacking = Set(try store.unknown(notes.map(\.messageID).filter { $0 != 0 }, in: url))
     for note in notes {
@@ -55,7 +55,7 @@ extension SyncWorker {
       guard let line = try store.line(of: url) else { return .channelGone }
       let changes = try await readableChanges(url, line)
       if case .lacks = changes { return changes }
-      // Where no changelog tells them, changes that were missed are found by listing all again.
+      // Without a changelog, changes that were missed are found by listing all again.
       if isMissed, plan.lacks(.messageChangelog) { try await store.doubt(url) }
       let source: ChangeSource =
         isRealtime ? .messageReceived : line.newest == nil ? .apiResult : .messageFill
@@ -77,8 +77,8 @@ extension SyncWorker {
     }
   }
 
-  /// The changelog's outcome. One that cannot be read keeps its token and does not keep the newest
-  /// messages waiting (B35): the next look reads it again.
+  /// The changelog's outcome. If it cannot be read, its token stays, the newest messages do not wait (B35),
+  /// and the next check reads it again.
   private func readableChanges(_ url: ChannelURL, _ line: ChannelLine) async throws -> Outcome {
     do { return try await messageChanges(url, line) } catch {
       guard error.isUnreadableUpstream else { throw error }
@@ -113,7 +113,7 @@ extension SyncWorker {
       await learn(.messageChangelog, isOffered: true)
       count += changes.updated.count + changes.deleted.count
       if !changes.unreadableNames.isEmpty {
-        // Noted before the changelog's token moves on: a stop in between loses none.
+        // Noted before the changelog's new token is stored, so that a stop in between loses none.
         let notes = changes.unreadableNames.map {
           Webhook.Note(kind: .message, channel: url, messageID: $0, source: .messageUpdated)
         }
@@ -132,9 +132,9 @@ extension SyncWorker {
     return .done
   }
 
-  /// What the refusal of a kind of call means that the upstream may not offer (B32): where `control`, another
-  /// call with the same key, succeeds, it is no fault of the link, the key or the user. The third time it
-  /// counts as not offered.
+  /// The outcome after the upstream refused a call that it may not offer (B32). If `control`, another call
+  /// with the same key, succeeds, the refusal is no fault of the link, the key or the user. The third time
+  /// the call counts as not offered.
   func refused(
     _ capability: Capability, _ error: UpstreamError, _ control: () async throws -> Void
   ) async throws -> Outcome {
@@ -179,8 +179,8 @@ extension SyncWorker {
     }
   }
 
-  /// Where all messages of a channel that nobody looks at were evicted: lists what is newer, and nothing of
-  /// what was evicted (B33). False: that is more than a page, or the last message is gone.
+  /// In a channel whose messages were all evicted, lists only newer ones (B33). False: these are more than a
+  /// page, or the message at `end` is gone upstream.
   private func listNews(
     after end: Position, in url: ChannelURL, _ source: ChangeSource
   ) async throws -> Bool {
@@ -197,7 +197,7 @@ extension SyncWorker {
     }
   }
 
-  /// Why listings asked for from now on are stored.
+  /// The context in which listings requested from now on are stored.
   func context(_ source: ChangeSource, fills gap: Int64? = nil) -> ListingContext {
     var context = ListingContext(source: source, generation: plan.link.generation)
     context.fillsGap = gap
@@ -223,8 +223,8 @@ extension SyncWorker {
       breaks: page.breaks, askedAt: askedAt)
   }
 
-  /// Remembers the messages before which an item could not be read, and the first of such a page, which its
-  /// limit may have cut, until a page shows them that can be read whole.
+  /// Remembers the messages before which an item could not be read, and the first message of such a page,
+  /// which its limit may have cut, until a page without unreadable items shows them.
   private func noteUnreadable(_ page: UpstreamPage<MessageRecord>, in url: ChannelURL) {
     var beside = besideUnreadable.removeValue(forKey: url) ?? []
     if page.unreadable == 0 { for item in page.items { beside.remove(item.position) } }
@@ -233,12 +233,11 @@ extension SyncWorker {
     if !beside.isEmpty, beside.count <= SyncWorker.mostBesideUnreadable { besideUnreadable[url] = beside }
   }
 
-  /// A channel with more of them is listed as one without.
+  /// A channel with more such messages is listed as if it had none.
   private static let mostBesideUnreadable = 1_000
 
-  /// Messages that could not be read in a list are noted, and asked for one by one until they can be (B35).
-  /// Each poll lists them again, so those that were read by their ids, and those that are noted, are left
-  /// out.
+  /// Notes messages that could not be read in a list, so that each is asked for by its id until it can be
+  /// read (B35). Each poll lists them again, so messages that are known or noted already are left out.
   private func askForUnreadable(_ names: [String], in url: ChannelURL) async throws {
     let ids = names.compactMap { Int64($0) }
     guard !ids.isEmpty else { return }
@@ -250,7 +249,7 @@ extension SyncWorker {
     try take(try await store.note(notes))
   }
 
-  /// A channel that is unknown upstream: ask for each member before anything is removed.
+  /// The channel is unknown upstream: asks about each connected member before anything is removed.
   private func confirmGone(_ url: ChannelURL) async throws -> Outcome {
     for user in try store.connectedMembers(of: url) {
       guard try await isGone(user, from: url) else { continue }
@@ -297,7 +296,7 @@ extension SyncWorker {
     let wanted = plan.pace.prefetchMessages
     guard let line = try store.line(of: url) else { return .channelGone }
     guard !line.isPrefetched(wanted) else { return .prefetched(isComplete: true) }
-    // The first channel of which anything is known shows whether there is a message changelog (B32).
+    // The first channel whose changelog can be requested shows whether the upstream offers one (B32).
     if plan.capabilities[.messageChangelog] == nil, line.changes != nil {
       let changes = try await messageChanges(url, line)
       if case .lacks = changes { return changes }
@@ -313,8 +312,8 @@ extension SyncWorker {
       return try await confirmGone(url)
     }
     let after = try store.line(of: url)
-    // A page that added nothing would add nothing if it were asked for again at once. The next news begins
-    // the prefetch again.
+    // A page that added nothing is not requested again at once, because it would add nothing. The channel's
+    // next news begins the prefetch again.
     return .prefetched(isComplete: after == line || after?.isPrefetched(wanted) ?? true)
   }
 
@@ -323,30 +322,30 @@ extension SyncWorker {
     try await keep(listings, in: url, context(source))
   }
 
-  /// The newest stretch in doubt, a page a time from its newer end (B31).
+  /// Lists a page of the newest stretch in doubt, from its newer end (B31).
   func verify(_ url: ChannelURL) async throws -> Outcome {
     guard let line = try store.line(of: url) else { return .channelGone }
     guard let doubt = line.unverified else {
       if plan.lacks(.messageChangelog), plan.isOpen(url) { try await listAgain(url, line) }
       return .progressed(isComplete: true)
     }
-    // What lies below may have been evicted: so many rows show all of the stretch, one more its end (B33).
+    // Messages below may have been evicted (B33): lists the stretch's rows and one more, which shows its end.
     let rows = line.isAboveEvicted ? min(line.unverifiedRows + 1, GapCheck.pageRows) : GapCheck.pageRows
     let stretch = MessageSyncRequest.Stretch.older(than: doubt.upperBound.next, rows: rows)
     let listings = try await listed(url, stretch, .background)
     try await keep(listings, in: url, context(.messageChangelog))
     let after = try store.line(of: url)?.unverified
-    // A listing that settled nothing is not repeated at once. The next look at the channel finds the doubt.
+    // A listing that settled nothing is not repeated at once. The channel's next check finds the doubt.
     return .progressed(isComplete: after == nil || after == doubt)
   }
 
-  /// Pages listed again where nothing else tells of edits and deletes.
+  /// The most pages that are listed again without a message changelog.
   static let pagesListedAgain = 6
 
   /// Lists the newest pages of an open channel again. Without a changelog this is how edits and deletes are
   /// found (B32). Each page begins below the oldest position that the page before covered, not below its
-  /// oldest row: a page that was cut proves nothing about the millisecond of the cut. Where the beginning of
-  /// the channel is known, the last page is the empty one that proves it.
+  /// oldest row: a page that was cut proves nothing about the millisecond of the cut. If the beginning of the
+  /// channel is known, the last page is the empty one that proves it.
   private func listAgain(_ url: ChannelURL, _ line: ChannelLine) async throws {
     var listings = [
       try await list(url, MessageWindow(.newest, older: GapCheck.pageRows, newer: 0), .open)
@@ -361,7 +360,7 @@ extension SyncWorker {
     }
   }
 
-  /// A page of a gap, from its older end (B28); of one that reaches the beginning, from its newer end.
+  /// Lists a page of a gap from its older end (B28), or from its newer end if it reaches the beginning.
   func fill(_ gap: Int64, in url: ChannelURL) async throws -> Outcome {
     guard let range = try store.line(of: url)?.gaps[gap] else { return .progressed(isComplete: true) }
     let rows = GapCheck.pageRows

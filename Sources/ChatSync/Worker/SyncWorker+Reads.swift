@@ -2,12 +2,12 @@ import ChatCache
 import ChatModel
 import Platform
 
-// What clients' requests miss (B15): asked before background work, identical requests once.
+// Fetches what clients' requests miss (B15), ahead of background work. Identical requests share one.
 extension SyncWorker {
-  /// Reads under way at once; more are answered from the cache alone.
+  /// The most reads at once; more requests are answered from the cache alone.
   static let readsAtOnce = 256
 
-  /// One thing that clients wait for.
+  /// What one read fetches for the clients that wait for it.
   enum Read: Hashable, Sendable {
     case messages(MessageSyncRequest)
     case channels(UserID)
@@ -23,7 +23,7 @@ extension SyncWorker {
     return await read(.messages(wanted)) { try await self.perform(wanted) }
   }
 
-  /// The user's list: what changed, or while the first listing runs its most recent channels.
+  /// Fetches what changed among the user's channels, or, while a listing runs, the most recent channels.
   package func fetchChannels(of user: UserID) async -> SyncOutcome {
     if plan.status(of: user)?.phase == .connected, plan.pollNow(user, now: now) {
       return await nextPoll(of: user)
@@ -56,7 +56,7 @@ extension SyncWorker {
     }
   }
 
-  /// Runs `body` unless the same is under way, and tells the plan how the upstream took it.
+  /// Runs `body`, or waits for the same read if it is under way. The plan learns how the upstream answered.
   func read(_ name: Read, _ body: @escaping () async throws -> Void) async -> SyncOutcome {
     if let running = reads[name] { return await running.value }
     if let failure = linkFailure { return .failed(failure) }
@@ -65,7 +65,7 @@ extension SyncWorker {
     reads[name] = task
     plan.isForegroundWaiting = true
     let fetched = await task.value
-    // After a clear another of that name may be under way.
+    // After a clear, another read of that name may be under way.
     if reads[name] == task { reads[name] = nil }
     plan.isForegroundWaiting = !reads.isEmpty
     turn()
@@ -88,7 +88,7 @@ extension SyncWorker {
     }
   }
 
-  /// What a client is told while the link is down; nobody waits in vain.
+  /// Why a client's request fails at once while the link is down or the worker ends; nil: it need not.
   var linkFailure: SyncError? {
     if isStopped { return .stopping }
     guard case .offline(let loss) = plan.link.state else { return nil }
@@ -130,7 +130,7 @@ extension SyncWorker {
 
   // MARK: Jobs that clients wait for
 
-  /// Looks at the channel as soon as its job under way ends, and waits for that look.
+  /// Checks the channel as soon as its running job ends, and waits for that check.
   private func nextCheck(of url: ChannelURL) async -> SyncOutcome {
     if let failure = linkFailure { return .failed(failure) }
     plan.checkNow(url, now: now)
@@ -148,16 +148,16 @@ extension SyncWorker {
     }
   }
 
-  /// Jobs somebody waits for, by what they look at.
+  /// A job that clients wait for: the check of a channel, or the poll of a user's channels.
   enum Awaited: Hashable { case check(ChannelURL), poll(UserID) }
 
-  /// Who waits for a job to begin and end, and who for one under way to end.
+  /// The requests that wait for the next job of a kind, and those that wait for the running one.
   struct Waiters {
     var next: [CheckedContinuation<SyncOutcome, Never>] = []
     var current: [CheckedContinuation<SyncOutcome, Never>] = []
   }
 
-  /// A job begins: whoever waited for the next one waits for this one.
+  /// A job begins: the requests that waited for the next job wait for this one.
   func begins(_ job: SyncJob) {
     guard let awaited = job.awaited, var waiting = waiters[awaited] else { return }
     waiting.current += waiting.next
@@ -178,7 +178,7 @@ extension SyncWorker {
     for waiter in waiting.current { waiter.resume(returning: fetched) }
   }
 
-  /// Nobody waits any more: the link is down, or the worker ends.
+  /// Fails all requests that wait: the link is down, or the worker ends.
   func endWaiting(_ failure: SyncError) {
     let all = waiters.values.flatMap { $0.next + $0.current }
     waiters = [:]
@@ -187,7 +187,7 @@ extension SyncWorker {
 }
 
 extension SyncJob {
-  /// What somebody may wait for in it.
+  /// The name under which requests wait for this job; nil: none can.
   var awaited: SyncWorker.Awaited? {
     switch self {
     case .check(let url): .check(url)

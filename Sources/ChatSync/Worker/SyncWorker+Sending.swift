@@ -2,10 +2,10 @@ import ChatCache
 import ChatModel
 import Platform
 
-// What users have unsent, sent (B36, B39, B40).
+// Sends users' unsent rows (B36, B39, B40).
 //
-// A job begins with a commit and ends with a commit, which begins the next one. Between the two the row
-// says that it is under way, so a crash leaves nothing that may have been sent without that being known.
+// A job begins with a commit and ends with a commit, which begins the next one. Between the two the row is
+// marked as under way, so after a crash it is known which rows may have been sent.
 extension SyncWorker {
   /// Jobs of one lane in a row, before other lanes have their turn.
   private static let jobsPerTurn = 8
@@ -13,16 +13,16 @@ extension SyncWorker {
   private static let lookPages = 20
   /// Rows of such a page.
   private static let lookRows = 200
-  /// Between two looks through all unsent rows for what time alone changes (ms).
+  /// The interval between two checks of all unsent rows for expiry and withheld messages (ms).
   private static let upkeepInterval: Int64 = 5_000
 
-  /// Something was accepted or changed in these lanes: an offline link is tried at once (B3).
+  /// Rows of these lanes were accepted or changed: an offline link is tried at once (B3).
   package func accepted(in lanes: Set<OutboxLaneName>) {
     plan.urge(now: now)
     lanesChanged(lanes)
   }
 
-  /// Fails what is out of time and shows what was withheld, also while the upstream is away.
+  /// Fails expired rows and shows messages that were withheld long enough, also while the upstream is away.
   func keepUp() {
     upkeepAt = plan.lanes.isEmpty && plan.uploads.isEmpty ? .max : now + SyncWorker.upkeepInterval
     let earlier = keepingUp
@@ -38,7 +38,7 @@ extension SyncWorker {
     }
   }
 
-  /// Something else than their own turns changed these lanes.
+  /// These lanes were changed by something else than their own turns.
   func lanesChanged(_ lanes: Set<OutboxLaneName>) {
     for lane in lanes {
       plan.outboxChanged(lane, now: now)
@@ -62,7 +62,8 @@ extension SyncWorker {
     return .drained(nextTryIn: last.nextTryIn)
   }
 
-  /// Takes in how the lane's last job ended. What a failed commit did not take in is kept.
+  /// Stores how the lane's last job ended, and begins the next one. If the commit fails, the outcome is kept
+  /// for the lane's next turn.
   private func advance(
     _ lane: OutboxLaneName, _ ended: EndedOutboxJob?, mayBegin: Bool
   ) async throws -> LaneProgress {
@@ -138,8 +139,8 @@ extension SyncWorker {
     }
   }
 
-  /// The message with its new reaction, which the answer does not show: with it, the pending reaction and the
-  /// real one are exchanged in one commit. If it cannot be had now, a note asks for it until it can be.
+  /// The message with its new reaction, which the answer does not show. With it, one commit replaces the
+  /// pending reaction by the real one. If it cannot be fetched now, a note asks for it until it can be.
   private func reacted(to message: Int64, in url: ChannelURL) async -> [MessageRecord] {
     do {
       return [try await upstream.message(message, in: url, .open)]
@@ -153,10 +154,10 @@ extension SyncWorker {
     }
   }
 
-  /// Lists all that came after the newest position known when the message was first sent off, until a page
-  /// shows nothing new. Messages of one millisecond may come in another order in each answer, so each page
-  /// begins with the whole millisecond in which the last one ended. A listing that goes on for too long, or
-  /// has an item that cannot be read, may still show the message.
+  /// Lists all messages after the newest position known when the message was first sent, until a page shows
+  /// nothing new. Messages of one millisecond may come in another order in each answer, so each page begins
+  /// with the whole millisecond in which the last one ended. A listing with too many pages, or with an item
+  /// that cannot be read, does not prove that the message is absent.
   private func look(
     for job: OutboxJob, after position: Position, in url: ChannelURL
   ) async throws -> EndedOutboxJob {
@@ -171,7 +172,7 @@ extension SyncWorker {
       if page.items.isEmpty, page.unreadable == 0 { try await confirmEmpty(url, window, .open) }
       let new = page.items.filter { seen.insert($0.messageID).inserted }
       found += new.filter { $0.position > position }
-      // What cannot be read may be the message.
+      // An item that cannot be read may be the message.
       isWhole = isWhole && page.unreadable == 0
       let positions = page.items.map(\.position)
       if isWhole { searched = positions.max() ?? searched }

@@ -5,9 +5,9 @@ import Platform
 // The replies to a message, listed as a thread: they may lie far back, where the channel's line was never
 // listed.
 extension SyncWorker {
-  /// Lists a stretch of a thread and stores what that proves of it. A page that came short of what was asked
-  /// for is joined by one from the thread's other end, so that a thread of few replies is known whole after
-  /// two requests. False: the upstream does not list threads.
+  /// Lists a stretch of a thread and stores what that proves of it. If the page has fewer replies than
+  /// requested, a page from the thread's other end joins it, so that two requests cover a short thread.
+  /// False: the upstream does not list threads.
   func listThread(
     _ parent: Int64, in url: ChannelURL, _ window: MessageWindow, _ importance: Importance
   ) async throws -> Bool {
@@ -21,11 +21,11 @@ extension SyncWorker {
         listings.append(other)
       }
     } catch let error as UpstreamError {
-      // Refused, not denied: the anchor's message may be gone, or the words are not taken.
+      // The anchor's message may be gone, or the upstream does not take the query's words.
       guard error.concernsOneItem, error.isRefusal else { throw error }
       return false
     }
-    // An empty page proves nothing where the other one shows replies.
+    // An empty page proves nothing if the other one shows replies.
     if listings.contains(where: { !$0.rows.isEmpty }) { listings.removeAll { $0.rows.isEmpty } }
     if try await store.store(listings, ofThread: parent, in: url, context(.apiResult)) {
       plan.settle(url, now: now)
@@ -33,7 +33,7 @@ extension SyncWorker {
     return true
   }
 
-  /// What a view of a thread shows at first.
+  /// Lists what a view of a thread shows at first.
   func listThread(_ parent: Int64, in url: ChannelURL, _ start: OpenView.Start) async throws -> Bool {
     let rows = Limits.messagePageRows
     let window = MessageWindow(

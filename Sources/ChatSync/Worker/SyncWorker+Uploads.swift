@@ -2,8 +2,8 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Files of unsent messages, uploaded (B45): a commit before, and one after that puts the url into the
-// message.
+// Uploads the files of unsent messages (B45). A commit begins the upload, and a commit ends it and puts the
+// file's url into the message.
 extension SyncWorker {
   /// Uploads the lane's next file, if one is due.
   func upload(_ lane: OutboxLaneName) async throws -> Outcome {
@@ -12,7 +12,7 @@ extension SyncWorker {
     if plan.lacks(.uploads) { plan.outboxChanged(lane, now: now) }
     guard let job = progress.begun else { return .drained(nextTryIn: progress.nextTryIn) }
     uploading[lane] = job.row
-    // It may have been taken back while its start was stored.
+    // The message may have been taken back while the upload's start was stored.
     endUnwantedUpload(of: lane)
     let ended = await bring(job, lane)
     uploading[lane] = nil
@@ -22,7 +22,8 @@ extension SyncWorker {
     return .drained(nextTryIn: after.nextTryIn)
   }
 
-  /// Takes in how the lane's last upload ended. What a failed commit did not take in is kept.
+  /// Stores how the lane's last upload ended, and begins the next one. If the commit fails, the outcome is
+  /// kept for the lane's next turn.
   private func advanceUploads(
     _ lane: OutboxLaneName, _ ended: EndedUpload?, mayBegin: Bool = true
   ) async throws -> UploadProgress {
@@ -71,7 +72,7 @@ extension SyncWorker {
     return EndedUpload(job, outcome(error))
   }
 
-  /// Until an upload that was refused as not offered is tried again (ms).
+  /// The wait until an upload that was refused as not offered is tried again (ms).
   private static let refusedUploadWait: Int64 = 1_000
 
   /// Ends the lane's upload under way if its message was taken back or ended otherwise.
@@ -85,13 +86,13 @@ extension SyncWorker {
   }
 }
 
-/// The steps of one upload that are told.
+/// The steps of one upload that events tell.
 private final class UploadSteps: Sendable {
   private let told: Guarded<Int64>
 
   init(after percent: Int64) { told = Guarded(percent) }
 
-  /// The step that is reached, if it is to be told. The last one is told when the upload has ended.
+  /// The percentage, if it reaches a step that is not told yet. 100 is told when the upload has ended.
   func next(_ sent: Int64, of total: Int64) -> Int64? {
     guard total > 0 else { return nil }
     let percent = min(99, sent * 100 / total)

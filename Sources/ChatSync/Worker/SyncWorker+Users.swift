@@ -1,9 +1,9 @@
 import ChatCache
 import ChatModel
 
-// The jobs for one user: acknowledgement, first listing and sweep, changes among the channels.
+// The jobs for one user: acknowledgement, first listing and sweep, changes of the channels.
 extension SyncWorker {
-  /// Channels of a listing's page.
+  /// The channels in a page of a listing.
   static let channelPage = 100
 
   func askAbout(_ user: UserID) async throws -> Outcome {
@@ -50,7 +50,7 @@ extension SyncWorker {
     return .listed(next: page.next, channels: found)
   }
 
-  /// How far the upstream's clock may differ from what it wrote into rows, in ms.
+  /// How far the upstream's clock may differ from the times that it wrote into rows, in ms.
   static let clockSlack: Int64 = 60_000
 
   /// Asks about each channel that no page of the sweep contained, before it is removed: a page may have been
@@ -106,7 +106,7 @@ extension SyncWorker {
       of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, importance)
     let found = try await store.store(try await withStates(page.items, of: user, asked), of: user, .top)
     for activity in found { try know(activity.url) }
-    // Whatever its channels lack comes with the next first page.
+    // Fields that its channels lack come with the next first page.
     try await askAgain(page.unreadableNames.map { ChannelURL($0) }, [], of: user)
     if importance != .foreground, page.next == nil, page.unreadable == 0 {
       try await confirmAbsent(user, besides: Set(page.items.map(\.url)))
@@ -153,8 +153,8 @@ extension SyncWorker {
     }
   }
 
-  /// Stores webhook notes for channels that could not be read in a list, or came without what only the user
-  /// sees, so that each is fetched alone until it is told (B35).
+  /// Stores webhook notes for channels that could not be read in a list, or came without the fields that only
+  /// the user sees. Each is then fetched alone until it has them (B35).
   private func askAgain(
     _ unreadable: [ChannelURL], _ records: [ChannelRecord], of user: UserID
   ) async throws {
@@ -182,7 +182,7 @@ extension SyncWorker {
 
   /// The channel as each of its connected members sees it (B10).
   func refresh(_ url: ChannelURL) async throws -> Outcome {
-    // Read before the note, so that news in between is not taken for settled.
+    // Read before the note, so that news in between does not count as settled.
     let news = try store.memberList(of: url).news
     // The note and its users stay until all is done. A webhook that comes meanwhile makes a new note (B34).
     let note = try store.webhookNotes(in: url).first { $0.kind == .channel }

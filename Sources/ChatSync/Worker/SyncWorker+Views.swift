@@ -2,7 +2,7 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Views that are open and what they are owed (B16), gaps somebody wants filled (B28), webhook notes (B34).
+// Open views and their first answers (B16), gaps that clients asked to fill (B28), and webhook notes (B34).
 extension SyncWorker {
   /// A view was opened, or moved to or from the newest end. A view that is new is owed one answer (B16).
   package func open(_ view: OpenView, isNew: Bool) {
@@ -20,8 +20,8 @@ extension SyncWorker {
     turn()
   }
 
-  /// While the link is offline nobody waits in vain: the views are told at once, and answered after the
-  /// comeback.
+  /// While the link is offline, new views are told of that at once, and get their first answer when it is
+  /// back.
   func tellOffline(_ url: ChannelURL) {
     guard case .offline(let reason) = plan.link.state else { return }
     let views = (unanswered[url] ?? TextMap()).filter { !$0 }.map(\.name)
@@ -34,7 +34,7 @@ extension SyncWorker {
     }
   }
 
-  /// Answers the views that are owed it: a failure once, then one success (B16).
+  /// Answers the views that are still owed a first answer: a failure once, then one success (B16).
   func answer(_ views: [String], in url: ChannelURL, _ failure: UpstreamError?) async throws {
     let owed = views.filter { view in
       guard let wasTold = unanswered[url]?[view] else { return false }
@@ -51,7 +51,7 @@ extension SyncWorker {
     }
   }
 
-  /// Lists what new views show and the newest page does not (B16).
+  /// Lists the messages that new views show and that the newest page lacks (B16).
   func listStarts(of views: [String], in url: ChannelURL) async throws {
     var seen: Set<MessageWindow> = []
     for id in views {
@@ -69,7 +69,7 @@ extension SyncWorker {
     }
   }
 
-  /// Somebody asks for a gap, or does not any more (B28).
+  /// A client asks to fill a gap, or no longer does (B28).
   package func fill(gap: Int64, in url: ChannelURL, isWanted: Bool) async {
     do {
       if isWanted {
@@ -85,7 +85,8 @@ extension SyncWorker {
     turn()
   }
 
-  /// A webhook whose signature was checked: noted durably, then looked into (B34). How much it named.
+  /// Takes a webhook whose signature was checked: stores its notes durably, then works on them (B34). Returns
+  /// the number of notes.
   package func takeWebhook(_ webhook: [UInt8]) async -> Result<Int, SyncError> {
     let notes: [Webhook.Note]
     do { notes = try webhook.withUnsafeBytes { try Webhook.notes($0) } } catch {
@@ -93,7 +94,7 @@ extension SyncWorker {
     }
     plan.heardWebhook(now: now)
     do {
-      // Webhooks come for the whole application: channels of nobody here are nobody's business here.
+      // Webhooks come for the whole application: those for channels without a user of this cache are dropped.
       let notes = try notes.filter(concernsSomebody).map(abridged)
       guard !notes.isEmpty else { return .success(0) }
       try take(try await store.note(notes))
@@ -109,8 +110,8 @@ extension SyncWorker {
     return note.kind == .channel && note.users.contains { plan.status(of: $0)?.phase == .connected }
   }
 
-  /// Where nobody is to ask for, one note a channel is enough to find all that happened there once somebody
-  /// is. Of the users those are kept who are asked about.
+  /// While no connected user is in the channel, one note is enough to find later all that happened there. Of
+  /// the named users the note keeps only those to ask about.
   private func abridged(_ note: Webhook.Note) throws -> Webhook.Note {
     let users = try peopleToAsk(note)
     guard note.kind != .channel, try isOfNobody(note) else {
@@ -120,15 +121,15 @@ extension SyncWorker {
     return Webhook.Note(kind: .missed, channel: note.channel, source: .messageChangelog)
   }
 
-  /// Whom a note keeps: those who were ever here, and, of a list of members that is whole, those who came or
-  /// went.
+  /// The users whom a note keeps: those of this cache and, if the cached list of members is whole, those who
+  /// came or went.
   private func peopleToAsk(_ note: Webhook.Note) throws -> [UserID] {
     let known = note.users.filter { plan.status(of: $0) != nil }
     guard note.source.concernsMembers, try store.memberList(of: note.channel).isWhole else { return known }
     return known + note.users.filter { plan.status(of: $0) == nil }.prefix(SyncWorker.membersNamed + 1)
   }
 
-  /// Whether neither a member nor whom it names is to be served now (B4).
+  /// Whether no member of the channel and no user whom the note names is connected (B4).
   private func isOfNobody(_ note: Webhook.Note) throws -> Bool {
     guard try store.connectedMembers(of: note.channel).isEmpty else { return false }
     return !note.users.contains { user in
@@ -136,10 +137,10 @@ extension SyncWorker {
     }
   }
 
-  /// Takes up the webhook notes that a stop or a crash left.
+  /// Works on the webhook notes that a stop or a crash left.
   func takeNotes() throws { try take(try store.webhookNotes()) }
 
-  /// Somebody else stored webhook notes.
+  /// Webhook notes were stored by something other than the worker.
   package func lookIntoNotes() {
     do { try takeNotes() } catch {
       Log.line(.error, "sync_store_failed", ["job": "webhook_notes", "reason": .text("\(error)")])
@@ -147,7 +148,7 @@ extension SyncWorker {
     turn()
   }
 
-  /// A commit noted by itself that something of these channels is to be asked.
+  /// A commit stored webhook notes of its own for these channels.
   func lookIntoNotes(in urls: Set<ChannelURL>) {
     guard !isStopped else { return }
     do {
@@ -160,8 +161,8 @@ extension SyncWorker {
     turn()
   }
 
-  /// Has the plan ask for what the notes name. Notes of channels that nobody here is in stay until somebody
-  /// is.
+  /// Has the plan ask for what the notes name. Notes of channels without a connected user stay until there is
+  /// one.
   func take(_ notes: [Webhook.Note]) throws {
     for note in try notes.filter({ try !isOfNobody($0) }) {
       switch note.kind {

@@ -12,7 +12,7 @@ package actor SyncWorker {
   let upstream: any Upstream
   let store: any SyncStore
   let clock: Clock
-  /// Calls that must not overtake each other: views that are opened and closed, what was cleared.
+  /// Calls that must not overtake each other: views opened and closed, and data cleared.
   nonisolated let ordered = OrderedCalls()
   /// The status of link and users, for callers that may not wait.
   nonisolated let board: SyncStatusBoard
@@ -40,7 +40,7 @@ package actor SyncWorker {
   /// The running request whether files can be uploaded by themselves.
   private var asking: Task<Void, Never>?
   private(set) var isStopped = false
-  /// The moment and number of each running sweep; a sweep that a restart cuts off begins again.
+  /// The running sweeps. A sweep that a restart interrupts begins again.
   var sweeps: [UserID: Sweep] = [:]
   /// Clients' reads under way: identical requests share one (B15).
   var reads: [Read: Task<SyncOutcome, Never>] = [:]
@@ -65,7 +65,7 @@ package actor SyncWorker {
   /// Messages of each channel before which an item of a page could not be read: the messages of their
   /// milliseconds may be missing.
   var besideUnreadable: [ChannelURL: Set<Position>] = [:]
-  /// Whether channels come with what only the asking user sees.
+  /// Whether channels come with the fields that only the asking user sees.
   var memberViews = MemberViews()
   var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
@@ -162,7 +162,8 @@ package actor SyncWorker {
     guard !isStopped else { return }
     for job in plan.next(now: now) {
       begins(job)
-      // One priority for all: a task of a lower one gets no turn while others compute, and keeps its slot.
+      // All jobs have one priority: a task with a lower one would not run while others compute, but keep its
+      // slot.
       tasks[job] = Task(priority: .medium) { await self.run(job) }
     }
     if plan.takeRest() { return sortChannels() }
@@ -182,7 +183,7 @@ package actor SyncWorker {
     }
   }
 
-  /// Removes users who were closed too long ago, every hour (B5).
+  /// Removes users who were closed long ago, every hour (B5).
   private func expire() {
     expiresAt = now + SyncWorker.expiryInterval
     let earlier = expiring
