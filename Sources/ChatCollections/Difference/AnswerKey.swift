@@ -1,19 +1,19 @@
 import ChatCache
 import ChatModel
 
-/// What decides an answer beside the log itself. Views of one channel that are alike in all of it, whosever
-/// they are, are told the same: one of them reads it, the others take its bytes.
+/// What decides an answer beside the log itself. Views of one channel for which all of it is equal get the
+/// same answer, even if they are of different users: one of them makes it, the others take its bytes.
 ///
-/// A user with something unsent in the channel sees messages as nobody else does, and shares with nobody.
+/// A user with unsent rows in the channel sees messages in another way than others, and shares no answer.
 ///
-/// Nothing of it is taken on trust: whoever takes the bytes brings its own membership and floor of that
-/// moment, and is refused where the log names its user, or its view, between the two cursors.
+/// A view that takes the bytes is compared with its user's membership and floor at that moment. It may not
+/// take them if the log names its user, or the view itself, between the two cursors.
 package struct AnswerKey: Sendable {
-  /// Where.
+  /// The channel.
   package let channel: ChannelKey
-  /// From where the log was told, and up to where.
+  /// The sequence in the log after which the answer begins.
   package let since: Int64
-  /// Up to where.
+  /// The sequence up to which the answer goes.
   package let until: Int64
   private let request: MessageViewRequest
   private let floorAt: Int64
@@ -21,10 +21,10 @@ package struct AnswerKey: Sendable {
   private let after: LoadedRange
   /// What the client knew of each message that was looked at.
   private let knew: [Int64: Verdict.Knowledge]
-  /// All that the client knew, and all that it has afterwards: views that knew the same share these bytes.
+  /// All that the client knew, and all that it has afterwards. Views whose clients knew the same share them.
   private let shownBefore: ClientKnowledge<Int64>.Shown
   private let shownAfter: ClientKnowledge<Int64>.Shown
-  /// To whom something else happened meanwhile.
+  /// The users and views that the log names between the two cursors.
   private let users: Set<UserKey>
   private let collections: Set<ExactText>
 
@@ -46,7 +46,7 @@ package struct AnswerKey: Sendable {
     collections = Set(log.compactMap { $0.change.collection.map { ExactText($0) } })
   }
 
-  /// Whether that view, whose user sees the channel so, is to be told the same. It changes nothing.
+  /// Whether the view gets the same answer. `own`: the channel as the view's user sees it. Changes nothing.
   package func matches(_ view: MessageCollection, _ own: ChannelView) -> Bool {
     guard view.channel == channel, !users.contains(view.user), !collections.contains(ExactText(view.id)),
       view.request == request, own.isJoined, own.channel == channel, own.floorAt == floorAt,
@@ -55,8 +55,8 @@ package struct AnswerKey: Sendable {
     return view.state.withLock { isAlike($0) }
   }
 
-  /// Has the view remember that it was told this answer. False: it moved on since it matched, and is not to
-  /// be told it.
+  /// Notes in the view that its client gets this answer. False: the view changed since it matched, and must
+  /// not get the answer.
   package func adopt(by view: MessageCollection) -> Bool {
     view.state.withLock { state in
       guard isAlike(state) else { return false }

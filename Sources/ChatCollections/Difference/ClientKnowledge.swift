@@ -1,15 +1,15 @@
-/// What a client's view showed at the last two cursors it was answered with (B9): each thing's name and
-/// version. Older cursors, and those of before a start, are not remembered.
+/// What a client's view showed at the last two cursors that it was answered with (B9): the name and version
+/// of each message or channel. Older cursors, and those of before a start, are not remembered.
 package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
   /// What a client has at one cursor.
   package struct Shown: Sendable, Equatable {
-    /// Each thing it is known to have, with the version.
+    /// The names of what the client is known to have, with the versions.
     package var versions: [Name: Int64]
-    /// Whether these are all. After an answer that was cut, of which nobody remembers what came before it,
-    /// what is not here may or may not be with the client.
+    /// Whether these are all. They are not after an answer that was cut and followed a forgotten cursor: then
+    /// the client may have others, too.
     package var isWhole: Bool
 
-    /// Nobody remembers anything.
+    /// Nothing is remembered.
     package static var nothing: Shown { Shown(versions: [:], isWhole: false) }
 
     /// All of a view.
@@ -31,7 +31,7 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
     var shown: Shown
   }
 
-  /// Cursors remembered.
+  /// The number of cursors that are remembered.
   package static var depth: Int { 2 }
 
   private var moments: [Moment] = []
@@ -66,6 +66,6 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
     for index in moments.indices { moments[index].shown.versions.merge(rows) { $1 } }
   }
 
-  /// The most things remembered of any moment.
+  /// The largest number of names that is remembered for one cursor.
   package var count: Int { moments.map(\.shown.versions.count).max() ?? 0 }
 }

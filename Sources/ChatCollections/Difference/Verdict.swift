@@ -1,23 +1,23 @@
-/// What a client is told of one thing that changed (B9, B18).
+/// What a client is told of one message or channel that changed (B9, B18).
 package enum Verdict: Hashable, Sendable {
   case added, updated, deleted
   /// Nothing.
   case nothing
 
-  /// What a client knew of the thing at its cursor.
+  /// What a client knew of the message or channel at its cursor.
   package enum Knowledge: Hashable, Sendable {
     /// It was not in the view.
     case absent
     /// It was in the view, in that version.
     case present(version: Int64)
-    /// Nobody remembers what the client knew.
+    /// What the client knew is not remembered.
     case unknown
   }
 
-  /// Of a thing that is in the view now in version `now`, or is not (nil).
+  /// The verdict if the view shows version `now`; nil: the view does not show it.
   ///
-  /// Exact where it is remembered what the client knew. Where not, conservative: clients treat `added` as
-  /// upsert and `deleted` as "if present", and `updated` is never said of what a client may not know.
+  /// It is exact if the client's knowledge is remembered. Otherwise it is `added` or `deleted`, because
+  /// clients treat `added` as an upsert and ignore a `deleted` of what they do not have.
   package init(since then: Knowledge, now: Int64?) {
     switch (then, now) {
     case (.absent, nil): self = .nothing
