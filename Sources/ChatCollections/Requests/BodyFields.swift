@@ -1,16 +1,16 @@
 import JSON
 
-/// Fields of a body are at fault.
+/// The invalid fields of a body.
 package struct InvalidFields: Error, Sendable {
-  /// Faults that are told of one request at most. A body of 256 KiB can have tens of thousands.
+  /// The most faults that one answer has. A body of 256 KiB can have tens of thousands.
   package static let most = 20
 
-  /// Each field and what to do about it.
+  /// Each field, and what the client has to change.
   package let faults: [(field: String, detail: String)]
 }
 
-/// The fields of a JSON object, read strictly: one that nobody knows, one that comes twice and one of a wrong
-/// type are faults that name it.
+/// The fields of a JSON object, read strictly: an unknown field, a field that comes twice and a field of a
+/// wrong type are faults.
 package struct BodyFields {
   private enum Value {
     case text(String), number(Int64), flag(Bool), texts([String]), none, other
@@ -20,7 +20,8 @@ package struct BodyFields {
   private var faults: [(field: String, detail: String)] = []
   private let prefix: String
 
-  /// Takes an object apart; `prefix` names where it stands in the body, `whole` the object itself.
+  /// Reads an object's fields. `prefix`: the object's path in the body. `whole`: its name in faults if it has
+  /// no path.
   package init(_ json: JSONValue, prefix: String = "", whole: String = "body") {
     self.prefix = prefix
     if json.kind != .object { faults.append((prefix.isEmpty ? whole : prefix, "Give a JSON object.")) }
@@ -66,7 +67,7 @@ package struct BodyFields {
   /// Declares a field whose value the caller reads itself.
   package mutating func known(_ name: String) { values[name]?.isKnown = true }
 
-  /// A text, nil where it was not given.
+  /// A text; nil if the field is missing.
   package mutating func text(_ name: String) -> String? {
     switch value(name) {
     case .text(let text): return text
@@ -99,7 +100,7 @@ package struct BodyFields {
     }
   }
 
-  /// Texts in an array; empty where none was given.
+  /// Texts in an array; empty if the field is missing.
   package mutating func list(_ name: String, atMost most: Int = 1000) -> [String] {
     switch value(name) {
     case .texts(let texts) where texts.count <= most: return texts
@@ -131,7 +132,7 @@ package struct BodyFields {
     }
   }
 
-  /// Ends it: what was never asked for is nothing this operation knows.
+  /// Throws if there are faults. A field that was never read is an unknown field.
   package func end() throws(InvalidFields) {
     let room = InvalidFields.most - faults.count
     let unknown = values.filter { !$0.value.isKnown }.keys.sorted().prefix(room).map {

@@ -2,7 +2,7 @@ import ChatModel
 import JSON
 
 extension ChannelQuery {
-  /// Reads the `query` of a channel collection, or what was stored of one (B6).
+  /// Reads the `query` of a channel collection, from a request or as it was stored (B6).
   package init(_ json: JSONValue) throws(InvalidFields) {
     self.init()
     var fields = BodyFields(json, prefix: "query")
@@ -46,7 +46,7 @@ extension ChannelQuery {
     }
   }
 
-  /// The same as a JSON object, which `init` reads: what differs from the default, and the order.
+  /// The query as a JSON object, which `init` reads. Filters that are not set are left out.
   package var json: [UInt8] {
     var json = JSONWriter()
     json.beginObject()

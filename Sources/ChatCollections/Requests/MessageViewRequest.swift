@@ -1,30 +1,30 @@
 import ChatModel
 import JSON
 
-/// What a message collection is opened with (B16).
+/// The parameters with which a message collection is opened (B16).
 package struct MessageViewRequest: Sendable, Equatable {
-  /// Where.
+  /// The channel.
   package var channelURL: String
   /// The starting point as the client gave it; nil for the newest end.
   package var start: String?
-  /// Rows before the start.
+  /// The number of rows before the start.
   package var previousSize = 40
-  /// Rows after it.
+  /// The number of rows after the start.
   package var nextSize = 40
-  /// Whether messages at the very start belong to it.
+  /// Whether messages at the very start belong to the view.
   package var isInclusive = true
-  /// Whether the newest comes first.
+  /// Whether the newest message comes first.
   package var isReversed = false
-  /// Which messages, and which of their parts.
+  /// Which messages the view shows, and which of their parts.
   package var filter = MessageQuery()
 
-  /// The newest end of that channel, as it is opened when nothing else is asked.
+  /// The defaults: the newest end of the channel.
   package init(channelURL: String) { self.channelURL = channelURL }
 
   private enum KindWord: String, CaseIterable { case all, user, file, admin }
   private enum PolicyWord: String, CaseIterable { case replaceByAPI = "cache_and_replace_by_api" }
 
-  /// Reads the body of an opening, or what was stored of one.
+  /// Reads the body of an opening, or a stored one.
   package init(_ json: JSONValue) throws(InvalidFields) {
     var fields = BodyFields(json)
     channelURL = fields.text("channel_url") ?? ""
@@ -62,7 +62,7 @@ package struct MessageViewRequest: Sendable, Equatable {
     try fields.end()
   }
 
-  /// The positions a start means; nil: the newest end, or none.
+  /// The positions that the start means; nil: the newest end.
   package var positions: ClosedRange<Position>? { start.flatMap(MessageViewRequest.positions) }
 
   /// Whether a text is a moment or a position.
@@ -74,7 +74,7 @@ package struct MessageViewRequest: Sendable, Equatable {
     return Position.first(at: time)...Position.last(at: time)
   }
 
-  /// The same as a JSON object, which `init` reads.
+  /// The parameters as a JSON object, which `init` reads.
   package var json: [UInt8] {
     var json = JSONWriter()
     json.beginObject()
