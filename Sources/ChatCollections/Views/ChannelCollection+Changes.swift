@@ -3,16 +3,16 @@ import ChatModel
 import JSON
 import Platform
 
-// What a channel list's client is told: of each channel in which something happened since its cursor, whether
-// the list showed it then and shows it now (B9, B10). That a channel was let go of by a bound (B22) is one of
-// the things that happen to it.
+// Makes the events of a channel list: for each channel that changed since the client's cursor, whether the
+// list showed it then and shows it now (B9, B10). A cut of the list's end (B22) is a change of each channel
+// that it removed.
 
 extension ChannelCollection {
-  /// Changes looked at for one answer.
+  /// The most changes that are read for one answer.
   private static let changesLookedAt = 1000
 
   /// The events after `since` up to `until`, for the client that has that cursor. `connection`: the user's;
-  /// nil: another feed of the same answer tells of it. `room`: the bytes they may take.
+  /// nil: another feed of the same answer tells of it. `room`: the bytes that the events may take.
   package func changes(
     _ reader: CacheReader, since: Int64, until: Int64, connection: UserConnection? = nil,
     room: Int = Limits.eventBytes, collection: String? = nil
@@ -45,7 +45,7 @@ extension ChannelCollection {
           url: ExactText(url.text), source: change.source, sequence: logged.sequence,
           member: change.readingMember))
     }
-    // What happened after `end` is in the objects, too. It would be taken for told.
+    // The objects also have what changed after `end`, which must not count as told.
     let isLast = try reader.lastChange() == end
     let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
     var after = shown
@@ -73,7 +73,7 @@ extension ChannelCollection {
     }
   }
 
-  /// The event that says what was let go of, and where the list ends now.
+  /// The event with the channels that a cut removed, and the list's new end.
   private func trimmed(_ gone: [String], _ window: ChannelWindow, _ collection: String?) -> [UInt8] {
     EventWriter.event("channels.deleted", .localWindowTrimmed, collection: collection) { json in
       MessageViewRequest.write("channel_urls", gone, into: &json)
@@ -81,7 +81,7 @@ extension ChannelCollection {
     }
   }
 
-  /// A channel in which something happened.
+  /// A channel that changed.
   private struct Touched {
     let url: ExactText
     let source: ChangeSource
@@ -92,8 +92,8 @@ extension ChannelCollection {
     var readers: Set<ExactText> = []
   }
 
-  /// Each channel once, with its last change, in the order of these. `isLast`: whether nothing happened
-  /// since.
+  /// Each channel once, with its last change, in the order of these changes. `isLast`: the log has no later
+  /// change.
   private static func lastOfEach(_ touched: [Touched], isLast: Bool) -> [Touched] {
     let all = Dictionary(grouping: touched, by: \.url)
     var seen: Set<ExactText> = []
@@ -105,7 +105,7 @@ extension ChannelCollection {
     }
   }
 
-  /// How far members have read, where that is all that changed of a channel; else nil.
+  /// The events of members who have read on; nil if something else of the channel changed, too.
   private func readMarks(
     _ channel: Touched, _ reader: CacheReader, _ user: CachedUser, _ collection: String?
   ) throws -> [[UInt8]]? {
@@ -125,8 +125,8 @@ extension ChannelCollection {
     }
   }
 
-  /// Tells of the channels in which something happened; `letGo` are those of which a bound is all that is
-  /// told. Where not all of it fits: the sequence of the log up to which it does.
+  /// Tells of the channels that changed. `letGo` gets those that a cut removed. Returns the sequence of the
+  /// log up to which the changes fit; nil: all fit.
   private func tell(
     _ touched: [Touched], _ after: inout ClientKnowledge<ExactText>.Shown, _ letGo: inout [String],
     _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter,
@@ -136,7 +136,7 @@ extension ChannelCollection {
     let now = try present(touched.map(\.url), window, reader, user)
     for (index, channel) in touched.enumerated() {
       let present = now[channel.url]
-      // What happened at one sequence of the log is told together.
+      // The changes of one sequence of the log are told together.
       if index > 0, touched[index - 1].sequence < channel.sequence, !events.isEmpty,
         events.entries >= Limits.eventEntries || events.bytes + (present?.object.count ?? 0) > room
       {
@@ -164,7 +164,7 @@ extension ChannelCollection {
 
   private static let urlsAtOnce = 200
 
-  /// Those of the channels that the list shows now.
+  /// The given channels that the list shows now.
   private func present(
     _ urls: [ExactText], _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser
   ) throws -> [ExactText: (hash: Int64, object: [UInt8])] {

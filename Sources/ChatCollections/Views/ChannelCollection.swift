@@ -3,29 +3,29 @@ import ChatModel
 import JSON
 import Platform
 
-/// One open channel list: how far it was loaded, and what its client knows (B9).
+/// One open channel list: the window that its client has loaded, and what the client knows (B9).
 package final class ChannelCollection: Sendable {
-  /// Its name.
+  /// The view's id.
   package let id: String
-  /// Whose it is.
+  /// The user who opened the view.
   package let user: UserKey
-  /// The same, by name.
+  /// The same user's id.
   package let userID: UserID
-  /// What it shows.
+  /// The query with which the client opened the view.
   package let query: ChannelQuery
 
-  /// What requests that follow it wait for.
+  /// The topics that requests for its events subscribe to.
   package let topics: ChangeSubscriptions.Topics
-  /// How many channels it holds at most.
+  /// The most channels that the window may hold.
   let bound: WindowBound
 
   struct State: Sendable {
-    /// How far it was loaded, and what of that is stored.
+    /// The loaded window, and how much of it the table `collection` has.
     var held: HeldWindow<ChannelWindow>
-    /// Channels by name; what stands for a version is a hash of the object the client got.
+    /// Channels by url. The version is a hash of the object that the client got.
     var known = ClientKnowledge<ExactText>()
     var accessedAt: Int64
-    /// The identity of the log under which it was stored last.
+    /// The identity of the log when the view was last stored.
     var epoch: UInt64
 
     var window: ChannelWindow {
@@ -53,7 +53,7 @@ package final class ChannelCollection: Sendable {
       State(held: HeldWindow(window, isBounded: isBounded), accessedAt: accessedAt, epoch: epoch))
   }
 
-  /// As it is stored.
+  /// The view as the table `collection` stores it.
   var stored: StoredCollection {
     let (window, accessedAt) = state.withLock { ($0.window, $0.accessedAt) }
     return StoredCollection(
@@ -61,10 +61,10 @@ package final class ChannelCollection: Sendable {
       accessedAt: accessedAt)
   }
 
-  /// How far it was loaded.
+  /// The loaded window.
   package var window: ChannelWindow { state.withLock { $0.window } }
 
-  /// The client was answered up to `sequence`, at which it has this.
+  /// Notes that the client was answered up to `sequence` and then has `shown`.
   func answered(at sequence: Int64, _ shown: ClientKnowledge<ExactText>.Shown) {
     state.withLock { state in
       state.known.answered(at: sequence, shown)
@@ -75,12 +75,11 @@ package final class ChannelCollection: Sendable {
   /// A page that was loaded.
   private struct Loaded: ~Copyable {
     let items: ByteBuffer
-    /// The edge after it; nil where nothing follows, or nothing more fits into the view.
+    /// The token of the next page; nil: nothing follows, or nothing more fits into the view.
     let next: String?
   }
 
-  /// The next page after a key, or the first one: its channels, with commas between them. No more than fit
-  /// into the view (B22).
+  /// Loads the page after a key, or the first one. It has no more channels than fit into the view (B22).
   private func load(
     _ reader: CacheReader, _ user: CachedUser, after: ChannelListKey?, limit: Int? = nil
   ) throws -> Loaded {
@@ -100,11 +99,11 @@ package final class ChannelCollection: Sendable {
       last = channel.key
       return true
     }
-    // The end is proven only where all of the user's channels are known.
+    // The end of the list is proven only if all of the user's channels were listed.
     let more = hasMore || !user.isSynced
     let (key, rows) = (last, shown)
     let isWithin = state.withLock { state in
-      // What was let go of meanwhile is not taken in again with a hole before it.
+      // A page after a key that was cut off meanwhile would leave a hole before it.
       if let after, !state.window.contains(after) { return false }
       state.window.take(last: key ?? after, hasMore: more)
       state.known.loaded(rows)
@@ -114,13 +113,14 @@ package final class ChannelCollection: Sendable {
     return Loaded(items: json.finish(), next: more && rows.count < room ? edge(last ?? after) : nil)
   }
 
-  /// Takes in the first page, before the view is stored for the first time.
+  /// Loads the first page, before the view is stored for the first time.
   func begin(_ reader: CacheReader) throws {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     _ = try load(reader, user, after: nil)
   }
 
-  /// The view now: everything inside the window.
+  /// The whole view as its opening answers it: all channels inside the window. Notes what the client then
+  /// knows.
   package func snapshot(_ reader: CacheReader, at cursor: EventCursor) throws -> ByteBuffer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     var items = JSONWriter(capacity: 8192)
@@ -150,7 +150,7 @@ package final class ChannelCollection: Sendable {
     return json.finish()
   }
 
-  /// Whether more may follow, and the token that leads to it.
+  /// Writes whether more channels may follow, and the token for loading them.
   func writeEnd(_ window: ChannelWindow, hasRoom: Bool, into json: inout JSONWriter) {
     json.field("has_next", window.hasMore)
     json.name("next")
@@ -175,7 +175,7 @@ package final class ChannelCollection: Sendable {
     return json.finish()
   }
 
-  /// Whether the cache has a whole page of that list after a key, whatever upstream would add to it.
+  /// Whether the cache has a whole page of that list after a key, whatever the upstream would add.
   package static func isFull(
     _ query: ChannelQuery, of user: UserID, after: ChannelListKey?, _ reader: CacheReader
   ) throws -> Bool {
@@ -188,7 +188,7 @@ package final class ChannelCollection: Sendable {
     return count >= query.limit
   }
 
-  /// Tells contents apart (FNV-1a); two that differ look alike once in 2^64.
+  /// A hash that tells contents apart (FNV-1a). Two that differ have the same hash once in 2^64.
   static func hash(_ bytes: UnsafeRawBufferPointer) -> Int64 {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

@@ -3,8 +3,8 @@ import ChatModel
 import JSON
 import Platform
 
-/// The events of one answer under construction: entries come in log order, and are told grouped: what was
-/// deleted, then added, then updated, each with its source (B9, B49).
+/// Collects the events of one answer. Entries are added in log order and written in groups: first deleted,
+/// then added, then updated ones, each group with its source (B9, B49).
 struct EventWriter: ~Copyable {
   /// What an entry tells. The order is that of the answer.
   enum Kind: Int, CaseIterable { case deleted, added, updated }
@@ -53,7 +53,7 @@ struct EventWriter: ~Copyable {
     leading.append(event)
   }
 
-  /// Forgets what was told of confirmed messages, since something else tells of all of them.
+  /// Removes the entries of confirmed messages, because another event tells all of them.
   mutating func forgetConfirmed() {
     groups.removeAll { $0.status == "succeeded" }
     leading = []
@@ -91,7 +91,8 @@ struct EventWriter: ~Copyable {
     json.field("is_realtime", source.isRealtime)
   }
 
-  /// The user's connection as it is now. `changes`: what the log says of it; nil: there is nothing to tell.
+  /// The event of the user's connection as it is now. `changes`: the log's changes of it. Nil: there are
+  /// none.
   static func connection(
     _ connection: UserConnection, _ changes: [Change], collection: String?
   ) -> [UInt8]? {
@@ -133,7 +134,7 @@ struct EventWriter: ~Copyable {
     }
   }
 
-  /// One event with its head written.
+  /// One event: its type, source and view, then the fields that `body` writes.
   static func event(
     _ type: StaticString, _ source: ChangeSource?, collection: String?, _ body: (inout JSONWriter) -> Void
   ) -> [UInt8] {
@@ -159,13 +160,13 @@ package struct ViewAnswer: ~Copyable {
   package let hasMore: Bool
   /// Whether there is nothing to tell.
   package let isEmpty: Bool
-  /// What decided the answer, where others may be alike in it.
+  /// The answer key, if other views may take the answer.
   package let key: AnswerKey?
-  /// Moves the view's window as this answer needs it; nil where what is stored of the window does. The moved
-  /// window is to be stored before the answer is given, and the answer made again from it.
+  /// Moves the view's window as this answer needs it; nil: the stored window serves. The moved window has to
+  /// be stored before the client gets an answer, which is made again from it.
   package let move: (() -> Void)?
-  /// Keeps what the client knows from now on, and how its view moved: to be called once, with the sequence of
-  /// the cursor that the client is answered with.
+  /// Keeps what the client knows from now on, and how the window moved. Call it once, with the sequence of
+  /// the cursor that the client gets.
   package let settle: (_ sequence: Int64) -> Void
 
   init(
@@ -182,17 +183,17 @@ package struct ViewAnswer: ~Copyable {
   }
 }
 
-/// What a view needs to know beside the cache.
+/// What a view needs beside the cache.
 package struct ViewContext: Sendable {
   /// The link to the upstream.
   package let link: LinkStatus
-  /// How often the channel is looked at, ms.
+  /// The poll interval of the channel, ms.
   package let interval: Int64
   /// Now, wall ms.
   package let now: Int64
   /// The user's connection; nil: another feed of the same answer tells of it.
   package var connection: UserConnection?
-  /// The last event that was durable before the snapshot was taken: what came later is told later.
+  /// The last event that was durable before the snapshot was taken. Later ones are told by the next answer.
   package var head: Int64
 }
 
@@ -206,6 +207,6 @@ package enum ViewError: Error, Sendable {
   case notJoined
   /// The user has too many views.
   case tooMany(Int)
-  /// That token names no edge of this view.
+  /// The token in that field is of no edge of this view.
   case foreignEdge(String)
 }

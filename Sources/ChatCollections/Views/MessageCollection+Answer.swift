@@ -100,13 +100,12 @@ extension MessageCollection {
       TailObject.write(coverage.tail, tail, into: &json)
     }
     let isVerified = range.loaded.map { !coverage.isUnverified(in: $0) } ?? true
-    // A window that nothing was loaded into lacks all that there is, whatever the cache has (B58).
+    // A window without loaded messages lacks all messages, whatever the cache has (B58).
     let isBegun = range.hasSeenAnything || !range.hasPrevious
     json.field("complete", isBegun && gaps.isEmpty && isVerified && (range.hasNext || tail == .live))
   }
 
-  /// The gaps inside the view or next to it. An end of the view beyond which nothing was is open: a gap that
-  /// comes to be there is inside.
+  /// The gaps inside the view or next to it. A gap that appears beyond an open end of the view is inside.
   func gaps(_ coverage: Coverage, _ view: ChannelView, _ range: LoadedRange) -> [Segment] {
     guard let loaded = range.loaded else { return [] }
     let span = range.reach ?? loaded
@@ -158,7 +157,7 @@ extension MessageCollection {
   ) throws -> MessagePage { try page(query, reader, try view(reader), viewContext) }
 
   /// The page before or after an edge. The client then knows its rows (B17). `isCutOff`: nothing can be
-  /// loaded beyond the page now. `isTrimmed`: the window let go of its other side for the page.
+  /// loaded beyond the page now. `isTrimmed`: the window's other side was cut for the page.
   package func more(
     _ page: borrowing MessagePage, isOlder: Bool, isCutOff: Bool, isTrimmed: Bool = false,
     _ reader: CacheReader, _ viewContext: ViewContext

@@ -3,20 +3,20 @@ import ChatModel
 import JSON
 import Platform
 
-// What a message collection's client is told: the net difference between the view at its cursor and now (B18,
-// B49).
+// Makes the events of a message collection: the net difference between the view at the client's cursor and
+// now (B18, B49).
 //
-// The log names what changed since the cursor; each row is told with its last change, since only that event's
-// number is the row's version. What the client knew decides how it is told. Looking changes nothing: what the
-// client then knows, and how the window moved, is kept by the answer's `settle`, once it is known which
-// cursor the client gets.
+// The log names what changed since the cursor. Each row is told with its last change, because only that
+// event's sequence is the row's version. What the client knew decides whether the row is told as added,
+// updated or deleted. Making an answer changes nothing. The answer's `settle` keeps what the client then
+// knows, and how the window moved, once it is known which cursor the client gets.
 
 extension MessageCollection {
-  /// Changes looked at for one answer.
+  /// The most changes that are read for one answer.
   private static let changesLookedAt = 1000
 
-  /// The first answer of the upstream, if it came after `since` (B16): the event that says so, with the
-  /// window as it is now.
+  /// The event of the upstream's first answer, if that came after `since` (B16), with the window as it is
+  /// now.
   package func firstAnswer(_ reader: CacheReader, since: Int64, _ viewContext: ViewContext) throws -> [UInt8]?
   {
     let view = try view(reader)
@@ -40,11 +40,12 @@ extension MessageCollection {
     ).event
   }
 
-  /// How long a lost channel is still told of (B69).
+  /// How long clients are told of a lost channel (B69).
   private static let lossMilliseconds: Int64 = 600_000
 
-  /// The events after `since` up to `until`, for the client that has that cursor. `collection`: the name
-  /// events carry where several views are followed at once. `room`: the bytes they may take.
+  /// The events after `since` up to `until`, for the client that has that cursor. `collection`: the view's
+  /// id, which events carry if several views are followed at once. `room`: the bytes that the events may
+  /// take.
   package func changes(
     _ reader: CacheReader, since: Int64, until: Int64, _ viewContext: ViewContext,
     room: Int = Limits.eventBytes,
@@ -59,7 +60,7 @@ extension MessageCollection {
     if !before.range.hasSeenAnything, !isAnswered(log),
       let grown = try missedFirstPage(reader, view, viewContext)
     {
-      // Nothing is told before the log has the change that tells it.
+      // The answer is made again once the log has the change that tells of the move.
       return ViewAnswer(
         events: ByteBuffer(), end: since, hasMore: false, isEmpty: false,
         move: { [self] in takeUp(grown, since: before.range) }
@@ -77,7 +78,7 @@ extension MessageCollection {
     while try !diff.tell(log, until: &end, room) { diff = begin() }
     try diff.finish(since: since, until: end, room)
     var after = diff.after
-    // Where other views ended before this one, rows that later changes uncover were not told.
+    // If the log goes on, later changes may have uncovered rows that this answer does not tell.
     if end == until, !after.isWhole, try end == reader.lastChange() {
       after = ClientKnowledge.Shown(
         all: try shownNow(reader, view, diff.coverage, diff.range, end, diff.after.versions))
@@ -106,7 +107,7 @@ extension MessageCollection {
     log.contains { $0.change.kind == .collectionAnswered && $0.change.collection == id }
   }
 
-  /// Keeps how an answer moved the window; what load calls did to it meanwhile stays.
+  /// Keeps how an answer moved the window, and how load calls moved it meanwhile.
   func settle(from before: LoadedRange, to after: LoadedRange) {
     guard before != after else { return }
     state.withLock { state in
@@ -118,8 +119,8 @@ extension MessageCollection {
     }
   }
 
-  /// What the client has that was told everything up to `end`. What is newer was not told, unless this answer
-  /// told it.
+  /// What a client has that was told everything up to `end`. It has newer versions only if this answer told
+  /// them.
   private func shownNow(
     _ reader: CacheReader, _ view: ChannelView, _ coverage: Coverage, _ range: LoadedRange, _ end: Int64,
     _ told: [Int64: Int64]
@@ -127,8 +128,8 @@ extension MessageCollection {
     try rows(reader, view, coverage, range).versions.filter { $0.value <= end || told[$0.key] == $0.value }
   }
 
-  /// The channel is the user's no more: exactly one event, for some time (B69). Among several followed views
-  /// one that has told it tells nothing any more, and keeps the others from nothing.
+  /// The user has lost the channel: exactly one event, for some time (B69). If several views are followed at
+  /// once, this view tells nothing after that, and the others go on.
   private func lost(
     _ reader: CacheReader, _ since: Int64, _ until: Int64, _ viewContext: ViewContext, _ collection: String?
   ) throws -> ViewAnswer {

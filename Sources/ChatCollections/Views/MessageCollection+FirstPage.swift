@@ -17,7 +17,7 @@ extension MessageCollection {
   ) throws -> LoadedRange? {
     let range = range
     guard mayLackFirstPage, try !reader.owesAnswer(id) else { return nil }
-    // A window that has let go of where it began goes on where its client paged to.
+    // A window that does not include its starting point any more stays where its client paged to.
     let hasStart = request.positions.map { range.contains($0.lowerBound) } ?? !range.hasNext
     let grown = hasStart ? try withFirstPage(range, reader, view, viewContext) : range
     guard !grown.isStored(as: range) else {
@@ -27,7 +27,7 @@ extension MessageCollection {
     return grown
   }
 
-  /// Moves the window to its first page, unless somebody moved it meanwhile. It has to be stored then.
+  /// Moves the window to its first page, unless it was moved meanwhile. The caller stores it afterwards.
   func takeUp(_ grown: LoadedRange, since before: LoadedRange) {
     var change = Change(.collectionAnswered, .apiResult, channel: channel)
     change.collection = id

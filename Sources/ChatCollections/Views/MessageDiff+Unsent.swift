@@ -70,7 +70,7 @@ extension MessageDiff {
     let wasPending = unsent.wasPending(request)
     if let message = try reader.unsentMessage(request, in: laneKey) {
       guard message.isShown(by: collection.request.filter, sender: collection.userID) else {
-        // An edit may have taken it out of the view's filter.
+        // After an edit the view's filter may not show the message any more.
         if wasPending { goes(request, source, message.status.rawValue) }
         return
       }

@@ -210,8 +210,8 @@ struct MessageDiff: ~Copyable {
     range.contains(position) && position.createdAt >= view.floorAt
   }
 
-  /// `request`: the user's request that sent the message. Another user may have used the same request id, so
-  /// nobody is told of another's.
+  /// `request`: the user's request that sent the message. No user is told of another's request, because two
+  /// users may use the same id.
   static func reference(_ message: String, sentBy request: String? = nil) -> [UInt8] {
     var json = JSONWriter()
     json.beginObject()

@@ -1,12 +1,12 @@
 import ChatModel
 import Platform
 
-/// Objects gathered oldest first and handed out in either order, with their names and versions.
+/// The objects of messages, added oldest first and joined in either order, with their ids and versions.
 struct RowList: ~Copyable {
   private var buffer = ByteBuffer(capacity: 8192)
   private var ends: [Int] = []
   private(set) var versions: [Int64: Int64] = [:]
-  /// The positions of the oldest and the newest.
+  /// The positions of the oldest and the newest message.
   private(set) var span: ClosedRange<Position>?
 
   var count: Int { ends.count }

@@ -26,7 +26,7 @@ package struct UserFeed: Sendable {
     var json = JSONWriter(capacity: 4096)
     var (entries, previous) = (0, since)
     var told: Set<State> = []
-    // Channels in which this answer has told what the user has not sent.
+    // Channels for which this answer has an `outbox.changed`.
     var counted: Set<ChannelKey?> = []
     for logged in log.changes where logged.sequence <= end {
       let state = State(logged.change, user: self.user)
@@ -76,7 +76,7 @@ package struct UserFeed: Sendable {
   }
 
   /// Writes one event and returns the number of its entries; 0: there is nothing to tell. `tellsCounts`: this
-  /// answer has not told yet what the user has not sent in the channel.
+  /// answer has no `outbox.changed` for the channel yet.
   private func write(
     _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ user: CachedUser,
     _ connection: UserConnection, _ tellsCounts: Bool, into json: inout JSONWriter
