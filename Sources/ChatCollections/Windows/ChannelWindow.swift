@@ -24,7 +24,7 @@ package struct ChannelWindow: Hashable, Sendable {
     return boundary.map { !$0.precedes(key) } ?? false
   }
 
-  /// Takes in a page that ended at `last`. A page given again moves nothing: the window is the union (B17).
+  /// Extends the window by a page that ended at `last`. A page that is loaded again moves nothing (B17).
   package mutating func take(last: ChannelListKey?, hasMore more: Bool) {
     if let last, boundary.map({ $0.precedes(last) }) ?? true {
       boundary = last

@@ -5,20 +5,20 @@ protocol StorableWindow: Equatable, Sendable {
   /// The window as the database has it.
   var stored: [UInt8] { get }
 
-  /// Whether what is stored of `other` does for this one.
+  /// Whether the stored form of `other` serves for this window, too.
   func isStored(as other: Self) -> Bool
 }
 
-/// A view's window, and what of it is stored: a value, guarded by its view's lock.
+/// A view's window, and the window that is stored: a value, guarded by the view's lock.
 ///
-/// A client is told nothing of a window that is not stored, since after a crash its view would not know what
-/// the client has. So whoever finds that `isStored` is false asks for a commit with `ask` and answers after
-/// it. At most one commit of a window is under way; those who ask meanwhile share the next one.
+/// No answer shows a window that is not stored, because after a crash the view would not know what the client
+/// has. A caller that finds `isStored` false asks for a commit with `ask` and answers after it. At most one
+/// commit of a window is under way; callers that ask meanwhile share the next one.
 ///
 /// A move that a change tells the client of, such as a cut (B22), is stored together with the change. A move
 /// that cannot be stored is taken back, so that the view and the database agree.
 struct HeldWindow<Window: StorableWindow>: Sendable {
-  /// What is called when the window is stored, or could not be.
+  /// Called when the window is stored, or could not be.
   typealias Then = @Sendable (Result<Void, any Error>) -> Void
 
   /// What one commit stores.
@@ -36,10 +36,10 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
 
   /// The window as answers are made from it.
   var now: Window
-  /// Whether nothing happened to the view since it was last known to hold no more than it may (B22).
+  /// Whether the window is within its bound: nothing made it grow since it was last checked (B22).
   var isBounded: Bool
   private var stored: Window
-  /// Moves of which the log does not tell yet.
+  /// Moves whose changes are not in the log yet.
   private var moves: [Move] = []
   private var underWay: Write?
   private var served: [Then] = []
@@ -52,19 +52,18 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
     self.isBounded = isBounded
   }
 
-  /// Whether the database has the window as it is now, and the log tells of every such move.
+  /// Whether the database has the window as it is now, and the log has the changes of all moves.
   var isStored: Bool { moves.isEmpty && now.isStored(as: stored) }
 
   /// The window was stored as it was then, by a commit that began the view.
   mutating func begun(as window: Window) { stored = window }
 
-  /// Cuts the window, unless somebody moved it meanwhile; then it has to be looked at again.
+  /// Cuts the window. If it was moved meanwhile, leaves it to be checked again.
   mutating func cut(from before: Window, to after: Window, because change: Change) {
     if !move(from: before, to: after, because: change) { isBounded = false }
   }
 
-  /// Moves the window, and has its client told by that change. False: somebody moved it meanwhile, and it
-  /// stays.
+  /// Moves the window; `change` will tell its client. False: the window was moved meanwhile, and stays.
   @discardableResult
   mutating func move(from before: Window, to after: Window, because change: Change) -> Bool {
     guard now == before else { return false }
@@ -73,7 +72,7 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
     return true
   }
 
-  /// Calls `then` after the next commit of the window. Gives that commit, if it can begin at once.
+  /// Calls `then` after the next commit of the window. Returns that commit if it can begin at once.
   mutating func ask(_ then: @escaping Then) -> Write? {
     waiting.append(then)
     return begin()
@@ -87,8 +86,8 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
     return write
   }
 
-  /// The commit under way has ended. Gives those to be called, with what, and the next commit for those who
-  /// asked meanwhile.
+  /// The commit under way has ended. Returns the callbacks that it served, their outcome, and the next commit
+  /// if callers asked meanwhile.
   mutating func ended(
     _ error: (any Error)?
   ) -> (served: [Then], outcome: Result<Void, any Error>, next: Write?) {

@@ -1,10 +1,10 @@
 import ChatModel
 
-/// How much of a channel's messages a view has loaded: one stretch of the line, with what is known of both
-/// its ends (B16, B18).
+/// How much of a channel's messages a view has loaded: one stretch of the line, and for both ends whether
+/// more messages may exist there (B16, B18).
 ///
-/// An end that is open (`hasPrevious`, `hasNext` false) reaches as far as the line does, so that what comes
-/// there later is inside. An end that is not stays where loading put it.
+/// An end without more messages (`hasPrevious`, `hasNext` false) is open: it reaches to the end of the line,
+/// so that later messages there are inside. Any other end stays where loading put it.
 package struct LoadedRange: Hashable, Sendable {
   /// From the oldest to the newest loaded position; nil while nothing was loaded.
   package private(set) var loaded: ClosedRange<Position>?
@@ -13,14 +13,14 @@ package struct LoadedRange: Hashable, Sendable {
   /// Whether something newer may exist beyond.
   package private(set) var hasNext: Bool
 
-  /// A range that was stored, or is to begin.
+  /// A stored range, or a new one.
   package init(loaded: ClosedRange<Position>? = nil, hasPrevious: Bool = true, hasNext: Bool = true) {
     self.loaded = loaded
     self.hasPrevious = hasPrevious
     self.hasNext = hasNext
   }
 
-  /// Whether anything was ever loaded: in a channel of which nothing is known a view begins at its very end.
+  /// Whether anything was ever loaded. A view begins at `Position.end` if nothing is known of its channel.
   package var hasSeenAnything: Bool { loaded.map { $0.lowerBound < .end } ?? false }
 
   /// Everything that belongs to the view, its open ends included; nil: nothing does.
@@ -29,7 +29,7 @@ package struct LoadedRange: Hashable, Sendable {
     let upper = hasNext ? loaded?.upperBound : .end
     switch (lower, upper) {
     case (let lower?, let upper?): return lower...max(lower, upper)
-    // Only one end is known: nothing lies between it and an end that nobody has seen.
+    // Nothing was loaded at the other end, so the range has no known extent.
     default: return nil
     }
   }
@@ -37,8 +37,8 @@ package struct LoadedRange: Hashable, Sendable {
   /// Whether a message at that position belongs to the view.
   package func contains(_ position: Position) -> Bool { reach?.contains(position) ?? false }
 
-  /// Whether what is stored of `other` does for this one: at an open end nobody needs to know how far the
-  /// line went when somebody last looked.
+  /// Whether the stored form of `other` serves for this range, too: at an open end the last loaded position
+  /// does not matter.
   package func isStored(as other: LoadedRange) -> Bool {
     hasPrevious == other.hasPrevious && hasNext == other.hasNext
       && (!hasPrevious || loaded?.lowerBound == other.loaded?.lowerBound)
@@ -46,8 +46,8 @@ package struct LoadedRange: Hashable, Sendable {
       && (loaded == nil) == (other.loaded == nil)
   }
 
-  /// Takes in a page that was read from `span`; the range never shrinks by it. `hasPrevious` and `hasNext`
-  /// say what the page found at its own ends, nil where it did not look.
+  /// Extends the range by a page with the rows of `span`; it never shrinks. `hasPrevious` and `hasNext`:
+  /// whether more messages may exist beyond the page; nil: the page does not tell.
   package mutating func take(_ span: ClosedRange<Position>?, hasPrevious older: Bool?, hasNext newer: Bool?) {
     if let span {
       if older == false || loaded.map({ span.lowerBound < $0.lowerBound }) ?? true {
@@ -66,20 +66,20 @@ package struct LoadedRange: Hashable, Sendable {
     }
   }
 
-  /// Takes in a position at an open end: what came there stays loaded when the end closes.
+  /// Extends the range to a message that came at an open end, so that it stays loaded when the end closes.
   package mutating func arrive(at position: Position) {
     guard contains(position) else { return }
     loaded = loaded.map { min($0.lowerBound, position)...max($0.upperBound, position) } ?? position...position
   }
 
-  /// Lets go of everything older than `position` (B22).
+  /// Cuts off everything older than `position` (B22).
   package mutating func letGo(olderThan position: Position) {
     guard let reach, reach.contains(position) else { return }
     loaded = position...max(position, loaded?.upperBound ?? position)
     hasPrevious = true
   }
 
-  /// Lets go of everything newer than `position` (B22, B28).
+  /// Cuts off everything newer than `position` (B22, B28).
   package mutating func letGo(newerThan position: Position) {
     guard let reach, reach.contains(position) else { return }
     loaded = min(position, loaded?.lowerBound ?? position)...position

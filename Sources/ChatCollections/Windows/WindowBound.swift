@@ -2,9 +2,9 @@ import ChatModel
 
 /// How many rows a view holds at most (B22).
 package struct WindowBound: Hashable, Sendable {
-  /// So many.
+  /// The most rows.
   package let rows: Int
-  /// To how many it is cut when it holds more: fewer, so that not each row that comes cuts it again.
+  /// The rows that a cut leaves: fewer, so that the next row does not cut the view again.
   package let rowsLeft: Int
 
   /// A bound; `rowsLeft` is at least one and at most `rows`.
