@@ -2,11 +2,11 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Views end: at their clients' request, or because nobody asked for them. No call waits for a commit.
+// Ends views: at a client's request, or because they are idle. No call waits for a commit.
 
 extension Collections {
-  /// Forgets a view; `then` is called when that is durable, on the writer's thread. `isWanted` is asked at
-  /// the moment of the commit: where it says no, the view stays and `then` gets `ViewError.notFound`.
+  /// Forgets a view; `then` is called when that is durable, on the writer's thread. `isWanted` is called in
+  /// the commit: if it returns false, the view stays and `then` gets `ViewError.notFound`.
   package func dispose(
     _ view: MessageCollection, if isWanted: @escaping @Sendable () -> Bool = { true }, then: @escaping Stored
   ) {
@@ -37,16 +37,15 @@ extension Collections {
     }
   }
 
-  /// Forgets a view of which its client never heard, since its opening failed or the client left. It is gone
-  /// at once. Nobody waits for its row: one that cannot be removed is taken up by the next start, and idle
-  /// then.
+  /// Forgets a view that its client does not know, because its opening failed or the client left. The view is
+  /// gone at once. If its row cannot be removed, the next start opens the view, and it becomes idle.
   package func abandon(_ view: MessageCollection) {
     forget(view.id)
     syncRequests.closed(view: view.id, in: view.url)
     removeRow(view.id, channel: view.channel)
   }
 
-  /// Forgets a view of which its client never heard.
+  /// Forgets a view that its client does not know.
   package func abandon(_ view: ChannelCollection) {
     forget(view.id)
     removeRow(view.id, channel: nil)
@@ -57,7 +56,7 @@ extension Collections {
     subscriptions.end(id)
   }
 
-  /// Removes the row of a view that is no more. Nobody waits for it.
+  /// Removes the row of a view that has ended. Does not wait for the commit.
   func removeRow(_ id: String, channel: ChannelKey?) {
     cache.accept {
       try $0.dispose(collection: id, channel: channel)
@@ -66,7 +65,7 @@ extension Collections {
     }
   }
 
-  /// Forgets the views nobody asked for (B22). It does not wait until that is durable.
+  /// Forgets the idle views (B22). Does not wait for the commits.
   package func disposeIdle() {
     let limit = cache.clock.wallMilliseconds() - settings.idleMilliseconds
     noteAccess()
@@ -91,7 +90,7 @@ extension Collections {
     }
   }
 
-  /// Writes down when views were last asked for, those that were since it was last written down.
+  /// Stores when views were last requested, for those requested since the last call.
   private func noteAccess() {
     var times = TextMap<Int64>()
     for (id, view) in views.withLock({ $0.open }) {

@@ -2,17 +2,17 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Windows move by load calls and by what comes, and are kept within their bound (B22). A window is stored
-// before anything is told of it; the client is told of a bound with its next answer.
+// Load calls and new rows move windows, which are kept within their bound (B22). A window is stored before an
+// answer shows it. The client learns of a cut from its next answer.
 //
 // No call waits for a commit: `then` is called when the window is stored or could not be, on the writer's
-// thread, or at once where there is nothing to store.
+// thread, or at once if there is nothing to store.
 
 /// A view whose window is stored.
 protocol WindowedView: AnyObject, Sendable {
   associatedtype Window: StorableWindow
   var id: String { get }
-  /// Lends the window under the view's lock.
+  /// Passes the window to `body` under the view's lock.
   func withHeld<Result>(_ body: (inout HeldWindow<Window>) -> Result) -> Result
 }
 
@@ -29,13 +29,13 @@ extension ChannelCollection: WindowedView {
 }
 
 extension Collections {
-  /// What is called when a window is stored, or could not be.
+  /// Called when a window is stored, or could not be.
   package typealias Stored = @Sendable (Result<Void, any Error>) -> Void
 
-  /// Whether the view's window is stored as it is now: only then may anything be told of it.
+  /// Whether the view's window is stored as it is now: only then may an answer show it.
   package func isStored(_ view: MessageCollection) -> Bool { view.withHeld { $0.isStored } }
 
-  /// Whether the view's window is stored as it is now: only then may anything be told of it.
+  /// Whether the view's window is stored as it is now: only then may an answer show it.
   package func isStored(_ view: ChannelCollection) -> Bool { view.withHeld { $0.isStored } }
 
   /// Stores how far a view has loaded, and tells the sync worker.
@@ -49,9 +49,9 @@ extension Collections {
   /// Stores how far a view has loaded.
   package func moved(_ view: ChannelCollection, then: @escaping Stored) { store(view, then) }
 
-  /// Stores a view's window, after letting go of its far side where it grew too large. Where that cannot be
-  /// stored, the window stays as it was until the next time: reading goes on (B60). Returns whether it let go
-  /// of anything.
+  /// Stores a view's window, after cutting its far side if it grew too large. If the cut cannot be stored,
+  /// the window stays as it was until the next call, so that reading goes on (B60). Returns whether it was
+  /// cut.
   @discardableResult
   package func bound(_ view: MessageCollection, growsNewer: Bool, then: @escaping Stored) throws -> Bool {
     var isTrimmed = false
@@ -69,7 +69,7 @@ extension Collections {
     return isTrimmed
   }
 
-  /// Stores a list's window, after letting go of its end where it grew too large.
+  /// Stores a list's window, after cutting its end if it grew too large.
   package func bound(_ view: ChannelCollection, then: @escaping Stored) throws {
     if view.isPerhapsTooLarge {
       let before = view.window
@@ -104,7 +104,8 @@ extension Collections {
     }
   }
 
-  /// Removes the view's failed and canceled messages, or the one of that name; answers their names (B44).
+  /// Removes the failed and canceled messages of the view's user and channel, or only the one with that
+  /// request id. `then` gets the request ids of the removed ones (B44).
   package func removeFailed(
     of view: MessageCollection, named name: String?,
     then: @escaping @Sendable (Result<[String], any Error>) -> Void

@@ -2,17 +2,17 @@ import ChatCache
 import ChatModel
 import Platform
 
-// Views are opened, and begin anew. No call waits for a commit: `then` is called once the view is durable and
-// known to all, on the writer's thread.
+// Opens views, and begins views anew. No call waits for a commit: `then` is called once the view is durable
+// and can be found, on the writer's thread.
 
 extension Collections {
-  /// What is called with a view that is durable, or with why it is not.
+  /// Called with a view that is durable, or with the error.
   package typealias Opened<View> = @Sendable (Result<View, any Error>) -> Void
 
   // MARK: Opening
 
-  /// Counts a view that is being opened; an error where the user has as many as one may have. Whoever calls
-  /// it calls `endOpening` later.
+  /// Counts a view that is being opened. Throws if the user has too many views. The caller calls `endOpening`
+  /// later.
   private func beginOpening(_ user: UserID, isReplacing: Bool = false) throws(ViewError) {
     let most = settings.perUser + (isReplacing ? 1 : 0)
     let isWithin = views.withLock { views in
@@ -40,8 +40,8 @@ extension Collections {
     }
   }
 
-  /// Opens a view of a channel's messages. `name`: from `name()`. `replacing`: a view that is disposed of in
-  /// the same step. The sync worker is told of the view by whoever answers its client.
+  /// Opens a view of a channel's messages. `name`: from `name()`. `replacing`: a view that the same commit
+  /// disposes of. The caller tells the sync worker of the view when it answers the client.
   package func openMessages(
     _ request: MessageViewRequest, of userID: UserID, named name: String,
     replacing old: MessageCollection? = nil, then: @escaping Opened<MessageCollection>
@@ -57,7 +57,7 @@ extension Collections {
     let (oldName, oldChannel) = (old?.id, old?.channel)
     cache.accept { writer in
       if let oldName {
-        // Two that replace the same view at once: one of them comes too late.
+        // If two requests replace the same view at once, the second one fails.
         guard try writer.dispose(collection: oldName, channel: oldChannel) else { throw ViewError.notFound }
       }
       try Collections.requireChannel(of: view, writer.reader)
@@ -78,7 +78,7 @@ extension Collections {
     }
   }
 
-  /// A view of what the cache has of a channel now.
+  /// A view with the first page that the cache has of the channel now.
   private func make(
     _ request: MessageViewRequest, of userID: UserID, named name: String
   ) throws -> MessageCollection {
@@ -141,14 +141,14 @@ extension Collections {
     }
   }
 
-  /// Since a view was made, its user may have left the channel, or everything may have been cleared.
+  /// Throws if the user left the channel, or everything was cleared, since the view was made.
   private static func requireChannel(of view: MessageCollection, _ reader: CacheReader) throws {
     guard try reader.view(of: view.url, for: view.user)?.channel == view.channel else {
       throw ViewError.channelNotFound
     }
   }
 
-  /// Since a list was made, its user may have been removed.
+  /// Throws if the user was removed since the list was made.
   private static func requireUser(of view: ChannelCollection, _ reader: CacheReader) throws {
     guard try reader.userKey(of: view.userID) == view.user else { throw ViewError.notFound }
   }
@@ -163,21 +163,21 @@ extension Collections {
     view.state.withLock { $0.epoch } == cache.cursor.epoch
   }
 
-  /// Whether answers may be told of the view: it belongs to this log, its window is stored and within its
+  /// Whether the view may be answered: it belongs to this log, its window is stored and within its
   /// bound.
   package func isReady(_ view: MessageCollection) -> Bool {
     isOfThisLog(view) && view.withHeld { $0.isStored && $0.isBounded }
   }
 
-  /// Whether answers may be told of the view: it belongs to this log, its window is stored and within its
+  /// Whether the view may be answered: it belongs to this log, its window is stored and within its
   /// bound.
   package func isReady(_ view: ChannelCollection) -> Bool {
     let epoch = cache.cursor.epoch
     return view.state.withLock { $0.epoch == epoch && $0.held.isStored && $0.isBounded }
   }
 
-  /// Makes a view ready. `then` gets the view: another one where it began anew, and a view that is larger
-  /// than it may be where its bound could not be stored.
+  /// Makes a view ready. `then` gets the view, or another one if it began anew. The view exceeds its bound if
+  /// a cut could not be stored.
   package func makeReady(_ view: MessageCollection, then: @escaping Opened<MessageCollection>) throws {
     guard isOfThisLog(view) else { return try beginAnew(view, then) }
     try bound(view, growsNewer: true) { result in then(result.map { view }) }
@@ -205,8 +205,8 @@ extension Collections {
     }
   }
 
-  /// Everything was cleared since the view was opened (B58): under the same name it begins anew, in the
-  /// channel as it is known now.
+  /// Everything was cleared since the view was opened (B58): a new view with the same id replaces it, in the
+  /// channel as it is cached now.
   private func beginAnew(_ view: MessageCollection, _ then: @escaping Opened<MessageCollection>) throws {
     let anew = try make(view.request, of: view.userID, named: view.id)
     let (stored, range) = (stored(anew), anew.range)
@@ -216,7 +216,7 @@ extension Collections {
     } finish: { [self] result in
       guard case .success = result else { return then(result.map { anew }) }
       anew.withHeld { $0.begun(as: range) }
-      // Of two that begin the same view anew the first one counts.
+      // If two requests begin the same view anew, the first one counts.
       let present = views.withLock { views -> MessageCollection? in
         guard case .messages(let known)? = views.open[view.id] else { return nil }
         guard known === view else { return known }
@@ -242,7 +242,7 @@ extension Collections {
 }
 
 extension Collections {
-  /// Stores a view; an error where its user or channel went with all that was cached meanwhile (B58).
+  /// Stores a view. Throws if its user or channel is gone because everything was cleared meanwhile (B58).
   fileprivate static func store(_ view: StoredCollection, _ writer: CacheWriter) throws {
     guard try writer.reader.holdsGround(of: view) else {
       throw view.channel == nil ? ViewError.notFound : ViewError.channelNotFound

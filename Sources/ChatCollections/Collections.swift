@@ -5,19 +5,19 @@ import JSON
 import Platform
 import Synchronization
 
-/// All open views: opened, found again, moved, disposed of, kept over a start (B22).
+/// All open views: opens, finds, moves and disposes of them, and keeps them over a restart (B22).
 package final class Collections: Sendable {
   /// Limits and times of views.
   package struct Settings: Sendable {
-    /// A view nobody asked for during this long is disposed of, ms.
+    /// The time without a request after which a view is disposed of, ms.
     package var idleMilliseconds: Int64 = 3_600_000
-    /// Views of one user.
+    /// The most views of one user.
     package var perUser = 200
-    /// Parked requests in all.
+    /// The most parked requests.
     package var parked = 20_000
-    /// Parked requests of one user.
+    /// The most parked requests of one user.
     package var parkedPerUser = 12_000
-    /// How many rows a view holds.
+    /// The most rows of a view.
     package var bound = WindowBound()
 
     /// The defaults.
@@ -29,27 +29,27 @@ package final class Collections: Sendable {
     case channels(ChannelCollection)
   }
 
-  /// The data.
+  /// The cache that the views read.
   package let cache: Cache
-  /// Whoever keeps it in step.
+  /// The port to the sync worker, which keeps the cache in step.
   package let syncRequests: any SyncRequests
-  /// Who waits for what.
+  /// The subscriptions of requests that wait for changes.
   package let subscriptions: ChangeSubscriptions
   let settings: Settings
 
-  /// The views there are.
+  /// The open views, and the openings under way.
   struct Views {
-    /// By name.
+    /// By id.
     var open = TextMap<View>()
-    /// How many each user is opening: they count against the limit while their commits are under way.
+    /// The number that each user is opening: these count against the limit, too.
     var opening: [UserID: Int] = [:]
   }
   let views = Guarded(Views())
   private let removed = Atomic<UInt64>(0)
-  /// When each view was last asked for, as it is written down.
+  /// When each view was last requested, as it is stored.
   let noted = Guarded(TextMap<Int64>())
 
-  /// No views yet.
+  /// No views; `start` reads the stored ones.
   package init(cache: Cache, syncRequests: any SyncRequests, settings: Settings = Settings()) {
     self.cache = cache
     self.syncRequests = syncRequests
@@ -58,12 +58,12 @@ package final class Collections: Sendable {
       cache, mostParked: settings.parked, mostPerUser: settings.parkedPerUser)
   }
 
-  /// Takes up the views that were stored, and begins to wake those who wait.
+  /// Opens the stored views, and begins to wake subscribers.
   package func start() throws {
     for stored in try cache.read({ try $0.collections() }) {
       guard let view = read(stored, cache.cursor.epoch) else { continue }
       views.withLock { $0.open[stored.id] = view }
-      // One that was promised an answer, or has seen nothing yet, still waits for it.
+      // A view that is owed its first answer, or has loaded nothing yet, still gets that answer.
       if case .messages(let messages) = view {
         var open = messages.openView
         open.wasToldOfFailure = stored.owes == .success
@@ -73,11 +73,11 @@ package final class Collections: Sendable {
     subscriptions.start { [weak self] in self?.disposeIdle() }
   }
 
-  /// Ends the waking.
+  /// Stops waking subscribers.
   package func stop() { subscriptions.stop() }
 
   private func read(_ stored: StoredCollection, _ epoch: UInt64) -> View? {
-    // How long nobody could ask is not how long nobody asked, and the clock may have been set meanwhile.
+    // The time before the start does not count as idle, and the clock may have been set meanwhile.
     let started = cache.clock.wallMilliseconds()
     do {
       switch stored.kind {
@@ -108,15 +108,15 @@ package final class Collections: Sendable {
     noteRemoval()
   }
 
-  /// A view ended, or another replaced it.
+  /// Counts a view that ended, or that another one replaced.
   func noteRemoval() { removed.wrappingAdd(1, ordering: .releasing) }
 
   // MARK: Finding
 
-  /// How many views have ended: while it stays, whoever was found is there still.
+  /// How many views have ended. While the number stays the same, a view that was found is still open.
   package var removals: UInt64 { removed.load(ordering: .acquiring) }
 
-  /// Whether the user has a view of that name, of either kind.
+  /// Whether the user has a view with that id, of either kind.
   package func isOpen(_ id: String, of user: UserID) -> Bool {
     switch views.withLock({ $0.open[id] }) {
     case .messages(let view)?: view.userID == user
@@ -125,8 +125,8 @@ package final class Collections: Sendable {
     }
   }
 
-  /// The user's message collection of that name; being asked for keeps it alive. Ask `isReady` before
-  /// anything is told of it.
+  /// The user's message collection with that id; the call keeps it from becoming idle. Check `isReady` before
+  /// answering from it.
   package func messages(_ id: String, of user: UserID) throws -> MessageCollection {
     guard case .messages(let view)? = views.withLock({ $0.open[id] }), view.userID == user else {
       throw ViewError.notFound
@@ -141,8 +141,8 @@ package final class Collections: Sendable {
     return view
   }
 
-  /// The user's channel collection of that name; being asked for keeps it alive. Ask `isReady` before
-  /// anything is told of it.
+  /// The user's channel collection with that id; the call keeps it from becoming idle. Check `isReady` before
+  /// answering from it.
   package func channels(_ id: String, of user: UserID) throws -> ChannelCollection {
     guard case .channels(let view)? = views.withLock({ $0.open[id] }), view.userID == user else {
       throw ViewError.notFound
@@ -156,12 +156,12 @@ package final class Collections: Sendable {
     return view
   }
 
-  /// Whether the user's data is still what it was when a view was opened: with it go its views (B4).
+  /// Whether the user's data was not removed since the view was opened. The views go with the data (B4).
   private func isKept(_ key: UserKey, of user: UserID) throws -> Bool {
     try cache.userKey(of: user) == key
   }
 
-  /// What the view of that channel needs to know beside the cache.
+  /// What a view of that channel needs beside the cache.
   package func viewContext(_ url: ChannelURL) -> ViewContext {
     ViewContext(
       link: syncRequests.link, interval: syncRequests.pollInterval(of: url),
@@ -169,7 +169,7 @@ package final class Collections: Sendable {
       head: cache.cursor.sequence)
   }
 
-  /// A name for a view, that nobody guesses: 96 random bits.
+  /// An id for a view that nobody can guess: 96 random bits.
   package static func name() -> String {
     var words = SystemRandomNumberGenerator()
     let digits = [words.next(), words.next() & 0xFFFF_FFFF].map { String($0, radix: 36) }
