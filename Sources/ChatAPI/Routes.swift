@@ -2,19 +2,19 @@ import ChatCache
 import ChatCollections
 import MicroHTTP
 
-/// What the routes are made of.
+/// The parts that the routes work with.
 package struct RouteParts: Sendable {
-  /// How the service is.
+  /// What `/readyz` answers.
   package let status: ServiceStatus
-  /// What it counts.
+  /// The service's metrics.
   package let metrics: Metrics
-  /// Who keeps the cache in step.
+  /// The port to the sync worker.
   package let syncRequests: any SyncRequests
-  /// What webhooks are signed with; nil: none is accepted.
+  /// Checks webhooks' signatures; nil: no webhook is accepted.
   package let webhookSignature: WebhookSignature?
-  /// The data.
+  /// The cache that answers come from.
   package let cache: Cache
-  /// Who may ask.
+  /// Checks tokens and names callers.
   package let gate: Gate
   /// The open views.
   package let collections: Collections
@@ -23,7 +23,7 @@ package struct RouteParts: Sendable {
   /// The origins that the chat page shows pictures of; nil: there is no chat page.
   package let chatPageFileOrigins: [String]?
 
-  /// All parts together.
+  /// Collects the parts.
   package init(
     status: ServiceStatus, metrics: Metrics, cache: Cache, syncRequests: any SyncRequests, gate: Gate,
     webhookSignature: WebhookSignature?, collections: Collections,
@@ -75,7 +75,7 @@ package enum Routes {
     ["/healthz", "/readyz", "/problems/{code}"].contains(route.path)
   }
 
-  /// The chat page with its files, or without it the page that says where to go.
+  /// The routes of the chat page and its files or, without a chat page, of the start page.
   private static func firstPage(_ parts: RouteParts, hasReference: Bool) -> [Route] {
     guard let origins = parts.chatPageFileOrigins else {
       return [ContractRoutes.startPage(hasReference: hasReference)]
@@ -100,12 +100,12 @@ package enum Routes {
   /// The routes until the cache is open: health and readiness answer, all others are `starting` (B63).
   package static func starting(_ status: ServiceStatus) -> [Route] { HealthRoutes.routes(status, nil) }
 
-  /// What everything else is answered with until the cache is open (B63).
+  /// The answer of all other routes until the cache is open (B63).
   package static let notYet = Problem(
     503, "starting", detail: "The service is starting: look at /readyz, and ask again.",
     headers: [("Retry-After", "1")])
 
-  /// What the clients' address answers where no operation is, while operators have their own.
+  /// The clients' address answers this for an unknown path, if operators have an address of their own.
   package static let notForClients = Problem(
     404, "route_not_found",
     detail: "No operation of this address has this path; the contract is on the operators' address.")

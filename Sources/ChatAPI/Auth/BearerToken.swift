@@ -8,15 +8,15 @@ import Platform
 ///
 ///     base64url(header) "." base64url(claims) "." base64url(HMAC-SHA256(secret, header "." claims))
 ///
-/// - header: `alg` must be `HS256`; `typ`, where present, must be `JWT`; `crit` is refused, for nothing
-///   critical is understood here; `kid` is ignored, each secret is tried.
+/// - header: `alg` must be `HS256`; `typ`, where present, must be `JWT`; `crit` is refused, because this
+/// service knows no extensions; `kid` is ignored, because each secret is tried.
 /// - claims: `sub` the user (a text of 1 to 80 characters), `exp` and, where present, `nbf` seconds since
-///   1970 as whole numbers, `scope` words separated by spaces (`chat`, `admin`). All but `nbf` must be there.
-///   Others are ignored.
+/// 1970 as whole numbers, `scope` words separated by spaces (`chat`, `admin`). All but `nbf` must be there.
+/// Other claims are ignored.
 ///
-/// The signature is checked before anything of the claims is looked at.
+/// The signature is checked before the header and the claims are parsed.
 package struct BearerToken: Sendable, Equatable {
-  /// Whom the token names.
+  /// The id of the user that the token names.
   package var user: String
   /// What the token allows.
   package var scopes: Scopes
@@ -41,7 +41,7 @@ package struct BearerToken: Sendable, Equatable {
 
   /// The longest token that is checked, in bytes; a longer one is invalid.
   package static let lengthLimit = 4096
-  /// The longest user id, in Unicode code points, which bound its bytes.
+  /// The longest user id, in Unicode code points, each of at most 4 bytes.
   package static let userLimit = 80
 
   /// A token for `user` that ends at `expires` (seconds since 1970).
@@ -94,7 +94,7 @@ package struct BearerToken: Sendable, Equatable {
 
   private static func checkHeader(_ header: [UInt8]) throws(Refusal) {
     let refusal = parsed(header) { header -> StaticString? in
-      guard header.kind == .object else { return "its header is no object" }
+      guard header.kind == .object else { return "its header is not an object" }
       guard header["alg"]?.string == "HS256" else { return "its alg is not HS256" }
       if let type = header["typ"], type.string?.uppercased() != "JWT" { return "its typ is not JWT" }
       return header["crit"] == nil ? nil : "its crit names an extension"
@@ -114,7 +114,7 @@ package struct BearerToken: Sendable, Equatable {
       guard let scope = claims["scope"]?.string else { return .failure(.invalid("its scope is not a text")) }
       if let start = claims["nbf"] {
         guard let start = start.int64 else { return .failure(.invalid("its nbf is not a whole number")) }
-        guard start <= now else { return .failure(.invalid("its nbf lies ahead")) }
+        guard start <= now else { return .failure(.invalid("its nbf is in the future")) }
       }
       guard expires > now else { return .failure(.expired) }
       return .success(BearerToken(user: user, scopes: Scopes(words: scope), expires: expires))

@@ -74,7 +74,7 @@ package final class Gate: Sendable {
     }
   }
 
-  /// What tickets are signed with, and the number of these secrets.
+  /// The secrets that sign tickets, and their generation.
   private var signing: (secrets: SigningSecrets, generation: UInt64) {
     if case .tokens(let keyring) = mode { keyring.now } else { (ticketSecrets, 0) }
   }

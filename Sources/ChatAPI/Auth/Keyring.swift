@@ -1,25 +1,25 @@
 import Platform
 import Synchronization
 
-/// The secrets in force, exchanged while the service runs.
+/// The signing secrets, which SIGHUP can replace while the service runs.
 package final class Keyring: Sendable {
   private let file: SecretFile?
   private let current: Guarded<SigningSecrets>
   private let number = Atomic<UInt64>(1)
 
-  /// The secrets of `file`, made first where there is none.
+  /// The secrets of `file`. If there is no file, it is made first.
   package init(file: SecretFile) throws {
     self.file = file
     current = Guarded(try file.readOrMake())
   }
 
-  /// Secrets that stay.
+  /// Secrets that are never replaced.
   package init(_ secrets: SigningSecrets) {
     file = nil
     current = Guarded(secrets)
   }
 
-  /// Reads the file again, as SIGHUP asks for; what cannot be read leaves the secrets as they are.
+  /// Reads the file again, as SIGHUP asks for. Throws and keeps the secrets if the file cannot be read.
   package func reread() throws {
     guard let file else { return }
     let secrets = try file.read()
@@ -30,11 +30,11 @@ package final class Keyring: Sendable {
     }
   }
 
-  /// The secrets, and the number of this set of them: what was checked under another number is checked again.
+  /// The secrets and their generation. A token that was checked under another generation is checked again.
   package var now: (secrets: SigningSecrets, generation: UInt64) {
     current.withLock { ($0, generation) }
   }
 
-  /// That number.
+  /// A number that rises when the secrets are replaced.
   var generation: UInt64 { number.load(ordering: .acquiring) }
 }

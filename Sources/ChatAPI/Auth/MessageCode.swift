@@ -15,7 +15,7 @@ enum MessageCode {
     return code
   }
 
-  /// Whether two codes, or their digits, are the same; takes the same time wherever they differ.
+  /// Whether two codes, or their hex digits, are the same. Takes the same time wherever they differ.
   static func isSame(_ expected: [UInt8], _ given: UnsafeRawBufferPointer) -> Bool {
     guard given.count == expected.count, let start = given.baseAddress else { return false }
     return sodium_memcmp(expected, start, expected.count) == 0

@@ -5,11 +5,11 @@ import Platform
 package struct SecretFile: Sendable {
   /// Why the secrets could not be read or made.
   package struct Failure: Error, CustomStringConvertible {
-    /// What happened to which file, and what to do.
+    /// The file's path, and what failed.
     package let description: String
   }
 
-  /// Where it lies.
+  /// The file's path.
   package let path: String
 
   /// The file at `path`.
@@ -40,13 +40,13 @@ package struct SecretFile: Sendable {
     }
   }
 
-  /// Reads the secrets, making the file with a fresh one first where there is none.
+  /// Reads the secrets. If there is no file, makes it with a new secret first.
   package func readOrMake() throws -> SigningSecrets {
     if access(path, F_OK) != 0, errno == ENOENT { try make() }
     return try read()
   }
 
-  /// Written beside and renamed, so that a crash leaves the whole file or none.
+  /// Writes a draft and renames it, so that a crash leaves the whole file or none.
   private func make() throws {
     let draft = path + ".new"
     unlink(draft)

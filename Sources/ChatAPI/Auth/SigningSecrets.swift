@@ -5,13 +5,13 @@ import Platform
 /// The secrets that sign and check tokens. The first one signs; a token signed with any of them is accepted.
 ///
 /// As text: one secret a line, at most two lines, each of 32 to 256 characters without spaces; empty lines
-/// and lines that begin with `#` say nothing. The characters themselves are the key, so any JWT library can
+/// and lines that begin with `#` are ignored. The characters themselves are the key, so any JWT library can
 /// sign with a line of the file. To rotate: put the new secret above the old one, reread, wait until the old
 /// tokens have expired, remove the lower line, reread.
 package struct SigningSecrets: Sendable, Equatable {
   /// Why a text holds no valid secrets. The description does not show the text.
   package struct Malformed: Error, CustomStringConvertible, Equatable {
-    /// The fault, and the text to write instead.
+    /// The rule that the text breaks.
     package let description: String
   }
 

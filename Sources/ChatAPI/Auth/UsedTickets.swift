@@ -5,26 +5,26 @@ import Synchronization
 
 /// Tickets that were first used in time: each is good until it ends, over restarts too (B51).
 ///
-/// They are remembered here and in the database. Of each user so many are remembered, those used longest ago
-/// go first, so that nobody pushes out another's.
+/// They are kept in memory and in the database, at most `mostPerUser` of each user, so that no user pushes
+/// out another user's tickets. Memory drops the one used longest ago, the database the one stored first.
 final class UsedTickets: Sendable {
-  /// How many are remembered of one user.
+  /// How many tickets of one user are kept.
   static let mostPerUser = 100
 
   private let memory = Guarded(TicketMemory())
   private let cache = Guarded<Cache?>(nil)
-  /// How many are not on their way to the database.
+  /// How many tickets no request has begun to store.
   private let unstored = Atomic<Int>(0)
 
-  /// Remembers in that database from now on.
+  /// Stores tickets in that database from now on.
   func keep(in cache: Cache) { self.cache.withLock { $0 = cache } }
 
-  /// Whether a ticket is let in: it was used before, or this is its first use and in time.
+  /// Whether a ticket is accepted: it was used before, or this is its first use and in time.
   func use(_ ticket: StreamTicket, now: Int64) throws -> Bool {
     if change({ $0.use(ticket) }) { return true }
     let isFirst = now - ticket.issued <= StreamTicket.firstUseMilliseconds
     if !isFirst {
-      // Used before the last start, or so long ago that the memory has let go of it.
+      // The database knows it if it was used before the last start, or if memory has dropped it.
       guard let cache = cache.withLock({ $0 }),
         try cache.read({ try $0.isTicketKept(ticket.code, at: now / 1000) })
       else { return false }
@@ -40,7 +40,7 @@ final class UsedTickets: Sendable {
     }
   }
 
-  /// Whether some ticket waits to be stored: asked at every request.
+  /// Whether a ticket waits to be stored. Each request asks, so this takes no lock.
   var hasUnstored: Bool { unstored.load(ordering: .relaxed) > 0 }
 
   /// Stores a ticket that is not stored yet, and calls `finish` when the commit is durable. False: there is
@@ -61,23 +61,23 @@ final class UsedTickets: Sendable {
     return true
   }
 
-  /// How many are remembered of a user.
+  /// How many tickets of a user are in memory.
   func count(of user: UserID) -> Int { memory.withLock { $0.count(of: user) } }
 }
 
-/// The tickets themselves, those used last at the end.
+/// The tickets in memory, for each user in the order of their last use.
 private struct TicketMemory {
   private struct Used {
     let code: [UInt8]
     let expires: Int64
-    /// Whether it is in the database, or on its way there.
+    /// Whether the ticket is in the database, or a request has begun to store it.
     var isStored: Bool
   }
 
   private var byUser: [UserID: [Used]] = [:]
-  /// At how many users those are looked for whose tickets have all ended.
+  /// At so many users, those whose tickets have all ended are removed.
   private var usersLookedThroughAt = 1024
-  /// How many are not stored.
+  /// How many tickets have `isStored` false.
   private(set) var unstored = 0
 
   func count(of user: UserID) -> Int { byUser[user]?.count ?? 0 }

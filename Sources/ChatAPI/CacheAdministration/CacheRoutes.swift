@@ -4,7 +4,7 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// What the cache holds, and letting go of it (B56, B58).
+/// Shows what the cache holds, and clears it (B56, B58).
 enum CacheRoutes {
   static func routes(_ context: RouteContext) -> [Route] {
     [

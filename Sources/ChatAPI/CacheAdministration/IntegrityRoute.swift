@@ -64,7 +64,7 @@ enum IntegrityRoute {
   }
 }
 
-/// Runs self-checks: one at a time, on a thread of its own. All requests that come meanwhile get its
+/// Runs self-checks: one at a time, on a thread of its own. All requests that come during a check get its
 /// findings. If no request waits for the findings any more, the next request gets them.
 private final class CheckDesk: Sendable {
   typealias Outcome = Swift.Result<CheckReport, any Error>
@@ -102,10 +102,10 @@ private final class CheckDesk: Sendable {
     return ticket
   }
 
-  /// The thread of the check before has ended, or is about to.
+  /// The previous check's thread has ended, or is about to.
   private func start() { thread.start("perch-check") { [self] in run() } }
 
-  /// The findings for that ticket; nil: they are not there, and the ticket is given up.
+  /// The findings for that ticket. Nil: the check is not over, and the ticket is dropped.
   func take(_ ticket: Int) -> Outcome? {
     state.withLock { state in
       state.waiting[ticket] = nil

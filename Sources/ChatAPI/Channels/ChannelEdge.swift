@@ -18,7 +18,7 @@ enum ChannelEdge {
     var token = token
     let bytes = token.withUTF8 { Base64URL.decode(UnsafeRawBufferPointer($0)) }
     let parts = (bytes ?? []).split(separator: 0, maxSplits: 3, omittingEmptySubsequences: false)
-    // The text may hold zeroes itself, the url does not: the last zero stands between them.
+    // The text may contain zero bytes, the url does not: the last zero separates them.
     guard parts.count == 4, let end = parts[3].lastIndex(of: 0), end + 1 < parts[3].endIndex,
       let time = Int64(String(decoding: parts[2], as: UTF8.self))
     else {

@@ -1,7 +1,7 @@
 import ChatModel
 import MicroHTTP
 
-/// What a request for a page of channels asks (B6), read from its query.
+/// Reads the query of a request for a page of channels (B6).
 enum ChannelParameters {
   static func query(_ parameters: inout Parameters) -> ChannelQuery {
     var query = ChannelQuery()

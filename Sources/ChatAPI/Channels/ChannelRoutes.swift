@@ -5,7 +5,7 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// Reading channels: the user's list, one, its members, its gaps.
+/// Reads channels: the user's list, one channel, its members, its gaps.
 enum ChannelRoutes {
   static func routes(_ context: RouteContext) -> [Route] {
     [
@@ -52,7 +52,8 @@ enum ChannelRoutes {
     ]
   }
 
-  /// The list is read through while the first sync runs (B11), and where the request asks for it.
+  /// Asks the upstream for channels first while the user's first sync runs (B11), or if the request asks for
+  /// it.
   private static func list(_ context: RouteContext, _ request: Request) throws -> Outcome {
     var parameters = Parameters(request)
     let query = ChannelParameters.query(&parameters)

@@ -4,7 +4,7 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// Filling a gap on request: these routes start and stop it, the sync worker does it (B28).
+/// Starts and stops the filling of a gap; the sync worker fills it (B28).
 enum GapFillRoutes {
   static func routes(_ context: RouteContext) -> [Route] {
     [
@@ -35,7 +35,7 @@ enum GapFillRoutes {
     ]
   }
 
-  /// The gap the path names, as far as it is the user's to see (B23).
+  /// The gap that the path names, if the user may see a part of it (B23).
   private static func known(
     _ context: RouteContext, _ request: Request, _ url: ChannelURL, _ caller: Caller
   ) throws -> (Int64, Segment) {

@@ -6,7 +6,7 @@ import Platform
 /// Fetches the members that a request asks for or filters on, if the stored lists are incomplete. The request
 /// waits for them at most as long as it allows (B8, B15).
 struct MemberFetch {
-  /// A list of members is answered from the cache for so long after it was last fetched (ms).
+  /// For so long after its last fetch, a complete list of members is answered from the cache (ms).
   static let freshMilliseconds: Int64 = 600_000
 
   private let context: RouteContext

@@ -8,7 +8,7 @@ import { sizeOf } from "./format.js";
 const PICTURE = /^image\/(png|jpeg|gif|webp|avif)$/, SOUND = /^audio\//, FILM = /^video\/(mp4|webm|ogg)$/;
 const MOST_PREVIEWED = 200;
 
-// From where the browser may load pictures, as the page's own policy says. Files from elsewhere are links.
+// The origins that the page's policy lets the browser load pictures from. Files from elsewhere are links.
 const named = document.querySelector("meta[name=file-origins]")?.content.split(" ").filter(Boolean) ?? [];
 const allowedOrigins = [location.origin, ...named];
 // The stand-in's address, whose files the demo serves at this origin.
@@ -51,7 +51,7 @@ function mediaOf(address, mime, label) {
 
 function pictureOf(address, label) {
   const picture = el("img", { src: address, alt: label, loading: "lazy", decoding: "async" });
-  // Something that is no picture after all is not worth a broken one.
+  // Bytes that are no picture are not shown as a broken one.
   picture.addEventListener("error", () => picture.remove());
   return el("span", { class: "picture" }, picture);
 }

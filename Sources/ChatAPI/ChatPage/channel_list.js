@@ -6,7 +6,7 @@ import { notePerson } from "./people.js";
 import { wordsFor } from "./words.js";
 import { session } from "./session.js";
 
-// The list of channels at the side: order and filters, unread counts, and how each channel stands.
+// The list of channels at the side: order and filters, unread counts, and each channel's state.
 
 const PAGE = 30, LIST_REDRAW_EVERY = 40, TYPING_PAUSE = 250;
 const LABELS = { frozen: "Frozen", muted: "Muted", invited: "Invited" };
@@ -21,7 +21,7 @@ export const channelOf = (url) => view?.get(url);
 export const unreadCount = () =>
   (view?.channels ?? []).reduce((sum, one) => sum + one.unread_message_count, 0);
 
-/** Begins the list. `chosen(url)` is called when one is picked. */
+/** Begins the list. `chosen(url)` is called when a channel is picked. */
 export function startChannelList(chosen) {
   choose = chosen;
   const form = byID("filters");

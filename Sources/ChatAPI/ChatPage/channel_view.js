@@ -2,7 +2,7 @@ import { ask } from "./transport.js";
 import { follow } from "./feed.js";
 import { inOrder } from "./channel_order.js";
 
-// A live list of channels: opened with a query, kept right by its events, read again where these are lost.
+// A live list of channels: opened with a query, kept current by its events, read again if events are lost.
 
 const REOPEN_PAUSE = 1500;
 const LISTS_PATH = "/v1/channel-collections";
@@ -27,7 +27,7 @@ export class ChannelView {
   /** The channels, in the order of the query. */
   get channels() { return inOrder(this.#channels.values(), this.query.order); }
 
-  /** One of them. */
+  /** The channel with this url. */
   get(channel) { return this.#channels.get(channel); }
 
   async #read() {

@@ -18,10 +18,10 @@ const openListeners = [];
 export const onChat = (listener) => openListeners.push(listener);
 /** The conversation that is open, or nothing. */
 export const openTalk = () => current?.talk;
-/** Names what the button of the inspector does. */
+/** Sets what the inspector's button does. */
 export const setInspectorToggle = (toggle) => { toggleInspector = toggle; };
 
-/** Opens a channel; nothing: closes what is open. */
+/** Opens a channel; without a url, closes the open one. */
 export function openChat(url) {
   closeThread();
   current?.talk?.close();
@@ -68,7 +68,7 @@ function invitedOf(channel) {
     `${who} Only members can read it. Accept the invitation in your chat app; Perch then shows it here.`);
 }
 
-/** The channel as it was told last. */
+/** The newest known state of the channel. */
 const channelNow = () => current.talk?.state.channel ?? channelOf(current.url);
 
 function chatChanged() {
@@ -92,7 +92,7 @@ function chatChanged() {
   openListeners.forEach((listener) => listener());
 }
 
-/** A huge gap asks once: to the newest, or on from here. */
+/** Asks once at a huge gap: jump to the newest, or go on from here? */
 async function lookAtGap() {
   const { talk } = current, gap = [...talk.view?.gaps.values() ?? []].find(({ state }) => state === "huge");
   if (!gap || current.askedGap === gap.id || !talk.state.has_next) return;

@@ -5,7 +5,7 @@ import { whyNoWriting } from "./words.js";
 import { sizeOf } from "./format.js";
 import { textOf } from "./rows.js";
 
-// Where one writes. Drafts stay in sessionStorage by channel and thread, so a reload loses nothing.
+// The field to write in. Drafts stay in sessionStorage by channel and thread, so a reload loses nothing.
 
 const LARGEST_FILE = 25 * 1024 * 1024, TALLEST = 180;
 
@@ -109,7 +109,7 @@ export class Composer {
     this.note.hidden = false;
   }
 
-  /** Gives up the edit or the file; a draft stays. */
+  /** Drops the edit or the file; a draft stays. */
   clear() {
     if (this.#editing) this.field.value = sessionStorage.getItem(this.#draftKey) ?? "";
     this.#editing = this.#file = null;
@@ -133,13 +133,13 @@ export class Composer {
     this.field.value = "";
     sessionStorage.removeItem(this.#draftKey);
     this.clear();
-    // A chat server's file messages may have no text, so the text follows as a message of its own.
+    // A chat server's file messages cannot have a text, so the text follows as a message of its own.
     if (file) await sendMessage(this.#channel, { ...reply }, file);
     if (text) await sendMessage(this.#channel, fields);
     this.#sent();
   }
 
-  /** Lets one write or says why not. */
+  /** Lets the user write or says why not. */
   allow(channel, { isLost, takesFiles, problem }) {
     const why = isLost ? "You are not in this channel now." : problem ?? whyNoWriting(channel);
     if (this.reason.textContent !== why) this.reason.textContent = why;

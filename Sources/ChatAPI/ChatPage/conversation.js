@@ -16,7 +16,7 @@ import { makeActions } from "./message_actions.js";
 const FIELDS = { include_reactions: true, include_thread_info: true, include_parent_message: true };
 const REDRAW_EVERY = 30, RETRY_PAUSE = 3000, READ_EVERY = 1000;
 
-/** What the chat knows of the whole page, and every log shows: uploads, and the link to the chat server. */
+/** What every log shows of the whole page: uploads, and whether the chat server is lost. */
 export const shared = { percents: new Map(), isLinkLost: false };
 const all = new Set();
 
@@ -36,7 +36,7 @@ export class Conversation {
   #seen = 0;
   #memory = { headers: new Map(), missing: new Map() };
 
-  /** `on.change()` is told of each change, `on.thread(id)` wants a thread, `on.edit(row)` an edit. */
+  /** Calls `on.change()` after each change, `on.thread(id)` to open a thread, `on.edit(row)` to edit. */
   constructor({ channel, parent, on }) {
     Object.assign(this, { channel, parent, on });
     this.actions = makeActions(this);
@@ -52,7 +52,7 @@ export class Conversation {
 
   get state() { return this.view?.state ?? {}; }
 
-  /** Opens the view, again and again while nobody answers. */
+  /** Opens the view, and tries again while there is no answer. */
   async #open() {
     while (!this.#isClosed) {
       try {
@@ -113,7 +113,7 @@ export class Conversation {
     this.rows = rowsWithEntries(messages, this.channel, this.parent);
     this.list.endIsNewest = !this.state.has_next;
     this.list.show(itemsOf(this, this.#memory, shared), this.wasLive);
-    // Once the newest end was right, many messages at once are some that were missed.
+    // Once the tail was live, many messages at once are some that were missed.
     this.wasLive ||= this.state.tail?.state === "live";
     this.#moved();
     this.on.change();
@@ -135,7 +135,7 @@ export class Conversation {
     const { channel } = this.state;
     if (this.parent || !channel?.unread_message_count || this.state.has_next || document.hidden
       || !document.hasFocus()) return;
-    // Not more often than once in a while; the last message counts, too.
+    // At most once per READ_EVERY. The timer marks what came in between.
     const pause = (this.readAt ?? 0) + READ_EVERY - Date.now();
     if (pause > 0) return void (this.readTimer ??= setTimeout(() => this.redraw(this.readTimer = null),
       pause));

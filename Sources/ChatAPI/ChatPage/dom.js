@@ -12,7 +12,7 @@ export function el(tag, attributes = {}, ...children) {
   return fill(setAll(document.createElement(tag), attributes), ...children);
 }
 
-/** The same for a drawing. */
+/** The same for SVG. */
 export function svg(tag, attributes = {}, ...children) {
   return fill(setAll(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes), ...children);
 }
@@ -40,7 +40,7 @@ export function button(label, onclick, attributes = {}) {
   return el("button", { type: "button", onclick, ...attributes }, label);
 }
 
-/** A button that shows a sign; its label is for screen readers and for the pointer that rests on it. */
+/** A button that shows an icon; its label is for screen readers and the tooltip. */
 export function iconButton(icon, label, onclick, attributes = {}) {
   const all = { type: "button", class: "icon", "aria-label": label, title: label, onclick, ...attributes };
   return el("button", all, iconOf(icon));
@@ -61,7 +61,7 @@ const ICON_PATHS = {
   down: "M12 5v14M6 13l6 6 6-6",
 };
 
-/** One of the page's own signs, for the eye alone. */
+/** One of the page's own icons, hidden from screen readers. */
 export function iconOf(name) {
   return svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: ICON_PATHS[name] }));
 }

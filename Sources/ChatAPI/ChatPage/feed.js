@@ -4,15 +4,16 @@ import { session } from "./session.js";
 // One stream carries everything of one user to all of the user's tabs, because a browser opens only six
 // connections to a host. The tabs choose a leading one by a Web Lock. Each tab says which collections it
 // follows, and from which cursor; the leading tab keeps one stream for all of them and passes each batch on
-// by a BroadcastChannel. When the leading tab is closed, the lock goes to another tab, which asks all what
-// they follow and goes on from the oldest cursor. A batch that a tab has had already changes nothing there.
+// by a BroadcastChannel. When the leading tab is closed, the lock goes to another tab. That tab asks all tabs
+// what they follow and goes on from the oldest cursor. A batch that a tab has had already changes nothing
+// there.
 
 const PAUSE = 250, LONGEST_PAUSE = 2000, GATHERING = 40;
 
 /** The name of this tab. Its lock is held as long as the tab lives. */
 export const TAB = Math.random().toString(36).slice(2);
 
-// What this tab follows, by collection id: where it stands, and whom to tell.
+// What this tab follows, by collection id: the cursor, and what to call.
 const followed = new Map();
 const batchListeners = [], stateListeners = [];
 // Of the leading tab: what the other tabs follow, and the stream.
@@ -22,7 +23,7 @@ let channel, isLeading = false, stream = null, userCursor = "now";
 /** `isOpen`: whether Perch answers. `isLeading`: whether this tab has the stream. */
 export const feed = { isOpen: true, get isLeading() { return isLeading; } };
 
-/** Calls `listener(events)` for each batch of events, of whatever feed. */
+/** Calls `listener(events)` for each batch of events of all feeds. */
 export const onEvents = (listener) => batchListeners.push(listener);
 /** Calls `listener()` when Perch is lost or is back. */
 export const onFeedState = (listener) => stateListeners.push(listener);
@@ -34,7 +35,7 @@ export function startFeed() {
   channel = new BroadcastChannel(name);
   channel.onmessage = ({ data }) => hearTab(data);
   navigator.locks.request(`perch.tab.${TAB}`, () => {
-    // What was told before the lock was held may have been taken for the word of a tab that is gone.
+    // Messages sent before the lock was held may have been taken for those of a closed tab.
     announceFollowed();
     return new Promise(() => {});
   });
@@ -45,19 +46,19 @@ export function startFeed() {
   addEventListener("pagehide", () => post({ kind: "bye", tab: TAB }));
 }
 
-// A page that is left disposes of its views, because Perch keeps only so many of a user for an hour. A page
-// that the browser brings back begins anew.
+// A page that is left disposes of its views, because Perch keeps them for an hour and only so many of a user.
+// A page that the browser brings back begins anew.
 addEventListener("pagehide", () => followed.forEach(({ path }) => ask("DELETE", path).catch(() => {})));
 addEventListener("pageshow", (event) => event.persisted && location.reload());
 
-/** The tabs that live, by their locks. */
+/** The names of the open tabs, by their locks. */
 export async function livingTabs() {
   const { held = [] } = (await navigator.locks?.query()) ?? {};
   return new Set([TAB, ...held.map(({ name }) => name.replace("perch.tab.", ""))]);
 }
 
 /**
- * Follows the collection of a path. `onevents(events, cursor)` is told its events, `onlost()` that it must be
+ * Follows the collection of a path. Calls `onevents(events, cursor)`, or `onlost()` when it must be
  * read again.
  */
 export function follow(path, cursor, { onevents, onlost }) {
@@ -71,7 +72,7 @@ export function follow(path, cursor, { onevents, onlost }) {
   };
 }
 
-/** What client.js takes for a browser's EventSource. It is fed by the shared stream. */
+/** An EventSource for client.js, fed by the shared stream. */
 export class SharedEventSource {
   constructor(address) {
     const { pathname, searchParams } = new URL(address, location.href);
@@ -103,7 +104,7 @@ function hearTab(message) {
   }
 }
 
-/** Hands a batch to those whom it concerns. */
+/** Passes a batch to listeners and followers. */
 function take({ ids, events, cursor }) {
   if (isAfter(cursor, userCursor)) {
     userCursor = cursor;
@@ -136,7 +137,7 @@ function isAfter(a, b) {
   return epoch !== otherEpoch || +run > +otherRun || (run === otherRun && +sequence > +otherSequence);
 }
 
-/** A collection that the stream lacks, or from an older cursor than the stream's, needs the stream anew. */
+/** Ends the stream, to open it anew, if it lacks the collection or is past the cursor. */
 function wanted(id, cursor) {
   if (!stream || !stream.ids.includes(id) || isAfter(stream.cursor, cursor)) stream?.end();
 }
@@ -153,7 +154,7 @@ async function lead() {
     } catch (error) {
       if (!error.problem || error.passes) tell({ kind: "state",
         isOpen: error.problem?.code !== "unreachable" });
-      // The cursor is too old, or one of the collections is gone: each view looks for itself.
+      // The cursor is too old, or one of the collections is gone: each view is read again.
       else await loseAll(error.problem);
     }
   }
@@ -174,10 +175,10 @@ function tell(message) {
 const sleep = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
 
 /**
- * Reads what is new, which also tells whether all is well, and then streams until something else is wanted.
+ * Polls for what is new, which also shows whether Perch answers, then streams until the stream is ended.
  */
 async function runStream() {
-  // A tab that begins while the locks are looked at is not among them.
+  // A tab that opens during the look at the locks must not be removed.
   const known = [...others.keys()], living = await livingTabs();
   for (const tab of known) if (!living.has(tab)) others.delete(tab);
   const elsewhere = [...others.values()].flatMap((one) => [...one].map(([id, cursor]) => ({ id, cursor })));

@@ -70,7 +70,7 @@ export function listNames(names) {
   return `${names[0]}, ${names[1]} and ${names.length - 2} more`;
 }
 
-/** The first letters of a name, by whole signs, so that no emoji is cut. */
+/** The first letter of a name, a whole grapheme, so that no emoji is cut. */
 export function initialsOf(name) {
   const signs = typeof Intl.Segmenter === "function"
     ? [...new Intl.Segmenter().segment(name.slice(0, 80))].map(({ segment }) => segment)
@@ -78,7 +78,7 @@ export function initialsOf(name) {
   return signs.find((sign) => /[^\p{C}\s]/u.test(sign))?.slice(0, 24).toUpperCase() ?? "?";
 }
 
-/** One of eight colours that a name always has. */
+/** One of eight colours, always the same for a name. */
 export function colourOf(name) {
   let sum = 0;
   for (let at = 0; at < name.length; at++) sum = (sum * 31 + name.charCodeAt(at)) >>> 0;

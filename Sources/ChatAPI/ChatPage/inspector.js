@@ -16,7 +16,7 @@ const TABS = {
   requests: ["Requests", drawRequests], events: ["Events", drawEvents], line: ["Line", drawLine],
   outbox: ["Outbox", drawOutbox], cache: ["Service", drawService],
 };
-// Which changes draw which tab again. Requests of the inspector itself must not draw it without end.
+// A change draws only the tab that it concerns, so that a tab's own requests do not draw it without end.
 let chosen = "requests", drawerTimer = 0, opener = null;
 
 /** Builds the drawer, closed. */
@@ -87,7 +87,7 @@ function changedAt(name) {
   drawerTimer ||= setTimeout(() => {
     drawerTimer = 0;
     const panel = byID("drawer-panel");
-    // A list that somebody works in by keyboard is not built anew under the fingers.
+    // While an element of the panel has the focus, the panel is not redrawn: the focus would be lost.
     if (!panel.contains(document.activeElement) || document.activeElement === panel) TABS[chosen][1](panel);
   }, DRAWER_REDRAW_EVERY);
 }

@@ -37,7 +37,7 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     notify("Copied.");
   } catch {
-    // Without the right to copy the text is shown, to be copied by hand.
+    // If the page may not copy, it shows the text to be copied by hand.
     const shown = el("textarea", { class: "curl", readonly: true, rows: "5", "aria-label": "As curl" });
     shown.value = text;
     document.querySelector(".drawer-panel").prepend(shown);

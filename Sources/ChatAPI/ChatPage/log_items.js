@@ -7,7 +7,7 @@ import { buildMessage, showPart } from "./message_row.js";
 import { keyOfRow } from "./rows.js";
 import { nameOfUser, readersOf } from "./people.js";
 
-// What stands in a log: messages, days between them, gaps, the line of unread ones, and what is at the ends.
+// The items of a log: messages, days, gaps, the line before unread messages, and the ends.
 
 const GROUP_TIME = 5 * 60_000;
 const contents = new WeakMap();
@@ -53,8 +53,8 @@ function messageItem(row, before, { talk, memory, shared, isLastOwn }) {
     readBy: isLastOwn ? (readers.length ? `Read by ${listNames(readers.map(nameOfUser))}` : "Sent") : "",
     mentionsMe: mentionsUser(row),
   };
-  // How much of an upload is done is shown in the element that there is: a press of a button in one that is
-  // built anew meanwhile would be lost.
+  // An upload's progress is shown in the existing element: if it were built anew, a press of its button at
+  // that moment would be lost.
   const part = row.part !== undefined && row.isWaiting ? Math.round(row.part * 100)
     : shared.percents.get(row.request_id);
   return { key, kind: "message", row, has: { ...has, part }, refresh: (element) => showPart(element, part),

@@ -5,8 +5,8 @@ import { changeMessage, dropEntry, retryEntry } from "./outbox.js";
 import { personOf, nameOfUser, readersOf } from "./people.js";
 import { keyOfRow } from "./rows.js";
 
-// What one can do with a message, and the small bar of buttons that comes to the message under the pointer or
-// with the focus. There is one bar per log, so that a long log has few elements.
+// The actions on a message, and the small bar of buttons that comes to the message under the pointer or with
+// the focus. There is one bar per log, so that a long log has few elements.
 
 const REACTIONS = ["👍", "❤️", "😂", "🎉", "😮", "😢", "👀", "✅"];
 
@@ -36,7 +36,7 @@ export function makeActions(talk) {
       log.addEventListener("pointerover", come);
       log.addEventListener("focusin", come);
       log.addEventListener("pointerleave", () => bar.contains(document.activeElement) || bar.remove());
-      // The focus has not arrived yet while it leaves.
+      // During focusout the next element has no focus yet.
       log.addEventListener("focusout", () => setTimeout(() =>
         log.contains(document.activeElement) || log.matches(":hover") || bar.remove()));
     },
@@ -69,7 +69,7 @@ function pickReaction(opener, row, change) {
   picker.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.stopPropagation(), close();
   });
-  // The focus has not arrived yet while it leaves, and an element must not be removed then.
+  // During focusout the next element has no focus yet, and no element must be removed.
   picker.addEventListener("focusout",
     () => setTimeout(() => picker.contains(document.activeElement) || picker.remove()));
   opener.after(picker);

@@ -1,9 +1,9 @@
 import { el } from "./dom.js";
 
-// A log of items of which only a window of elements exists: those around what is seen. Items have a `key`,
-// and `parts` by which it is known whether an element must be built anew; `refresh(element)`, if there is one,
-// brings an element up to date that need not be. Whatever changes, the first item that is seen stays where it
-// is, unless the log follows its newest end.
+// A log of items. Only the items around the visible part have elements: the window. Each item has a `key` and
+// `parts`. If its parts change, its element is built anew; if not, `refresh(element)`, if there is one,
+// brings the element up to date. The first visible item stays where it is, unless the log follows its newest
+// end.
 
 const MOST_ELEMENTS = 140, STEP = 50, NEAR = 600, FLOOD = 40;
 
@@ -17,10 +17,10 @@ export class MessageList {
   #build;
   #on;
 
-  /** Whether nothing newer is to be loaded after the last item. Else the log does not follow its end. */
+  /** Whether the last item is the newest of all. If not, the log does not follow its end. */
   endIsNewest = true;
 
-  /** `build(item)` makes an element. `on.edge(side)` asks for more, `on.move()` is told of scrolling. */
+  /** `build(item)` makes an element. Calls `on.edge(side)` to load more, `on.move()` after scrolling. */
   constructor(label, build, on) {
     this.#build = build;
     this.#on = on;
@@ -34,13 +34,13 @@ export class MessageList {
     new ResizeObserver(() => this.#isFollowing && this.#toBottom()).observe(this.log);
   }
 
-  /** Whether the newest item is at the bottom of what is seen. */
+  /** Whether the newest item is at the bottom of the visible part. */
   get isAtEnd() {
     const { scrollHeight, scrollTop, clientHeight } = this.element;
     return this.#end === this.#items.length && scrollHeight - scrollTop - clientHeight < 40;
   }
 
-  /** Shows these items. `canFlood`: many new ones at once do not carry away what is seen. */
+  /** Shows these items. `canFlood`: at many new items at once, the visible ones stay. */
   show(items, canFlood = false) {
     const wasWhole = this.#end >= this.#items.length;
     const [first, last] = [this.#items[this.#start]?.key, this.#items[this.#end - 1]?.key];
@@ -68,7 +68,7 @@ export class MessageList {
     this.show(this.#items);
   }
 
-  /** Keeps the window within the items and its size; what is trimmed is far from `at`. */
+  /** Keeps the window within the items and its size; trims it far from `at`. */
   #setWindow(start, end, at = end) {
     start = Math.max(0, start);
     end = Math.min(this.#items.length, end);
@@ -114,7 +114,7 @@ export class MessageList {
     return element;
   }
 
-  /** After an element was built anew the focus is where it was. */
+  /** Restores the focus after its element was built anew. */
   #focusAgain(key, act) {
     const element = this.#elements.get(key)?.element;
     const inside = act && [...element?.querySelectorAll("[data-act]")
@@ -149,7 +149,7 @@ export class MessageList {
     this.#setTabStop();
   }
 
-  /** The first item that is seen, and where. */
+  /** The first visible message, and its top. */
   #anchor() {
     const top = this.element.getBoundingClientRect().top;
     for (const child of this.log.children) {
@@ -176,14 +176,14 @@ export class MessageList {
     this.#on.move();
   }
 
-  /** Has elements above and below what is seen. */
+  /** Extends the window above and below the visible part. */
   #fillEdges() {
     const { scrollTop, scrollHeight, clientHeight } = this.element;
     if (scrollTop < NEAR) this.#extend(-STEP);
     if (scrollHeight - scrollTop - clientHeight < NEAR && !this.#isFollowing) this.#extend(STEP);
   }
 
-  /** Moves the window, or asks for more where it is at an end. */
+  /** Moves the window, or asks for more at an end of the items. */
   #extend(step) {
     const isUp = step < 0;
     if (isUp ? this.#start === 0 : this.#end === this.#items.length) return this.#on.edge(isUp ? "previous"

@@ -8,16 +8,16 @@ import { session } from "./session.js";
 
 // One message as the log shows it. Rows are built anew when their message changes.
 
-/** A round sign with the first letter of a name. */
+/** A round picture with the first letter of a name. */
 export function avatarOf(id, name) {
   return el("span", { class: `avatar ${colourOf(id)}`, "aria-hidden": "true" }, initialsOf(name));
 }
 
-/** The user is the sender of this message. */
+/** Whether the user is the message's sender. */
 export const isOwn = (row) => row.sender?.user_id === session.user
   || (!row.message_id && row.type !== "admin");
 
-/** Builds a message. `acts` are what one can do with it; `has` says what stands around it. */
+/** Builds a message. `acts`: the actions on it; `has`: what is shown around it. */
 export function buildMessage(row, has, acts) {
   const sender = nameOfPerson(acts.person(row.sender)), own = isOwn(row);
   const kind = [
@@ -88,7 +88,7 @@ function threadLink(row, has, acts) {
     () => acts.openThread(row.message_id), { class: "thread-link", "data-act": "thread" });
 }
 
-/** What becomes of an own message, and what one can do about it. */
+/** The state of an own message, with buttons to change it. */
 function stateOf(row, has, acts) {
   if (row.pending_delete) return el("p", { class: "state" }, "Is being deleted…");
   if (row.sending_status === "failed") return failedState(row, acts);

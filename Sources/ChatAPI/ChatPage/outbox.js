@@ -6,16 +6,16 @@ import { wordsFor } from "./words.js";
 import { notify } from "./dom.js";
 
 // What the user did and Perch has not accepted yet. Each entry is in localStorage before it is tried, with
-// the request_id that makes it happen once, however often it is tried. Entries go in order; files go beside
-// them. An entry that Perch accepted is shown until the view has the message. Perch's own outbox, behind it,
-// is the inspector's.
+// the request_id that makes it happen once, however often it is tried. Entries are sent in order; those with
+// files are sent at the same time. An entry that Perch accepted is shown until the view has the message. The
+// inspector shows Perch's own outbox, which comes after this one.
 
 const PAUSES = [300, 600, 1200, 2400], SHOWN_AFTER_ANSWER = 4000;
 
 // The entries of this tab, oldest first.
 let entries = [];
 const outboxListeners = [], uploads = new Map();
-// Ends the pauses of those who wait to try again.
+// Functions that end the pauses before the next tries.
 const resting = new Set(), wakeUp = () => resting.forEach((go) => go());
 let isSending = false;
 
@@ -29,7 +29,7 @@ export const entriesOf = (channel) => entries.filter((entry) => entry.channel ==
 /** How many wait for Perch. */
 export const waitingCount = () => entries.filter(({ state }) => state === "waiting").length;
 
-/** Takes over what an earlier page left, and sends whenever that is possible. */
+/** Takes over entries that an earlier page left, and sends whenever possible. */
 export async function startOutbox() {
   onNewToken(() => wakeUp());
   addEventListener("online", () => wakeUp());
@@ -68,7 +68,7 @@ export function markAsRead(channel) {
 }
 
 /**
- * Gives up an entry that Perch has not accepted. What is under way may arrive all the same, so it is taken
+ * Drops an entry that Perch has not accepted. A send that was tried may have arrived, so it is taken
  * back.
  */
 export function dropEntry(entry) {
@@ -115,7 +115,7 @@ function outboxChanged() {
 
 const readStored = () => JSON.parse(localStorage.getItem(key()) ?? "[]");
 
-/** Writes this tab's entries beside those of other tabs. Accepted ones are Perch's now. */
+/** Stores this tab's entries beside those of other tabs. Accepted ones are not stored: Perch has them. */
 function save() {
   const kept = entries.filter(({ state }) => state !== "accepted").map(({ blob, part, answer, ...entry }) =>
     entry);
@@ -134,7 +134,7 @@ async function adopt() {
   outboxChanged();
 }
 
-/** Sends what waits, one after the other, files at the same time. */
+/** Sends waiting entries one after another, those with files at the same time. */
 async function sendAll() {
   for (const entry of entries) if (entry.file && entry.state === "waiting"
     && !uploads.has(entry.id)) sendUntilDone(entry);
@@ -182,7 +182,7 @@ async function pauseUnlessWoken(milliseconds) {
   resting.delete(wake);
 }
 
-/** Perch has it: the row stays until the view shows it, or a moment if the view never does. */
+/** Perch accepted an entry. Its row stays until the view shows it, or a moment if it never does. */
 function accept(entry, answer) {
   Object.assign(entry, { state: "accepted", answer });
   if (entry.file) forgetFile(entry.id);
@@ -190,13 +190,13 @@ function accept(entry, answer) {
   forgetLater(entry);
 }
 
-/** While Perch does not answer, no view can show anything: the moment begins when it is back. */
+/** The moment begins when Perch answers again: before that, no view can show the message. */
 function forgetLater(entry) {
   clearTimeout(entry.timer);
   if (feed.isOpen) entry.timer = setTimeout(() => remove(entry), SHOWN_AFTER_ANSWER);
 }
 
-/** A message that is refused stays, for its words; a change is told and dropped. */
+/** Keeps a refused message, because of its text; drops a refused change and says so. */
 function refuse(entry, error) {
   // An earlier try has done it.
   const { code } = error.problem ?? {};

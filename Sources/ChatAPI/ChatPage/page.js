@@ -10,7 +10,7 @@ import { setStandIn } from "./attachment.js";
 import { nameOfChannel } from "./format.js";
 import { startInspector, toggleDrawer, closeDrawer } from "./inspector.js";
 
-// The page itself: who one is, which channel the address names, and the banner that tells what cannot be
+// The page itself: the user, the channel that the address names, and the banner that says what cannot be
 // reached.
 
 const LINK_WORDS = {
@@ -41,7 +41,7 @@ async function begin() {
   startOutbox();
 }
 
-/** Connects the user, which also tells how the link is. */
+/** Connects the user, which also tells the state of the link. */
 async function connectUser() {
   try {
     const answer = await ask("PUT", "/v1/connection");
@@ -71,7 +71,7 @@ function openAddressed() {
   const url = channelInAddress();
   markOpenChannel(url);
   openChat(url);
-  // With a keyboard one can write at once; a touch should not call the one on the screen.
+  // With a mouse the user can write at once; on a touch screen the focus would open its keyboard.
   if (url && matchMedia("(pointer: fine)").matches) document.querySelector("#chat .field")?.focus();
   else if (!url) document.querySelector("#channels [tabindex='0']")?.focus();
   showTitle();
@@ -82,7 +82,7 @@ function showTitle() {
   document.title = `${unread ? `(${unread}) ` : ""}${name ? `${name.slice(0, 60)} · ` : ""}Perch`;
 }
 
-/** What the user's feed tells of the whole page. */
+/** Takes events that concern the whole page. */
 function hearEvents(events) {
   for (const event of events) {
     if (event.type === "connection.changed") noteConnection(event.connection);

@@ -17,7 +17,7 @@ export const personOf = (person) => (person?.nickname ? person : known.get(perso
 /** The name of a user. */
 export const nameOfUser = (id) => nameOfPerson(personOf({ user_id: id }));
 
-/** The first members of a channel; nobody if they cannot be had now. */
+/** The first members of a channel; none if the request fails. */
 export async function membersOf(channel) {
   try {
     const { items } = await ask("GET", channelPath(channel, `/members?limit=${MOST_MEMBERS}`));

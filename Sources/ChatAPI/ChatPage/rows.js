@@ -1,7 +1,7 @@
 import { entriesOf } from "./outbox.js";
 import { session } from "./session.js";
 
-// What a chat shows: the rows of its view, with what the user did since and Perch has not answered yet.
+// The rows that a chat shows: those of its view, with the user's actions that Perch has not answered yet.
 
 /** The name under which a row stays the same until it is confirmed. Two users may use one request_id. */
 export const keyOfRow = (row) => (row.request_id ? `${row.sender?.user_id}/${row.request_id}` : row.message_id);
@@ -27,7 +27,7 @@ function withChanges(row, changes) {
 }
 
 function withChange(row, { id, kind, body, reaction, state }) {
-  // It is taken back, as it was asked.
+  // The removal is done: the message is taken back.
   if (kind === "remove" && state === "accepted" && row.sending_status === "canceled") return row;
   if (kind === "edit") return { ...row, pending_edit: { request_id: id, changes: body } };
   if (kind === "delete" || kind === "remove") return { ...row, pending_delete: { request_id: id } };

@@ -1,20 +1,20 @@
 import { el, button, byID, fill } from "./dom.js";
 
-// Who the page is. User and token live in this tab's sessionStorage, and nowhere else.
+// The page's user. User and token are in this tab's sessionStorage, and nowhere else.
 
 const SESSION_KEY = "perch.session";
 
 /** The user and the token of this tab. `isEnded`: the service refused the token. */
 export const session = { user: "", token: "", isEnded: false, ...readSession() };
 
-// Those who wait for a token, and those who are told of a new one.
+// Requests that wait for a token, and listeners for a new one.
 let waiting = [];
 const renewed = [];
 
 /** Calls `listener` when there is a new token. */
 export const onNewToken = (listener) => renewed.push(listener);
 
-/** A token that was not refused yet; waits until somebody gives one. */
+/** A token that was not refused yet; waits until the user gives one. */
 export function currentToken() {
   if (session.token && !session.isEnded) return Promise.resolve(session.token);
   return new Promise((resolve) => waiting.push(resolve));
@@ -34,13 +34,13 @@ export function signOut() {
   location.reload();
 }
 
-/** Who may be picked: the demo's users, or nobody where the service is no demo. */
+/** The users to choose from: the demo's, or none if the service is no demo. */
 export async function demoUsers() {
   const answer = await fetch("/demo").catch(() => null);
   return answer?.ok ? (await answer.json()).users : [];
 }
 
-/** Shows the page's first question, and calls `begin` when it is answered. */
+/** Shows the sign-in form, and calls `begin` when a user is chosen. */
 export async function showSignIn(begin) {
   byID("sign-in").hidden = false;
   const form = tokenForm("Use this token", (user, token) => enter(user, token, begin));
@@ -57,7 +57,7 @@ function enter(user, token, begin) {
   begin();
 }
 
-/** Makes the page that user, until the tab is closed. */
+/** Signs the tab in as that user, until it is closed. */
 export function keepSession(user, token) {
   Object.assign(session, { user, token, isEnded: false });
   sessionStorage.setItem(SESSION_KEY, JSON.stringify({ user, token }));

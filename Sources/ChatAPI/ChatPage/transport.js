@@ -6,7 +6,7 @@ import { noteServerTime } from "./format.js";
 
 const RECORDED_REQUESTS = 200, RECORDED_BODY = 2000;
 
-/** What the inspector shows, the newest last. */
+/** The recorded requests, the newest last. */
 export const requests = [];
 const requestListeners = [];
 
@@ -41,8 +41,8 @@ async function recordingFetch(wantedPath, init) {
   requests.push(record);
   requests.splice(0, requests.length - RECORDED_REQUESTS);
   try {
-    // A file that is sent meanwhile is a redirect to the chat server, where this page asks nothing.
-    // What is disposed of while the page is left outlives the page.
+    // If the message was sent meanwhile, its file is a redirect to the chat server: it is not followed.
+    // A DELETE that is sent while the page is left outlives the page.
     const options = { ...init, keepalive: init.method === "DELETE",
       redirect: path.endsWith("/file") ? "manual" : "follow" };
     const answer = await (init.body instanceof FormData ? sendForm(path, init) : fetch(path, options));

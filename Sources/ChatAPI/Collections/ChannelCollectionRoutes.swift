@@ -52,7 +52,7 @@ enum ChannelCollectionRoutes {
           return try ChannelFetch(context, request, caller, query, asksFirst: false).answer(
             isFull: { [query] in try ChannelCollection.isFull(query, of: caller.user, after: after, $0) }
           ) { preferences in
-            // It may have been disposed of while the request was held.
+            // The view may have been disposed of while the request was held.
             let view = try context.run { try context.collections.channels(view.id, of: caller.user) }
             return try more(context, request, view, after: after, asked.limit, preferences)
           }
@@ -94,7 +94,7 @@ enum ChannelCollectionRoutes {
       }
     ) { view in
       do {
-        // The right to be answered is looked at again when a wait ends.
+        // The caller's right is checked again after the wait.
         _ = try context.route.gate.caller(of: request)
         var response = CollectionContext.answer(try snapshot(context, view), status: 201)
         response.add("Location", "\(path)/\(view.id)")

@@ -4,9 +4,8 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// One reading of a user's list of channels, which is asked for upstream first as long as it is not wholly
-/// listed and the cache alone does not fill the page (B11, B15), and then for members that its filters look
-/// at.
+/// One read of a user's channel list. Before it, channels are fetched while the list is incomplete and the
+/// cache does not fill the page (B11, B15), then the members that the filters need.
 final class ChannelFetch {
   private let context: CollectionContext
   private let request: Request
@@ -17,7 +16,7 @@ final class ChannelFetch {
   private let query: ChannelQuery
   private var pages = 0
 
-  /// `asksFirst`: upstream is asked once before the cache is looked at.
+  /// `asksFirst`: while the list is incomplete, the upstream is asked once even if the cache fills the page.
   init(
     _ context: CollectionContext, _ request: Request, _ caller: Caller, _ query: ChannelQuery, asksFirst: Bool
   ) {
@@ -30,8 +29,8 @@ final class ChannelFetch {
     endsAt = Clock.system.monotonicNanoseconds() + UInt64(preferences.milliseconds) * 1_000_000
   }
 
-  /// Runs `body`, after asking upstream where that is needed. `isFull`: whether the cache has all that is
-  /// asked for, whatever upstream would add.
+  /// Fetches what is needed from the upstream, then runs `body`. `isFull`: whether the cache fills the page,
+  /// whatever the upstream would add.
   func answer(
     isFull: @escaping (CacheReader) throws -> Bool, _ body: @escaping (Preferences) throws -> Outcome
   ) throws -> Outcome {

@@ -11,7 +11,7 @@ final class CollectionContext: Sendable {
   let route: RouteContext
   /// The open views.
   let collections: Collections
-  /// Answers that many wait for.
+  /// Answers that several polls share.
   let shared = SharedAnswers()
 
   init(route: RouteContext, collections: Collections) {
@@ -19,7 +19,7 @@ final class CollectionContext: Sendable {
     self.collections = collections
   }
 
-  /// This moment; nil while it changes.
+  /// The current moment; nil while a commit is under way.
   var moment: SharedAnswers.Moment? {
     let removals = collections.removals
     return route.cache.settledRevision.map {
@@ -27,7 +27,7 @@ final class CollectionContext: Sendable {
     }
   }
 
-  /// Runs what works on views; its errors become problems.
+  /// Runs `body`; errors of views and of the cache become problems.
   func run<Result: ~Copyable>(_ body: () throws -> Result) throws -> Result {
     do { return try body() } catch let error as ViewError { throw Problem(error) } catch let error
       as InvalidFields
@@ -36,9 +36,9 @@ final class CollectionContext: Sendable {
     } catch let error as CacheError { throw Problem(error) }
   }
 
-  /// The end of a poll whose cursor is of another log (B52): a 410, or a stream that says the same, since a
-  /// browser tells its page nothing of a 410. Told of views that are there, before what went with the old log
-  /// is looked for in them. Nil where the cursor is of this log.
+  /// Ends a poll of open views whose cursor is of another log (B52): with a 410, or with a stream that says
+  /// the same, because a browser does not show its page a 410. Called before the views begin anew in this
+  /// log. Nil: the poll goes on.
   func ended(
     _ poll: PollParameters, _ names: [String], _ request: Request, _ caller: Caller, hasUserFeed: Bool = false
   ) throws -> Outcome? {
@@ -66,7 +66,7 @@ final class CollectionContext: Sendable {
     }
   }
 
-  /// The same for a poll of several views: its problem names the view that there is not.
+  /// The same for a poll of several views: the problem names the view that is missing.
   func followed(_ name: String, of caller: Caller) throws -> Follower.Target {
     try run {
       do { return try target(name, of: caller) } catch ViewError.notFound {
@@ -75,12 +75,12 @@ final class CollectionContext: Sendable {
     }
   }
 
-  /// A body's fields, read by `body`.
+  /// Parses the request's body as JSON for `body`.
   static func parse<Result>(_ request: Request, _ body: (JSONValue) throws -> Result) throws -> Result {
     try parse(request.body, "body", body)
   }
 
-  /// The fields of a JSON object, read by `body`; `name`: where it stands.
+  /// Parses `bytes` as JSON for `body`. `name`: what a problem calls these bytes.
   static func parse<Result>(
     _ bytes: UnsafeRawBufferPointer, _ name: String, _ body: (JSONValue) throws -> Result
   ) throws -> Result {
@@ -106,10 +106,10 @@ final class CollectionContext: Sendable {
     }
   }
 
-  /// How large a body may be, in bytes.
+  /// Bodies are collected in memory, up to so many bytes.
   static let body = Route.Body.collected(limit: 256 * 1024)
 
-  /// An answer that is not to be kept.
+  /// A JSON answer that no cache may store.
   static func answer(_ body: consuming ByteBuffer, status: Int = 200) -> Response {
     var response = Response.json(body, status: status)
     response.add("Cache-Control", "no-store")
@@ -118,7 +118,7 @@ final class CollectionContext: Sendable {
 }
 
 extension Problem {
-  /// What a client is told when a view cannot be answered.
+  /// The problem for the error of a view.
   init(_ error: ViewError) {
     switch error {
     case .notFound: self = .collectionNotFound(nil)
@@ -133,7 +133,7 @@ extension Problem {
     }
   }
 
-  /// There is no such view. `name`: which one, where the request has several.
+  /// There is no such view. `name`: the view's id, if the request names several.
   static func collectionNotFound(_ name: String?) -> Problem {
     var json = JSONWriter()
     if let name { json.field("collection_id", name) }

@@ -20,9 +20,9 @@ final class EdgeLoad {
   private let endsAt: UInt64
   private var through: ReadThrough
   private var hasStored = false
-  /// Whether the view let go of its other side to have room for this page (B22).
+  /// Whether the view dropped rows at its other end to make room for this page (B22).
   private var isTrimmed = false
-  /// Whether the upstream was asked for what is missing, and failed.
+  /// Whether a fetch of missing messages failed.
   private var hasFailed = false
 
   init(
@@ -58,7 +58,7 @@ final class EdgeLoad {
       }
     }
     guard let wanted else {
-      // A bound that could not be stored is tried again with the next request.
+      // If a smaller window could not be stored, the next request tries again.
       guard context.collections.isStored(view), hasStored || !view.isPerhapsTooLarge else {
         return try store()
       }
@@ -79,7 +79,7 @@ final class EdgeLoad {
         }
       }
     ) { [self] in
-      // The right to be answered is looked at again when a wait ends.
+      // The caller's right is checked again after the wait.
       _ = try context.route.gate.caller(of: request)
       hasStored = true
       return try answer(mayFetch: false)

@@ -5,7 +5,8 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// Several views and the user's feed with one cursor, and tickets for those who cannot set headers (B50).
+/// Polls of several views and the user's feed with one cursor, and tickets for clients that cannot set
+/// headers (B50).
 enum EventRoutes {
   /// The most views that one poll may follow.
   static let mostFollowed = 50
@@ -62,7 +63,7 @@ enum EventRoutes {
   /// The decoded path, the same for all its spellings. Nil: `path` is not the path of a poll.
   static func followed(_ path: String) -> String? { PathSegments.decoded(path).flatMap(followed) }
 
-  /// The path of the poll that a request is; nil: it is none.
+  /// The decoded path of a request that polls; nil: it does not.
   static func followed(_ request: Request) -> String? { followed(request.pathSegments) }
 
   private static func followed(_ segments: [String]) -> String? {
@@ -77,7 +78,7 @@ enum EventRoutes {
     return isPoll ? segments.joined(separator: "/") : nil
   }
 
-  /// Whether a view could be called so: then no two spellings of its path mean different things.
+  /// Whether a view could have this id: then every spelling of its path means the same view.
   private static func isViewName(_ name: String) -> Bool {
     !name.isEmpty && name.utf8.count <= 100
       && name.utf8.allSatisfy {

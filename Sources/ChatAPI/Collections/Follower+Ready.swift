@@ -3,12 +3,11 @@ import ChatCollections
 import MicroHTTP
 import Platform
 
-// Nothing is told of a view before what has to be stored of it is (B22): a poll parks until then, a stream
-// waits.
+// Nothing is told of a view before its window is stored (B22): a poll parks until then, a stream waits.
 
 extension Follower {
-  /// Whether anything may be told of the views: what has to be stored of them is. A bound is tried once, and
-  /// reading goes on where it cannot be stored (B60).
+  /// Whether the views may be answered: their windows are stored, and no larger than they may be. Making a
+  /// window smaller is tried once; if that cannot be stored, the view is answered as it is (B60).
   var isReady: Bool {
     let collections = context.collections
     for target in targets {
@@ -22,14 +21,14 @@ extension Follower {
     return true
   }
 
-  /// Stores what has to be stored of the views before anything is told of them. `then` is called once, when
-  /// all of it is durable or something could not be stored.
+  /// Stores the views' windows before anything is told of them. `then` is called once, when all are durable
+  /// or could not be stored.
   func makeReady(then: @escaping Collections.Stored) throws {
     hasMadeReady = true
     Follower.makeReady(Array(targets), context.collections, then: then)
   }
 
-  /// Runs `body` with the views that `find` finds. Those that were opened before everything was cleared begin
+  /// Runs `body` with the views that `find` finds. Views that were opened before the cache was cleared begin
   /// anew first (B58), and are found again.
   static func ofThisLog(
     _ context: CollectionContext, _ request: Request, _ find: @escaping () throws -> [Target],
@@ -72,6 +71,6 @@ extension Follower {
 }
 
 extension Result {
-  /// Why there is no success.
+  /// The error of a failure; nil for a success.
   fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
 }

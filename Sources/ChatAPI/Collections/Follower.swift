@@ -98,9 +98,9 @@ class Follower {
     }
   }
 
-  /// Subscribes to the changes of what it follows; called before the log is read (B51). Throws a 503 if too
-  /// many requests wait (B54). `isOnce`: the subscription ends with the first wake, after which `woken` is
-  /// called.
+  /// Subscribes to changes of the views and the feed; called before the log is read (B51). Throws a 503 if
+  /// too many requests wait (B54). `isOnce`: the subscription ends with the first wake, after which `woken`
+  /// is called.
   final func subscribe(_ waiter: Waiter, isOnce: Bool = false) throws {
     guard ticket == nil else { return }
     ticket = context.collections.subscriptions.subscribe(waiter, to: topics, isOnce: isOnce)
@@ -178,7 +178,7 @@ class Follower {
     }
   }
 
-  /// The view of messages, if the request follows nothing else.
+  /// The message view, if the request follows nothing else.
   final var alone: MessageCollection? {
     guard targets.count == 1, !hasUserFeed, case .messages(let view) = targets[0] else { return nil }
     return view
@@ -255,7 +255,7 @@ class Follower {
       var until = head.sequence
       while true {
         let told = try tell(reader, contexts, connection, since: since.sequence, until: until)
-        // If one view's answer was cut, or all are too much together, all are read again up to an earlier
+        // If one view's answer was cut, or all together are too large, all are read again up to an earlier
         // end.
         let end = told.end
         if let earlier = told.earlierEnd(since: since.sequence, until: until) {
@@ -275,9 +275,9 @@ class Follower {
     let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
     var told = Told(until: until, feeds: targets.count + (hasUserFeed ? 1 : 0))
     for (index, (target, viewContext)) in zip(targets, contexts).enumerated() {
-      // What is far too much is not read to its end. One sequence alone is told whole.
+      // If the views so far are far too large, the rest is not read. A single sequence is not cut.
       if told.isFarTooMuch, until > since + 1 { return told }
-      // One feed of an answer tells of the connection.
+      // Only one feed of an answer reports the connection.
       let own = !hasUserFeed && index == 0 ? connection : nil
       switch target {
       case .messages(let view):

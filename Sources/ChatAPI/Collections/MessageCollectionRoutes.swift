@@ -31,7 +31,8 @@ enum MessageCollectionRoutes {
         }
       },
       Route(.get, "/v1/message-collections/{collection_id}", operation: "getMessageCollection") { request in
-        // The upstream's answer may come before the view is read: then it has to come after the cursor.
+        // The upstream's answer may be stored before the view is read. It must then be after the view's
+        // cursor.
         let before = context.route.cache.cursor
         return try views.show(request, isPerhapsTooLarge: { $0.isPerhapsTooLarge }) { view in
           let isBehind = view.mayLackFirstPage && before.epoch == context.route.cache.cursor.epoch

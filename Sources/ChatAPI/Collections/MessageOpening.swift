@@ -5,7 +5,8 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// One opening: answered at once from the cache, or held until the upstream's part is known (B16).
+/// Opens a chat view: answers at once from the cache, or holds the request until the upstream has answered
+/// (B16).
 ///
 /// A view that its client never hears of, since the opening failed or the client left, is disposed of.
 final class MessageOpening {
@@ -13,7 +14,7 @@ final class MessageOpening {
   private let request: Request
   private let caller: Caller
   private let asked: MessageViewRequest
-  /// The view that the same step disposes of, if the client opens a view anew.
+  /// The view that the client opens anew; opening disposes of it in the same commit.
   private let replaced: MessageCollection?
   private let preferences: Preferences
   private var ticket: ChangeSubscriptions.Ticket?
@@ -74,7 +75,7 @@ final class MessageOpening {
       }, failed: { [self] in unsubscribe() }
     ) { [self] view in
       try ending(view) {
-        // The right to be answered is looked at again when a wait ends.
+        // The caller's right is checked again after the wait.
         _ = try context.route.gate.caller(of: request)
         return try then(view)
       }
@@ -100,7 +101,7 @@ final class MessageOpening {
     ticket = nil
   }
 
-  /// Leaves neither a slot nor a view behind where `body` fails.
+  /// Runs `body`. If it throws, ends the subscription and disposes of the view.
   private func ending(_ view: MessageCollection, _ body: () throws -> Outcome) throws -> Outcome {
     do { return try body() } catch {
       giveUp(view)
@@ -142,7 +143,7 @@ final class MessageOpening {
     }
   }
 
-  /// The upstream's answer moved the window: that is stored before it is told.
+  /// Stores the window that the upstream's answer moved, before the client is told.
   private func store(_ view: MessageCollection, _ then: @escaping () throws -> Outcome) throws -> Outcome {
     let collections = context.collections
     let write = DurableWrite<Void>(advice: "Open another view: one that nobody asks for is disposed of.")

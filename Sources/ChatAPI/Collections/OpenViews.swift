@@ -3,19 +3,19 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// One kind of view, as its operations meet it: found by its name among the caller's own, made ready,
-/// followed, disposed of.
+/// The operations that both kinds of views share: find the view by its id among the caller's own, make it
+/// ready, follow it, dispose of it.
 struct OpenViews<View: Sendable>: Sendable {
   let context: CollectionContext
-  /// The path below which they are.
+  /// The path below which these views are.
   let path: String
   let find: @Sendable (Collections, _ name: String, UserID) throws -> View
-  /// Whether anything may be told of the view, and what makes it so.
+  /// Whether the view may be answered; `makeReady` stores what is missing for that.
   let isReady: @Sendable (Collections, View) -> Bool
   let makeReady: @Sendable (Collections, View, @escaping Collections.Opened<View>) throws -> Void
   let target: @Sendable (View) -> Follower.Target
   let forget: @Sendable (Collections, View, @escaping Collections.Stored) -> Void
-  /// The channel that it shows, where it shows one.
+  /// The channel that the view shows; nil: a list.
   var channel: @Sendable (View) -> ChannelURL? = { _ in nil }
 
   /// Finds the view that the request names, stores what must be stored before it is answered, runs `body`.
@@ -27,14 +27,14 @@ struct OpenViews<View: Sendable>: Sendable {
       guard let url = channel(view), !isReady(context.collections, view) else {
         return try ready(view, request) { try body($0, caller) }
       }
-      // After everything was cleared the channel may not be known yet: then it is asked for (B1).
+      // After the cache was cleared, the channel may be unknown: then the upstream is asked for it (B1).
       return try context.route.inChannel(request, caller, named: url, needsJoined: true) { _, caller in
         try ready(view, request) { try body($0, caller) }
       }
     }
   }
 
-  /// Runs `body` with the view after whatever has to be stored of it.
+  /// Stores what has to be stored of the view, then runs `body` with it.
   func ready(
     _ view: View, _ request: Request, _ body: @escaping (View) throws -> Outcome
   ) throws -> Outcome {
@@ -43,13 +43,13 @@ struct OpenViews<View: Sendable>: Sendable {
     return try DurableWrite<View>().answer(
       request, submit: { finish in try context.run { try makeReady(collections, view, finish) } }
     ) { [context] view in
-      // The right to be answered is looked at again when a wait ends.
+      // The caller's right is checked again after the wait.
       _ = try context.route.gate.caller(of: request)
       return try body(view)
     }
   }
 
-  /// Answers the view as it is now. One that grew too large is made smaller first.
+  /// Answers the view as it is now. A view that grew too large is made smaller first.
   func show(
     _ request: Request, isPerhapsTooLarge: @escaping (View) -> Bool,
     _ snapshot: @escaping (View) throws -> ByteBuffer
@@ -82,7 +82,7 @@ struct OpenViews<View: Sendable>: Sendable {
     }
   }
 
-  /// Forgets a view (B22).
+  /// Disposes of the view that the request names (B22).
   func dispose(_ request: Request) throws -> Outcome {
     try Parameters(request).end()
     return try context.route.admitted(request) { caller in

@@ -5,7 +5,7 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// What a poll asks: from where, and how long to wait (B51).
+/// A poll's parameters: its cursor, and how long it waits (B51).
 struct PollParameters {
   static let defaultWait: Int64 = 25
   static let longestWait: Int64 = 30
@@ -17,7 +17,8 @@ struct PollParameters {
   private let isResumed: Bool
   private let hasWait: Bool
 
-  /// The cursor to begin at; nil: the present one. Throws a 400 if it is none, or if a stream is to wait.
+  /// The cursor to begin at; nil: the present one. Throws a 400 if `since` is no cursor, or if a stream has
+  /// `wait`.
   func cursor() throws -> EventCursor? {
     if isStream, hasWait {
       throw Problem.invalid("wait", "A stream does not end by itself: leave it out.")
@@ -43,7 +44,7 @@ struct PollParameters {
   }
 }
 
-/// One poll: answered at once if there is something to tell, else parked until there is or the time is over.
+/// One poll: answered at once if there are events, else parked until there are or the time is over.
 final class Poll: Follower {
   private let since: EventCursor
   private let endsAt: UInt64
@@ -73,7 +74,7 @@ final class Poll: Follower {
     return try poll.end { try poll.look(isLast: parameters.milliseconds == 0) }
   }
 
-  /// Gives the subscription back unless the poll goes on.
+  /// Runs `body`. If it throws, ends the subscription.
   private func end(_ body: () throws -> Outcome) throws -> Outcome {
     do { return try body() } catch {
       unsubscribe()
@@ -116,7 +117,7 @@ final class Poll: Follower {
     return try park(now)
   }
 
-  /// Stores what has to be stored of the views, and looks again: it was found out before anything was told.
+  /// Stores the views' windows, and looks again: nothing was told yet.
   private func store(isLast: Bool) throws -> Outcome {
     unsubscribe()
     return try DurableWrite<Void>(advice: "Ask again with the same cursor.").answer(
@@ -124,8 +125,8 @@ final class Poll: Follower {
     ) { [self] in try end { try look(isLast: isLast) } }
   }
 
-  /// What was answered for the same view in this moment. It is the caller's own: that was found when this
-  /// poll began, and ends with a view's removal.
+  /// The answer to an equal poll of the view in this moment. The view is the caller's own: that was checked
+  /// when this poll began, and removing a view ends the moment.
   private func known(_ moment: SharedAnswers.Moment) -> SharedResponse? {
     guard let asked = asked(moment), let known = context.shared.recent(asked),
       context.route.gate.admitsStill(caller),
@@ -134,7 +135,8 @@ final class Poll: Follower {
     return known
   }
 
-  /// Answers what belongs to the moment in which the caller was let in, if that is still the present one.
+  /// Answers, and keeps the answer for equal polls if the moment in which the caller was admitted still
+  /// lasts.
   private func respond(_ shared: SharedResponse, _ moment: SharedAnswers.Moment?) -> Outcome {
     if let moment, let asked = asked(moment), context.moment == moment { context.shared.note(shared, asked) }
     return .respond(shared.response)
@@ -147,7 +149,7 @@ final class Poll: Follower {
   private func park(_ now: UInt64) throws -> Outcome {
     let waiter = request.makeWaiter()
     guard isSubscribed else {
-      // It was woken for nothing: what comes now wakes it again, what came meanwhile is looked for.
+      // The wake brought nothing: subscribe again, then look for what came meanwhile.
       try subscribe(waiter, isOnce: true)
       return try look(isLast: false)
     }
@@ -183,10 +185,10 @@ final class Poll: Follower {
   }
 }
 
-/// The same as a stream of server-sent events: of one answer's events only the last has an id, the answer's
-/// cursor, so that a stream that broke goes on from there (B51).
+/// A poll as a stream of server-sent events. Of one answer's events only the last has an id, the answer's
+/// cursor, so that a client whose stream broke goes on from there (B51).
 enum EventsOverTime {
-  /// Changes that do not concern a stream are passed over again and again up to so many.
+  /// Up to so many changes that do not concern a stream are read again at its next wake.
   private static let mostLookedAtAgain: Int64 = 200
 
   static func open(_ follower: Follower, _ request: Request, since: EventCursor?) throws -> Outcome {
@@ -205,11 +207,11 @@ enum EventsOverTime {
           try follower.admit(cursor)
           guard follower.isReady else { return try storing.begin(follower) }
           let found = try follower.look(cursor)
-          // Only a cursor that the log could be read from is one to come back with.
+          // The client gets its first cursor only after the log could be read from it.
           if isFirst { buffer.append("id: \(cursor.description)\n\n") }
           isFirst = false
-          // The client keeps the cursor it was told last; what it is not told is looked at again, unless that
-          // becomes much.
+          // Changes without an event leave the cursor where it is. They are read again at the next wake,
+          // unless they become many.
           let isFar = found.cursor.sequence - cursor.sequence > mostLookedAtAgain
           guard !found.isEmpty || found.hasMore || isFar else { return .wait }
           guard follower.move(found) else { return try storing.begin(follower) }
@@ -226,11 +228,11 @@ enum EventsOverTime {
     return .respond(.events(stream))
   }
 
-  /// What a stream begins with: how long its client waits before it comes back.
+  /// A stream's first line: how long its client waits before it reconnects.
   static let retry: StaticString = "retry: 2000\n\n"
 
-  /// The last event of a stream: why it is over. One that is to begin again comes with the cursor at this
-  /// moment as its id, so that a browser does not come back with the one that was refused.
+  /// The last event of a stream: why it is over. After a 410 its id is the cursor at this moment, so that a
+  /// browser does not reconnect with the refused one.
   static func end(_ problem: Problem, now: EventCursor, into buffer: inout ByteBuffer) {
     let name: StaticString =
       problem.status == 410 ? "reset" : problem.status == 401 ? "unauthorized" : "gone"

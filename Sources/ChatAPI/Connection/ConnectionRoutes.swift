@@ -32,8 +32,8 @@ enum ConnectionRoutes {
     ]
   }
 
-  /// Connects the user and waits for the first handshake, as long as `Prefer` allows. Without `Prefer`, only
-  /// a request of a user of whom nothing is known waits (B2).
+  /// Connects the user and waits for the first handshake, as long as `Prefer` allows. Without `Prefer`, the
+  /// request waits only if the cache does not know the user (B2).
   private static func connect(_ context: RouteContext, _ request: Request) throws -> Outcome {
     let caller = try context.gate.caller(of: request)
     let preferences = Preferences(request)
@@ -89,8 +89,8 @@ enum ConnectionRoutes {
   private static func connection(_ context: RouteContext, _ user: UserID) throws -> Response {
     let link = context.syncRequests.link
     let connection = context.syncRequests.connection(of: user)
-    // The end of the log, so that whoever goes on from there is told no more than what comes. It is read
-    // before the rows: what is committed meanwhile is told again, and nothing is missing.
+    // The end of the event log: a client that goes on from it gets only later events. It is read before the
+    // rows: a commit in between is told again, but none is missed.
     let cursor = context.cache.cursor
     return try context.read { reader in
       let cached = try reader.cachedUser(user)

@@ -20,7 +20,7 @@ struct MessagePageAnswer {
     let anchor = MessagePageAnswer.position(of: query.anchor)
     let isOlderCutOff = isAway && page.olderGap != nil
     let isNewerCutOff = isAway && page.newerGap != nil
-    // A page that begins within a gap does not lead back over its anchor.
+    // If the anchor lies within a gap, the gap's end may lie beyond it: no link leads back over the anchor.
     let older = (MessagePageAnswer.older(page) ?? anchor).map { min($0, anchor ?? .end) }
     let newer = (MessagePageAnswer.newer(page) ?? anchor).map { max($0, anchor ?? .start) }
     previous = page.hasPrevious && !isOlderCutOff ? older : nil
@@ -45,7 +45,7 @@ struct MessagePageAnswer {
     return page.span?.upperBound
   }
 
-  /// What the whole answer begins with: the page is read into it, and written on.
+  /// The first bytes of the whole answer. The page's items are read behind them; `write` adds the rest.
   static let head: StaticString = "{\"items\":["
 
   /// The whole answer, of a page whose items begin with `head`.

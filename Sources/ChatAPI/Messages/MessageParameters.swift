@@ -40,8 +40,7 @@ struct MessageParameters {
     query = page
   }
 
-  /// Refuses parameters that exclude one another. Called after the user is known, as all checks of values
-  /// are.
+  /// Refuses parameters that exclude one another. Called after the caller's rights are checked.
   func check() throws {
     guard let clash else { return }
     throw Problem.invalid("\(clash.second)", "It cannot be combined with \(clash.first): give one of them.")

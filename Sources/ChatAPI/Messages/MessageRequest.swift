@@ -4,12 +4,12 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// What names a message in a path: its message_id, or `request_id:` and the name its sender gave it.
+/// A message as a path names it: by its message_id, or by `request_id:` and the id that its sender chose.
 enum MessageRef {
   case message(Int64)
   case request(RequestID)
 
-  /// Nil where the text names nothing.
+  /// Nil: the text is neither.
   init?(_ text: String) {
     let prefix = "request_id:"
     if text.hasPrefix(prefix) {
@@ -22,8 +22,8 @@ enum MessageRef {
   }
 }
 
-/// One request for a message: from the cache, or from the upstream where it is not there. By a request_id it
-/// is one of the caller's own: unsent as it stands, or what became of it.
+/// One request for a message: from the cache or, if it is not there, from the upstream. A request_id names
+/// one of the caller's own messages: the unsent one, or the message that it became.
 final class MessageRequest {
   private let context: RouteContext
   private let request: Request

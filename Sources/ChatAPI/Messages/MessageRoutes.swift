@@ -4,7 +4,7 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// Reading messages: a page of a channel's, or one.
+/// Reads messages: a page of a channel's messages, or one message.
 enum MessageRoutes {
   static func routes(_ context: RouteContext) -> [Route] {
     [
@@ -36,11 +36,11 @@ private final class MessagePageRequest {
   private let preferences: Preferences
   private var through: ReadThrough
   private var status = CacheStatus.hit
-  /// Whether the upstream was asked for what is missing, and failed.
+  /// Whether a fetch of missing messages failed.
   private var hasFailed = false
-  /// When the wait for fresh data ends (monotonic ns); set by the first.
+  /// When the wait for fresh data ends (monotonic ns); set by the first fetch.
   private var endsAt: UInt64?
-  /// Whether the upstream was asked for the channel.
+  /// Whether the channel was looked for upstream.
   private var isSought = false
 
   init(_ context: RouteContext, _ request: Request) throws {
@@ -57,8 +57,8 @@ private final class MessagePageRequest {
     case fetch(MessageSyncRequest.Stretch)
   }
 
-  /// Answers, or first asks for missing messages. A channel that is not found is asked for upstream while the
-  /// user's channels are not all listed (B1).
+  /// Answers, or first asks for missing messages. An unknown channel is looked for upstream while the user's
+  /// channels are not all listed (B1).
   func answer(to caller: Caller) throws -> Outcome {
     do {
       switch try look(caller, mayFetch: true) {
@@ -102,8 +102,8 @@ private final class MessagePageRequest {
     }
   }
 
-  /// Decides by what the user may see of the channel. `read` reads the rows, if they are of the same moment;
-  /// nil: they are not.
+  /// Decides by what the user may see of the channel. `read` reads the rows. If a commit came after `access`
+  /// was read, `read` returns nil, and so does this function.
   private func decide(
     _ caller: Caller, _ access: ChannelAccess, _ coverage: Coverage, _ mayFetch: Bool,
     _ read: ((CacheReader) throws -> MessagePage) throws -> MessagePage?
@@ -123,7 +123,7 @@ private final class MessagePageRequest {
     let isAway = link.isOffline || hasFailed
     if isAway, ground.mayBeMissing { tag.add(1) }
     let isKnown = tag.isKnown(to: request)
-    // After a fetch the client asked in vain: its next request is a new try.
+    // After a failed fetch there is no shortcut: the client's next request tries again.
     let again = mayFetch && query.filter.parent == nil ? stillHolds(caller, access, ground.tail) : nil
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }
@@ -134,7 +134,7 @@ private final class MessagePageRequest {
     }
     guard let page = found else { return nil }
     if mayFetch, let stretch = through.next(page.found(query.anchor)) {
-      // Nobody is asked who cannot be reached, unless the client insists.
+      // An upstream that is offline is asked only if the client insists.
       guard link.isOffline, preferences.mode == .whereNeeded else { return .fetch(stretch) }
       status = .offline
     }
@@ -148,7 +148,7 @@ private final class MessagePageRequest {
     return .answer(response)
   }
 
-  /// Whether nothing would be fetched for the page, as far as that is known before its rows are read.
+  /// Whether no message would be fetched for the page, as far as that is known before its rows are read.
   private func isWhole(_ ground: MessagePageGround, _ link: LinkStatus) -> Bool {
     switch preferences.mode {
     case .never: true

@@ -1,7 +1,6 @@
 import MicroHTTP
 
-/// The chat page and its files. Each has a tag, so that a browser asks for its bytes again only
-/// when the service is another version.
+/// The chat page and its files. Each has a tag, so that a browser loads it again only after it changed.
 struct ChatPage: Sendable {
   private let fileOrigins: [String]
   private let hasReference: Bool
@@ -27,8 +26,8 @@ struct ChatPage: Sendable {
     ]
   }
 
-  /// Nothing but the page's own files runs, and nothing is asked for elsewhere but pictures and sounds from
-  /// the operator's origins.
+  /// Only the page's own files run. Of other origins only `fileOrigins` are asked, for pictures, videos and
+  /// sounds.
   private var policy: String {
     let media = (["'self'", "blob:"] + fileOrigins).joined(separator: " ")
     return [
@@ -38,7 +37,7 @@ struct ChatPage: Sendable {
     ].joined(separator: "; ")
   }
 
-  /// The page, with the origins of `fileOrigins` for its script to read, and without links that lead nowhere.
+  /// The page with `fileOrigins`, which its script reads, and without links to a reference that is not there.
   private var html: [UInt8] {
     let lines = String(decoding: PackageResources.page_html, as: UTF8.self)
       .replacing(
@@ -50,7 +49,7 @@ struct ChatPage: Sendable {
     return Array(lines.joined(separator: "\n").utf8)
   }
 
-  /// The modules in the order in which each finds what it needs.
+  /// The modules; each comes after those that it imports.
   private static let modules: [[UInt8]] = [
     PackageResources.dom_js, PackageResources.words_js, PackageResources.format_js,
     PackageResources.session_js, PackageResources.as_curl_js, PackageResources.transport_js,
@@ -65,6 +64,6 @@ struct ChatPage: Sendable {
     PackageResources.page_js,
   ]
 
-  /// The modules as one.
+  /// All modules as one script.
   static let script = PageScript.joined(modules)
 }

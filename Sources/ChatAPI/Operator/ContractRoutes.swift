@@ -5,8 +5,8 @@ import Platform
 /// The contract that this very program was built with, as YAML, as JSON and as a page to read; what its
 /// problems mean; and the two clients to copy.
 enum ContractRoutes {
-  /// `hasReference`: whether the address that they are for has the contract; otherwise the other pages do not
-  /// link to it.
+  /// `hasReference`: whether the routes' address has the contract; if not, the problems' pages do not link to
+  /// it.
   static func routes(hasReference: Bool = true) -> [Route] {
     let reference = PageFile(
       html, [("Content-Security-Policy", ReferencePage.policy), ("Referrer-Policy", "no-referrer")]

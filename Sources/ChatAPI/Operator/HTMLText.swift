@@ -1,9 +1,9 @@
 import JSON
 import Platform
 
-/// Text as the service's own pages show it.
+/// Makes HTML for the service's own pages.
 enum HTMLText {
-  /// Text without markup.
+  /// Text with HTML's special characters escaped.
   static func escaped(_ text: String) -> String {
     var out = ""
     for character in text {

@@ -28,7 +28,7 @@ enum HealthRoutes {
     ]
   }
 
-  /// Offline or without an upstream it is still ready: it answers from what it holds.
+  /// Without an upstream the service is still ready: it answers from the cache.
   private static func readiness(_ report: ServiceStatus.Report, _ link: LinkState) -> Response {
     var json = JSONWriter(capacity: 128)
     json.beginObject()

@@ -54,7 +54,7 @@ package struct MetricsText: ~Copyable {
     buffer.append("\n")
   }
 
-  /// A line of a metric's samples whose value is so many millionths.
+  /// One sample; its value is given in millionths.
   package mutating func sample(_ name: StaticString, millionths: Int64) {
     let digits = String(millionths % 1_000_000)
     buffer.append(name)

@@ -1,8 +1,8 @@
 import MicroHTTP
 import Platform
 
-/// A file of the service itself, such as a page or its script. Its answers are made when somebody first asks
-/// for it, so that they do not delay the start: whole, plain and as gzip, and that a client has it already.
+/// A file of the service itself, such as a page or its script. Its answers are made at the first request, so
+/// that they do not delay the start: 200 and 304, each plain and as gzip.
 final class PageFile: Sendable {
   /// The file in one encoding. Each has a tag of its own.
   private struct Variant {

@@ -1,7 +1,7 @@
-/// Modules in files of their own, given to browsers as one script.
+/// Joins JavaScript modules into one script for browsers.
 enum PageScript {
-  /// The modules one after the other, without what they import from each other and without the word `export`.
-  /// Each module comes after those that it imports, and no two have a name in common.
+  /// The modules one after another, without their imports of each other and without the word `export`. Each
+  /// module comes after those that it imports, and no two have a name in common.
   static func joined(_ modules: [[UInt8]]) -> [UInt8] {
     var joined: [UInt8] = []
     for module in modules {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The process's metrics, by the names that Prometheus' own libraries use.
+/// The process's metrics. Memory and descriptors have the names that Prometheus' own libraries use.
 package enum ProcessMetrics {
   /// Writes processor time, memory and descriptors.
   package static func write(to text: inout MetricsText) {

@@ -18,13 +18,13 @@ enum ReferencePage {
     return Array(StartPage.page("Perch: the reference", body, script: "/docs.js").utf8)
   }
 
-  /// The script with which each operation can be tried, of modules that it shares with the chat page.
+  /// The script that tries operations; it shares modules with the chat page.
   static let script = PageScript.joined([
     PackageResources.dom_js, PackageResources.session_js, PackageResources.as_curl_js,
     PackageResources.reference_js,
   ])
 
-  /// The page's own script runs, and asks this service alone.
+  /// Only the page's own script runs, and it asks only this service.
   static let policy = [
     "default-src 'none'", "script-src 'self'", "style-src 'unsafe-inline'", "connect-src 'self'",
     "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",

@@ -14,7 +14,7 @@ package final class ServiceStatus: Sendable {
     package var phase = Phase.starting
     /// The kind of cache, as `--cache` names it.
     package var mode = "sqlite"
-    /// Codes of the problems of a service that answers. The link's reasons are added elsewhere.
+    /// Codes of the problems that the service has although it answers. `HealthRoutes` adds the link's.
     package var reasons: [String] = []
     /// The progress of the running migration, if there is one (B63).
     package var migration: MigrationProgress?

@@ -1,4 +1,4 @@
-/// Short pages: the first one, and one for each problem.
+/// Short pages: the start page, and one for each problem.
 enum StartPage {
   static func make(hasReference: Bool) -> [UInt8] {
     let links =
@@ -19,7 +19,7 @@ enum StartPage {
         <ul>
         \(links)
         </ul>
-        <p>With a user's token, made of the service's data directory, this lists the user's channels:</p>
+        <p>With a user's token, made with the data directory's secret, this lists the user's channels:</p>
         <pre>TOKEN=$(perch token --data DIR --user alice)
         curl -s -H "Authorization: Bearer $TOKEN" http://HOST/v1/channels</pre>
         """
@@ -41,7 +41,7 @@ enum StartPage {
     return page(title, parts.joined(separator: "\n") + link)
   }
 
-  /// A page in the house's plain dress, without outside assets. `script`: the path of the script that it
+  /// A page in the service's plain style, without outside assets. `script`: the path of the script that it
   /// runs.
   static func page(_ title: String, _ body: String, script: String? = nil) -> String {
     """

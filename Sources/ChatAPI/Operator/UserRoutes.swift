@@ -3,7 +3,7 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// `/v1/admin/users`: everybody who connected here, for the operator.
+/// `/v1/admin/users`: every user who connected here, for the operator.
 enum UserRoutes {
   static func routes(_ context: RouteContext) -> [Route] {
     [

@@ -2,8 +2,8 @@ import { button, el, fill } from "./dom.js";
 import { demoUsers, keepSession, session, userOfToken } from "./session.js";
 import { asCurl } from "./as_curl.js";
 
-// Makes the reference a place to try each operation: its form sends the request with the token that is set, and
-// shows the answer and the same request for a shell.
+// Lets the reader of the reference try each operation: its form sends the request with the token that is set,
+// and shows the answer and the same request for a shell.
 
 const LONGEST_SHOWN = 20_000;
 

@@ -4,11 +4,11 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// How a request writes: it is submitted at once, and the request is parked until the commit is durable. No
-/// worker thread waits for the disk.
+/// How a request writes: the write is submitted at once, and the request is parked until the commit is
+/// durable. No worker thread waits for the disk.
 ///
-/// Every request that writes is answered: with what `then` makes of what was written, with the write's own
-/// problem, or with `503 storage_unavailable` after `milliseconds`, when nobody knows the outcome.
+/// Every request that writes is answered: by `then` with what was written, with the write's own problem, or,
+/// if the outcome is still unknown after `milliseconds`, with `503 storage_unavailable`.
 ///
 ///     try context.commit(request) { writer in try writer.clear(url) } then: { .respond(.empty(204)) }
 ///
@@ -61,7 +61,7 @@ struct DurableWrite<Made: Sendable>: Sendable {
       Parking(waiter, milliseconds: left) { wake in
         switch wake {
         case .woken:
-          // The waiter is the request's one: others may wake it too.
+          // A request has one waiter, which something else may wake too.
           guard let result = exchange.take() else { return park(waiter, exchange, until: end, failed, then) }
           return try told(result, failed, then)
         case .hungUp:
@@ -126,7 +126,7 @@ private final class WriteExchange<Made: Sendable>: Sendable {
 
   init(_ unheard: @escaping @Sendable (Made) -> Void) { self.unheard = unheard }
 
-  /// The write is over. True where the request is to be woken.
+  /// Takes the result of the write. True: the request has to be woken.
   func came(_ result: Result<Made, any Error>) -> Bool {
     let (isUnheard, wakes) = state.withLock { state in
       switch state {
@@ -141,7 +141,7 @@ private final class WriteExchange<Made: Sendable>: Sendable {
     return wakes
   }
 
-  /// `submit` has returned: what came already, else the request waits from now on.
+  /// Called when `submit` has returned: the result, if it is here. If not, the request waits from now on.
   func submitted() -> Result<Made, any Error>? {
     state.withLock { state in
       if case .came(let result) = state {

@@ -4,13 +4,13 @@ import Glibc
 import MicroHTTP
 import Platform
 
-/// The strong tag of an answer: a hash of everything that determines the answer's bytes, computed before any
-/// row is read. The user is part of the hash, so that two users' answers never have the same tag.
+/// The strong tag of an answer: a hash of everything that determines the answer's bytes, if possible computed
+/// before any row is read. The user is part of the hash, so that two users' answers never have the same tag.
 struct EntityTag {
   private var hash: UInt64 = 0xCBF2_9CE4_8422_2325
   private var other: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  /// A tag that so far names the log and the user.
+  /// Begins a tag with the log and the user.
   init(_ cursor: EventCursor, _ user: UserKey) {
     add(Int64(bitPattern: cursor.epoch))
     add(cursor.run)
@@ -28,7 +28,7 @@ struct EntityTag {
     other ^= other >> 32
   }
 
-  /// Mixes in the answer's own bytes, if no smaller value determines them.
+  /// Mixes bytes in, such as the request's query.
   mutating func add(bytes: UnsafeRawBufferPointer) {
     var rest = bytes
     while rest.count >= 8 {

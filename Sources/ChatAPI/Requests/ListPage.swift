@@ -4,8 +4,8 @@ import MicroHTTP
 // A page of a list: its items, and the token of the next page in the body and as a link.
 
 extension JSONWriter {
-  /// Begins the answer, and ends it but for what the list has beside its items. `next`: what the next page is
-  /// asked for with.
+  /// Writes `items`, `next` and `has_next`; the caller adds other fields and ends the object. `next`: the
+  /// token of the next page.
   mutating func beginPage(next: String?, _ items: (inout JSONWriter) -> Void) {
     beginObject()
     name("items")

@@ -2,13 +2,14 @@ import ChatCache
 import ChatModel
 import MicroHTTP
 
-/// The tag of a list that many rows decide about, told without reading one of them.
+/// The tag of a list that depends on many rows, checked without reading these rows.
 ///
-/// As text: `"` what names the list (log, run, user, query) `.` the log's sequence when it was read `"`. The
-/// list is still the same if nothing that was logged since concerns the user, which the log alone can tell.
-/// Equal lists may have different tags, different ones never have the same.
+/// As text: `"`, a hash of what names the list (log, run, user, query), `.`, the log's sequence at the read,
+/// `"`. The list is unchanged if no event logged since then concerns the user. Equal lists may have different
+/// tags; different lists never have the same tag.
 struct ListTag {
-  /// The most events after the tag's that are looked through. Where there are more, the list is read again.
+  /// The most events after the tag's sequence that are looked through. If there are more, the list is read
+  /// again.
   static let eventsLookedAt: Int64 = 2000
 
   private let name: String
@@ -30,7 +31,7 @@ struct ListTag {
 
   private func text(_ sequence: Int64) -> String { "\"\(name).\(String(sequence, radix: 36))\"" }
 
-  /// The tag by which the request has this list already, as it was given.
+  /// The tag in `If-None-Match` by which the client has this list already; nil: it has none.
   func known(to request: Request, _ reader: CacheReader) throws -> String? {
     guard let header = request.headerText("If-None-Match") else { return nil }
     for given in header.split(separator: ",") {

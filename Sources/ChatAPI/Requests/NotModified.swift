@@ -38,8 +38,8 @@ final class NotModified: Sendable {
 }
 
 extension Response {
-  /// Adds what a client needs to ask for the same again: the tag, what the answer differs by, how it came
-  /// about, and the wait that was followed.
+  /// Adds `ETag`, `Cache-Control`, `Vary` and `Cache-Status` and, if the request asked for a wait,
+  /// `Preference-Applied`.
   mutating func describe(
     _ tag: EntityTag, _ status: CacheStatus, _ preferences: Preferences? = nil, vary: StaticString
   ) {

@@ -2,11 +2,11 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// A link to a neighbouring page: this request's target with another edge, as a reference that names the
-/// query alone (RFC 8288, RFC 3986).
+/// A link to a neighbouring page (RFC 8288): this request's query with another edge, as a relative reference
+/// that begins with `?` (RFC 3986).
 enum PageLink {
-  /// Bytes of a query that links repeat. Pages that were asked for with a longer one have no links: their
-  /// body has the tokens of their neighbours too.
+  /// The longest query that links repeat, in bytes. Answers to a longer one have no links: their body has the
+  /// tokens of the neighbouring pages too.
   static let mostQueryBytes = 1024
 
   /// Whether links can repeat the request's query.
@@ -35,7 +35,7 @@ enum PageLink {
     return String(decoding: value.bytes, as: UTF8.self)
   }
 
-  /// Appends what the values for all neighbours begin with.
+  /// Appends the beginning that the values for all neighbours share.
   static func begin(_ request: Request, into value: inout ByteBuffer) {
     value.append("<?")
     for item in request.query where !isAnchor(item) {
@@ -62,7 +62,7 @@ enum PageLink {
     value.append("\"")
   }
 
-  /// What neither ends the reference nor the header early.
+  /// Whether the byte needs no encoding: it ends neither the reference nor the header.
   private static func isOfReference(_ byte: UInt8) -> Bool {
     byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "<") && byte != UInt8(ascii: ">")
   }

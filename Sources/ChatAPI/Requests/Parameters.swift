@@ -23,7 +23,7 @@ struct Parameters {
   private var isAsked = false
   private var faults: [Problem.FieldError] = []
 
-  /// Splits the query into parameters. `ticket` is one of them.
+  /// Splits the query into parameters, `ticket` too.
   init(_ request: Request) {
     if request.encodedQuery.isEmpty { return }
     given.reserveCapacity(8)
@@ -105,11 +105,11 @@ struct Parameters {
     return nil
   }
 
-  /// Values with commas between them; given and empty is one empty value, which is a fault unless
+  /// Values with commas between them. An empty parameter is one empty value. An empty value is a fault unless
   /// `allowsEmpty`.
   mutating func list(_ name: StaticString, allowsEmpty: Bool = false) -> [String] {
     guard let text = text(name) else { return [] }
-    // By bytes: a comma with a combining mark after it is a comma, too.
+    // Split as bytes, so that a comma with a combining mark after it separates, too.
     let values = text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
     if !allowsEmpty, values.contains(where: \.isEmpty) {
@@ -145,7 +145,7 @@ extension Problem {
     return Problem(400, "invalid_request", detail: "Correct these and ask again: \(names).", errors: told)
   }
 
-  /// A field's name as far as it is told: the client chose it, and it may be as long as the request.
+  /// The first 100 characters of a field's name: the client chose it, and it may be as long as the request.
   private static func shortened(_ name: String) -> String {
     let most = 100
     guard

@@ -1,9 +1,9 @@
 import ChatCache
 import MicroHTTP
 
-/// What a request says of waiting and of fresh data, beside its parameters.
+/// The headers in which a request asks for a wait and for fresh data.
 struct Preferences {
-  /// How long a read-through may take when the request names nothing (ms, B15).
+  /// How long a read-through may take without `Prefer: wait` (ms, B15).
   static let readThroughMilliseconds = 5_000
   /// The longest wait that is granted (seconds).
   static let longestWait: Int64 = 30
@@ -13,7 +13,7 @@ struct Preferences {
   /// What `Cache-Control` asked for.
   let mode: ReadThrough.Mode
 
-  /// Reads the headers; what they do not say well is not said.
+  /// Reads the headers. Malformed ones are ignored.
   init(_ request: Request) {
     wait = request.headerText("Prefer").flatMap(Preferences.wait)
     switch request.headerText("Cache-Control").map({ $0.lowercased() }) {
@@ -40,7 +40,7 @@ struct Preferences {
     return nil
   }
 
-  /// Says which preference was heeded.
+  /// Adds `Preference-Applied`, if the request asked for a wait.
   func apply(to response: inout Response) {
     guard let wait else { return }
     response.add("Preference-Applied", "wait=\(wait)")

@@ -14,7 +14,7 @@ package final class RouteContext: Sendable {
   /// The 304 answers.
   let notModified: NotModified
 
-  /// The parts that every route works with.
+  /// Collects the services, and stores used tickets in `cache`.
   package init(cache: Cache, syncRequests: any SyncRequests, gate: Gate) {
     self.cache = cache
     self.syncRequests = syncRequests
@@ -23,11 +23,11 @@ package final class RouteContext: Sendable {
     gate.tickets.keep(in: cache)
   }
 
-  /// How long the upstream's word on an unknown user or channel is waited for (ms).
+  /// How long a request waits for the upstream's answer about an unknown user or channel (ms).
   static let firstWordMilliseconds = 5_000
 
-  /// Lets the request in and runs `body` as its user, parking first where nothing is known of the user yet
-  /// (B2), and where a ticket is used for the first time: until it is stored that it was (B51).
+  /// Checks the caller and runs `body`. Parks first while the upstream is asked about an unknown user (B2),
+  /// and at a ticket's first use until that use is stored (B51).
   func admitted(
     _ request: Request, scope: Scopes = .chat, _ body: @escaping (Caller) throws -> Outcome
   ) throws -> Outcome {
@@ -50,8 +50,8 @@ package final class RouteContext: Sendable {
     }
   }
 
-  /// Lets the request in and runs `body`, of a user as `admitted` does. An operator's token without the scope
-  /// `chat` names no chat user, so nobody is asked about its user. `scope`: what any other token needs.
+  /// Like `admitted`, and for operators too. An operator's token without the scope `chat` names no chat user,
+  /// so the upstream is not asked about its user. `scope`: what any other token needs.
   func operated(
     _ request: Request, scope: Scopes, _ body: @escaping (Caller) throws -> Outcome
   ) throws -> Outcome {
@@ -61,7 +61,7 @@ package final class RouteContext: Sendable {
     return try body(caller)
   }
 
-  /// Runs `body`, after it is stored that the request's ticket was used in time, where it is not yet.
+  /// Stores the first use of the request's ticket, if that is not stored yet, then runs `body`.
   private func remembered(
     _ request: Request, _ caller: Caller, _ body: @escaping (Caller) throws -> Outcome
   ) throws -> Outcome {
@@ -72,8 +72,8 @@ package final class RouteContext: Sendable {
     }
   }
 
-  /// Runs `body` with the channel as the caller sees it: that of the path, or `named`. A channel that
-  /// is not known is asked for upstream while the user's channels are not all listed (B1).
+  /// Runs `body` with the url of a channel that the caller may see: `named`, or the path's. An unknown
+  /// channel is looked for upstream while the user's channels are not all listed (B1).
   func inChannel(
     _ request: Request, _ caller: Caller, named: ChannelURL? = nil, needsJoined: Bool = false,
     _ body: @escaping (ChannelURL, Caller) throws -> Outcome
@@ -89,7 +89,7 @@ package final class RouteContext: Sendable {
     } then: { [self] outcome in
       switch outcome {
       case .success:
-        // Also where it was not found: by now it may have been listed.
+        // Checked even if it was not found: by now it may have been listed.
         guard let isJoined = try isJoined(caller.user, in: url) else { throw Problem.channelNotFound }
         guard isJoined || !needsJoined else { throw Problem.notJoined }
         return try body(url, caller)
@@ -119,7 +119,7 @@ package final class RouteContext: Sendable {
     try mapped { try cache.read(body) }
   }
 
-  /// Runs what reads the cache; its failures become problems.
+  /// Runs `body`; failures of the cache become problems.
   func mapped<Result: ~Copyable>(_ body: () throws -> Result) throws -> Result {
     do { return try body() } catch let error as CacheError { throw Problem(error) }
   }

@@ -4,8 +4,7 @@ import MicroHTTP
 import Platform
 
 extension Problem {
-  /// What a client is told when the upstream's part cannot be had; only this turns the port's errors
-  /// into problems.
+  /// The problem for the error of a sync request. Nothing else turns these errors into problems.
   init(_ error: SyncError) {
     switch error {
     case .unreachable(let loss, let retryAfter):
@@ -52,10 +51,10 @@ extension Problem {
     ("Retry-After", seconds(milliseconds))
   }
 
-  /// A wait in milliseconds, as `Retry-After` tells it.
+  /// A wait in milliseconds as the value of `Retry-After`: whole seconds, at least 1.
   static func seconds(_ milliseconds: Int64) -> String { String(max(1, (milliseconds + 999) / 1000)) }
 
-  /// What a client is told when the cache itself fails (B60).
+  /// The problem for a failure of the cache (B60).
   init(_ error: CacheError) {
     switch error {
     case .stopping: self = Problem(SyncError.stopping)

@@ -3,8 +3,8 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// Changes of messages, and marking as read: durable here when they are answered, done upstream afterwards
-/// (B46).
+/// Changes of messages, and marking as read. The answer comes when the change is durable here; the upstream
+/// gets it afterwards (B46).
 enum ChangeRoutes {
   static func routes(_ sending: Sending) -> [Route] {
     messages(sending) + reactions(sending) + [read(sending)]

@@ -14,11 +14,11 @@ struct MessageChange {
     var params = Array("{}".utf8)
     /// A reaction's key.
     var aspect = ""
-    /// The characters of its text.
+    /// The length of the new text, in characters.
     var textLength = 0
   }
 
-  /// How the message stands after the change.
+  /// The outcome of the write.
   private enum Made: Sendable {
     case changed([UInt8]?, isReplay: Bool)
     case refused(code: String, [UInt8]?)
@@ -77,7 +77,7 @@ struct MessageChange {
       }
       return try MessageChange.accept(asked, target, writer, user, laneKey, policy)
     } then: { made in
-      // The right to be answered is looked at again when a wait ends.
+      // The caller's right is checked again after the wait.
       _ = try sending.context.gate.caller(of: request)
       return .respond(try response(made))
     }
@@ -123,7 +123,7 @@ struct MessageChange {
     case .noTarget: throw SendingDenial.messageNotFound
     case .row, .changed: return .changed(try object(target, writer.reader, user, laneKey), isReplay: false)
     case .replay(let status):
-      // An edit that went into an unsent message knows only the request that this message was.
+      // An edit that was merged into an unsent message knows it only by its request id.
       let shown =
         try status.message.map { MessageTarget.confirmed($0) } ?? target.confirmed(writer.reader, laneKey)
       let object = try object(shown, writer.reader, user, laneKey)
@@ -165,7 +165,8 @@ struct MessageChange {
   }
 }
 
-/// The header `If-Match` (RFC 9110): the change is made where the message is still the one that was read.
+/// The header `If-Match` (RFC 9110): the change is made only if the tag that the client read is still
+/// current.
 private struct Precondition {
   private let header: String
 

@@ -5,7 +5,7 @@ import MicroHTTP
 
 /// The content fields of a body that sends or edits a message. Fields that the body lacks are nil.
 struct MessageContent: Sendable {
-  /// The users that a message mentions.
+  /// Whether a message mentions single users or the whole channel.
   enum MentionType: String, CaseIterable { case users, channel }
 
   /// One entry of `metaarray`.

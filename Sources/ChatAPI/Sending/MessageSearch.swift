@@ -5,12 +5,12 @@ import Platform
 
 /// The message that a change is about.
 enum MessageTarget: Sendable, Equatable {
-  /// One that the upstream has.
+  /// A message that the upstream has.
   case confirmed(Int64)
-  /// An unsent one of the caller.
+  /// An unsent message of the caller.
   case unsent(RequestID)
 
-  /// The same at this moment: an unsent message may have been sent since. Throws if it was removed.
+  /// The target at this moment: an unsent message may have been sent since. Throws if it was removed.
   func now(_ reader: CacheReader, _ laneKey: OutboxLaneKey) throws -> MessageTarget {
     let now = try confirmed(reader, laneKey)
     if case .unsent(let name) = now, try reader.unsentMessage(name.text, in: laneKey) == nil {
@@ -19,7 +19,7 @@ enum MessageTarget: Sendable, Equatable {
     return now
   }
 
-  /// The message that an unsent one became; the same where it is not sent.
+  /// The sent message, if an unsent one was sent since; otherwise the same target.
   func confirmed(_ reader: CacheReader, _ laneKey: OutboxLaneKey) throws -> MessageTarget {
     guard case .unsent(let name) = self, try reader.unsentMessage(name.text, in: laneKey) == nil,
       let status = try reader.status(of: name, of: laneKey.user), status.isMessage, let sent = status.message
@@ -42,7 +42,8 @@ struct MessageSearch {
     self.url = url
   }
 
-  /// Goes on with `then` where there is such a message for the caller; otherwise it is a 404.
+  /// Runs `then` with the message, if the caller may see it; otherwise throws a 404 or the upstream's
+  /// failure.
   func find(_ ref: MessageRef?, then: @escaping (MessageTarget) throws -> Outcome) throws -> Outcome {
     guard let ref else { throw Problem.messageNotFound }
     return try find(ref, nil, then)
@@ -64,7 +65,7 @@ struct MessageSearch {
     }
   }
 
-  /// Why a message that is not cached was not found: only the upstream knows that there is none.
+  /// The problem of a message that is not cached: only the upstream can say that it does not exist.
   private static func problem(_ fetched: SyncOutcome) -> Problem {
     switch fetched {
     case .stored, .failed(.rejected): Problem.messageNotFound

@@ -4,9 +4,10 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// `/v1/outbox`: all that the user has unsent, in every channel, also in those the user has left (B69).
+/// `/v1/outbox`: the user's unsent messages and changes in all channels, also in those the user has left
+/// (B69).
 enum OutboxRoutes {
-  /// Rows of one page, and when the client names none.
+  /// The most rows of one page, and the rows of a page without `limit`.
   static let mostRows: Int64 = 200
   private static let usualRows: Int64 = 100
 

@@ -4,8 +4,8 @@ import ChatModel
 import MicroHTTP
 import Platform
 
-/// One accepted send: answered as it stands, or held until it ends (`Prefer: wait`). It is woken by the
-/// events of its user in its channel.
+/// Answers one accepted send: as it stands, or when it has ended (`Prefer: wait`). Changes in its channel
+/// wake the waiting request.
 final class SendProgress {
   private let sending: Sending
   private let request: Request
@@ -79,7 +79,7 @@ final class SendProgress {
           return .respond(.empty(204))
         }
         do {
-          // The right to be answered is looked at again when a wait ends.
+          // The caller's right is checked again after the wait.
           _ = try sending.context.gate.caller(of: request)
           return try held(until: wake == .woken ? end : 0)
         } catch {
@@ -109,7 +109,7 @@ final class SendProgress {
     }
   }
 
-  /// Answers a message that was sent, and left the cache since: evicted, or deleted by somebody.
+  /// Answers about a sent message that is no longer in the cache, because it was evicted or deleted.
   private func find(_ sent: Int64) throws -> Outcome {
     let change: (any Error) -> any Error = { [self] error in
       guard let problem = error as? Problem else { return error }

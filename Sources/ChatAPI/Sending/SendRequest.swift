@@ -23,7 +23,7 @@ struct SendRequest: Sendable {
   let kind: Kind
   let content: MessageContent
   let file: File
-  /// The message it replies to, as it was named.
+  /// The message that it replies to, as the client named it.
   let parent: String?
   let isReplyToChannel: Bool
   let isSilent: Bool
@@ -84,8 +84,8 @@ struct SendRequest: Sendable {
     return file
   }
 
-  /// What was asked, as an object in the contract's words and in one order whatever the body's was. `parent`:
-  /// what names the message it replies to.
+  /// The request's fields as a JSON object with the contract's names, always in the same order. `parent`:
+  /// names the message that it replies to.
   func params(parent: String?) -> [UInt8] {
     var json = JSONWriter()
     json.beginObject()
@@ -108,7 +108,7 @@ struct SendRequest: Sendable {
     _ name: RequestName, in url: ChannelURL, parent: Int64?, _ received: SpooledFile?, _ caller: Caller,
     lifetime: Int64
   ) -> UnsentRequest {
-    // The same words with other bytes are another request.
+    // The same fields with another file are another request.
     let path =
       [url.text] + (received.map { [$0.hash.map { String($0, radix: 16) }.joined(separator: ".")] } ?? [])
     var request = UnsentRequest(

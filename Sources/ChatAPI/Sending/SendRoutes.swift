@@ -3,7 +3,7 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// Sending a message: durable here when it is answered, sent upstream afterwards (B36).
+/// Sends a message. The answer comes when the message is durable here; the upstream gets it afterwards (B36).
 enum SendRoutes {
   static func routes(_ sending: Sending) -> [Route] {
     [

@@ -95,7 +95,7 @@ final class Sending: Sendable {
     return (view, OutboxLaneKey(user: key, channel: url))
   }
 
-  /// An answer that is a JSON object and is not to be kept.
+  /// A JSON answer that no cache may store.
   static func answer(_ object: [UInt8], status: Int) -> Response {
     var body = ByteBuffer(capacity: object.count)
     object.withUnsafeBytes { body.append($0) }

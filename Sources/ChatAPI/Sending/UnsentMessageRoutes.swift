@@ -3,7 +3,7 @@ import ChatModel
 import JSON
 import MicroHTTP
 
-/// A channel's failed messages: sent again, one or all, and removed (B44).
+/// Resends a channel's failed messages, one or all, and removes them (B44).
 enum UnsentMessageRoutes {
   static func routes(_ sending: Sending) -> [Route] {
     [

@@ -4,10 +4,10 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// The file of a message: the bytes of an unsent one to its sender, a redirect for one that was sent.
+/// The file of a message: the bytes, if the message is the caller's and unsent; a redirect, if it was sent.
 ///
-/// The chat page may be of the same origin as these bytes, and anybody may send a file: so a browser runs
-/// nothing in them, and saves what it need not show.
+/// The chat page may have the same origin as these bytes, and any user may send a file. So the headers keep a
+/// browser from running a file, and make it save the types that it need not show.
 enum FileRoute {
   static func routes(_ sending: Sending) -> [Route] {
     [
@@ -66,7 +66,7 @@ enum FileRoute {
       })
   }
 
-  /// A redirect to the message's file. A url of another scheme could run a script: there is no file then.
+  /// A redirect to the message's file. A url of another scheme could run a script: it is answered with a 404.
   private static func redirect(_ message: [UInt8]?) throws -> Outcome {
     let url = try message?.withUnsafeBytes { bytes in
       try JSONParser.parse(bytes) { $0["file"]?["url"]?.string }

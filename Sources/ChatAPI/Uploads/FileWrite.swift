@@ -1,7 +1,7 @@
 import ChatCache
 import MicroHTTP
 
-/// Stores a file and then the row that names it. The file goes where no row does.
+/// Stores a file and then the row that names it. If the row is not stored, the file is removed.
 struct FileWrite: Sendable {
   private let cache: Cache
   private let file: IncomingFile
@@ -11,8 +11,8 @@ struct FileWrite: Sendable {
     self.file = file
   }
 
-  /// Calls `finish` when file and row are on the disk, or are not. `keeps`: whether what was written names
-  /// the file.
+  /// Calls `finish` when file and row are on the disk, or could not be stored. `keeps`: whether the stored
+  /// row names the file.
   func store<Made: Sendable>(
     _ body: @escaping @Sendable (CacheWriter) throws -> Made, _ keeps: @escaping @Sendable (Made) -> Bool,
     _ finish: @escaping @Sendable (Result<Made, any Error>) -> Void
@@ -23,7 +23,7 @@ struct FileWrite: Sendable {
       cache.accept(body) { result in
         switch result {
         case .success(let made) where keeps(made): cache.spool.settled(name)
-        // Nobody knows whether the row is there: the janitor looks.
+        // Nobody knows whether the row is there: `SpoolJanitor` looks.
         case .failure(CacheError.outcomeUnknown): cache.spool.settled(name)
         case .success, .failure: cache.spool.remove(name)
         }

@@ -5,7 +5,7 @@ import MicroHTTP
 /// Judges a form by its head, before a byte of its file is stored: token, scope, membership, right to send,
 /// room for one more unsent message, and room for its announced bytes.
 enum UploadHead {
-  /// Lets the form of sendMessage or resendMessage in. `isNew`: it makes an unsent row.
+  /// Admits the form of sendMessage or resendMessage. `isNew`: the form makes an unsent row.
   static func admit(_ sending: Sending, _ request: Request, isNew: Bool) throws -> Outcome {
     try Parameters(request).end()
     let name = isNew ? try RequestName(request) : nil
@@ -21,7 +21,7 @@ enum UploadHead {
     }
   }
 
-  /// Whether the request was accepted before, as far as its head tells. Throws where it may not be.
+  /// Whether the request id in the head was accepted before. Throws if the caller may not send a file.
   private static func judge(
     _ sending: Sending, _ caller: Caller, _ url: ChannelURL, _ name: RequestName?
   ) throws -> Bool {
@@ -56,7 +56,8 @@ enum UploadHead {
 }
 
 extension Problem {
-  /// The problem with the request's name, where the client gave one: nobody knows a name that was made here.
+  /// The problem with the request id, if the client gave it: an id that was made here is unknown to the
+  /// client.
   func naming(_ name: RequestName?) -> Problem {
     guard let name, name.isGiven else { return self }
     return naming(name.id)

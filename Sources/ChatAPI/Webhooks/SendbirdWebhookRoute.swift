@@ -4,9 +4,9 @@ import Platform
 
 /// `POST /v1/webhooks/sendbird`: the upstream's webhooks (B34, B61).
 ///
-/// The sender must have signed the very bytes of the body. What it names is noted durably, then the answer is
-/// 200: the upstream counts slow answers as failures and repeats them, so nothing is asked before it is
-/// given. A webhook that could not be noted is a 503, so that the upstream sends it again.
+/// The sender must have signed the exact bytes of the body. The route stores what the webhook names durably,
+/// then answers 200. Nothing is asked before the answer, because the upstream counts slow answers as failures
+/// and repeats them. A webhook that could not be stored is a 503, so that the upstream sends it again.
 enum SendbirdWebhookRoute {
   /// Bytes of a body; the upstream's are some KB, more with many members.
   static let bodyBytes = 1 << 20
@@ -42,7 +42,7 @@ enum SendbirdWebhookRoute {
     ]
   }
 
-  /// What became of the note. Nothing of a body that is none is noted.
+  /// The answer to the outcome of the note. A body that is no webhook is not noted.
   private static func answer(_ noted: Result<Int, SyncError>?) throws -> Response {
     switch noted {
     case .success: return .empty(200)

@@ -3,18 +3,19 @@ import Synchronization
 /// The signature of webhooks: lower-case hex of the HMAC-SHA256 of the raw body (B61).
 package final class WebhookSignature: Sendable {
   private let key: [UInt8]
-  /// Whether the key is a guess: nobody gave a secret, and the upstream may sign with its key or not.
+  /// Whether the key is a guess: `--webhook-secret` was not given, and the upstream may sign with another
+  /// key.
   private let isGuessed: Bool
   private let hasMissed = Atomic<Bool>(false)
 
-  /// Nil where there is no secret: then no webhook is good. `isGuessed`: nobody said that it is the one.
+  /// Nil: `secret` is empty, so no webhook is good. `isGuessed`: the operator did not give the secret.
   package init?(secret: String, isGuessed: Bool = false) {
     guard !secret.isEmpty else { return nil }
     key = Array(secret.utf8)
     self.isGuessed = isGuessed
   }
 
-  /// Whether the last signed webhook was signed with something else than the secret that was guessed.
+  /// Whether the secret was guessed and the last signed webhook was signed with another.
   var isGuessedWrong: Bool { isGuessed && hasMissed.load(ordering: .relaxed) }
 
   /// The hex digits of `body`'s code.
