@@ -2,9 +2,9 @@ import ChatAPI
 import MicroHTTP
 import Platform
 
-/// Who may ask, composed from the settings: tokens under secrets of a file, or names on loopback.
+/// Authentication as the settings say: tokens signed with a file's secrets, or user names on loopback.
 struct AccessParts {
-  /// Lets requests in.
+  /// Checks tokens and names callers.
   let gate: Gate
   private let keyring: Keyring?
 
@@ -25,7 +25,7 @@ struct AccessParts {
     }
   }
 
-  /// Refuses settings that would let anybody in.
+  /// Refuses `--auth off` on an address where anybody could ask.
   static func check(_ values: SettingValues) throws {
     guard values.text("auth") == "off" else { return }
     let hosts = [values.address("listen").host, values.optionalAddress("admin-listen")?.host]
@@ -35,21 +35,21 @@ struct AccessParts {
     }
   }
 
-  /// The routes as they are served: where a header names the user, those under `/v1` answer only to a
-  /// loopback `Host`. Otherwise any web page could ask them once its name resolves to this machine.
+  /// The routes as they are served. With `--auth off`, routes under `/v1` answer only to a loopback `Host`.
+  /// Otherwise any web page could ask them once its name resolves to this machine.
   func guarded(_ routes: [Route]) -> [Route] {
     guard keyring == nil else { return routes }
     let rule = HostRule(advice: "Other hosts need bearer tokens: start the service without --auth off.")
     return routes.map { $0.path.hasPrefix("/v1/") ? $0.answering(only: rule) : $0 }
   }
 
-  /// The settings of who may ask.
+  /// The settings of authentication.
   static let settings: [Setting] = [
     Setting("auth", .choice(["on", "off"]), default: "on", "off: the header Perch-User names the user"),
     secretSetting,
   ]
 
-  /// Where the secrets are.
+  /// The setting that names the secrets' file.
   static let secretSetting = Setting(
     "auth-secret-file", .path, default: "",
     "the secrets that sign tokens; made in the data directory when empty"
@@ -60,7 +60,7 @@ struct AccessParts {
     return path.isEmpty ? SecretFile(inDataDirectory: values.text("data")) : SecretFile(path: path)
   }
 
-  /// Reads the secrets again; what cannot be read leaves them as they are.
+  /// Reads the secrets again. If that fails, keeps the old ones and logs why.
   func reread() {
     do {
       try keyring?.reread()

@@ -40,12 +40,12 @@ enum CacheMetrics {
     return fraction.isEmpty ? whole : whole + "." + String(fraction.reversed())
   }
 
-  /// Gaps and newest ends of all channels; nothing where the cache cannot be read.
+  /// Writes the gaps and stale tails of all channels; nothing if the cache cannot be read.
   static func writeCoverage(_ cache: Cache, generation: Int64, to text: inout MetricsText) {
     // `try?`: other metrics and the log tell of a cache that cannot be read; this page is answered without
     // it.
     guard let counts = try? cache.read({ try $0.coverageCounts(generation: generation) }) else { return }
-    text.begin("perch_cache_gaps", .gauge, "Stretches of channels that are not cached, by why.")
+    text.begin("perch_cache_gaps", .gauge, "Stretches of channels that are not cached, by reason.")
     for reason in Gap.Reason.allCases {
       text.sample(
         "perch_cache_gaps", label: "reason=\"\(reason.text)\"", counts.gaps[reason, default: 0])

@@ -1,13 +1,13 @@
 import Glibc
 import Platform
 
-/// How many file descriptors the process may open, and who gets them.
+/// How many file descriptors the process may open, and what they are for.
 ///
 /// The database, the requests to the chat server and the spooled uploads come first: their share is kept.
 /// Connections get the rest, up to what is configured, and parked requests stay below the connections (B54),
-/// so that somebody who does not wait is answered still.
+/// so that requests that do not wait are still answered.
 struct DescriptorPlan: Equatable {
-  /// What is asked for.
+  /// The numbers that the settings ask for.
   struct Wanted: Equatable {
     /// Threads that read requests and answer.
     var workers: Int
@@ -17,20 +17,20 @@ struct DescriptorPlan: Equatable {
     var connections: Int
     /// Parked requests at once.
     var parked: Int
-    /// Those of one user.
+    /// Parked requests of one user at once.
     var parkedPerUser: Int
     /// Connections at once of the operators' address; 0 where there is none.
     var adminConnections = 0
   }
 
-  /// Fewer connections are none to run a service with.
+  /// With fewer connections the service does not start.
   static let fewestConnections = 16
-  /// Descriptors above this are not asked for, whatever the hard limit is: the kernel's own default.
+  /// The process asks for no more descriptors, whatever the hard limit is: the kernel's own default.
   static let most = 1 << 20
 
   /// Descriptors the process may have open.
   let limit: Int
-  /// Those that are not for connections.
+  /// Descriptors that are not for clients' connections.
   let reserved: Int
   /// Connections at once.
   let connections: Int
@@ -44,8 +44,8 @@ struct DescriptorPlan: Equatable {
   /// Shares `limit` descriptors, of which `open` are open already.
   init(limit: Int, open: Int, _ wanted: Wanted) {
     self.limit = limit
-    // A reader for each thread that reads, with the database and its log; the writer, the checkpointer, what
-    // SQLite sorts in files, the shared index.
+    // Each reading thread has a connection with two files, the database and its log. The rest: the writer,
+    // the checkpointer, what SQLite sorts in files, the shared index.
     let database = 2 * (wanted.workers + 12) + 8
     // Sockets, name lookups, and what wakes the transfers.
     let upstream = wanted.upstreamRequests + 8
@@ -66,7 +66,7 @@ struct DescriptorPlan: Equatable {
   /// Whether connections get as many as are wanted.
   func isWhole(_ wanted: Wanted) -> Bool { connections == wanted.connections }
 
-  /// Raises the process's limit as far as it may go, shares what there is, and logs it.
+  /// Raises the process's limit as far as it may go, shares the descriptors, and logs the plan.
   static func make(_ wanted: Wanted) throws -> DescriptorPlan {
     let plan = DescriptorPlan(limit: raisedLimit(), open: openNow(), wanted)
     guard plan.connections >= min(fewestConnections, wanted.connections) else {
@@ -85,7 +85,7 @@ struct DescriptorPlan: Equatable {
     return plan
   }
 
-  /// The limit, after it was raised to the hard one.
+  /// Raises the limit to the hard one, and returns it.
   private static func raisedLimit() -> Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }

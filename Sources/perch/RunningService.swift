@@ -6,10 +6,10 @@ import Glibc
 import JSON
 import Platform
 
-/// The service that owns the data directory, spoken to over HTTP (B65).
+/// A client of the running service that owns the data directory (B65).
 ///
-/// Where it listens stands in the directory's `address` file; the token is signed with the directory's own
-/// secret, as whoever may read the directory may sign anyway.
+/// The directory's `address` file says where the service listens. The token is signed with the directory's
+/// own secret: whoever may read the directory may sign anyway.
 struct RunningService {
   private let base: String
   private let secrets: SigningSecrets
@@ -26,7 +26,7 @@ struct RunningService {
     self.isOnce = isOnce
   }
 
-  /// Has the service sync the user, and tells how far it is.
+  /// Lets the service sync the user, and shows the progress.
   func sync(_ user: UserID) throws -> Int32 {
     let now = Clock.system.wallMilliseconds() / 1000
     let token = BearerToken(user: user.text, scopes: .chat, expires: now + 24 * 3600).signed(with: secrets)
@@ -57,7 +57,7 @@ struct RunningService {
     return 0
   }
 
-  /// Has the service let go of a channel's messages, or of everything, as that user: an operator may.
+  /// Lets the service clear a channel's messages, or everything, with an operator's token for that user.
   func clear(_ channel: ChannelURL?, isForced: Bool, as user: UserID) throws {
     let now = Clock.system.wallMilliseconds() / 1000
     let scopes: Scopes = channel == nil ? .admin : [.chat, .admin]
@@ -70,7 +70,7 @@ struct RunningService {
       return try ask(HTTPRequest(.delete, target, headers: [header]), client)
     }
     var response = try asked("Authorization: Bearer \(token)")
-    // Where authentication is off a header names the user, which is refused where it is on.
+    // With `--auth off` a header names the user. With tokens that header is refused with a 400.
     if response.status == 401, case let other = try asked("Perch-User: \(user.text)"), other.status != 400 {
       response = other
     }
@@ -84,7 +84,7 @@ struct RunningService {
     try Waiting.on { try await client.send(request) }
   }
 
-  /// Requests that the service sent to the chat server since it began; 0 where it does not say.
+  /// Requests that the service sent to the chat server since its start; 0 if it does not say.
   private func requests(_ client: HTTPClient) throws -> Int {
     let response = try ask(HTTPRequest(.get, base + "/metrics"), client)
     let line = String(decoding: response.body.bytes, as: UTF8.self).split(separator: "\n").first {
@@ -123,7 +123,7 @@ struct AddressFile {
 
   init(_ directory: String) { path = directory + "/address" }
 
-  /// Written beside and renamed: readers see the whole line or none.
+  /// Writes a draft and renames it: readers see the whole line or none.
   func write(_ url: String) throws {
     let draft = path + ".new"
     let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

@@ -8,7 +8,7 @@ import Platform
 /// `perch serve`, composed: the only type that knows every part of the service.
 ///
 /// Order matters at both ends. Signals are blocked before any thread starts, so that only `Signals.wait` gets
-/// them. Stopping turns readiness to 503 first, then answers what is parked and lets running requests end,
+/// them. Stopping turns readiness to 503 first, then answers parked requests and lets running ones end,
 /// within a bound.
 struct Service {
   private let values: SettingValues
@@ -26,7 +26,7 @@ struct Service {
 
   /// Serves until a signal says to stop; the exit code.
   ///
-  /// `isListening` is told the service's url once it answers.
+  /// `isListening` is called with the service's url once it answers.
   func run(
     demoRoutes: [Route] = DemoRoutes.absent, isListening: (String) -> Void = { _ in }
   ) throws -> Int32 {
@@ -34,7 +34,7 @@ struct Service {
     Signals.block()
     try DataDirectory.prepare(values.text("data"))
     let ownership = try owned(values.text("data"))
-    // The port of a service that was killed may be another program's by now.
+    // A service that was killed left its address, whose port may be another program's by now.
     let address = AddressFile(values.text("data"))
     address.remove()
     let access = try AccessParts(values)
@@ -48,7 +48,7 @@ struct Service {
     } catch {
       throw CommandFailure(description: error.detail)
     }
-    // For a start that fails from here on: no request may be under way when what answers it goes.
+    // If the start fails from here on, no request may still run when the parts that answer it are released.
     defer { listeners.shutDown(withinSeconds: 0) }
     let isTold = Guarded(false)
     let tellURL = { @Sendable in
@@ -67,8 +67,8 @@ struct Service {
       cache: cache, syncRequests: sync.syncRequests, settings: settings(descriptors))
     try sync.start()
     try collections.start()
-    // Before that it is not known which users and views there are: a client would be told that its own is
-    // not.
+    // Clients are served only now: earlier, the collections would not know their views, nor the worker its
+    // users.
     listeners.serve(
       parts(listeners.main, cache, sync, access.gate, collections), and: demoRoutes, guarded: access.guarded)
     status.becomeReady()
@@ -114,12 +114,12 @@ struct Service {
     }
   }
 
-  /// Its cache. Bringing an older one to this program's schema can take long: `isMigrating` is called before
-  /// it begins, and readiness tells how far it is (B63).
+  /// Opens the cache. A migration of an older one can take long: `isMigrating` is called before it begins,
+  /// and readiness tells its progress (B63).
   private func openCache(_ ownership: Cache.Ownership, isMigrating: @Sendable () -> Void) throws -> Cache {
     var configuration = Cache.Configuration(
       directory: values.text("data"), upstream: SyncParts.binding(values))
-    // Nothing that is measured by it is done early or late because somebody sets the machine's clock.
+    // A steady clock: nothing is done early or late because somebody sets the machine's clock.
     configuration.clock = Clock.system.steady()
     configuration.retention.events = Int64(values.number("keep-events"))
     configuration.retention.eventMilliseconds = Int64(values.number("keep-events-for"))
@@ -136,7 +136,7 @@ struct Service {
     }
   }
 
-  /// The cache's limit and order as they are set, as far as they can be granted.
+  /// The cache's limit and eviction order from the settings. What cannot be granted is logged.
   private static func limit(_ values: SettingValues) -> CacheLimit {
     let limit = CacheLimit(
       bytes: Int64(values.number("cache-max-size")), order: values.text("cache-clear-order"))
@@ -144,7 +144,7 @@ struct Service {
     return limit
   }
 
-  /// Reads the cache's limit and order again; what cannot be read leaves them as they are.
+  /// Reads the cache's limit and order again. If that fails, keeps the old ones and logs why.
   private func rereadLimit(of cache: Cache) {
     do {
       let limit = Service.limit(try values.again())

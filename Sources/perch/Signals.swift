@@ -9,23 +9,23 @@ enum Signals {
     return set
   }
 
-  /// Blocks them for this thread and all that it starts. Before any thread. Under a limit of the size of
-  /// files a write fails as on a full disk (B60), and does not end the process.
+  /// Blocks the signals for this thread and all that it starts; called before any thread starts. Ignores
+  /// SIGXFSZ: a write over the limit of file sizes then fails as on a full disk (B60), and does not end the
+  /// process.
   static func block() {
     signal(SIGXFSZ, SIG_IGN)
     var set = set([SIGTERM, SIGINT, SIGHUP])
     pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
-  /// Waits for one of them, at most so long; false: none came.
+  /// Waits for SIGTERM or SIGINT, at most so long; false: none came.
   static func arrives(withinMilliseconds milliseconds: Int) -> Bool {
     var set = set([SIGTERM, SIGINT])
     var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
     return sigtimedwait(&set, nil, &time) > 0
   }
 
-  /// Waits for one that ends the service; SIGHUP has secrets and the cache's limit read again
-  /// (B55, B61).
+  /// Waits for a signal that ends the service. SIGHUP reads secrets and the cache's limit again (B55, B61).
   static func wait(rereading reread: () -> Void = {}) -> Int32 {
     var set = set([SIGTERM, SIGINT, SIGHUP])
     while true {

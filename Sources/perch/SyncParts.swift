@@ -49,14 +49,14 @@ struct SyncParts {
     Setting("upstream-in-flight", .number(1...64), default: "4", "requests to the chat server at once"),
     Setting(
       "upstream-rate", .number(0...10_000), default: "0",
-      "requests per second to the chat server, polls of open channels take half at most; 0: no limit, polls 5"
+      "requests per second to the chat server, at most half polls of open channels; 0: no limit, for polls: 5"
     ),
     Setting(
       "poll-interval", .duration, default: "2s", "time between two polls of a channel that a client has open"
     ),
     Setting(
       "idle-poll-interval", .duration, default: "0",
-      "time between two polls for a user with nothing open; 0: 30s (4 poll intervals where one is below 2s)"),
+      "time between two polls for a user with nothing open; 0: 30s, or 4 poll intervals if one is below 2s"),
     Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
     Setting(
       "prefetch-messages", .number(0...100_000), default: "200",
@@ -151,7 +151,7 @@ struct SyncParts {
       "perch_sending_looks_total", .counter, "Listings that searched for a message that may have arrived.",
       counts.looks)
     let uploads = counts.uploads
-    text.begin("perch_uploads_total", .counter, "Uploads to the chat server, by how they ended.")
+    text.begin("perch_uploads_total", .counter, "Uploads to the chat server, by outcome.")
     text.sample("perch_uploads_total", label: "end=\"done\"", uploads.done)
     text.sample("perch_uploads_total", label: "end=\"refused\"", uploads.refused)
     text.sample("perch_uploads_total", label: "end=\"interrupted\"", uploads.interrupted)
@@ -193,7 +193,7 @@ struct SyncParts {
   }
 }
 
-/// Blocks a thread until an async function returns. Only for the beginning and the end of a command.
+/// Blocks a thread until an async function returns. Only commands use it, on their main thread.
 enum Waiting {
   static func on<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) throws -> Result {
     let outcome = Watched<Swift.Result<Result, any Error>?>(nil)

@@ -5,10 +5,10 @@ import Platform
 
 /// The line of progress of `perch sync`, on stderr: rewritten on a terminal, else once a second.
 struct SyncProgress {
-  /// What is told of one moment.
+  /// The progress at one moment.
   struct Line: Equatable {
     private let state: UserConnection.State
-    /// Channels, messages and requests so far; without what is not known.
+    /// Channels, messages and requests so far, as far as they are known.
     let summary: String
 
     init(_ connection: UserConnection, messages: Int64?, requests: Int?) {
@@ -33,7 +33,7 @@ struct SyncProgress {
 
   private static var now: Int64 { Int64(Clock.system.monotonicNanoseconds() / 1_000_000) }
 
-  /// How far it got.
+  /// Writes the line, unless the last one was written just now.
   mutating func show(_ connection: UserConnection, messages: Int64?, requests: Int?) {
     let now = SyncProgress.now
     let line = Line(connection, messages: messages, requests: requests)
@@ -45,7 +45,7 @@ struct SyncProgress {
     CommandLineCall.write(isTerminal ? "\r\u{1B}[K\(text)" : text + "\n", to: STDERR_FILENO)
   }
 
-  /// The summary, on stdout.
+  /// Writes the summary to stdout.
   func end(_ word: String) {
     if isTerminal { CommandLineCall.write("\r\u{1B}[K", to: STDERR_FILENO) }
     let tenths = (SyncProgress.now - startedAt + 50) / 100
@@ -58,7 +58,7 @@ struct SyncProgress {
     case .userUnknown: "the chat server knows no user \(user)"
     case .unreachable(.auth, _): "the chat server refuses the key: see --upstream-token"
     case .unreachable(.untrusted, _):
-      "the chat server's certificate is not trusted: SSL_CERT_FILE names whose are"
+      "the chat server's certificate is not trusted: SSL_CERT_FILE names trusted ones"
     case .unreachable(.none, _): "there is no chat server: see --upstream"
     case .unreachable(.unreachable, _): "the chat server cannot be reached"
     case .rejected(let code, let message): "the chat server refuses with \(code): \(message)"

@@ -19,7 +19,7 @@ extension Command {
     }
     var text = """
       used      \(Sizes.text(summary.usedBytes))
-      free      \(Sizes.text(summary.freeBytes)) of the file, used again by what comes
+      free      \(Sizes.text(summary.freeBytes)) of the file, reused by later writes
       channels  \(summary.info.channels)
       messages  \(summary.info.messages)
       unsent    \(summary.info.unsent)

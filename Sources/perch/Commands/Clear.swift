@@ -9,7 +9,7 @@ extension Command {
     settings: [
       Setting("data", .path, default: "data", "the directory; a service may be using it"),
       Setting("channel", .name, default: "", "the url of the only channel whose messages are cleared"),
-      Setting("force", .flag, default: "off", "clears everything although something is unsent, and that too"),
+      Setting("force", .flag, default: "off", "clears everything, unsent messages and changes too"),
       AccessParts.secretSetting,
     ]
   ) { values in try Clearing(values).run() }
@@ -31,7 +31,8 @@ private struct Clearing {
 
   func run() throws -> Int32 {
     do {
-      // Looking first: a directory without a cache is not made into one, and nobody else's is changed.
+      // Look first, so that a directory without a cache does not get one and another program's files stay as
+      // they are.
       let found = try Cache.clearable(directory: directory, channel: channel)
       guard found.isKnown else {
         throw CommandFailure(
@@ -48,7 +49,7 @@ private struct Clearing {
 
   private static func refusal(_ unsent: Int64) -> CommandFailure {
     CommandFailure(
-      description: "\(unsent) messages and changes are not sent yet: --force clears them, too, unsent")
+      description: "\(unsent) messages and changes are not sent yet: --force clears them, too")
   }
 
   private func clear(as user: UserID?) throws {
@@ -63,7 +64,7 @@ private struct Clearing {
     defer { cache.close() }
     if let channel { return try cache.blocking.write { try $0.clear(channel) } }
     let isForced = isForced
-    // Counted again in the commit itself.
+    // Counted again in the commit, because rows may have come since.
     let unsent = try cache.blocking.write { writer in
       let unsent = try writer.unsentOfAll()
       if unsent == 0 || isForced { try writer.clearAll(withUnsent: isForced) }

@@ -1,6 +1,6 @@
 import Platform
 
-/// One thing `perch` can do.
+/// One command of `perch`.
 struct Command: Sendable {
   /// The word after `perch`.
   let name: String
@@ -10,10 +10,10 @@ struct Command: Sendable {
   let settings: [Setting]
   /// A paragraph that `--help` prints after the list of settings.
   var note = ""
-  /// Does it; the result is the exit code.
+  /// Runs the command; the result is the exit code.
   let run: @Sendable (SettingValues) throws -> Int32
 
-  /// All there are, in the order of the help.
+  /// All commands, in the order of the help.
   static let all: [Command] = [.serve, .sync, .origin, .demo, .token, .check, .cache, .clear, .health]
 
   /// What `perch NAME --help` prints.

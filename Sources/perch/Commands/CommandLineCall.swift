@@ -1,7 +1,7 @@
 import Glibc
 import Platform
 
-/// One call of `perch`: which command, with what.
+/// One call of `perch`: the command and its arguments.
 ///
 /// Exit codes: 0 done and well, 1 failed or not well, 2 the call itself was wrong.
 struct CommandLineCall {
@@ -13,7 +13,7 @@ struct CommandLineCall {
   /// A call with the words after the program's name.
   init(_ words: [String]) { self.words = words }
 
-  /// Does what was asked for and answers the exit code.
+  /// Runs the command and returns the exit code.
   func run(environment: [String: String] = CommandLineCall.environment()) -> Int32 {
     guard let first = words.first else { return refuse("no command given\n\n" + Command.overview) }
     switch first {
@@ -56,11 +56,11 @@ struct CommandLineCall {
     return 2
   }
 
-  /// Milliseconds that a line of a service, or of a failure, waits for its reader.
+  /// How long a service's line, or an error, waits for a stalled reader (ms).
   static let readerMilliseconds: Int32 = 1000
 
-  /// Writes text at once, past any buffer. `milliseconds`: how long a reader that stalls is waited for; what
-  /// it does not take then is lost. Nil: until it goes on.
+  /// Writes text without a buffer. `milliseconds`: how long it waits for a stalled reader; the text that is
+  /// left then is lost. Nil: it waits for ever.
   static func write(_ text: String, to file: Int32, waitingAtMost milliseconds: Int32? = nil) {
     var text = text
     text.withUTF8 { utf8 in

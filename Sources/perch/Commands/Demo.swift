@@ -29,8 +29,8 @@ extension Command {
 /// `perch demo`, composed: the stand-in, then the service that has it as its upstream, then the webhooks
 /// back.
 ///
-/// The stand-in's key and the webhooks' secret are made anew at each start, for both sides: no file has them,
-/// and nobody who knows another demo knows them.
+/// The stand-in's key and the webhooks' secret are made anew at each start. No file has them, and those of
+/// one demo do not fit another.
 private struct Demo {
   private static let chatterPerSecond = 2
 
@@ -69,7 +69,8 @@ private struct Demo {
     }
   }
 
-  /// The service's settings: the demo's own, then what the environment says, quiet where it says nothing.
+  /// The service's settings: the demo's own, then those of the environment. Where the environment sets
+  /// nothing, the service logs less and polls more often.
   private func serveValues(upstream: String, token: String, webhookSecret: String) throws -> SettingValues {
     let environment = CommandLineCall.environment()
     var words = [
@@ -86,7 +87,7 @@ private struct Demo {
     return try SettingReader(command: .serve).read(words, environment: environment)
   }
 
-  /// The service's url as one can ask it from here: an address that stands for all is shown as loopback.
+  /// The service's url for a client on this machine: an address that stands for all is shown as loopback.
   private static func shown(_ url: String) -> String {
     for (all, own) in [("//0.0.0.0:", "//127.0.0.1:"), ("//[::]:", "//[::1]:")] {
       if url.contains(all) { return url.replacing(all, with: own) }

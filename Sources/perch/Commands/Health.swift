@@ -24,7 +24,7 @@ extension Command {
   }
 }
 
-/// One GET over a socket of its own, so that a container needs no other program to look after itself.
+/// One GET over a socket of its own, so that a container needs no other program for its health check.
 private struct HealthProbe {
   private let address: ListenAddress
   private let path: String

@@ -3,7 +3,7 @@ import Origin
 import Platform
 
 extension Command {
-  /// `perch origin --record` and `perch origin --replay`: what a real server answered, written down and given
+  /// `perch origin --record` writes a real server's answers to a file; `perch origin --replay` gives them
   /// again.
   static func runRecorded(_ values: SettingValues) throws -> Int32 {
     guard values.text("replay").isEmpty || values.text("record").isEmpty else {

@@ -18,7 +18,7 @@ extension Command {
         "maximum size of the cache, at least 64MB; beyond it messages are evicted", isReread: true),
       Setting(
         "cache-clear-order", .text, default: "message_collection_accessed_at",
-        "what goes first from a full cache: this, or fields such as cached_bytes:desc", isReread: true),
+        "what a full cache evicts first: the default, or fields such as cached_bytes:desc", isReread: true),
       Setting(
         "spool-max-size", .size, default: "1GB",
         "the most bytes of unsent messages' files, including files that are arriving"),
@@ -42,7 +42,7 @@ extension Command {
       Setting("cors-origins", .list, default: "", "origins whose scripts may read answers; * for all"),
       Setting(
         "chat-page", .choice(["on", "off"]), default: "on",
-        "whether / is the chat page; off: a page that says where to go"),
+        "whether / is the chat page; off: a page of links"),
       Setting(
         "file-origins", .origins, default: "",
         "origins whose pictures, films and sounds the chat page shows; other files are links"),

@@ -36,7 +36,7 @@ extension Command {
   }
 }
 
-/// Syncing by the command itself: nobody else owns the data directory.
+/// Syncs in the command itself, because no service owns the data directory.
 private struct OwnSync {
   private let values: SettingValues
   private let cache: Cache
@@ -67,13 +67,13 @@ private struct OwnSync {
     switch outcome.wait({ $0 }) {
     case .failure(let error)?: throw CommandFailure(description: SyncProgress.words(error, user))
     case .success(let connection)? where isOnce && connection.state == .offline:
-      // Known from before, but whoever asks for it once is not kept waiting for a network.
+      // The user is known from before, but `--once` does not wait for a chat server that is away.
       if let error = connection.error { throw CommandFailure(description: SyncProgress.words(error, user)) }
     default: break
     }
     var progress = SyncProgress()
     while true {
-      // The command asks for the user as long as it runs, or nothing would be done any more (B4).
+      // Asks for the user again and again: the worker stops syncing users that nobody asks for (B4).
       _ = parts.syncRequests.seen(user)
       let connection = parts.syncRequests.connection(of: user)
       let messages = try cache.read { try $0.storedMessages() }

@@ -4,16 +4,16 @@ import MicroHTTP
 import Origin
 import Platform
 
-/// `perch demo`'s own operations: who there is to be, the switch of the link to the upstream, and the
+/// `perch demo`'s own operations: the users to choose from, the switch of the link to the upstream, and the
 /// stand-in's files, which the chat page shows as its own.
 enum DemoRoutes {
   private static let bodyBytes = 1024
 
-  /// What a service that is no demo answers.
+  /// The same routes of a service that is no demo: all answer 404.
   static let absent = routes(of: nil)
 
-  /// The operations of a demo, answered to the requests that `rule` lets through: they give tokens to
-  /// whoever asks.
+  /// The operations of a demo. They give tokens to whoever asks, so they answer only requests that `rule`
+  /// lets through.
   static func routes(
     of demo: (users: DemoUsers, origin: OriginServer), answering rule: HostRule
   ) -> [Route] {
@@ -102,7 +102,7 @@ struct DemoUsers: Sendable {
 
   private let secrets: SigningSecrets
 
-  /// Signs with the service's secret, making it where there is none.
+  /// Signs with the service's secret, which is made first if there is none.
   init(_ file: SecretFile) throws { secrets = try file.readOrMake() }
 
   /// A fresh token.

@@ -1,16 +1,16 @@
 /// One setting of a command: a flag and an environment variable of the same meaning.
 ///
-/// The tables of settings alone name them: reading, help and errors all come from there.
+/// Only the tables of settings name settings: reading, help and errors all use the tables.
 struct Setting: Sendable {
   /// The flag without its dashes.
   let name: String
-  /// What values it takes.
+  /// The kind of its values.
   let kind: SettingKind
-  /// The value when none is given; nil where one must be, "" where it may be left out.
+  /// The value when none is given. Nil: one must be given. `""`: it may be left out.
   let fallback: String?
   /// What it is for, in a line.
   let help: String
-  /// Whether SIGHUP has it read again.
+  /// Whether SIGHUP reads it again.
   let isReread: Bool
 
   /// A setting; `fallback` nil means that it must be given.
@@ -27,22 +27,22 @@ struct Setting: Sendable {
   /// The environment variable: `--upstream-token` is `PERCH_UPSTREAM_TOKEN`.
   var variable: String { "PERCH_" + name.uppercased().split(separator: "-").joined(separator: "_") }
 
-  /// Whether it stands alone on the command line.
+  /// Whether its flag can do without a value.
   var isFlag: Bool { if case .flag = kind { true } else { false } }
 
-  /// Whether its flag may be given several times, which is the same as commas.
+  /// Whether its flag may be given several times, which means the same as commas.
   var isRepeatable: Bool { if case .hosts = kind { true } else { false } }
 
   /// Whether it is kept out of logs.
   var isSecret: Bool { if case .secret = kind { true } else { false } }
 
-  /// Whether it can also be read from a file: a secret, so that it shows in no process list, and what may
-  /// change while the service runs.
+  /// Whether it can also be read from a file. Secrets can, so that no process list shows them, and so can
+  /// settings that SIGHUP reads again.
   var hasFile: Bool { isSecret || isReread }
 }
 
 /// A setting was not understood.
 struct SettingError: Error, CustomStringConvertible {
-  /// Which one, why, and what there is instead.
+  /// The setting, the fault, and what is expected.
   let description: String
 }

@@ -113,8 +113,7 @@ enum SettingKind: Sendable {
     .failure(SettingError(description: text))
   }
 
-  /// Milliseconds of the longest duration: ten years. Added to any moment, also in nanoseconds, it overflows
-  /// nothing.
+  /// The longest duration (ms): ten years. Added to any moment, also in nanoseconds, it does not overflow.
   private static let longestDuration = 3650 * 86_400_000
   /// Bytes of the largest size.
   private static let largestSize = Int.max

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Turns words and environment into values, by a command's table.
+/// Reads a command's settings from the command line and the environment.
 ///
-/// A flag wins over its variable; for a secret, and what SIGHUP has read again, a file named by flag comes
-/// after the flag and before the variables. Whatever is not in the table is an error that names what is:
-/// unknown flags, and variables that begin with `PERCH_` but belong to no command.
+/// The first of these counts: flag, file named by flag, variable, file named by variable. Only secrets and
+/// settings that SIGHUP reads again may come from files. Unknown flags are errors, and so are variables that
+/// begin with `PERCH_` but belong to no command. The error suggests a known name.
 struct SettingReader {
   private let settings: [Setting]
   private let commandName: String
@@ -65,14 +65,14 @@ struct SettingReader {
         + "`perch COMMAND --help` lists a command's variables.")
   }
 
-  /// Names the choice that differs least from what was written, if that is by few letters.
+  /// Suggests the choice that differs least from `written`, if it differs by few letters.
   private static func hint(_ written: String, _ choices: [String]) -> String {
     let near = choices.map { (name: $0, distance: distance(written, $0)) }.min { $0.distance < $1.distance }
     guard let near, near.distance <= max(2, written.count / 3) else { return "" }
     return "Did you mean \(near.name)? "
   }
 
-  /// How many letters have to be added, left out or replaced to make one text of the other.
+  /// How many letters have to be added, left out or replaced to turn one text into the other.
   private static func distance(_ one: String, _ other: String) -> Int {
     let other = Array(other)
     var row = Array(0...other.count)

@@ -15,7 +15,7 @@ enum SettingValue: Sendable, Equatable {
 struct SettingValues: Sendable {
   private let values: [String: SettingValue]
 
-  /// The same words, files and environment read again.
+  /// Reads the same words, files and environment again.
   let again: @Sendable () throws -> SettingValues
 
   init(_ values: [String: SettingValue], again: @escaping @Sendable () throws -> SettingValues) {
