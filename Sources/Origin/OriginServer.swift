@@ -28,7 +28,7 @@ package final class OriginServer: Sendable {
     package init() {}
   }
 
-  /// Takes the files of a form.
+  /// Receives the files of a form.
   func files(of request: Request) -> FormFiles {
     let cut = desk.isCutOff ? nil : desk.take([.cutUpload], path: request.path, method: request.method)
     return FormFiles(in: directory?.path ?? "/tmp", of: request, cutAfter: cut?.bytes)
@@ -116,7 +116,7 @@ package final class OriginServer: Sendable {
     webhooks.withLock { $0 }?.stop()
   }
 
-  /// Lets the seeded users write `perSecond` things a second until the server stops.
+  /// Lets the seeded users act `perSecond` times a second until the server stops.
   package func startChatter(perSecond: Int) {
     chatter.withLock { $0 = Chatter(self, perSecond: perSecond) }
   }

@@ -21,20 +21,20 @@ struct ChangelogToken {
 
 /// What changed since a position, up to a limit by stamps: the channels of a user, the messages of a channel.
 ///
-/// One operation stamps all that it changes alike, so a page ends between two stamps: its token cuts nothing
-/// off.
+/// One operation gives all its changes the same stamp. A page ends between two stamps, so its token skips no
+/// change.
 enum Changelogs {
   private struct Page<Change> {
     let changes: [Change]
     let next: Int64
     let hasMore: Bool
 
-    /// Of `limit` + 1 changes; `stamp` says where each stands.
+    /// A page of at most `limit` + 1 changes; `stamp` gives the stamp of each.
     init(_ all: [Change], limit: Int, since: Int64, stamp: (Change) -> Int64) {
       hasMore = all.count > limit
       var page = all
       if hasMore, let cut = all.last.map(stamp) { page.removeAll { stamp($0) == cut } }
-      // No operation stamps more than two changes of one list: both are here.
+      // No operation makes more than two changes of one list: both are here.
       if page.isEmpty { page = all }
       changes = page
       next = page.last.map(stamp) ?? since

@@ -15,19 +15,19 @@ struct ChannelFilter {
 
   private mutating func add(_ condition: String) { sql += " AND " + condition }
 
-  /// A condition on a value, which gets the index of the value's parameter.
+  /// Adds a condition on a value; it gets the name of the value's SQL parameter.
   private mutating func add(_ value: String, _ condition: (String) -> String) {
     sql += " AND " + condition("?\(firstIndex + values.count)")
     values.append(value)
   }
 
-  /// A condition on a list, which gets the list as a table; none where there is no list.
+  /// Adds a condition on a list; it gets the list as a table. Without a list, adds none.
   private mutating func add(_ list: [String]?, _ condition: (String) -> String) {
     guard let list, !list.isEmpty else { return }
     add(Value.array(list.map(Value.string)).text) { condition("(SELECT value FROM json_each(\($0)))") }
   }
 
-  /// What depends on whose list it is.
+  /// Adds the conditions on the member whose list it is.
   mutating func addMember(_ arguments: Arguments) throws {
     let mode = try arguments.choice(
       "hidden_mode",
@@ -61,7 +61,7 @@ struct ChannelFilter {
     }
   }
 
-  /// What depends on the channel alone.
+  /// Adds the conditions on the channel alone.
   mutating func addChannel(_ arguments: Arguments) throws {
     if try !arguments.flag("show_empty") {
       add("EXISTS (SELECT 1 FROM message n WHERE n.channel = c.id)")
@@ -71,7 +71,7 @@ struct ChannelFilter {
     try addTexts(arguments)
     try addMembers(arguments)
     if let key = try arguments.text("metadata_key"), !key.isEmpty {
-      // A path in JSON that names one key, whatever is in it.
+      // The JSON path of one key, without the quotes that would end it early.
       add("$.\"" + key.filter { $0 != "\"" } + "\"") { "json_extract(c.metadata, \($0)) IS NOT NULL" }
       let value = "json_extract(c.metadata, ?\(firstIndex + values.count - 1))"
       add(try arguments.texts("metadata_values")) { "\(value) IN \($0)" }

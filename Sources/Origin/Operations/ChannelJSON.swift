@@ -133,7 +133,7 @@ struct ChannelJSON {
     LIMIT 1
     """
 
-  /// The form that create, update, accept, join and freeze answer: the channel, its operators and a short
+  /// The answer of create, update, invite, accept, join and freeze: the channel, its operators and a short
   /// `channel` inside.
   static func writeDetail(_ url: String, _ call: Call, to json: inout JSONWriter) throws {
     guard let channel = try ChannelRow.find(url, call.reading) else { throw Refusal.unknown("Channel") }

@@ -17,7 +17,7 @@ enum ChannelLists {
       self = order
     }
 
-    /// The columns of the order; `sort_at` needs a member.
+    /// The columns of the order. Without a member, the newest `sort_at` of all members counts.
     func columns(isOfMember: Bool) -> (key: String, id: String) {
       let id = isOfMember ? "m.channel" : "c.id"
       let sortAt =
@@ -94,7 +94,7 @@ enum ChannelLists {
     try page(viewer: nil, filter, question, &json)
   }
 
-  /// The list's query: ?1 is the user, ?2 the limit, ?3 and ?4 the key, and what the filter binds.
+  /// The list's query: ?1 is the user, ?2 the limit, ?3 and ?4 the key; then come the filter's parameters.
   static func sql(order: Order, isOfMember: Bool, isFirst: Bool, filter: String) -> String {
     let (key, id) = order.columns(isOfMember: isOfMember)
     let (sign, sense) = order.isRising ? (">", "") : ("<", " DESC")

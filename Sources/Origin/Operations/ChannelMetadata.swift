@@ -62,7 +62,7 @@ enum ChannelMetadata {
     json.emptyObject()
   }
 
-  /// What is left when the keys that the request names are gone; nothing where it names none.
+  /// The stored fields without the key that the request names; none if it names no key.
   private static func without(_ stored: String, _ call: Call) throws -> [String: Value] {
     var key = call.arguments.path("key")
     if key.isEmpty { key = try call.arguments.text("key") ?? "" }

@@ -30,7 +30,7 @@ struct MemberRow {
       isActive: row.bool(13), createdAt: row.int64(14))
   }
 
-  /// The members from `after` on, in the order of their ids.
+  /// The members after the id `after`, in the order of their ids.
   static func page(_ channel: Int64, after: String, limit: Int, _ db: ReadAccess) throws -> [MemberRow] {
     try db.all(
       """
@@ -74,7 +74,7 @@ struct MemberRow {
     return (channel, member)
   }
 
-  /// Messages from here on are unread: after what was read, above the floor, and not from before joining.
+  /// Messages after this time are unread: it is the last of the read position, the floor and the joining.
   private var unreadAfter: Int64 { max(readAt, floor, joinedAt - 1) }
 
   /// How many messages of others are unread.

@@ -1,7 +1,7 @@
 import JSON
 import SQLite
 
-/// Who is in a channel: list, invite, join, leave.
+/// A channel's members: list, invite, join, leave.
 enum Members {
   static func add(
     _ user: String, to channel: Int64, state: String = "joined", isOperator: Bool = false,
@@ -110,7 +110,7 @@ enum Members {
     try ChannelJSON.writeDetail(channel.url, call, to: &json)
   }
 
-  /// `user_ids` and `users`, which may be ids or objects.
+  /// The ids in `user_ids`, and in `users`, which may hold ids or objects.
   static func listed(_ arguments: Arguments) throws -> [String] {
     let ids = try arguments.texts("user_ids") ?? []
     let given = arguments.value("users")
@@ -154,7 +154,7 @@ enum Members {
     guard isBanned == nil else { throw Refusal(400750, "The user is banned.") }
   }
 
-  /// Takes only an invitation back.
+  /// Declines an invitation; a joined member is refused.
   static func decline(_ call: inout Call, _ json: inout JSONWriter) throws {
     let (channel, member) = try MemberRow.acting(call)
     guard member.state == "invited" else { throw Refusal(400108, "The user has no invitation.") }

@@ -41,7 +41,7 @@ enum MessageEdits {
     _ = try parts.write(id: id, call.reading, to: &json)
   }
 
-  /// Where a user is named, a message is edited by its sender alone.
+  /// If the request names a user, only the message's sender may edit it.
   private static func allow(_ user: String, _ id: Int64, _ db: ReadAccess) throws {
     _ = try Users.actor(user, db)
     let isSender = try db.first(
@@ -54,7 +54,7 @@ enum MessageEdits {
     guard isSender == true else { throw Refusal(400108, "Only its sender may edit a message.") }
   }
 
-  /// Changes who is mentioned, where the edit says so.
+  /// Changes the mentioned users, if the edit names some.
   private static func mention(_ id: Int64, _ channel: ChannelRow, _ call: Call) throws {
     let arguments = call.arguments
     guard arguments.value("mention_type") != nil || arguments.value("mentioned_user_ids") != nil else {
@@ -95,7 +95,7 @@ enum Metaarrays {
       })
   }
 
-  /// POST adds keys, PUT replaces their values.
+  /// Adds keys or replaces their values, for POST and PUT alike.
   static func put(_ call: inout Call, _ json: inout JSONWriter) throws {
     guard call.arguments.value("sorted_metaarray") != nil else { throw Refusal.missing("sorted_metaarray") }
     let given = try read(call.arguments.value("sorted_metaarray"))
@@ -107,7 +107,7 @@ enum Metaarrays {
     }
   }
 
-  /// Takes keys away.
+  /// Removes keys.
   static func delete(_ call: inout Call, _ json: inout JSONWriter) throws {
     let keys = try call.arguments.neededTexts("keys")
     try change(&call, &json) { all in all.removeAll { keys.contains($0["key"]?.string ?? "") } }

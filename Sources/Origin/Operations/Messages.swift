@@ -58,7 +58,7 @@ enum Messages {
     }
   }
 
-  /// The message that the same `dedup_id` made before; admin messages share theirs.
+  /// The message that the user sent before with this `dedup_id`. All admin messages count as one user's.
   private static func repeated(_ new: NewMessage, _ channel: ChannelRow, _ call: Call) throws -> Int64? {
     guard call.capabilities.duplicates != .off, !new.dedupID.isEmpty else { return nil }
     let id = try call.reading.first(
@@ -141,7 +141,7 @@ enum Messages {
     }
   }
 
-  /// A reply came or went: its parent has another thread now, unless it is gone itself.
+  /// Notes that a reply came or went: the parent's thread changed, unless the parent is gone itself.
   private static func noteThread(_ parent: Int64, _ channel: Int64, _ call: Call) throws {
     let milliseconds = call.milliseconds
     let count = try call.db.run("UPDATE message SET thread_at = max(thread_at + 1, ?2) WHERE id = ?1") {

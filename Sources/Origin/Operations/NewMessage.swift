@@ -23,12 +23,12 @@ struct NewMessage {
   var isSilent = false
   var createdAt: Int64 = 0
 
-  /// Whether it stands in the channel, and not only in a thread.
+  /// Whether the channel shows it, and not only a thread.
   var isShown: Bool { parent == nil || isReplyToChannel }
 
   init() {}
 
-  /// Reads what a client sent, but for its file.
+  /// Reads what a client sent, without its file.
   init(_ call: Call) throws {
     let arguments = call.arguments
     type = try arguments.choice("message_type", ["MESG", "FILE", "ADMM"], default: "MESG")
@@ -48,7 +48,7 @@ struct NewMessage {
     parent = try arguments.number("parent_message_id").flatMap { $0 == 0 ? nil : $0 }
   }
 
-  /// Stores it.
+  /// Stores the message, and returns its id.
   func insert(into channel: Int64, _ db: WriteAccess) throws -> Int64 {
     try db.run(
       """
@@ -83,7 +83,8 @@ struct NewMessage {
     return id
   }
 
-  /// What a new message means for the members: the channel rises, and is unhidden where that is allowed.
+  /// Changes the members for a new message: the channel rises in their lists, and is unhidden if they allow
+  /// that.
   func announce(in channel: Int64, _ db: WriteAccess, stamp: Int64) throws {
     try db.run(
       """

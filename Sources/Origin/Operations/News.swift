@@ -1,9 +1,9 @@
 import JSON
 import SQLite
 
-/// What webhooks tell.
+/// The webhooks of an operation.
 extension Call {
-  /// Leaves a webhook to be sent after the commit.
+  /// Adds a webhook, which is sent after the commit.
   mutating func tell(_ category: String, _ url: String, _ more: [String: Value] = [:]) {
     var fields = more
     fields["category"] = .string(category)
@@ -12,7 +12,7 @@ extension Call {
     news.append(.object(fields))
   }
 
-  /// Leaves a webhook about a message.
+  /// Adds a webhook about a message.
   mutating func tellMessage(_ event: String, _ url: String, _ id: Int64, _ more: [String: Value] = [:]) {
     var fields = more
     var payload = more["payload"]?.fields ?? [:]
@@ -23,7 +23,7 @@ extension Call {
 }
 
 extension Messages {
-  /// Leaves the webhook about a new message.
+  /// Adds the webhook about a new message.
   static func tellSent(_ call: inout Call, _ channel: ChannelRow, _ id: Int64, _ new: NewMessage) throws {
     let payload: [String: Value] = [
       "message": .string(new.text), "custom_type": .string(new.customType), "data": .string(new.data),

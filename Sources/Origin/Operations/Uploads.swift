@@ -6,7 +6,7 @@ import SQLite
 
 /// A message's file: its url and the other fields that answers show of it.
 struct StoredFile {
-  /// Empty where there is none; begins with / where this server serves it.
+  /// Empty: there is no file. Begins with /: this server serves it.
   var url = ""
   var fields = Value.object([:])
 
@@ -39,7 +39,7 @@ enum Uploads {
     Value.object(fields).write(to: &json)
   }
 
-  /// The file of a message that is sent: uploaded with it, or elsewhere already.
+  /// The file of a new message: uploaded with it, or elsewhere already.
   static func file(of call: Call) throws -> StoredFile {
     let arguments = call.arguments
     if let part = arguments.parts.first(where: { $0.path != nil }) { return try keep(part, call) }
@@ -76,12 +76,12 @@ enum Uploads {
     }
   }
 
-  /// The bytes of a form's file, which is gone from the disk afterwards.
+  /// Reads the bytes of a form's file, and removes the file from the disk.
   static func contents(_ part: MultipartPart) throws -> [UInt8] {
     guard let path = part.path, let file = fopen(path, "re") else {
       throw Refusal(500901, "The file could not be read.", status: 500)
     }
-    // Gone at once: a row has it from here on, whatever becomes of the process.
+    // Removed at once: a row is to hold the bytes, and a process that ends here leaves no file.
     unlink(path)
     defer { fclose(file) }
     return [UInt8](unsafeUninitializedCapacity: part.byteCount) { room, count in
@@ -89,7 +89,7 @@ enum Uploads {
     }
   }
 
-  /// Serves a file or a range of it. Scripts in it may do nothing.
+  /// Serves a file or a range of it. Scripts in it do not run.
   static func serve(_ name: String, _ store: Store, for request: Request) throws -> Response {
     guard let found = try find(name, store) else {
       return Refusal(400201, "No such file.", status: 404).response

@@ -24,7 +24,7 @@ enum AnyPath {
     return routes
   }
 
-  /// What a request asks for, as an exchange without an answer.
+  /// A request as an exchange without an answer.
   static func exchange(_ request: Request, _ path: [String]) -> Exchange {
     // HEAD asks for what GET answers, and the HTTP server leaves the body out.
     let method = request.method == .head ? Method.get : request.method
@@ -37,7 +37,7 @@ enum AnyPath {
     return exchange
   }
 
-  /// The answer over the wire. What was no JSON has its length again, in spaces.
+  /// A recorded answer as a response. A body that was not JSON becomes as many spaces.
   static func response(_ exchange: Exchange) -> Response {
     var response: Response
     switch exchange.answer {

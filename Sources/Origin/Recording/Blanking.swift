@@ -1,27 +1,27 @@
 /// Takes the texts out of what a recording holds.
 ///
-/// Every text is replaced by letters that stand for it alone, as many as the text has characters: equal texts
-/// have equal blanks, and different texts different ones (a text of one to three letters may get a longer
-/// blank, where hardly any of its length is free). Kept are the vendor's words, times and numbers, ids of
-/// messages, and the shape. Ids of users and channels are blanked like other texts, in paths, queries and
-/// bodies alike, unless they are to be kept; page tokens, urls and names always are. The blanks are random,
-/// so nothing of a text but its length can be found out from its blank.
+/// Every text is replaced by a blank: as many random letters as the text has characters. Equal texts have
+/// equal blanks, and different texts different ones (a text of one to three letters may get a longer blank,
+/// where hardly any of its length is free). Kept are the vendor's words, times and numbers, ids of messages,
+/// and the shape. Ids of users and channels are blanked in paths, queries and bodies, unless `keepsIDs`; page
+/// tokens, urls and names are always blanked. Nothing of a text but its length can be found out from its
+/// blank.
 struct Blanking {
   private static let letters = Array("abcdefghijklmnopqrstuvwxyz".unicodeScalars)
 
-  /// By the text's bytes: what looks alike is not the same text.
+  /// Keyed by bytes: texts that Swift's `==` takes for equal may have different bytes.
   private var blanks: [[UInt8]: String] = [:]
   private var used: Set<String> = []
   private var dice: UInt64
   private let keepsIDs: Bool
 
-  /// Blanking whose letters follow from the seed; a recorder takes a random one, and forgets it.
+  /// Blanking whose letters follow from the seed. A recorder takes a random seed and does not store it.
   init(seed: UInt64, keepsIDs: Bool = false) {
     dice = seed
     self.keepsIDs = keepsIDs
   }
 
-  /// The texts that were replaced so far.
+  /// The number of texts that were replaced so far.
   var texts: Int { blanks.count }
 
   /// The exchange with its texts blanked.
@@ -32,7 +32,7 @@ struct Blanking {
       Exchange.QueryItem(name: fieldName(item.name), value: list(item.value, in: item.name))
     }.sorted()
     blank.request = content(exchange.request, in: "")
-    // `…/metadata` and `…/metacounter` answer an object of keys that are somebody's own.
+    // `…/metadata` and `…/metacounter` answer an object whose keys clients chose.
     blank.answer = content(
       exchange.answer, in: exchange.path.first { ["metadata", "metacounter"].contains($0) } ?? "")
     return blank
@@ -96,7 +96,7 @@ struct Blanking {
     return isKept ? text : blank(text)
   }
 
-  /// The letters that stand for a text.
+  /// The blank of a text.
   mutating func blank(_ text: String) -> String {
     if text.isEmpty { return text }
     let key = Array(text.utf8)

@@ -5,8 +5,8 @@ import JSON
 ///     {"method":"GET","path":["v3","users","abcde"],"query":[["limit","1"]],"status":200,
 ///      "headers":{"content-type":"application/json"},"answer":{"user_id":"abcde"},"ms":12}
 ///
-/// The path's segments and the query are decoded, the query's items are in order. A body that is not JSON is
-/// told by its type and its length (`request_bytes`, `answer_bytes`): what it said is not kept.
+/// The path's segments and the query are decoded, the query's items are in order. Of a body that is not JSON
+/// only its type and its length are kept (`request_bytes`, `answer_bytes`).
 struct Exchange: Sendable, Equatable {
   /// One `name=value` of a query.
   struct QueryItem: Sendable, Hashable, Comparable {
@@ -25,7 +25,7 @@ struct Exchange: Sendable, Equatable {
     /// Not JSON: its media type without parameters, and its length.
     case bytes(Int, type: String)
 
-    /// The body that came with such a `Content-Type`.
+    /// A body that came with this `Content-Type`.
     init(_ bytes: UnsafeRawBufferPointer, type: String?) {
       guard bytes.count > 0 else {
         self = .nothing
@@ -45,12 +45,12 @@ struct Exchange: Sendable, Equatable {
   var query: [QueryItem] = []
   var request = Content.nothing
   var status = 0
-  /// Those that say how to go on, by their names in lower case.
+  /// Those in `headerNames`, by their names in lower case.
   var headers: [String: String] = [:]
   var answer = Content.nothing
   var milliseconds: Int64 = 0
 
-  /// Whether it may change what other requests are answered.
+  /// Whether the request may change the answers to others.
   var isWrite: Bool { method != "GET" && path.dropFirst().first != "storage" }
 
   /// The request's method, path and query, as text for people.
@@ -67,7 +67,7 @@ extension Exchange {
     "x-ratelimit-retryafter",
   ]
 
-  /// Reads a line; nil where it is none.
+  /// Reads the JSON of a line; nil: it is no exchange.
   init?(_ value: Value) {
     guard let method = value["method"]?.string, let path = value["path"]?.strings,
       let status = value["status"]?.integer, (100...999).contains(status),

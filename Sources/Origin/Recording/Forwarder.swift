@@ -11,7 +11,7 @@ final class Forwarder: Sendable {
     /// Lines such as `Api-Token: …`; they are never logged.
     let headers: [String]
     let body: [UInt8]
-    /// Gets the answer, nil where there is none.
+    /// Gets the answer; nil: there is none.
     let finish: @Sendable (Answer?) -> Void
   }
 
@@ -61,7 +61,7 @@ final class Forwarder: Sendable {
     return outgoing ?? nil
   }
 
-  /// Sends it when its turn comes. False where too many wait.
+  /// Sends the request when its turn comes. False: too many wait, or the forwarder stops.
   func add(_ outgoing: Outgoing) -> Bool {
     state.update { state in
       guard !state.isStopping, state.waiting.count < Forwarder.mostWaiting else { return false }

@@ -1,14 +1,14 @@
 /// Answers requests from a recording, and from nothing else.
 ///
-/// A request is in the recording where method, path and query are, and a body that fits. Of several exchanges
-/// with the same request each answers once, in their order; after the last one a question is answered with it
-/// again, a request that may change something is not answered any more. Between two requests that may change
-/// something only what was answered between them in the recording is answered: an answer never tells of what
-/// was not done yet, or of the time before what was done. The value of `change_ts` may differ: it is the
-/// client's clock. A test upload to `/v3/storage` changes nothing that is listed, so it may come at any time.
+/// A request is in the recording if method, path and query are, and a body that fits. Of several exchanges
+/// with the same request each answers once, in their order. After the last one, a request that only reads
+/// gets its answer again; a request that may change something (a write) is not answered any more. A read
+/// prefers an exchange between the last replayed write and the next recorded one; without one it gets the
+/// last earlier answer, or a later one. The value of `change_ts` may differ: it is the client's clock. A test
+/// upload to `/v3/storage` changes nothing that is listed, so it may come at any time.
 ///
 /// Bodies of a recording hold blanks. A text of a request fits a blank of as many characters, and stands for
-/// it in all answers from then on, so that who sends "hello" is shown "hello".
+/// it in all answers from then on: a client that sends "hello" is shown "hello".
 struct Replay {
   private struct Question: Hashable {
     let method: String
@@ -17,12 +17,12 @@ struct Replay {
   }
 
   private let exchanges: [Exchange]
-  /// Where each question is in the recording, in order.
+  /// The indexes of each question's exchanges, in order.
   private let indexes: [Question: [Int]]
   private var isUsed: [Bool]
-  /// What stands for blanks.
+  /// The texts that stand for blanks.
   private var texts: [String: String] = [:]
-  /// Requests that were not answered, for a person.
+  /// Requests that were not answered, as text for people.
   private(set) var unknown: [String] = []
 
   init(_ recording: Recording) {
@@ -43,7 +43,7 @@ struct Replay {
     exchanges.indices.filter { !isUsed[$0] && exchanges[$0].isWrite }.map { exchanges[$0].asked }
   }
 
-  /// The recorded exchange that answers; nil, and noted, where there is none.
+  /// The recorded exchange that answers. Nil: there is none, and `unknown` names the request.
   mutating func answer(_ request: Exchange) -> Exchange? {
     var indexes = indexes[Replay.question(request)] ?? []
     if request.isWrite { indexes.removeAll { isUsed[$0] } }
@@ -72,13 +72,14 @@ struct Replay {
     let last = writes.last { isUsed[$0] } ?? -1
     let present = indexes.filter { $0 > last && $0 < next }
     let past = indexes.filter { $0 < next }
-    // Not yet asked since the last change; the last answer of the present; that of the past; what comes.
+    // Unused ones since the last write; the last one since it; the last one before the next write; later
+    // ones.
     return present.filter { !isUsed[$0] } + present.suffix(1) + past.suffix(1) + indexes.filter { $0 > next }
   }
 
   // MARK: Texts
 
-  /// What stands for the blanks of `recorded` where `asked` fits it.
+  /// The texts for the blanks of `recorded`, if `asked` fits it.
   private func fit(_ recorded: Exchange.Content, _ asked: Exchange.Content) -> [String: String]? {
     switch (recorded, asked) {
     case (.nothing, .nothing): return [:]
@@ -123,7 +124,7 @@ struct Replay {
     !Vocabulary.idFields.contains(field) && !Vocabulary.wordFields.contains(field)
   }
 
-  /// The exchange with the texts that stand for its blanks.
+  /// The exchange with its blanks replaced by their texts.
   private func spoken(_ exchange: Exchange) -> Exchange {
     guard case .json(let value) = exchange.answer, !texts.isEmpty else { return exchange }
     var spoken = exchange

@@ -7,7 +7,7 @@ package final class ReplayServer: Sendable {
   private let replay: Guarded<Replay>
   private let isTimed: Bool
 
-  /// The recording of the file at `path`; `isTimed`: each answer takes as long as it took.
+  /// Replays the file at `path`; `isTimed`: each answer takes as long as the recorded one.
   package convenience init(path: String, listen: ListenAddress, isTimed: Bool = false) throws {
     try self.init(Recording(path: path), listen: listen, isTimed: isTimed)
   }
@@ -24,14 +24,14 @@ package final class ReplayServer: Sendable {
   /// The port it listens on; known once started.
   package var port: UInt16 { server.port }
 
-  /// Serves; the port it got.
+  /// Starts to serve. Returns the port.
   @discardableResult
   package func start() throws -> UInt16 {
     try server.start(AnyPath.routes { [unowned self] request, path in self.answer(request, path) })
     return server.port
   }
 
-  /// Ends.
+  /// Stops the server.
   package func stop() { server.shutDown(withinSeconds: 2) }
 
   /// Requests that were not in the recording.

@@ -1,4 +1,4 @@
-/// What a recording keeps of a server's texts: the vendor's own words, in the fields that hold such words.
+/// The texts that a recording keeps: the vendor's own words, and whole numbers, in the fields that hold them.
 /// Every other text is blanked.
 enum Vocabulary {
   /// First segments of the Platform API's paths.
@@ -51,26 +51,26 @@ enum Vocabulary {
   /// Objects whose names are ids of users.
   static let idMaps: Set<String> = ["delivery_receipt", "read_receipt", "unread"]
 
-  /// Objects whose names are somebody's own: users' ids, keys of metadata, languages.
+  /// Objects whose field names are not the vendor's: users' ids, keys of metadata, languages.
   static let maps: Set<String> = [
     "delivery_receipt", "extended_message_payload", "metacounter", "metadata", "metas", "read_receipt",
     "translations", "unread",
   ]
 
-  /// Objects whose numbers and flags are somebody's own, too.
+  /// Objects whose numbers and flags are blanked, too.
   static let ownNumbers: Set<String> = ["extended_message_payload", "metacounter"]
 
-  /// Whether the text stands as it is in such a field.
+  /// Whether a text in this field is kept.
   static func keeps(_ text: String, in field: String) -> Bool {
     if text.isEmpty || ["true", "false", "True", "False"].contains(text) { return true }
     if wordFields.contains(field) { return words.contains(text.lowercased()) }
     return numberFields.contains(field) && isNumber(text)
   }
 
-  /// Whether a segment of a path stands as it is, after those before it.
+  /// Whether a segment of a path is kept, after those before it.
   ///
-  /// `/v3/users/{id}/my_group_channels/changelogs`: the first and every other segment is a word, the one
-  /// between is an id, unless it is one of the few words that stand where an id could.
+  /// `/v3/users/{id}/my_group_channels/changelogs`: below `/v3` the first and every second segment is a word.
+  /// The ones between are ids, unless they are one of the few words that can stand there.
   static func keepsSegment(_ segment: String, after before: [String]) -> Bool {
     guard let last = before.last, last != "v3" else { return segments.contains(segment) || segment == "v3" }
     if before.count % 2 == 1 { return segments.contains(segment) }

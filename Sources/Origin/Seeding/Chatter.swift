@@ -1,13 +1,13 @@
 import Platform
 import SQLite
 
-/// A writer that keeps talking: mostly messages, now and then a reply, a reaction, an edit, a read mark. It
-/// uses the same operations as clients do, so that webhooks tell of it.
+/// Acts for seeded users: mostly messages, now and then a reply, a reaction, an edit, a read mark. It uses
+/// the same operations as clients do, so that webhooks tell of it.
 final class Chatter: Sendable {
   private let state = Watched(false)
   private let thread = ThreadSlot()
 
-  /// Starts talking, `perSecond` things a second.
+  /// Starts, with `perSecond` actions a second.
   init(_ origin: OriginServer, perSecond: Int) {
     let state = state
     let pause = 1_000_000_000 / UInt64(max(1, perSecond))
@@ -21,7 +21,7 @@ final class Chatter: Sendable {
         do {
           try Chatter.say(turn, origin)
         } catch let refusal as Refusal {
-          // A channel that froze meanwhile, a message that went: the next turn finds something else.
+          // The channel was frozen or the message deleted meanwhile: the next turn finds others.
           Log.line(.debug, "chatter_refused", ["code": .number(Int64(refusal.code))])
         } catch {
           Log.line(.warning, "chatter_failed", ["error": .text("\(error)")])
@@ -67,7 +67,7 @@ final class Chatter: Sendable {
       operation)
   }
 
-  /// One of alice's channels, and somebody in it.
+  /// One of alice's channels, and one of its members.
   private static func target(_ turn: Int, _ db: ReadAccess) throws -> Target? {
     let urls = try db.all(
       """

@@ -92,7 +92,7 @@ struct ChannelPlan {
   /// The number of replies to the first message.
   var thread = 0
   var hiddenFromAlice = false
-  /// The user who invited alice, who has not answered; nil: alice is a member.
+  /// The user whose invitation alice has not answered; nil: alice is a member.
   var inviter: String?
 
   init(_ url: String, _ name: String, _ members: [String], messages: Int) {

@@ -1,6 +1,6 @@
 import Platform
 
-/// What seeded people are called and say.
+/// The names and texts of the seeded users.
 enum SeedText {
   struct Person: Sendable {
     let id: String

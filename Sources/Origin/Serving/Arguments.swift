@@ -1,18 +1,19 @@
 import MicroHTTP
 
-/// The values a client sent, each asked for with the type that it must have.
+/// The values a client sent. Each is read with the type that it must have.
 struct Arguments {
   private var path: [String: String]
   private var query: [String: String] = [:]
   var body: Value
   var parts: [MultipartPart] = []
-  /// The bytes of the form's file, which would go with its request; nil: they are still where the part says.
+  /// The bytes of the form's file, whose request removes the file at its end; nil: the file is still at the
+  /// part's path.
   private(set) var heldFile: [UInt8]?
-  /// Whether words are taken only as they are documented.
+  /// Whether words must be spelled exactly as documented.
   var isStrict = false
-  /// Lists lack messages from this moment on (ms).
+  /// Lists lack messages from this moment on (ms); nil: they lack none.
   var hiddenSince: Int64?
-  /// Messages of one millisecond are ordered by these dice, not by their ids.
+  /// The random order of messages of one millisecond; nil: their ids order them.
   var tieDice: UInt64?
 
   init(path: [String: String], query: [String: String], body: Value, parts: [MultipartPart]) {
@@ -22,7 +23,7 @@ struct Arguments {
     self.parts = parts
   }
 
-  /// The same for work that is done when the request is over: its file is held in memory.
+  /// A copy for work that is done after the request: the form's file is held in memory.
   func holdingFile() throws -> Arguments {
     var held = self
     held.heldFile = try parts.first { $0.path != nil }.map(Uploads.contents)
@@ -32,12 +33,12 @@ struct Arguments {
   /// A path parameter; the templates have every one that is asked for.
   func path(_ name: String) -> String { path[name] ?? "" }
 
-  /// A field of the body, or the query's item as text.
+  /// A field of the body, else a part of the form, else the query's item as text.
   func value(_ name: String) -> Value? {
     if let value = body[name], value != .null { return value }
     if let part = parts.first(where: { $0.name == name && $0.path == nil }) {
       let text = String(decoding: part.value, as: UTF8.self)
-      // In a form lists and objects are written as JSON; what is none of these is a text.
+      // In a form, lists and objects are written as JSON. Anything else is a text.
       if text.hasPrefix("[") || text.hasPrefix("{"), case let value = Value(stored: text), value != .null {
         return value
       }
@@ -59,8 +60,8 @@ struct Arguments {
     return text
   }
 
-  /// The id of something that is made: not empty, at most `limit` bytes, without spaces at its ends and
-  /// characters that cannot be seen.
+  /// The id of something new: not empty, at most `limit` bytes, without spaces at its ends and without
+  /// control characters.
   func newID(_ name: String, limit: Int) throws -> String {
     let id = try neededText(name)
     guard id.utf8.count <= limit else { throw Refusal.tooLong(name) }
@@ -69,7 +70,7 @@ struct Arguments {
     return id
   }
 
-  /// One of `choices`, or `fallback`; given in any case of its letters, where words are not strict.
+  /// One of `choices`, or `fallback`. The case of letters counts only if `isStrict`.
   func choice(_ name: String, _ choices: [String], default fallback: String) throws -> String {
     if isStrict, let text = try text(name), !text.isEmpty {
       guard choices.contains(where: { $0.hasSameBytes(as: text) }) else { throw Refusal.invalid(name) }
@@ -98,7 +99,7 @@ struct Arguments {
     return number
   }
 
-  /// A flag; in queries `true`, `1` and their opposites, in any case of their letters.
+  /// A flag; in queries `true`, `1`, `false` or `0`. The case of letters counts only if `isStrict`.
   func flag(_ name: String, default fallback: Bool = false) throws -> Bool {
     switch value(name) {
     case nil: return fallback
@@ -143,7 +144,7 @@ struct Arguments {
     return fields
   }
 
-  /// Asks for half as many as the client did, as a server that cuts pages short.
+  /// Halves the limits that the client asked for, like a server that cuts pages short.
   mutating func halveLimits(_ path: String) {
     let defaults = [
       ("limit", path.hasSuffix("/changelogs") ? 100 : 10), ("prev_limit", 15), ("next_limit", 15),

@@ -2,17 +2,17 @@ import JSON
 
 /// How one item of a list is spoiled on purpose.
 enum Spoiling: String, Sendable, CaseIterable {
-  /// A message's `type` is a word that nobody knows.
+  /// A message's `type` is an unknown word.
   case unknownType = "unknown_type"
-  /// A field that names or dates it is missing.
+  /// Its id, url or time of creation is missing.
   case missing
-  /// A field that names or dates it is null.
+  /// Its id, url or time of creation is null.
   case null
   /// Numbers come as strings.
   case numbersAsStrings = "numbers_as_strings"
 }
 
-/// Answers that are changed after the work is done: what a list holds, and in which order.
+/// Changes answers after the work is done: the items of their lists, and their order.
 struct BentAnswer {
   /// The seeded dice of this answer.
   var dice: UInt64
@@ -40,14 +40,15 @@ struct BentAnswer {
     return .object(fields)
   }
 
-  /// Without anything in it, and without a page that follows. A changelog stays: its position would move on.
+  /// The answer with empty lists, and without a next page. A changelog stays, because its position would move
+  /// on.
   func emptied(_ answer: Value) -> Value {
     guard case .object(var fields) = changed(answer, except: "updated", { _ in [] }) else { return answer }
     if fields["next"] != nil, fields["updated"] == nil { fields["next"] = .string("") }
     return .object(fields)
   }
 
-  /// In another order.
+  /// The answer with its lists in another order.
   mutating func reordered(_ answer: Value) -> Value {
     var order = self
     let made = changed(answer) { items in
@@ -59,7 +60,7 @@ struct BentAnswer {
     return made
   }
 
-  /// Without what only one member sees.
+  /// The answer without the fields that only one member sees.
   func withoutMemberView(_ answer: Value) -> Value {
     func stripped(_ channel: Value) -> Value {
       guard channel["channel_url"] != nil, case .object(let fields) = channel else { return channel }
@@ -68,7 +69,7 @@ struct BentAnswer {
     return stripped(changed(answer) { $0.map(stripped) })
   }
 
-  /// With about a third of its items spoiled, in one of these ways each.
+  /// The answer with about a third of its items spoiled, in one of these ways each.
   mutating func spoiled(_ answer: Value, _ ways: [Spoiling]) -> Value {
     var rolls = self
     let ways = ways.isEmpty ? Spoiling.allCases : ways

@@ -13,8 +13,8 @@ struct Fault: Sendable {
     case html
     /// The work is done, its answer is not sent.
     case loseReply = "lose_reply"
-    /// The work is done after `milliseconds`, its client gone or not; with `cut` the connection is cut at
-    /// once.
+    /// The work is done after `milliseconds`, even if its client has left; with `cut` the connection is cut
+    /// at once.
     case late
     /// The connection is cut when so many `bytes` of a form came; nothing is done.
     case cutUpload = "cut_upload"
@@ -28,10 +28,10 @@ struct Fault: Sendable {
     case denyChangelogs = "deny_changelogs"
     /// Answered from the state of `milliseconds` ago.
     case stalePage = "stale_page"
-    /// A list without anything in it, as if there were nothing.
+    /// A list is empty, as if there were nothing.
     case emptyPage = "empty_page"
-    /// A list of messages lacks those that are younger than `milliseconds`; the one asked for by its id is
-    /// there.
+    /// A list of messages lacks those that are younger than `milliseconds`. A message that is asked for by
+    /// its id is there.
     case laggingListing = "lagging_listing"
     /// A list's items come in any order.
     case reorderPage = "reorder_page"
@@ -45,11 +45,11 @@ struct Fault: Sendable {
     case foreignItems = "foreign_items"
     /// Messages of one millisecond come in another order in each answer.
     case unstableTies = "unstable_ties"
-    /// Not sent.
+    /// The webhook is not sent.
     case dropWebhook = "drop_webhook"
-    /// Sent twice.
+    /// The webhook is sent twice.
     case duplicateWebhook = "duplicate_webhook"
-    /// Sent after the one that follows it, at the latest after `milliseconds`.
+    /// The webhook is sent after the next one, at the latest after `milliseconds`.
     case shuffleWebhook = "shuffle_webhook"
 
     /// Faults that come before the work. Most answer instead of it; `delay` and `late` put it off.

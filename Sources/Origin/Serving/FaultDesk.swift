@@ -2,7 +2,7 @@ import JSON
 import MicroHTTP
 import Platform
 
-/// What can go wrong on purpose, and what the server does not offer, set at `/_faults` as
+/// The server's faults, rate limits and missing capabilities, set at `/_faults` as
 ///
 ///     {"seed": 1,
 ///      "faults": [{"kind": "status", "path": "/v3/users*", "count": 3, "probability": 0.5, "status": 503}],
@@ -73,7 +73,7 @@ final class FaultDesk: Sendable {
     }
   }
 
-  /// The fault among `kinds` that hits this request now; a line of log tells of it.
+  /// The fault among `kinds` that hits this request now. It is logged.
   func take(_ kinds: Set<Fault.Kind>, path: String, method: Method = .post) -> Fault? {
     let taken: Fault? = state.withLock { state in
       for index in state.faults.indices {
@@ -98,7 +98,7 @@ final class FaultDesk: Sendable {
     }
   }
 
-  /// New dice, as the seed has it.
+  /// New dice; they follow from the seed.
   func dice() -> UInt64 {
     state.withLock { state in
       _ = FaultDesk.roll(&state.dice)
@@ -121,7 +121,7 @@ final class FaultDesk: Sendable {
     return reading
   }
 
-  /// SplitMix64, as a share of one.
+  /// SplitMix64, as a number from 0 to below 1.
   private static func roll(_ state: inout UInt64) -> Double {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state

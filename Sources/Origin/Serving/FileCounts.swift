@@ -5,8 +5,8 @@ import Platform
 ///
 ///     {"files": [{"name": "a.png", "uploads": 1, "sends": 0, "late": 0}]}
 ///
-/// `uploads`: by itself. `sends`: with its message, also where an earlier one was recognised. `late`: of all
-/// these, those whose work a fault put off. It shows what a client sends twice; answers may be lost.
+/// `uploads`: requests with the file alone. `sends`: requests with its message, repeated ones too. `late`:
+/// how many of both a fault delayed. The counts show what a client sends twice; answers may be lost.
 final class FileCounts: Sendable {
   private struct Count {
     var uploads = 0

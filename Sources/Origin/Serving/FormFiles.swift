@@ -7,7 +7,7 @@ final class FormFiles: FormIntake {
   private unowned let request: Request  // it has this intake until its answer was sent
   private var bytes: Int64 = 0
 
-  /// Files in `folder`; `mostBytes`: those after which the connection is cut.
+  /// Files in `folder`; the connection is cut after `mostBytes`.
   init(in folder: String, of request: Request, cutAfter mostBytes: Int64?) {
     files = TemporaryFiles(in: folder)
     self.request = request
@@ -23,7 +23,7 @@ final class FormFiles: FormIntake {
   }
 
   func end() throws(Problem) -> String? {
-    // A file that is smaller than that is cut at its end.
+    // A file that is smaller than `mostBytes` is cut at its end.
     bytes = .max
     try cutIfDue()
     return try files.end()

@@ -18,7 +18,7 @@ final class LateWork: Sendable {
 
   private enum Step {
     case work(@Sendable () -> Void)
-    /// Another one is due first now.
+    /// Look again: another item may be due first now.
     case look
     case stop
   }
@@ -52,7 +52,7 @@ final class LateWork: Sendable {
     return step ?? .look
   }
 
-  /// Puts work off. False where too much waits already.
+  /// Delays work. False: too much waits already.
   func add(afterMilliseconds milliseconds: Int64, _ body: @escaping @Sendable () -> Void) -> Bool {
     let due = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
     return state.update { state in

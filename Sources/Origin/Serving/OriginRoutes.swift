@@ -1,7 +1,7 @@
 import JSON
 import MicroHTTP
 
-/// Every endpoint of the stand-in. Operations are named by what they do; paths are the wire's.
+/// Every endpoint of the stand-in. Operations are named by what they do; paths are the chat server's.
 enum OriginRoutes {
   private static let bodyBytes = 1 << 20
   private static let uploadBytes = 26 << 20
@@ -119,9 +119,9 @@ enum OriginRoutes {
     }
   }
 
-  /// The fault desk and the counts of files; outside the wire, so without a token and without faults. On a
-  /// loopback address they answer only to a loopback `Host`, so that no web page whose name resolves to this
-  /// machine sets faults.
+  /// The fault desk and the counts of files. They are not of the chat server's API, so they need no token and
+  /// have no faults. On a loopback address they answer only to a loopback `Host`, so that no web page whose
+  /// name resolves to this machine sets faults.
   private static func faults(_ origin: OriginServer) -> [Route] {
     guard HostRule.isLoopback(origin.configuration.listen.host) else { return openFaults(origin) }
     let rule = HostRule(advice: "The stand-in listens on a loopback address.")
@@ -152,7 +152,7 @@ enum OriginRoutes {
     ]
   }
 
-  /// What was uploaded; outside the wire like the fault desk.
+  /// The uploaded files; not of the API, like the fault desk.
   private static func files(_ origin: OriginServer) -> Route {
     Route(.get, "/files/{name}", operation: "file") { [unowned origin] request in
       if origin.desk.isCutOff { request.cut() }

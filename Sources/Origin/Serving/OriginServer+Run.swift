@@ -4,8 +4,8 @@ import MicroHTTP
 import Platform
 
 extension OriginServer {
-  /// Runs an operation in a transaction or a snapshot; its webhooks are handed on after the commit.
-  /// `age`: what is only read is read as it was so many ms ago.
+  /// Runs an operation in a transaction or a snapshot, and sends its webhooks after the commit. `age`: an
+  /// operation that only reads gets the state of so many ms ago.
   func run(
     _ arguments: Arguments, path: String, base: String, age: Int64? = nil, isLate: Bool = false,
     _ operation: Operation
@@ -32,7 +32,7 @@ extension OriginServer {
     return json.finish()
   }
 
-  /// Hands a webhook on, unless a fault says otherwise.
+  /// Sends a webhook, unless a fault says otherwise.
   private func tell(_ body: String, path: String) {
     guard let webhooks = webhooks.withLock({ $0 }), !desk.isCutOff else { return }
     if desk.take([.dropWebhook], path: path) != nil { return }
@@ -99,7 +99,7 @@ extension OriginServer {
     }
   }
 
-  /// Puts the work off; the client has its answer then, if it is still there.
+  /// Delays the work. The client gets its answer then, if it is still there.
   private func late(
     _ request: Request, _ names: [String], _ fault: Fault, _ operation: Operation
   ) -> Outcome {
@@ -173,7 +173,8 @@ extension OriginServer {
     }
   }
 
-  /// What faults make of a question before it is asked; how many ms ago it is to be answered from.
+  /// Changes a question as faults say. Returns the age of the state that answers it (ms), if a fault sets
+  /// one.
   private func bend(_ arguments: inout Arguments, _ path: String) -> Int64? {
     if desk.take([.cutPage], path: path, method: .get) != nil { arguments.halveLimits(path) }
     if let fault = desk.take([.laggingListing], path: path, method: .get) {
@@ -183,7 +184,7 @@ extension OriginServer {
     return desk.take([.stalePage], path: path, method: .get)?.milliseconds
   }
 
-  /// What faults make of an answer.
+  /// Changes an answer as faults say.
   private func bent(_ body: consuming ByteBuffer, _ path: String) -> ByteBuffer {
     let faults = [Fault.Kind.emptyPage, .noMemberView, .foreignItems, .reorderPage].compactMap {
       desk.take([$0], path: path, method: .get)
@@ -204,7 +205,7 @@ extension OriginServer {
     return json.finish()
   }
 
-  /// What a request with the right token asks for.
+  /// The arguments of a request. Throws if its token is wrong.
   private func admitted(_ request: Request, _ names: [String]) throws -> Arguments {
     guard let token = request.headerText("Api-Token"), token == configuration.token else {
       throw Refusal(400401, "The Api-Token is not valid.")
@@ -218,7 +219,7 @@ extension OriginServer {
     return Refusal(500901, "Something failed inside.", status: 500)
   }
 
-  /// This server as the client calls it.
+  /// This server's url as the client calls it.
   private func base(_ request: Request) -> String {
     request.headerText("Host").map { "http://\($0)" } ?? base
   }

@@ -1,10 +1,10 @@
 import MicroHTTP
 
-/// So many requests in so many seconds, over all clients. Windows follow each other; the first
-/// request after a window's end begins the next.
+/// Allows `requests` in `seconds`, over all clients. Windows follow each other; the first request after a
+/// window's end begins the next.
 struct RateLimit: Sendable {
   let path: String
-  /// Nil for all.
+  /// Nil: all methods.
   let method: String?
   let requests: Int64
   let seconds: Int64

@@ -1,6 +1,6 @@
 import MicroHTTP
 
-/// An error of the upstream's wire: mostly HTTP 400 and a code in the body.
+/// An error as a chat server answers it: mostly HTTP 400 and a code in the body.
 struct Refusal: Error, Equatable {
   let status: Int
   let code: Int
@@ -21,7 +21,7 @@ struct Refusal: Error, Equatable {
   static func exists(_ name: String) -> Refusal { Refusal(400202, "\"\(name)\" exists already.") }
   static let notMember = Refusal(900020, "The user is not a member of the channel.")
 
-  /// What the HTTP layer refuses by itself, in the same envelope.
+  /// A problem of the HTTP layer itself, in the same envelope.
   init(_ problem: Problem) {
     switch problem.status {
     case 404: self.init(400930, "There is no such endpoint.")

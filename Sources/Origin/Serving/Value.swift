@@ -76,13 +76,13 @@ indirect enum Value: Sendable, Equatable {
 }
 
 extension JSONWriter {
-  /// A name that is only known when it is written.
+  /// Writes a name that is known only at run time.
   mutating func name(_ name: String) {
     var name = name
     name.withUTF8 { self.name(UnsafeRawBufferPointer($0)) }
   }
 
-  /// A field whose value is a fragment of JSON from the database.
+  /// Writes a field whose value is a fragment of JSON from the database.
   mutating func field(_ name: StaticString, stored text: String) {
     self.name(name)
     var text = text

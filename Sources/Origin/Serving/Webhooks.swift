@@ -2,15 +2,15 @@ import CCurl
 import CSodium
 import Platform
 
-/// Sends webhooks in their order from a bounded queue in memory, each up to three times. What does not fit is
-/// dropped with a line of log: a receiver must live with lost webhooks anyway.
+/// Sends webhooks in their order from a bounded queue in memory, each up to three times. Webhooks that do not
+/// fit are dropped and logged: a receiver must live with lost webhooks anyway.
 final class Webhooks: Sendable {
   private static let waitingLimit = 10_000
   private static let tries = 3
 
   private struct State {
     var waiting: [String] = []
-    /// What goes after the next one, and when at the latest.
+    /// The webhook to send after the next one, and when at the latest.
     var held: (body: String, until: UInt64)?
     var isHeldNew = false
     var isStopping = false
@@ -73,7 +73,7 @@ final class Webhooks: Sendable {
     if !isTaken { Log.line(.warning, "webhook_dropped") }
   }
 
-  /// Sends it after the next one, or when the time is over. One at a time is held.
+  /// Sends a webhook after the next one, or when the time is over. Only one is held at a time.
   func hold(_ body: String, milliseconds: Int64) {
     let until = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
     let isHeld = state.update { state in

@@ -7,13 +7,13 @@ package struct OriginError: Error, CustomStringConvertible {
   package let description: String
 }
 
-/// The directory of the database, for one process at a time: stamps are given out in memory.
+/// The directory of the database, for one process at a time, because stamps are given out in memory.
 final class OriginDirectory: Sendable {
   let path: String
   private let file: Int32
 
-  /// Makes it where it is missing, takes it, and removes what an upload left that was cut off by the end of a
-  /// process.
+  /// Makes the directory if it is missing, locks it, and removes files of uploads that an earlier process did
+  /// not finish.
   init(_ path: String) throws {
     self.path = path
     do throws(PrivateDirectory.Refusal) { try PrivateDirectory.prepare(path) } catch {

@@ -2,8 +2,8 @@ import Glibc
 import Platform
 import SQLite
 
-/// What the database held a while ago, for answers from old replicas: copies made before writes, as long as
-/// somebody wants them.
+/// Earlier states of the database, for answers like those of an old replica: copies that are made before
+/// writes while a fault needs them.
 final class Past {
   private struct Copy {
     /// The last moment (monotonic ns) at which the database was as in the copy.
@@ -13,7 +13,7 @@ final class Past {
 
   private static let copiesAtOnce = 8
 
-  /// How far back it goes.
+  /// How far back the copies go.
   let milliseconds: Int64
   private let clock: Clock
   private let folder: String
@@ -28,7 +28,7 @@ final class Past {
 
   private var reach: UInt64 { UInt64(max(0, milliseconds)) * 1_000_000 }
 
-  /// Keeps what is there now, just before it changes.
+  /// Copies the present state, just before it changes.
   func keep(_ writer: Connection) throws {
     let now = clock.monotonicNanoseconds()
     let gap = reach / UInt64(Past.copiesAtOnce)
@@ -43,7 +43,7 @@ final class Past {
     while copies.count > 1, copies[0].until < oldest { copies.removeFirst() }
   }
 
-  /// What was there so many ms ago, no older; nil: what is there now.
+  /// The state of so many ms ago, or the next newer one that was kept; nil: the present state.
   func state(milliseconds: Int64) -> Connection? {
     let now = clock.monotonicNanoseconds()
     let wanted = now - min(now, UInt64(max(0, milliseconds)) * 1_000_000)

@@ -144,7 +144,7 @@ enum Schema {
 
     """
 
-  /// What an answer shows of a message and of a member, joined once.
+  /// The columns that answers show of a message and of a member.
   private static let views = """
     CREATE VIEW IF NOT EXISTS shown_message AS
     SELECT

@@ -59,7 +59,7 @@ final class Store: @unchecked Sendable {  // because a connection is only touche
     }
   }
 
-  /// Keeps what was, so far back; 0: not any more.
+  /// Keeps earlier states, so far back; 0: keeps none.
   func keepPast(milliseconds: Int64) {
     lock.withLock {
       guard past?.milliseconds ?? 0 != milliseconds else { return }
@@ -67,7 +67,8 @@ final class Store: @unchecked Sendable {  // because a connection is only touche
     }
   }
 
-  /// One snapshot; `body` also gets the time in ms. `age`: of what was so many ms ago, as far as it was kept.
+  /// Lends one snapshot; `body` also gets its time in ms. `age`: the snapshot of so many ms ago, if one was
+  /// kept.
   func read<Result>(asOf age: Int64? = nil, _ body: (ReadAccess, Int64) throws -> Result) throws -> Result {
     let now = clock.wallMilliseconds()
     if let age {
