@@ -23,14 +23,21 @@ package final class JSONParser {
   deinit { perch_json_free(handle) }
 
   /// Parses `bytes` and lends the root value.
+  @inlinable
   package func parse<Result>(_ bytes: UnsafeRawBufferPointer, _ body: (JSONValue) throws -> Result) throws
     -> Result
   {
+    try body(root(of: bytes))
+  }
+
+  /// The root value, valid until the next parse.
+  @usableFromInline
+  func root(of bytes: UnsafeRawBufferPointer) throws -> JSONValue {
     var root = perch_json_value()
     let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
     let code = perch_json_parse(handle, start, bytes.count, &root)
     guard code == 0 else { throw JSONError(String(cString: perch_json_error(code))) }
-    return try body(JSONValue(raw: root))
+    return JSONValue(raw: root)
   }
 
   /// Parses `bytes` and passes the root value to `body`. Nil: the bytes are not JSON. For callers that need
@@ -47,14 +54,26 @@ package final class JSONParser {
 
 extension JSONParser {
   /// Parses `bytes` with a shared parser and lends the root value.
+  @inlinable
   package static func parse<Result>(
     _ bytes: UnsafeRawBufferPointer, _ body: (JSONValue) throws -> Result
   ) throws -> Result {
-    // A parser's memory grows with its documents, so a large document gets a parser of its own.
-    guard bytes.count <= mostKeptBytes else { return try JSONParser().parse(bytes, body) }
-    let parser = kept.withLock { $0.popLast() }?.parser ?? JSONParser()
-    defer { kept.withLock { if $0.count < mostKept { $0.append(Kept(parser: parser)) } } }
+    let parser = borrow(for: bytes.count)
+    defer { giveBack(parser, after: bytes.count) }
     return try parser.parse(bytes, body)
+  }
+
+  /// A parser's memory grows with its documents, so a large document gets a parser of its own.
+  @usableFromInline
+  static func borrow(for bytes: Int) -> JSONParser {
+    guard bytes <= mostKeptBytes else { return JSONParser() }
+    return kept.withLock { $0.popLast() }?.parser ?? JSONParser()
+  }
+
+  @usableFromInline
+  static func giveBack(_ parser: JSONParser, after bytes: Int) {
+    guard bytes <= mostKeptBytes else { return }
+    kept.withLock { if $0.count < mostKept { $0.append(Kept(parser: parser)) } }
   }
 
   private struct Kept: @unchecked Sendable {  // because only the caller that took it from the list uses it

@@ -48,9 +48,9 @@ public final class Guarded<Value>: @unchecked Sendable {  // because `value` is 
 
 /// A value behind a lock that threads can wait on until it changes.
 package final class Watched<Value>: @unchecked Sendable {  // because `value` is only touched under `lock`
-  private let lock = Lock()
-  private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-  private var value: Value
+  @usableFromInline let lock = Lock()
+  @usableFromInline let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+  @usableFromInline var value: Value
 
   /// Guards `value` from now on; waits are measured on the monotonic clock.
   package init(_ value: sending Value) {
@@ -70,6 +70,7 @@ package final class Watched<Value>: @unchecked Sendable {  // because `value` is
   }
 
   /// Lends the value and then wakes every waiting thread.
+  @inlinable
   package func update<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -80,11 +81,13 @@ package final class Watched<Value>: @unchecked Sendable {  // because `value` is
   }
 
   /// Lends the value without waking anybody.
+  @inlinable
   package func read<Result>(_ body: (inout Value) -> Result) -> Result {
     lock.withLock { body(&value) }
   }
 
   /// Waits until `body` gives something or `deadline` (monotonic nanoseconds, nil = no end) has passed.
+  @inlinable
   package func wait<Result>(until deadline: UInt64? = nil, _ body: (inout Value) -> Result?) -> Result? {
     lock.withLock {
       while true {

@@ -23,6 +23,7 @@ package struct ReadAccess {
   }
 
   /// The first row's value, or nil where there is no row.
+  @inlinable
   package func first<Result>(
     _ sql: StaticString, _ bind: (Statement) -> Void = { _ in }, _ body: (Row) throws -> Result
   ) throws -> Result? {
@@ -31,6 +32,7 @@ package struct ReadAccess {
   }
 
   /// Every row's value.
+  @inlinable
   package func all<Result>(
     _ sql: StaticString, _ bind: (Statement) -> Void = { _ in }, _ body: (Row) throws -> Result
   ) throws -> [Result] {
@@ -71,6 +73,9 @@ package struct WriteAccess {
 
   /// Runs a script, for migrations.
   package func execute(_ script: String) throws { try connection.execute(script) }
+
+  /// The rows that the connection has changed since it was opened, also by triggers.
+  package var changedRows: Int64 { connection.changedRows }
 
   /// The rowid of the last insert.
   package var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(connection.handle) }

@@ -39,8 +39,9 @@ import Testing
     configuration.fileTime.leastMilliseconds = 300
     configuration.fileTime.bytesPerSecond = 10_000
     let upstream = SendbirdUpstream(configuration, client: client)
-    var taken: [Duration] = []
-    for (size, least) in [(1, 0.3), (40_000, 4.3)] {
+    var shortest: [Int: Duration] = [:]
+    // On a busy machine one try of the small file may take longer than the large one's limit, but not all.
+    for (size, least) in [(1, 0.3), (1, 0.3), (1, 0.3), (40_000, 4.3)] {
       let file = try Self.file(size)
       var message = OutgoingMessage(
         requestID: RequestID("r")!, user: UserID("alice"), channel: ChannelURL("general"),
@@ -57,8 +58,8 @@ import Testing
         }
       }
       #expect(took >= .seconds(least), "\(size) bytes: \(took)")
-      taken.append(took)
+      shortest[size] = min(took, shortest[size] ?? took)
     }
-    #expect(taken[0] < taken[1])
+    #expect(try #require(shortest[1]) < .seconds(4.3))
   }
 }

@@ -82,29 +82,21 @@ extension CacheWriter {
   package func accept(
     _ request: UnsentRequest, of user: UserID, in url: ChannelURL, _ policy: OutboxPolicy
   ) throws -> Accepted {
-    guard let key = try reader.userKey(of: user), let view = try reader.view(of: url, for: key) else {
-      throw SendingDenial.channelNotFound
-    }
-    let laneKey = OutboxLaneKey(user: key, channel: url)
-    let remembered = try reader.remembered(request.requestID, of: key)
+    var lane = try acceptingLane(of: user, in: url)
+    let remembered = try reader.remembered(request.requestID, of: lane.view.user)
     if remembered == nil {
       if request.needsAdmin, !request.isAdmin { throw SendingDenial.notAllowed(.adminOnly) }
-      try checkRoom(key, policy)
+      guard lane.unsent < policy.maximumUnsent else { throw SendingDenial.full(limit: policy.maximumUnsent) }
+      let rules = try lane.rules ?? reader.sendingRules(of: lane.view.channel)
+      lane.rules = rules
       try reader.checkRights(
         of: SendingRights(
           kind: request.unsentTarget == nil ? request.kind : .message, target: request.target,
-          textLength: request.textLength, isAdmin: request.isAdmin), view, user)
+          textLength: request.textLength, isAdmin: request.isAdmin), lane.view, user, rules)
     }
-    let accepted = try accept(request, in: laneKey, remembered)
-    if case .row = accepted, request.kind == .read { try markRead(view) }
+    let accepted = try accept(request, in: lane.key, remembered, known: lane)
+    if case .row = accepted, request.kind == .read { try markRead(lane.view) }
     return accepted
-  }
-
-  private func checkRoom(_ user: UserKey, _ policy: OutboxPolicy) throws {
-    let counts = try reader.unsentCounts(of: user)
-    guard counts.pending + counts.failed + counts.canceled < policy.maximumUnsent else {
-      throw SendingDenial.full(limit: policy.maximumUnsent)
-    }
   }
 
   /// Stores a request, once per id.
@@ -114,7 +106,7 @@ extension CacheWriter {
 
   private func accept(
     _ request: UnsentRequest, in laneKey: OutboxLaneKey,
-    _ remembered: (hash: [UInt8], status: RequestStatus)?
+    _ remembered: (hash: [UInt8], status: RequestStatus)?, known: AcceptingLane? = nil
   ) throws -> Accepted {
     switch Acceptance.decide(remembered: remembered?.hash, asked: request.contentHash) {
     case .mismatch: return .mismatch
@@ -134,23 +126,43 @@ extension CacheWriter {
       }
     }
     var row = OutboxRow(
-      id: try nextUnsentID(), requestID: request.requestID, kind: request.kind, target: request.target,
-      follows: follows, aspect: request.aspect, blocksOnFailure: request.blocksOnFailure,
-      upload: request.upload, now: moment, lifetime: request.lifetime)
+      id: try known?.lastID.map { $0 + 1 } ?? nextUnsentID(), requestID: request.requestID,
+      kind: request.kind, target: request.target, follows: follows, aspect: request.aspect,
+      blocksOnFailure: request.blocksOnFailure, upload: request.upload, now: moment,
+      lifetime: request.lifetime)
     row.nextTryAt = now
     row.isAdmin = request.isAdmin
+    return try insert(row, request, in: laneKey, moment, known)
+  }
+
+  /// Stores the request and its row, and keeps what the next request of the batch can use.
+  private func insert(
+    _ row: OutboxRow, _ request: UnsentRequest, in laneKey: OutboxLaneKey, _ moment: Int64,
+    _ known: AcceptingLane?
+  ) throws -> Accepted {
     try remember(request, in: laneKey, as: row.id)
     var content = request.content
-    if let sender = request.sender {
+    var sender = known?.sender
+    if let user = request.sender {
+      let drawn = try sender ?? reader.person(user, in: laneKey.channel)
+      sender = drawn
       content.body = try reader.unsentBody(
-        content.params, request.requestID, of: sender, in: laneKey.channel, at: moment)
+        content.params, request.requestID, drawnSender: drawn, in: laneKey.channel, at: moment)
     }
-    let lane = try reader.acceptanceLane(laneKey, isReadMark: request.kind == .read)
+    let lane = try known?.lane ?? reader.acceptanceLane(laneKey, isReadMark: request.kind == .read)
     try changeLane(laneKey, from: lane, news: [row.id: content]) {
       $0.accept(row, at: request.rank, now: moment)
     }
     if let file = request.file { try setFile(file, of: row.id) }
     if !request.kind.isMessage { try keepTargetKind(of: row, in: laneKey) }
+    if var next = known, request.kind.isMessage, request.rank == nil {
+      next.unsent += 1
+      next.sender = sender
+      next.lane = OutboxLane(rows: lane.rows, lastRank: lane.lastRank + 1)
+      next.lastID = row.id
+      next.changedRows = db.changedRows
+      accepting = next
+    }
     guard request.sender != nil else { return .row(row.id) }
     return .row(row.id, message: UnsentMessage.object(content, .pending))
   }

@@ -8,6 +8,7 @@ extension CacheWriter {
 
   /// The outbox's clock, ms. It never goes back, except by less than a second over a restart (B41).
   package func outboxMoment() throws -> Int64 {
+    if let knownOutboxMoment { return knownOutboxMoment }
     let stored = try db.reading.first("SELECT value FROM meta WHERE key = 'latest_moment'") { $0.int64(0) }
     let moment = latestMoment(wall: max(now, stored ?? 0))
     if moment - (stored ?? 0) >= Self.momentStep {
@@ -19,6 +20,7 @@ extension CacheWriter {
         """
       ) { $0.bind(1, moment) }
     }
+    knownOutboxMoment = moment
     return moment
   }
 

@@ -53,9 +53,11 @@ extension SendingRules {
 extension CacheReader {
   /// Checks that the user may do what the request asks, by the channel's state in this snapshot (B67). Called
   /// when a request is accepted, and again before it is sent.
-  func checkRights(of request: SendingRights, _ view: ChannelView, _ user: UserID) throws {
+  func checkRights(
+    of request: SendingRights, _ view: ChannelView, _ user: UserID, _ known: SendingRules? = nil
+  ) throws {
     guard view.isJoined else { throw SendingDenial.notJoined }
-    let rules = try sendingRules(of: view.channel)
+    let rules = try known ?? sendingRules(of: view.channel)
     switch request.kind {
     case .message, .file:
       try rules.check(view, isAdmin: request.isAdmin)

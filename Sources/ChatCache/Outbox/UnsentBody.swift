@@ -9,8 +9,14 @@ extension CacheReader {
   package func unsentBody(
     _ params: [UInt8], _ request: RequestID, of user: UserID, in url: ChannelURL, at now: Int64
   ) throws -> [UInt8] {
-    let sender = try person(user, in: url)
-    return try params.withUnsafeBytes { bytes in
+    try unsentBody(params, request, drawnSender: person(user, in: url), in: url, at: now)
+  }
+
+  /// The same, with the sender's fields as `person` gives them.
+  func unsentBody(
+    _ params: [UInt8], _ request: RequestID, drawnSender sender: [UInt8], in url: ChannelURL, at now: Int64
+  ) throws -> [UInt8] {
+    try params.withUnsafeBytes { bytes in
       try JSONParser.parse(bytes) { asked in
         var json = JSONWriter(capacity: params.count + 512)
         json.field("message_id", "")
@@ -49,7 +55,7 @@ extension CacheReader {
   }
 
   /// A user's fields as messages show them. Nickname and picture are empty if the user is no stored member.
-  private func person(_ user: UserID, in url: ChannelURL) throws -> [UInt8] {
+  func person(_ user: UserID, in url: ChannelURL) throws -> [UInt8] {
     let member = try db.first(
       """
       SELECT b.body

@@ -26,6 +26,26 @@ package final class CacheWriter {
     var mayFreeFiles = false
     /// The log's new epoch, if everything was cleared in this transaction.
     var epoch: UInt64?
+    var accepting: KeptLane?
+    var outboxMoment: Int64?
+  }
+
+  /// What the last accepted message of this transaction leaves for the next one.
+  var accepting: AcceptingLane? {
+    get { touched.accepting?.lane }
+    set { touched.accepting = newValue.map(KeptLane.init) }
+  }
+
+  /// The moment that counts in the outbox, once a write of this transaction asked for it.
+  var knownOutboxMoment: Int64? {
+    get { touched.outboxMoment }
+    set { touched.outboxMoment = newValue }
+  }
+
+  /// One reference, because each item of a commit copies what its transaction touched.
+  private final class KeptLane {
+    let lane: AcceptingLane
+    init(_ lane: AcceptingLane) { self.lane = lane }
   }
 
   /// Begins a new epoch of the log, so that every earlier cursor expires. Readers see it after the commit.
