@@ -59,7 +59,7 @@ final class ClientConnection: @unchecked Sendable {  // because each field names
   // The neighbours in a slot of the parking lot's wheel, and the parked request. Under the lot's lock.
   unowned(unsafe) var next: ClientConnection?
   unowned(unsafe) var previous: ClientConnection?
-  unowned(unsafe) var parked: Waiter?  // its request has it until it was resumed
+  unowned(unsafe) var parked: Waiter?  // its request keeps it until it is resumed
 
   init(socket: Int32, generation: UInt32, owner: AnyObject, at now: UInt64) {
     idleSince = now

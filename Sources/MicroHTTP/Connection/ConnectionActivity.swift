@@ -1,4 +1,4 @@
-/// What happens on an open connection, by the names of the metrics.
+/// What happens on an open connection. The raw values are labels of the metrics.
 package enum ConnectionActivity: String, Sendable, CaseIterable {
   /// It waits for a request.
   case idle

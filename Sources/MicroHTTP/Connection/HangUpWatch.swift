@@ -1,12 +1,12 @@
 import CMicroHTTPD
 import Glibc
 
-/// An epoll of our own over parked sockets: libmicrohttpd does not look at a suspended connection, so it
-/// would never notice that the client left.
+/// An epoll instance of our own over parked sockets: libmicrohttpd does not look at a suspended connection,
+/// so it would never notice that the client left.
 ///
 /// Each socket is armed for one notice (`EPOLLONESHOT`) when it is accepted and whenever it parks. A notice
-/// that comes at another time is passed over by whoever gets it; the generation tells a reused descriptor
-/// from the one that was meant.
+/// for a connection that is not parked only marks the connection as left. The generation tells whether the
+/// descriptor was reused since.
 final class HangUpWatch: Sendable {
   private let queue: Int32
   private let stopper: Int32
@@ -27,7 +27,7 @@ final class HangUpWatch: Sendable {
     close(stopper)
   }
 
-  /// Under the lot's lock.
+  /// Called under the lot's lock.
   func arm(_ client: ClientConnection) {
     let mark = UInt64(client.generation) << 32 | UInt64(UInt32(bitPattern: client.socket))
     var event = epoll_event(

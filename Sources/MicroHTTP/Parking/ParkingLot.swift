@@ -5,13 +5,14 @@ import Synchronization
 
 /// All connections of a server, the deadline wheel over them, and the suspended ones among them.
 ///
-/// Parking suspends the connection and publishes that under one lock; waking resumes it under the same lock;
-/// so a wake finds a waiter either not yet parked, and leaves a note, or parked, and resumes it, and never
-/// falls between. Exactly one of wake, deadline, hang-up and shutdown resumes.
+/// Parking suspends the connection and publishes that under one lock; waking resumes it under the same lock.
+/// So no wake is lost: a wake resumes a parked waiter, and leaves a note in one that is not parked yet.
+/// Exactly one of wake, deadline, hang-up and shutdown resumes.
 ///
 /// The wheel has a slot per tick. A worker that sets a later deadline only stores it: the wheel visits the
-/// client at the old time, sees the new one and moves it on. Only an earlier deadline takes the lock. Both
-/// sides store their own field before they read the other's, so one of them always sees the change.
+/// client at the old time, sees the new deadline and moves the client to a later slot. Only an earlier
+/// deadline takes the lock. Both sides store their own field before they read the other's, so one of them
+/// always sees the change.
 final class ParkingLot: @unchecked Sendable {  // because everything mutable is under `state`'s lock or atomic
   static let tickNanoseconds: UInt64 = 50_000_000
   private static let slotCount = 1024
@@ -55,7 +56,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
 
   // MARK: - Connections
 
-  /// A new connection; the wheel starts with the first.
+  /// Adds a new connection. The wheel turns while there is any.
   func open(socket: Int32, owner: AnyObject, headSeconds: Int) -> Unmanaged<ClientConnection> {
     let now = now()
     let deadline = tick(at: now, plusSeconds: headSeconds)
@@ -87,7 +88,8 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
 
   var counts: (connections: Int, parked: Int) { state.read { ($0.connections, $0.parked) } }
 
-  /// The number of open connections for each activity that there is. It looks at each connection.
+  /// The number of open connections for each activity that occurs. Takes time in proportion to the
+  /// connections.
   var connectionCounts: [ConnectionActivity: Int] {
     state.read { state in
       var counts: [ConnectionActivity: Int] = [:]
@@ -108,7 +110,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
 
   // MARK: - Deadlines
 
-  /// The connection has until `tick`.
+  /// Moves the connection's deadline to `tick`.
   func setDeadline(_ client: ClientConnection, _ tick: UInt32) {
     client.deadline.store(tick, ordering: .sequentiallyConsistent)
     if client.visit.load(ordering: .sequentiallyConsistent) > tick {
@@ -116,7 +118,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     }
   }
 
-  /// The client has until `tick` to send what is missing, and hardly any time if it has ended its side.
+  /// Gives the client until `tick` to send its next bytes, or one second if it has closed its sending side.
   func awaitClient(_ client: ClientConnection, until tick: UInt32) {
     client.isReading.store(true, ordering: .sequentiallyConsistent)
     setDeadline(client, tick)
@@ -173,7 +175,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     while true {
       let isClosed = state.wait { $0.isClosed ? true : $0.connections > 0 ? false : nil }
       if isClosed == true { return }
-      // The wheel turns with time alone.
+      // Only time moves the wheel, so there is nothing else to wait for.
       usleep(UInt32(ParkingLot.tickNanoseconds / 1000))
       let current = tick(at: now())
       state.read { state in
@@ -229,7 +231,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
       MHD_suspend_connection(connection)
       let before = waiter.state.compareExchange(
         expected: .idle, desired: .parked, ordering: .acquiringAndReleasing)
-      // A wake that came first left its note; the connection goes on like any that was woken.
+      // A wake came before the waiter was parked and left a note: the connection is resumed at once.
       if !before.exchanged { resume(waiter, .woken, &state) }
       watch.arm(client)
       return nil
@@ -246,10 +248,10 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     guard let connection = waiter.connection, let client = waiter.client else { return }
     waiter.connection = nil
     waiter.client = nil
-    // Its memory was not touched for long: what is only written to is not waited for.
+    // By now the client's memory is in no processor cache. A relaxed store does not wait for it.
     let worker = client._withUnsafeGuaranteedRef { client in
       client.parked = nil
-      // Only an earlier deadline has to be seen by the wheel.
+      // The wheel has to see only earlier deadlines.
       client.deadline.store(ClientConnection.noDeadline, ordering: .relaxed)
       return client.worker
     }
@@ -296,8 +298,8 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     }
   }
 
-  /// Nothing more is read from clients: requests that are not whole end at once, and so do connections
-  /// without any. What came before is still read and answered.
+  /// Ends reading from clients: incomplete requests end at once, and so do connections without a request.
+  /// Bytes that came before are still read and answered.
   func stopReading() {
     isReadingOver.store(true, ordering: .sequentiallyConsistent)
     state.read { state in
@@ -319,7 +321,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     }
   }
 
-  /// Ends both threads.
+  /// Ends the threads of `runWheel` and `runHangUpWatch`.
   func close() {
     state.update { $0.isClosed = true }
     watch.stop()

@@ -1,26 +1,27 @@
 import Platform
 import Synchronization
 
-/// What may wake one request, from any thread.
+/// Wakes one request, from any thread.
 ///
-/// Made before the request looks for what it wants and handed to whoever will have it, so that a change
-/// between the look and the parking is not lost: a wake that comes early makes the parking end at once.
-package final class Waiter: @unchecked Sendable {  // because its slot is only touched under the lot's lock
-  /// Where it stands. Only the lot's lock leads into and out of `parked`; everything else is one atomic step.
+/// A handler makes it and subscribes it to changes before it looks for data. So a change between the look and
+/// the parking is not lost: a wake that comes early makes the parking end at once.
+package final class Waiter: @unchecked Sendable {  // because its fields are only touched under the lot's lock
+  /// The waiter's state. It enters and leaves `parked` only under the lot's lock. Every other change is one
+  /// atomic step.
   enum State: UInt8, AtomicRepresentable {
     case idle
     /// Woken before it parked.
     case early
     /// Suspended: the connection may be resumed exactly once.
     case parked
-    // Resumed; the worker thread has not come by yet.
+    // Resumed for one of these reasons, and the worker thread has not taken the reason yet.
     case woken, late, stopped, left
     case ended
   }
 
   private let lot: ParkingLot
   let state = Atomic<State>(.idle)
-  /// The suspended connection; set while parked, and open as long.
+  /// The suspended connection; set while the request is parked, and open for as long.
   var connection: OpaquePointer?
   var client: Unmanaged<ClientConnection>?
 
@@ -37,7 +38,8 @@ package final class Waiter: @unchecked Sendable {  // because its slot is only t
     for waiter in waiters { waiter.wake() }
   }
 
-  /// Why it was resumed, once; nil if it is still suspended or never was.
+  /// Takes the reason of the last resume. Nil if it was taken before, and while the request is or was not
+  /// suspended.
   func takeReason() -> Wake? {
     let reason: Wake
     switch state.load(ordering: .acquiring) {

@@ -1,11 +1,11 @@
 /// Why a parked request goes on.
 package enum Wake: Sendable {
-  /// Somebody called `wake`.
+  /// `Waiter.wake` was called.
   case woken
   /// The deadline passed.
   case deadline
   /// The server stops: answer now.
   case shutdown
-  /// The client left. Nobody reads the outcome; the call is there to give up what was subscribed.
+  /// The client left. Nobody reads the outcome; the handler is called so that it ends its subscriptions.
   case hungUp
 }

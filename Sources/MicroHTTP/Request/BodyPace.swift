@@ -1,7 +1,7 @@
-/// How fast the body of an upload comes: a slow line is not a dead one.
+/// The pace of an upload's body: the body may come slowly, but it must not stop.
 ///
-/// Stretches of at least `uploadPaceBytes` follow each other. Each has `uploadPaceSeconds` from the end of
-/// the one before.
+/// The body comes in stretches of at least `uploadPaceBytes`. Each must be complete within
+/// `uploadPaceSeconds` of the end of the stretch before.
 struct BodyPace: Equatable {
   /// When the present stretch began (monotonic nanoseconds).
   private(set) var since: UInt64
@@ -9,7 +9,7 @@ struct BodyPace: Equatable {
 
   init(since: UInt64) { self.since = since }
 
-  /// More bytes came. True where a stretch is complete: the next one begins `now`.
+  /// Counts bytes that came. True if they complete a stretch: the next stretch begins `now`.
   mutating func came(_ count: Int, of stretch: Int, now: UInt64) -> Bool {
     bytes += count
     guard bytes >= stretch else { return false }
@@ -17,7 +17,7 @@ struct BodyPace: Equatable {
     return true
   }
 
-  /// The client was kept waiting: its stretch begins anew.
+  /// Begins a new stretch: the last one is complete, or the server kept the client waiting.
   mutating func restart(_ now: UInt64) {
     since = now
     bytes = 0

@@ -1,9 +1,10 @@
-/// Looks for bytes of a kind, eight at a time: most requests hold none of those that are looked for.
+/// Searches bytes eight at a time, because most requests hold none of the sought bytes.
 enum ByteSearch {
   private static let ones: UInt64 = 0x0101_0101_0101_0101
   private static let highs: UInt64 = 0x8080_8080_8080_8080
 
-  /// Whether one of the bytes is sought. `eight` may say so of eight that hold none, never the other way.
+  /// Whether one of the bytes is sought. `eight` may return true for eight bytes without a sought one, but
+  /// never false for eight bytes with one.
   @inline(__always)
   static func finds(
     in bytes: UnsafeRawBufferPointer, eight mayHold: (UInt64) -> Bool, one isSought: (UInt8) -> Bool
@@ -23,7 +24,7 @@ enum ByteSearch {
     (word &- ones &* UInt64(limit)) & ~word & highs != 0
   }
 
-  /// Whether one of eight bytes is that one.
+  /// Whether one of eight bytes is `byte`.
   @inline(__always)
   static func holds(_ word: UInt64, _ byte: UInt8) -> Bool {
     let others = word ^ (ones &* UInt64(byte))

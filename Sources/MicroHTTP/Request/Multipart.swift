@@ -5,8 +5,9 @@ import Platform
 /// `multipart/form-data` (RFC 7578), streamed: the body is cut at `CRLF--boundary`, each part's headers are
 /// read, files are given to the intake as they come and plain fields kept in memory.
 ///
-/// The boundary is searched in a window that keeps back as many bytes as a boundary has, so that one split
-/// between two packets is found. After a fault the rest is skipped, and the fault is reported at the end.
+/// The boundary is searched in a window that keeps back as many bytes as a boundary has, so that a boundary
+/// split between two packets is found. After a fault the rest is skipped, and the fault is reported at the
+/// end.
 final class Multipart {
   private enum State { case preamble, headers, content, epilogue }
 

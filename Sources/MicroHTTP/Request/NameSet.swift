@@ -1,11 +1,11 @@
-/// Which names the headers may have, so that most of those that are not there need not be looked for: one bit
-/// for each first letter with a length.
+/// A filter for header names, so that the server looks up hardly any header that is not there. A name's first
+/// letter and its length choose one of 64 bits.
 struct NameSet {
   private var bits: UInt64 = 0
 
   mutating func insert(_ name: UnsafeRawBufferPointer) { bits |= NameSet.bit(name) }
 
-  /// False means that no header is called so.
+  /// False: no header has this name.
   func mayHold(_ name: UnsafeRawBufferPointer) -> Bool { bits & NameSet.bit(name) != 0 }
 
   private static func bit(_ name: UnsafeRawBufferPointer) -> UInt64 {

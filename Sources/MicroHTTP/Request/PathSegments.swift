@@ -1,6 +1,6 @@
-/// The segments of a path, each decoded, so that all spellings of one path are one.
+/// The segments of a path, each decoded, so that all spellings of one path are equal.
 package enum PathSegments {
-  /// Those of a path given as text, percent-encoded or not; nil for a bad escape, a zero byte, or bytes that
+  /// The segments of a path that is percent-encoded or not; nil for a bad escape, a zero byte, or bytes that
   /// are not UTF-8.
   package static func decoded(_ path: String) -> [String]? {
     var segments: [String] = []

@@ -1,9 +1,9 @@
 /// A request's body while it arrives, and its share of the room.
 final class PendingBody {
   let intake: BodyIntake
-  /// Bytes of the room that it holds.
+  /// Bytes that it holds of the room.
   var held = 0
-  /// How fast it has to come; nil: it has its time as a whole.
+  /// The pace that the body must keep; nil: it only has a deadline as a whole.
   var pace: BodyPace?
   /// How many times more the body may wait for room after its deadline has passed.
   var laterWaits = 3

@@ -2,7 +2,8 @@ import Glibc
 
 /// Percent-decoding over raw bytes.
 enum Percent {
-  /// Decodes into `target`, which may be where `encoded` begins. Nil for a bad escape or a zero byte.
+  /// Decodes into `target`, which may be where `encoded` begins. Returns the number of decoded bytes; nil for
+  /// a bad escape or a zero byte.
   static func decode(
     _ encoded: UnsafeRawBufferPointer, into target: UnsafeMutablePointer<UInt8>, plusIsSpace: Bool
   ) -> Int? {

@@ -21,8 +21,7 @@ package struct QueryItem {
   /// The decoded value.
   package var value: String { Percent.text(encodedValue) }
 
-  /// Whether the name is `literal`, without decoding; encoded names of plain letters do not occur in the
-  /// wild.
+  /// Whether the name is `literal`, compared without decoding, because clients do not escape plain letters.
   package func isNamed(_ literal: StaticString) -> Bool {
     let wanted = literal.bytes
     return encodedName.count == wanted.count
@@ -34,7 +33,7 @@ package struct QueryItem {
     isNamed(literal) || isNameEscaped && name.utf8.elementsEqual(literal.bytes)
   }
 
-  /// Whether both names are one once they are decoded.
+  /// Whether both names are equal once they are decoded.
   package func isNamed(as other: QueryItem) -> Bool {
     encodedName.elementsEqual(other.encodedName)
       || (isNameEscaped || other.isNameEscaped) && name == other.name
@@ -46,7 +45,7 @@ package struct QueryItem {
       || isValueEscaped && value.utf8.elementsEqual(literal.bytes)
   }
 
-  /// Lends the decoded value, where it lies if nothing in it is escaped.
+  /// Lends the decoded value, without a copy if nothing in it is escaped.
   package func withValue<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     if !isValueEscaped { return body(encodedValue) }
     var decoded = value

@@ -21,7 +21,7 @@ package struct QueryItems: Sequence, IteratorProtocol {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Where that byte is first; the end where it is not.
+  /// The offset of the first such byte; `count` if there is none.
   func offset(of byte: UInt8) -> Int {
     guard let start = baseAddress, let found = memchr(start, Int32(byte), count) else { return count }
     return UnsafeRawPointer(found) - start

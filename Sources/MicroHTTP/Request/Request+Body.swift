@@ -18,7 +18,7 @@ extension Request {
         throw Request.unsupportedType(["multipart/form-data"])
       }
     case .upload(_, let orCollected, _):
-      // Only other bodies come here: for a form the route's `admit` decides, and `receive` prepares it.
+      // Forms do not come here: the route's `admit` decides on them, and `receive` prepares them.
       if let orCollected {
         try collect(orCollected, types: ["application/json"], orForm: true, required: false, hasBody: hasBody)
       } else if hasBody {
@@ -27,7 +27,7 @@ extension Request {
     }
   }
 
-  /// The route's judge of a form that is about to be read; nil where no form is, or it needs no judge.
+  /// The route's `admit`, which judges the form that is about to be read; nil without a form or an `admit`.
   func formJudge() throws(Problem) -> Route.Handler? {
     guard case .upload(let limit, _, let admit)? = endpoint?.route.body, seen.hasBody,
       Multipart.isForm(header("Content-Type"))
@@ -39,7 +39,7 @@ extension Request {
     return admit
   }
 
-  /// The form is read into `files` from now on.
+  /// Reads the form into `files` from now on.
   func receive(_ files: any FormIntake, _ limits: Limits, at now: UInt64) {
     guard case .upload(let limit, _, _)? = endpoint?.route.body,
       let boundary = Multipart.boundary(of: header("Content-Type"))
@@ -50,16 +50,16 @@ extension Request {
     intake = body
   }
 
-  /// The size that the head announces of the body; nil where it is chunked.
+  /// The value of `Content-Length`; nil without one.
   package var announcedBytes: Int? { seen.contentLength }
 
-  /// What takes the files of the form; nil where the body is none.
+  /// The intake of the form's files; nil if the body is no form.
   package var form: (any FormIntake)? {
     guard case .multipart(let form) = intake?.intake else { return nil }
     return form.files
   }
 
-  /// `orForm`: a form would be taken, too, and the problem says so.
+  /// `orForm`: the route takes forms too, and the problem says so.
   private func collect(
     _ limit: Int, types: [String], orForm: Bool = false, required: Bool, hasBody: Bool
   ) throws(Problem) {
@@ -84,7 +84,7 @@ extension Request {
       415, "unsupported_media_type", detail: "send the body as \(accepted)", headers: [("Accept", accepted)])
   }
 
-  /// Compares the media type without its parameters, in any case of its letters.
+  /// Compares the media type without its parameters, ignoring case.
   private func hasMediaType(oneOf types: [String]) -> Bool {
     guard let given = header("Content-Type") else { return false }
     let end = given.firstIndex { $0 == UInt8(ascii: ";") || $0 == 0x20 || $0 == 0x09 } ?? given.count

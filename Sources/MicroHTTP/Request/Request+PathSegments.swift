@@ -1,6 +1,5 @@
 extension Request {
-  /// The segments of the route's path with the parameters decoded; empty where no route was
-  /// found.
+  /// The segments of the route's path with the parameters decoded; empty if no route was found.
   package var pathSegments: [String] {
     guard let endpoint else { return [] }
     var index = -1

@@ -25,7 +25,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   /// How far the request is processed.
   enum Phase { case head, judging, body, running, parked, answered }
 
-  unowned(unsafe) let lot: ParkingLot  // its server has it until the last request was completed
+  unowned(unsafe) let lot: ParkingLot  // its server keeps it until the last request was completed
   let client: ClientConnection
   var connection: OpaquePointer?
   // The fields are ordered so that no padding is between them, because ten thousand requests may be parked.
@@ -90,7 +90,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
 
   // MARK: - Headers
 
-  /// The value of the first header called `name`, in any case of its letters.
+  /// The value of the first header called `name`, ignoring case.
   package func header(_ name: StaticString) -> UnsafeRawBufferPointer? {
     guard seen.names.mayHold(name.bytes), let connection else { return nil }
     var value: UnsafePointer<CChar>?

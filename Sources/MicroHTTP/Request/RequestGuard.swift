@@ -2,16 +2,17 @@ import CMicroHTTPD
 import Glibc
 import Platform
 
-/// Refuses what libmicrohttpd lets through and other servers may read differently (request smuggling).
+/// Refuses heads that libmicrohttpd lets through and that other servers may read differently (request
+/// smuggling).
 ///
-/// libmicrohttpd splits the head in its own buffer and writes zeroes over the line ends. Between the end of
-/// one value and the next name there must therefore be exactly two bytes; one is a bare LF, and anything else
-/// a folded line or a NUL inside. The first line is measured against the version the same way, and the end
-/// against the head's size.
+/// libmicrohttpd splits the head in its own buffer and writes zeroes over the line ends. So there must be
+/// exactly two bytes between the end of one value and the next name: one byte means a bare LF, any other
+/// number a folded line or a NUL inside. The distances from the version to the first name, and from the last
+/// value to the end of the head, are checked in the same way.
 ///
 /// Where the library's buffer is not known (`LibraryCheck`), no distance is measured. Then the parts that the
 /// library shows, with one space after each colon and CRLF after each line, must add up to the head's size.
-/// Two faults can make up for each other in that sum, so the server closes such a connection after a request
+/// Two faults can cancel each other out in that sum, so the server closes such a connection after a request
 /// with a body: nothing that follows is taken for a request.
 struct RequestGuard {
   private var notes = HeaderNotes()
@@ -57,7 +58,7 @@ struct RequestGuard {
     let isHTTP11 = strcmp(line.version, "HTTP/1.1") == 0
     pass.notes.endsConnection = pass.notes.endsConnection || !isHTTP11
     let cookies = pass.cookieBytes == 0 ? 0 : MHD_get_connection_values_n(connection, .COOKIE_KIND, nil, nil)
-    // Where the buffer is known, `QueryArguments` keeps the library from making any.
+    // Where the buffer is known, `QueryArguments` keeps the library from making arguments.
     let arguments = measures ? 0 : MHD_get_connection_values_n(connection, .GET_ARGUMENT_KIND, nil, nil)
     pass.noteFree(of: limits.connectionMemoryBytes, size, others: Int(cookies + arguments))
     return try pass.verdict(isHTTP11: isHTTP11, limits)

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// Names for requests that came without one: 16 hexadecimal digits, unique in the process and hardly ever
+/// Ids for requests that came without one: 16 hexadecimal digits, unique in the process and hardly ever
 /// repeated between processes.
 enum RequestID {
   static let length = 16
@@ -12,12 +12,12 @@ enum RequestID {
     return generator.next()
   }
 
-  /// The next number; odd multiples of a counter never repeat and do not look alike.
+  /// The next number: a counter times an odd constant, so that numbers never repeat and do not look alike.
   static func next() -> UInt64 {
     counter.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9_7F4A_7C15
   }
 
-  /// Writes the digits of `number` without an end mark.
+  /// Writes the digits of `number` without a zero byte at the end.
   static func write(_ number: UInt64, to target: UnsafeMutablePointer<CChar>) {
     var rest = number
     for digit in stride(from: length - 1, through: 0, by: -1) {
@@ -36,7 +36,7 @@ enum RequestID {
     }
   }
 
-  /// What is accepted from outside: it is echoed and logged, so only harmless characters.
+  /// Whether a client's id is accepted. It is echoed and logged, so it may hold only harmless characters.
   static func isWellFormed(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard (1...128).contains(bytes.count) else { return false }
     return bytes.allSatisfy {

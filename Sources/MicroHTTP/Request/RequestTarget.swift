@@ -3,14 +3,14 @@ import Glibc
 /// The request target as it came, decoded here and nowhere else.
 ///
 /// libmicrohttpd decodes a path before it shows it: `%2F` becomes a slash and `%00` cuts it. So the raw
-/// target is copied before that happens, split at its slashes and only then decoded, each segment
-/// within the copy. The query stays encoded and is decoded item by item. Refused with 400: escapes that are
-/// none, a zero byte, bytes that are not UTF-8 once decoded, control characters, spaces and fragments.
+/// target is copied before that happens, split at its slashes and only then decoded, each segment within the
+/// copy. The query stays encoded and is decoded item by item. Refused with 400: bad escapes, zero bytes,
+/// bytes that are not UTF-8 once decoded, control characters, spaces and fragments.
 struct RequestTarget {
   static let mostParameters = 4
 
   private let base: UnsafeMutablePointer<UInt8>
-  // Targets are shorter than the connection's memory, so 32 bits do; parked requests keep this.
+  // Targets are shorter than the connection's memory, so 32 bits are enough. Each parked request keeps these.
   private var pathStartOffset: UInt32 = 0
   private var pathEndOffset: UInt32
   private var endOffset: UInt32

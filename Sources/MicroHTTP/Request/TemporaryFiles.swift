@@ -1,7 +1,7 @@
 import Glibc
 
-/// Streams each part with a file name into a file of its own, which goes with the request unless a handler
-/// renames it.
+/// Streams each part with a file name into a file of its own. The file is removed with the request unless a
+/// handler renames it.
 package final class TemporaryFiles: FormIntake {
   private let directory: String
   private var file: Int32 = -1

@@ -2,10 +2,10 @@
 package struct ByteRange: Equatable {
   /// The offset of its first byte.
   package let first: Int
-  /// Its bytes.
+  /// The number of its bytes.
   package let count: Int
 
-  /// A range that begins behind the end.
+  /// A range that holds no byte of the file: 416.
   package static let unsatisfiable = ByteRange(first: -1, count: 0)
 
   private init(first: Int, count: Int) {
@@ -13,13 +13,13 @@ package struct ByteRange: Equatable {
     self.count = count
   }
 
-  /// The range that a request asks for of so many bytes; nil: of the whole.
+  /// The range that a request asks for in a file of `size` bytes; nil: the whole file.
   package init?(of request: Request, size: Int) {
     guard let header = request.header("Range") else { return nil }
     self.init(header, size: size)
   }
 
-  /// Reads `bytes=a-b`, `bytes=a-` or `bytes=-n`. Nil for anything else, which is to be passed over.
+  /// Reads `bytes=a-b`, `bytes=a-` or `bytes=-n`. Nil for any other value, which is ignored.
   init?(_ header: UnsafeRawBufferPointer, size: Int) {
     let text = String(decoding: header, as: UTF8.self)
     guard text.hasPrefix("bytes="), !text.contains(",") else { return nil }

@@ -2,7 +2,7 @@ import Glibc
 import Platform
 
 extension EventStream {
-  /// What libmicrohttpd pulls from, block by block.
+  /// The source from which libmicrohttpd reads a stream, block by block.
   final class Reader {
     private enum Filled { case piece, nothing, ended }
 
@@ -10,7 +10,7 @@ extension EventStream {
     private var piece = ByteBuffer(capacity: Reader.firstBytes)
     private var taken = 0
     private var isEnding = false
-    /// Bytes counted for the piece.
+    /// Bytes of the stream memory that the piece takes.
     private var held = 0
     private var turn: StreamMemory.Turn?
     /// Set when the response is queued; used on the connection's worker thread alone.
@@ -34,7 +34,7 @@ extension EventStream {
       stream.ended()
     }
 
-    /// The response is queued: what is read from now on goes there.
+    /// The response is queued: reads from now on send to this connection.
     func begin(at attachment: Attachment) { self.attachment = attachment }
 
     /// Fills the next block. 0 only after the connection was suspended.
@@ -66,7 +66,7 @@ extension EventStream {
       return count
     }
 
-    /// The client has taken the piece: its memory is for others.
+    /// Gives the piece's memory back, because the client has taken the piece.
     private func letGo(_ memory: StreamMemory) {
       if piece.allocated > Reader.restBytes { piece = ByteBuffer(capacity: Reader.firstBytes) }
       piece.truncate(to: 0)
@@ -121,7 +121,7 @@ extension EventStream {
     private static let endOfStream = -1
     /// Bytes that a stream keeps while it waits.
     private static let restBytes = 1024
-    /// Bytes of a new piece; it doubles up to what a piece may have.
+    /// Bytes of a new piece's buffer, which doubles as it fills.
     private static let firstBytes = 64
   }
 }

@@ -11,9 +11,9 @@ import Platform
 package struct EventStream {
   /// What `produce` made.
   package enum Step: Sendable {
-    /// There may be more at once.
+    /// There may be more now: call again.
     case more
-    /// Nothing until the waiter is woken.
+    /// There is nothing until the waiter is woken.
     case wait
     /// The stream is over once this is sent.
     case end

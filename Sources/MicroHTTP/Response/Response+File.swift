@@ -2,11 +2,10 @@ import CMicroHTTPD
 import Glibc
 
 extension Response {
-  /// The file at `path`, or the one range of it that the request asks for (RFC 9110, 14): 206, 416, or the
-  /// whole.
+  /// The file at `path` (200), or the one range of it that the request asks for (206 or 416; RFC 9110, 14).
   ///
   /// The bytes go from the file to the socket. Several ranges at once are answered with the whole file.
-  /// `etag` is a strong tag in its quotes; an `If-Range` that is not equal to it asks for the whole.
+  /// `etag` is a strong tag in its quotes; an `If-Range` that is not equal to it asks for the whole file.
   package static func file(
     _ path: String, type: String, etag: String? = nil, for request: Request
   ) throws -> Response {

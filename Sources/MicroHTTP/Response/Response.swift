@@ -17,7 +17,7 @@ package struct Response: ~Copyable {
   let byteCount: Int
   /// The bytes of a whole body, in libmicrohttpd's keeping; empty for files, streams and shared bodies.
   private(set) var body = UnsafeRawBufferPointer(start: nil, count: 0)
-  /// libmicrohttpd's object; nil for a shared answer, which finds its own when it is queued.
+  /// libmicrohttpd's object; nil for a shared answer, whose object is found when it is queued.
   private var handle: OpaquePointer?
   /// The header lines, each after a line end.
   private var lines = ByteBuffer(capacity: 0)
@@ -62,8 +62,8 @@ package struct Response: ~Copyable {
     bytes.append(lines.bytes)
     bytes.append("\r\nContent-Length: \(byteCount)\r\n\r\n")
     if withBody { bytes.append(body) }
-    // Nothing was sent before on most of these sockets, so the answer fits into the socket's buffer. If it
-    // does not, the client is not reading.
+    // Most of these sockets have sent nothing before, so the answer fits into the socket's buffer. If it does
+    // not, the client is not reading.
     let sent = send(socket, bytes.base, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     shutdown(socket, Int32(SHUT_WR))
     return sent == bytes.count

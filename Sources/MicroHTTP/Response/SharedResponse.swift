@@ -7,9 +7,10 @@ import Synchronization
 ///
 /// The body is in memory once and libmicrohttpd's object is made once per worker thread, so that answering
 /// costs nothing but the sending. Each answer still carries its own `X-Request-Id`: the worker writes it over
-/// the last one right before it queues, and the library copies the head out before that worker does anything
-/// else. One more header may vary so, if its value is always as long. Requests that need other headers (an id
-/// of the client's, an allowed origin) get an object of their own over the same body.
+/// the last one right before it queues the answer, and the library copies the head out before that worker
+/// does anything else. One more header may vary in this way, if all its values have the same length. Requests
+/// that need other headers (the client's own id, an allowed origin) get an object of their own over the same
+/// body.
 package final class SharedResponse: @unchecked Sendable {  // because each worker touches its own slot only
   /// The HTTP status.
   package let status: Int
@@ -20,19 +21,19 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
   private let perWorker: UnsafeMutablePointer<Stamped>
   private static let mostWorkers = 64
 
-  /// A header that is written anew for each answer, always as long.
+  /// A header that is written anew for each answer, with values of one length.
   package struct Varying: Sendable {
     let name: StaticString
     let width: Int
 
-    /// A header of that name whose values have so many bytes.
+    /// A header called `name` whose values have `width` bytes.
     package init(_ name: StaticString, width: Int) {
       self.name = name
       self.width = width
     }
   }
 
-  /// A worker's object, and where in it is written what varies.
+  /// A worker's object, and the addresses in it of the two values that vary.
   private struct Stamped {
     var handle: OpaquePointer?
     var id: UnsafeMutablePointer<CChar>?
@@ -68,7 +69,7 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     perWorker.deallocate()
   }
 
-  /// How long the body is.
+  /// The number of bytes of the body.
   package var byteCount: Int { body.count }
 
   /// The answer for one request; hand it to `.respond`.
@@ -76,10 +77,10 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     Response(status: status, handle: nil, byteCount: body.count, content: .shared(self, nil))
   }
 
-  /// The answer for one request, with that value of the header that varies. A client that repeats
-  /// the request gets the same answer without a handler, as long as `holds` returns true.
+  /// The answer for one request, with `value` for the varying header. A client that repeats the request gets
+  /// the same answer without a handler, as long as `holds` returns true.
   package func response(_ value: String, again holds: (() -> Bool)? = nil) -> Response {
-    precondition(value.utf8.count == varying?.width, "the header that varies is always as long")
+    precondition(value.utf8.count == varying?.width, "all values of the varying header have one length")
     return Response(
       status: status, handle: nil, byteCount: body.count, content: .shared(self, value, again: holds))
   }
@@ -101,8 +102,8 @@ package final class SharedResponse: @unchecked Sendable {  // because each worke
     return response
   }
 
-  /// The running worker's object with `id` and the varying header written into it. Nil when the worker
-  /// has no number.
+  /// The running worker's object with `id` and the varying header written into it. Nil on a worker with a
+  /// number beyond the slots.
   func stamped(id number: UInt64, _ value: String?, decorate: (inout Response) -> Void) -> OpaquePointer? {
     let worker = WorkerNumber.current
     guard worker < SharedResponse.mostWorkers else { return nil }

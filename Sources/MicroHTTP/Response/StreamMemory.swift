@@ -26,7 +26,7 @@ final class StreamMemory: Sendable {
     var held = 0
     /// The most bytes held at once since memory was last given back to the system.
     var peak = 0
-    /// How often a stream has taken room, and how often it had when the service looked last.
+    /// How often streams have taken room, and how often they had at the last `hasComeToRest`.
     var takes = 0
     var takesSeen = 0
     /// The waiting streams in order of arrival. Streams that have ended are skipped.

@@ -6,7 +6,7 @@ struct Authority {
   /// A host without a port; IPv6 without brackets.
   init(host: [UInt8]) { self.host = host.map(Authority.lower) }
 
-  /// Reads `host`, `host:port`, `[v6]` or `[v6]:port`; nil where it is none of these.
+  /// Reads `host`, `host:port`, `[v6]` or `[v6]:port`; nil for anything else.
   init?(_ header: UnsafeRawBufferPointer) {
     var host = header[...]
     var rest = host[host.endIndex...]
@@ -26,7 +26,7 @@ struct Authority {
 
   static func lower(_ byte: UInt8) -> UInt8 { (65...90).contains(byte) ? byte | 0x20 : byte }
 
-  /// Host names are compared without the case of their letters.
+  /// Compares the host with `name`, ignoring case.
   func isNamed(_ name: String) -> Bool { host.elementsEqual(name.utf8.lazy.map(Authority.lower)) }
 
   var isLoopback: Bool {

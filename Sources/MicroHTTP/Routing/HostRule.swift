@@ -1,6 +1,6 @@
 import Glibc
 
-/// Which requests a route answers, judged by their `Host` and, where asked for, their `Origin`.
+/// Decides by `Host`, and by `Origin` if asked to, which requests a route answers.
 ///
 /// It defends against DNS rebinding: a web page lets its own name resolve to this machine, and the browser
 /// then takes this service for the page's own server. Only `Host` still carries the page's name. So a rule
@@ -18,17 +18,17 @@ package final class HostRule: Sendable {
   /// A rule for loopback hosts and `names`; `advice` tells a refused client which setting to change.
   ///
   /// With `origins`, a request that has an `Origin` is answered only if that is the request's own host or one
-  /// of these. `*` is not one of them: it allows every page.
+  /// of these. A `*` among them is ignored, because it would allow every page.
   package init(names: [String] = [], origins: [String]? = nil, advice: String) {
     self.names = names
     self.origins = origins
     self.advice = advice
   }
 
-  /// Whether a host without its port is this machine's alone: in 127.0.0.0/8, `::1` or `localhost`.
+  /// Whether a host, given without its port, is a loopback host: in 127.0.0.0/8, `::1` or `localhost`.
   package static func isLoopback(_ host: String) -> Bool { Authority(host: Array(host.utf8)).isLoopback }
 
-  /// Why a request with these headers is refused; nil where it is not.
+  /// Why a request with these headers is refused; nil if it is not.
   func refusal(host: UnsafeRawBufferPointer?, origin: UnsafeRawBufferPointer?) -> Problem? {
     guard let host, let authority = Authority(host),
       authority.isLoopback || names.contains(where: authority.isNamed)
@@ -45,7 +45,7 @@ package final class HostRule: Sendable {
       detail: "Pages of other origins are refused here: ask from the service's own page, or send no Origin.")
   }
 
-  /// Whether an origin is `http://` or `https://` and the request's own `Host`.
+  /// Whether an origin is `http://` or `https://`, followed by the request's own `Host`.
   private static func isOwn(_ origin: UnsafeRawBufferPointer, of host: UnsafeRawBufferPointer) -> Bool {
     let schemes: [StaticString] = ["http://", "https://"]
     return schemes.contains { scheme in

@@ -5,9 +5,9 @@ import Platform
 /// A request that was answered, and its answer, which is given again as long as it holds. Clients that poll
 /// with `If-None-Match` send the same request each time.
 ///
-/// The same request is the same bytes: request line and headers, the token among them. They are compared
-/// after the library has written zeroes over line ends, colons and what separates the query's parts; so the
-/// query is compared beside them as it came, and how many headers the library found.
+/// Two requests are the same if their bytes are: request line and headers, including the token. By then the
+/// library has written zeroes over line ends, colons and the query's separators. So the query as it came and
+/// the number of headers are compared, too.
 final class RepeatableAnswer {
   private let head: [UInt8]
   private let headers: Int32
@@ -55,10 +55,10 @@ final class RepeatableAnswer {
     MHD_get_connection_values_n(connection, .HEADER_KIND, nil, nil)
   }
 
-  /// Whether a handler would answer so now.
+  /// Whether a handler would give this answer now.
   var isCurrent: Bool { holds() }
 
-  /// Tells the request what the one before was found to be.
+  /// Copies to the request how the earlier request was understood.
   func note(in request: Request) {
     request.method = method
     request.seen = seen

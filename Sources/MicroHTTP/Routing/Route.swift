@@ -12,12 +12,12 @@ package struct Route: Sendable {
     /// empty accepts all), and a body that is `required` needs a length or chunks (411 otherwise).
     case collected(limit: Int, types: [String] = ["application/json"], required: Bool = false)
     /// A multipart form whose files are streamed to disk, up to `limit` bytes in all. A body of another type
-    /// is collected as by `orCollected` when there is one, and a 415 otherwise.
+    /// is collected, up to `orCollected` bytes, or refused with a 415 if that is nil.
     case multipart(limit: Int, orCollected: Int? = nil)
-    /// A form whose files go where `admit` says, up to `limit` bytes in all. `admit` is asked when the head
-    /// is there and before any of the form is read: it answers `.receive`, refuses with a problem or a
-    /// response, or parks. The handler follows when the form is whole. A body of another type is collected as
-    /// by `orCollected` where there is one, and otherwise passed over as by `none`.
+    /// A form whose files go where `admit` says, up to `limit` bytes in all. `admit` is called when the head
+    /// is complete and before any of the form is read: it returns `.receive`, refuses with a problem or a
+    /// response, or parks. The handler follows when the form is complete. A body of another type is
+    /// collected, up to `orCollected` bytes, or thrown away as by `none` if that is nil.
     case upload(limit: Int, orCollected: Int? = nil, admit: Handler)
   }
 
@@ -31,7 +31,7 @@ package struct Route: Sendable {
   package let body: Body
   /// The function that answers a request.
   package let handler: Handler
-  /// The rule for the hosts that the route answers; nil: all.
+  /// The rule for the hosts that the route answers; nil: it answers all.
   var hostRule: HostRule?
 
   /// A route.

@@ -1,4 +1,4 @@
-/// What is served: the routes, and what is answered where none is.
+/// The routes that are served, and the problem for requests that no route takes.
 final class RouteTable: Sendable {
   let router: Router
   let otherwise: Problem

@@ -2,17 +2,17 @@ import Glibc
 
 /// The routes as a trie over decoded path segments.
 ///
-/// A literal segment wins over a parameter; there is no going back, so two templates may not differ in the
-/// name of a parameter of one node only. The trie is laid out as plain numbers: every request walks it, and
-/// counts no references on its way.
+/// A literal segment wins over a parameter, without backtracking. Templates that differ only in the names of
+/// their parameters are the same path. The trie is laid out as plain numbers, so that a request walks it
+/// without counting references.
 final class Router: @unchecked Sendable {  // because nothing changes after it is made
   /// A node in the tree.
   struct Node {
     fileprivate let literals: Range<Int>
-    /// Where any other segment leads; 0, which is the root, where nothing is.
+    /// The node for any other segment; 0, which is the root, if there is none.
     fileprivate let parameter: Int
     fileprivate let choices: Range<Int>
-    /// Which requests are answered here, whatever their method; the endpoints keep it.
+    /// The rule for the node's requests, whatever their method; the endpoints keep it.
     fileprivate let hostRule: Unmanaged<HostRule>?
   }
 
@@ -106,8 +106,8 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
     draft.endpoints.append(Endpoint(route, parameterNames: names))
   }
 
-  /// Walks the target's segments, decoding each within the target and noting the parameters' ranges. Nil when
-  /// nothing is there.
+  /// Walks the target's segments, decoding each within the target and noting the parameters' ranges. Nil if
+  /// no route has this path.
   func find(_ target: inout RequestTarget) throws(Problem) -> Node? {
     var node = nodes[0]
     var walk = target.startWalk()
@@ -141,21 +141,21 @@ final class Router: @unchecked Sendable {  // because nothing changes after it i
     return nil
   }
 
-  /// Why a request is not answered by that node, with any method; nil where it is.
+  /// Why the node refuses a request, whatever its method; nil if it does not.
   func refusal(of request: Request, at node: Node) -> Problem? {
     node.hostRule?._withUnsafeGuaranteedRef {
       $0.refusal(host: request.header("Host"), origin: request.header("Origin"))
     }
   }
 
-  /// The endpoint of `method` at that node; HEAD finds that of GET.
+  /// The endpoint of `method` at a node; HEAD finds that of GET.
   func endpoint(_ method: Method, at node: Node) -> Unmanaged<Endpoint>? {
     let wanted = method == .head ? Method.get : method
     for choice in choices[node.choices] where choice.method == wanted { return choice.endpoint }
     return nil
   }
 
-  /// What the header `Allow` says of that node.
+  /// The value of the header `Allow` for a node.
   func allow(at node: Node) -> String {
     var all = Set(choices[node.choices].map(\.method))
     if all.contains(.get) { all.insert(.head) }

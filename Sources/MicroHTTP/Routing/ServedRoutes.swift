@@ -3,7 +3,7 @@ import Synchronization
 
 /// The routes that a server answers now. Requests read them without a lock and without counting references.
 final class ServedRoutes: Sendable {
-  /// Every table there was: a request that began with an older one goes on with it.
+  /// Every table so far, because a request goes on with the table it began with.
   private let tables = Guarded<[RouteTable]>([])
   private let table: Atomic<Unmanaged<RouteTable>>
 

@@ -2,7 +2,7 @@ import CMicroHTTPD
 import Glibc
 import Synchronization
 
-/// Wakes the acceptor: a connection was closed, for whose end it waits, or accepting ends.
+/// Wakes the acceptor when a connection closes while it waits for room, and when accepting ends.
 final class AcceptSignal: Sendable {
   /// Readable once the signal was given.
   let descriptor: Int32
@@ -18,7 +18,7 @@ final class AcceptSignal: Sendable {
   /// A connection was closed.
   func noteClosed() { if awaitsRoom.load(ordering: .sequentiallyConsistent) { give() } }
 
-  /// Whether a closed connection gives the signal from now on. Answers what was so before.
+  /// Sets whether a closed connection gives the signal. Returns the setting before.
   @discardableResult
   func awaitRoom(_ awaits: Bool) -> Bool { awaitsRoom.exchange(awaits, ordering: .sequentiallyConsistent) }
 

@@ -5,10 +5,10 @@ import Synchronization
 
 /// Takes connections and gives each to the worker that has the fewest.
 ///
-/// libmicrohttpd's workers would each take what comes to a socket they share, and by chance one of them would
-/// have nearly all: half the server would stand idle. So every worker is a daemon of its own without a
-/// socket, and one thread gives them their connections. It also keeps their number: 0.9.75 leaves a lock
-/// behind when it meets its own limit while it takes up a connection that was given to it.
+/// If libmicrohttpd's workers shared a listening socket, one of them could by chance accept nearly all
+/// connections, and the others would stand idle. So every worker is a daemon of its own without a listening
+/// socket, and one thread gives them their connections. The acceptor also limits their number, because
+/// version 0.9.75 does not release a lock when it reaches its own limit while it adds a connection.
 final class Acceptor: Sendable {
   private let socket: Int32
   private let workers: [Worker]
@@ -16,10 +16,10 @@ final class Acceptor: Sendable {
   private let signal: AcceptSignal
   private let isEnding = Atomic<Bool>(false)
 
-  /// The longest wait for room; a descriptor may also be given back by somebody else.
+  /// The longest wait for room. It has a limit because other code may free a descriptor without a signal.
   private static let roomMilliseconds: Int32 = 200
 
-  /// Over a listening socket, which it closes at its end. At most so many connections are open at once.
+  /// Accepts on `socket`, and closes it at the end. At most `most` connections are open at once.
   init(socket: Int32, workers: [Worker], most: Int, _ signal: AcceptSignal) {
     self.socket = socket
     self.workers = workers
@@ -53,7 +53,7 @@ final class Acceptor: Sendable {
     signal.clear()
   }
 
-  /// Takes what waits. False when there is room for no more and some may still wait.
+  /// Accepts the waiting connections. False when there is no room for more, and some may still wait.
   private func takeAll() -> Bool {
     signal.awaitRoom(false)
     while true {
@@ -84,7 +84,7 @@ final class Acceptor: Sendable {
 
   private let toldAt = Atomic<UInt64>(0)
 
-  /// Says what keeps connections waiting, once in ten seconds.
+  /// Logs why connections wait, at most once in ten seconds.
   private func tellFault(_ fault: Int32) {
     let now = Clock.system.monotonicNanoseconds()
     guard now &- toldAt.load(ordering: .relaxed) > 10_000_000_000 else { return }

@@ -3,16 +3,16 @@ import Platform
 
 /// One line of JSON per answered request.
 ///
-/// The route's template stands for the path and the query is never written: both may hold what is nobody's
-/// business. When the reader of the log stalls, lines beyond the queue's bound are dropped and counted, and
+/// The route's template is written instead of the path, and the query never, because both may hold private
+/// data. When the reader of the log stalls, lines beyond the queue's bound are dropped and counted, and
 /// requests go on.
 final class AccessLog: Sendable {
   private let clock: Clock
   private let queue: LogQueue
-  /// Whether nobody else writes there, so that the queue ends with the server.
+  /// Whether only this server uses the queue, so that the queue ends with the server.
   private let isOwn: Bool
 
-  /// Lines to that file; those to stderr go the way of all lines there.
+  /// Writes lines to `file`. Lines to stderr go through the process's log queue.
   init(file: Int32, clock: Clock) {
     self.clock = clock
     isOwn = file != STDERR_FILENO
@@ -24,7 +24,7 @@ final class AccessLog: Sendable {
     queue.add(.request) { write(request, microseconds, to: &$0) }
   }
 
-  /// Ends the writing; what was added is written if somebody reads it.
+  /// Ends the writing. The lines that were added are still written if the reader takes them.
   func end() {
     if isOwn { queue.end() }
   }

@@ -2,7 +2,7 @@ import CMicroHTTPD
 import CMicroHTTPDPatches
 import Glibc
 
-// What libmicrohttpd calls, on its worker threads. Each finds its object and hands over.
+// The callbacks that libmicrohttpd calls on the worker threads. Each finds its object and calls that.
 
 let noticeConnection: MHD_NotifyConnectionCallback = { pointer, connection, context, event in
   guard let pointer, let connection, let context else { return }

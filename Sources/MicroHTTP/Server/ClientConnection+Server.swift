@@ -1,6 +1,6 @@
 /// The fields of a connection that only the server uses, with their types.
 extension ClientConnection {
-  /// The worker that has it.
+  /// The worker that serves the connection.
   var worker: Worker { unsafeDowncast(owner, to: Worker.self) }
 
   /// The request that the server is reading or answering on this connection; touched by the connection's

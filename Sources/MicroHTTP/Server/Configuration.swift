@@ -1,4 +1,4 @@
-/// What a server is made of.
+/// The settings of a server.
 package struct Configuration: Sendable {
   /// Where it listens.
   package var listen: ListenAddress

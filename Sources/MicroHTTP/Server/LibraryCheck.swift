@@ -3,13 +3,13 @@ import CMicroHTTPDPatches
 import Glibc
 import Platform
 
-/// Decides once, when the first server is made, what is known of the libmicrohttpd that is loaded.
+/// Decides once, when the first server is made, whether the loaded libmicrohttpd has the known memory layout.
 ///
 /// Some of what the server does depends on how version 0.9.75 lays out its memory: `RequestGuard` measures
 /// distances in the library's buffer, `QueryArguments` writes to it, `RepeatableAnswer` compares heads in it,
 /// `Response.seal` and `SharedResponse` write over a header's value, `ConnectionMemory` makes the pages
-/// beside it present. They are on when the version is that one and a trial shows the layout: a daemon of the
-/// library's answers a few requests over a pair of sockets, good ones and smuggled ones. The trial also shows
+/// beside it present. They are on if the version is that one and a trial shows the layout: a daemon of the
+/// library answers a few requests, good and smuggled ones, over pairs of sockets. The trial also shows
 /// whether the library's own error pages can be replaced (`CMicroHTTPDPatches`).
 ///
 /// Otherwise they are all off. The guard then adds up what the library shows through its public interface,
@@ -19,9 +19,9 @@ enum LibraryCheck {
   enum Verdict: Equatable {
     /// The layout is known.
     case known
-    /// Only the public interface can be relied on, for that reason.
+    /// Only the public interface can be relied on. The text says why.
     case unknown(String)
-    /// Requests cannot be judged, for that reason.
+    /// Requests cannot be judged. The text says why.
     case unusable(String)
   }
 
@@ -29,7 +29,7 @@ enum LibraryCheck {
 
   static let version = String(cString: MHD_get_version())
 
-  /// What the trial showed. Later servers of the process have it from the first.
+  /// The result of the trial, which runs once in the process.
   static let verdict = judge(version: version, LibraryTrial.run(measures: version == knownVersion))
 
   static func judge(version: String, _ found: LibraryTrial.Findings) -> Verdict {
@@ -45,7 +45,7 @@ enum LibraryCheck {
     return .known
   }
 
-  /// Throws if no server can be had; the process's first server logs the decision.
+  /// Throws if the library cannot be used. The process's first server logs the decision.
   static func require(_ verdict: Verdict = verdict) throws(ServerError) {
     if case .unusable(let reason) = verdict {
       throw ServerError(detail: "libmicrohttpd \(version) cannot be used: \(reason)")

@@ -2,22 +2,22 @@ import CMicroHTTPD
 import CMicroHTTPDPatches
 import Glibc
 
-/// Finds out how the loaded libmicrohttpd keeps requests and answers: a daemon of its own is sent a few
-/// requests over pairs of sockets, and says in its answers what the guard found in them.
+/// Finds out how the loaded libmicrohttpd keeps requests and answers. It sends a few requests over pairs of
+/// sockets to a daemon of its own, whose answers tell what the guards found.
 final class LibraryTrial {
   /// What was found.
   struct Findings: Equatable {
-    /// Whether the guard that adds up sizes lets the good requests through and no other.
+    /// Whether the guard that adds up sizes lets only the good requests through.
     var publicGuardJudges = true
     /// Whether the guard that measures distances does.
     var measuringGuardJudges = true
-    /// Whether the library sends header values as they were written over.
+    /// Whether the library sends a header value that was written over.
     var sendsOverwrittenHeaders = true
     /// Whether the library's own refusals arrive in `CMicroHTTPDPatches`.
     var refusalsArrive = true
   }
 
-  /// What one request is found to be.
+  /// A guard's verdict on a request.
   private enum Mark {
     static let good = UInt8(ascii: "+")
     static let bad = UInt8(ascii: "-")
@@ -42,14 +42,14 @@ final class LibraryTrial {
 
   private let measures: Bool
   private let limits = Limits()
-  /// The answer to all requests, and where in its header the findings are written; nil where that is not
-  /// tried.
+  /// The answer to all requests, and the address of the header value for the findings; nil without
+  /// `measures`.
   private let stamped: (answer: OpaquePointer, value: UnsafeMutableRawPointer)?
   /// The length of the target that came last; requests come one after the other.
   private var targetLength = 0
 
-  /// Runs the trial. `measures`: whether what depends on the layout is tried too; for a version that is not
-  /// known it is not safe to try.
+  /// Runs the trial. `measures`: also tries what depends on the layout, which is not safe with an unknown
+  /// version.
   static func run(measures: Bool) -> Findings {
     let trial = LibraryTrial(measures: measures)
     defer { if let stamped = trial.stamped { MHD_destroy_response(stamped.answer) } }
@@ -63,7 +63,8 @@ final class LibraryTrial {
     for (requests, mark) in [(good, Mark.good), (smuggled, Mark.bad)] {
       for request in requests {
         let reply = ask(daemon, request)
-        // What the library refuses by itself has no findings; both guards would have to let nothing through.
+        // An answer without findings means that the library itself refused: it counts as refused by both
+        // guards.
         let marks = marks(in: reply) ?? [Mark.bad, Mark.bad]
         if marks[0] != mark { findings.publicGuardJudges = false }
         if marks[1] != mark { findings.measuringGuardJudges = false }
@@ -188,7 +189,7 @@ final class LibraryTrial {
         connection, line, targetLength: targetLength, limits: limits, measures: measures)
       return Mark.good
     } catch {
-      // The problem itself is nobody's: that there is one is the finding.
+      // The finding is that there is a problem, whichever it is.
       return Mark.bad
     }
   }

@@ -13,7 +13,7 @@ package struct ListenAddress: Sendable, Equatable {
     self.port = port
   }
 
-  /// Reads `127.0.0.1:8080`, `[::1]:0`, `localhost:80`; nil when it is none of these.
+  /// Reads texts such as `127.0.0.1:8080`, `[::1]:0` and `localhost:80`; nil for any other form.
   package init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
       return nil

@@ -6,7 +6,7 @@ extension Server {
     guard let body = request.intake else { return .taken }
     let wanted = body.intake.wantedBytes(piece.count)
     if var reason = body.waiter?.takeReason() {
-      // Of those whose time ends together, the first to be refused makes room for the next.
+      // When several bodies' waits end together, refusing one body makes room for the next.
       if reason == .deadline, body.laterWaits > 0, bodyRoom.bytes + wanted <= bodyRoom.most {
         body.laterWaits -= 1
         reason = .woken
@@ -30,7 +30,7 @@ extension Server {
     return isTaken ? .taken : .cut
   }
 
-  /// Parks the request until there may be room. Nil when there may be some at once.
+  /// Parks the request until there may be room. Nil if there may be room now.
   private func waitForRoom(_ wanted: Int, _ body: PendingBody, _ request: Request) -> BodyProgress? {
     guard let connection = request.connection else { return .cut }
     let waiter = body.waiter ?? Waiter(lot: lot)
@@ -45,7 +45,7 @@ extension Server {
     }
   }
 
-  /// A request goes on that waited for room. Not nil when it is over.
+  /// Continues a request that waited for room. Nil: it goes on; otherwise it is over.
   private func goOn(after reason: Wake, _ request: Request) -> BodyProgress? {
     switch reason {
     case .woken:
@@ -71,7 +71,7 @@ extension Server {
     }
   }
 
-  /// When the body, or more of it, has to be there.
+  /// The tick by which the body, or its present stretch, must have come.
   func bodyEnd(of request: Request) -> UInt32 {
     let limits = configuration.limits
     guard let pace = request.intake?.pace else {
@@ -82,7 +82,7 @@ extension Server {
       lot.tick(at: request.startedAt, plusSeconds: limits.uploadSeconds))
   }
 
-  /// The body's handler was asked, or nobody will ask it: the body's room is free again.
+  /// Gives the body's room back, because its handler was called or never will be.
   func admitBody(of request: Request) {
     guard let body = request.intake else { return }
     if let waiter = body.waiter {

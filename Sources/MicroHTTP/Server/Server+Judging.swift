@@ -1,18 +1,19 @@
 import Platform
 
-// A form is judged when its head is there. libmicrohttpd has sent no `100 Continue` by then, and nothing of
-// the body was read. A judge that parks suspends the connection; the library calls again when it is resumed.
+// A form is judged when the request's head is complete. By then libmicrohttpd has sent no `100 Continue` and
+// read nothing of the body. A judge that parks suspends the connection; the library calls again when it is
+// resumed.
 
 extension Server {
-  /// Asks the route whether the form may be read. What refuses it closes the connection, because the body is
-  /// not going to be read.
+  /// Asks the route whether the form may be read. A refusal closes the connection, because the body will not
+  /// be read.
   func judge(_ request: Request, _ judge: Route.Handler) -> Bool {
     do { return settleJudgement(try judge(request), request) } catch {
       return queue(render(error, request), request, closes: true)
     }
   }
 
-  /// A judge that parked goes on.
+  /// Continues a judge that parked.
   func goOnJudging(_ request: Request) -> Bool {
     guard let reason = request.waiter?.takeReason() else { return true }
     guard let resume = request.resume else { return false }
@@ -32,7 +33,7 @@ extension Server {
       switch consume outcome {
       case .respond(let response): return queue(response, request, closes: true)
       case .receive(let files):
-        // The handler gets a waiter of its own: it would take a late wake of this one for its own.
+        // The handler gets a new waiter, because it would take a late wake of this one for its own.
         request.waiter?.end()
         request.waiter = nil
         request.receive(files, configuration.limits, at: lot.now())

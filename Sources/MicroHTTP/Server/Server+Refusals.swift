@@ -3,16 +3,15 @@ import CMicroHTTPDPatches
 import Glibc
 import Platform
 
-// What libmicrohttpd refuses by itself, and requests that it forgets.
+// Requests that libmicrohttpd refuses by itself, and requests that it forgets.
 //
-// Version 0.9.75 refuses with MHD_queue_response and goes on in ways that depend on where it was: it may send
-// the head twice, wait for a client that is not going to send, or close without a word. So over plain HTTP
-// the answer is written to the socket here, and the socket shut, so that the library closes the connection at
-// once wherever it stands. Under TLS the library has to send it; where it cannot, the connection closes
-// without an answer.
+// Version 0.9.75 refuses with MHD_queue_response. What it does next depends on its state: it may send the
+// head twice, wait for a client that will not send, or close without an answer. So over plain HTTP the answer
+// is written to the socket here, and the socket shut, so that the library closes the connection at once in
+// any state. Under TLS the library has to send it; where it cannot, the connection closes without an answer.
 
 extension Server {
-  /// The library refuses the request that it reads on `connection`. The answer is what the library is given.
+  /// The library refuses the request that it reads on `connection`. Returns the response that it queues.
   func refusal(_ connection: OpaquePointer, _ client: ClientConnection, status: Int) -> OpaquePointer? {
     if let bound = ServerCounters.Bound(status: status) { counters.refused(bound) }
     let id = client.request?._withUnsafeGuaranteedRef { $0.number } ?? RequestID.next()
@@ -76,8 +75,8 @@ extension Server {
   /// The library is done with a request.
   func completed(_ request: Request, _ reason: MHD_RequestTerminationCode) {
     let isDone = reason == .REQUEST_TERMINATED_COMPLETED_OK
-    // Bytes in memory cannot fail, and a socket that failed takes nothing more: so the head did not fit
-    // beside the request's, and nothing was sent.
+    // A body in memory cannot fail, and nothing can be sent on a socket that failed. So the answer's head did
+    // not fit beside the request's, and nothing was sent.
     if reason == .REQUEST_TERMINATED_WITH_ERROR, request.phase == .answered, request.isWhole {
       let problem = Problem.tooMuchHead("the answer's headers do not fit: send fewer or shorter headers")
       if refuse(request, problem) { counters.refused(.head) }

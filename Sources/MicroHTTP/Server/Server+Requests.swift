@@ -4,11 +4,11 @@ import Glibc
 import Platform
 
 // How a request is answered: `begin` when its first line is read (the raw target is still there), `accept`
-// when its head is whole, `run` when its body is, `goOn` after each resume, `complete` when the answer is
+// when its head is complete, `run` when its body is, `goOn` after each resume, `complete` when the answer is
 // sent or the connection lost.
 //
-// An answer on the first call closes the connection. That is wanted where the framing cannot be trusted or a
-// body is not going to be read; everything else is answered on a later call.
+// An answer on the library's first call, in `accept`, closes the connection. That is wanted where the framing
+// cannot be trusted or a body will not be read; every other request is answered on a later call.
 
 extension Server {
   func begin(_ connection: OpaquePointer, _ target: UnsafePointer<CChar>)
@@ -29,7 +29,7 @@ extension Server {
     return kept.toOpaque()
   }
 
-  /// The head is whole.
+  /// The head is complete: routes the request and prepares for its body.
   func accept(_ request: Request, _ connection: OpaquePointer, _ line: RequestGuard.Line) -> Bool {
     do throws(Problem) {
       if knowsLibrary, repeats(request, head: line.method) { return true }
@@ -50,7 +50,7 @@ extension Server {
       }
       return true
     } catch {
-      // A 411 or 415 without a body leaves the framing whole and can wait for the second call.
+      // A 411 or 415 without a body leaves the framing intact and can wait for the second call.
       if !error.closes, !request.seen.hasBody {
         request.refusal = .init(error)
         request.phase = .body
@@ -60,7 +60,7 @@ extension Server {
     }
   }
 
-  /// Whether the question was answered before and the answer still holds; then nothing more is to be read.
+  /// Whether the same request was answered before and the answer still holds; then nothing more is read.
   private func repeats(_ request: Request, head: UnsafePointer<CChar>) -> Bool {
     let recent = request.client.worker.recent
     guard let before = recent.find(request, of: routes.current.toOpaque(), head: head), !isStopping,
@@ -117,7 +117,7 @@ extension Server {
     }
   }
 
-  /// The request is whole.
+  /// The request is complete: answers or parks it.
   func run(_ request: Request, head: UnsafePointer<CChar>) -> Bool {
     request.phase = .running
     request.client.isReading.store(false, ordering: .sequentiallyConsistent)
@@ -126,8 +126,7 @@ extension Server {
     lot.setDeadline(request.client, ClientConnection.noDeadline)
     defer { admitBody(of: request) }
     if let fault = request.refusal?.problem ?? request.intake?.intake.fault {
-      // A browser shows its page that a path is not there, or not yet, only if the preflight of that path
-      // passes.
+      // A browser lets its page see the 404 or 503 of a path only if the preflight of that path passes.
       if fault.status == 404 || fault.status == 503, request.method == .options,
         let answer = preflight(request, allow: "GET, HEAD, POST, PUT, PATCH, DELETE")
       {
@@ -144,7 +143,7 @@ extension Server {
     }
   }
 
-  /// A parked request was resumed.
+  /// Continues a parked request that was resumed.
   func goOn(_ request: Request) -> Bool {
     guard let waiter = request.waiter, let reason = waiter.takeReason() else { return true }
     guard let resume = request.resume else { return false }
@@ -157,8 +156,8 @@ extension Server {
     do { return settle(try resume(reason), request) } catch { return queue(render(error, request), request) }
   }
 
-  /// Ends a parked request that nobody waits for any more. Where it would park again it is told at once that
-  /// the client has left, until it gives up.
+  /// Ends a parked request that no client waits for. If the handler parks again, it is told at once that the
+  /// client has left, until it gives up.
   func giveUp(_ resume: (Wake) throws -> Outcome, _ reason: Wake) {
     do {
       var outcome = try resume(reason)
@@ -168,18 +167,18 @@ extension Server {
     }
   }
 
-  /// Keeps a request without a thread; nil: it waits, or is over. Else why it goes on at once.
+  /// Parks a request. Nil: it waits, or is over. Otherwise why it goes on at once.
   func park(_ request: Request, _ parking: Parking) -> Wake? {
     request.resume = parking.resume
     request.waiter = parking.waiter
     guard let connection = request.connection else { return nil }
     let reason = lot.park(parking.waiter, connection, request.client, milliseconds: parking.milliseconds)
-    // One that waits may be another thread's already.
+    // A request that waits keeps `resume` for `goOn`.
     if reason != nil { request.resume = nil }
     return reason
   }
 
-  /// `head`: the request's, where the outcome is a handler's first and the library is known.
+  /// `head`: the request's head, if the outcome is the handler's first and the library is known.
   private func settle(
     _ outcome: consuming Outcome, _ request: Request, head: UnsafePointer<CChar>? = nil
   ) -> Bool {
@@ -205,7 +204,7 @@ extension Server {
     }
   }
 
-  /// The first request that parks on a connection makes its memory present.
+  /// Makes the connection's memory present when the first request on it parks.
   private func fill(_ client: ClientConnection, from head: UnsafePointer<CChar>) {
     guard !client.isFilled else { return }
     client.isFilled = true
@@ -227,7 +226,8 @@ extension Server {
     return response
   }
 
-  /// Turns whatever a handler threw into an answer. What is not a problem is a bug: logged, and not shown.
+  /// Turns the error that a handler threw into an answer. An error that is no `Problem` is logged and not
+  /// shown.
   func render(_ error: any Error, _ request: Request) -> Response {
     if let problem = error as? Problem {
       if let bound = ServerCounters.Bound(status: problem.status) { counters.refused(bound) }
@@ -244,7 +244,7 @@ extension Server {
 
   func queue(_ response: consuming Response, _ request: Request, closes: Bool = false) -> Bool {
     guard let connection = request.connection else { return false }
-    // What follows a body whose framing was not measured is not read (`RequestGuard`).
+    // Nothing is read after a body whose framing was not measured (`RequestGuard`).
     let closes = closes || isStopping || !knowsLibrary && request.seen.hasBody
     let isPlain =
       knowsLibrary && !closes && request.header("Origin") == nil && request.header("X-Request-Id") == nil

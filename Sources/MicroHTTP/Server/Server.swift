@@ -4,20 +4,20 @@ import Glibc
 import Platform
 import Synchronization
 
-/// An HTTP/1.1 server over libmicrohttpd: threads of ours, each with its share of the connections.
+/// An HTTP/1.1 server over libmicrohttpd: threads of its own, each with its share of the connections.
 ///
 ///     let server = try Server(Configuration(listen: address))
 ///     try server.start(routes)
 ///     …
 ///     server.shutDown(withinSeconds: 10)
 package final class Server: Sendable {
-  /// What it was made of.
+  /// The settings it was made with.
   package let configuration: Configuration
   /// The counters for the metrics.
   package let counters = ServerCounters()
   /// How many requests the workers answered.
   let answered = Atomic<Int>(0)
-  /// What bodies may hold before a handler looks at their requests.
+  /// The memory that bodies may hold before a handler looks at their requests.
   package let bodyRoom: BodyRoom
   /// Whether the loaded libmicrohttpd's memory is laid out as in the version that is known.
   let knowsLibrary: Bool
@@ -49,8 +49,9 @@ package final class Server: Sendable {
 
   // MARK: - Life
 
-  /// Listens and serves `routes`; what no route takes is answered with `otherwise`, by default a 404. Signals
-  /// to be waited for must be blocked before, so that the threads inherit that. A server starts once.
+  /// Listens and serves `routes`; requests that no route takes are answered with `otherwise`, by default a
+  /// 404. The caller must have blocked the signals it waits for, so that the threads inherit that. A server
+  /// starts once.
   package func start(_ routes: [Route], otherwise: Problem? = nil) throws(ServerError) {
     try LibraryCheck.require()
     serve(routes, otherwise: otherwise)
@@ -94,9 +95,9 @@ package final class Server: Sendable {
     }
   }
 
-  /// Stops: takes no more connections, answers everything parked with `.shutdown`, reads no request that is
-  /// not whole to its end, lets running requests end for at most `seconds`, and does not wait for idle
-  /// connections. Afterwards none of its threads runs any more.
+  /// Stops: takes no more connections, resumes parked requests with `.shutdown`, drops incomplete requests,
+  /// lets running requests end for at most `seconds`, and does not wait for idle connections. Afterwards none
+  /// of its threads runs any more.
   package func shutDown(withinSeconds seconds: Double) {
     let ending = life.withLock { life -> ServerThreads? in
       guard case .serving(let threads) = life else { return nil }
@@ -122,7 +123,7 @@ package final class Server: Sendable {
     life.withLock { $0 = .stopped(port: ending.port) }
   }
 
-  // MARK: - What it tells
+  // MARK: - Counts
 
   /// The port it listens on, or did; 0 before the start.
   package var port: UInt16 { life.withLock { $0.port } }
@@ -136,7 +137,7 @@ package final class Server: Sendable {
   /// Requests parked and connections open now.
   package var counts: (connections: Int, parked: Int) { lot.counts }
 
-  /// Connections open now by what happens on them; it takes as long as there are many.
+  /// Open connections for each activity. Takes time in proportion to the connections.
   package var connectionCounts: [ConnectionActivity: Int] { lot.connectionCounts }
 
   /// Bytes that event streams keep until their clients have taken them, and streams that were closed because

@@ -1,4 +1,4 @@
-/// Where a server is in its life. It goes through these in their order.
+/// The phases of a server's life. A server goes through them in this order.
 enum ServerLife {
   /// It does not listen yet.
   case made
@@ -9,7 +9,7 @@ enum ServerLife {
   /// Nothing of it runs any more.
   case stopped(port: UInt16)
 
-  /// What runs now.
+  /// The threads that run now; nil if none do.
   var threads: ServerThreads? {
     switch self {
     case .made, .stopped: nil

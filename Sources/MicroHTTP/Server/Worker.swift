@@ -6,9 +6,8 @@ import Synchronization
 /// One thread that reads requests and answers, and the connections it has.
 ///
 /// The thread waits by itself, for libmicrohttpd's events and for new connections (`WorkerWait`), and calls
-/// `MHD_run`, which handles what is ready and never waits. The library's own threads wait inside of it:
-/// version 0.9.75 fetches 128 events at a time, and after exactly so many it waits for the next with those
-/// unserved.
+/// `MHD_run`, which handles what is ready and never waits. The library's own threads are not used: version
+/// 0.9.75 fetches 128 events at a time, and after exactly 128 it waits for more events before it serves them.
 final class Worker: @unchecked Sendable {  // because `daemon` is used before and after its thread, and on it
   unowned(unsafe) let server: Server  // it stops its workers before it ends
   let recent = RecentAnswers()
@@ -17,7 +16,7 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
   private let inbox = Guarded<[NewConnection]>([])
   private let thread = ThreadSlot()
   private let isEnding = Atomic<Bool>(false)
-  /// How many requests were completed; the thread alone counts.
+  /// How many requests were completed. Only the thread changes it.
   var completedRequests = 0
   private let count = Atomic<Int>(0)
   private let signal: AcceptSignal
@@ -63,7 +62,7 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
     }
   }
 
-  /// Answers whether others ran, so that requests may wait.
+  /// Yields if the rule allows it. True if it did: new requests may be waiting.
   private func letOthersRun(_ rule: inout YieldRule) -> Bool {
     let began = Clock.system.monotonicNanoseconds()
     guard rule.mayYield(now: began) else { return false }
@@ -103,8 +102,8 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
     if isFirst { wait.tellNews() }
   }
 
-  /// A parked connection was resumed. Should the library clear the event that tells of it before it looks for
-  /// resumed connections again, the thread runs it once more.
+  /// A parked connection was resumed: the thread runs the library once more. The library may clear the event
+  /// for it without looking for resumed connections again.
   func noteResumed() { wait.tellNews() }
 
   /// A connection was closed.

@@ -4,8 +4,8 @@ import Synchronization
 
 /// The wait of a worker's thread for its daemon's events and for news from other threads.
 ///
-/// The daemon's epoll descriptor is one of the descriptors here. It also becomes ready for resumed
-/// connections.
+/// The daemon's epoll descriptor is one of the descriptors here. That descriptor also becomes ready for
+/// resumed connections.
 final class WorkerWait: Sendable {
   private let queue: Int32
   private let news: Int32
