@@ -13,7 +13,7 @@ package struct ReadAccess {
     return Rows(statement)
   }
 
-  /// The rows of a query that reads many rows beside each other. Each page of the file is prefetched into the
+  /// The rows of a query that reads many neighbouring rows. Each page of the file is prefetched into the
   /// processor's caches as a whole before its rows are read.
   package func walk(_ sql: StaticString, _ bind: (Statement) -> Void = { _ in }) throws -> Rows {
     let statement = try connection.statement(sql)
@@ -42,7 +42,7 @@ package struct ReadAccess {
     return results
   }
 
-  /// The rows of a query that was put together at run time. Prepared for this once.
+  /// The rows of a query that was put together at run time. The statement is prepared for this call alone.
   package func rows(composed sql: String, _ bind: (Statement) -> Void = { _ in }) throws -> Rows {
     var sql = sql
     let statement = try sql.withUTF8 { try Statement(connection, UnsafeRawBufferPointer($0)) }
@@ -59,7 +59,7 @@ package struct WriteAccess {
   /// Reading inside the same transaction.
   package var reading: ReadAccess { ReadAccess(connection: connection) }
 
-  /// Runs a statement and answers how many rows it changed.
+  /// Runs a statement and returns how many rows it changed.
   @inline(__always)
   @discardableResult
   package func run(_ sql: StaticString, _ bind: (Statement) -> Void = { _ in }) throws -> Int {

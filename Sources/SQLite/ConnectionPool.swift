@@ -4,12 +4,12 @@ import Platform
 
 /// Connections for reading, as many as threads ever read at once, each with its prepared statements.
 ///
-/// A thread finds the connection again that it used last: what a connection keeps in memory stays near the
-/// processor that knows it. The snapshot stays open, too, for the next who reads the same state, since
-/// SQLite's threads wait for each other when they begin and end one.
+/// A thread gets the connection again that it used last, so that the connection's memory is still in the
+/// processor's caches. The snapshot stays open for the next read of the same state, because threads wait for
+/// each other in SQLite when they begin and end one.
 ///
-/// A mapped page that cannot be read ends the read with an error, not the process; its connection is let go
-/// of.
+/// A mapped page that cannot be read ends the read with an error, not the process, and the pool closes the
+/// connection.
 package final class ConnectionPool: Sendable {
   /// A connection on its way between threads.
   private struct Lent: @unchecked Sendable {  // because only the thread that took it from the pool uses it
@@ -24,14 +24,14 @@ package final class ConnectionPool: Sendable {
   private let open: @Sendable () throws -> Connection
   private let shelves = PerThread { Shelf() }
 
-  /// A pool that makes what it lacks by `open`.
+  /// A pool that opens its connections with `open`.
   package init(_ open: @escaping @Sendable () throws -> Connection) {
     self.open = open
     sqlite_survive_unreadable_pages()
   }
 
-  /// Whether this thread's read, running or last, met a mapped page that could not be read: nothing that was
-  /// made of it may be kept.
+  /// Whether this thread's current or last read met a mapped page that could not be read. Then no result of
+  /// that read may be kept.
   package static var metUnreadablePage: Bool { sqlite_met_unreadable_page() != 0 }
 
   /// Lends a connection for the length of `body`.
@@ -53,23 +53,24 @@ package final class ConnectionPool: Sendable {
       guard !ConnectionPool.metUnreadablePage else { throw SQLiteError.unreadablePage }
       return result
     } catch {
-      // Whatever SQLite said of a page of zeros is not the reason.
+      // SQLite's error about a page of zeros does not name the cause.
       throw ConnectionPool.metUnreadablePage ? SQLiteError.unreadablePage : error
     }
   }
 
-  /// Lends reading inside one snapshot, of the newest state: of the kept one, if that is `state` still.
+  /// Lends reading inside one snapshot of the newest state: the kept snapshot if it is of `state`, else a new
+  /// one.
   ///
-  /// `state`: a number that was read before and names what the database holds, nil while it changes.
-  /// `isStill` says whether it holds that yet.
+  /// `state`: a number for the database's content, read before this call; nil while the content changes.
+  /// `isStill`: whether the database still has that content.
   package func read<Result: ~Copyable>(
     _ state: UInt64?, isStill: (UInt64) -> Bool, _ body: (ReadAccess) throws -> Result
   ) throws -> Result {
     try lend { try $0.read(state, isStill: isStill, body) }
   }
 
-  /// Runs `body` while no snapshot is kept longer than it is read: what moves the WAL into the file waits for
-  /// them.
+  /// Runs `body` while no connection keeps a snapshot between two reads, because checkpoints wait for
+  /// snapshots.
   package func withoutKeptSnapshots<Result>(_ body: () throws -> Result) rethrows -> Result {
     for shelf in shelves.all {
       shelf.withLock { shelf in
@@ -81,7 +82,7 @@ package final class ConnectionPool: Sendable {
     return try body()
   }
 
-  /// Lets go of every connection that is not lent.
+  /// Closes every connection that is not lent.
   package func close() {
     for shelf in shelves.all { shelf.withLock { $0.idle = [] } }
   }

@@ -3,8 +3,8 @@ import CSQLitePrefetch
 
 /// A prepared statement while values are bound to it. Parameters have indexes from 1, as in `?1`.
 ///
-/// Bytes are bound without a copy: they must outlive the step, which `rows`, `first` and `run` see to when
-/// the bytes outlive the call.
+/// Bytes are bound without a copy. They must outlive the calls of `first`, `all` and `run`, and the rows of
+/// `rows`.
 public final class Statement {
   @usableFromInline let handle: OpaquePointer
   private let connection: OpaquePointer
