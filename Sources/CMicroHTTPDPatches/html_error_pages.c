@@ -1,5 +1,5 @@
-/* libmicrohttpd answers what it refuses by itself (400, 413, 414, 431, 505) with pages of HTML, and has no option for
- * other bodies. After a Content-Length that it cannot read it sends the head of its answer twice.
+/* libmicrohttpd answers requests that it refuses by itself (400, 413, 414, 431, 505) with HTML pages, and has no option
+ * for other bodies. After a Content-Length that it cannot read it sends the head of its answer twice.
  *
  * Versions: seen in 0.9.75. Later ones answer with HTML too.
  *
@@ -7,7 +7,7 @@
  * defines that symbol: a call that arrives here is the library's own, and its response is replaced by one that the maker
  * builds. Perch's own responses are queued with mhd_queue, which calls the library directly.
  *
- * LibraryCheck sees at the start whether the calls arrive here. Where they do not, the pages stay HTML. */
+ * LibraryCheck tests at the start whether the calls arrive here. If they do not, the pages stay HTML. */
 #define _GNU_SOURCE
 #include "CMicroHTTPDPatches.h"
 

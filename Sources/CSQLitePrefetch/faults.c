@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Read by the handler, on the thread that reads. */
+/* The signal handler uses these on the thread that faulted. */
 static _Thread_local volatile sig_atomic_t is_reading;
 static _Thread_local volatile sig_atomic_t has_faulted;
 
@@ -18,14 +18,14 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void on_bus_error(int signal, siginfo_t *info, void *context) {
   if (is_reading) {
     void *page = (void *)((uintptr_t)info->si_addr & ~(page_bytes - 1));
-    /* Zeros instead of what cannot be read, so that the read ends. mmap is a plain system call here. */
+    /* Maps zeros over the unreadable page, so that the read ends. mmap is a plain system call here. */
     if (mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page) {
       has_faulted = 1;
       return;
     }
   }
-  /* Somebody else's: what was there before decides. After a default action the instruction faults again and ends
-   * the process. */
+  /* The fault is not ours: the previous handler decides. If there was none, the instruction faults again and ends the
+   * process. */
   if (before.sa_flags & SA_SIGINFO) {
     before.sa_sigaction(signal, info, context);
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {

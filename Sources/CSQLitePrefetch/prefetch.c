@@ -6,7 +6,7 @@
 /* The first byte of a page that holds rows (SQLite's file format, 1.6). */
 enum { leaf_of_index = 0x0A, leaf_of_table = 0x0D };
 
-/* What the processor fetches at once. */
+/* The bytes of a cache line. */
 enum { line = 64 };
 
 static _Thread_local int prefetches;
@@ -24,7 +24,7 @@ long sqlite_pages_prefetched(void) { return pages; }
 static void prefetch_page(const char *page, int size) {
   if (*page != leaf_of_index && *page != leaf_of_table) return;
   pages++;
-  /* Where the rows are is told at the beginning; the rows themselves begin at the end. */
+  /* The page begins with the offsets of its rows; the rows fill it from its end. */
   __builtin_prefetch(page + line);
   for (int offset = size - line; offset > line; offset -= line) __builtin_prefetch(page + offset);
 }
@@ -45,7 +45,7 @@ void sqlite_may_prefetch(sqlite3 *connection) {
     prefetching = *of_library;
     prefetching.xFetch = fetch_page;
   }
-  /* Another file system's files stay as they are. */
+  /* Files of another VFS stay as they are. */
   if (file->pMethods == of_library) file->pMethods = &prefetching;
   pthread_mutex_unlock(&lock);
 }

@@ -13,7 +13,7 @@ struct perch_json {
 
 namespace {
 
-/* A value crosses the border as the two words it is made of. */
+/* A value crosses the border to C as the two words it is made of. */
 template <class T> T open(const perch_json_value &value) {
   static_assert(sizeof(T) == sizeof(perch_json_value) && std::is_trivially_copyable<T>::value, "two plain words");
   T result;

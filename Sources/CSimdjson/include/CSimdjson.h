@@ -5,7 +5,7 @@
 extern "C" {
 #endif
 
-/* A parsed document owns its tape and strings; a value points into it and lives as long as the document's next parse.
+/* A parsed document owns its tape and strings; a value points into it and is valid until the document's next parse.
  * Everything is checked by simdjson's DOM parser: nothing is skipped unread. */
 typedef struct perch_json perch_json;
 typedef struct { const void *document; size_t index; } perch_json_value;
@@ -15,7 +15,7 @@ enum { PERCH_JSON_OBJECT, PERCH_JSON_ARRAY, PERCH_JSON_STRING, PERCH_JSON_INTEGE
 
 perch_json *perch_json_new(void);
 void perch_json_free(perch_json *);
-/* 0, or simdjson's error code. The bytes are copied; `depth` bounds nesting. */
+/* 0, or simdjson's error code. The bytes are copied; simdjson's default depth bounds nesting. */
 int perch_json_parse(perch_json *, const char *bytes, size_t length, perch_json_value *root);
 const char *perch_json_error(int code);
 
@@ -28,7 +28,7 @@ int perch_json_field(perch_json_value object, const char *name, size_t length, p
 
 int perch_json_walk_array(perch_json_value, perch_json_walk *);
 int perch_json_walk_object(perch_json_value, perch_json_walk *);
-int perch_json_next(perch_json_walk *, perch_json_value *);                      /* 1 while there was one */
+int perch_json_next(perch_json_walk *, perch_json_value *);                      /* 1 if there was a next value */
 int perch_json_next_field(perch_json_walk *, const char **name, size_t *length, perch_json_value *);
 #ifdef __cplusplus
 }
