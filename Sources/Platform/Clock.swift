@@ -33,7 +33,7 @@ package struct Clock: Sendable {
   }
 
   /// This clock with a wall clock that never steps: it begins with the present wall time and goes on with the
-  /// monotonic one. Whoever measures how long something takes, or is unused, by stamps of one run asks it.
+  /// monotonic one. For code that measures, by stamps of one run, how long something takes or is unused.
   package func steady() -> Clock {
     let (wall, monotonic) = (wallMilliseconds(), monotonicNanoseconds())
     let ticks = monotonicNanoseconds

@@ -7,7 +7,7 @@ package enum DecimalText {
     let isNegative = text.first == UInt8(ascii: "-")
     let digits = isNegative ? UnsafeRawBufferPointer(rebasing: text.dropFirst()) : text
     guard !digits.isEmpty else { return nil }
-    // Summed up below zero, because the least number has no counterpart above it.
+    // The sum is kept negative, because the least `Int64` has no positive counterpart.
     var number: Int64 = 0
     for digit in digits {
       guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
@@ -20,7 +20,7 @@ package enum DecimalText {
     return number == .min ? nil : -number
   }
 
-  /// Writes a number's digits; answers the offset after them. `bytes` has room for 20 from `offset` on.
+  /// Writes a number's digits; returns the offset after them. `bytes` must have room for 20 from `offset` on.
   @inlinable
   package static func write(_ number: UInt64, into bytes: UnsafeMutableRawPointer, at offset: Int) -> Int {
     var digits = 1

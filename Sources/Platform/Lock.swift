@@ -86,7 +86,7 @@ package final class Watched<Value>: @unchecked Sendable {  // because `value` is
     lock.withLock { body(&value) }
   }
 
-  /// Waits until `body` gives something or `deadline` (monotonic nanoseconds, nil = no end) has passed.
+  /// Waits until `body` returns a value or `deadline` (monotonic nanoseconds, nil = no end) has passed.
   @inlinable
   package func wait<Result>(until deadline: UInt64? = nil, _ body: (inout Value) -> Result?) -> Result? {
     lock.withLock {

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Lines of JSON on stderr. A reader that stalls holds up nobody (`LogQueue`).
+/// Lines of JSON on stderr. A reader that stalls does not delay the callers (`LogQueue`).
 ///
-/// Values are text or numbers; nothing secret is ever handed to it.
+/// Values are text or numbers. Callers never log secrets.
 package enum Log {
-  /// How loud a line is.
+  /// The severity of a line.
   package enum Level: String, Sendable, CaseIterable, Comparable {
     case debug, info, warning, error
 
@@ -24,8 +24,8 @@ package enum Log {
 
   private static let threshold = Guarded(Level.info)
 
-  /// What is on its way to stderr. Everything that writes lines there goes through it, so that one thread
-  /// alone ever waits for the reader.
+  /// The queue of lines for stderr. All code that writes lines there uses it, so that only one thread waits
+  /// for the reader.
   package static let queue = LogQueue(file: STDERR_FILENO)
 
   /// Lines below `level` are not written from now on.

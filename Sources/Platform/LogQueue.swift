@@ -1,15 +1,15 @@
 import Glibc
 import Synchronization
 
-/// Lines on their way to a file, written by a thread of their own: whoever adds a line never waits for the
-/// file's reader.
+/// Lines for a file, written by a thread of their own, so that callers do not wait for a file's reader that
+/// stalls.
 ///
-/// What is kept is bounded. When the reader stalls, further lines are dropped and counted, and the count is
-/// among the lines once there is room. A line of an event is written at once, and whoever adds it waits a few
-/// milliseconds for that while the reader keeps up: the last lines before a crash are in the file. Lines of
+/// The queue is bounded. When the reader stalls, further lines are dropped and counted, and the count is
+/// logged once there is room. A line of an event is written at once. While the reader keeps up, the caller
+/// waits a few milliseconds for that, so that the last lines before a crash are in the file. Lines of
 /// requests are gathered and written at least each second.
 package final class LogQueue: @unchecked Sendable {  // because the lines are guarded, and one thread writes
-  /// What a line tells of.
+  /// What a line reports.
   package enum Kind: Sendable {
     /// An answered request: there are many of these.
     case request
@@ -18,24 +18,24 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
   }
 
   private static let flushBytes = 65_536
-  /// Bytes beyond which lines of requests are dropped, and those of events.
+  /// Unwritten bytes beyond which lines of requests are dropped, and beyond which all lines are.
   private static let unwrittenBytes = 1_048_576
   private static let unwrittenBytesOfAll = 1_310_720
   /// The most bytes that one write to a pipe never splits.
   private static let pieceBytes = Int(PIPE_BUF)
-  /// How often a writer that waits for its reader looks whether it is to end.
+  /// How often the thread, while it waits for the reader, checks whether it must end.
   private static let lookMilliseconds: Int32 = 100
-  /// How long whoever adds a line of an event waits until it is written.
+  /// How long the caller of `add` waits until the line of an event is written.
   private static let settleNanoseconds: UInt64 = 5_000_000
-  /// How long the end waits for the reader.
+  /// How long `end` and `flush` wait for the reader.
   private static let lastNanoseconds: UInt64 = 1_000_000_000
 
   private struct Signal {
     var isRaised = false
     var endsBy: UInt64?
-    /// How many bytes of all that were added are written, or given up.
+    /// How many of the bytes added so far are written, or given up.
     var written: UInt64 = 0
-    /// Whether a line was not written in time: nobody waits until all is.
+    /// Whether a line was not written in time. Then no caller waits until all lines are written.
     var isStalled = false
   }
 
@@ -49,10 +49,10 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
   private var lines = ByteBuffer(capacity: LogQueue.flushBytes + 1024)
   private var added: UInt64 = 0
   private var dropped = (requests: 0, events: 0)
-  /// What is being written; the writing thread's own.
+  /// The bytes being written; only the writing thread uses them.
   private var full = ByteBuffer(capacity: LogQueue.flushBytes + 1024)
 
-  /// A queue before that file, which stays the caller's.
+  /// A queue for `file`, which stays the caller's.
   package init(file: Int32, clock: Clock = .system) {
     self.file = file
     self.clock = clock
@@ -83,7 +83,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     }
   }
 
-  /// Waits a moment until all up to there is written; not while the reader stalls.
+  /// Waits a moment until the bytes up to `end` are written, but not while the reader stalls.
   private func settle(_ end: UInt64) {
     let isStalled = signal.update { signal in
       signal.isRaised = true
@@ -95,7 +95,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     if isWritten == nil { signal.read { if $0.written < end { $0.isStalled = true } } }
   }
 
-  /// Waits until all that was added is written, but no longer than a stalled reader is waited for.
+  /// Waits until all added lines are written, for at most a second.
   package func flush() {
     let end = lock.withLock { added }
     let moment = Clock.system.monotonicNanoseconds() + LogQueue.lastNanoseconds
@@ -103,15 +103,15 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     _ = signal.wait(until: moment) { $0.written >= end ? () : nil }
   }
 
-  /// Ends the writing; what was added is written if somebody reads it.
+  /// Ends the thread. It first writes the added lines, for at most a second.
   package func end() {
     let moment = Clock.system.monotonicNanoseconds() + LogQueue.lastNanoseconds
     signal.update { $0.endsBy = moment }
     thread.join()
   }
 
-  /// Starts the thread with the first line. It takes no signals: who waits for them may not have blocked them
-  /// yet.
+  /// Starts the thread with the first line. The thread blocks all signals, because the code that waits for
+  /// signals may not have blocked them yet.
   private func start() {
     guard !isStarted.load(ordering: .relaxed), !isStarted.exchange(true, ordering: .relaxed) else { return }
     var (all, before) = (sigset_t(), sigset_t())
@@ -156,7 +156,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     }
   }
 
-  /// Says among the lines how many were dropped after them.
+  /// Appends a line with the number of lines that were dropped after the others.
   private func tell(_ lost: Int, dropped event: StaticString) {
     guard lost > 0 else { return }
     full.append("{\"at\":")
@@ -168,7 +168,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     full.append("}\n")
   }
 
-  /// Writes line by line as far as the file takes them: a reader that stalls must not hold up the end.
+  /// Writes whole lines as long as the file takes them. A reader that stalls must not delay the end.
   private func writeAll() {
     var rest = full.bytes
     while !rest.isEmpty, !isOverdue {
@@ -183,7 +183,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     }
   }
 
-  /// How many bytes are whole lines, and no more than are taken at once.
+  /// How many bytes to write at once: whole lines, if one fits.
   private static func piece(of bytes: UnsafeRawBufferPointer) -> Int {
     guard bytes.count > pieceBytes else { return bytes.count }
     let newline = bytes[..<pieceBytes].lastIndex(of: UInt8(ascii: "\n"))

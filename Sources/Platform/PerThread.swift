@@ -1,4 +1,4 @@
-/// Sixteen values. A thread always uses the same one, and seldom shares it with another, so nobody waits.
+/// Sixteen values. A thread always uses the same one and shares it with few threads, so that it seldom waits.
 public final class PerThread<Value>: Sendable {
   @usableFromInline let values: [Guarded<Value>]
 

@@ -2,19 +2,19 @@ import Glibc
 
 /// A data directory that only its owner can use: 0700, and every file in it 0600 (B65).
 ///
-/// Opening one makes it where it is missing. One that exists with wider rights is tightened with everything
-/// below it. It is refused where that cannot be done, and where it would take something from others: a
-/// directory with a sticky bit such as `/tmp`, or one that holds files and none of ours.
+/// A missing directory is created. The rights of an existing one are tightened, also on all files below it. A
+/// directory is refused if that fails, or if others may be using it: one with a sticky bit such as `/tmp`, or
+/// one that holds files but none of Perch's.
 package enum PrivateDirectory {
   /// Why a directory cannot be used.
   package struct Refusal: Error, CustomStringConvertible {
-    /// What is wrong with which directory, and what to do.
+    /// Which directory has which fault, and what to do.
     package let description: String
   }
 
-  /// Files by which a directory is known as a data directory of ours.
+  /// Files that show that a directory is a data directory of Perch's.
   private static let marks: Set<String> = ["perch.lock", "perch.db", "auth-secret", "origin", "origin.db"]
-  /// What a file system puts at its top by itself.
+  /// Names that a file system itself puts into its root.
   private static let ignored: Set<String> = ["lost+found"]
   private static let forOthers: mode_t = 0o077
   private static let writtenByOthers: mode_t = 0o022
@@ -34,7 +34,8 @@ package enum PrivateDirectory {
     }
   }
 
-  /// Makes an empty file for its owner alone where there is none, for a library that would make it readable.
+  /// Creates a missing file with rights for its owner alone, because a library would create it readable for
+  /// others.
   package static func makeFile(_ path: String) throws(Refusal) {
     let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw failure("cannot make \(path)") }
@@ -60,10 +61,10 @@ package enum PrivateDirectory {
     Log.line(.warning, "data_directory_tightened", ["path": .text(path), "mode": .text(mode)])
   }
 
-  /// Takes from others what they may do with the files and directories below; links are not followed.
+  /// Removes the rights of others on the files and directories below; links are not followed.
   ///
-  /// A file that belongs to somebody else keeps its rights where nobody else can reach it. Where others
-  /// could write in the directory it is refused: they may have put the file there.
+  /// A file that belongs to another user keeps its rights, because others cannot reach it. If others could
+  /// write in the directory, the directory is refused: they may have put the file there.
   private static func tightenFiles(_ path: String, _ directory: Int32, wasShared: Bool) throws(Refusal) {
     for name in names(in: path).subtracting(ignored) {
       var status = stat()
@@ -71,7 +72,8 @@ package enum PrivateDirectory {
       let kind = status.st_mode & mode_t(S_IFMT)
       guard kind == S_IFREG || kind == S_IFDIR else { continue }
       let isTight = status.st_mode & forOthers == 0
-      // By name: to open and close a database here would end the locks that SQLite has on it in this process.
+      // By name, because opening and closing a database here would release SQLite's locks on it in this
+      // process.
       guard isTight || fchmodat(directory, name, status.st_mode & 0o700, 0) == 0 else {
         if wasShared {
           throw Refusal(

@@ -51,7 +51,7 @@ package final class Thread: @unchecked Sendable {  // because `handle` is writte
     return key
   }()
 
-  /// Lets the running thread rest for about that long. Callers say why they rest.
+  /// Suspends the running thread for about `nanoseconds`. Callers say in a comment why.
   package static func rest(nanoseconds: UInt64) {
     var rest = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
     nanosleep(&rest, nil)  // because that is what is asked for
@@ -63,7 +63,7 @@ package final class Thread: @unchecked Sendable {  // because `handle` is writte
     pthread_join(handle, nil)
   }
 
-  /// What nobody waited for is given back by the thread itself, at its end.
+  /// A thread that was not joined frees its resources itself, at its end.
   deinit { if !isJoined.load(ordering: .relaxed) { pthread_detach(handle) } }
 }
 
@@ -74,7 +74,7 @@ package final class ThreadSlot: Sendable {
   /// Without a thread.
   package init() {}
 
-  /// Starts a thread here; one that was here before must have ended, or be about to.
+  /// Starts a thread in the slot. The thread that was in it before must have ended, or be about to.
   package func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
     running.withLock { running in
       running?.join()
@@ -82,7 +82,7 @@ package final class ThreadSlot: Sendable {
     }
   }
 
-  /// Waits for the end of the thread that is here, if there is one.
+  /// Waits for the end of the thread in the slot, if there is one.
   package func join() {
     let ending = running.withLock { running in
       defer { running = nil }
