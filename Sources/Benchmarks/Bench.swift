@@ -2,14 +2,14 @@ import Glibc
 
 /// Runs rows of pairs and prints their table.
 ///
-/// A figure counts only as a ratio against a peer measured in the same run: ours and the peer take turns, A B
-/// A B, and the median of the pairs' ratios counts. Servers are processes of their own, so that their
-/// processor time can be told from the load's. `Benchmarks serve PORT` and `serve-feed` are our sides; the
-/// peers are plain C on the same libraries, and nginx with nchan.
+/// A figure counts only as a ratio against a peer measured in the same run: Perch and the peer take turns, A
+/// B A B, and the median of the pairs' ratios counts. Servers are processes of their own, so that their
+/// processor time can be told from the load's. `Benchmarks serve PORT` and `serve-feed` are Perch's sides;
+/// the peers are plain C on the same libraries, and nginx with nchan.
 struct Bench {
-  /// Where the peers' programs lie; nil measures without them.
+  /// The folder of the peers' programs; nil measures without them.
   let peers: String?
-  /// How many pairs; at least 7 for a figure that is written down.
+  /// How many pairs are measured; at least 7 for a figure in the documents.
   let pairs: Int
   /// How long each half of a pair lasts under load.
   let seconds: Int
@@ -58,10 +58,10 @@ struct Bench {
     return spare
   }
 
-  /// The program of a peer, with its words.
+  /// The program of a peer, with its arguments.
   func peer(_ name: String, _ words: String...) -> [String]? { peers.map { ["\($0)/\(name)"] + words } }
 
-  /// Our side on a port.
+  /// The program of Perch's side, on a port.
   func ours(port: Int) -> [String] { ["/proc/self/exe", "serve", "\(port)"] }
 }
 

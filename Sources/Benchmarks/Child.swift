@@ -1,12 +1,12 @@
 import Glibc
 
-/// A process that we started, with its output in a file; ended with this value.
+/// A process with its output in a file. It ends when this value is freed.
 final class Child {
   let pid: pid_t
   private let output: String
   private var isOver = false
 
-  /// Starts `words[0]`, looked up on PATH, with its output kept and its errors shown.
+  /// Starts `words[0]`, looked up on PATH. Its output is kept, and its errors are shown.
   init(_ words: [String]) throws {
     output = "/tmp/perch-bench-\(getpid())-\(Child.next())"
     var actions = posix_spawn_file_actions_t()
@@ -30,7 +30,7 @@ final class Child {
     unlink(output)
   }
 
-  /// The program of that name that was built together with this one.
+  /// The path of the program `name` that was built together with this one.
   static func besides(_ name: String) throws -> String {
     var room = [CChar](repeating: 0, count: 4096)
     let count = readlink("/proc/self/exe", &room, room.count)
@@ -40,7 +40,7 @@ final class Child {
     return path
   }
 
-  /// Asks it to end, and waits for that.
+  /// Sends SIGTERM, and waits for the end.
   func stop() {
     guard !isOver else { return }
     kill(pid, SIGTERM)
@@ -63,14 +63,14 @@ final class Child {
     return String(decoding: room[..<count], as: UTF8.self)
   }
 
-  /// Runs a program to its end and answers its output.
+  /// Runs a program to its end and returns its output.
   static func output(_ words: [String]) throws -> String {
     let child = try Child(words)
     child.wait()
     return child.written
   }
 
-  /// This process and those it started.
+  /// The child process and its own children.
   var family: [pid_t] {
     let children = ProcFile.text("/proc/\(pid)/task/\(pid)/children")
     return [pid] + children.split(separator: " ").compactMap { pid_t($0) }
@@ -87,9 +87,9 @@ final class Child {
   }
 }
 
-/// Files that the kernel makes up.
+/// Files of /proc.
 enum ProcFile {
-  /// A file's text; "" where there is none any more.
+  /// A file's text; "" if the file is gone.
   static func text(_ path: String) -> String {
     guard let file = fopen(path, "re") else { return "" }
     defer { fclose(file) }

@@ -4,8 +4,8 @@ import Glibc
 import Platform
 import SQLite
 
-/// One channel of very many messages and a user of very many channels, each beside a small one. Rows are
-/// written straight into the tables, since storing five million messages page by page takes too long.
+/// A cache with a large and a small channel, and with a user of many channels and one of few. Rows are
+/// written straight into the tables, because storing five million messages page by page takes too long.
 final class DeepCache {
   static let deep = 5_000_000
   static let shallow = 5000

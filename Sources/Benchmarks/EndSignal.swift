@@ -1,10 +1,10 @@
 import Glibc
 
-/// The signals that end a server, taken by the thread that waits for them.
+/// The signals that end a server, received by the thread that waits for them.
 struct EndSignal {
   private let signals: sigset_t
 
-  /// Blocks them for this thread and all that it starts: before any thread.
+  /// Blocks them for this thread and the threads that it starts. Call it before any thread starts.
   init() {
     var signals = sigset_t()
     sigemptyset(&signals)

@@ -1,7 +1,7 @@
 import MicroHTTP
 import Platform
 
-/// `GET /sub/x` parks until `POST /pub/x`, whose body goes to all that wait.
+/// `GET /sub/x` parks until `POST /pub/x`, whose body all parked requests get.
 enum FanOutRoutes {
   private struct Board {
     var waiters: [Waiter] = []

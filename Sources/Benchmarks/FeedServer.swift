@@ -10,10 +10,10 @@ import Synchronization
 /// The service itself over a cache without an upstream: every route, tokens, the access log, a live tail.
 /// `Benchmarks serve-feed PORT USERS FILE [CHANNELS [MESSAGES]]`.
 ///
-/// So many channels hold so many messages each, 1000 if it is not said. Each user has one view of the first
-/// open. FILE tells the load how to follow them: a line "@cursor", then for each user the poll's path and the
-/// header that lets it in.
-/// `POST /pub/x` stores one message, as if it had come from upstream.
+/// Each of CHANNELS (1 by default) holds MESSAGES (1000 by default). Each user has one open view of the first
+/// channel. FILE tells the load program how to follow the views: a line "@cursor", then for each user the
+/// poll's path and the header with its token. `POST /pub/x` stores one message, as if it had come from
+/// upstream.
 enum FeedServer {
   private static let secret = "0123456789abcdef0123456789abcdef"
 
@@ -44,7 +44,7 @@ enum FeedServer {
 
   private static func user(_ number: Int) -> UserID { UserID("user-\(number)") }
 
-  /// The value of the header `Authorization` that lets a user in.
+  /// The value of a user's header `Authorization`.
   static func authorization(_ user: UserID) throws -> String {
     let expires = Clock.system.wallMilliseconds() / 1000 + 3600
     let token = BearerToken(user: user.text, scopes: .chat, expires: expires)
@@ -86,7 +86,7 @@ enum FeedServer {
     let cursor = collections.cache.cursor
     var lines = "@\(cursor)\n"
     for (number, name) in names.enumerated() {
-      // Its client has the view as it is now.
+      // With this snapshot the view knows that its client has the present state.
       let view = try collections.messages(name, of: user(number))
       let viewContext = collections.viewContext(FilledCache.url(0))
       _ = try collections.cache.read {
@@ -103,7 +103,7 @@ enum FeedServer {
   }
 }
 
-/// A link that is online, and a tail that is live: nothing is ever asked upstream.
+/// The link is online and the tail is live, so that no request goes upstream.
 private struct LiveSync: SyncRequests {
   var link: LinkStatus { LinkStatus(.online, generation: 1) }
   func pollInterval(of channel: ChannelURL) -> Int64 { 3_600_000 }

@@ -30,7 +30,8 @@ final class FilledCache: Sendable {
     }
   }
 
-  /// Channels whose messages came interleaved, a hundred at a time; opened again.
+  /// A cache whose channels were filled in turns, a hundred messages at a time; it was closed and opened
+  /// again.
   static func interleaved(channels: Int, messages: Int) throws -> FilledCache {
     let filled = try FilledCache(channels: channels)
     for first in stride(from: 0, to: messages, by: 100) {
@@ -46,13 +47,13 @@ final class FilledCache: Sendable {
 
   deinit { cache.close() }
 
-  /// The same cache after a restart: all of it in the file, none in the log before it, as the twin begins.
+  /// The same cache after a restart: all of it is in the database file and none in the WAL, as in the peer.
   func reopened() throws -> FilledCache {
     cache.close()
     return try FilledCache(reopening: folder)
   }
 
-  /// Lets users into the first channel.
+  /// Makes users members of the first channel.
   func admit(_ users: [UserID]) throws {
     let record = FilledCache.channel(0)
     for first in stride(from: 0, to: users.count, by: 100) {
@@ -69,7 +70,7 @@ final class FilledCache: Sendable {
 
   static func url(_ number: Int) -> ChannelURL { ChannelURL("channel-\(number)") }
 
-  /// The position of the message of that number.
+  /// The position of the message with a number.
   static func position(_ number: Int) -> Position {
     Position(createdAt: firstAt + Int64(number) * 10, messageID: Int64(number) + 1)
   }
@@ -122,7 +123,7 @@ final class FilledCache: Sendable {
     }
   }
 
-  /// A page as a request reads it, put into its envelope.
+  /// A page as a request reads it, in its envelope.
   func page(_ query: MessagePageQuery, in url: ChannelURL) throws -> ByteBuffer {
     let now = Clock.system.wallMilliseconds()
     return try cache.read { reader -> ByteBuffer in

@@ -1,6 +1,6 @@
 import Glibc
 
-/// One kept connection of a client that asks, waits for the whole answer and says how long that took.
+/// One kept connection of a client that sends a request, waits for the whole answer and measures that time.
 final class KeptConnection {
   private let port: Int
   private let headers: String
@@ -26,7 +26,8 @@ final class KeptConnection {
 
   deinit { close(socket) }
 
-  /// The head and body of the answer, which must be a 200 or 201, and the milliseconds until all was there.
+  /// The head and body of the answer, whose status must begin with 20, and the milliseconds until all of it
+  /// came.
   func ask(_ method: String, _ path: String, _ body: String = "") throws -> (
     head: String, body: String, milliseconds: Double
   ) {
@@ -96,7 +97,7 @@ final class KeptConnection {
 }
 
 extension [Double] {
-  /// The value that so many of a hundred do not exceed.
+  /// The value that `share` percent of the values do not exceed.
   func percentile(_ share: Double) -> Double {
     let sorted = self.sorted()
     return sorted.isEmpty

@@ -2,7 +2,7 @@ import Glibc
 import MicroHTTP
 import Platform
 
-/// Our side of the pairs, on MicroHTTP and SQLite, with the access log on.
+/// Perch's side of the pairs, on MicroHTTP and SQLite, with the access log on.
 enum OurServer {
   static func run(port: UInt16) -> Int32 {
     let end = EndSignal()

@@ -4,8 +4,8 @@ import MicroHTTP
 import Platform
 import Synchronization
 
-/// `/rows`: 30 messages of about 400 bytes out of the cache, at a position that moves, as `mhd_hello`
-/// reads them by one prepared statement. `/e304`: a tag that matches.
+/// `/rows`: 30 messages of about 400 bytes from the cache, at changing positions; `mhd_hello` reads as many
+/// by one prepared statement. `/e304`: a 304 for a tag that matches.
 enum PageRoutes {
   static func routes() throws -> [Route] {
     let pages = try Pages()
@@ -21,7 +21,7 @@ enum PageRoutes {
   }
 }
 
-/// 100 channels of 1000 messages, which came interleaved.
+/// Pages of 100 channels of 1000 messages, which were stored in turns.
 private final class Pages: Sendable {
   private static let channels = 100
   private let filled: FilledCache

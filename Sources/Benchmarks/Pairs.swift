@@ -1,6 +1,6 @@
-/// Load on ours and on `mhd_hello` in turns.
+/// Load on Perch's server and on `mhd_hello`, in turns.
 enum Pairs {
-  /// Ours and the twin as processes on these ports, asked for one path each.
+  /// Perch's server and the peer as processes, with requests for one path each.
   static func load(
     _ bench: Bench, title: String, path: String, peerPath: String? = nil, headers: [String],
     rate: Figure.Goal, cost: Figure.Goal?
@@ -11,7 +11,7 @@ enum Pairs {
       peer: TestedServer.Load(peerPath ?? path, headers: headers), rate: rate, cost: cost)
   }
 
-  /// A server of ours and the twin, each under a load of its own.
+  /// A server of Perch's and the peer, each under a load of its own.
   static func load(
     _ bench: Bench, title: String, _ ours: TestedServer, _ ourLoad: TestedServer.Load,
     peer peerLoad: TestedServer.Load, rate: Figure.Goal, cost: Figure.Goal?
@@ -19,7 +19,7 @@ enum Pairs {
     let peer = try bench.peer("mhd_hello", "18181", "2").map {
       try TestedServer("mhd_hello", $0, port: 18_181)
     }
-    // One turn for each that does not count: caches fill, pages are mapped.
+    // The first turn of each does not count: it fills caches and maps pages.
     _ = try ours.run(ourLoad, seconds: 1)
     _ = try peer?.run(peerLoad, seconds: 1)
     var ourRates: [Double] = []

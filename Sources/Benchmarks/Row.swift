@@ -1,4 +1,4 @@
-/// One line, or a few, of the table: what is measured against whom. Each row is a file in Rows.
+/// One measurement against peers, with one or a few lines of the table. Each is in a file in Rows.
 struct Row: Sendable {
   let name: String
   let work: String
@@ -20,14 +20,14 @@ struct Figure {
   let title: String
   let unit: String
   let ours: Double
-  /// Nil without peers.
+  /// The peer's value; nil without peers.
   let peer: Double?
   let peerName: String
-  /// What the ratio is to be; for figures without a peer, what ours is to be.
+  /// The goal for the ratio; for figures without a peer, the goal for `ours`.
   let goal: Goal?
   let ratio: Double?
 
-  /// One value, and the peer's.
+  /// One value of Perch's, and one of the peer's.
   init(title: String, unit: String, ours: Double, peer: Double?, peerName: String, goal: Goal?) {
     self.title = title
     self.unit = unit
@@ -38,8 +38,8 @@ struct Figure {
     ratio = peer.map { ours / $0 }
   }
 
-  /// Values that were measured in pairs; without the peer's there is no ratio. It is the median of the pairs'
-  /// ratios: a machine that is slow for some seconds is so for both halves of a pair.
+  /// Values that were measured in pairs. The ratio is the median of the pairs' ratios, because a machine that
+  /// is slow for some seconds slows both halves of a pair. Without values of the peer there is no ratio.
   init(title: String, unit: String, ours: [Double], peer: [Double], peerName: String, goal: Goal?) {
     self.title = title
     self.unit = unit

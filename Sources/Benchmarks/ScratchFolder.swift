@@ -1,6 +1,6 @@
 import Glibc
 
-/// A folder that is gone, with all that is in it, when nobody needs it any more.
+/// A folder that is removed with its contents when this value is freed.
 final class ScratchFolder: Sendable {
   let path: String
 
@@ -13,7 +13,7 @@ final class ScratchFolder: Sendable {
 
   deinit { ScratchFolder.remove(path) }
 
-  /// A file in it with that text.
+  /// Writes a file with that text into it, and returns the file's path.
   func file(_ name: String, _ text: String) throws -> String {
     let filePath = path + "/" + name
     let file = open(filePath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)

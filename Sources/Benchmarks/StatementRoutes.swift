@@ -4,8 +4,8 @@ import Platform
 import SQLite
 import Synchronization
 
-/// `/statement`: 30 rows of about 400 bytes by one prepared statement, as `mhd_hello` does it: what the
-/// layers under the cache cost by themselves.
+/// `/statement`: 30 rows of about 400 bytes by one prepared statement, as in `mhd_hello`. It shows the cost
+/// of the layers under the cache alone.
 enum StatementRoutes {
   static func routes() throws -> [Route] {
     let rows = try RowsOnDisk()

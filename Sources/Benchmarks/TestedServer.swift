@@ -13,12 +13,12 @@ final class TestedServer {
     child = try Child(words)
     for _ in 0..<(seconds * 50) {
       if TestedServer.accepts(port) { return }
-      usleep(20_000)  // it has no other way to say that it is up
+      usleep(20_000)  // a server shows in no other way that it is up
     }
     throw BenchFailure(description: "\(name) does not listen on port \(port)")
   }
 
-  /// A server that runs already.
+  /// Takes a server that runs already.
   init(_ name: String, _ child: Child, port: Int) {
     self.name = name
     self.port = port
@@ -37,11 +37,11 @@ final class TestedServer {
     }
   }
 
-  /// What wrk asks for.
+  /// The requests that wrk sends.
   struct Load {
     let path: String
     let headers: [String]
-    /// Requests that are asked one after the other instead of `path`.
+    /// Requests that are sent one after the other instead of `path`.
     var turns: RequestTurns?
 
     init(_ path: String, headers: [String] = []) {
@@ -78,7 +78,8 @@ final class TestedServer {
     return (rate, used / count)
   }
 
-  /// One run of parkbench: parks, publishes `rounds` times, a body of `bytes`; its lines.
+  /// One run of parkbench, which parks `count` polls and publishes a body of `bytes` `rounds` times. Returns
+  /// its lines.
   func park(_ count: Int, rounds: Int, bytes: Int = 500, with program: String) throws -> [String] {
     let family = child.family.map { "\($0)" }.joined(separator: ",")
     let text = try Child.output([
@@ -89,7 +90,8 @@ final class TestedServer {
   }
 }
 
-/// Requests for wrk to ask in turns: a script in its language, made before, so that asking costs it little.
+/// Requests that wrk sends in turns. They are in a Lua script that prepares them, so that sending costs wrk
+/// little.
 final class RequestTurns {
   let script: String
 

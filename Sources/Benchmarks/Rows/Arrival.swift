@@ -1,9 +1,9 @@
 import Glibc
 
 extension Row {
-  /// P11: from a message sent upstream until 1 000 parked polls of a view in a quiet channel have it: the
-  /// webhook, the fetch, the commit and the answers, with both processes as they are started by anybody,
-  /// against plain C that gives its parked polls a body as long.
+  /// P11: the time from a message sent upstream until 1 000 parked polls of a view in a quiet channel have
+  /// it: the webhook, the fetch, the commit and the answers. Both processes have their default settings. The
+  /// peer is plain C that answers its parked polls with a body as long.
   static let arrival = Row(
     name: "arrival", work: "a message sent upstream, by webhook, to 1 000 parked polls, against mhd_park"
   ) { bench in
@@ -41,8 +41,9 @@ extension Row {
   /// Messages in each half of a pair.
   private static let rounds = 5
 
-  /// What a fresh twin delivers: it never notices that a parked client left. One that lost polls is started
-  /// anew: libmicrohttpd leaves requests lying if exactly 128 come at once, for which it has no remedy.
+  /// The deliveries of a newly started `mhd_park`, because it never notices that a parked client left. If it
+  /// lost polls it is started again: libmicrohttpd leaves requests unserved if exactly 128 come at once, and
+  /// `mhd_park` has no remedy for that.
   private static func delivered(
     by twin: [String], _ polls: Int, bytes: Int, with program: String
   ) throws -> Deliveries {
@@ -50,7 +51,7 @@ extension Row {
       let server = try TestedServer("mhd_park", twin, port: 18_212)
       let lines = try server.park(polls, rounds: rounds, bytes: bytes, with: program)
       do { return try Deliveries(lines, polls, rounds) } catch {
-        continue  // It lost polls: the next server is tried.
+        continue  // The server lost polls: try the next one.
       }
     }
     throw BenchFailure(description: "mhd_park lost polls five times")
@@ -96,7 +97,7 @@ private final class UpstreamPair {
         + " --webhook \(hook) 2>/dev/null",
     ])
     for _ in 0..<1000 where !upstream.written.contains("listening") {
-      usleep(20_000)  // it says when it is up, after its seed
+      usleep(20_000)  // it prints when it listens, after its seed
     }
     server = try TestedServer(
       "ours",
@@ -116,8 +117,8 @@ private final class UpstreamPair {
         + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
   }
 
-  /// Bob's read mark does not move with it: the next poll of the channel changelog would tell the view of his
-  /// read receipt, which is an answer more.
+  /// The message does not move Bob's read mark: otherwise the next poll of the channel changelog would tell
+  /// the view of his read receipt, which is one more answer.
   private static let message =
     #"{"message_type":"MESG","user_id":"bob","message":"news","mark_as_read":false}"#
 
@@ -126,10 +127,10 @@ private final class UpstreamPair {
     upstream.stop()
   }
 
-  /// Opens a view, and answers its path.
+  /// Opens a view, and returns its path.
   private static func open(_ line: KeptConnection) throws -> String {
     for _ in 0..<500 where try line.status("GET", "/readyz") != 200 {
-      usleep(20_000)  // nothing else tells that its database is open
+      usleep(20_000)  // only the status shows that the database is open
     }
     _ = try line.ask("PUT", "/v1/connection")
     for _ in 0..<500 where try !line.ask("GET", "/v1/connection").body.contains("steady") {
@@ -149,7 +150,7 @@ private final class UpstreamPair {
     return cursor
   }
 
-  /// How long the body is that tells a view of a new message.
+  /// The length of the body that tells a view of a new message.
   func answerBytes() throws -> Int {
     let before = try cursor()
     let upstream = try KeptConnection(port: UpstreamPair.origin, headers: "Api-Token: origin\r\n")
@@ -157,13 +158,13 @@ private final class UpstreamPair {
     return try line.ask("GET", "\(view)/events?since=\(before)&wait=10").body.utf8.count
   }
 
-  /// The text of a field: of the first so called, or of the last.
+  /// The text of the first field with a name, or of the last.
   private static func text(_ name: String, _ json: String, isLast: Bool = false) -> String? {
     let parts = json.split(separator: "\"\(name)\":\"", omittingEmptySubsequences: false).dropFirst()
     return (isLast ? parts.last : parts.first)?.split(separator: "\"").first.map(String.init)
   }
 
-  /// Parks polls of the view, and sends that many messages to the upstream.
+  /// Parks `count` polls of the view, and sends `rounds` messages to the upstream.
   func park(_ count: Int, rounds: Int, with program: String) throws -> [String] {
     let kinds = try folder.file("kinds", "@\(cursor())\n\(view)/events?since={}&wait=30\t\(header)\n")
     let text = try Child.output([

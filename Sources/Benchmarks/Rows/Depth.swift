@@ -4,7 +4,7 @@ import Glibc
 import Platform
 
 extension Row {
-  /// P7: how much a page costs in a channel, or a list, a thousand times as long.
+  /// P7: the cost of a page in a channel, or a list, that is a thousand times as long.
   static let depth = Row(
     name: "depth", work: "a page among 5 million messages and 100 000 channels, against few"
   ) { bench in
@@ -52,7 +52,7 @@ extension Row {
     }
   }
 
-  /// Medians of both, in turns. `read` answers 0 where the page is as full as it must be.
+  /// Medians of both, in turns. `read` returns 0 if the page is as full as it must be.
   private static func compare(
     _ title: String, _ bench: Bench, _ read: (Bool, Int) throws -> Int
   ) throws -> Figure {

@@ -5,8 +5,8 @@ import Platform
 import Synchronization
 
 extension Row {
-  /// P9, B55: a cache with a limit of 64 MB takes in four times as much at full speed: how far it exceeds the
-  /// limit, how long slices hold the writer, what sends and pages beside it are left.
+  /// P9, B55: a cache with a limit of 64 MB stores four times as much at full speed. Measured: how far it
+  /// exceeds the limit, how long slices hold the writer, how fast sends and pages are meanwhile.
   static let eviction = Row(
     name: "eviction", work: "256 MB of messages stored at full speed into a cache of 64 MB"
   ) { bench in
@@ -18,7 +18,7 @@ extension Row {
   }
 }
 
-/// One cache that takes in more than it may keep.
+/// One cache that stores more than it may keep.
 private final class EvictionRun: Sendable {
   private static let channels = 200
   private let filled: FilledCache
@@ -36,7 +36,7 @@ private final class EvictionRun: Sendable {
     filled.cache.noteConnection()
   }
 
-  /// The next page of a channel, each in its turn.
+  /// Stores the next page of the next channel.
   private func storePage() throws {
     let page = stored.withLock { stored in
       defer { stored += 1 }
@@ -51,7 +51,7 @@ private final class EvictionRun: Sendable {
     while filled.cache.usage.usedBytes < bytes { try storePage() }
   }
 
-  /// Pages a second of the channel that was stored last.
+  /// Pages a second, read from the channels that were stored last.
   func pages(seconds: Int) throws -> Double {
     let end = Clock.system.monotonicNanoseconds() + UInt64(seconds) * 1_000_000_000
     let rate = read { Clock.system.monotonicNanoseconds() < end }
@@ -59,7 +59,7 @@ private final class EvictionRun: Sendable {
     return rate
   }
 
-  /// Throws the first error of the reader and the sender: a figure without them would be wrong.
+  /// Throws the first error of the reader and the sender: after one the figures would be wrong.
   private func checkFailure() throws { if let error = failure.withLock({ $0 }) { throw error } }
 
   private func read(while goesOn: () -> Bool) -> Double {
@@ -75,7 +75,7 @@ private final class EvictionRun: Sendable {
     return Double(count) / (Double(Clock.system.monotonicNanoseconds() - began) / 1e9)
   }
 
-  /// Stores so many bytes of messages, with a reader and a sender beside it.
+  /// Stores `bytes` of messages while a reader and a sender run.
   func measure(bytes: Int) throws {
     let reader = Thread("bench-reader") { [self] in
       let began = Clock.system.monotonicNanoseconds()

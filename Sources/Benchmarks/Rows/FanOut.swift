@@ -1,7 +1,7 @@
 import Glibc
 
 extension Row {
-  /// P3's floor and P4: one body to all parked polls, and what a parked poll keeps.
+  /// P3's floor and P4: the time of one body to all parked polls, and the memory of a parked poll.
   static let fanOut = Row(
     name: "park", work: "parked polls: one body to all, and memory, against C and nchan"
   ) {
@@ -10,7 +10,7 @@ extension Row {
       throw BenchFailure(description: "park needs the peers' load program; leave the row out with ROW=page")
     }
     let program = peers + "/parkbench"
-    // A fresh server for each run: plain C never notices that a parked client left, so they would pile up.
+    // A new server for each run: plain C never notices that a parked client left, so clients would pile up.
     let starts: [() throws -> TestedServer] = [
       { try TestedServer("ours", bench.ours(port: 18_190), port: 18_190) },
       { try TestedServer("mhd_park", [peers + "/mhd_park", "18191", "2", "8192", "inline"], port: 18_191) },
@@ -52,7 +52,7 @@ extension Row {
   }
 }
 
-/// The memory of a server, as parkbench measured it twice: before it connected, and when all polls were
+/// The memory of a server, which parkbench measured twice: before it connected, and when all polls were
 /// parked again after a delivery.
 struct ParkedMemory {
   private let idle: Double

@@ -3,8 +3,8 @@ import Platform
 
 extension Row {
   /// P12: a first sync of 10 000 channels and a million messages from the stand-in upstream on the same
-  /// machine, prefetch unlimited, into an empty directory, against plain inserts of as many rows; how much
-  /// memory the service has, and how long it takes to stop right after.
+  /// machine, prefetch unlimited, into an empty directory, against plain inserts of as many rows; also the
+  /// memory of the service, and the time it takes to stop right after.
   static let firstMillion = Row(
     name: "million", work: "10 000 channels of 100 messages into an empty cache, against plain inserts"
   ) { bench in
@@ -34,7 +34,7 @@ extension Row {
 /// `perch serve` with an empty directory, for one first sync.
 private final class FirstSyncService {
   private static let port = 18_252
-  /// A sync that takes longer is none (s).
+  /// A sync that takes more seconds fails.
   private static let longest = 1_800
   private let messages: Int
   private let folder: ScratchFolder
@@ -55,7 +55,7 @@ private final class FirstSyncService {
       [
         "sh", "-c",
         "exec '\(upstream.perch)' serve --listen 127.0.0.1:\(FirstSyncService.port) --data '\(data)'"
-          // All of it is to be kept: prefetch stops where the cache is nearly full.
+          // The cache must keep all messages, because prefetch stops when the cache is nearly full.
           + " --cache-max-size 4GB \(upstream.flags) 2>/dev/null",
       ], port: FirstSyncService.port)
     child = server.child
@@ -69,17 +69,17 @@ private final class FirstSyncService {
     Double(Clock.system.monotonicNanoseconds() - began) / 1e9
   }
 
-  /// Connects, waits until everything is there, and stops the service.
+  /// Connects, waits until all messages are stored, and stops the service.
   func run() throws -> Run {
     for _ in 0..<500 where try line.status("PUT", "/v1/connection") != 200 {
-      usleep(20_000)  // nothing else tells that its database is open
+      usleep(20_000)  // only the status shows that the database is open
     }
     var most = 0.0
     var isSteady = false
     for _ in 0..<(FirstSyncService.longest * 20) where !isSteady {
       most = max(most, AnonymousMemory.megabytes(of: child.pid) ?? 0)
       isSteady = try line.ask("GET", "/v1/connection").body.contains("\"phase\":\"steady\"")
-      if !isSteady { usleep(50_000) }  // the service tells nobody of each channel
+      if !isSteady { usleep(50_000) }  // the service announces no single channel
     }
     let seconds = FirstSyncService.seconds(since: began)
     let found = try number("messages", in: line.ask("GET", "/v1/cache").body)

@@ -2,8 +2,8 @@ import Glibc
 import Platform
 
 extension Row {
-  /// A first sync of 1 000 channels of 100 messages from the stand-in upstream on the same machine: how long
-  /// `perch sync` takes and how much memory, and what a service has left for its clients meanwhile.
+  /// A first sync of 1 000 channels of 100 messages from the stand-in upstream on the same machine: the time
+  /// and the memory of `perch sync`, and the pages that a service answers meanwhile.
   static let firstSync = Row(
     name: "sync", work: "1 000 channels of 100 messages into an empty cache, and pages meanwhile"
   ) { bench in
@@ -41,9 +41,9 @@ extension Row {
   }
 }
 
-/// What a process holds that is no file's.
+/// The anonymous memory of a process.
 enum AnonymousMemory {
-  /// In MB; nil where the process is over.
+  /// In MB; nil if the process has ended.
   static func megabytes(of pid: pid_t) -> Double? {
     let line = ProcFile.text("/proc/\(pid)/status").split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
     return line.flatMap { $0.split(separator: " ").dropFirst().first }.flatMap { Double($0) }.map {
@@ -52,8 +52,8 @@ enum AnonymousMemory {
   }
 }
 
-/// `perch origin` with its seed in memory. Elsewhere the upstream is another machine's work: here it gives
-/// way to what is measured.
+/// `perch origin` with its seed in memory. In production the upstream runs on another machine, so here it
+/// runs at a lower priority than the measured process.
 final class SeededUpstream {
   private static let port = 18_250
   let channels: Int
@@ -72,7 +72,7 @@ final class SeededUpstream {
         + " --seed \(channels) 2>/dev/null",
     ])
     for _ in 0..<6_000 where !child.written.contains("listening") {
-      usleep(20_000)  // it says when it is up, after its seed
+      usleep(20_000)  // it prints when it listens, after its seed
     }
     guard child.written.contains("listening") else {
       throw BenchFailure(description: "the stand-in upstream did not begin to listen")
@@ -81,15 +81,15 @@ final class SeededUpstream {
 
   deinit { child.stop() }
 
-  /// How every program here is told of it.
+  /// The flags with which the measured programs find the upstream.
   var flags: String {
     "--upstream http://127.0.0.1:\(SeededUpstream.port) --upstream-token origin --prefetch-rate 0"
   }
 
-  /// What one `perch sync` took.
+  /// The seconds, requests and memory of one `perch sync`.
   struct Sync { let seconds: Double, requests: Double, megabytes: Double }
 
-  /// One `perch sync --once` into an empty directory; it must have brought everything.
+  /// One `perch sync --once` into an empty directory. Throws unless it stored all messages.
   func sync() throws -> Sync {
     let directory = "/tmp/perch-bench-sync-\(getpid())"
     defer { SyncingService.remove(directory) }
@@ -112,7 +112,7 @@ final class SeededUpstream {
   }
 }
 
-/// `perch serve` with an empty cache that syncs, asked for newest pages of channels that it has already.
+/// `perch serve` that fills an empty cache while it answers newest pages of channels that it has already.
 private final class SyncingService {
   private static let port = 18_251
   private let directory: String
@@ -141,7 +141,7 @@ private final class SyncingService {
         _ = try line.ask("PUT", "/v1/connection")
         break
       } catch {
-        // It listens already and refuses until its database is open. Nothing else tells when that is.
+        // The service refuses until its database is open, and nothing else shows when that is.
         usleep(20_000)
       }
     }
@@ -155,21 +155,21 @@ private final class SyncingService {
     SyncingService.remove(directory)
   }
 
-  /// How many channels must have their messages before pages are asked for.
+  /// How many channels must have their messages before the load begins.
   private static let ready = 60
 
   static func remove(_ directory: String) {
     do { _ = try Child.output(["rm", "-rf", directory]) } catch {
-      // Only a directory is left in /tmp.
+      // The failure only leaves a directory in /tmp.
     }
   }
 
-  /// Looks every so many ms how many channels are done, until that is enough.
+  /// Reads every `interval` ms how many channels are done, until those are enough.
   private func look(_ interval: UInt32, _ title: String, _ isEnough: (Int) -> Bool) throws {
     for _ in 0..<(120_000 / interval) {
       let (phase, done) = try progress()
       if phase == "steady" || phase == "messages" && isEnough(done) { return }
-      usleep(interval * 1_000)  // the service tells nobody of each channel
+      usleep(interval * 1_000)  // the service announces no single channel
     }
     throw BenchFailure(description: "\(title) took more than two minutes")
   }
@@ -181,7 +181,7 @@ private final class SyncingService {
     return (String(phase), number("channels_done", in: body).map { Int($0) } ?? 0)
   }
 
-  /// The newest pages of the channels it has, as far as they are complete.
+  /// The paths of the channels' newest pages that are complete.
   private func cachedPages() throws -> [String] {
     let list = try line.ask("GET", "/v1/channels?limit=40").body
     let names = Set(
@@ -197,17 +197,17 @@ private final class SyncingService {
     return complete
   }
 
-  /// Waits until it works no more: what was committed last is still moved into the database.
+  /// Waits until the service is idle: it still copies its last commits from the WAL into the database.
   private func settle() throws {
     for _ in 0..<200 {
       let before = server.child.processorMicroseconds
-      usleep(300_000)  // the span that is looked at
+      usleep(300_000)  // the span over which processor time is measured
       if server.child.processorMicroseconds - before < 6_000 { return }
     }
     throw BenchFailure(description: "it did not come to rest within a minute")
   }
 
-  /// Requests a second, all of them while it syncs.
+  /// Requests a second, all of them during the sync.
   func pagesWhileSyncing(seconds: Int) throws -> Double {
     let rate = try pages(seconds: seconds)
     guard try progress().phase == "messages" else {
@@ -219,7 +219,7 @@ private final class SyncingService {
   /// Requests a second.
   func pages(seconds: Int) throws -> Double { try server.run(load, seconds: seconds).rate }
 
-  /// Waits until everything is there, and answers the most memory it had (MB).
+  /// Waits until all messages are stored, and returns the most memory of the service (MB).
   func untilSteady() throws -> Double {
     try look(20, "the sync") { _ in false }
     let messages = try number("messages", in: line.ask("GET", "/v1/cache").body)

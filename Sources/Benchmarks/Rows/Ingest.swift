@@ -23,7 +23,7 @@ extension Row {
     ]
   }
 
-  /// Rows a second into 50 channels in turns, as the twin does it.
+  /// Rows a second into 50 channels in turns, as in the peer.
   private static func store(_ total: Int) throws -> Double {
     let filled = try FilledCache(channels: 50, disk: true)
     let began = Clock.system.monotonicNanoseconds()
@@ -33,7 +33,7 @@ extension Row {
     return Double(total) / (Double(Clock.system.monotonicNanoseconds() - began) / 1e9)
   }
 
-  /// The number before "rows/s" in what `insert` printed.
+  /// The number before "rows/s" in the output of `insert`.
   static func rate(_ text: String) throws -> Double {
     let words = text.split(whereSeparator: \.isWhitespace)
     guard let index = words.firstIndex(of: "rows/s"), index > 0, let rate = Double(words[index - 1]) else {

@@ -44,7 +44,7 @@ private final class CacheOnDisk {
   private let perch: String
   private let limitFile: String
 
-  /// Fills at least so many bytes; one page of messages in any case.
+  /// Fills at least `bytes`, and at least one page of messages in each channel.
   init(bytes: Int64) throws {
     perch = try Child.besides("perch")
     filled = try FilledCache(channels: CacheOnDisk.channels, disk: true)
@@ -97,14 +97,14 @@ private final class CacheOnDisk {
         _ = try line.ask("GET", path)
         return line
       } catch {
-        // Until it listens nobody is there, and until it is ready it answers 503. That time is measured.
+        // The service does not listen yet, or answers 503 until it is ready. That time is what is measured.
         usleep(500)
       }
     }
     throw BenchFailure(description: "no page within 60 s")
   }
 
-  /// Lets the kernel forget the pages of the database file.
+  /// Makes the kernel drop the database file's pages from memory.
   func forgetPages() throws {
     let file = open(filled.directory + "/perch.db", O_RDONLY)
     defer { close(file) }
@@ -113,10 +113,10 @@ private final class CacheOnDisk {
     }
   }
 
-  /// What a run of pages says of the memory.
+  /// The memory during a run of pages.
   struct Memory { var most = 0.0, growth = Double.nan, evicted = 0.0 }
 
-  /// Serves so many pages of all channels while the limit falls each second, so that passes evict.
+  /// Serves `count` pages of all channels while the limit falls each second, so that passes evict.
   func servePages(_ count: Double) throws -> Memory {
     let child = try start()
     let line = try ready()

@@ -2,8 +2,8 @@ import ChatModel
 import Glibc
 
 extension Row {
-  /// P3, P4 and P9 over the service itself: one new message to all parked polls of its views, memory of a
-  /// parked poll, pages while polls are parked.
+  /// P3, P4 and P9 over the service itself: the time of one new message to all parked polls of its views, the
+  /// memory of a parked poll, and the rate of pages while polls are parked.
   static let feed = Row(
     name: "feed", work: "polls of real views: one message to all, memory, pages beside them"
   ) { bench in
@@ -87,7 +87,7 @@ private struct FeedLoad {
     try ParkedMemory(lines(server, rounds: 2)).kilobytesPerPoll(bench.parked)
   }
 
-  /// Pages of the service while polls are parked, against the same without them, in turns.
+  /// The rate of pages while polls are parked, against the rate without them, in turns.
   func pagesBeside(_ start: () throws -> TestedServer) throws -> Figure {
     let server = try start()
     let path = "/v1/channels/\(FilledCache.url(0).text)/messages?limit=30"
@@ -98,8 +98,8 @@ private struct FeedLoad {
     for _ in 0..<bench.pairs {
       alone.append(try server.run(.init(path, headers: headers), seconds: bench.seconds).rate)
       let parked = try Child(words(server, rounds: 0, settle: bench.seconds * 1000 + 2500))
-      for _ in 0..<500 where !parked.written.contains("connected") { usleep(20_000) }  // its only sign
-      usleep(500_000)  // the last of them are parked
+      for _ in 0..<500 where !parked.written.contains("connected") { usleep(20_000) }  // its output tells
+      usleep(500_000)  // until the last of them are parked
       beside.append(try server.run(.init(path, headers: headers), seconds: bench.seconds).rate)
       parked.wait()
     }

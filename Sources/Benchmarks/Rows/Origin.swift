@@ -2,7 +2,7 @@ import Glibc
 import Platform
 
 extension Row {
-  /// The stand-in upstream with a million messages in 10 000 channels, while others write to it.
+  /// The stand-in upstream with a million messages in 10 000 channels, while another client writes to it.
   static let origin = Row(
     name: "origin", work: "the stand-in upstream at 1 million messages, with 20 sends a second beside"
   ) { _ in
@@ -56,7 +56,7 @@ private final class SeededOrigin {
       "--data", folder.path,
     ])
     for _ in 0..<6000 where !child.written.contains("listening") {
-      usleep(20_000)  // it says when it is up, after its seed
+      usleep(20_000)  // it prints when it listens, after its seed
     }
     line = try SeededOrigin.connect()
   }
@@ -67,7 +67,8 @@ private final class SeededOrigin {
     try KeptConnection(port: port, headers: "Api-Token: origin\r\n")
   }
 
-  /// Edits every message of so many channels, so that their changelogs fill a page; their numbers.
+  /// Edits every message of `count` channels, so that their changelogs fill a page. Returns the channels'
+  /// numbers.
   func editChannels(_ count: Int) throws -> [Int] {
     let numbers = (0..<count).map { $0 * 499 % 10_000 }
     for number in numbers {
@@ -80,7 +81,7 @@ private final class SeededOrigin {
     return numbers
   }
 
-  /// Sends 20 messages a second to one channel after the other.
+  /// Starts to send 20 messages a second, to one channel after the other.
   func startWriting() -> Writer { Writer() }
 
   final class Writer {
@@ -111,7 +112,7 @@ private final class SeededOrigin {
       }
     }
 
-    /// Ends the sending; what was measured counts only if all was sent.
+    /// Ends the sending. Throws if a message was not sent, because the measurement does not count then.
     func stop() throws {
       state.update { $0.isOver = true }
       thread.join()
@@ -119,7 +120,7 @@ private final class SeededOrigin {
     }
   }
 
-  /// Where the channel list's changelog can be asked from, page after page.
+  /// The tokens of the channel list's changelog, page after page.
   func listTokens(_ count: Int) throws -> [String] {
     var tokens: [String] = ["0"]
     while tokens.count < count, let last = tokens.last {
@@ -143,7 +144,7 @@ private final class SeededOrigin {
     return path + "&message_id=\(number * 100 + 50)&prev_limit=\(rows / 2)&next_limit=\(rows / 2)"
   }
 
-  /// How long each of so many requests took.
+  /// The milliseconds that each of `count` requests took.
   func measure(_ count: Int, _ path: (Int) -> String) throws -> [Double] {
     for turn in 0..<50 { _ = try line.ask("GET", path(turn * 31)) }
     return try (0..<count).map { try line.ask("GET", path($0)).milliseconds }

@@ -51,12 +51,12 @@ private final class ServiceUnderLoad {
 
   deinit { server.child.stop() }
 
-  /// Where 30 messages of a channel are, after the one of that number.
+  /// The path of the 30 messages of a channel after the message `number`.
   func path(_ channel: Int, after number: Int) -> String {
     "/v1/channels/\(FilledCache.url(channel).text)/messages?limit=30&after=\(FilledCache.position(number))"
   }
 
-  /// The tag that the answer bears.
+  /// The answer's `ETag`.
   func tag(_ path: String) throws -> String {
     let head = try line.ask("GET", path).head
     guard let line = head.split(separator: "\r\n").first(where: { $0.lowercased().hasPrefix("etag:") }) else {

@@ -42,12 +42,12 @@ extension Row {
 /// Clients of event streams, all read by one thread.
 private final class StreamReaders {
   static let port = 18_262
-  /// So many messages make more than 1 MB of events.
+  /// This many messages make more than 1 MB of events.
   static let messages = 2_000
   private var sockets: [Int32] = []
   private var counts: [Int] = []
 
-  /// Opens so many streams, of each user as many, and waits until each was answered.
+  /// Opens `count` streams, spread over the users, and waits until each was answered.
   init(_ count: Int, since cursor: String?, _ headers: [String]) throws {
     for number in 0..<count {
       let socket = try StreamReaders.connect()
@@ -84,7 +84,7 @@ private final class StreamReaders {
     return socket
   }
 
-  /// Reads until each stream has given so many bytes and none has more.
+  /// Reads until each stream has sent at least `bytes` and no stream sends more.
   func read(bytes: Int) throws {
     var room = [UInt8](repeating: 0, count: 1 << 18)
     var waiting = sockets.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
