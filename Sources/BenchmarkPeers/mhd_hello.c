@@ -1,4 +1,4 @@
-/* libmicrohttpd 0.9.75 physical limit.  cc -O2 -o mhd_hello mhd_hello.c -lmicrohttpd -lsqlite3 -lpthread
+/* Shows the limit of libmicrohttpd 0.9.75.  cc -O2 -o mhd_hello mhd_hello.c -lmicrohttpd -lsqlite3 -lpthread
  * usage: mhd_hello PORT POOL [turbo] ; endpoints /ping /json10k /rows (30 rows x ~400 B, one prepared SELECT) /rowsj (same + JSON envelope, int ids, escaping check) /e304 */
 #define _GNU_SOURCE
 #include <microhttpd.h>

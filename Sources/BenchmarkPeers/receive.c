@@ -1,4 +1,4 @@
-/* The least that accepting a file takes: reads the body of each POST, writes it to a file of a folder, syncs file and
+/* The least work of accepting a file: reads the body of each POST, writes it to a file of a folder, syncs file and
  * folder, answers 202, and removes the file after its answer. One blocking connection at a time.
  * receive FOLDER; prints its port.   cc -O2 -o receive receive.c */
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@ static void answer(int client, const char *text) {
   must(write(client, text, strlen(text)) == (ssize_t)strlen(text), "write");
 }
 
-/* Takes one request and its file; `folder` is open for its sync. */
+/* Takes one request and its file; `folder` is a descriptor for the fsync of the folder. */
 static void take(int client, int folder, const char *path) {
   size_t count = 0;
   char *body = NULL;
