@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What `perch demo` promises: both servers, wired; tokens; the switch of the network between them."""
+"""Tests `perch demo`: both servers, connected; tokens; the switch of the network between the servers."""
 
 import base64
 import hashlib
@@ -197,7 +197,7 @@ class Demos(unittest.TestCase):
         until("Perch has it", lambda: is_said("before the cut"))
         ask(self.demo.url + "/demo/upstream", "PUT", {"up": False})
         until("the link is down", lambda: ask(self.demo.url + "/readyz")[1]["upstream"] == "offline")
-        # Offline the pages are still there, and say so.
+        # Offline the service still answers pages.
         status, page = self.read("/v1/channels/alice-and-bob/messages?limit=50")
         self.assertEqual(status, 200)
         self.assertIn("before the cut", [message["message"] for message in page["items"]])
@@ -237,7 +237,7 @@ class Demos(unittest.TestCase):
             self.assertEqual(second.stop(), 0)
 
     def test_it_gives_tokens_to_no_page_of_another_name(self):
-        """A page whose name resolves to this machine is refused: its requests have the page's name in Host."""
+        """A web page whose name resolves to this machine is refused: its requests have the page's name in Host."""
         port = self.demo.url.rsplit(":", 1)[1]
         for host in [f"127.0.0.1:{port}", "127.0.0.1", f"localhost:{port}", f"[::1]:{port}", "127.1.2.3:9"]:
             for method, path in [("GET", "/demo"), ("PUT", "/demo/upstream")]:

@@ -17,7 +17,7 @@ with open("docs/clients.md") as file:
 
 
 def program(name):
-    """The program of that name in the page."""
+    """The page's program called `name`."""
     return next(text for text in re.findall(r"```sh\n(.*?)```", PAGE, re.S) if f"\n# {name}\n" in text)
 
 
@@ -43,7 +43,7 @@ def say(text):
 
 class Programs(unittest.TestCase):
     def follows(self, process, opened):
-        """Hears what is said after it has opened its view."""
+        """The program prints a message that is sent after it has opened its view."""
         lines, text = [], f"hello {uuid.uuid4()}"
         reader = threading.Thread(target=lambda: lines.extend(iter(process.stdout.readline, "")))
         reader.start()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""What is answered 202 is on the disk: between the last write of its commit and its answer there is a sync (B36). Of a
-message with a file, file and folder are synced before the commit (B45); where any of these calls fails, nothing is
-half-accepted, and the same request works afterwards: here after a restart, and once upstream."""
+"""A request that is answered 202 is on the disk: the service syncs between the last write of its commit and the answer
+(B36). Of a message with a file, it syncs file and folder before the commit (B45). If any of these calls fails, nothing
+is half-accepted, and the same request works afterwards: its row survives a restart, and is sent upstream once."""
 
 import errno
 import hashlib
@@ -25,19 +25,19 @@ FORM = "multipart/form-data; boundary=b"
 
 
 def form(name, size):
-    """A message with a file of so many bytes."""
+    """A message with a file of `size` bytes."""
     return (f'--b\r\nContent-Disposition: form-data; name="params"\r\n\r\n{{"request_id":"{name}"}}\r\n'
             '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
             + "x" * size + "\r\n--b--\r\n").encode()
 
 
 def content_of(name):
-    """Bytes that no other file has, for several writes."""
+    """Bytes that no other file has, enough for several writes."""
     return random.Random(name).randbytes(200_000)
 
 
 def form_of(name):
-    """A message with this file of this name, without `params`."""
+    """A message with the file `name`, without `params`."""
     return (f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
             + content_of(name) + b"\r\n--b--\r\n")
 
@@ -84,7 +84,7 @@ class Durable(unittest.TestCase):
         return answer.status, found
 
     def observed(self, more):
-        """What the service writes, syncs and answers while messages are taken in, and nothing else happens."""
+        """The service's writes, syncs and answers while it accepts messages and does nothing else."""
         self.serve(more)
         for number in range(SENDS):
             status, found = self.ask("POST", self.path, {"message": f"m{number}"})
@@ -96,7 +96,7 @@ class Durable(unittest.TestCase):
             return file.read().split()
 
     def serve(self, more):
-        """A service that is offline, and whose calls are written down from now on."""
+        """Starts a service that is offline, and whose calls are logged from now on."""
         self.start_service({"LD_PRELOAD": self.shim, "SYNC_SHIM_LOG": self.log} | more)
         self.assertEqual(self.ask("PUT", "/v1/connection", {})[0], 200)
         for _ in range(200):
@@ -122,12 +122,12 @@ class Durable(unittest.TestCase):
 
     @staticmethod
     def once(lines):
-        """The lines as words, each that follows itself once."""
+        """The lines as words, with each run of equal words as one word."""
         return re.sub(r"\b([\w-]+)(?: \1)+\b", r"\1", " ".join(lines))
 
     @staticmethod
     def unsynced(lines):
-        """Answers before which the last write was not synced, or nothing was written."""
+        """The number of answers before which the last write was not synced, or nothing was written."""
         return len(re.findall(r"write 202|(?:^|202 )202", re.sub(r"(?:write )*write", "write", " ".join(lines))))
 
     def test_a_sync_lies_between_the_last_write_and_the_answer(self):
@@ -156,7 +156,7 @@ class Durable(unittest.TestCase):
 
     @staticmethod
     def fail_once(order, call, code, place=1):
-        """The call with that ordinal fails, once."""
+        """Makes the call number `place` of this kind fail, once."""
         with open(order + ".new", "w") as file:
             file.write(f"{call} {code} {place:04}")
         os.rename(order + ".new", order)
@@ -180,7 +180,7 @@ class Durable(unittest.TestCase):
                     is_file = "-" in call
                     self.assertEqual((status, found.get("code")),
                                      (507, "upload_not_stored") if is_file else (503, "storage_unavailable"), found)
-                    # A file that breaks off while it comes is refused before `params` are read.
+                    # If writing the file fails, the request is refused before `params` are read.
                     if call != "write-file":
                         self.assertEqual(found["request_id"], f"n{count}")
                     self.assertEqual(self.ask("GET", f"/v1/outbox/n{count}")[0], 404)
@@ -211,7 +211,7 @@ class Durable(unittest.TestCase):
                         checkpoints += 1
                         self.assertEqual((call, checkpoints), ("sync", 1), "accepted after a call that failed")
                         continue
-                    # This request made fewer such calls.
+                    # This request made fewer calls of this kind.
                     if os.path.exists(order):
                         os.remove(order)
                     break
@@ -236,7 +236,7 @@ class Durable(unittest.TestCase):
         self.check_upstream(hashes)
 
     def send_in_halves(self, key, between):
-        """Sends a file of 16 MB. Its second half follows when `between` holds."""
+        """Sends a file of 16 MB. Its second half follows when `between` returns true."""
         body = (f'--b\r\nContent-Disposition: form-data; name="file"; filename="{key}"\r\n\r\n'.encode()
                 + content_of(key) * 80 + b"\r\n--b--\r\n")
         half = len(body) // 2
@@ -275,10 +275,10 @@ class Durable(unittest.TestCase):
         self.assertEqual(len(self.spooled()), 2)
 
     def check_after_a_restart(self, hashes):
-        """Kills the service and starts it again: files and rows are those that were accepted, and no others."""
+        """Kills the service and starts it again: it has the accepted files and rows, and no others."""
         self.service.kill()
         self.service.wait()
-        # A file of no row: the janitor has looked when it is gone.
+        # A file without a row: when it is gone, the janitor has run.
         stray = self.place.name + "/data/spool/" + "0" * len(self.spooled()[0])
         open(stray, "w").close()
         self.start_service({})
@@ -292,7 +292,7 @@ class Durable(unittest.TestCase):
             self.assertEqual((status, hashlib.sha256(found).hexdigest()), (200, wanted), key)
 
     def check_upstream(self, hashes):
-        """The chat server comes back: it gets each file once, byte for byte, and none is left here."""
+        """The chat server comes back: it gets each file once, byte for byte, and none is left in the spool."""
         address = self.origin[1].removeprefix("http://")
         self.origin[0].wait()
         self.start_origin(address)

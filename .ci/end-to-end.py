@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the program promises on its command line and while it starts, serves and stops."""
+"""Tests the program's command line, and its start, service and stop."""
 
 import gzip
 import json
@@ -37,7 +37,7 @@ def get(path, base=URL, headers={}):
 
 
 class Server:
-    """A server of its own for what must end it."""
+    """A server for one test that ends it."""
 
     def __init__(self, *words):
         self.place = tempfile.TemporaryDirectory()
@@ -119,9 +119,9 @@ class Starting(unittest.TestCase):
             wanted = other.execute(
                 "SELECT user_id, request_id, kind, CASE WHEN state IN ('failed', 'canceled') THEN state ELSE 'pending' END "
                 "FROM outbox JOIN user ON user.id = outbox.user").fetchall()
-            # None of it is to be out of time today.
+            # No row may be expired today.
             other.execute("UPDATE outbox SET expires_at = ?", (int(time.time() * 1000) + 86_400_000,))
-            # Somebody else has so many unsent rows that the migration takes a while.
+            # Another user has so many unsent rows that the migration takes a while.
             other.executescript("""
                 BEGIN;
                 INSERT INTO user (user_id, phase, seen_at) VALUES ('carol', 'connected', 0);
@@ -312,7 +312,7 @@ class AdminAddress(unittest.TestCase):
         for base in (server.url, admin):
             host, port = base.removeprefix("http://").split(":")
             half = socket.create_connection((host, int(port)))
-            # A request that never becomes whole runs until the stop ends it.
+            # A request that is never complete runs until the stop ends it.
             half.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\nContent-Length: 5\r\n\r\n")
             idle = socket.create_connection((host, int(port)))
             halves += [half, idle]

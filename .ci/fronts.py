@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The service and what may stand before a chat server: TLS, HTTP/2, HTTP/1.1, a certificate of a stranger."""
+"""The service with a front before the chat server: TLS, HTTP/2, HTTP/1.1, a certificate that it does not trust."""
 
 import ctypes
 import select
@@ -14,7 +14,7 @@ from syncing import ENVIRONMENT, Beside, ask, free_port
 
 
 def versions():
-    """What the libcurl that the program loads can do."""
+    """The versions and features of the libcurl that the program loads."""
     library = ctypes.CDLL("libcurl.so.4")
     library.curl_version.restype = ctypes.c_char_p
     return library.curl_version().decode()
@@ -25,7 +25,7 @@ def openssl(*words):
 
 
 class Authority:
-    """Whoever says that a key belongs to localhost."""
+    """A certificate authority, which signs keys for localhost."""
 
     def __init__(self, place, name):
         self.path = f"{place}/{name}"
@@ -34,7 +34,7 @@ class Authority:
                 "-keyout", self.path + ".key", "-out", self.certificate)
 
     def sign(self):
-        """The files of a key for localhost and of its certificate."""
+        """Makes a key for localhost and its certificate. Returns their files."""
         key, request, certificate, names = (self.path + end for end in ("-host.key", ".csr", "-host.pem", ".names"))
         with open(names, "w") as file:
             file.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
@@ -45,7 +45,7 @@ class Authority:
 
 
 class Front:
-    """nghttpx before the upstream; its log tells what was spoken: h2 or http/1.1."""
+    """nghttpx before the upstream. Its log names the protocol of each request: h2 or http/1.1."""
 
     def __init__(self, place, upstream, authority, protocols="h2,http/1.1"):
         self.log, self.port = f"{place}/front.log", free_port()
@@ -76,8 +76,8 @@ class Front:
 
 
 class Wire:
-    """Carries bytes to a port. What it is cut from goes on to be taken and comes to nobody, as where a router lost
-    its memory; later connections are carried."""
+    """Carries bytes to a port. After `lose` it still takes the bytes of earlier connections but drops them, as a router
+    does that lost its state. It carries later connections."""
 
     def __init__(self, port):
         self.target, self.cut, self.pairs, self.is_open = port, set(), [], True
@@ -110,11 +110,11 @@ class Wire:
                     return
 
     def lose(self):
-        """From now on the connections there are are alive in name only."""
+        """From now on the present connections stay open, and their bytes are dropped."""
         self.cut = {near for near, _ in self.pairs}
 
     def dead(self):
-        """How many of those nobody has closed."""
+        """How many of these connections are still open."""
         return len([near for near in self.cut if near.fileno() >= 0])
 
     def stop(self):
@@ -140,7 +140,7 @@ class Fronts(Beside):
         return front
 
     def syncs_and_follows(self):
-        """Everything comes through, at once and later."""
+        """The service gets everything, at once and later."""
         result = self.sync()
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"^synced: 6/6 channels, \d+ messages, \d+ requests, \d+\.\d s\n$")

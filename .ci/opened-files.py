@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """A real browser runs nothing of a file that a user sent, when it opens the file's endpoint (B45).
 
-A user sends a page, an image and a script that would ask for an address of this script's. Chromium opens each through a
-proxy, which adds the header that names the user. As Perch answers, nothing is asked for. Without what protects the
-answer the browser does ask: so this test can fail.
+A user sends a page, an image and a script that would request an address of this test. Chromium opens each through a
+proxy, which adds the header that names the user. With Perch's answers the browser requests nothing. Without the
+protecting headers it does, which shows that this test can fail.
 """
 
 import http.client
@@ -25,7 +25,7 @@ CHROMIUM = shutil.which("chromium")
 # How long the browser may go on after it got the file (s).
 SECONDS = 10
 PROTECTION = {"content-disposition", "content-security-policy", "x-content-type-options", "content-type"}
-# What a script does: it asks for an address, and it changes the page.
+# The script requests an address, and it changes the page.
 SCRIPT = """new Image().src = "CANARY"; document.documentElement.setAttribute("data-" + "ran", "yes");"""
 PAGE = f"<!doctype html><html><body>hello<script>{SCRIPT}</script></body></html>"
 PICTURE = f'<svg xmlns="http://www.w3.org/2000/svg"><script>{SCRIPT}</script></svg>'
@@ -41,9 +41,9 @@ FILES = {
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):
-    """GET /MODE/… asks the service for the rest of the path. /canary/… is what no script may ask for.
+    """GET /MODE/… asks the service for the rest of the path. /canary/… is the address that no script may request.
 
-    The mode `whole` keeps the headers of the answer. `bare` drops those that protect it, and names the file's own type.
+    The mode `whole` keeps the headers of the answer. `bare` drops those that protect it, and gives the file's own type.
     `policy` does the same, but keeps Content-Security-Policy. `embedded-MODE` is a page with that answer as its script.
     """
 
@@ -97,7 +97,7 @@ class Browser(unittest.TestCase):
         while not self.ask("GET", "/v1/channels?limit=9")[1].get("complete"):
             self.assertLess(time.monotonic(), end, "a channel")
             time.sleep(0.05)
-        # The files stay unsent: only these are answered with their bytes.
+        # The files stay unsent, because Perch itself answers only the bytes of unsent files.
         origin[0].kill()
         for name, (named, real, content) in FILES.items():
             self.send(name, named, content.replace("CANARY", f"{self.address}/canary/{name}"))
@@ -138,7 +138,7 @@ class Browser(unittest.TestCase):
         return f"v1/channels/general/messages/request_id:{name}/file"
 
     def open(self, mode, name):
-        """What of the file ran when the browser opened it: whether it asked, and whether it changed the page."""
+        """What ran when the browser opened the file: whether it sent a request, and whether it changed the page."""
         Proxy.asked, Proxy.statuses = [], []
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
             browser = subprocess.Popen(
@@ -152,7 +152,7 @@ class Browser(unittest.TestCase):
                     time.sleep(0.05)
                 page = browser.communicate(timeout=SECONDS)[0]
             except subprocess.TimeoutExpired:
-                # It saves the file: there is no page that it could print.
+                # The browser saves the file, so it has no page to print.
                 page = ""
             finally:
                 try:

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Measures sending, for `make bench` (ROW=sending): what is accepted a second, and how fast the outbox drains.
+"""Measures sending, for `make bench` (ROW=sending): how many messages are accepted a second, and how fast the outbox
+drains.
 
 Accepting: 64 keep-alive senders over HTTP against plain SQLite without HTTP, one commit for each send (`commit`), in
-turns; once while the chat server is away, and once while sync stores what it prefetches. A shim stretches every sync of
-both to 5 ms. Draining: 10 000 messages of 100 channels against curl, which posts the same to the chat server itself
+turns; once while the chat server is away, and once while sync stores prefetched messages. A shim stretches every fsync
+of both to 5 ms. Draining: 10 000 messages of 100 channels against curl, which posts the same to the chat server itself
 with as many requests at once. Pages: those of a channel with pending edits against those of one without.
 """
 
@@ -89,7 +90,7 @@ class World:
 
 
 def accepting(isIngesting):
-    """Accepted a second and p99 in ms, of ours and of the peer, in turns, and the messages that sync stored a second.
+    """Accepted a second and p99 in ms, of Perch and of the peer, in turns, and the messages that sync stored a second.
 
     The chat server is away meanwhile, or takes no message while sync prefetches from it.
     """
@@ -112,7 +113,7 @@ def accepting(isIngesting):
     ours, theirs, late, stored = [], [], [], []
     for _ in range(PAIRS):
         if isIngesting and ours:
-            # With an empty cache again: all is stored within some ten seconds.
+            # Start with an empty cache again, because sync stores everything within some ten seconds.
             world.stop("serve")
             shutil.rmtree(world.place.name + "/data")
             world.serve(shimmed, prefetch="1000")
@@ -135,7 +136,7 @@ def accepting(isIngesting):
 
 
 def pages():
-    """Pages a second of a channel with something unsent, and of one without, in turns.
+    """Pages a second of a channel with unsent messages and edits, and of one without, in turns.
 
     Three messages and three edits are unsent, as when somebody writes on without a network.
     """
@@ -146,7 +147,7 @@ def pages():
         world.ask("POST", f"/v1/channels/{edited}/messages", {"message": f"to be edited {number}"})
     while world.ask("GET", "/v1/outbox?limit=1")["items"]:
         time.sleep(0.1)
-    time.sleep(5)  # until what was sent was also listed, so that a page asks nothing of the chat server
+    time.sleep(5)  # until sync has listed the sent messages, so that a page needs no request to the chat server
     world.stop("origin")
     mine = [m["message_id"] for m in world.ask("GET", f"/v1/channels/{edited}/messages?limit=30")["items"]
             if m.get("message", "").startswith("to be edited")]
@@ -167,9 +168,9 @@ def pages():
 
 
 def draining():
-    """Messages a second: drained by the service, and posted by curl to the same chat server.
+    """Messages a second that the service drains, and that curl posts to the same chat server.
 
-    Time counts from the first message that left the outbox: before, the service waits to try the link again.
+    The time begins when the first message has left the outbox, because before that the service waits to retry the link.
     """
     world = World(CHANNELS)
     world.serve()
@@ -194,7 +195,7 @@ def draining():
     config = world.place.name + "/curl"
     with open(config, "w") as file:
         for number in range(MESSAGES):
-            # The same fields as the service sends: the chat server has as much to do for both.
+            # The same fields as the service sends, so that the chat server does the same work for both.
             body = json.dumps({"message_type": "MESG", "user_id": "alice", "message": f"message {number}",
                                "dedup_id": str(uuid.uuid4()), "mark_as_read": True})
             channel = world.names[number % len(world.names)]

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Sends through services that are killed, over a network and to a chat server that fail (B36-B45).
+"""Sends through services that are killed, over a network that fails, to a chat server that fails (B36-B45).
 
-Each round: eight clients of two users send texts and files, edit, delete, take back and send again in five channels, while the
-service is killed and faults come and go. Then all heals, and what was accepted must be upstream once, in its order,
-and look the same here; files byte for byte, and none of them is left in the spool. A file whose upload was answered is not
-uploaded again; where files go with their messages, none is sent more than twice, and twice only if the first came late.
-PERCH_ROUNDS says how many rounds; the words are those of --help.
+In each round eight clients of two users send texts and files, edit, delete, take back and send again in five channels,
+while the service is killed and faults come and go. Then the faults end. Every accepted message must be upstream once,
+in order, and look the same in the service; files byte for byte, and none of them is left in the spool. A file whose
+upload was answered is not uploaded again. If files go with their messages, none is sent more than twice, and twice only
+if the first came late. PERCH_ROUNDS sets the number of rounds; --help lists the options.
 """
 
 import argparse
@@ -32,20 +32,20 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")
 CHANNELS = [f"c{number}" for number in range(5)]
 USERS = ["alice", "bob"]
 CLIENTS = 8
-# How long clients are at work in a round, and how long everything may take to end after all healed (s).
+# How long clients work in a round, and how long the outbox may take to drain after the faults ended (s).
 WORK, DRAIN = 1.5, 10
-# How long after an answer its commit may take (s), beside the time in which the machine or its disk stands still.
+# How long after an answer its commit may come (s), not counting the time in which the machine or its disk stands still.
 COMMIT = 1
-# An answer that does not come is asked for again for so long (s).
+# How long a client repeats a request that is not answered (s).
 PERSISTENCE = 25
 
 
 class Broken(Exception):
-    """What must not happen did."""
+    """A promise was broken."""
 
 
 class Program:
-    """A server of this program's."""
+    """A server that this test started."""
 
     def __init__(self, log, *words):
         self.process = subprocess.Popen(
@@ -62,9 +62,9 @@ class Program:
 
 
 class Network(Proxy):
-    """A network that notes which files' requests were answered with a whole 200: when they began, and were answered."""
+    """A network that notes of each file's request that got a complete 200 when it began and when it was answered."""
 
-    # Bytes of a request within which the name of its file stands.
+    # The name of a request's file is within its first so many bytes.
     HEAD = 8192
 
     def __init__(self, target):
@@ -114,7 +114,7 @@ class Form:
 
 
 def shown_text(message):
-    """The words of a message; of a file its name, since the chat server keeps no words of a file."""
+    """The text of a message; for a file its name, because the chat server keeps no text of a file."""
     return message["file"]["name"] if message.get("file", {}).get("name") else message["message"]
 
 
@@ -129,7 +129,7 @@ def ask(connection, method, path, body=None, headers=None):
 
 
 class Message:
-    """What one client asked of one message, and what must have become of it."""
+    """A client's requests for one message, and the state that the message must have at the end."""
 
     def __init__(self, name, channel, client, number, text=None):
         self.name, self.channel, self.client, self.number = name, channel, client, number
@@ -145,7 +145,7 @@ class Message:
 
 
 class Client(threading.Thread):
-    """One program of one user: it asks again, with the same name, until it has an answer."""
+    """One program of one user. It repeats each request, with the same key, until it has an answer."""
 
     def __init__(self, world, number):
         super().__init__(daemon=True)
@@ -177,7 +177,7 @@ class Client(threading.Thread):
             while time.monotonic() < self.world.work_ends:
                 self.act()
                 time.sleep(self.random.random() * 0.06)
-        except Exception as error:  # It is told by the thread that waits.
+        except Exception as error:  # The thread that waits reports it.
             self.failure = error
 
     def act(self):
@@ -217,7 +217,7 @@ class Client(threading.Thread):
         self.messages.append(message)
 
     def size(self):
-        """Mostly small, now and then as large as a file may be."""
+        """The size of a file: mostly small, sometimes the largest that is allowed."""
         return self.random.choice([1, 8191, 8192, 65536, 300_000]) if self.random.random() < 0.99 else 26_214_400
 
     def edit(self, message):
@@ -251,7 +251,7 @@ class Client(threading.Thread):
 
 
 class Turn:
-    """Numbers what one user sends into one channel; in some rounds one at a time, so that the order is known."""
+    """Numbers one user's messages in one channel; in some rounds sends them one at a time, so that the order is known."""
 
     def __init__(self, is_kept):
         self.lock, self.is_kept, self.count = threading.Lock(), is_kept, 0
@@ -284,7 +284,7 @@ class Stillness:
                 self.stops.append((began, time.monotonic()))
 
     def between(self, began, ended):
-        """How long it stood still between two moments (s)."""
+        """How long the machine stood still between two moments (s)."""
         return sum(max(0, min(end, ended) - max(begin, began)) for begin, end in self.stops)
 
 
@@ -297,7 +297,7 @@ class World:
         self.log = open(self.place.name + "/log", "w")
         self.stillness = Stillness(self.place.name)
         self.port, self.killed = free_port(), 0
-        # When the service was killed or its connections were ended; how often a file was uploaded or sent once more.
+        # When the service was killed or its connections ended; how often a file was uploaded or sent again.
         self.ends, self.again, self.files_sent = [], collections.Counter(), 0
         self.origin = Program(
             self.log, "origin", "--listen", "127.0.0.1:0", "--seed", "none", "--clock-offset", options.clock_offset,
@@ -381,7 +381,8 @@ class World:
         drained = time.monotonic() - healed
         messages = [m for client in clients for m in client.messages]
         self.since, self.files = getattr(self, "since", {}), {}
-        # The network may bring a message after it was taken back and looked for. It is deleted when it is seen.
+        # The network may deliver a message after the service took it back and looked for it. The service then deletes
+        # it.
         self.until(self.options.drain, lambda: not self.taken_back(messages),
                    lambda: f"taken back, and upstream: {self.taken_back(messages)}")
         self.check_there(messages, is_kept)
@@ -413,7 +414,7 @@ class World:
         self.proxy.fault = kind if isinstance(kind, str) else None
         is_webhook = isinstance(kind, dict) and "webhook" in kind["kind"]
         if kind is late:
-            # An edit that the network keeps until a later edit was made would undo that one.
+            # An edit that the network delays until after a later edit would undo the later one.
             share["path"] = "/v3/group_channels/*/messages"
         if isinstance(kind, dict) and not is_webhook and self.random.random() < 0.4:
             share["path"] = "/v3/storage/file"
@@ -421,14 +422,14 @@ class World:
         self.there("PUT", "/_faults", self.desk(faults))
 
     def heal(self):
-        """The network is back: connections that hang have ended."""
+        """The network is back. Connections that hang are ended."""
         self.proxy.fault = None
         self.there("PUT", "/_faults", self.desk([]))
         self.ends.append(time.monotonic())
         self.proxy.reset()
 
     def pending(self):
-        """What is not done yet, also what was taken back and is still to be deleted there."""
+        """The rows that are not done yet, also those taken back that the service must still delete upstream."""
         rows = []
         for user in USERS:
             for query in ("status=pending&limit=20", "status=canceled&limit=200"):
@@ -436,7 +437,7 @@ class World:
                 rows += [row for row in found["items"] if row["state"] != "canceled"] if status == 200 else [status]
         return rows
 
-    # What became of it
+    # The results
 
     def upstream(self, channel):
         """The round's messages in their order: id, sender, text."""
@@ -454,7 +455,7 @@ class World:
         return [m for m in found if m[2].startswith(self.name + "-") or m[2].startswith(self.name + " ")]
 
     def taken_back(self, messages):
-        """The upstream's messages that were taken back here, with how they stand here."""
+        """The messages upstream that were taken back in the service, with their state there."""
         gone = {m.name: m for m in messages if m.wanted == "gone"}
         there = [text.split("|")[0] for channel in CHANNELS for _, _, text in self.upstream(channel)]
         return [(name, self.state_of(gone[name])) for name in there if name in gone]
@@ -514,7 +515,7 @@ class World:
                     raise Broken(f"the file of {m.name} is another one upstream")
 
     def check_uploads(self, messages):
-        """No file was uploaded again whose upload was answered; without uploads none was sent a third time."""
+        """No file whose upload was answered was uploaded again; without uploads no file was sent a third time."""
         counts = {count["name"].split("|")[0]: count for count in self.there("GET", "/_files")["files"]}
         for m in messages:
             count = counts.get(m.name)
@@ -529,7 +530,7 @@ class World:
             self.again["sent"] += count["sends"] == 2
             answers = [(began, when) for began, when, is_upload in self.proxy.answered[m.name] if is_upload]
             for began, when in answers[:-1]:
-                # The service that asked ended, or its connection, before the answer came or before its commit.
+                # The service or its connection ended before the answer came or before its commit.
                 if not any(began <= end <= when + COMMIT + self.stillness.between(when, end) for end in self.ends) \
                         and not m.is_resent:
                     raise Broken(f"the file of {m.name} was uploaded again: {count}, answered {answers}, "
@@ -537,7 +538,7 @@ class World:
                 self.again["uploaded"] += 1
 
     def spool(self):
-        """Files here, and rows that may have one."""
+        """The number of files in the spool, and of rows that may have one."""
         rows = 0
         for user in USERS:
             status, found = self.here(user, "GET", "/v1/outbox?limit=200")
@@ -550,7 +551,7 @@ class World:
                 self.here(user, "GET", f"/v1/channels/{message.channel}/messages/request_id:{message.name}"))
 
     def differences(self):
-        """Where this side shows something else than the chat server has."""
+        """The first difference between the service's messages and the chat server's."""
         for user in USERS:
             for channel, arrived in self.arrived.items():
                 status, page = self.here(user, "GET", f"/v1/channels/{channel}/messages?limit=200")
@@ -567,7 +568,7 @@ class World:
         return None
 
     def check_rows(self, messages):
-        """Only what was taken back is left, and can be removed."""
+        """Only rows that were taken back are left, and they can be removed."""
         gone = {m.name for m in messages if m.wanted != "present"}
         for user in USERS:
             _, found = self.here(user, "GET", "/v1/outbox?limit=200")
@@ -586,7 +587,7 @@ class World:
     # What the metrics count
 
     def metrics(self):
-        """The numbers of /metrics that tell of sending, by name and label."""
+        """The metrics of sending, by name and label."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         connection.request("GET", "/metrics")
         lines = connection.getresponse().read().decode().splitlines()
@@ -600,14 +601,14 @@ class World:
         return found
 
     def counted(self, seconds, **wanted):
-        """Waits until the requests that ended are counted as wanted, and no others."""
+        """Waits until the ended requests are counted as `wanted`, and no others."""
         def ends():
             return {end: count for (name, end), count in self.metrics().items()
                     if name == "sending_requests_total" and count}
         self.until(seconds, lambda: ends() == wanted, lambda: f"metrics: {ends()} and not {wanted}")
 
     def check_metrics(self):
-        """Sends one message for each way in which a request ends, and reads what is counted."""
+        """Sends one message for each way in which a request can end, and checks the counts."""
         self.restart()
         self.until(20, lambda: self.connected("alice"), "alice is not synced")
         sends = {"path": "/v3/group_channels/*/messages", "method": "POST", "count": 1}
@@ -647,7 +648,7 @@ class World:
     # At the pace that the chat server allows
 
     def pace(self):
-        """200 messages in 10 channels, 5 of which the chat server takes a second: how long they take (s)."""
+        """How long 200 messages in 10 channels take if the chat server takes 5 a second (s)."""
         channels = [f"paced{number}" for number in range(10)]
         for channel in channels:
             self.there("POST", "/v3/group_channels", {"channel_url": channel, "name": channel, "user_ids": USERS})

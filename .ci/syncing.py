@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The service beside a chat server: rows arrive in the file, whatever happens in between."""
+"""The service beside a chat server: rows arrive in the database, whatever happens in between."""
 
 import hashlib
 import hmac
@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../Tests/Clien
 from network import free_port  # noqa: E402
 
 PERCH = os.environ["TARGET_BINARY"]
-# What a machine may say of certificates and proxies is for each test to say.
+# The machine's settings for certificates and proxies are left out: each test sets its own.
 ENVIRONMENT = {
     k: v for k, v in os.environ.items()
     if not k.startswith("PERCH_") and not k.lower().endswith("_proxy")
@@ -49,7 +49,7 @@ def ask(method, url, body=None, headers=None):
 
 
 class Program:
-    """A server of this program's that is ended with the test."""
+    """A server that ends with the test."""
 
     def __init__(self, *words):
         self.process = subprocess.Popen(
@@ -65,11 +65,11 @@ class Program:
 
 
 class Between:
-    """Stands between the service and the upstream: a proxy, or with a certificate a server of its own."""
+    """A server between the service and the upstream: a proxy, or with a certificate a server of its own."""
 
     def __init__(self, upstream, certificate=None):
         self.asked, self.breaks, self.moments = [], set(), []
-        # How many requests are here at once, and how long each is kept.
+        # How many requests are here now, the most at once, and how long each is kept (s).
         self.here, self.most, self.keeps = 0, 0, 0
         lock = threading.Lock()
         between = self
@@ -98,7 +98,7 @@ class Between:
                 headers = {name: self.headers[name] for name in ("Api-Token", "Content-Type") if name in self.headers}
                 request = urllib.request.Request(upstream + path, body or None, headers, method=self.command)
                 try:
-                    # Past the proxy that the environment may name: this is it.
+                    # Without the environment's proxy, because that may be this server.
                     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
                         self.answer(answer.status, answer.read())
                 except urllib.error.HTTPError as error:
@@ -250,7 +250,7 @@ class Syncing(Beside):
             while more := os.read(master, 65536):
                 written += more
         except OSError:
-            pass  # Linux says so at the end of a terminal that nobody holds any more.
+            pass  # Linux raises this error at the end of a terminal that no process has open.
         os.close(master)
         self.assertRegex(process.communicate(timeout=20)[0], r"^synced: 6/6 channels, ")
         parts = written.decode().split("\r\x1b[K")
@@ -293,7 +293,7 @@ class Syncing(Beside):
         self.assertEqual(self.sync("--upstream-rate", "10").returncode, 0)
         self.assertGreater(len(gate.moments), 15)
         for first, last in zip(gate.moments, gate.moments[15:]):
-            # Ten that were saved up, and ten a second.
+            # The first ten at once, then ten a second.
             self.assertGreater(last - first, 0.4)
 
     def test_a_certificate_is_trusted_that_the_environment_names_and_no_other(self):

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Measures files, for `make bench` (ROW=upload): how long one of 25 MiB takes until it is on the disk and accepted.
+"""Measures uploads, for `make bench` (ROW=upload): how long a file of 25 MiB takes to be on the disk and accepted.
 
 curl posts the same form to the service and to plain C, which writes it to a file and syncs file and folder (`receive`),
-in turns. The chat server is away meanwhile. Pages: those that the service gives while such files come in one after the
-other against those that it gives alone.
+in turns. The chat server is away meanwhile. Pages: how many the service answers while such files come in one after the
+other, against how many it answers alone.
 """
 
 import http.client
@@ -62,7 +62,7 @@ class Files:
         name = f"file-{self.count}"
         taken = self.post(
             f"http://{self.service}{self.path}", "-H", "Perch-User: alice", "-H", f"Idempotency-Key: {name}")
-        # What was accepted is taken back, then its row and its bytes are removed.
+        # Takes the accepted message back, then removes its row and its bytes.
         for status in (202, 204):
             line = http.client.HTTPConnection(self.service, timeout=60)
             line.request("DELETE", f"/v1/outbox/{name}", headers={"Perch-User": "alice"})

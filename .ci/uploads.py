@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Files as a client sees them, against a real service (B45): a client that may not send stores nothing and costs
-nothing, a slow line delivers, one that stops is gone, files wait offline, uploads take no memory, texts go past them.
+"""Uploads of clients to a real service (B45): a client that may not send stores nothing and costs nothing, a slow line
+delivers, a stopped one is cut, files wait offline, uploads take no memory, texts overtake files.
 
-FLOOD says how many connections push at once, SLOW_BYTES how much the slow line delivers at 16 KiB a second. PAGES_KEPT
-is the least share of its pages that the service gives beside such connections; without it pages are not measured.
+FLOOD is the number of connections that push at once, SLOW_BYTES the bytes that the slow line delivers at 16 KiB/s.
+PAGES_KEPT is the share of its pages that the service must still answer beside such connections; without it pages are
+not measured.
 """
 
 import ctypes
@@ -37,7 +38,7 @@ AFTER = b"\r\n--b--\r\n"
 
 
 class Watch:
-    """Counts what files of a folder go through, also those that are gone again: made, moved there, written."""
+    """Counts the events of files in a folder, also of files that are gone again: created, moved there, written."""
 
     def __init__(self, path):
         self.system = ctypes.CDLL(None, use_errno=True)
@@ -172,7 +173,7 @@ class Uploads(unittest.TestCase):
                   f"{len(left)} still open")
             self.assertEqual((watch.count(), self.spooled(), len(left)), (0, [], 0))
             self.assertLess(most - rest, 8e6)
-        # The watch sees a file that is stored.
+        # A stored file shows that the watch works.
         self.assertEqual(self.ask("POST", self.mine[0], BEFORE + b"x" + AFTER)[0], 202)
         self.assertGreater(watch.count(), 0)
         watch.end()
@@ -198,7 +199,7 @@ class Uploads(unittest.TestCase):
         watch.end()
 
     def pages(self, seconds):
-        """Pages a second that the service gives."""
+        """Pages a second that the service answers."""
         url = f"{self.service[1]}{self.mine[0]}?limit=30"
         said = subprocess.run(["wrk", "-t1", "-c8", f"-d{seconds}", "-H", "Perch-User: alice", url],
                               capture_output=True, text=True, check=True).stdout
@@ -206,7 +207,7 @@ class Uploads(unittest.TestCase):
         return float(re.search(r"Requests/sec:\s+([0-9.]+)", said)[1])
 
     def push(self, path, user, rate, made):
-        """Opens `rate` connections a second, each of which pushes until it is ended; counts them in `made`."""
+        """Opens `rate` connections a second, each of which pushes until the service ends it; counts them in `made`."""
         began, left = time.monotonic(), set()
         while True:
             while made.value < (time.monotonic() - began) * rate:
@@ -276,7 +277,7 @@ class Uploads(unittest.TestCase):
                   for row in self.ask("GET", "/v1/outbox?limit=100", user=user)[1]["items"]]
         self.assertEqual((sorted(unsent), len(self.spooled())), (sorted(hashes), 30))
         self.start_origin(self.origin[1].removeprefix("http://"))
-        # Some uploads end in the middle and begin again: their progress stays.
+        # Some uploads end in the middle and begin again. Their progress stays.
         cut = {"kind": "cut_upload", "bytes": 2_000_000, "path": "/v3/storage/file", "count": 8}
         self.assertEqual(self.ask("PUT", "/_faults", {"faults": [cut]}, server=self.origin[1])[0], 200)
         self.until("all are sent", lambda: not any(
@@ -296,7 +297,7 @@ class Uploads(unittest.TestCase):
         self.assertGreaterEqual(ends["interrupted"], 8)
 
     def arrived(self, paths):
-        """Name and SHA-256 of each file that the chat server has in these channels."""
+        """The name and SHA-256 of each file that the chat server has in these channels."""
         for path in paths:
             channel = path.removeprefix("/v1/channels/")
             newest = f"message_ts={10 ** 15}&prev_limit=200&next_limit=0"
@@ -316,7 +317,7 @@ class Uploads(unittest.TestCase):
         return content
 
     def progress(self, user, cursor):
-        """What the user's events after the cursor tell of uploads: request id and percent, in order."""
+        """The upload progress in the user's events after the cursor: request id and percent, in order."""
         while True:
             status, page = self.ask("GET", f"/v1/events?wait=0&since={cursor}", user=user)
             self.assertEqual(status, 200, page)
