@@ -1,23 +1,24 @@
 import Glibc
 
-/// A program that was built beside the tests, as a process of its own; what it says is read here. Killed with
-/// this value at the latest.
+/// A program that was built beside the tests, as a process of its own, with its output to read. It is killed
+/// at the latest when this value is freed.
 package final class ChildProcess {
-  /// It could not be started.
+  /// The program could not be started.
   package struct NotStarted: Error {
-    /// Which program.
+    /// The path of the program.
     package let path: String
     /// `errno`.
     package let code: Int32
   }
 
-  /// Where its standard output is read.
+  /// The descriptor from which its standard output is read.
   package let output: Int32
   private let pid: pid_t
   private var isOver = false
 
   /// Starts the program; `log`: the file that gets its standard error, `errors`: the open one that does;
-  /// `files`: how many files it may have open. The tests' own variables are none that the program knows.
+  /// `files`: how many files it may have open. It does not get the tests' own variables, which it would
+  /// refuse.
   package init(
     _ name: String, _ words: [String], log: String? = nil, errors: Int32? = nil, files: Int? = nil
   ) throws {
@@ -70,7 +71,7 @@ package final class ChildProcess {
       pid_t, Int32, UnsafePointer<rlimit>?, UnsafeMutablePointer<rlimit>?
     ) -> Int32
 
-  /// From now on its files may grow to so many bytes; nil: without a limit. False where that cannot be set.
+  /// Limits the size of its files from now on; nil: no limit. False if the limit cannot be set.
   package func limit(fileBytes: UInt?) -> Bool {
     guard let found = dlsym(nil, "prlimit") else { return false }
     let prlimit = unsafeBitCast(found, to: SetLimit.self)
@@ -84,7 +85,8 @@ package final class ChildProcess {
   /// Sends a signal.
   package func send(_ signal: Int32) { if !isOver { kill(pid, signal) } }
 
-  /// Sends a signal and waits for the end. How it ended, as `waitpid` says it; nil where it was over before.
+  /// Sends a signal and waits for the end. Returns the status of `waitpid`; nil if the process had ended
+  /// before.
   @discardableResult
   package func end(_ signal: Int32) -> Int32? {
     guard !isOver else { return nil }
@@ -95,8 +97,8 @@ package final class ChildProcess {
     return status
   }
 
-  /// Sends a signal and waits for the end, but no longer than so many seconds; then it is killed. How it
-  /// ended, as `waitpid` says it; nil where it had to be killed, or was over before.
+  /// Sends a signal and waits for the end, at most `seconds`; then kills the process. Returns the status of
+  /// `waitpid`; nil if the process was killed, or had ended before.
   package func end(_ signal: Int32, within seconds: Double) -> Int32? {
     guard !isOver else { return nil }
     kill(pid, signal)
@@ -112,7 +114,7 @@ package final class ChildProcess {
     return nil
   }
 
-  /// Where this program lies, and those that were built with it.
+  /// The folder of this program and of those that were built with it.
   private static var folder: String {
     var room = [CChar](repeating: 0, count: 4096)
     let count = readlink("/proc/self/exe", &room, room.count)

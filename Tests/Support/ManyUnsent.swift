@@ -3,8 +3,8 @@ import ChatModel
 @testable import ChatCache
 
 extension CacheWriter {
-  /// Gives the outbox `count` rows more that are as the one of that name, but for their names (`NAME-1` …)
-  /// and, where the row has one, their aspects.
+  /// Adds `count` copies of an outbox row. They differ in their request ids (`NAME-1` …) and, if the row has
+  /// one, in their aspects.
   package func multiply(unsent name: String, by count: Int) throws {
     try db.run(
       """

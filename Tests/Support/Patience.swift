@@ -1,5 +1,5 @@
 import Glibc
 
-/// How much longer than usual tests wait for what must happen: `PERCH_PATIENCE`, for programs that a
-/// sanitizer slows down. What must happen in time by a rule is measured without it.
+/// The factor by which tests wait longer than usual: `PERCH_PATIENCE`, for programs that a sanitizer slows
+/// down. The times that rules promise are measured without it.
 package let patience: Double = getenv("PERCH_PATIENCE").flatMap { Double(String(cString: $0)) } ?? 1

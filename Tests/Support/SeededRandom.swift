@@ -1,7 +1,8 @@
-/// Random numbers that come again with the same seed (SplitMix64), so that a failure can be seen again.
+/// Random numbers that are the same for the same seed (SplitMix64), so that a failure can be repeated.
 ///
-/// The state begins at the seed itself: each step adds a large odd number, so neighbouring seeds meet nowhere
-/// near. A seed multiplied by that number would give each seed its neighbour's numbers, one later.
+/// The state begins at the seed itself. Each step adds a large odd number, so the sequences of neighbouring
+/// seeds are far apart. If the seed were multiplied by that number, each seed would have its neighbour's
+/// sequence, one step later.
 package struct SeededRandom: RandomNumberGenerator {
   private var state: UInt64
 
@@ -17,10 +18,10 @@ package struct SeededRandom: RandomNumberGenerator {
     return mixed ^ (mixed >> 31)
   }
 
-  /// True so many times in a hundred.
+  /// True in `percent` of a hundred calls.
   package mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
 
-  /// One of several, which must not be none.
+  /// A random item. There must be at least one.
   package mutating func one<Element>(of items: [Element]) -> Element {
     items[Int.random(in: 0..<items.count, using: &self)]
   }

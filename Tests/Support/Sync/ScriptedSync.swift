@@ -2,13 +2,13 @@ import ChatCache
 import ChatModel
 import Platform
 
-/// A stand-in for the sync worker, for tests of those who serve clients: it answers as it was told, at once
-/// or when the test lets go, and remembers everything it was asked.
+/// A stand-in for the sync worker, for tests of routes and collections. It answers as scripted, at once or at
+/// `release`, and records every call.
 ///
-/// Untold, the link is online, everybody is admitted and synced, and every request is `.stored` although
-/// nothing was: give `onFetch` to put rows into the cache first.
+/// Without a script the link is online, every user is admitted and synced, and every request is answered
+/// `.stored` although nothing was stored: set `onFetch` to put rows into the cache first.
 package final class ScriptedSync: SyncRequests {
-  /// Something it was asked.
+  /// A recorded call.
   package enum Call: Sendable, Equatable {
     case seen(UserID)
     case admit(UserID, within: Int)
@@ -29,32 +29,32 @@ package final class ScriptedSync: SyncRequests {
     case healed
   }
 
-  /// What it was told to say.
+  /// The scripted answers.
   package struct Script: Sendable {
     /// The link.
     package var link = LinkStatus(.online, generation: 1)
-    /// How often channels are looked at (ms).
+    /// How often channels are polled (ms).
     package var pollInterval: Int64 = 30_000
-    /// Users that stand otherwise than online and synced.
+    /// The connections of users that are not online and synced.
     package var connections: [UserID: UserConnection] = [:]
     /// Users that are not admitted at once.
     package var admissions: [UserID: Admission] = [:]
-    /// What `admit` and `connect` say of users, where it is a failure.
+    /// The users for whom `admit` and `connect` fail, with the error.
     package var refusals: [UserID: SyncError] = [:]
-    /// What becomes of a request.
+    /// The outcome of a request for messages.
     package var onFetch: @Sendable (MessageSyncRequest) -> SyncOutcome = { _ in .stored }
-    /// What becomes of a request for a user's channels.
+    /// The outcome of a request for a user's channels.
     package var onFetchChannels: @Sendable (UserID) -> SyncOutcome = { _ in .stored }
-    /// What becomes of a request for channels' members.
+    /// The outcome of a request for channels' members.
     package var onFetchMembers: @Sendable ([ChannelURL]) -> SyncOutcome = { _ in .stored }
-    /// What the upstream says of an unknown channel.
+    /// The result of `find` for an unknown channel.
     package var onFind: @Sendable (ChannelURL, UserID) -> Result<Bool, SyncError> = { _, _ in .success(false)
     }
-    /// What becomes of a user's data that is to be removed: how much of it is unsent keeps it.
+    /// The result of `forget`: the number of unsent rows that keep the user's data.
     package var onForget: @Sendable (UserID, Bool) -> Result<Int64, SyncError> = { _, _ in .success(0) }
-    /// What is done when something was accepted for sending.
+    /// Called when a row was accepted for sending.
     package var onAccepted: @Sendable (UserID, ChannelURL) -> Void = { _, _ in }
-    /// What becomes of a webhook.
+    /// The result of `takeWebhook`.
     package var onWebhook: @Sendable ([UInt8]) -> Result<Int, SyncError> = { _ in .success(1) }
     /// Answers wait for `release`.
     package var isHolding = false
@@ -68,22 +68,22 @@ package final class ScriptedSync: SyncRequests {
 
   private let state = Watched(State())
 
-  /// One that was told nothing.
+  /// A sync without a script.
   package init() {}
 
-  /// Tells it what to say.
+  /// Changes the script.
   package func tell(_ change: (inout Script) -> Void) { state.update { change(&$0.script) } }
 
-  /// Everything it was asked, in order.
+  /// Every call, in order.
   package var calls: [Call] { state.read { $0.calls } }
 
-  /// Waits, at most 5 s, until it was asked something that fits; false: it was not.
+  /// Waits, at most 5 s, for a call that fits; false: none came.
   package func wait(for fits: @Sendable (Call) -> Bool) -> Bool {
     let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
     return state.wait(until: end) { $0.calls.contains(where: fits) ? true : nil } ?? false
   }
 
-  /// Lets every answer go that is held, and those that come from now on.
+  /// Gives all held answers, and from now on answers at once.
   package func release() {
     let held = state.update { state in
       state.script.isHolding = false
