@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChatSync
 
-/// What is kept beside the channels' work is what looking at all of them would find (B30, B33).
+/// The table's kept results equal those of a search through all channels (B30, B33).
 @Suite struct ChannelTableTests {
   private static func change(_ table: inout ChannelTable, _ url: ChannelURL, _ random: inout SeededRandom) {
     let time = Int64.random(in: 0..<20, using: &random)

@@ -6,17 +6,17 @@ import Testing
 
 @testable import ChatSync
 
-/// 2 000 connected users at 100 ms an answer and four requests in flight (B30, B34): the plan and the
-/// transport's queue as the worker has them, the clock the test's.
+/// 2 000 connected users at 100 ms an answer and four requests in flight (B30, B34): with the worker's plan
+/// and request queue, and the test's clock.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct CrowdTests {
   private static let users = 2_000
   private static let open = 8
 
-  /// What was seen while the crowd was served.
+  /// The measurements while the crowd was served.
   private struct Seen {
-    /// When each message came up, in each open channel, of those that no look has brought yet.
+    /// When each message that no check has brought yet was sent, for each open channel.
     var waiting: [ChannelURL: [Int64]] = [:]
-    /// How long messages to open views took.
+    /// How long each message took to reach an open view.
     var arrivals: [Int64] = []
     /// When each user was last polled, and the longest time between two polls.
     var polled: [UserID: Int64] = [:]
@@ -25,7 +25,7 @@ import Testing
     var ended: [String: Int64] = [:]
     var longest: [String: Int64] = [:]
 
-    /// When each send and each note was asked for that waits, and the longest wait.
+    /// When each waiting send and webhook note was requested, and the longest wait.
     var asked: [SyncJob: Int64] = [:]
     var longestWait: Int64 = 0
 
@@ -41,7 +41,7 @@ import Testing
         polled[user] = now
       }
       if case .check(let url) = job, let sent = waiting[url] {
-        // A look that began before the message was there may not have seen it.
+        // A check that began before the message was sent may not have brought it.
         arrivals += sent.filter { $0 <= began }.map { now - $0 }
         waiting[url] = sent.filter { $0 > began }
       }
@@ -49,7 +49,7 @@ import Testing
       ended[job.name] = now
     }
 
-    /// Up to now, for those who still wait.
+    /// Counts the waits that have not ended, up to now.
     mutating func close(now: Int64) {
       for since in asked.values { longestWait = max(longestWait, now - since) }
       for (name, last) in ended { longest[name] = max(longest[name] ?? 0, now - last) }
@@ -64,8 +64,8 @@ import Testing
     }
   }
 
-  /// The crowd with something to do of every class, which does not end: a first listing, a prefetch, channels
-  /// that fell behind, verification, gaps, doubts.
+  /// The crowd with endless work of every class: a first listing, a prefetch, channels that fell behind,
+  /// verification, gaps, doubts.
   private static func crowd() -> PlanRun {
     var run = PlanRun(users: users, open: open)
     run.plan.add(UserID("listing"), isSynced: false, isCached: false, now: 0)
@@ -86,8 +86,8 @@ import Testing
     return run
   }
 
-  /// So many seconds: each second a message to some open channels, clients' reads, sends, and news of other
-  /// channels; by webhook or not.
+  /// Runs for `seconds`. Each second brings a message to some open channels, clients' reads, sends, and news
+  /// of other channels, by webhook or not.
   private static func serve(_ run: inout PlanRun, seconds: Int, webhooks: Bool) -> Seen {
     var random = SeededRandom(seed: 7)
     var seen = Seen()
@@ -112,8 +112,8 @@ import Testing
     return seen
   }
 
-  /// What the crowd sees. It is much to compute: on a thread of its own, so that the tests beside it, which
-  /// share few threads and have deadlines, go on.
+  /// The crowd's measurements. They take long to compute, so they have a thread of their own: other tests
+  /// share few threads and have deadlines.
   private static func served(seconds: Int, webhooks: Bool) async -> Seen {
     await withCheckedContinuation { continuation in
       _ = Thread("crowd") {
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  /// News of a channel that nobody looks at.
+  /// News of a channel without an open view.
   private static func tell(
     _ run: inout PlanRun, _ seen: inout Seen, _ slice: Int, _ url: ChannelURL, _ webhooks: Bool
   ) {
@@ -167,7 +167,7 @@ import Testing
       seen, ["check", "channel_changes", "list", "prefetch", "verify", "fill", "settle", "send"])
   }
 
-  /// No class waits without end: each of these kinds of job ends again and again.
+  /// Expects that no class waits without end: that jobs of each of these kinds end again and again.
   private func expectAll(_ seen: Seen, _ names: [String]) {
     for name in names {
       let longest = seen.longest[name] ?? .max

@@ -5,7 +5,7 @@ import Platform
 
 @testable import ChatSync
 
-/// What the fake server does with writes: it deduplicates by user and request id.
+/// The fake server's writes, which it deduplicates by user and request id.
 extension FakeUpstream {
   private static func text(_ params: [UInt8]) -> String? {
     params.withUnsafeBytes { raw in JSONParser().read(raw) { $0["message"]?.string } ?? nil }
@@ -21,7 +21,7 @@ extension FakeUpstream {
     _ file: OutgoingFile, progress: @escaping @Sendable (_ sent: Int64, _ total: Int64) -> Void
   ) async throws -> String { throw UpstreamError.rejection(code: 400108, message: "no uploads") }
 
-  /// Stores a message, or answers the one that the same request made.
+  /// Stores a message, or returns the one that the same request stored before.
   func post(_ text: String, _ requestID: String, _ user: UserID, _ url: ChannelURL) async throws -> Message {
     try await ask { state in
       guard var channel = state.channels[url] else { throw FakeUpstream.gone }

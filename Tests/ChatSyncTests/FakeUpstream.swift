@@ -4,8 +4,7 @@ import Platform
 
 @testable import ChatSync
 
-/// A small chat server in memory at the far edge, with faults; it complains about calls no server would be
-/// asked.
+/// A small chat server in memory, with faults. It fails the test on calls that no real server would get.
 final class FakeUpstream: Upstream {
   struct Message: Equatable {
     var id: Int64
@@ -27,7 +26,7 @@ final class FakeUpstream: Upstream {
 
   struct State {
     var channels: [ChannelURL: Channel] = [:]
-    /// What happened to somebody's channels, in order: the index is the token.
+    /// Changes of users' channels, in order: the index is the token.
     var log: [(user: UserID, url: ChannelURL, isGone: Bool)] = []
     var users: Set<UserID> = []
     var lacks: Set<Capability> = []
@@ -38,16 +37,16 @@ final class FakeUpstream: Upstream {
     var calls = 0
     /// How often messages were listed, by channel.
     var listings: [ChannelURL: Int] = [:]
-    /// Messages by the user and the request id they were sent with, where the server deduplicates.
+    /// Messages by the user and the request id they were sent with, if the server deduplicates.
     var sent: [String: Int64] = [:]
     var deduplicates = true
-    /// Up to which moment users read channels.
+    /// The moment up to which each user has read each channel.
     var readMarks: [ChannelURL: [UserID: Int64]] = [:]
-    /// Asked for users, how many of these calls ended, and how long each takes (ms), canceled or not.
+    /// The number of calls for users, how many of them ended, and how long each takes (ms), canceled or not.
     var userCalls = 0
     var usersAnswered = 0
     var userDelay = 0
-    /// Asked for single channels.
+    /// The number of calls for single channels.
     var channelCalls = 0
     /// Pages of channels and changelogs fail while single channels do not.
     var isListingBroken = false
@@ -69,7 +68,7 @@ final class FakeUpstream: Upstream {
 
   let state = Guarded(State())
 
-  // MARK: Others at work
+  // MARK: Other users
 
   func send(_ url: ChannelURL, _ text: String, sameMillisecond: Bool = false) {
     state.withLock { state in
@@ -155,7 +154,7 @@ final class FakeUpstream: Upstream {
     }
     defer { state.withLock { $0.usersAnswered += 1 } }
     if delay > 0 {
-      // It takes its time whether or not somebody still waits.
+      // The call takes this time even if its caller was canceled.
       await Task {
         do { try await Task.sleep(for: .milliseconds(delay)) } catch {}
       }.value
@@ -275,8 +274,8 @@ final class FakeUpstream: Upstream {
       }
       let cut = isCut ? 2 : 1
       var at = rows.filter { window.includesAnchor && $0.position >= low && $0.position <= high }
-      // The rows of a moment count as those of the newer side, or of the older one where nothing newer is
-      // asked.
+      // The rows at the anchor's time count towards the newer side, or towards the older one if no newer rows
+      // are requested.
       if case .time = window.anchor {
         at = window.newer > 0 ? Array(at.prefix(window.newer / cut)) : Array(at.suffix(window.older / cut))
       }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChatSync
 
-/// How long a file may take on its way to the chat server (B45).
+/// How long the upload of a file to the chat server may take (B45).
 @Suite(.timeLimit(.minutes(2))) struct FileTimeTests {
   private static func file(_ size: Int) throws -> OutgoingFile {
     let path = TestFolder.make("file") + "/f"
@@ -30,7 +30,7 @@ import Testing
     let server = RawServer { _ in .silence }
     defer { server.close() }
     var times = HTTPClient.Configuration()
-    // The file's limit is its own: those of other requests are shorter.
+    // A file has limits of its own: those of other requests are shorter.
     times.firstByteMilliseconds = 50
     times.totalMilliseconds = 50
     let client = HTTPClient(times)

@@ -5,7 +5,7 @@ import Testing
 @testable import ChatSync
 
 struct GapCheckTests {
-  /// A channel's line, listed as the upstream lists.
+  /// A channel's positions, listed as the upstream lists them.
   private struct Line {
     var rows: [Position]
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ChatSync
 
-/// The same numbers at every run.
+/// Random numbers that are the same in every run.
 struct Seeded: RandomNumberGenerator {
   var state: UInt64
   init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
@@ -14,7 +14,7 @@ struct Seeded: RandomNumberGenerator {
   }
 }
 
-/// An expectation about something that changes while it is asked, which the macro cannot hold.
+/// An expectation about a `mutating` call, which the macro cannot have.
 func check(_ holds: Bool, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) {
   #expect(holds, comment, sourceLocation: sourceLocation)
 }

@@ -4,19 +4,19 @@ import Platform
 @testable import ChatCache
 @testable import ChatSync
 
-/// The port to the cache over dictionaries and the real coverage, to test the worker alone.
+/// A `SyncStore` over dictionaries and the real coverage, to test the worker without a database.
 final class MemoryStore: SyncStore {
   struct Channel {
     var coverage = Coverage()
     var rows: [Int64: MessageRecord] = [:]
-    /// When each was called deleted.
+    /// When each message was reported deleted.
     var tombstones: [Int64: Int64] = [:]
     var doubted: [Int64: Doubt] = [:]
     var versions: [Int64: Int64] = [:]
     var changes: ChangesSince?
     var lastMessageAt: Int64 = 0
     var hugeCount = 0
-    /// When all that is covered was last put in doubt.
+    /// When all covered messages were last put in doubt.
     var doubtedAt: Int64 = 0
   }
 
@@ -32,7 +32,7 @@ final class MemoryStore: SyncStore {
     var isStopped = false
     var unsent: Int64 = 0
     var token: SyncToken?
-    /// The channels and the sweep that saw each last.
+    /// The channels, each with the last sweep that saw it.
     var channels: [ChannelURL: Int64] = [:]
   }
 
@@ -128,7 +128,7 @@ final class MemoryStore: SyncStore {
   func onRoom(_ observer: @escaping @Sendable () -> Void) {
     state.withLock { $0.roomObservers.append(observer) }
   }
-  /// Has room come, or go.
+  /// Sets whether the cache has room, and tells the observers.
   func setRoom(_ hasRoom: Bool) {
     let observers = state.withLock { state in
       state.hasRoom = hasRoom
@@ -138,7 +138,7 @@ final class MemoryStore: SyncStore {
   }
   func onDue(_ observer: @escaping @Sendable (Set<ChannelURL>) -> Void) {}
   func onLanesChanged(_ observer: @escaping @Sendable (Set<OutboxLaneName>) -> Void) {}
-  /// What a step of a lane does; nothing where none is set.
+  /// The result of a step of a lane; without one the step does nothing.
   let advances = Guarded<(@Sendable (EndedOutboxJob?) throws -> LaneProgress)?>(nil)
   func endListing(of user: UserID, begunAt: Int64) async throws {
     state.withLock { $0.users[user]?.isSynced = true }
@@ -420,7 +420,7 @@ final class MemoryStore: SyncStore {
   }
   func fillsBegun() throws -> [(url: ChannelURL, gap: Int64)] { state.withLock { $0.fills } }
 
-  // Nothing is unsent here but what a test scripts: sending is tested over the real cache.
+  // The store has only the unsent rows that a test scripts: sending is tested over the real cache.
   func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)] { [] }
   func advance(
     _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,

@@ -6,8 +6,8 @@ import Testing
 
 @testable import ChatSync
 
-/// Seeded storms between a worker and its upstream, with restarts, while others go on writing. After they
-/// end, cache and upstream must agree. The storms go on side by side, so that tasks wait for the processor.
+/// Seeded storms between a worker and its upstream, with restarts, while other users go on writing. After
+/// they end, cache and upstream must agree. The storms run in parallel, so that tasks wait for the processor.
 /// `PERCH_TORTURE_SEEDS` sets how many seeds are tried; `PERCH_TORTURE_SEED` names one.
 @Suite(.timeLimit(.minutes(30)))
 struct NemesisTests {
@@ -55,10 +55,11 @@ struct NemesisTests {
       try await Task.sleep(for: .milliseconds(Int.random(in: 0...20, using: &random)))
     }
     upstream.state.withLock { $0.fault = { _ in .none } }
-    // A user whom no upstream ever acknowledged is forgotten at a restart, and known again with a request.
+    // A restart forgets a user whom the upstream never acknowledged; the user's next request adds the user
+    // again.
     await worker.seen(alice)
     await worker.urge()
-    // What nobody looks at is not asked for edits: looking at it is what brings them.
+    // The worker does not ask for edits in a channel without an open view, so open views.
     for url in urls {
       await worker.open(OpenView(id: url.text, channel: url, isAtNewest: true), isNew: false)
     }

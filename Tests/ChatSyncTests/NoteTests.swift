@@ -6,8 +6,8 @@ import Testing
 
 @testable import ChatSync
 
-/// Webhook notes over a real cache: each stays until what it tells of is done (B34), and none costs a request
-/// per member.
+/// Webhook notes over a real cache: each stays until the upstream was asked about it (B34), and none costs a
+/// request per member.
 @Suite(.timeLimit(.minutes(2)), .serialized)
 struct NoteTests {
   /// A worker over real sockets and a real cache.
@@ -39,7 +39,7 @@ struct NoteTests {
       try await worker.start()
       for name in names { await worker.connect(UserID(name)) }
       let cache = cache
-      // A reading that fails is not yet what is waited for.
+      // If reading fails, wait on.
       #expect(
         await World.wait(seconds: 20) {
           names.allSatisfy { name in (try? cache.read { try $0.isSynced(name) }) == true }
@@ -56,7 +56,7 @@ struct NoteTests {
     var noted: Int { (try? cache.read { try $0.webhookNotes().count }) ?? -1 }
 
     func isIn(_ name: String) -> Bool {
-      // A reading that fails is not yet what is waited for.
+      // If reading fails, wait on.
       (try? cache.read { try $0.connectedMembers(of: Self.url).contains(UserID(name)) }) ?? false
     }
 
@@ -80,7 +80,7 @@ struct NoteTests {
     world.server.garble.withLock {
       $0 = { $0.contains("/group_channels/c0?") || $0.contains("my_group_channels") ? Self.limited : nil }
     }
-    // What was asked before has its answer.
+    // By now the earlier requests have their answers.
     try await Task.sleep(for: .milliseconds(100))
     world.server.fake.join(UserID("bob"), Noted.url)
     await world.deliver("join", #","users":[{"user_id":"bob"}]"#)
@@ -192,7 +192,7 @@ struct NoteTests {
 }
 
 extension CacheReader {
-  /// Whether all channels of the user were listed once.
+  /// Whether all channels of the user have been listed.
   fileprivate func isSynced(_ name: String) throws -> Bool {
     try knownUsers().contains { $0.id == UserID(name) && $0.isSynced }
   }

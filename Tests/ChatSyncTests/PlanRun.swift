@@ -3,8 +3,8 @@ import ChatModel
 
 @testable import ChatSync
 
-/// The plan and the transport's queue under way, on a clock of their own: four requests in flight, each
-/// answer after 100 ms.
+/// Runs the plan and the request queue on a clock of their own: four requests in flight, each answer after
+/// 100 ms.
 struct PlanRun {
   /// One sync job: how many requests it has left, when it began and when it is answered next.
   private struct Running {
@@ -20,7 +20,7 @@ struct PlanRun {
 
   var plan: Plan
   var now: Int64 = 0
-  /// How jobs end; without a word here they are done.
+  /// How each job ends.
   var outcome: (SyncJob) -> Outcome = PlanRun.usual
   private var queue: RequestQueue<Int>
   private var runs: [Int: Running] = [:]
@@ -51,7 +51,7 @@ struct PlanRun {
     }
   }
 
-  /// As what the job's requests go out, and how many they are.
+  /// The importance of the job's requests, and their number.
   private func requests(_ job: SyncJob) -> (importance: Importance, count: Int) {
     switch job {
     case .check(let url): (plan.isOpen(url) ? .open : .background, 2)
@@ -69,7 +69,7 @@ struct PlanRun {
   /// A client asks for a page that is not cached.
   mutating func read() { add(Running(job: nil, importance: .foreground, began: now, left: 1)) }
 
-  /// Goes on until `end`, and tells of each job when it has ended, and when it had begun.
+  /// Runs until `end`, and calls `told` for each job that ended, with its begin and end.
   mutating func go(until end: Int64, _ told: (SyncJob, _ began: Int64, _ ended: Int64) -> Void) {
     while now < end {
       for job in plan.next(now: now) {
@@ -83,7 +83,7 @@ struct PlanRun {
     }
   }
 
-  /// Sends what may go out now, and answers when the next may.
+  /// Sends the requests that may go out now, and returns when the next one may.
   private mutating func start() -> Int64 {
     while true {
       switch queue.next(now: now) {

@@ -63,7 +63,7 @@ struct PlanTests {
     plan.hasRoom = false
     #expect(plan.next(now: 1).isEmpty)
     #expect(plan.wakeAt(now: 1) ?? .max > 1_000)
-    // What somebody asked for goes on.
+    // A gap that a client asked to fill is filled.
     plan.fill(gap: 3, in: url)
     #expect(plan.next(now: 2) == [.fill(url, gap: 3)])
     plan.ended(.fill(url, gap: 3), .progressed(isComplete: true), now: 2)
@@ -156,7 +156,7 @@ struct PlanTests {
         }
       }
     }
-    // Whose turn it is of the first two, the turns decide.
+    // The order of the first two depends on the turns.
     #expect(Set(jobs.prefix(2)) == [.check(ChannelURL("c0")), .channelChanges(alice)])
     #expect(jobs.dropFirst(2) == [.check(ChannelURL("c1")), .prefetch(ChannelURL("new"))])
   }

@@ -1,7 +1,7 @@
 import Glibc
 import Platform
 
-/// A socket that answers each connection with what a script says, for the transport's tests.
+/// A socket that answers each connection as a script says, for the transport's tests.
 final class RawServer: Sendable {
   /// What happens on a connection, given the request's bytes.
   enum Answer: Sendable {
@@ -9,9 +9,9 @@ final class RawServer: Sendable {
     case bytes([UInt8])
     /// Accept, read, and never answer.
     case silence
-    /// Close without a word.
+    /// Close without an answer.
     case hangUp
-    /// Close after these words.
+    /// Close after this text.
     case lastText(String)
   }
 
@@ -21,7 +21,7 @@ final class RawServer: Sendable {
   private let acceptor = Guarded<Thread?>(nil)
   private let threads = Guarded<[Thread]>([])
   let requests = Guarded<[String]>([])
-  /// Connections that were closed from here.
+  /// The number of connections that this server closed without an answer.
   let hangUps = Guarded(0)
 
   init(_ answer: @escaping @Sendable (String) -> Answer) {
@@ -96,7 +96,8 @@ final class RawServer: Sendable {
     shutdown(listener, Int32(SHUT_RDWR))
     acceptor.withLock { $0 }?.join()
     for peer in open.withLock({ $0 }) { shutdown(peer, Int32(SHUT_RDWR)) }
-    // Only now: a number that is closed while a thread still uses it may name another server's socket.
+    // Only after the threads ended: a descriptor that is closed while a thread uses it may become another
+    // server's socket.
     while let thread = threads.withLock({ $0.popLast() }) { thread.join() }
     Glibc.close(listener)
     for peer in open.withLock({ $0 }) { Glibc.close(peer) }

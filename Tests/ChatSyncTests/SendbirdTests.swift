@@ -9,7 +9,7 @@ import Testing
 struct SendbirdTests {
   private let general = ChannelURL("general/1")
 
-  /// An adapter against a server that always answers so; what it asked comes back too.
+  /// Uses an adapter against a server with one answer. Also returns the request that the server got.
   private func ask<Result>(
     status: String = "200 OK", headers: String = "", _ body: String,
     _ use: (SendbirdUpstream) async throws -> Result

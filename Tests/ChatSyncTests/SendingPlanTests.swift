@@ -6,7 +6,7 @@ import Testing
 @testable import ChatCache
 @testable import ChatSync
 
-/// When lanes get their turns.
+/// When the plan gives lanes their turns.
 struct SendingPlanTests {
   private static let alice = UserID("alice")
   private static let lane = OutboxLaneName(user: alice, channel: ChannelURL("c0"))

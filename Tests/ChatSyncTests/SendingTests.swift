@@ -32,7 +32,8 @@ struct SendingTests {
     try await body(SendbirdUpstream(.init(base: base, token: token), client: client))
   }
 
-  /// Runs `body` with an upstream at a server that always does `answer`; how many requests it got.
+  /// Runs `body` with an upstream at a server that always gives `answer`. Returns the requests that the
+  /// server got.
   private func withServer(
     _ answer: RawServer.Answer, _ body: (SendbirdUpstream) async throws -> Void
   ) async throws -> [String] {
@@ -159,7 +160,7 @@ struct SendingTests {
     try await use(origin.base) { try await life(on: $0) }
   }
 
-  /// What both servers must agree on.
+  /// The behaviour in which both servers must agree.
   private func life(on upstream: SendbirdUpstream) async throws {
     let params = #"{"type":"user","message":"hello"}"#
     let sent = try await upstream.send(message("r1", params), .open)

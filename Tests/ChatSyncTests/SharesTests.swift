@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatSync
 
-/// Fair shares (B30), and what the upstream may not offer (B32), on the plan with a clock of its own.
+/// Fair shares (B30), and features that the upstream may lack (B32), on the plan with a clock of its own.
 @Suite struct SharesTests {
   @Test("B30: a flood of one class leaves each other class its turns")
   func floors() {
@@ -179,7 +179,7 @@ import Testing
     }
     let requests = jobs.reduce(0) { $0 + $1.value * (["check", "behind"].contains($1.key) ? 2 : 1) }
     #expect((1_900...2_020).contains(requests), "ten a second: \(jobs)")
-    // The turns of each class, of twenty, less a tenth.
+    // Each class must have its turns of twenty, less a tenth.
     let floors = ["check": 8, "users": 7, "send": 2, "list": 1, "behind": 1, "prefetch": 1]
     let all = jobs.values.reduce(0, +)
     for (name, turns) in floors {

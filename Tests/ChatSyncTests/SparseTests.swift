@@ -13,7 +13,7 @@ struct SparseTests {
   private static let url = ChannelURL("general")
   private static let alice = UserID("alice")
 
-  /// A field of the wire, what it becomes in the object, and two values of each.
+  /// A field of the wire, its name in the object, and two values of each.
   struct Field: Sendable, CustomTestStringConvertible {
     let wire: String
     let name: String
@@ -69,7 +69,7 @@ struct SparseTests {
     return "{" + ([#""channel_url":"general""#] + fields).joined(separator: ",") + "}"
   }
 
-  /// A cache whose changelog comes from a server that says what it is told.
+  /// A cache whose changelog comes from a server with scripted answers.
   private final class World {
     let cache: Cache
     private let store: CacheStore
@@ -98,7 +98,7 @@ struct SparseTests {
         changes.updated, of: alice, .changelog(deleted: changes.deleted, next: changes.next))
     }
 
-    /// The channel's object as alice gets it: each field's JSON, of objects that have one their id.
+    /// The channel's object as alice gets it: each field's JSON, but only the id of objects that have one.
     func object() throws -> [String: String]? {
       try cache.read { reader in
         guard let key = try reader.userKey(of: alice), let view = try reader.view(of: url, for: key),
@@ -117,7 +117,7 @@ struct SparseTests {
       }
     }
 
-    /// What was told since, each event's kind.
+    /// The kinds of the events since then.
     func told(since sequence: Int64) throws -> [ChangeKind] {
       try cache.read { reader in
         guard let channel = try reader.channelKey(of: url) else { return [] }
@@ -126,13 +126,13 @@ struct SparseTests {
     }
   }
 
-  /// The object as it must be, of the fields a test changes.
+  /// The expected object, with only the fields that a test changes.
   private static func expected(second: Set<String>) -> [String: String] {
     var expected: [String: String] = [:]
     for field in fields {
       expected[field.name] = field.values.object[second.contains(field.wire) ? 1 : 0]
     }
-    // Nobody reads anything before having joined (B1).
+    // Users read nothing before they have joined (B1).
     if !second.contains("member_state") { expected["last_message"] = nil }
     return expected
   }

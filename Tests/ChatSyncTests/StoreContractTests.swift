@@ -8,8 +8,8 @@ import Testing
 @testable import ChatCache
 @testable import ChatSync
 
-/// The port's two stores, the cache on its file and the small one over dictionaries, are told the same and
-/// must come to the same.
+/// The two stores, the cache on its file and the small one over dictionaries, get the same input and must
+/// have the same result.
 @Suite struct StoreContractTests {
   private static let url = ChannelURL("general")
   private static let alice = UserID("alice")
@@ -45,7 +45,7 @@ import Testing
       #expect(rows == expected, "seed \(seed), step \(step): \(made)")
       if line != (try model.line(of: Self.url)) || rows != expected { return }
       let before = cache.cursor
-      // Told again, with marks of now, nothing is new.
+      // The same input again, with present marks, makes no event.
       if case .listings = made { continue }
       try await made.apply(to: store, Self.url)
       #expect(cache.cursor == before, "seed \(seed), step \(step): \(made) told something twice")
@@ -107,7 +107,7 @@ private struct StoreWorld {
   var random: Seeded
   var messages: [MessageRecord] = []
   var gone: [Int64] = []
-  /// A page that was under way for long: what it says is old, and it proves nothing gone.
+  /// A page that was under way for long: its content is old, and it does not prove that a message is gone.
   var late: MessageListing?
   var nextID: Int64 = 1
   var clock: Int64 = 1000
@@ -186,7 +186,7 @@ private struct StoreWorld {
       body: Array(#""message_id":"\#(id)","updated_at":\#(updatedAt)"#.utf8))
   }
 
-  /// What the upstream would answer from a random anchor.
+  /// The upstream's answer from a random anchor.
   private mutating func listing() -> MessageListing {
     let limit = Int.random(in: 1...15, using: &random)
     let sorted = messages.sorted { $0.position < $1.position }

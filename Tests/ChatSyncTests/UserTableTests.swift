@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatSync
 
-/// Who is first in line is who looking at all users would find (B30).
+/// The first user in line is the one that a search through all users would find (B30).
 @Suite struct UserTableTests {
   private static func change(_ table: inout UserTable, _ user: UserID, _ random: inout SeededRandom) {
     let time = Int64.random(in: 0..<20, using: &random)

@@ -5,7 +5,7 @@ import Platform
 
 @testable import ChatSync
 
-/// The fake server's writes in the upstream's own words.
+/// The fake server's writes in the upstream's HTTP API.
 extension WireServer {
   /// The answer to a request that writes; nil for one that reads.
   static func written(
@@ -64,7 +64,7 @@ extension WireServer {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// The body's texts by name.
+  /// The body's text fields by name.
   private static func fields(_ request: String) throws -> [String: String] {
     let body = request.split(separator: "\r\n\r\n", maxSplits: 1).dropFirst().first.map(String.init) ?? ""
     guard !body.isEmpty else { return [:] }

@@ -4,11 +4,11 @@ import Platform
 
 @testable import ChatSync
 
-/// The fake server behind a real socket, in the upstream's own words.
+/// The fake server behind a real socket, with the upstream's HTTP API.
 struct WireServer {
   let fake = FakeUpstream()
   let raw: RawServer
-  /// Says of a request's target what is answered instead of what is true; nil: what is true.
+  /// Returns a false answer for a request's target; nil: the true answer is sent.
   let garble = Guarded<@Sendable (String) -> RawServer.Answer?>({ _ in nil })
   var base: String { "http://127.0.0.1:\(raw.port)" }
 

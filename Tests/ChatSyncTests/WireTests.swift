@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatSync
 
-/// The whole way: worker, adapter, libcurl, a real socket.
+/// The whole path: worker, adapter, libcurl, a real socket.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct WireTests {
   @Test(

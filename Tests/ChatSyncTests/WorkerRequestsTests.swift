@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatSync
 
-/// The port as those who serve clients use it, over a worker between a fake server and a store in memory.
+/// `WorkerRequests` as the routes use it, over a worker between a fake server and a store in memory.
 @Suite(.timeLimit(.minutes(5)))
 struct WorkerRequestsTests {
   private struct Desk {
@@ -255,7 +255,7 @@ struct WorkerRequestsTests {
     let desk = try await Desk(channels: [3])
     _ = try await desk.connect(desk.world.alice).get()
     #expect(await desk.steady())
-    // As the commit of a clearing leaves the store: the worker is told right after it.
+    // The store as the commit of a clearing leaves it; the worker is told right after.
     desk.world.store.state.withLock {
       $0.users[desk.world.alice]?.isSynced = false
       $0.users[desk.world.alice]?.channels = [:]
@@ -280,7 +280,7 @@ struct WorkerRequestsTests {
       #expect(await World.wait { syncRequests.connection(of: user).progress.phase == .steady })
     }
     func listings(_ url: ChannelURL) -> Int { upstream.state.withLock { $0.listings[url] ?? 0 } }
-    /// Lets time go by until his channel was looked at so many times more.
+    /// Moves time until the worker has listed his channel `looks` more times.
     func pass(_ looks: Int) async -> Bool {
       let wanted = listings(his) + looks
       return await World.wait {

@@ -32,8 +32,8 @@ struct World {
     SyncWorker(upstream: upstream, store: store, pace: World.pace, seed: seed)
   }
 
-  /// Waits until it holds, at most so long, and not before it has looked as often as it would in that time on
-  /// a machine of its own: among many tests, what is waited for gets no more turns than whoever looks.
+  /// Waits until `holds` returns true, for at least `seconds` and at least as many checks as an idle machine
+  /// makes in that time: among many tests, the awaited work gets no more processor time than these checks.
   static func wait(seconds: Double = 10, _ holds: () async -> Bool) async -> Bool {
     let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * patience * 1e9)
     var looks = Int(seconds * 250)
@@ -45,7 +45,8 @@ struct World {
     return await holds()
   }
 
-  /// Where cache and upstream differ in the newest `count` messages of the channel, nil: nowhere.
+  /// The first difference between cache and upstream in the newest `count` messages of the channel; nil:
+  /// none.
   static func difference(
     _ upstream: FakeUpstream, _ store: MemoryStore, _ url: ChannelURL, newest count: Int
   ) -> String? {
@@ -65,14 +66,14 @@ struct World {
       return "\(url): missing \(want.subtracting(have).sorted()), too many \(have.subtracting(want).sorted())"
     }
     let texts = cached.map { String(decoding: $0.body, as: UTF8.self) }
-    // Over the wire the body is the API's message, without it the text alone.
+    // With `WireServer` the body is the API's message, without it the text alone.
     let isEqual = zip(texts, wanted).allSatisfy { $0 == $1.text || $0.contains("\"message\":\"\($1.text)\"") }
     return isEqual ? nil : "\(url): texts differ"
   }
 }
 
 extension SyncWorker {
-  /// Connects and waits for the upstream's word, at most so long.
+  /// Connects and waits for the upstream's decision, for at most `waitMilliseconds`.
   func connect(_ user: UserID, waitMilliseconds: Int) async -> UserSyncStatus? {
     connect(user)
     await withTaskGroup(of: Void.self) { group in
@@ -145,7 +146,7 @@ struct WorkerTests {
       await World.wait { if case .offline = await world.worker.plan.link.state { true } else { false } })
     world.upstream.state.withLock { $0.fault = { _ in .none } }
     await world.worker.urge()
-    // The newest page does not claim the millisecond it was cut in.
+    // The newest page does not cover the millisecond in which it was cut.
     #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 97) == nil })
     if count <= 300 {
       #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 420) == nil })
@@ -219,7 +220,7 @@ struct WorkerTests {
     let (upstream, store, alice) = (FakeUpstream(), MemoryStore(), UserID("alice"))
     upstream.join(alice, url)
     for number in 0..<5 { upstream.send(url, "m\(number)") }
-    // Whatever waits for others of the channel, or polls, does so for ten minutes.
+    // All delays and polls take ten minutes.
     var pace = World.pace
     pace.webhookNoteDelay = 600_000
     pace.openPoll = 600_000
@@ -235,7 +236,7 @@ struct WorkerTests {
     #expect(await worker.takeWebhook(webhook) == .success(1))
     #expect(await World.wait { World.difference(upstream, store, url, newest: 200) == nil })
     #expect(await World.wait { await worker.tasks.isEmpty })
-    // What a webhook names soon after waits for others.
+    // A webhook that comes soon after waits for further ones.
     upstream.send(url, "more news")
     #expect(await worker.takeWebhook(webhook) == .success(1))
     #expect(await worker.tasks.isEmpty)

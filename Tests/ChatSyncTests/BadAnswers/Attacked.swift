@@ -24,7 +24,7 @@ final class Attacked: Sendable {
     func pause(_ endpoint: String, milliseconds: Int64) {}
   }
 
-  /// What came of an answer.
+  /// The result of reading an answer.
   enum Taken {
     case channels([ChannelRecord], unreadable: Int)
     case messages([MessageRecord], unreadable: Int)
@@ -47,14 +47,14 @@ final class Attacked: Sendable {
     _ = try await take(.channels, Sample.channels.text)
   }
 
-  /// Reads an answer of that kind and stores what could be read; an error of the cache is thrown.
+  /// Reads an answer of that kind and stores the readable part. Throws errors of the cache.
   func take(
     _ kind: Sample, _ text: String, status: Int = 200, headers: HTTPResponse.Headers = .init()
   ) async throws -> Taken {
     try await take(kind, Array(text.utf8), status: status, headers: headers)
   }
 
-  /// The same of bytes.
+  /// The same, with the answer as bytes.
   func take(
     _ kind: Sample, _ body: [UInt8], status: Int = 200, headers: HTTPResponse.Headers = .init()
   ) async throws -> Taken {
@@ -102,7 +102,7 @@ final class Attacked: Sendable {
     return .other
   }
 
-  /// A message of somebody else arrives, which is counted for all members.
+  /// A message of another user arrives, which counts as unread for all members.
   func arrive(_ id: Int64) async throws {
     var record = FakeUpstream.record(.init(id: id, at: 1_800_000_000_000 + id, text: "\"message\":\"new\""))
     record.sender = "bob"
@@ -110,7 +110,7 @@ final class Attacked: Sendable {
     try await store.store(record, in: general, .messageReceived, askedAt: .max)
   }
 
-  /// What alice gets of totals, channels and messages: that it can be read.
+  /// Reads alice's totals, channels and messages, and throws if one cannot be read.
   func read() throws -> UnreadTotals {
     try cache.read { reader in
       guard let user = try reader.cachedUser(alice) else { return UnreadTotals() }
@@ -125,7 +125,7 @@ final class Attacked: Sendable {
     }
   }
 
-  /// The numbers of the cache that are outside of what is believed, each with its column.
+  /// The numbers in the cache that are outside the accepted ranges, each with its column.
   func strangeNumbers() throws -> [String] {
     let counts = Limits.counts
     let moments = Limits.moments

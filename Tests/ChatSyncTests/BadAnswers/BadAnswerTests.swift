@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChatSync
 
-/// Answers that cannot be decoded, over real sockets: whom they concern, and whom not.
+/// Answers that cannot be decoded, over real sockets: which users they affect.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct BadAnswerTests {
   /// A worker over real sockets, beside a store in memory.
@@ -28,12 +28,12 @@ struct BadAnswerTests {
       server.garble.withLock { $0 = body }
     }
 
-    /// How often everybody was told of the link.
+    /// The states of the link that were told to all users.
     var linkChanges: [ChatSync.Link.State] { store.state.withLock { $0.links } }
 
     func isSynced(_ user: UserID) -> Bool { store.state.withLock { $0.users[user]?.isSynced ?? false } }
 
-    /// Whether the channel's newest messages are all here.
+    /// Whether the store has all of the channel's newest messages.
     func agrees(_ url: ChannelURL) -> Bool { World.difference(server.fake, store, url, newest: 50) == nil }
 
     func stop() async {
@@ -83,7 +83,7 @@ struct BadAnswerTests {
     for user in [bob, alice, carol] { await world.worker.connect(user) }
     await world.worker.open(OpenView(id: "v", channel: shared, isAtNewest: true), isNew: true)
     #expect(await World.wait { world.isSynced(alice) && world.isSynced(carol) && world.agrees(shared) })
-    // Long enough for many failures of bob's.
+    // Long enough for many of bob's requests to fail.
     for number in 0..<40 {
       world.server.fake.send(shared, "live \(number)")
       #expect(await World.wait { world.agrees(shared) }, "others stay live")
@@ -159,7 +159,7 @@ struct BadAnswerTests {
     }
     let webhook = #"{"category":"group_channel:remove","channel":{"channel_url":"c0"}}"#
     _ = await world.worker.takeWebhook(Array(webhook.utf8))
-    // Whatever the order: before bob is asked a second time, everybody was asked once.
+    // In any order, each user's request comes once before bob's comes again.
     func firstRound() -> [String] {
       var round: [String] = []
       for request in world.server.raw.requests.withLock({ $0 }) where request.contains("/group_channels/c0?")
@@ -192,7 +192,7 @@ struct BadAnswerTests {
     let asked = Guarded(0)
     world.garble { target in
       if target.contains("/my_group_channels/changelogs") {
-        // The first answer after the change names the channel with a floor that is none.
+        // The first answer after the change gives the channel an invalid floor.
         return asked.withLock {
           $0 += 1; return $0 == 1
         } ? RawServer.ok(Self.badEntry) : nil
@@ -217,7 +217,7 @@ struct BadAnswerTests {
     #expect(await World.wait { world.isSynced(alice) })
     await world.worker.open(OpenView(id: "v", channel: url, isAtNewest: true), isNew: true)
     #expect(await World.wait { World.difference(world.server.fake, world.store, url, newest: 150) == nil })
-    // Far below the newest page, and in no later changelog: only a note finds it.
+    // The message is far below the newest page, and in no later changelog: only a webhook note leads to it.
     let id = world.server.fake.state.withLock { state in
       state.clock += 1
       state.channels[url]!.messages[3].text = "changed"
@@ -259,7 +259,7 @@ struct BadAnswerTests {
       store: CacheStore(cache), pace: World.pace, seed: 1)
     let raw = server.raw
     let fake = server.fake
-    // The fifth message has no time that can be believed, wherever it is shown in a list.
+    // The fifth message has an invalid time in every list.
     let bad = fake.state.withLock { $0.channels[url]!.messages[4] }
     server.garble.withLock {
       $0 = { target in
@@ -273,7 +273,7 @@ struct BadAnswerTests {
     }
     try await worker.start()
     await worker.connect(alice)
-    // A reading that fails is not yet what is waited for.
+    // If reading fails, wait on.
     #expect(await World.wait { (try? cache.read { try $0.line(of: url) != nil }) ?? false })
     await worker.open(OpenView(id: "v", channel: url, isAtNewest: true), isNew: true)
     func shown() throws -> (count: Int, isComplete: Bool) {
@@ -287,13 +287,13 @@ struct BadAnswerTests {
         return (page.count, page.gaps.isEmpty && !page.isUnverified)
       }
     }
-    // A reading that fails is not yet what is waited for.
+    // If reading fails, wait on.
     #expect(await World.wait { (try? shown().count) == 4 }, "those after it are served")
     #expect(try !shown().isComplete, "nobody is told that these are all")
     let isStored = await World.wait { (try? cache.read { try $0.storedMessages() }) == 9 }
     #expect(isStored, "those before it are there, and it was asked for by its id")
     server.garble.withLock { $0 = { _ in nil } }
-    // As above.
+    // If reading fails, wait on.
     let isWhole = await World.wait { (try? shown()).map { $0.count == 9 && $0.isComplete } ?? false }
     let left = try shown()
     #expect(isWhole, "\(left)")

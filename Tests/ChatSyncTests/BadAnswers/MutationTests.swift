@@ -6,11 +6,11 @@ import Testing
 
 @testable import ChatSync
 
-/// Answers that chance changed, through the real reading and into a real cache.
+/// Randomly changed answers, read by the real decoder and stored in a real cache.
 @Suite(.timeLimit(.minutes(10)))
 struct MutationTests {
-  /// How many answers each seed makes, and how long it may take on a busy machine; with
-  /// `PERCH_TORTURE_SEEDS` it takes as long as it takes.
+  /// How many answers each seed makes, and how long that may take on a busy machine; with
+  /// `PERCH_TORTURE_SEEDS` an hour.
   static let rounds = 2_500
   static let seconds: Double = getenv("PERCH_TORTURE_SEEDS") == nil ? 10 : 3_600
 
@@ -43,7 +43,7 @@ struct MutationTests {
     #expect(report.isSound, "seed \(seed): \(report.findings)")
   }
 
-  /// Cuts the text, or puts a byte where another was.
+  /// Cuts the text, or replaces a byte.
   private static func damage(_ bytes: inout [UInt8], _ random: inout SeededRandom) {
     guard !bytes.isEmpty else { return }
     let offset = Int.random(in: 0..<bytes.count, using: &random)

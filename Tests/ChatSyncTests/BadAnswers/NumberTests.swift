@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatSync
 
-/// Numbers of the upstream at both ends of Int64, just beyond, and where no number is.
+/// The upstream's numbers, replaced by both ends of Int64, by numbers just beyond, and by other values.
 @Suite(.timeLimit(.minutes(5)))
 struct NumberTests {
   @Test(
@@ -30,7 +30,7 @@ struct NumberTests {
     #expect(report.isSound, "\(report.findings)")
   }
 
-  /// What stands beside the changed item is taken as ever.
+  /// The items beside the changed one are stored as usual.
   private func expectOthers(_ taken: Attacked.Taken, _ path: [Int], _ note: String) async throws {
     switch taken {
     case .channels(let channels, let unreadable):

@@ -6,7 +6,7 @@ import TestSupport
 indirect enum Tree {
   case object([(name: String, value: Tree)])
   case array([Tree])
-  /// A text, number, `true`, `false` or `null`, as it is written; or what is no JSON at all.
+  /// A text, number, `true`, `false` or `null` as written, or text that is no JSON.
   case leaf(String)
 
   init(_ text: String) throws { self = try JSONParser().parse(text) { Tree($0) } }
@@ -40,12 +40,12 @@ indirect enum Tree {
     }
   }
 
-  /// The way to each value, from the root on: the number of the child at each step.
+  /// The path to each value from the root: the index of the child at each step.
   var paths: [[Int]] {
     [[]] + children.enumerated().flatMap { index, child in child.paths.map { [index] + $0 } }
   }
 
-  /// The value at the end of a way; the last there is on the way to one that is not there.
+  /// The value at the end of a path. If the path leads nowhere, the last value on it.
   func at(_ path: some Collection<Int>) -> Tree {
     guard let step = path.first else { return self }
     switch self {
@@ -55,7 +55,7 @@ indirect enum Tree {
     }
   }
 
-  /// The names on the way to a value, for messages.
+  /// The names on the path to a value, for messages.
   func name(of path: some Collection<Int>) -> String {
     guard let step = path.first else { return "" }
     let rest = children[step].name(of: path.dropFirst())
@@ -63,7 +63,7 @@ indirect enum Tree {
     return "[\(step)]\(rest)"
   }
 
-  /// The same with another value at the end of a way; as it is where the way leads nowhere.
+  /// The same tree with another value at the end of a path; unchanged if the path leads nowhere.
   func replacing(_ path: some Collection<Int>, by change: (Tree) -> Tree) -> Tree {
     guard let step = path.first else { return change(self) }
     switch self {
@@ -77,7 +77,7 @@ indirect enum Tree {
     }
   }
 
-  /// The way to each number.
+  /// The path to each number.
   var numbers: [[Int]] {
     paths.filter { path in
       if case .leaf(let text) = at(path) { return text.first.map { $0 == "-" || $0.isNumber } ?? false }
@@ -87,7 +87,7 @@ indirect enum Tree {
 }
 
 extension Tree {
-  /// The ends of what a number can be, and what is put instead of a number although it is none.
+  /// Extreme numbers, and values that are no numbers.
   static let ends = [
     "-9223372036854775808", "-9223372036854775809", "-1", "0", "-0.0", "1.5", "9223372036854775807",
     "9223372036854775808", "18446744073709551615", "1e308", "-1e308", "1e18", "9999999999999",
@@ -95,7 +95,7 @@ extension Tree {
     "99999999999", "\"9223372036854775807\"", "\"9223372036854775808\"", "\"\"", "null", "true", "[]", "{}",
   ]
 
-  /// What a value is replaced by, beside the ends of numbers.
+  /// The replacements of a value, beside `ends`.
   private static let oddities = [
     "\"\"", "\"\\u0000\"", "\"a\\u0000b\"", "\"\\n\"", "\"\u{202E}\"", "\"none\"", "\"joined\"", "false",
     "[[]]", "[null]", "{\"\":{}}", "[{}]", "\"ADMM\"", "\"channel\"", "nope", "", "\"\\ud800\"", "1e999",
@@ -105,7 +105,7 @@ extension Tree {
     String(repeating: "{\"a\":", count: 400) + "0" + String(repeating: "}", count: 400),
   ]
 
-  /// The same with one to three changes that chance chooses, at the ends of some of these ways.
+  /// The same tree with one to three random changes at the ends of some of these paths.
   func mutated(at paths: [[Int]], _ random: inout SeededRandom) -> Tree {
     var tree = self
     for _ in 0...Int.random(in: 0..<3, using: &random) {

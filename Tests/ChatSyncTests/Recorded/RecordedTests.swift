@@ -8,14 +8,14 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// The real client and worker against what a server answered once, strictly: a request in other words than
-/// the recorded ones is refused, and the test fails. docs/origin.md says how to record a real account.
+/// The real client and worker against recorded answers of a server, strictly: a request that differs from the
+/// recorded ones is refused, and the test fails. docs/origin.md says how to record a real account.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct RecordedTests {
   private static let folder = "\(#filePath)".split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
   private static let path = folder + "/Recorded/first-sync.jsonl"
 
-  /// A first sync of two pages, news, a thread, members, a send, an edit, a deletion by its id and one told
+  /// A first sync of two pages, news, a thread, members, a send, an edit, a deletion found by its id and one
   /// by the changelog, and a refused call.
   private func play(_ world: RecordedWorld) async throws {
     try await world.found()

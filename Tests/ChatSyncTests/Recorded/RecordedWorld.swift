@@ -9,8 +9,8 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// Alice's Perch and other people, all of whom ask one server: the recorder in front of a real one, or what
-/// was recorded.
+/// Alice's Perch and other people, who all use one server: the recorder in front of a real one, or the
+/// recording.
 final class RecordedWorld {
   static let alice = UserID("recorded-alice")
   static let bob = "recorded-bob"
@@ -20,10 +20,10 @@ final class RecordedWorld {
   private let base: String
   private let token: String
   private let client = HTTPClient()
-  /// What each message says that is there, by what its sender was answered.
+  /// The text of each message that exists, from the answers to its sender.
   private(set) var texts: [Int64: String] = [:]
 
-  /// Polls so rarely that only what a test does leads to requests.
+  /// Polls so rarely that only the test's actions lead to requests.
   private static var pace: Pace {
     var pace = PerchSide.pace
     let never: Int64 = 86_400_000
@@ -46,7 +46,7 @@ final class RecordedWorld {
 
   // MARK: Other people
 
-  /// What other people ask the server; what a real one refuses because there are too many is asked again.
+  /// Sends a request of other people. If a real server refuses it with a 429, sends it again.
   @discardableResult
   private func ask(_ method: HTTPRequest.Method, _ path: String, _ body: Value) async throws -> Value {
     while true {
@@ -62,7 +62,7 @@ final class RecordedWorld {
 
   private var path: String { "/v3/group_channels/\(Self.channel.text)" }
 
-  /// The people and the channel, new: what an earlier recording left is deleted.
+  /// Creates the people and the channel, and deletes those of an earlier recording.
   func found() async throws {
     for user in [Self.alice.text, Self.bob] {
       try await ask(
@@ -81,7 +81,7 @@ final class RecordedWorld {
 
   func remove() async throws { try await ask(.delete, path, .object([:])) }
 
-  /// Bob sends; the message's id.
+  /// Bob sends a message. Returns its id.
   @discardableResult
   func send(_ text: String, parent: Int64? = nil) async throws -> Int64 {
     var body: [String: Value] = [
@@ -135,7 +135,7 @@ final class RecordedWorld {
     for id in try rows().keys where !before.contains(id) { texts[id] = text }
   }
 
-  /// What Perch has: each message's text.
+  /// The text of each message in Perch's cache.
   func rows() throws -> [Int64: String] {
     var rows: [Int64: String] = [:]
     for row in try here.channel(Self.channel.text, from: .start)?.rows ?? [] {
@@ -146,7 +146,7 @@ final class RecordedWorld {
 
   func holdsAll() -> Bool { (try? rows()) == texts }
 
-  /// Waits until nothing more is asked, at most half a minute.
+  /// Waits until Perch sends no more requests, at most half a minute.
   func quiet() async throws {
     var seen = -1
     for _ in 0..<100 where seen != here.requests {

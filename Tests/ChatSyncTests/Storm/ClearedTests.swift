@@ -5,12 +5,12 @@ import Testing
 @testable import ChatCache
 @testable import ChatSync
 
-/// What was let go of on request comes back by itself, over a real cache file and real sockets.
+/// Data that was cleared on request comes back by itself, over a real cache file and real sockets.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct ClearedTests {
   private let alice = UserID("alice")
 
-  /// Sides with quiet channels beside the one, in which nothing happened for an hour.
+  /// Sides with more channels, in all of which nothing happened for an hour.
   private func quietSides() async throws -> Sides {
     let sides = try Sides(messages: 60)
     for number in 1..<4 {

@@ -28,7 +28,7 @@ struct ClosedTests {
       #expect(await reaches { here.syncRequests.connection(of: UserID("alice")).progress.phase == .steady })
     }
 
-    /// Moves time in small steps until it holds, at most an hour.
+    /// Moves time in small steps until `holds` returns true, at most an hour.
     func reaches(_ holds: () throws -> Bool) async -> Bool {
       for _ in 0..<3_600 {
         if await World.wait(seconds: 0.01, { (try? holds()) ?? false }) { return true }
@@ -62,7 +62,7 @@ struct ClosedTests {
     #expect(try desk.known()?.isClosed == false)
     desk.time.advance(UserState.refusalDistance)
     try await desk.here.restart()
-    // No time goes by any more: what counts is the refusal before the restart.
+    // The clock stands still, so only the refusal before the restart counts.
     #expect(await World.wait { (try? desk.known()?.isClosed) == true })
     #expect(desk.here.syncRequests.seen(alice) == .refused(.userUnknown))
     await desk.end()
@@ -92,7 +92,7 @@ struct ClosedTests {
     await desk.move(days: 2)
     #expect(await World.wait { (try? desk.known()) == .some(nil) })
     #expect(try desk.here.memberships(of: "alice").isEmpty)
-    // Looked at without asking for the user, which would make the upstream say again that it knows none.
+    // Reads the state without `seen`, which would make the upstream refuse the user again.
     #expect(await World.wait { desk.here.syncRequests.connection(of: alice).state == .connecting })
     #expect(desk.here.syncRequests.seen(alice) == .undecided)
     await desk.end()

@@ -4,7 +4,7 @@ import Platform
 @testable import ChatCache
 @testable import ChatSync
 
-/// Holds a cache against the upstream: the user's channels, and of each the newest 100 messages.
+/// Compares a cache with the upstream: the user's channels, and the newest 100 messages of each.
 final class Comparison {
   private let truth: SendbirdUpstream
   private let client: HTTPClient
@@ -23,7 +23,7 @@ final class Comparison {
 
   func close() { client.close() }
 
-  /// Where they differ, nil: nowhere.
+  /// The first difference; nil: there is none.
   func difference(_ here: PerchSide) async throws -> String? {
     messages = 0
     let alice = UserID("alice")
@@ -34,7 +34,7 @@ final class Comparison {
       return "channels \(cached.map(\.url)) are not \(records.map(\.url.text))"
     }
     for (record, channel) in zip(records, cached) {
-      // The stand-in hides, and does not count, what was sent in the very millisecond of a reset.
+      // The stand-in hides, and does not count, messages sent in the very millisecond of a reset.
       let isReset = channel.floor > 0
       let expected = PerchSide.Membership(
         url: record.url.text, name: record.name ?? "", floor: record.membership?.floorAt ?? 0,
@@ -50,11 +50,11 @@ final class Comparison {
     return try order(here, listed.items)
   }
 
-  /// What the user is told of the channel: that as much is cached as is prefetched, and, where somebody keeps
-  /// its end live, that the newest page is all there is.
+  /// Checks the channel as the user gets it: as many messages are cached as are prefetched, and the newest
+  /// page is complete if a view keeps the channel's end live.
   private func entry(_ here: PerchSide, _ record: ChannelRecord, isOpen: Bool) throws -> String? {
     let link = here.syncRequests.link
-    // Looks every 100 ms are late on a busy machine.
+    // Polls every 100 ms are late on a busy machine.
     let interval = max(here.syncRequests.pollInterval(of: record.url), 2_000)
     return try here.cache.read { reader in
       guard let user = try reader.cachedUser(UserID("alice")),
@@ -72,8 +72,9 @@ final class Comparison {
     }
   }
 
-  /// The list by last message. Channels of one moment may stand either way, and one whose last message came
-  /// in the very millisecond of a reset is not asked about: the stand-in hides it.
+  /// Checks the list's order by last message. Channels with the same time may come in any order. A channel
+  /// whose last message came in the very millisecond of a reset is left out, because the stand-in hides that
+  /// message.
   private func order(_ here: PerchSide, _ listed: [ChannelRecord]) throws -> String? {
     func time(_ record: ChannelRecord) -> Int64 {
       let floor = record.membership?.floorAt ?? 0
@@ -101,7 +102,7 @@ final class Comparison {
   private func messages(_ here: PerchSide, _ url: ChannelURL) async throws -> String? {
     let truth = try await all(url)
     guard let (rows, coverage) = try here.channel(url.text, from: .start) else { return "\(url) is unknown" }
-    // The newest page is cut inside its oldest millisecond: of that nothing is asked.
+    // The newest page is cut inside its oldest millisecond, which is not compared.
     let page = truth.suffix(Comparison.newest)
     let low =
       page.count < truth.count ? Position.last(at: page[page.startIndex].position.createdAt).next : .start
@@ -120,7 +121,7 @@ final class Comparison {
   }
 
   private func difference(_ cached: [PerchSide.Row], _ expected: [PerchSide.Row]) -> String? {
-    // Where replies are not listed, coverage does not speak of them.
+    // Without listed replies, coverage says nothing about replies.
     let rows = listsReplies ? cached : cached.filter { $0.parts[3] == "" }
     guard rows.map(\.position) == expected.map(\.position) else {
       let missing = Set(expected.map(\.position.messageID)).subtracting(rows.map(\.position.messageID))
@@ -132,7 +133,7 @@ final class Comparison {
     return nil
   }
 
-  /// Every message the upstream lists, oldest first.
+  /// Every message that the upstream lists, oldest first.
   private func all(_ url: ChannelURL) async throws -> [PerchSide.Row] {
     var found: [MessageRecord] = []
     var window = MessageWindow(.newest, older: 200, newer: 0)

@@ -7,26 +7,26 @@ import Testing
 @testable import ChatSync
 
 extension SyncWorker {
-  /// Whether nothing is under way.
+  /// Whether no job and no read is running.
   var isQuiet: Bool { tasks.isEmpty && reads.isEmpty }
 
-  /// When time alone makes something due.
+  /// When the plan's next job is due by time alone.
   fileprivate var wakeAt: Int64 { plan.wakeAt(now: now) ?? .max }
 }
 
-/// Each nemesis by itself against the whole worker at its usual pace and limits, over a real cache file, real
-/// sockets and the stand-in upstream, in a time that the test owns: after it ends both sides agree within 100
-/// s of that time, and nobody waits for a clock on a wall.
+/// Each nemesis alone against the whole worker at its default pace and limits, over a real cache file, real
+/// sockets and the stand-in upstream, on a clock that the test moves. After the nemesis ends, both sides
+/// agree within 100 s of that clock.
 ///
-/// Time moves to the next moment at which something is due, once nothing is under way. Requests that hang are
-/// under way until their deadline: while they may be about, time moves on in small steps instead.
+/// Once no job is running, the clock moves to the next moment at which one is due. Requests that hang run
+/// until their deadline, so while there may be any, the clock moves in small steps instead.
 @Suite(.timeLimit(.minutes(10)), .serialized)
 struct DefaultPaceTests {
   private static let urls = (0..<5).map { "c\($0)" }
   private static let alice = UserID("alice")
   private static let budget: Int64 = 100_000
 
-  /// Both sides, and the time between them.
+  /// Both sides, and their clock.
   final class Desk {
     let time = ManualClock()
     let there: OriginSide
@@ -41,7 +41,7 @@ struct DefaultPaceTests {
       here = try PerchSide(there.url, pace: Pace(), firstByte: 10_000, clock: time.clock)
     }
 
-    /// Lets time go by until `end`, or until it holds; `patience` is how long (s) a job may take.
+    /// Moves time until `end`, or until `holds` returns true; `patience` is how long (s) a job may take.
     func pass(
       until end: Int64, patience: Double, _ holds: () async throws -> Bool = { false }
     ) async throws -> Bool {
@@ -53,7 +53,7 @@ struct DefaultPaceTests {
           if try await holds() { return true }
         }
         guard time.now < end else { return try await holds() }
-        // A second at most: requests and webhooks come by themselves.
+        // A second at most, because requests and webhooks come at any time.
         let step = isQuiet ? await here.worker.wakeAt : time.now + 250
         time.move(to: min(end, time.now + 1_000, max(step, time.now + 1)))
         here.client.lookAgain()
@@ -61,7 +61,7 @@ struct DefaultPaceTests {
       }
     }
 
-    /// A desk whose channels have so many messages each.
+    /// A desk whose channels have `messages` messages of `bytes` bytes each.
     init(channels: [String], messages: Int, of bytes: Int) throws {
       there = try OriginSide(hasWebhooks: false, clock: time.clock)
       for url in channels {
@@ -145,11 +145,11 @@ struct DefaultPaceTests {
     let end = desk.time.now + 3_600_000
     while desk.time.now < end {
       _ = try await desk.pass(until: min(end, desk.time.now + 600_000), patience: 5)
-      // A request of the user now and then, or the user would be idle.
+      // A request of the user, because otherwise the user would become idle.
       await desk.here.worker.seen(Self.alice)
     }
     #expect((100...300).contains(desk.here.requests - before), "\(desk.here.requests - before)")
-    // Elsewhere a change is seen within 60 s.
+    // In a channel without a view the change comes within 60 s.
     desk.there.send("q42", "news")
     let newest = { try desk.here.channel("q42", from: .start)?.rows.count == 2 }
     #expect(try await desk.pass(until: desk.time.now + 60_000, patience: 5, newest))
@@ -169,7 +169,7 @@ struct DefaultPaceTests {
       return difference == nil
     }
     let healed = desk.time.now
-    // What still hangs ends by its deadline; from then on every job is waited for.
+    // Requests that still hang end by their deadline; from then on the test waits for every job.
     var isEqual = try await desk.pass(until: healed + 11_000, patience: 0.03, agrees)
     if !isEqual { isEqual = try await desk.pass(until: healed + Self.budget, patience: 5, agrees) }
     #expect(isEqual, "\(nemesis): \(difference ?? "")")

@@ -7,7 +7,8 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// Changelogs that are refused in any words are not offered, and that is nobody's fault (B32).
+/// Changelogs that the upstream refuses with any error are taken as not offered, without blame for a user
+/// (B32).
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct DenialTests {
   private static let denials: [[String: Value]] =

@@ -9,8 +9,8 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// Storms of answers that disagree: stale, empty, lagging, shuffled, spoiled, refused in other words. A
-/// checker watches the cache all the while: what it calls covered has every message that the upstream has.
+/// Storms of answers that disagree: stale, empty, lagging, shuffled, spoiled, refused with other errors. A
+/// checker watches the cache meanwhile: covered segments must have every message that the upstream has.
 /// `PERCH_TORTURE_DISAGREEMENTS` sets how many seeds are tried (400), or which (61-120);
 /// `PERCH_TORTURE_DISAGREEMENT` names one.
 @Suite(.timeLimit(.minutes(60)), .serialized)
@@ -46,7 +46,7 @@ struct DisagreeingStormTests {
       fault?["probability"] = .double(Double.random(in: 0.2...0.9, using: &random))
       return fault.map { .object($0) }
     }
-    // A page that is shorter than asked for and ends inside a tie cannot be told from a whole one.
+    // A page that is shorter than requested and ends inside a tie looks like a complete one.
     let areTiesUnstable = drawn.contains { $0["kind"] == .string("unstable_ties") }
     return areTiesUnstable ? drawn.filter { $0["kind"] != .string("cut_page") } : drawn
   }
@@ -60,7 +60,7 @@ struct DisagreeingStormTests {
     defer { there.stop() }
     for url in Self.urls {
       try there.makeChannel(url, ["alice", "bob", "carol"])
-      // A dozen of each moment: ties are real.
+      // Twelve messages share each millisecond, so that there are ties.
       for number in 0..<Int.random(in: 0...220, using: &random) {
         there.send(url, "old", at: 1_700_000_000_000 + Int64(number / 12))
       }
@@ -73,7 +73,7 @@ struct DisagreeingStormTests {
     look(at: Self.urls.prefix(2), here)
     var checker = Checker(urls: Self.urls)
     var rounds = 0
-    // On a slow machine, or where much is refused, it takes longer until anything is covered.
+    // On a slow machine, or with many refusals, it takes longer until any segment is covered.
     while rounds < 15 || checker.looked == 0 && rounds < 150 {
       rounds += 1
       try there.set(OriginSide.Weather(), Self.faults(&random), seed: Int64(random.next() % 1_000_000))
@@ -114,7 +114,7 @@ struct DisagreeingStormTests {
     }
   }
 
-  /// Compares what the cache calls covered with what the upstream has.
+  /// Compares the covered segments of the cache with the upstream's messages.
   private struct Checker {
     let urls: [String]
     private(set) var faults: [String] = []
@@ -137,7 +137,7 @@ struct DisagreeingStormTests {
       }
     }
 
-    /// Where the channel's messages stand.
+    /// The positions of the channel's messages upstream.
     private static func truth(_ there: OriginSide, _ url: String) throws -> [Position] {
       try there.origin.store.read { db, _ in
         try db.all(

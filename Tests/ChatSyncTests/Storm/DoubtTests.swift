@@ -7,7 +7,7 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// What a stale, empty or shrunken answer may take away: nothing, until the upstream says so (B27).
+/// A stale, empty or shortened answer removes no message until the upstream confirms it (B27).
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct DoubtTests {
   private static let listing = "/v3/group_channels/*/messages"
@@ -22,14 +22,14 @@ struct DoubtTests {
     try sides.here.channel("c0", from: .start)?.rows.count ?? 0
   }
 
-  /// No poll of the worker's meets the empty page, or repairs what the first listing believed.
+  /// A pace without polls: none gets the empty page, or repairs the result of the first listing.
   private static var withoutPolls: Pace {
     var pace = PerchSide.pace
     (pace.openPoll, pace.openPollWithWebhooks, pace.userPoll) = (60_000, 60_000, 60_000)
     return pace
   }
 
-  /// A channel of which the newest messages are stored, and a worker with nothing to do.
+  /// A channel whose newest messages are stored, and an idle worker.
   private func prefetched(messages: Int) async throws -> Sides {
     let sides = try Sides(messages: messages, pace: Self.withoutPolls)
     try await sides.open()
@@ -233,7 +233,7 @@ struct DoubtTests {
     await sides.end()
   }
 
-  /// Lists the oldest messages: nothing else shows them again where nobody polls.
+  /// Lists the oldest messages, because without polls nothing else does.
   private func lookAtOldest(_ sides: Sides) async {
     let oldest = MessageSyncRequest.Stretch.around(1_700_000_000_000, older: 20, newer: 20)
     _ = await sides.here.worker.fetch(MessageSyncRequest(ChannelURL("c0"), oldest))

@@ -6,15 +6,15 @@ import Testing
 @testable import ChatCache
 @testable import ChatSync
 
-/// Eviction and the sync worker do not feed each other: what went for space is fetched when somebody asks
-/// for it, never ahead (B33, B57). Over a real cache file, sockets and the stand-in, in a time that the test
-/// owns.
+/// Eviction and the sync worker do not feed each other: evicted messages are fetched when a client asks for
+/// them, never prefetched (B33, B57). Over a real cache file, sockets and the stand-in, on a clock that the
+/// test moves.
 @Suite(.timeLimit(.minutes(10)), .serialized)
 struct EvictedTests {
   private static let urls = (0..<30).map { "e\($0)" }
   private static let alice = UserID("alice")
 
-  /// A cache that is in step with the stand-in, of which a pass then leaves a quarter.
+  /// A cache that was in step with the stand-in, and of which a pass left a quarter.
   private static func evicted() async throws -> (
     desk: DefaultPaceTests.Desk, left: Int64, before: [String: [[UInt8]]]
   ) {
@@ -62,13 +62,13 @@ struct EvictedTests {
         await desk.here.worker.seen(Self.alice)
       }
       #expect(try Self.messages(desk) == left, "after a restart: \(isRestarted)")
-      // The changelog of the user's channels every 30 s, and what a start asks.
+      // The changelog of the user's channels every 30 s, and the requests of a start.
       #expect(desk.here.requests - before <= 30, "\(desk.here.requests - before) requests")
     }
     await desk.end()
   }
 
-  /// The rows of each channel.
+  /// The number of cached messages of each channel.
   private static func rows(_ desk: DefaultPaceTests.Desk) throws -> [String: Int64] {
     try desk.here.cache.read { reader in
       let counts = try reader.db.all("SELECT channel_url, cached_messages FROM channel") {

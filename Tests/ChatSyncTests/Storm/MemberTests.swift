@@ -7,14 +7,14 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// Lists of more members than a channel shows, over the stand-in upstream and real sockets: whatever its
-/// pages say, nobody who left is called a member by a complete list (B8, B10, B27).
+/// Lists of more members than a channel's object has, over the stand-in upstream and real sockets: whatever
+/// its pages say, a complete list names no user who left (B8, B10, B27).
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct MemberTests {
   private static let url = ChannelURL("crowd")
   private static let people = (0..<130).map { "p" + String(1_000 + $0).dropFirst() }
 
-  /// A channel of 131 members, alice among them, of whom alice is connected here.
+  /// A channel of 131 members, of whom only alice is connected here.
   private func crowd(hasWebhooks: Bool = false) async throws -> Sides {
     let sides = try Sides(messages: 1, hasWebhooks: hasWebhooks)
     for person in Self.people { try sides.there.remember(person) }
@@ -130,7 +130,7 @@ struct MemberTests {
   func inStep() async throws {
     let sides = try await crowd(hasWebhooks: true)
     #expect(await fetch(sides) == .stored)
-    // From here on the list itself cannot be had.
+    // From here on the upstream refuses the list.
     try fault(["kind": .string("deny"), "code": .integer(400108)], sides)
     try leave([Self.people[5], Self.people[125]], sides)
     #expect(await World.wait { (try? here(sides)).map { $0.isComplete && $0.names.count == 129 } ?? false })
@@ -157,7 +157,8 @@ struct MemberTests {
     #expect(await fetch(sides) == .stored)
     let (names, isComplete) = try here(sides)
     #expect(names == (try there(sides)), "nobody went")
-    // The one whom the stale list lacks is asked for by the id; of the empty one nobody can tell.
+    // The worker asks by id for the one member whom the stale list lacks; about an empty list it cannot
+    // decide.
     #expect(isComplete == (kind != "empty_page"), "\(kind)")
     #expect(await fetch(sides) == (kind != "empty_page" ? .stored : .failed(.failed(reason: Self.pause))))
     await sides.end()
@@ -182,7 +183,7 @@ struct MemberTests {
   @Test("a listing that a stop cuts off goes on at its page after the start")
   func restart() async throws {
     let sides = try await crowd()
-    // The first page comes, the second one never.
+    // The first page comes, the second one does not.
     let listing = try #require(try await sides.store.beginMembers(of: Self.url, anew: false))
     #expect(try await sides.store.store([], of: Self.url, in: listing, next: "p098"))
     try await sides.here.restart()
@@ -196,6 +197,6 @@ struct MemberTests {
 }
 
 extension Sides {
-  /// The worker's port to the cache.
+  /// The worker's store over the cache.
   fileprivate var store: CacheStore { CacheStore(here.cache) }
 }

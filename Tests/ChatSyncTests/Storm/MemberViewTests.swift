@@ -7,7 +7,7 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// What a server does not tell of what only the asking user sees, while it tells that a channel changed.
+/// A server that reports a channel's change without the fields that depend on the asking user.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct MemberViewTests {
   private func floor(_ sides: Sides) throws -> Int64 {
@@ -63,7 +63,7 @@ struct MemberViewTests {
 }
 
 extension ChannelRecord {
-  /// A whole channel, and of what its user sees the count alone.
+  /// A complete channel record, whose only field for its user is the unread count.
   fileprivate static func named(_ url: String, unread: Int64?) -> ChannelRecord {
     var record = ChannelRecord(
       url: ChannelURL(url), name: "", customType: "", createdAt: 0, isDistinct: false, isPublic: false,

@@ -6,7 +6,7 @@ import Testing
 @testable import ChatCache
 @testable import ChatSync
 
-/// What was missed while the upstream could not be heard, over a real cache file and real sockets.
+/// Messages missed while the upstream could not be reached, over a real cache file and real sockets.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct MissingTests {
   @Test(
@@ -19,7 +19,7 @@ struct MissingTests {
     let now = Clock.system.wallMilliseconds()
     var doomed: [Int64] = []
     for number in 0..<(isHard ? count + 9 : count) {
-      // Sixty share a moment where it is hard, and nine are deleted again before anybody sees them.
+      // In the hard case sixty messages share a millisecond, and nine are deleted before Perch gets them.
       let id = sides.there.send("c0", "late \(number)", at: isHard ? now + Int64(number / 60) : nil)
       if isHard && number % 30 == 7 && doomed.count < 9 { doomed.append(id) }
     }
@@ -117,7 +117,7 @@ struct MissingTests {
       try await sides.here.worker.disconnect(alice)
       if isRestarted { try await sides.here.restart() }
       #expect(await World.wait { sides.here.syncRequests.link.state == .online })
-      // What is under way in a channel ends.
+      // Wait until the channel's jobs have ended.
       #expect(await World.wait { await sides.here.worker.isQuiet })
       let requests = sides.here.requests
       sides.there.send("c0", "while away")
@@ -237,7 +237,7 @@ struct MissingTests {
 
   @Test("B34: with nothing open, news is seen within two polls, and a quiet user costs one request a poll")
   func quietUser() async throws {
-    // A second stands for twenty: two polls of 30 s are three seconds here.
+    // One second stands for twenty: two polls every 30 s take three seconds here.
     var pace = Pace()
     pace.openPoll = 100
     pace.openPollWithWebhooks = 1_500
@@ -256,7 +256,7 @@ struct MissingTests {
     let id = sides.there.send("d42", "news")
     let rows = { try sides.here.channel("d42", from: .start)?.rows ?? [] }
     #expect(await World.wait(seconds: 3) { (try? rows().contains { $0.position.messageID == id }) ?? false })
-    // Two minutes of quiet: at most 10 requests where an hour may have 300.
+    // Two minutes of quiet: at most 10 requests, as an hour may have 300.
     let before = sides.here.requests
     try await Task.sleep(for: .seconds(6))
     let asked = sides.here.requests - before

@@ -2,7 +2,7 @@ import Platform
 
 @testable import Origin
 
-/// One thing that goes wrong between Perch and the upstream, for as long as it lasts.
+/// A fault between Perch and the upstream.
 enum Nemesis: String, CaseIterable, CustomStringConvertible {
   case networkGone, outwardLost, inwardLost, slow, blackHole, repliesLost, errors, garbage, tooMany
   case pagesCut, bodiesCut, tokensForgotten, webhooksShuffled, noChangelogs, noReplyListing, restarts, clears
@@ -10,7 +10,7 @@ enum Nemesis: String, CaseIterable, CustomStringConvertible {
 
   var description: String { rawValue }
 
-  /// Whether webhooks come at all: where they might hide what is tried, they do not.
+  /// Whether webhooks come. Where they might hide the fault, they do not.
   var hasWebhooks: Bool {
     switch self {
     case .outwardLost, .inwardLost, .webhooksShuffled: true
@@ -18,7 +18,7 @@ enum Nemesis: String, CaseIterable, CustomStringConvertible {
     }
   }
 
-  /// What the upstream offers.
+  /// The features that the upstream offers.
   var weather: OriginSide.Weather {
     var weather = OriginSide.Weather()
     weather.hasChangelogs = self != .noChangelogs
@@ -39,7 +39,7 @@ enum Nemesis: String, CaseIterable, CustomStringConvertible {
     ])
   }
 
-  /// What the fault desk is told while it lasts.
+  /// The faults set in the stand-in while the nemesis lasts.
   var faults: [Value] {
     let often: [String: Value] = ["probability": .double(0.5)]
     return switch self {

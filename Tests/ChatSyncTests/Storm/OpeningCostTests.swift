@@ -5,11 +5,11 @@ import Testing
 
 @testable import ChatSync
 
-/// What opening a view asks of the upstream.
+/// The upstream requests of opening a view.
 @Suite struct OpeningCostTests {
   @Test("B16: opening a view of a channel that is wholly cached costs at most three upstream requests")
   func cost() async throws {
-    // Nothing but the opening asks, however long it takes: the clocks are far away.
+    // All polls are far away, so that only the opening makes requests.
     var pace = PerchSide.pace
     pace.openPoll = 600_000
     pace.openPollWithWebhooks = 600_000
@@ -20,7 +20,7 @@ import Testing
     try await sides.open()
     #expect(await World.wait { (try? sides.events(.collectionAnswered)) == 1 })
     for view in 2...6 {
-      // What was begun before is no cost of this opening.
+      // Earlier jobs must not count as costs of this opening.
       #expect(await World.wait { await sides.here.worker.isQuiet })
       let before = sides.here.requests
       sides.here.syncRequests.opened(

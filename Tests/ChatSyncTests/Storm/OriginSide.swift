@@ -6,15 +6,15 @@ import Platform
 @testable import ChatSync
 @testable import Origin
 
-/// The stand-in upstream of a storm: its people at work, its weather, and where its webhooks go.
+/// The stand-in upstream of a storm: its users' actions, its faults, and the receiver of its webhooks.
 final class OriginSide: Sendable {
   let origin: OriginServer
   private let hook: Server
-  /// Who takes the webhooks now; nil while nobody is up.
+  /// The worker that receives the webhooks; nil while none runs.
   let receiver = Guarded<SyncWorker?>(nil)
   /// Every webhook that came.
   let webhooks = Guarded<[[UInt8]]>([])
-  /// Messages by channel as they were made, for edits and deletes.
+  /// The ids of each channel's messages in the order they were sent, for edits and deletes.
   private let made = Guarded<[String: [Int64]]>([:])
 
   static let people = ["alice", "bob", "carol", "dave"]
@@ -60,7 +60,7 @@ final class OriginSide: Sendable {
     _ = try origin.run(arguments, path: "others", base: url, operation)
   }
 
-  /// What the server may refuse, such as a reply to a deleted message, is refused.
+  /// Tries an operation that the server may refuse, such as a reply to a deleted message.
   private func attempt(_ operation: Origin.Operation, _ path: [String: String], _ body: [String: Value]) {
     do { try perform(operation, path, body) } catch is Refusal {} catch { preconditionFailure("\(error)") }
   }
@@ -74,28 +74,28 @@ final class OriginSide: Sendable {
       ])
   }
 
-  /// The server does not know the person any more.
+  /// Deletes the person from the server.
   func forget(_ person: String) throws { try perform(.write(Users.delete), ["user_id": person], [:]) }
 
-  /// The server knows the person again.
+  /// Adds the person to the server.
   func remember(_ person: String) throws {
     try perform(.write(Users.create), [:], ["user_id": .string(person), "nickname": .string(person)])
   }
 
-  /// Files that were uploaded.
+  /// The number of uploaded files.
   var uploads: Int {
     get throws {
       try origin.store.read { db, _ in try db.first("SELECT count(*) FROM upload") { $0.int(0) } ?? 0 }
     }
   }
 
-  /// Whether the network between is gone.
+  /// Whether the network between Perch and the server is cut.
   var isCutOff: Bool {
     get { origin.desk.isCutOff }
     set { origin.desk.isCutOff = newValue }
   }
 
-  // MARK: People at work
+  // MARK: Users' actions
 
   @discardableResult
   func send(_ url: String, _ text: String, by user: String = "bob", at: Int64? = nil, parent: Int64? = nil)
@@ -115,7 +115,7 @@ final class OriginSide: Sendable {
     return newest
   }
 
-  /// Where one of the channel's messages stands, or stood.
+  /// The position of a random message of the channel, which may be deleted by now.
   func position(of url: String, _ random: inout Seeded) -> Position {
     let id = made.withLock { $0[url]?.randomElement(using: &random) } ?? 1
     let time: Int64?
@@ -173,7 +173,7 @@ final class OriginSide: Sendable {
       ["user_id": .string("bob"), "reaction": .string("like")])
   }
 
-  /// Something that somebody does.
+  /// A random action of a random user.
   func act(_ urls: [String], _ random: inout Seeded) {
     let url = urls.randomElement(using: &random) ?? urls[0]
     let person = ["bob", "carol"].randomElement(using: &random) ?? "bob"
@@ -201,7 +201,7 @@ final class OriginSide: Sendable {
     }
   }
 
-  // MARK: Weather
+  // MARK: Faults
 
   struct Weather: Sendable {
     var hasChangelogs = true
@@ -209,7 +209,7 @@ final class OriginSide: Sendable {
     var takesUploads = true
   }
 
-  /// One kind of bad weather, for some of the requests, and some for webhooks.
+  /// Sets one kind of fault for some of the requests, and one for some webhooks.
   func storm(_ weather: Weather, _ random: inout Seeded) throws {
     let kinds: [[String: Value]] = [
       ["kind": .string("dark")], ["kind": .string("refuse")],
@@ -235,8 +235,8 @@ final class OriginSide: Sendable {
     try set(weather, faults, seed: Int64(random.next() % 1_000_000))
   }
 
-  /// Good weather; what the server does not offer it goes on not to offer. The changelogs of `forgotten` are
-  /// emptied, and a token of them is refused the first time it is named.
+  /// Ends all faults, but not the missing features. Empties the changelogs of `forgotten`; the server refuses
+  /// a token of theirs the first time.
   func calm(_ weather: Weather, forgotten: [String] = []) throws {
     try origin.store.write { db, _ in
       for url in forgotten {
@@ -255,7 +255,7 @@ final class OriginSide: Sendable {
     origin.desk.isCutOff = false
   }
 
-  /// Every answer comes so late.
+  /// Delays every answer by `milliseconds`.
   func slow(milliseconds: Int64) throws {
     try set(
       Weather(),
@@ -266,7 +266,7 @@ final class OriginSide: Sendable {
       ], seed: 1)
   }
 
-  /// Makes all that happened so far look as if it had happened so long ago: no changelog since then names it.
+  /// Moves all past changes back by `milliseconds`, so that no changelog since then names them.
   func age(milliseconds: Int64) throws {
     try origin.store.write { db, _ in
       for table in ["member", "departure", "message_change"] {

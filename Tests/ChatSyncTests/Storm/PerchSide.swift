@@ -7,7 +7,7 @@ import TestFolders
 @testable import ChatCache
 @testable import ChatSync
 
-/// Perch's side of a storm: a real cache file, a worker over real sockets, restarted at will.
+/// Perch's side of a storm: a real cache file and a worker over real sockets, which tests can restart.
 final class PerchSide {
   let directory: String
   private let base: String
@@ -37,7 +37,7 @@ final class PerchSide {
   let clock: Clock
   private let policy: OutboxPolicy
 
-  /// `firstByte`: how long the upstream may be silent (ms); short where it is silent on purpose.
+  /// `firstByte`: how long the upstream may be silent (ms); short in tests in which it is silent on purpose.
   init(
     _ base: String, pace: Pace = PerchSide.pace, firstByte: Int = 5_000, clock: Clock = .system,
     policy: OutboxPolicy = OutboxPolicy(), token: String = "origin"
@@ -111,7 +111,7 @@ final class PerchSide {
     return names
   }
 
-  // MARK: What it holds
+  // MARK: The cache's content
 
   /// A stored message, byte for byte.
   struct Row: Equatable {
@@ -156,7 +156,7 @@ final class PerchSide {
     }
   }
 
-  /// The stored messages of a channel from `low` on, and its coverage, of one moment.
+  /// The stored messages of a channel from `low` on, and its coverage, of one snapshot.
   func channel(_ url: String, from low: Position) throws -> (rows: [Row], coverage: Coverage)? {
     try cache.read { reader in
       guard let key = try reader.channelKey(of: ChannelURL(url)) else { return nil }
@@ -190,7 +190,7 @@ final class PerchSide {
     }
   }
 
-  /// What is wrong inside the file, as SQLite and the tables' own rules see it.
+  /// A fault inside the file, found by SQLite or by the tables' own rules; nil: there is none.
   func damage() throws -> String? {
     try cache.read { reader in
       let check = try reader.db.first("PRAGMA integrity_check") { $0.string(0) } ?? "?"

@@ -107,7 +107,7 @@ struct SendingFaultTests {
     policy.backoffMaximum = 200
     policy.uncertainGrace = 400
     let world = try await SendingWorld(policy: policy, firstByte: 300)
-    // Where listings do not say whose request a message answers, only a look finds it.
+    // If listings have no request ids, only a look for the message finds it.
     world.offers = ["dedup": .string("off"), "request_ids": .bool(seed.isMultiple(of: 2))]
     let listing = Value.string("/v3/group_channels/*/messages")
     try world.set([
@@ -122,7 +122,7 @@ struct SendingFaultTests {
       try world.there.origin.store.read { db, _ in
         try db.first("SELECT max(created_at) FROM message WHERE user_id = 'alice'") { $0.int64(0) }
       })
-    // It comes behind more than half a page, and in a tie that the page's end cuts.
+    // The message is behind more than half a page, and in a tie that the page's end cuts.
     for number in 0..<190 { world.there.send("c0", "before \(number)", at: time - 190 + Int64(number)) }
     for number in 0..<100 { world.there.send("c0", "beside \(number)", at: time) }
     var fault: [String: Value] = ["kind": .string(kind), "path": listing, "method": .string("GET")]

@@ -6,7 +6,7 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// What users send arrives once and in order, or is reported failed, whatever the upstream does, over a real
+/// Users' messages arrive once and in order, or are reported failed, whatever the upstream does, over a real
 /// cache file and real sockets.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct SendingStormTests {

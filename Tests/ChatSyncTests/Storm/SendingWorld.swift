@@ -8,7 +8,7 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// Alice in two channels, what she sends, and what of it arrived.
+/// Alice in two channels, the messages she sends, and those that arrived.
 final class SendingWorld {
   let there: OriginSide
   let here: PerchSide
@@ -34,7 +34,7 @@ final class SendingWorld {
     there.stop()
   }
 
-  // MARK: What alice does
+  // MARK: Alice's actions
 
   func send(_ url: String, _ name: String, _ text: String, checksLength: Bool = true) async throws {
     let params = Array(#"{"type":"user","message":"\#(text)"}"#.utf8)
@@ -66,7 +66,7 @@ final class SendingWorld {
     await here.worker.accepted(in: [OutboxLaneName(user: Self.alice, channel: channel)])
   }
 
-  // MARK: Weather
+  // MARK: Faults
 
   func faults(_ random: inout Seeded) throws {
     let kinds = ["lose_reply", "dark", "refuse", "html", "cut_body", "status", "delay"]
@@ -90,7 +90,7 @@ final class SendingWorld {
       .object(["seed": .integer(seed), "faults": .array(faults), "capabilities": .object(offers)]))
   }
 
-  // MARK: What became of it
+  // MARK: Results
 
   struct Message: Equatable {
     let id: Int64
@@ -98,14 +98,14 @@ final class SendingWorld {
     var request = ""
   }
 
-  /// Whether nothing waits any more.
+  /// Whether every unsent row has failed or is gone within 20 s.
   func isDrained() async -> Bool {
     await World.wait(seconds: 20) { [self] in
       do { return try rows().allSatisfy { $0.contains("failed") } } catch { return false }
     }
   }
 
-  /// Whether exactly these texts of alice's arrive.
+  /// Whether exactly these texts of alice's arrive within 20 s.
   func arrives(_ texts: [String], in url: String) async -> Bool {
     await World.wait(seconds: 20) { [self] in
       let found: [String]
@@ -114,7 +114,7 @@ final class SendingWorld {
     }
   }
 
-  /// What is unsent: name, state and code.
+  /// The outbox rows: request id, state and error code.
   func rows() throws -> [String] {
     try here.cache.read { reader in
       try reader.db.all("SELECT request_id, state, coalesce(error_code, '') FROM outbox ORDER BY id") {
@@ -142,7 +142,7 @@ final class SendingWorld {
     }
   }
 
-  /// Alice's messages here.
+  /// Alice's messages in the cache.
   func stored(_ url: String) throws -> [Message] {
     let rows = try here.channel(url, from: .start)?.rows ?? []
     return try rows.map { row in

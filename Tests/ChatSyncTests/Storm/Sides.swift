@@ -13,7 +13,7 @@ struct Sides {
   init(messages: Int, pace: Pace = PerchSide.pace, hasWebhooks: Bool = false) throws {
     there = try OriginSide(hasWebhooks: hasWebhooks)
     try there.makeChannel("c0", ["alice", "bob", "carol"])
-    // A dozen of each moment: ties are real.
+    // Twelve messages share each millisecond, so that there are ties.
     for number in 0..<messages {
       there.send("c0", "old \(number)", at: 1_700_000_000_000 + Int64(number / 12))
     }
@@ -51,7 +51,7 @@ struct Sides {
     }
   }
 
-  /// Webhook notes that were not looked into yet.
+  /// The number of webhook notes about which the upstream was not asked yet.
   var noted: Int {
     get throws {
       try here.cache.read { try $0.db.first("SELECT count(*) FROM webhook_note") { $0.int(0) } ?? 0 }
@@ -83,6 +83,6 @@ struct Sides {
 }
 
 extension WorkerRequests {
-  /// An offline link is tried at once.
+  /// Tries an offline link at once.
   func urge() { Task { [worker] in await worker.urge() } }
 }

@@ -7,15 +7,15 @@ import Testing
 
 @testable import ChatSync
 
-/// The nemesis: seeded storms between Perch over a real cache file and the stand-in upstream over real
-/// sockets, with restarts, while others send, edit, delete, react, reply, join, leave and reset. After they
-/// end, both sides must agree, and not about nothing. `PERCH_TORTURE_STORMS` sets how many seeds are tried;
+/// Seeded storms between Perch over a real cache file and the stand-in upstream over real sockets, with
+/// restarts, while other users send, edit, delete, react, reply, join, leave and reset. After they end, both
+/// sides must agree, about at least some messages. `PERCH_TORTURE_STORMS` sets how many seeds are tried;
 /// `PERCH_TORTURE_STORM` names one.
 @Suite(.timeLimit(.minutes(60)), .serialized)
 struct StormTests {
   static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 
-  /// `400`: from 1 on; `61-120`: those.
+  /// `400` is 1 to 400; `61-120` is 61 to 120.
   static func range(_ name: String) -> ClosedRange<Int>? {
     let ends = getenv(name).map { String(cString: $0).split(separator: "-").compactMap { Int($0) } } ?? []
     guard let last = ends.last, ends.count <= 2 else { return nil }
@@ -27,11 +27,12 @@ struct StormTests {
     return Array(1...(number("PERCH_TORTURE_STORMS") ?? 3)) + failed
   }
 
-  /// Seeds that once failed. 28: what was never loaded above a page in the middle was counted as missing. 20,
-  /// 35: a page cut inside its anchor's millisecond claimed all of it, and an answer that newer messages had
-  /// overtaken covered the gap below them. 32: without a changelog, a message deleted in the millisecond in
-  /// which a page was cut was listed by no page. 131: a channel was joined while a look at it found nothing
-  /// of it, and was left alone. 25, 81: who left a channel and came back unseen had nothing unread.
+  /// Seeds that once failed. 28: messages above a page in the middle, which were never loaded, were counted
+  /// as missing. 20, 35: a page cut inside its anchor's millisecond claimed all of it, and an answer that
+  /// newer messages had overtaken covered the gap below them. 32: without a changelog, a message deleted in
+  /// the millisecond in which a page was cut was listed by no page. 131: a user joined a channel while a
+  /// check found nothing of it, and the worker then left the channel alone. 25, 81: a user who left a channel
+  /// and came back unnoticed had nothing unread.
   private static let failed = [20, 25, 28, 32, 35, 81, 131]
 
   private static let urls = (0..<6).map { "c\($0)" }
@@ -39,7 +40,7 @@ struct StormTests {
   @Test("After any storm the cache equals the upstream within 10 s of quiet", arguments: seeds)
   func storm(seed: Int) async throws {
     var random = Seeded(UInt64(seed))
-    // Dice of their own: what is cleared does not change the rest of an old seed's storm.
+    // A generator of its own, so that clearing does not change the rest of an old seed's storm.
     var clearing = Seeded(UInt64(seed) &+ 1 << 32)
     var weather = OriginSide.Weather()
     weather.hasChangelogs = Int.random(in: 0..<4, using: &random) > 0
@@ -75,14 +76,14 @@ struct StormTests {
       try await Task.sleep(for: .milliseconds(Int.random(in: 0...60, using: &random)))
     }
     there.isCutOff = true
-    // What is under way ends; nothing new begins.
+    // Running jobs end, and no new ones begin.
     try await Task.sleep(for: .milliseconds(50))
     let forgotten = Bool.random(using: &random) && weather.hasChangelogs ? try here.channelsWithToken() : []
     for _ in 0..<20 { there.act(StormTests.urls, &random) }
     try there.calm(weather, forgotten: forgotten)
     _ = here.syncRequests.seen(UserID("alice"))
     await here.worker.urge()
-    // Nobody is told of an edit in a channel that nobody looks at, unless a webhook does: look.
+    // Without a webhook or a view the worker does not learn of an edit, so open a view of each channel.
     let mine = try await there.channels(of: "alice")
     #expect(await World.wait { (try? here.memberships(of: "alice").map(\.url)) == mine }, "seed \(seed)")
     open(mine[...], here, isNew: false)
@@ -92,7 +93,7 @@ struct StormTests {
     await here.stop()
   }
 
-  /// What a client's request might miss, asked beside the worker's own jobs.
+  /// A client's sync request, beside the worker's own jobs.
   private func request(_ here: PerchSide, _ there: OriginSide, _ random: inout Seeded) {
     let url = ChannelURL(StormTests.urls.randomElement(using: &random) ?? "c0")
     let position = there.position(of: url.text, &random)
@@ -106,7 +107,7 @@ struct StormTests {
     here.syncRequests.fetch(MessageSyncRequest(url, stretch), within: 1_000) { _ in }
   }
 
-  /// Now and then somebody lets go of a channel's messages, or of everything.
+  /// Sometimes clears a channel's messages, or the whole cache.
   private func clear(_ here: PerchSide, _ random: inout Seeded) throws {
     let url = ChannelURL(StormTests.urls.randomElement(using: &random) ?? "c0")
     switch Int.random(in: 0..<30, using: &random) {

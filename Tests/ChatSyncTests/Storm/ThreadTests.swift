@@ -7,13 +7,13 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// Threads whose replies lie far back, over the stand-in upstream and real sockets: they are listed as
+/// Threads whose replies lie far back, over the stand-in upstream and real sockets: the worker lists them as
 /// threads.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct ThreadTests {
   private static let url = ChannelURL("c0")
 
-  /// Message 1 with so many replies, and 1 500 messages after them.
+  /// Message 1 with `replies` replies, and 1 500 messages after them.
   private func sides(replies: Int, polls: Bool = false) async throws -> Sides {
     var pace = PerchSide.pace
     pace.prefetchMessages = 50
@@ -36,7 +36,7 @@ struct ThreadTests {
     #expect(
       await World.wait { sides.here.syncRequests.connection(of: UserID("alice")).progress.phase == .steady })
     #expect(await World.wait { (try? sides.here.channel("c0", from: .start)?.rows.count) ?? 0 >= 50 })
-    // The first sync is over when nothing more is asked: only the page's own requests are counted then.
+    // Wait until the first sync sends no more requests, so that only the page's own requests are counted.
     var seen = -1
     while !polls, seen != sides.here.requests {
       seen = sides.here.requests
@@ -45,7 +45,7 @@ struct ThreadTests {
     return sides
   }
 
-  /// A page of the thread, fetched as a request does it: the rows and how many requests went upstream.
+  /// A page of the thread, fetched as a request does it: its rows, and the number of upstream requests.
   private func page(
     _ sides: Sides, limit: Int = 30, before: Position? = nil
   ) async throws -> (ids: [Int64], requests: Int, isComplete: Bool, hasPrevious: Bool, previous: Position?) {
@@ -96,7 +96,7 @@ struct ThreadTests {
     #expect(page.isComplete)
     #expect(page.hasPrevious == (replies > 30))
     #expect(try line(sides) == before)
-    // The rest is paged through without a gap, and it ends with a proof.
+    // The other pages follow without a gap, and the last one proves that it is the last.
     var (all, position, turns) = (page.ids, page.previous, 0)
     var hasPrevious = page.hasPrevious
     while hasPrevious, turns < 20 {
@@ -131,7 +131,7 @@ struct ThreadTests {
     #expect(try await page(sides).ids.count == 30, "an empty page takes nothing away")
     try sides.there.calm(OriginSide.Weather())
     sides.there.delete("c0", 10)
-    // The link may be in doubt after the empty page: the thread is asked for until it answers.
+    // The link may be in doubt after the empty page, so ask for the thread until it is complete.
     #expect(
       await World.wait {
         _ = await sides.here.worker.fetch(MessageSyncRequest(Self.url, .newest, thread: 1))

@@ -7,8 +7,8 @@ import Testing
 @testable import ChatSync
 @testable import Origin
 
-/// A server that orders the messages of one millisecond anew in each answer: nothing is called covered that
-/// it did not show, and all is found all the same (B24, B28).
+/// A server that orders the messages of one millisecond anew in each answer: no message that it did not list
+/// counts as covered, and yet all messages are found (B24, B28).
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct TieTests {
   private static let url = ChannelURL("c0")
@@ -19,7 +19,7 @@ struct TieTests {
     try there.set(OriginSide.Weather(), [.object(fault)], seed: seed)
   }
 
-  /// What is missing where the cache says that it knows all.
+  /// The positions that are missing in covered segments of the cache.
   private func missing(_ sides: Sides) throws -> [Position] {
     guard let (rows, coverage) = try sides.here.channel("c0", from: .start) else { return [] }
     let truth = try sides.there.origin.store.read { db, _ in
@@ -125,7 +125,8 @@ struct TieTests {
     await sides.end()
   }
 
-  /// 20 messages, 250 in one millisecond, and `newer` ones, those outside of it each in its own.
+  /// 20 messages, then 250 in one millisecond, then `newer` ones. Those before and after each have a
+  /// millisecond of their own.
   private func around(_ newer: Int) throws -> Sides {
     let sides = try Sides(messages: 0)
     for number in 0..<20 { sides.there.send("c0", "before \(number)", at: Self.start + Int64(number)) }
@@ -149,7 +150,7 @@ struct TieTests {
     "B24: from a message beside a millisecond of more messages than a page holds a client pages through it",
     arguments: [true, false])
   func pagedThrough(isOlder: Bool) async throws {
-    // So many that the newest page and prefetch do not reach the millisecond.
+    // So many newer messages that the newest page and prefetch do not reach the millisecond.
     let sides = try around(400)
     try await sides.open()
     let (below, above) = (Self.start + 19, Self.start + 200)

@@ -5,13 +5,13 @@ import Testing
 
 @testable import ChatSync
 
-/// What webhooks name while nobody can be asked for it, or nobody is there to ask for.
+/// Webhooks that come while the upstream cannot be asked, or while no user is connected.
 @Suite(.timeLimit(.minutes(5)))
 struct UnattendedTests {
   private let alice = UserID("alice")
   private let url = ChannelURL("c0")
 
-  /// One channel of 200 messages, wholly cached, nobody looking at it.
+  /// One channel of 200 messages, all cached, without a view.
   private func sides(hasChangelogs: Bool = true) async throws -> Sides {
     let sides = try Sides(messages: 200)
     var weather = OriginSide.Weather()
@@ -89,7 +89,7 @@ struct UnattendedTests {
     #expect(try await sides.here.worker.forget(alice, isForced: true) == 0)
     try sides.here.cache.trim()
     #expect(try sides.here.channel("c0", from: .start)?.rows.isEmpty == true)
-    // What was under way when the user left is asked to its end.
+    // By now the jobs that ran when the user left have ended.
     try await Task.sleep(for: .milliseconds(300))
     let asked = sides.here.requests
     let webhook = #"{"category":"group_channel:message_send","channel":{"channel_url":"c0"}}"#

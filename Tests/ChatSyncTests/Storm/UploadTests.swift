@@ -263,7 +263,7 @@ struct UploadTests {
 }
 
 extension SendingWorld {
-  /// How many files are being uploaded.
+  /// The number of files being uploaded.
   func uploading() throws -> Int64 { try here.cache.read { try $0.unsentOfAllUsers().uploading } }
 
   /// An unsent message as alice sees it.
@@ -284,7 +284,7 @@ extension SendingWorld {
     here.syncRequests.accepted(of: UserID("alice"), in: channel)
   }
 
-  /// Half of the requests that send or upload meet a fault.
+  /// Sets a random fault for half of the requests that send or upload.
   func anyFault(_ random: inout Seeded) throws {
     let kinds = ["lose_reply", "dark", "refuse", "html", "cut_body", "status", "delay", "cut_upload"]
     let paths = ["/v3/group_channels/*/messages*", "/v3/storage/file"]

@@ -37,7 +37,7 @@ extension SendingWorld {
     await here.worker.accepted(in: [OutboxLaneName(user: Self.sender, channel: channel)])
   }
 
-  /// Sends a message of alice's again that she took back.
+  /// Sends a message of alice's again after she took it back.
   func sendAgain(_ request: String, in url: String) async throws {
     let (name, channel) = (try #require(RequestID(request)), ChannelURL(url))
     let isResent = try here.cache.accept { writer in
@@ -69,7 +69,7 @@ extension SendingWorld {
     }
   }
 
-  /// How far files were told to be uploaded, in the order of the log.
+  /// The upload progress events, in the order of the log.
   func progress() throws -> [String] {
     try here.cache.read { reader in
       try reader.db.all("SELECT reference, detail FROM event WHERE kind = 20 ORDER BY seq") { row in
@@ -80,7 +80,7 @@ extension SendingWorld {
     }
   }
 
-  /// What the stand-in is told to do wrong, one kind.
+  /// Sets one kind of fault in the stand-in.
   func fault(_ fields: [String: Value]) throws {
     try there.origin.setFaults(
       .object([
@@ -88,7 +88,7 @@ extension SendingWorld {
       ]))
   }
 
-  /// Nothing goes wrong any more, and nothing is urged.
+  /// Ends all faults, without urging the worker.
   func noFaults() throws {
     try there.origin.setFaults(.object(["faults": .array([]), "capabilities": .object(offers)]))
   }
