@@ -49,7 +49,7 @@ struct ChannelWorld {
     facts.members = people.filter { $0 == "me" || random.chance(40) }.map {
       .init(userID: $0, nicknameKey: ChannelFacts.key(names.randomElement(using: &random) ?? ""))
     }
-    // As many as are counted are not always all: as many may have come as left.
+    // A matching count does not prove that the list is complete: as many members may have joined as left.
     facts.memberCount = facts.members.count + (random.chance(20) ? 1 : 0)
     facts.knowsMembers = facts.memberCount == facts.members.count && random.chance(90)
     if random.chance(80) {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What is a channel's last message once the one that was is deleted (B7, B10).
+/// A channel's last message after the previous one is deleted (B7, B10).
 @Suite struct LastMessageTests {
   private func last(_ world: ChannelWithMessages) throws -> Int64? {
     try world.cache.read { reader in
@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  /// Whether the channel is to be asked for.
+  /// Whether the cache has a note to ask the upstream about the channel.
   private func isAsked(_ world: ChannelWithMessages) throws -> Bool {
     try world.cache.read { try $0.webhookNotes(in: world.url) }.contains { $0.kind == .channel }
   }

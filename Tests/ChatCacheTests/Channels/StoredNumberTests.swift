@@ -4,9 +4,9 @@ import Testing
 
 @testable import ChatCache
 
-/// Numbers that an earlier version stored as they came, at the ends of Int64.
+/// Numbers at the ends of Int64, which an earlier version stored unchecked.
 @Suite struct StoredNumberTests {
-  /// A channel whose row and whose members' rows hold `number` wherever the upstream decides one.
+  /// A channel whose row and whose members' rows have `number` in each column that the upstream decides.
   private func world(_ number: Int64) throws -> ChannelWithMessages {
     let world = try ChannelWithMessages()
     try world.listNewest((1...5).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
@@ -35,7 +35,7 @@ import Testing
       let message = ChannelWithMessages.message(id, at: id * 10, mentions: .everybody)
       try world.cache.write { try $0.store(message, in: url, .messageReceived) }
     }
-    // Several at once go another way.
+    // Several messages at once take another path.
     let changes = UpstreamChanges<MessageRecord, Int64>(
       updated: (9...12).map { ChannelWithMessages.message($0, at: $0 * 10, mentions: .everybody) },
       deleted: [7, 2], hasMore: false, unreadable: 0)
@@ -61,7 +61,7 @@ import Testing
       let totals = try world.cache.read { try $0.unread(of: try #require(try $0.userKey(of: alice))) }
       #expect(Limits.counts.contains(totals.messages) && Limits.counts.contains(totals.mentions))
     }
-    // A read position alone takes what was read off the stored count.
+    // A read position without counts subtracts the read messages from the stored count.
     var record = ChannelWithMessages.channel(url, lastReadAt: 30)
     record.membership?.unread = nil
     record.membership?.mentions = nil

@@ -5,14 +5,14 @@ import Testing
 
 /// Unread messages and mentions, sentence by sentence of the rule.
 @Suite struct UnreadCountTests {
-  /// Alice's counts, and what an answer of the upstream says of them.
+  /// Alice's counts, and upstream answers with counts.
   final class World {
     let base: ChannelWithMessages
     var cache: Cache { base.cache }
 
     init() throws { base = try ChannelWithMessages() }
 
-    /// The channel as the upstream shows it to that user.
+    /// Stores the channel as the upstream shows it to `user`.
     func refresh(
       unread: Int64, mentions: Int64 = 0, last: MessageRecord? = nil, readAt: Int64 = 0, floor: Int64 = 0,
       joinedAt: Int64 = 1,

@@ -4,9 +4,9 @@ import Testing
 
 @testable import ChatCache
 
-/// The kept counts against counting again, whatever comes in whatever order.
+/// The stored counts against a new count, for random changes in random order.
 @Suite struct UnreadPropertyTests {
-  /// One user's counts by the rule's own words.
+  /// One user's counts, computed as the rule says.
   private struct Naive {
     var base: [Int64] = [0, 0]
     var counted = Position(createdAt: 0, messageID: 0)
@@ -77,7 +77,7 @@ import Testing
         let readAt = Int64.random(in: 90...170, using: &random)
         expected.floor = max(expected.floor, random.chance(10) ? .random(in: 100...140, using: &random) : 0)
         let told = (0..<2).map { _ in Int64.random(in: 0...9, using: &random) }
-        // Read less than before: an answer of before, unless it knows a newer message than the last one did.
+        // A lower read position means an older answer, unless it has a newer message than the last answer.
         let isNewer = message.position > expected.counted && !gone.contains(id)
         let isOld = readAt < expected.readAt && !isNewer
         expected.base = isOld ? [0, 0] : told

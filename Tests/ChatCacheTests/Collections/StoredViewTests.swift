@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChatCache
 
-/// Views as the store keeps them.
+/// Views in the database.
 @Suite struct StoredViewTests {
   @Test("B58: a view that two requests begin anew at once is stored once")
   func begunTwice() throws {

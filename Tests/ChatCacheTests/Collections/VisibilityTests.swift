@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What the store says to a view about each row: filters, floor, coverage, and what last changed it.
+/// The rows that a view gets from the store: by filters, floor and coverage, each with its version.
 @Suite struct VisibilityTests {
   /// The stored messages a view without bounds sees, and the versions of all.
   private func rows(

@@ -3,7 +3,7 @@ import ChatModel
 @testable import ChatCache
 
 extension CoverageHistory {
-  /// What does not hold after the last step; nil: all does.
+  /// The rule that is broken after the last step; nil: none is.
   mutating func brokenRule() -> String? {
     if let complaint { return complaint }
     if let untiled = untiled() { return untiled }
@@ -54,7 +54,7 @@ extension CoverageHistory {
     var expected: Set<Int> = []
     let anchor: PageAnchor
     if random.chance(50) {
-      // Beside a position without a neighbour right before it, the page would begin in a position the world
+      // If the position right before is not in the world, the page would begin in a position that the world
       // lacks.
       guard isInclusive || positions[home].previous == positions[home - 1] else { return nil }
       anchor = .before(positions[home], isInclusive: isInclusive)
@@ -68,7 +68,7 @@ extension CoverageHistory {
       anchor = .after(positions[home], isInclusive: isInclusive)
       var index = isInclusive ? home : home + 1
       while index < positions.count, positions[index].createdAt < floor { index += 1 }
-      // A floor between two positions: what is right above it is not in the world.
+      // With a floor between two positions, the position right above the floor is not in the world.
       if floor > 0, index < positions.count, index != (isInclusive ? home : home + 1),
         marks[index] != marks[max(index - 1, 0)]
       {

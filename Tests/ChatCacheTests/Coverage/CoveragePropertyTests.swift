@@ -42,7 +42,7 @@ struct CoverageHistory {
     for row in coverage.rows { table[row.lo] = row }
   }
 
-  /// One random step; says what it was.
+  /// Makes one random step and returns its description.
   mutating func step() -> String {
     let old = coverage
     now += 1
@@ -87,7 +87,7 @@ struct CoverageHistory {
     return fresh
   }
 
-  /// A message comes into being at the newest end; the cache hears of it at once, or never.
+  /// Sends a message at the newest end. The cache gets it at once, or never.
   private mutating func send() -> String {
     let all = NaiveLine.messages
     guard newestEver + 1 < all.count else { return "full" }
@@ -138,7 +138,7 @@ struct CoverageHistory {
     return "listing \(anchor) \(limits) includes \(includes) rows \(rows)"
   }
 
-  /// Offers the listing with a ticket; false: it was dropped, as it must be if the gap changed.
+  /// Stores the listing with a ticket. False: it was dropped, as it must be if the gap changed.
   private mutating func take(_ listing: Listing, ticket index: Int) -> Bool {
     guard let ticket = tickets[index] else { return false }
     let now = coverage.gap(ticket.id)
@@ -152,7 +152,7 @@ struct CoverageHistory {
     return isTaken
   }
 
-  /// The naive world takes in the same page.
+  /// Stores the same page in the naive world.
   private mutating func follow(
     _ rows: [Position], _ anchor: Listing.Anchor, _ limits: (older: Int, newer: Int), _ includes: Bool
   ) {
@@ -162,7 +162,7 @@ struct CoverageHistory {
         NaiveLine.positions[$0], anchor, older: limits.older, newer: limits.newer, includesAnchor: includes,
         rows: rows)
     }
-    // With nothing at all on either side, only an answer about the anchor too is one stretch.
+    // An empty answer about both sides is one stretch only if it includes the anchor.
     let isEmptyForward = rows.isEmpty && limits.newer > 0 && (limits.older == 0 || includes)
     let reachesEnd = anchor == .newest || isEmptyForward
     if reachesEnd, anchor != .newest {

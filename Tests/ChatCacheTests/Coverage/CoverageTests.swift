@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What coverage says in the situations the rules name.
+/// Coverage in the situations that the rules name.
 @Suite struct CoverageTests {
   private func position(_ time: Int64, _ id: Int64 = 1) -> Position {
     Position(createdAt: time, messageID: id)
@@ -27,7 +27,7 @@ import Testing
     #expect(coverage.shows(position(12)))
   }
 
-  /// What a page of older messages claims that was asked for from a message.
+  /// The claim of a page of messages older than a message.
   private func older(than anchor: Position, _ rows: [Position]) -> ClosedRange<Position>? {
     Listing(
       anchor: .message(anchor), olderLimit: rows.count, newerLimit: 0, includesAnchor: false, rows: rows

@@ -3,10 +3,10 @@ import Testing
 
 @testable import ChatCache
 
-/// Missing messages that are filled by themselves, as the store keeps and tells it.
+/// Gaps that are filled automatically, in the database and in the events.
 @Suite struct FillTests {
-  /// A channel of which 1…5 and the newest are covered, and `missing` between are not; of those the last is
-  /// stored already, since the page it came with was cut there.
+  /// A channel of which 1…5 and the newest are covered, and `missing` messages between are not. The last of
+  /// them is stored already, because the newest page was cut there.
   private struct World {
     let base: ChannelWithMessages
     let missing: Int
@@ -33,7 +33,7 @@ import Testing
       }
     }
 
-    /// The page that begins with that message, as the upstream has it, stored as filling does.
+    /// Stores the upstream's page that begins with that message, as filling does.
     func fill(after id: Int64, rows: Int, of gap: Int64?) throws -> Int64 {
       let end = min(id + Int64(rows), last + 5)
       let listing = MessageListing(
@@ -53,7 +53,7 @@ import Testing
       }
     }
 
-    /// The messages that those events announce by themselves.
+    /// The messages that these events announce on their own.
     func announced(_ told: [LoggedChange]) throws -> [Int64] {
       try base.cache.read { reader in
         let user = try #require(try reader.cachedUser(base.alice))
@@ -84,7 +84,7 @@ import Testing
     #expect(!isTwice, "somebody fills it")
     let before = world.base.cache.cursor.sequence
     var reached: Int64 = 5
-    // The fourth proves that the millisecond in which the newest page was cut holds nothing else.
+    // The fourth page proves that the millisecond in which the newest page was cut has no other messages.
     for page in 1...4 {
       let from = world.base.cache.cursor.sequence
       reached = try world.fill(after: reached, rows: 100, of: gap.id)

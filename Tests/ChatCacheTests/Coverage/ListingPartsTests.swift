@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatCache
 
-/// Listings in parts: the same rows and the same proof, in steps that are each true.
+/// Listings in parts: the same rows and the same proof, with a true state after each part.
 @Suite struct ListingPartsTests {
   @Test("B24: the parts of 2 000 random listings have their rows, and prove what they prove")
   func partsProveTheWhole() {
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  /// A coverage with some stretches, and where the end may be known.
+  /// A coverage with some covered segments, and perhaps a known end.
   private func coverage(_ random: inout SeededRandom) -> Coverage {
     var coverage = Coverage()
     for _ in 0..<Int.random(in: 0...3, using: &random) {

@@ -2,13 +2,13 @@ import ChatModel
 
 @testable import ChatCache
 
-/// A channel as a dense small world: a few milliseconds with four messages' room in each, one mark for every
+/// A channel as a small dense world: a few milliseconds with room for four messages each, and one mark per
 /// position.
 ///
 /// It knows the truth (`upstream`), what the cache stores (`stored`) and, position by position, what the
 /// coverage should say. Its rules are written over single positions, without ranges, so that they share
-/// nothing with the code under test. Positions that no message can have stand beside and between the others,
-/// so that no stretch is invisible.
+/// nothing with the code under test. Beside and between them are positions that no message can have, so that
+/// every segment has a position.
 struct NaiveLine {
   enum Mark: Hashable { case covered, unverified, gap, tail }
 
@@ -27,8 +27,8 @@ struct NaiveLine {
   var marks = [Mark](repeating: .gap, count: positions.count)
   var isTailBegun = false
 
-  /// What the upstream answers: rows nearest the anchor first, ties by id, cut by the limits, and `dropped`
-  /// rows fewer than there would be at the far side.
+  /// The upstream's answer: the rows nearest the anchor, ties by id, cut by the limits, without `dropped`
+  /// rows at the far side.
   func list(_ anchor: Listing.Anchor, older: Int, newer: Int, includesAnchor: Bool, dropped: Int)
     -> [Position]
   {
@@ -60,7 +60,7 @@ struct NaiveLine {
     return rows
   }
 
-  /// Whether a listing of these rows is the whole truth about one position.
+  /// Whether a listing of these rows proves everything about one position.
   static func proves(
     _ position: Position, _ anchor: Listing.Anchor, older: Int, newer: Int, includesAnchor: Bool,
     rows: [Position]
@@ -96,7 +96,7 @@ struct NaiveLine {
     }
     let isCutAt =
       !isByID && ((older > 0 && below.isEmpty && at >= older) || (newer > 0 && above.isEmpty && at >= newer))
-    // A page that ends inside the anchor's moment may have come short there.
+    // A page that ends inside the anchor's millisecond may lack rows of it.
     let rowsAt = rows.filter { side($0) == 0 }
     let isBeyondRows = { (position: Position) -> Bool in
       guard !isByID, let low = rowsAt.min(), let high = rowsAt.max() else { return false }
@@ -106,20 +106,20 @@ struct NaiveLine {
     switch side(position) {
     case -1: return provesBelow(position)
     case 1:
-      // Both sides are one stretch only with the anchor between them.
+      // The two sides are one segment only if the anchor between them is proven.
       let isAnythingBelow = positions.contains { side($0) < 0 && provesBelow($0) }
       return provesAbove(position) && (provesAt || !isAnythingBelow)
     default: return provesAt && !isBeyondRows(position)
     }
   }
 
-  /// The newest position of which the upstream's time has surely come, as an index; -1: none.
+  /// The index of the newest position that the upstream's clock has surely reached; -1: none.
   var newestKnown: Int {
     if isTailBegun { return (marks.firstIndex(of: .tail) ?? marks.count) - 1 }
     return marks.lastIndex { $0 == .covered || $0 == .unverified } ?? -1
   }
 
-  /// Takes in a page: proven positions are the truth, other rows are stored by chance.
+  /// Stores a page: `claimed` positions are proven, other rows are merely stored.
   mutating func take(_ rows: [Position], claimed: [Int], reachesEnd: Bool) {
     for index in claimed {
       let position = NaiveLine.positions[index]
@@ -129,7 +129,7 @@ struct NaiveLine {
     guard let top = claimed.last else { return }
     guard reachesEnd else {
       for index in claimed { marks[index] = .covered }
-      // A claim that reaches into the tail leaves what is below it unknown.
+      // A claim that reaches into the tail makes the positions below it a gap.
       for index in marks.indices where marks[index] == .tail && index < top { marks[index] = .gap }
       return
     }
@@ -143,7 +143,7 @@ struct NaiveLine {
     isTailBegun = true
   }
 
-  /// What the coverage says, position by position.
+  /// The coverage's mark of each position.
   static func marks(of coverage: Coverage) -> [Mark] {
     positions.map { position in
       switch coverage.segment(at: position).content {

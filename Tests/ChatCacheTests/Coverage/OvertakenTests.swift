@@ -9,7 +9,7 @@ import Testing
 
   @Test("B24: a page that ends inside its anchor's millisecond claims to its far row and no further")
   func shortInsideTheAnchor() {
-    // Ten of a millisecond's thirty came, although twenty were asked for.
+    // The answer has ten of a millisecond's thirty messages, although twenty were requested.
     let newer = Listing(
       anchor: .time(500), olderLimit: 20, newerLimit: 20, includesAnchor: true, rows: rows(1...10, at: 500))
     #expect(newer.claim?.upperBound == Position(createdAt: 500, messageID: 10))
@@ -27,10 +27,10 @@ import Testing
   func overtaken() {
     var coverage = Coverage()
     coverage.claim(.newest(limit: 100, rows: rows(1...20)), now: 1, generation: 1)
-    // Twenty more came unseen, and a full newest page beyond them.
+    // Twenty newer messages are unseen, and a full newest page follows them.
     coverage.claim(.newest(limit: 10, rows: rows(41...50)), now: 2, generation: 1)
     let gaps = coverage.gaps.map(\.range)
-    // What was asked before all that says that nothing follows the twentieth.
+    // An answer to an earlier request says that no message follows the twentieth.
     let late = [
       Listing.newest(limit: 100, rows: rows(1...20)),
       Listing(

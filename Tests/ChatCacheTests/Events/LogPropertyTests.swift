@@ -6,8 +6,8 @@ import Testing
 
 @testable import ChatCache
 
-/// The log against a list of everything that ever happened: writes, failures, restarts, time and trimming in
-/// any order.
+/// The log against a list of all events so far, with writes, failures, restarts, time and trimming in random
+/// order.
 @Suite struct LogPropertyTests {
   private struct Told {
     let sequence: Int64
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  /// After trimming exactly the newest and youngest are there, and always the last.
+  /// Expects that trimming kept exactly the newest and youngest events, and always the last one.
   private func expectKept(
     _ told: [Told], _ retention: Retention, _ world: LogTrimmingTests.World
   ) throws {

@@ -6,11 +6,11 @@ import Testing
 
 @testable import ChatCache
 
-/// Forgetting the past: what is kept, and what a cursor gets.
+/// Trimming the log: which events are kept, and what an older cursor gets.
 @Suite struct LogTrimmingTests {
   private static let day: Int64 = 86_400_000
 
-  /// A cache whose time the test owns.
+  /// A cache whose clock the test moves.
   final class World {
     let now = Guarded<Int64>(1_700_000_000_000)
     private let directory = Disk.folder()
@@ -37,11 +37,11 @@ import Testing
       cache = try Self.open(directory, retention, now)
     }
 
-    /// Writes one event for each of these channels, in one commit; answers their numbers.
+    /// Writes one event for each of these channels, in one commit. Returns their sequences.
     @discardableResult
     func tell(_ channels: [Int64]) throws -> [Int64] { try tellTimed(channels).sequences }
 
-    /// The same with the moment they bear, that of their transaction: it may have begun before them.
+    /// The same, with the events' time. That is their transaction's, which may have begun earlier.
     func tellTimed(_ channels: [Int64]) throws -> (sequences: [Int64], at: Int64) {
       try cache.write { writer in
         let sequences = try channels.map {
@@ -51,7 +51,7 @@ import Testing
       }
     }
 
-    /// A number is taken, and what it was taken for fails.
+    /// Takes a sequence in a write that fails.
     func fail() {
       struct Wrong: Error {}
       #expect(throws: Wrong.self) {

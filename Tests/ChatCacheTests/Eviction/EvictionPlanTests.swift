@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatCache
 
-/// The plan as a value: who goes next, how much of it, and what is left between windows.
+/// The plan as a value: the next channel, the size of its slice, and the messages left between windows.
 @Suite struct EvictionPlanTests {
   private static func candidate(
     _ key: Int64, accessedAt: Int64 = 0, last: Int64? = nil, bytes: Int64 = 1, type: String = ""
@@ -16,7 +16,7 @@ import Testing
         lastMessageAt: last, createdAt: 0))
   }
 
-  /// The channels in the order in which a plan comes to them.
+  /// The channels in the plan's order.
   private static func order(_ candidates: [EvictionCandidate], _ order: [CacheLimit.Term]) -> [Int64] {
     var plan = EvictionPlan(order)
     guard plan.take(candidates) else { return [] }
@@ -59,7 +59,7 @@ import Testing
     #expect(plan.next?.channel == ChannelKey(2))
     plan.ended(.exhausted, nanoseconds: 1)
     #expect(plan.next == nil && plan.exhaustedCount == 1)
-    // It comes again in its new position; what is exhausted does not.
+    // The channel is taken again in its new position; an exhausted one is not.
     let isTakenAgain = plan.take([Self.candidate(1, accessedAt: 7), Self.candidate(2, accessedAt: 1)])
     #expect(isTakenAgain)
     #expect(plan.next == EvictionSlice(channel: ChannelKey(1), accessedAt: 7, rows: plan.next?.rows ?? 0))

@@ -7,8 +7,8 @@ import Testing
 
 @testable import ChatCache
 
-/// Random channels, windows, accesses and orders: what goes, and in which order, is what a plain model says
-/// (B56, B57). PERCH_TORTURE_EVICTIONS tries more seeds than 40.
+/// Random channels, windows, accesses and orders: the evicted messages and their order are those of a plain
+/// model (B56, B57). PERCH_TORTURE_EVICTIONS tries more seeds than 40.
 @Suite(.timeLimit(.minutes(30))) struct EvictionPropertyTests {
   private static let seeds = getenv("PERCH_TORTURE_EVICTIONS").flatMap { UInt64(String(cString: $0)) } ?? 40
 
@@ -30,7 +30,7 @@ import Testing
     let order = order(&random)
     let unread = try counts(world)
     let since = world.cache.cursor.sequence
-    // Some passes end early, some find nothing more that may go.
+    // Some passes end early, some evict all that they may.
     let used = world.cache.usage.usedBytes
     let share = Int64.random(in: 55...99, using: &random)
     try world.evict(downTo: random.chance(25) ? 1 : used * share / 100, by: order)
@@ -46,7 +46,8 @@ import Testing
       let told = try world.changes([.coverage, .hugeGap], since: since).filter {
         $0.channel == before[index].key
       }
-      // Of messages in a gap nothing is to be told, unless the gap grows over a covered stretch without any.
+      // Evicting messages in a gap makes no event, unless the gap grows over a covered segment without
+      // messages.
       let wasShown = gone.contains { shown[index].contains($0) }
       let events = coverage == lines[index] ? 0 : 1
       #expect(told.count == events, "seed \(seed): one event per channel and pass")
@@ -57,7 +58,8 @@ import Testing
     #expect(try world.cache.check().isSound, "seed \(seed)")
   }
 
-  /// Channels that are known wholly or from some position on, with messages in gaps, threads, and open views.
+  /// Channels that are covered wholly or from some position on, with messages in gaps, threads, and open
+  /// views.
   private static func world(_ random: inout SeededRandom) throws -> EvictionWorld {
     let world = try EvictionWorld(channels: Int.random(in: 2...7, using: &random))
     for index in world.channels.indices {
@@ -98,7 +100,7 @@ import Testing
     }
   }
 
-  /// All that may go, in the order in which it goes.
+  /// All messages that may be evicted, in order.
   private static func expected(
     _ channels: [EvictionWorld.Channel], _ order: [CacheLimit.Term]
   ) -> [(index: Int, position: Position)] {
@@ -107,7 +109,7 @@ import Testing
       case .accessedAt: channel.accessedAt
       case .messages: Int64(channel.rows.count)
       case .lastMessageAt: channel.lastMessageAt
-      // All channels of this world are equal in these.
+      // All channels of this world are equal in these fields.
       case .bytes, .createdAt, .customType: 0
       }
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ChatCache
 
-/// Messages that went for space: what is left, what is told, and what comes back.
+/// Evicted messages: what is left, which events are written, and what comes back.
 @Suite struct EvictionTests {
   private static func rows(_ ids: ClosedRange<Int64>, text: String = "hello") -> [MessageRecord] {
     ids.map { ChannelWithMessages.message($0, at: $0 * 10, text: text) }
@@ -15,7 +15,7 @@ import Testing
 
   private static func position(_ id: Int64) -> Position { Position(createdAt: id * 10, messageID: id) }
 
-  /// Evicts one slice, whatever the size.
+  /// Evicts one slice, whatever the cache's size.
   private static func evict(_ world: EvictionWorld, _ index: Int, rows: Int) throws -> EvictedSlice {
     let channel = world.channels[index]
     let slice = EvictionSlice(channel: channel.key, accessedAt: channel.accessedAt, rows: rows)
@@ -146,7 +146,7 @@ import Testing
       try $0.store([late], in: url, ListingContext(source: .apiResult, generation: 1))
     }
     #expect(try world.stored(in: 0).count == 5)
-    // The same asked for now is.
+    // The same listing with a later request is stored.
     try world.list(Self.rows(1...10), limit: 100, in: 0)
     #expect(try world.stored(in: 0).count == 10)
     #expect(try world.coverage(of: 0).gaps.map(\.gap?.reason) == [.neverLoaded])
@@ -177,7 +177,7 @@ import Testing
     _ = try Self.evict(world!, 0, rows: 30)
     let used = try world!.cache.read { try $0.db.pageCount().usedBytes }
     world = nil
-    // It is under the limit, but a pass goes on until 85 % of it.
+    // The cache is under its limit, but above the 85 % at which a pass ends.
     var configuration = Cache.Configuration(directory: directory)
     configuration.limit = CacheLimit(exactly: used * 110 / 100)
     let cache = try Cache(configuration)

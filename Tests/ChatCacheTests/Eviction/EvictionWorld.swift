@@ -6,9 +6,9 @@ import TestSupport
 
 @testable import ChatCache
 
-/// A cache with some channels of messages, and what a plain model knows of them.
+/// A cache with some channels of messages, and a plain model of them.
 final class EvictionWorld {
-  /// What the model knows of a channel.
+  /// The model of a channel.
   struct Channel {
     let url: ChannelURL
     let key: ChannelKey
@@ -16,9 +16,9 @@ final class EvictionWorld {
     /// The time of the newest message that is not a reply alone.
     var lastMessageAt = Int64.min
     var accessedAt: Int64 = 0
-    /// The messages that replies are to.
+    /// The parent of each reply.
     var parents: [Position: Int64] = [:]
-    /// What the open views show, by their names; of a thread its replies alone.
+    /// The windows of the open views by their ids; a thread's window has only its replies.
     var windows: [String: Window] = [:]
 
     func isSpared(_ position: Position) -> Bool {
@@ -61,10 +61,10 @@ final class EvictionWorld {
 
   deinit { cache.close() }
 
-  /// Time goes on.
+  /// Moves the clock on.
   func pass(_ milliseconds: Int64) { wall.withLock { $0 += milliseconds } }
 
-  /// The newest `limit` of these messages, as a listing from the newest end.
+  /// Stores the newest `limit` of these messages, as a listing from the newest end.
   func list(_ rows: [MessageRecord], limit: Int, in index: Int) throws {
     let url = channels[index].url
     let newest = rows.sorted { $0.position < $1.position }.suffix(limit)
@@ -78,7 +78,7 @@ final class EvictionWorld {
     for row in newest { noteLast(row, in: index) }
   }
 
-  /// An empty answer says that nothing is older than the oldest message.
+  /// Stores an empty answer, which proves that nothing is older than the oldest message.
   func listBeginning(of index: Int) throws {
     guard let first = channels[index].rows.min() else { return }
     var window = MessageWindow(.message(first), older: 100, newer: 0)
@@ -90,7 +90,7 @@ final class EvictionWorld {
     }
   }
 
-  /// One message that came by itself.
+  /// Stores one message without a listing.
   func store(_ row: MessageRecord, in index: Int) throws {
     let url = channels[index].url
     try cache.write { try $0.store(row, in: url, .messageReceived) }
@@ -103,7 +103,7 @@ final class EvictionWorld {
     if row.isInChannel { channels[index].lastMessageAt = max(channels[index].lastMessageAt, row.createdAt) }
   }
 
-  /// Opens a view that has loaded that stretch; an open end reaches as far as the line.
+  /// Opens a view that has loaded the range; an end without more rows reaches to the end of the line.
   func open(
     _ id: String, _ loaded: ClosedRange<Position>, hasPrevious: Bool = true, hasNext: Bool = true,
     parent: Int64? = nil, in index: Int
@@ -150,7 +150,7 @@ final class EvictionWorld {
     return try cache.read { try $0.coverage(of: key) }
   }
 
-  /// Evicts until so much is used.
+  /// Evicts until at most `bytes` are used.
   func evict(downTo bytes: Int64, by order: [CacheLimit.Term]? = nil) throws {
     cache.usage.set(CacheLimit(exactly: max(1, bytes * 100 / 85), order: order))
     try cache.evict()

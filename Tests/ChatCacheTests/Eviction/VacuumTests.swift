@@ -48,7 +48,7 @@ import Testing
     let threads = (0..<16).map { number in
       Thread("reader-\(number)") {
         while !shared.isDone.load(ordering: .relaxed) {
-          // A read that fails is counted: no page may be unreadable because the file was cut.
+          // A failed read is counted: no page may become unreadable when the file is cut.
           let sum = try? cache.read { reader in
             try reader.db.first("SELECT sum(length(body)) FROM message WHERE channel = ?1") {
               $0.bind(1, keys[number % 4].rawValue)
@@ -77,7 +77,7 @@ import Testing
       #expect(after.usedBytes < before.usedBytes / 2 && after.free <= max(16, (after.all - after.free) / 25))
       var waited = 0
       while Self.bytes(directory + "/perch.db") > after.all * after.size, waited < 60_000 {
-        usleep(50_000)  // nothing tells when the file was cut
+        usleep(50_000)  // nothing announces when the file is cut
         waited += 50
       }
       let file = Self.bytes(directory + "/perch.db")
@@ -103,7 +103,7 @@ import Testing
     while Self.bytes(path) > before / 2, commits < 280 {
       try world.cache.write { try $0.announce(link: "online") }
       commits += 1
-      // The first are so close together that one ends while a checkpoint copies all that it saw.
+      // The first commits follow so closely that one ends while a checkpoint copies the frames that it saw.
       if commits > 200 { usleep(100_000) }
     }
     #expect(Self.bytes(path) <= before / 2)

@@ -2,10 +2,10 @@ import SQLite
 
 @testable import ChatCache
 
-/// Everything a cache holds, as text, to compare two of them.
+/// All rows of a cache, as text, to compare two caches.
 ///
-/// Left out is what may differ between two runs that stored the same: the log's numbers, which are never used
-/// twice, and the moments of commits.
+/// Without the columns that may differ between two runs that stored the same: the log's sequences, which are
+/// never used twice, and the times of commits.
 struct Contents: Equatable, CustomStringConvertible {
   private static let passing: Set<String> = [
     "seq", "at", "version", "sweep", "seen_at", "probed_at", "ended_at", "confirmed_at", "deleted_at",
@@ -32,7 +32,7 @@ struct Contents: Equatable, CustomStringConvertible {
     }
   }
 
-  /// What is here and not there, and the other way round; equal rows are counted.
+  /// The rows that only one of the two has. Equal rows are counted.
   func difference(from other: Contents) -> String {
     var counts: [String: Int] = [:]
     for row in rows { counts[row, default: 0] += 1 }

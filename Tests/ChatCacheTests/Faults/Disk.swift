@@ -2,9 +2,9 @@ import FaultyDisk
 import Glibc
 import TestFolders
 
-/// The disk under one folder, told to fail.
+/// A fault of the disk under one folder.
 struct Disk {
-  /// What can fail.
+  /// The operations that can fail.
   struct Operations: OptionSet {
     let rawValue: Int32
     static let read = Operations(rawValue: Int32(FAULTY_READ.rawValue))
@@ -13,19 +13,19 @@ struct Disk {
     static let sync = Operations(rawValue: Int32(FAULTY_SYNC.rawValue))
     static let lock = Operations(rawValue: Int32(FAULTY_LOCK.rawValue))
     static let map = Operations(rawValue: Int32(FAULTY_MAP.rawValue))
-    /// Everything that changes what is stored.
+    /// The operations that change the files.
     static let changing: Operations = [.write, .truncate, .sync]
   }
 
   private static let isInstalled: Bool = faulty_disk_install() == 0
 
-  /// A folder of its own, made under a disk that can fail. Before anything in it is opened.
+  /// A new folder on a disk that can fail. Call it before a file in the folder is opened.
   static func folder() -> String {
     precondition(isInstalled, "the faulty disk could not be put under SQLite")
     return TestFolder.make("disk") + "/data"
   }
 
-  /// A folder of its own with a copy of what the closed cache in `other` wrote.
+  /// A new folder with a copy of the closed cache in `other`.
   static func folder(copying other: String) -> String {
     let folder = folder()
     mkdir(folder, 0o700)
@@ -42,13 +42,13 @@ struct Disk {
 
   private let fault: Int32
 
-  /// From now on the operation of that number fails with SQLite's `code`; all later ones too where it stays.
+  /// Makes operation `number` from now on fail with SQLite's `code`; with `stays` all later ones too.
   init(failing operations: Operations, in folder: String, at number: Int, code: Int32, stays: Bool = false) {
     fault = faulty_disk_arm(folder, operations.rawValue, number, code, stays ? 1 : 0)
     precondition(fault >= 0, "too many faults at a time")
   }
 
-  /// The disk is well again. Answers whether the fault has struck.
+  /// Ends the fault. Returns whether it has struck.
   @discardableResult
   func heal() -> Bool { faulty_disk_heal(fault) != 0 }
 }

@@ -7,9 +7,9 @@ import Testing
 
 @testable import ChatCache
 
-// Every way of writing is tried on a disk that fails at its first operation, its second, and so on until the
-// writing comes through untouched. What must hold is always the same: the write happened wholly or not at
-// all, what was answered is there, reading goes on, and the same write works once the disk is well.
+// Every write is tried on a disk that fails at its first operation, its second, and so on until the write
+// meets no fault. The same must always hold: the write happened wholly or not at all, an answered write is
+// there, reading goes on, and the same write works once the disk works again.
 
 @Suite struct DiskFaultTests {
   /// How a disk fails.
@@ -37,8 +37,8 @@ import Testing
     }
   }
 
-  /// How many operations further the next fault strikes: every one with `PERCH_TORTURE_DISK`, else fewer of
-  /// the later ones.
+  /// By how many operations later the next fault strikes: 1 with `PERCH_TORTURE_DISK`, else more for later
+  /// ones.
   private static func step(after tries: Int) -> Int {
     getenv("PERCH_TORTURE_DISK") == nil ? 1 + tries / 4 : 1
   }
@@ -80,7 +80,7 @@ import Testing
       tries += Self.step(after: tries)
       let folder = Disk.folder(copying: prepared)
       let cache = try Cache(Cache.Configuration(directory: folder))
-      // Nothing reaches the file from that operation on, half of it perhaps: what a kill leaves behind.
+      // From that operation on nothing reaches the file, as after a kill.
       let disk = Disk(failing: .changing, in: folder, at: tries, code: SQLITE_IOERR, stays: true)
       let isAnswered = (try? writing.write(cache)) != nil  // a failure is what this is about
       cache.close()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What a start writes and reads.
+/// The writes and reads of a start.
 @Suite struct StartFaultTests {
   @Test("B63: a start cut anywhere in its migration leaves all of it or nothing, and the next start works")
   func cut() throws {
@@ -14,7 +14,7 @@ import Testing
       tries += 1 + tries / 8
       let folder = Disk.folder()
       let disk = Disk(failing: .changing, in: folder, at: tries, code: SQLITE_IOERR, stays: true)
-      // A start that fails is what this is about.
+      // The test is about failing starts.
       if let cache = try? Cache(Cache.Configuration(directory: folder)) { cache.close() }
       let hasStruck = disk.heal()
       let cache = try Cache(Cache.Configuration(directory: folder))
@@ -34,7 +34,7 @@ import Testing
   func reads() throws {
     let (small, large) = (try Self.filled(20), try Self.filled(12_000))
     let (few, many) = (try Self.readsOfStart(small), try Self.readsOfStart(large))
-    // The look through the spool happens beside the start, before or after the first answer: up to 5 reads.
+    // The scan of the spool runs beside the start, before or after the first answer: up to 5 reads.
     #expect(many <= few + 8, "\(few) reads with 20 messages, \(many) with 12 000")
   }
 
@@ -54,13 +54,13 @@ import Testing
     return world.cache.configuration.directory
   }
 
-  /// How many reads of the disk a start makes, with a first answer: the least number that never comes.
+  /// The number of disk reads of a start with a first answer: one less than the first that does not occur.
   private static func readsOfStart(_ directory: String) throws -> Int {
     for number in 1..<500 {
       let disk = Disk(failing: .read, in: directory, at: number, code: SQLITE_IOERR | (1 << 8))
-      // A start that fails is how the reads are counted.
+      // A failing start shows that this read occurs.
       if let cache = try? Cache(Cache.Configuration(directory: directory)) {
-        // So is an answer.
+        // So does a failing answer.
         _ = try? cache.read { try $0.cachedUser(UserID("alice")) }
         cache.close()
       }

@@ -26,7 +26,8 @@ import Testing
     filling.close()
     let cache = try open()
     defer { cache.close() }
-    // A pool of its own: another thread of the cache might open a connection after the cut, and lend it here.
+    // A pool of its own, because another thread of the cache might open a connection after the cut, and this
+    // test might get it.
     let readers = ReaderPool(path: path, mappedBytes: 256 << 20)
     defer { readers.close() }
     let log = CommitLog(
@@ -34,14 +35,14 @@ import Testing
     let count: (CacheReader) throws -> Int64 = {
       try $0.db.first("SELECT count(*) FROM meta WHERE key LIKE 'filled%'") { $0.int64(0) } ?? 0
     }
-    // The schema is read, so that the next read meets the cut file with its rows.
+    // Reads the schema, so that the next read meets the cut file when it reads rows.
     #expect(try readers.readAnew(log, count) == 2000)
     #expect(truncate(path, 3 * 16384) == 0)
     var failures: [String] = []
     for isCaught in [true, false, false] {
       do {
         _ = try readers.readAnew(log) { reader in
-          // Whatever a reader makes of the zeros, it is not answered.
+          // The reader's result from zeros is not returned.
           if isCaught { return (try? count(reader)) ?? 0 }
           return try count(reader)
         }

@@ -2,8 +2,8 @@ import ChatModel
 
 @testable import ChatCache
 
-// What is written beside messages and sends: users, the link, gaps, views, clearing and healing. Where a call
-// tells of itself each time, it is done only where it was not told yet, as its callers do.
+// Writes beside messages and sends: users, the link, gaps, views, clearing and healing. A call that writes an
+// event each time is made only once, as its callers do.
 extension Writing {
   private static let alice = UserID("alice")
   private static let url = ChannelURL("general")
@@ -13,7 +13,7 @@ extension Writing {
     try listing.prepare(cache)
   }
 
-  /// The newest messages alone, so that a gap is below them.
+  /// Only the newest messages, so that a gap is below them.
   @Sendable private static func gap(_ cache: Cache) throws {
     try messages(cache)
     try cache.write { writer in
@@ -34,7 +34,7 @@ extension Writing {
     try cache.write { _ = try $0.beginFill(name($0.reader), in: url) }
   }
 
-  /// More pages are free than one slice gives back.
+  /// Frees more pages than one slice gives back.
   @Sendable private static func freePages(_ cache: Cache) throws {
     try messages(cache)
     try cache.write {

@@ -2,7 +2,7 @@ import ChatModel
 
 @testable import ChatCache
 
-// What happens to unsent messages between their acceptance and their end.
+// Writes to unsent messages between their acceptance and their end.
 extension Writing {
   private static let laneKey = OutboxTableTests.laneKey
   private static let lane = OutboxLaneName(user: UserID("alice"), channel: laneKey.channel)

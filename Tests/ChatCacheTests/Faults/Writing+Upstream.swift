@@ -2,7 +2,7 @@ import ChatModel
 
 @testable import ChatCache
 
-// The ways in which what came from upstream is written, and let go of again.
+// Writes of data from upstream, and writes that remove it again.
 extension Writing {
   private static let alice = UserID("alice")
   private static let url = ChannelURL("general")
@@ -23,7 +23,8 @@ extension Writing {
     try cache.write { try $0.acknowledge(alice) }
   }
 
-  /// Pages of a first listing tell of its progress each time; those of a later one only of what they change.
+  /// Ends the first listing: each of its pages writes an event of progress, but a later listing's only events
+  /// of changes.
   @Sendable private static func synced(_ cache: Cache) throws {
     try user(cache)
     try cache.write { try $0.endListing(of: alice) }
@@ -62,7 +63,7 @@ extension Writing {
     }
   }
 
-  /// What the sync worker's calls write.
+  /// The writes of the sync worker's calls.
   static let fromUpstream: [Writing] = [
     Writing(name: "a user who connects") { try user($0) },
     Writing(name: "a page of channels", prepare: synced) { cache in
@@ -130,7 +131,7 @@ extension Writing {
     },
   ]
 
-  /// What takes away.
+  /// Writes that remove data.
   static let lettingGo: [Writing] = [
     Writing(name: "doubt", prepare: messages) { cache in try cache.write { try $0.doubt(url) } },
     Writing(name: "a lost membership", prepare: messages) { cache in

@@ -3,18 +3,18 @@ import Testing
 
 @testable import ChatCache
 
-/// One way of writing into the cache, repeatable: done twice it leaves what it leaves done once.
+/// A write to the cache that can be repeated: done twice, it has the same result as done once.
 struct Writing: Sendable, CustomTestStringConvertible {
   let name: String
-  /// What must be there before.
+  /// Stores the data that must be there before.
   var prepare: @Sendable (Cache) throws -> Void = { _ in }
   /// The write, as its callers do it.
   let write: @Sendable (Cache) throws -> Void
 
   var testDescription: String { name }
 
-  /// The folder of a closed cache that holds what must be there before. Tries open copies of it: making a
-  /// database takes far longer than writing once.
+  /// The folder of a closed cache after `prepare`. Each try opens a copy, because creating a database takes
+  /// far longer than one write.
   func prepared() throws -> String {
     let folder = Disk.folder()
     let cache = try Cache(Cache.Configuration(directory: folder))
@@ -23,7 +23,7 @@ struct Writing: Sendable, CustomTestStringConvertible {
     return folder
   }
 
-  /// What a cache holds before and after, on a disk that never fails.
+  /// The contents of a cache before and after the write, on a disk that never fails.
   func outcomes(from prepared: String) throws -> (before: Contents, after: Contents) {
     let cache = try Cache(Cache.Configuration(directory: Disk.folder(copying: prepared)))
     defer { cache.close() }
@@ -32,7 +32,7 @@ struct Writing: Sendable, CustomTestStringConvertible {
     return (before, try Contents(of: cache))
   }
 
-  /// All of them.
+  /// All writes.
   static let all: [Writing] =
     [webhookNote, accepting, sending, expiring] + steps + fromUpstream + lettingGo + connections + gaps
     + views
@@ -52,14 +52,14 @@ struct Writing: Sendable, CustomTestStringConvertible {
 
   private static let unsent = OutboxTableTests.laneKey
 
-  /// A message is taken in.
+  /// A message is accepted.
   static let accepting = Writing(
     name: "accepting a message", prepare: { try OutboxTableTests.prepare($0) },
     write: { cache in
       _ = try cache.accept { try $0.accept(OutboxTableTests.request("r"), in: unsent) }
     })
 
-  /// Whatever waits is sent, and the upstream knows it as message 7.
+  /// The waiting message is sent, and the upstream stored it as message 7.
   static let sending = Writing(
     name: "the answer to a send",
     prepare: { cache in
@@ -78,7 +78,7 @@ struct Writing: Sendable, CustomTestStringConvertible {
       }
     })
 
-  /// What waits fails, since its channel was lost.
+  /// The waiting message fails, because its channel was lost.
   static let expiring = Writing(
     name: "failing what waits", prepare: sending.prepare,
     write: { cache in try cache.accept { try $0.failOutbox(in: unsent) } })

@@ -4,12 +4,12 @@ import Testing
 
 @testable import ChatCache
 
-/// A way in which somebody's hand, or a disk, makes a file contradict itself.
+/// A way in which a person or a disk makes a file contradict itself.
 struct Damage: Sendable, CustomTestStringConvertible {
   let name: String
-  /// What of it must be found.
+  /// The fault that must be found.
   let fault: Finding.Fault
-  /// How it is done, to channel 1 and user 1.
+  /// The SQL that does it, to channel 1 and user 1.
   let sql: String
 
   init(_ name: String, _ fault: Finding.Fault, _ sql: String) {
@@ -20,14 +20,14 @@ struct Damage: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { name }
 
-  /// Does it behind the service's back.
+  /// Does it without the service.
   func strike(_ directory: String) throws {
     let connection = try Connection(path: directory + "/perch.db", mode: .readWrite)
     try connection.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;")
     try connection.execute(sql)
   }
 
-  /// Those of one channel: each is healed by a reset.
+  /// Damages of one channel, each of which a reset heals.
   static let ofChannel: [Damage] = line + messages + channel + memberships
 
   private static let line = [
@@ -136,7 +136,7 @@ struct Damage: Sendable, CustomTestStringConvertible {
       "UPDATE membership SET version = 1 << 40 WHERE channel = 1"),
   ]
 
-  /// Those that are no channel's.
+  /// Damages of no channel.
   static let ofNobody = [
     Damage(
       "segments of no channel", .orphans,
@@ -159,7 +159,7 @@ struct Damage: Sendable, CustomTestStringConvertible {
       "UPDATE event SET kind = 99 WHERE seq = (SELECT min(seq) FROM event)"),
   ]
 
-  /// A row changes while SQLite does not know of an index, which is then put back.
+  /// Changes a row while an index is removed from the schema, and then puts the index back.
   static func breakIndex(_ directory: String) throws {
     let path = directory + "/perch.db"
     let (page, sql) = try Connection(path: path, mode: .readWrite).write { db in

@@ -46,7 +46,7 @@ struct DamagedWorld {
       window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true, askedAt: askedAt)
   }
 
-  /// What the sync worker does with the channel's webhook notes.
+  /// Does as the sync worker does with the channel's webhook notes.
   func syncAgain() throws {
     let url = world.url
     for user in [world.alice, world.bob] {
@@ -58,7 +58,7 @@ struct DamagedWorld {
     }
   }
 
-  /// Everything of the other channel, and everything unsent, as text.
+  /// All rows of the other channel, and all unsent rows, as text.
   func untouched() throws -> [String] {
     let begins = [
       "outbox: ", "request: ", "user: ", "channel: 2 ", "message: 2 ", "segment: 2 ", "tombstone: 2 ",

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatCache
 
-/// The self-check: what is damaged is found; what can be had again is put right, the rest named and left.
+/// The self-check finds damage, repairs data that the upstream has, and only reports the rest.
 @Suite struct IntegrityTests {
   @Test("B64: a sound cache is found sound, by the service and from outside")
   func sound() throws {

@@ -1,19 +1,20 @@
 import Glibc
 import TestSupport
 
-/// The writer as a process of its own, and what it has said was answered.
+/// The writer as a process of its own, and the writes that it has reported as answered.
 final class Child {
   private let process: ChildProcess
   private var line: [UInt8] = []
   /// The last number that was answered.
   private(set) var answered = 0
 
-  /// Starts the program that was built beside the tests; `mode`: a seed, or what else it can do.
+  /// Starts the program that was built beside the tests; `mode`: a seed, or the name of another mode.
   init(_ directory: String, mode: String) throws {
     process = try ChildProcess("KilledWriter", [directory, mode], log: directory + ".log")
   }
 
-  /// Reads until that many more were answered; false: it ended by itself, or said nothing for 10 s.
+  /// Reads until `more` further writes were answered. False: the process ended by itself, or was silent for
+  /// 10 s.
   func hear(_ more: Int) -> Bool {
     var byte: UInt8 = 0
     var heard = 0
@@ -25,7 +26,7 @@ final class Child {
     return true
   }
 
-  /// Waits for its end; true: it killed itself, false: it ended otherwise.
+  /// Waits for the end of the process. True: it killed itself; false: it ended otherwise.
   func hasKilledItself() -> Bool {
     var byte: UInt8 = 0
     while read(process.output, &byte, 1) == 1 { _ = take(byte) }
@@ -33,7 +34,7 @@ final class Child {
     return status & 0x7F == SIGKILL
   }
 
-  /// Kills it, and hears what it had still said. Answers whether it died of that.
+  /// Kills the process, and reads the rest of its output. Returns whether the kill ended it.
   func die() -> Bool {
     guard let status = process.end(SIGKILL) else { return false }
     var byte: UInt8 = 0
@@ -41,7 +42,7 @@ final class Child {
     return status & 0x7F == SIGKILL
   }
 
-  /// A line that was cut by the kill was not answered.
+  /// Takes a byte of output. A line that the kill cut was not answered.
   private func take(_ byte: UInt8) -> Bool {
     guard byte == UInt8(ascii: "\n") else {
       line.append(byte)

@@ -9,11 +9,11 @@ import Testing
 
 /// A process that evicts and gives pages back is killed at random moments, again and again in one directory.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct KilledEvictionTests {
-  /// Kills: PERCH_TORTURE_KILLS, else few.
+  /// The number of kills: PERCH_TORTURE_KILLS, else few.
   private static let kills = getenv("PERCH_TORTURE_KILLS").flatMap { Int(String(cString: $0)) } ?? 12
   private static let kept = ChannelURL("kept")
 
-  /// Channels to store in, one with an open view that shows all of it, and something unsent.
+  /// Stores channels, one of them with an open view of all its messages, and an unsent message.
   private static func prepare(_ directory: String) throws {
     let cache = try Cache(Evicting.configuration(directory))
     defer { cache.close() }

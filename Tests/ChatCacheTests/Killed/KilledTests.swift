@@ -7,7 +7,7 @@ import Testing
 
 /// A process that writes a known schedule is killed at random moments, again and again in one directory.
 @Suite(.serialized) struct KilledTests {
-  /// Kills of each seed: PERCH_TORTURE_KILLS, else few.
+  /// The number of kills for each seed: PERCH_TORTURE_KILLS, else few.
   private static let kills = getenv("PERCH_TORTURE_KILLS").flatMap { Int(String(cString: $0)) } ?? 12
 
   @Test(
@@ -16,14 +16,14 @@ import Testing
   func killed(seed: UInt64) throws {
     let directory = Disk.folder()
     let schedule = Schedule(seed: seed)
-    // The same writes in a cache that nobody kills.
+    // The same writes in a cache that is not killed.
     let twin = try Cache(Writer.configuration(Disk.folder()))
     defer { twin.close() }
     var (written, inTwin) = (0, 0)
     var random = SystemRandomNumberGenerator()
     for kill in 0..<Self.kills {
       let child = try Child(directory, mode: "\(seed)")
-      // Some die while they open the cache.
+      // Some are killed while they open the cache.
       if kill % 5 != 1 { #expect(child.hear(Int.random(in: 1...40, using: &random)), "it ended by itself") }
       usleep(UInt32.random(in: 0..<3_000, using: &random))  // the moment is what is tried, nothing is awaited
       #expect(child.die())

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChatCache
 
-/// Whether the stored members are all the members, and who goes (B8, B10).
+/// Whether the stored member list is complete, and which members it loses (B8, B10).
 @Suite struct MemberListTests {
   private static let alice = UserID("alice")
   private static let url = ChannelURL("crowd")
@@ -25,7 +25,7 @@ import Testing
     numbers.map { "p" + String(1_000 + $0).dropFirst() }
   }
 
-  /// A channel that shows some of its members and counts so many.
+  /// Stores a channel object with some of its members, and a member count.
   private func show(
     _ names: [String], of count: Int64, askedAt: Int64? = nil, news: Int64? = nil, _ cache: Cache
   ) throws {
@@ -49,7 +49,8 @@ import Testing
     }
   }
 
-  /// A listing of these pages; who it did not show is gone, unless `present` has them.
+  /// Runs a listing of these pages. A member that it did not list is removed, unless `present` has the
+  /// member.
   @discardableResult
   private func run(
     _ pages: [[String]], counted: Int64?, present: [String] = [], _ cache: Cache,
@@ -87,7 +88,7 @@ import Testing
       #expect(try list(cache) == (Self.people(0..<131), true))
       try show(Self.people(0..<100), of: 103, cache)
       #expect(try !list(cache).isComplete, "128 rows and more are not 103 members")
-      // As many come as left: the count says nothing.
+      // As many members joined as left, so the count proves nothing.
       try show(Self.people(31..<131), of: 131, cache)
       #expect(try list(cache).names.count == 131)
       #expect(try !list(cache).isComplete, "a count that is right again proves nothing")
@@ -134,7 +135,7 @@ import Testing
       try cache.write { _ = try $0.note([note]) }
       #expect(try !list(cache).isComplete)
       let news = try cache.read { try $0.memberList(of: Self.url).news }
-      // Another note comes while the first is looked into.
+      // Another note comes while the upstream is asked about the first.
       try cache.write { _ = try $0.note([note]) }
       try show(Self.people(0..<100), of: 100, askedAt: .max, news: news, cache)
       #expect(try list(cache) == (Self.people(0..<100), false), "the second note is not settled yet")

@@ -5,7 +5,7 @@ import Platform
 
 @testable import ChatCache
 
-/// A cache with one channel, two members, and messages told the way the sync worker tells them.
+/// A cache with one channel, two members, and messages stored as the sync worker stores them.
 struct ChannelWithMessages {
   let cache: Cache
   let url = ChannelURL("general")
@@ -56,7 +56,7 @@ struct ChannelWithMessages {
       parent: parent.map { Array(#"{"message_id":"\#($0)"}"#.utf8) })
   }
 
-  /// The newest `limit` of `rows`, as a listing from the newest end.
+  /// Stores the newest `limit` of `rows`, as a listing from the newest end.
   func listNewest(_ rows: [MessageRecord], limit: Int, generation: Int64 = 1) throws {
     let newest = rows.sorted { $0.position < $1.position }.suffix(limit)
     try list(
@@ -72,7 +72,7 @@ struct ChannelWithMessages {
     }
   }
 
-  /// What a page answers.
+  /// The answer of a page.
   struct Answer: Equatable {
     var ids: [Int64]
     var hasPrevious: Bool

@@ -3,14 +3,15 @@ import TestSupport
 
 @testable import ChatCache
 
-/// A random channel: what the upstream has, what was listed of it, and by plain loops what a page must hold.
+/// A random channel: the upstream's messages, the listed ones, and the rows that a page must have, found by
+/// plain loops.
 struct MessageLine {
   let world: ChannelWithMessages
   private(set) var upstream: [MessageRecord] = []
   private(set) var stored: Set<Int64> = []
   private(set) var segments: [Segment] = []
 
-  /// Fills the cache by listings of random positions, while messages go on coming.
+  /// Fills the cache by listings at random positions, while new messages come.
   init(_ random: inout SeededRandom) throws {
     world = try ChannelWithMessages(floorOfBob: Int64.random(in: 0...60, using: &random))
     for phase in 0..<Int.random(in: 1...4, using: &random) {
@@ -63,14 +64,14 @@ struct MessageLine {
     stored.insert(message.messageID)
   }
 
-  /// A position to ask for: a moment or a message, perhaps one that is not there.
+  /// A position to request: a time or a message, perhaps a missing one.
   func randomPosition(_ random: inout SeededRandom) -> Position {
     if random.chance(50), let message = upstream.randomElement(using: &random) { return message.position }
     return random.chance(20) ? .end : .first(at: Int64.random(in: 0...160, using: &random))
   }
 
-  /// The messages a user may see in one stretch with `position`, as far as the filter shows them, oldest
-  /// first.
+  /// The messages in the same covered segment as `position` that a user may see and the filter matches,
+  /// oldest first.
   func readable(from position: Position, floor: Int64, _ filter: MessageQuery) -> [MessageRecord] {
     upstream.filter { message in
       guard message.createdAt >= floor, stored.contains(message.messageID) else { return false }
@@ -79,8 +80,8 @@ struct MessageLine {
     }
   }
 
-  /// Whether the upstream has some message a user may see on one side of a page, stored or not. The tail
-  /// aside: what came there since it was confirmed, nobody can know yet.
+  /// Whether the upstream has a message on one side of a page that a user may see, stored or not. Without the
+  /// tail, because the cache cannot know its messages yet.
   func exists(floor: Int64, _ filter: MessageQuery, where isThere: (Position) -> Bool) -> Bool {
     let tail = segments.last?.range.lowerBound ?? .end
     return upstream.contains {

@@ -37,7 +37,7 @@ import Testing
         #expect(!line.exists(floor: floor, filter) { $0 < first }, "seed \(seed): \(query) hides older rows")
       }
       if !page.hasNext {
-        // What an exclusive page around a position leaves out is that position itself.
+        // An exclusive page around a position leaves out only that position.
         let isStored = line.readable(from: last, floor: floor, filter).contains {
           $0.position > last && (isInclusive || !isAt(position, $0.position))
         }
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  /// Whether a position is what an anchor means: a whole millisecond, or one message.
+  /// Whether an anchor means a position: the anchor is a whole millisecond, or one message.
   private func isAt(_ anchor: Position, _ position: Position) -> Bool {
     anchor.messageID == .min ? position.createdAt == anchor.createdAt : position == anchor
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatCache
 
-/// Pages of messages out of the tables, as the rules say.
+/// Pages of messages from the database, as the rules say.
 @Suite struct MessagePageTests {
   private static func rows(_ count: Int) -> [MessageRecord] {
     (1...count).map { ChannelWithMessages.message(Int64($0), at: 1000 + Int64($0 / 3)) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What is stored of a message, and what the switches leave out of an answer.
+/// The stored parts of a message, and the parts that the switches leave out of an answer.
 @Suite struct MessagePartsTests {
   private static let parts: [(part: MessageQuery.Parts, name: String, json: String)] = [
     (.reactions, "reactions", #"[{"key":"like","user_ids":["bob"],"updated_at":7}]"#),
@@ -33,7 +33,7 @@ import Testing
     try body(world)
   }
 
-  /// The message by each way of reading: a page, by its id, a view's row.
+  /// The message as each reading returns it: in a page, by its id, as a view's row.
   private func texts(_ parts: MessageQuery.Parts, _ world: ChannelWithMessages) throws -> [String] {
     try world.cache.read { reader in
       let user = try #require(try reader.cachedUser(world.alice))

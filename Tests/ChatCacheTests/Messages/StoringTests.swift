@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What a listing takes away, and what it may not.
+/// Which messages a listing removes, and which it must not.
 @Suite struct StoringTests {
   private static let url = ChannelURL("general")
 
@@ -53,7 +53,8 @@ import Testing
     let url = Self.url
     try world.cache.write { try $0.delete(message: 5, in: url, .messageDeleted) }
     #expect(try ids(world) == [1, 2, 3, 4, 6, 7, 8] && told() == ["5"] && doubted(world).isEmpty)
-    // A page that was under way says nothing; a later one is a reason to ask; a later word brings it back.
+    // A page requested before proves nothing; a later page puts the message in doubt; a later answer brings
+    // it back.
     try world.list(newest([1, 2, 3, 4, 5, 6, 7, 8], askedAt: mark))
     #expect(try ids(world) == [1, 2, 3, 4, 6, 7, 8] && doubted(world).isEmpty)
     try world.list(newest([1, 2, 3, 4, 5, 6, 7, 8], askedAt: world.cache.cursor.sequence))
@@ -74,7 +75,7 @@ import Testing
       try world.cache.read { try $0.coverage(of: ChannelKey(1)).unverified }
     }
     try world.listNewest((1...8).map { message($0) }, limit: 100)
-    // It lacks 5, which lies between its rows, and 1 and 8, which lie beyond them.
+    // The page lacks 5, which is between its rows, and 1 and 8, which are beyond them.
     try world.list(newest([2, 3, 4, 6, 7], askedAt: world.cache.cursor.sequence))
     #expect(try doubted(world) == [8, 5])
     for id in [8, 5] as [Int64] {
@@ -239,7 +240,7 @@ import Testing
     #expect(try doubted() == [message(1).position...message(4).position])
     try world.list(newest([1, 2, 3, 4], askedAt: world.cache.cursor.sequence))
     #expect(try doubted().isEmpty && world.page(MessagePageQuery()).ids == [1, 2, 3, 4])
-    // What comes last cannot be read: where the newest end is, is not known any more than before.
+    // The last row is unreadable, so the newest end is still unknown.
     let fresh = try ChannelWithMessages()
     defer { fresh.cache.close() }
     var cut = newest([1, 2], askedAt: fresh.cache.cursor.sequence, isWhole: false)
@@ -261,7 +262,7 @@ import Testing
     try world.cache.write { try $0.store(moved, in: url, .messageUpdated) }
     let last = try world.cache.read { try $0.lastMessage(of: ChannelKey(1)) }
     #expect(last == message(3).position)
-    // A channel's own word for it does not bring the old time back.
+    // The channel's object with that message does not bring the old time back.
     let told = ChannelWithMessages.channel(url, last: .message(message(4)))
     let alice = world.alice
     try world.cache.write { _ = try $0.store([told], of: alice, .refresh(.channelRefresh)) }
@@ -371,13 +372,13 @@ import Testing
     #expect(try parts(world) == (isTaken ? listed : stored))
     let notes = try world.cache.read { try $0.webhookNotes() }
     #expect(notes.map(\.messageID) == (isAsked ? [1] : []))
-    // What the upstream says of the message by its id, or in its changelog, is taken as it is.
+    // A message that the upstream returns by its id, or in its changelog, is stored as it is.
     let (named, url, now) = (message(listed), Self.url, world.cache.cursor.sequence)
     try world.cache.write { try $0.store(named, in: url, .messageFill, askedAt: now) }
     #expect(try parts(world) == listed)
     let changes = UpstreamChanges<MessageRecord, Int64>(
       updated: [message(stored)], deleted: [], hasMore: false, unreadable: 0)
-    // Asked for before the row changed, the changelog says nothing.
+    // A changelog requested before the row changed has no effect.
     if !isTaken {
       try world.cache.write { _ = try $0.store(changes, in: url, .messageChangelog, askedAt: now) }
       #expect(try parts(world) == listed)

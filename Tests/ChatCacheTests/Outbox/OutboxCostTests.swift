@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What a step of a lane costs beside a lane that is empty.
+/// The cost of a step of a long lane against that of an empty one.
 @Suite(.serialized) struct OutboxCostTests {
   private static let unsent = 10_000
   private static let policy: OutboxPolicy = {
@@ -14,7 +14,7 @@ import Testing
     return policy
   }()
 
-  /// A channel in which alice has so many unsent rows, all but the first `failed` of them waiting.
+  /// A channel in which alice has `count` unsent rows. The first `failed` have failed, the others wait.
   private func world(_ count: Int, _ kind: OutboxRow.Kind, failed: Int = 0) throws -> ChannelWithMessages {
     let world = try ChannelWithMessages()
     let rows = (1...9).map { ChannelWithMessages.message(Int64($0), at: Int64($0) * 10, sender: "alice") }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import ChatCache
 
-/// Steps of a lane in its table: what they begin, and what they take in.
+/// Steps of a lane in the database: the jobs that they begin, and the outcomes that they store.
 @Suite struct OutboxDrainingTests {
-  /// Alice's lane in `general`, with a clock of the test's own.
+  /// Alice's lane in `general`, with a clock that the test moves.
   private struct Lane {
     let world: ChannelWithMessages
     let wall: Guarded<Int64>
@@ -53,7 +53,7 @@ import Testing
       return try cache.accept { try $0.advance(name, after: ended, policy, random: 500) }
     }
 
-    /// Sends the first row so that nobody knows whether it arrived; the look that begins a minute later.
+    /// Sends the first row with an uncertain outcome. Returns the look that begins a minute later.
     func sendUncertainly() throws -> OutboxJob {
       let sent = try #require(try advance().begun)
       _ = try advance(after: EndedOutboxJob(sent, .uncertain))
@@ -203,7 +203,7 @@ import Testing
     #expect(try lane.rows.isEmpty)
   }
 
-  /// A message that was sent, edited and sent again, so that nobody knows what arrived.
+  /// A message that was sent, edited and sent again, both times with an uncertain outcome.
   private func sentTwice(
     _ lane: Lane, edit: String = #"{"message":"better"}"#, isAdmin: Bool = false
   ) throws -> OutboxJob {
@@ -341,7 +341,7 @@ import Testing
 }
 
 extension OutboxJob {
-  /// The send of a row that is under way.
+  /// The send of a row that is in flight.
   fileprivate init?(_ row: OutboxRow) {
     guard row.state == .inFlight else { return nil }
     self.init(

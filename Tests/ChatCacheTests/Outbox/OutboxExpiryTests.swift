@@ -42,10 +42,10 @@ import Testing
       try cache.accept { _ = try $0.accept(request, of: lane.user, in: lane.channel, policy) }
     }
 
-    /// So long after the message was accepted.
+    /// Sets the clock to `after` ms after the message was accepted.
     func set(_ after: Int64) { wall.withLock { $0 = begin + after } }
 
-    /// Ends and starts as the service does.
+    /// Closes the cache and opens it again as the service does.
     func restart() throws {
       cache.close()
       cache = try World.open(folder, wall)
@@ -62,7 +62,7 @@ import Testing
       try cache.accept { try $0.advance(lane, after: ended, policy, random: 1) }.begun
     }
 
-    /// State and code of the message; nil: it is no row any more.
+    /// The state and code of the message; nil: its row is gone.
     var row: String? {
       get throws {
         let rows = try cache.read { reader in
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  /// How time passes.
+  /// What happens while the time passes.
   enum Passing: CaseIterable { case offline, boot, clockSetBack }
 
   private func pass(_ world: World, to moment: Int64, _ how: Passing) throws {

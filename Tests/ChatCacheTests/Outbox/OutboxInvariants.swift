@@ -3,7 +3,7 @@ import ChatModel
 @testable import ChatCache
 
 extension OutboxWorld {
-  /// What does not hold after the last step; nil: all does.
+  /// The rule that is broken after the last step; nil: none is.
   func brokenRule() -> String? {
     if let complaint { return complaint }
     let underWay = lane.rows.filter { $0.state == .inFlight }
@@ -24,7 +24,7 @@ extension OutboxWorld {
     return withoutNextTry()
   }
 
-  /// A row that waits must have a moment at which something happens to it.
+  /// A waiting row must have a time of its next try.
   private func withoutNextTry() -> String? {
     for row in lane.rows where row.state == .held && lane.blocker(of: row.id)?.state != .failed {
       return "row \(row.id) is held by nothing"
@@ -45,7 +45,7 @@ extension OutboxWorld {
     }
   }
 
-  /// The upstream heals: everything comes to an end by itself (B43). Nil: it did, and rightly.
+  /// The upstream heals, and every row must end by itself (B43). Nil: all did, correctly.
   mutating func drain() -> String? {
     isUp = true
     isCalm = true
@@ -57,7 +57,7 @@ extension OutboxWorld {
       now = max(now, next)
       _ = work()
     }
-    // What was sent again while it may have arrived waits behind a failed message too.
+    // A row that was sent again after an uncertain send also waits behind a failed message.
     if let stuck = lane.rows.first(where: {
       $0.state.isPending && $0.state != .held && lane.failedBlocker(before: $0.rank) == nil
     }) {

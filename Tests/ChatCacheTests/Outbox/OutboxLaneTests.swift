@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What becomes of unsent messages in the situations the rules name.
+/// The states of unsent messages in the situations that the rules name.
 @Suite struct OutboxLaneTests {
   private static let day: Int64 = 86_400_000
 

@@ -27,7 +27,7 @@ import Testing
   }
 }
 
-/// One lane, and what the upstream has of it.
+/// One lane, and the upstream's messages from it.
 struct OutboxWorld {
   struct Call {
     let row: Int64
@@ -114,7 +114,7 @@ struct OutboxWorld {
     return "a request about \(row.id)"
   }
 
-  /// Begins what is due; what it does upstream is done at once, the answer comes later or never.
+  /// Begins the due jobs. They take effect upstream at once; the answer comes later or never.
   mutating func work() -> String {
     guard isUp || random.chance(10) else { return "offline" }
     var hasAnswer = false
@@ -122,7 +122,7 @@ struct OutboxWorld {
       guard let row = lane.row(id) else { continue }
       checkOrder(row, job)
       guard lane.dispatch(id, job, now: now) else {
-        // The answer to a look may have held or ended it meanwhile.
+        // The answer to a look may have held or ended the row meanwhile.
         if !hasAnswer { complaint = "a job could not begin" }
         continue
       }

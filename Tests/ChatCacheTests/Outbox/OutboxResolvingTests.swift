@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What becomes of messages that may have arrived, and of those that fail again and again.
+/// Messages whose sends are uncertain, and messages that fail again and again.
 @Suite struct OutboxResolvingTests {
   private static let hour: Int64 = 3_600_000
   private static let policy: OutboxPolicy = {
@@ -21,7 +21,7 @@ import Testing
     return lane
   }
 
-  /// Does what is due for the first row, with that outcome; what was done.
+  /// Does the first row's due job with that outcome. Returns the job.
   private func step(
     _ lane: inout OutboxLane, _ outcome: OutboxLane.Outcome, policy: OutboxPolicy = Self.policy
   ) throws -> OutboxLane.Job {

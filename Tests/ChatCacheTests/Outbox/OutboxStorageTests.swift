@@ -4,8 +4,8 @@ import Testing
 
 @testable import ChatCache
 
-/// A whole lane in memory and the same lane in the table, of which each step reads only the rows it needs, go
-/// through the same schedule.
+/// Runs the same schedule on a whole lane in memory and on the same lane in the database, of which each step
+/// reads only the rows it needs.
 @Suite struct OutboxStorageTests {
   @Test("B42: steps that read a few rows of a lane do what the whole lane would do, over 60 seeds")
   func mirror() throws {
@@ -37,7 +37,8 @@ import Testing
     }
   }
 
-  /// Takes the job that the few rows name, and compares what they say of the next try with the whole lane.
+  /// Takes the job that the few rows give, and compares their time of the next try with that of the whole
+  /// lane.
   private func resolve(
     _ move: inout Move, _ mirror: OutboxLane, _ cache: Cache, _ laneKey: OutboxLaneKey
   ) throws {
@@ -63,9 +64,9 @@ import Testing
     let choice: UInt64
     let seed: UInt64
     let step: Int
-    /// The row it is about.
+    /// The row that the step changes.
     var row: Int64?
-    /// What is due.
+    /// The due job.
     var job: (row: Int64, job: OutboxLane.Job)?
 
     var now: Int64 { Int64(step) * 20_000 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatCache
 
-/// The outbox in its table: what was accepted is there, once, and stays what it is over restarts.
+/// The outbox in the database: an accepted row is there, once, and survives restarts unchanged.
 @Suite struct OutboxTableTests {
   static let laneKey = OutboxLaneKey(user: UserKey(1), channel: ChannelURL("general"))
 

@@ -80,7 +80,7 @@ import Testing
   @Test("B63: of a file of schema 7 a list of members is known where one answer showed all of them")
   func members() throws {
     let folder = try Self.folder(ofSchema: 7) { db in
-      // 128 rows of 131 of whom 28 left, three of three, two of three.
+      // Stored rows: 128 of 131 members, of whom 28 have left; three of three members; two of three.
       for (id, count, rows) in [(1, 103, 128), (2, 3, 3), (3, 3, 2)] {
         try db.execute(
           """

@@ -6,8 +6,8 @@ import Testing
 @testable import ChatCache
 @testable import SQLite
 
-/// How SQLite walks for the statements that answer requests. They are taken from the connection that ran
-/// them, so what is explained is what is run.
+/// SQLite's query plans for the statements that answer requests. The statements are taken from the connection
+/// that ran them, so the explained ones are those that run.
 @Suite struct StatementPlanTests {
   /// The statements that the reader's connection has ready.
   static func statements(of reader: CacheReader) -> Set<String> {
@@ -28,7 +28,7 @@ import Testing
     return lines
   }
 
-  /// Asks for everything a request can ask for.
+  /// Reads everything that a request can ask for.
   private func readAll(_ reader: CacheReader, _ world: ChannelWithMessages) throws {
     let user = try #require(try reader.cachedUser(world.alice))
     let view = try #require(try reader.view(of: world.url, for: user.key))
@@ -59,7 +59,7 @@ import Testing
     defer { world.cache.close() }
     try world.listNewest((1...9).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
     try world.cache.read { reader in
-      // What the cache's own threads ran before on this connection answers no request.
+      // The cache's own threads ran earlier statements on this connection, which answer no request.
       let others = Self.statements(of: reader)
       try readAll(reader, world)
       let statements = Self.statements(of: reader).subtracting(others)

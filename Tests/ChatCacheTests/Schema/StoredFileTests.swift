@@ -6,14 +6,14 @@ import Testing
 
 @testable import ChatCache
 
-/// Files that older programs left, with what was unsent then: they open, and a migration that ends anywhere
+/// Database files of older programs, with their unsent rows: they open, and a migration that is cut anywhere
 /// loses nothing (B63, B45).
 @Suite(.timeLimit(.minutes(5))) struct StoredFileTests {
-  /// The file of the first schema has nothing unsent. That of schema 13, the last without files, has a row of
+  /// The file of the first schema has no unsent rows. That of schema 13, the last without files, has a row of
   /// each kind and state, as `kill -9` left them.
   private static let names = ["schema-1", "schema-13"]
 
-  /// A folder with that file as its database.
+  /// A folder with the stored file `name` as its database.
   private static func folder(_ name: String) throws -> String {
     let folder = Disk.folder()
     mkdir(folder, 0o700)
@@ -22,7 +22,7 @@ import Testing
     return folder
   }
 
-  /// What is unsent, each with all that a program needs to send it.
+  /// The unsent rows, each with all fields that a program needs to send it.
   private static func unsent(_ db: ReadAccess) throws -> [String] {
     try db.all(
       """
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  /// Opens it with this program: all is there, and the file is sound.
+  /// Opens the folder with this program: all unsent rows are there, and the file is sound.
   private static func check(_ folder: String, _ wanted: [String], _ comment: Comment) throws {
     let cache = try Cache(Cache.Configuration(directory: folder))
     defer { cache.close() }
@@ -101,7 +101,7 @@ import Testing
       tries += 1 + tries / 4
       let folder = try Self.folder(name)
       let disk = Disk(failing: .changing, in: folder, at: tries, code: SQLITE_IOERR, stays: true)
-      // A start that fails is what this is about.
+      // The test is about failing starts.
       if let cache = try? Cache(Cache.Configuration(directory: folder)) { cache.close() }
       let hasStruck = disk.heal()
       let after = try Self.state(folder)

@@ -5,12 +5,12 @@ import Testing
 
 @testable import ChatCache
 
-/// What `GET /v1/cache` and the list of cached channels answer is noted as it changes, not counted.
+/// The numbers in `GET /v1/cache` and in the list of cached channels are stored as they change, not counted.
 @Suite struct CachedCountTests {
   private static let users = ["alice", "bob", "carol"].map { UserID($0) }
   private static let urls = (0..<6).map { ChannelURL("c\($0)") }
 
-  /// One thing that happens to a cache.
+  /// One random change of a cache.
   private static func step(_ random: inout SeededRandom, _ writer: CacheWriter, _ number: Int64) throws {
     let (user, url) = (random.one(of: users), random.one(of: urls))
     switch Int.random(in: 0..<20, using: &random) {

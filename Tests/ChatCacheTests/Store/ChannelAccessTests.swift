@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What requests are decided by is remembered between two commits, and never across one.
+/// `ChannelAccess` is remembered between two commits, and never across one.
 @Suite(.timeLimit(.minutes(5))) struct ChannelAccessTests {
   private static func access(_ world: ChannelWithMessages) throws -> ChannelAccess? {
     try world.cache.read(world.alice, in: world.url) { _, access in access }

@@ -7,14 +7,14 @@ import Testing
 
 @testable import ChatCache
 
-/// The WAL moves into the file while the service runs, and stays small.
+/// Checkpoints copy the WAL into the file while the service runs, and the WAL stays small.
 @Suite(.timeLimit(.minutes(3))) struct CheckpointTests {
   private static func bytes(_ path: String) -> Int {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// Commits about 256 KiB of rows that only this test knows.
+  /// Commits about 256 KiB of rows in a table of this test.
   private static func fill(_ cache: Cache, _ round: Int) throws {
     try cache.write { writer in
       for row in 0..<16 {
@@ -46,7 +46,7 @@ import Testing
     defer { cache.close() }
     for round in 0..<120 { try Self.fill(cache, round) }
     #expect(cache.walBytes > 26 << 20)
-    // No commit follows: the checkpoint thread alone has to move thirty megabytes.
+    // No commit follows: the checkpoint thread alone has to copy thirty megabytes.
     #expect(Self.wait(atMostSeconds: 5) { Self.bytes(path) > 20 << 20 }, "\(Self.bytes(path)) bytes")
     #expect(Self.wait(atMostSeconds: 15) { cache.walBytes <= WALLimits.restingBytes }, "\(cache.walBytes)")
   }

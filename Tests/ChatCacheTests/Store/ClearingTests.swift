@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatCache
 
-/// Letting go of cached data on request.
+/// Clearing cached data on request.
 @Suite struct ClearingTests {
   @Test("B58: clearing a channel leaves one gap, tells no deletion, and counts nothing twice afterwards")
   func channel() throws {
@@ -103,7 +103,7 @@ import Testing
     defer { cache.close() }
     try OutboxTableTests.prepare(cache)
     let alice = UserID("alice")
-    // Both wait for the writer: the message is promised first, so the user is not removed.
+    // Both writes wait for the writer: the message is accepted first, so the user is not removed.
     let counted = Guarded<Int64?>(nil)
     cache.accept {
       _ = try $0.accept(OutboxTableTests.request("late"), in: OutboxTableTests.laneKey)

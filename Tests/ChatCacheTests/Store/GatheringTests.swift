@@ -8,14 +8,14 @@ import Testing
 @Suite struct GatheringTests {
   private static let ms: UInt64 = 1_000_000
 
-  /// What follows a batch that lasted 6 ms and ended at 10 ms.
+  /// The gathering after a batch that lasted 6 ms and ended at 10 ms.
   private func next(after taken: [CommitQueue.Importance], arrived: Int = 0) -> Gathering {
     var last = Gathering()
     for importance in taken { last.took(importance) }
     return Gathering(after: last, arrived: arrived, began: 4 * Self.ms, ended: 10 * Self.ms)
   }
 
-  /// That batch after it took these in and ran them by 11 ms.
+  /// That gathering after it took `count` writes and ran them by 11 ms.
   private func taking(
     _ gathering: Gathering, _ importance: CommitQueue.Importance, _ count: Int
   ) -> Gathering {

@@ -5,12 +5,12 @@ import Testing
 
 @testable import ChatCache
 
-/// What becomes of a channel that nobody here is in any more.
+/// A channel that no user of this cache is in any more.
 @Suite struct LeftChannelsTests {
   private static let tables = ["message", "tombstone", "segment", "member", "channel_metadata", "membership"]
 
-  /// A channel of so many messages, with members, metadata, a deleted message, a webhook note, and one
-  /// beside it that stays.
+  /// A channel with `messages` messages, members, metadata, a deleted message and a webhook note, and another
+  /// channel that stays.
   private func world(_ messages: Int64, clock: Clock = .system) throws -> ChannelWithMessages {
     let world = try ChannelWithMessages(clock: clock)
     let (url, alice, other) = (world.url, world.alice, ChannelURL("other"))
@@ -37,7 +37,7 @@ import Testing
     try world.cache.write { try $0.removeMembership(of: user, in: url, .memberLeft) }
   }
 
-  /// The rows of each table that are the channel's.
+  /// The number of the channel's rows in each table.
   private func rows(_ world: ChannelWithMessages, _ url: ChannelURL? = nil) throws -> [String: Int] {
     try world.cache.read { reader in
       guard let key = try reader.channelKey(of: url ?? world.url) else { return [:] }
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  /// Everything in the file, as text: nothing of the channel but its url is to be found there.
+  /// The channel's row, as text: only the url of the channel may be in it.
   private func channelRow(_ world: ChannelWithMessages) throws -> String {
     let url = world.url.text
     return try world.cache.read { reader in
@@ -127,7 +127,7 @@ import Testing
     #expect(try rows(world)["message"] == 249)
     let page = try world.page(MessagePageQuery())
     #expect(page.ids.isEmpty && !page.isComplete)
-    // What was asked for before it went proves nothing.
+    // A listing requested before the channel was removed proves nothing.
     let message = ChannelWithMessages.message(1, at: 10)
     try world.list(
       MessageListing(

@@ -6,8 +6,8 @@ import Testing
 
 /// How the writer makes room for clients that read.
 @Suite(.timeLimit(.minutes(5))) struct RestingTests {
-  /// In how many of 20 rounds a promise that came 3 ms after derived work was written before it, where a
-  /// batch of 15 ms had just ended.
+  /// The number of rounds, of 20, in which a promise that came 3 ms after derived work was written before it,
+  /// right after a batch of 15 ms.
   private static func promisesFirst(isRead: Bool) throws -> Int {
     let world = try ChannelWithMessages()
     let (cache, alice, url) = (world.cache, world.alice, world.url)
@@ -19,9 +19,9 @@ import Testing
         usleep(15_000)
       }
       cache.write({ _ in order.withLock { $0.append("derived") } }, finish: { _ in })
-      usleep(3_000)  // the writer takes up what it may meanwhile
+      usleep(3_000)  // the writer takes the writes that it may take meanwhile
       try cache.accept { _ in order.withLock { $0.append("promised") } }
-      try cache.write { _ in }  // what came before is written, too
+      try cache.write { _ in }  // waits until the earlier writes are written, too
       if order.withLock({ $0 }) == ["promised", "derived"] { count += 1 }
     }
     return count

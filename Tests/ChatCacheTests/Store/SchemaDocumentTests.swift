@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What docs/schema.md tells people who open the file.
+/// docs/schema.md, for people who open the file.
 @Suite struct SchemaDocumentTests {
   private static func document() throws -> String {
     let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")

@@ -38,10 +38,10 @@ import Testing
       limit: 100)
   }
 
-  /// Reads pages of messages, and many rows of what is changed, until it is told to end.
+  /// Reads pages of messages, and many of the changing rows, until `isDone`.
   private static func read(_ world: ChannelWithMessages, _ shared: Shared) {
     while !shared.isDone.load(ordering: .relaxed) {
-      // A read that fails is not counted, and the count is looked at.
+      // A failed read is not counted, and the test checks the count.
       let page = try? world.page(MessagePageQuery())
       let sum = try? world.cache.read { reader in
         try reader.db.first("SELECT sum(length(content)) FROM filler WHERE id < 100") { $0.int64(0) }
@@ -63,7 +63,7 @@ import Testing
     }
     var (longest, round): (Int, Int64) = (0, 0)
     let end = Clock.system.monotonicNanoseconds() + UInt64(Self.seconds) * 1_000_000_000
-    // Where other tests take the time, it goes on until enough was written.
+    // If other tests take the processor, go on until enough was written.
     while Clock.system.monotonicNanoseconds() < end || round < 60 {
       round += 1
       try Self.fill(cache, round)
@@ -78,7 +78,7 @@ import Testing
     #expect(longest > 8 << 20 && longest <= WALLimits.boundBytes, "the WAL had \(longest) bytes")
     var waited = 0
     while cache.walBytes > WALLimits.restingBytes, waited < 60_000 {
-      usleep(50_000)  // nothing tells when the log became short
+      usleep(50_000)  // nothing announces when the log became short
       waited += 50
     }
     #expect(cache.walBytes <= WALLimits.restingBytes, "a minute later it has \(cache.walBytes) bytes")

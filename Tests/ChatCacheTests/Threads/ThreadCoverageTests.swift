@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChatCache
 
-/// What listings of a thread prove, and what of it is shown over the channel's line (B14, B24).
+/// The coverage that listings of a thread prove, and its union with the channel's coverage (B14, B24).
 @Suite struct ThreadCoverageTests {
   private static func at(_ time: Int64) -> Position { Position(createdAt: time, messageID: time) }
 
@@ -42,7 +42,7 @@ import Testing
   func known() {
     var thread = ThreadCoverage()
     thread.claim(Self.newest([10, 20], asked: 2), known: Self.at(500), now: 40, generation: 1)
-    // The line was listed later and does not join: replies may lie between.
+    // The channel was listed later and its coverage does not join the thread's: replies may lie between.
     let coverage = thread.over(Self.line(confirmedAt: 50), listsReplies: true)
     #expect(coverage.shows(Self.at(500)) && !coverage.shows(Self.at(700)) && coverage.shows(Self.at(1_005)))
     #expect(coverage.tail.confirmedAt == 50)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import ChatCache
 
-/// What the spool counts, against a plain model over random schedules.
+/// The spool's counts, against a plain model over random schedules.
 @Suite struct SpoolRoomTests {
-  /// The model: every file with what it was promised, what it has, and whether a row names it.
+  /// The model: every file with its promised size, its size, and whether a row names it.
   private struct Model {
     enum Stage { case coming, whole, settled }
     struct File {

@@ -21,7 +21,7 @@ import Testing
 
     var names: [String] { get throws { try spool.list().map(\.name.text).sorted() } }
 
-    /// Brings text into the spool, up to the disk.
+    /// Writes text to a file of the spool, and syncs it.
     func keep(_ text: String) throws -> SpooledFile {
       let file = try spool.begin(announced: text.utf8.count)
       try Array(text.utf8).withUnsafeBytes { try file.write($0) }
@@ -90,7 +90,7 @@ import Testing
     let file = SpoolDescriptor(pipe[1])
     // A pipe cannot be synced.
     #expect(throws: SpoolError.disk(EINVAL)) { try file.sync() }
-    // From here on the same number is a folder, which can.
+    // From here on the same descriptor is a folder, which can be synced.
     let folder = open(TestFolder.make("synced"), O_RDONLY | O_DIRECTORY)
     defer { close(folder) }
     try #require(dup2(folder, file.number) == file.number && fsync(file.number) == 0)
@@ -132,7 +132,7 @@ import Testing
     try world.accept(used, "r1")
     let coming = try world.spool.begin(announced: 4)
     try world.cache.tidySpool()
-    // The one that waits for its commit is open, and stays.
+    // The file that waits for its commit is open, and stays.
     #expect(try world.names == [used.name.text, unused.name.text, coming.name.text].sorted())
     world.spool.settled(unused.name)
     try world.cache.tidySpool()
@@ -179,7 +179,7 @@ extension SpoolTests.World {
   fileprivate static func until(_ condition: () -> Bool) -> Bool {
     for _ in 0..<500 {
       if condition() { return true }
-      usleep(10_000)  // what is waited for happens on another thread
+      usleep(10_000)  // the awaited change happens on another thread
     }
     return condition()
   }
