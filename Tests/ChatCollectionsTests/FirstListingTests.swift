@@ -9,8 +9,8 @@ import Testing
 @testable import ChatCache
 @testable import ChatCollections
 
-/// Many users are listed for the first time while others are there: nobody's cursor ends by it, and whoever
-/// watches gets all. `PERCH_TORTURE_LISTINGS` says how many users; 1000 take a minute.
+/// Many users have their first listing while others are connected: no cursor becomes too old by it, and a
+/// watcher gets all channels. `PERCH_TORTURE_LISTINGS` says how many users; 1000 take a minute.
 @Suite struct FirstListingTests {
   private static let users = getenv("PERCH_TORTURE_LISTINGS").flatMap { Int(String(cString: $0)) } ?? 100
   private static let channels = 200
@@ -44,7 +44,7 @@ import Testing
     stride(from: 0, to: channels, by: page).map { $0..<$0 + page }
   }
 
-  /// What a feed tells of channels from a cursor on, answer by answer.
+  /// The channels in a feed's events after a cursor, answer by answer.
   private static func joined(_ cache: Cache, since: Int64) throws -> [String] {
     let connection = UserConnection(watcher, .connecting)
     var (urls, cursor, hasMore) = ([String](), since, true)
@@ -80,10 +80,10 @@ import Testing
     defer { collections.stop() }
     try cache.write { try $0.acknowledge(Self.watcher) }
     let start = cache.cursor
-    // The watcher's own list comes by pages too, beside those of the others.
+    // The watcher's own list comes in pages, too, beside those of the others.
     try Self.list(Self.watcher, 0..<Self.page, into: cache)
     let middle = cache.cursor
-    // What comes later was created later, and so belongs before what the view shows already.
+    // Later channels were created later, so they sort before those that the view already shows.
     var query = ChannelQuery()
     (query.limit, query.includesEmpty, query.order) = (Limits.channelPageRows, true, .chronological)
     let view = try collections.openChannels(query, of: Self.watcher)
@@ -180,7 +180,7 @@ import Testing
     for events in [told, fed] {
       let text = String(decoding: events, as: UTF8.self)
       let list: [UInt8] = Array("[\(text)]".utf8)
-      // What is no JSON is not parsed.
+      // Parsing throws if the text is no JSON.
       let count = try list.withUnsafeBytes { bytes in
         try JSONParser().parse(bytes) { json in
           var count = 0

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatCollections
 
-/// What of a window is stored, without threads.
+/// Which part of a window is stored, in one thread.
 @Suite struct HeldWindowTests {
   private struct Refused: Error {}
 

@@ -69,7 +69,7 @@ import Testing
   }
 }
 
-/// A view as a plain list, against which the difference is held.
+/// Compares differences of a view with a plain list.
 @Suite struct DifferenceTests {
   @Test(
     "B9, B18: snapshot and differences give a fresh snapshot, exactly from two cursors back",

@@ -24,13 +24,13 @@ extension Collections {
     try waiting { try openChannels(query, of: user, then: $0) }
   }
 
-  /// The view as a request meets it: stored and within its bound.
+  /// The view as a request gets it: stored and within its bound.
   func readyMessages(_ id: String, of user: UserID) throws -> MessageCollection {
     let view = try messages(id, of: user)
     return isReady(view) ? view : try waiting { try makeReady(view, then: $0) }
   }
 
-  /// The view as a request meets it: stored and within its bound.
+  /// The view as a request gets it: stored and within its bound.
   func readyChannels(_ id: String, of user: UserID) throws -> ChannelCollection {
     let view = try channels(id, of: user)
     return isReady(view) ? view : try waiting { try makeReady(view, then: $0) }

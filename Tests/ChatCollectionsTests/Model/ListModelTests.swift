@@ -9,8 +9,8 @@ import Testing
 
 @testable import ChatCollections
 
-/// Random lists of channels that may hold few of them: whatever comes, moves, goes, is loaded, lost and let
-/// go of, what a client made of its snapshot and its events is what a fresh snapshot says.
+/// Random lists of channels that may hold only few of them: whatever channels come, move, go, are loaded,
+/// lost and cleared, a client that applied its events to its snapshot has what a fresh snapshot has.
 @Suite struct ListModelTests {
   @Test(
     "B9 B17 B22 B49: a bounded list converges from whatever cursor, by allowed events, and tells its end",
@@ -40,7 +40,7 @@ import Testing
   }
 }
 
-/// What one client of a list shows and knows of its end.
+/// A client of a list: the channels it shows, and its knowledge of the list's end.
 private struct Pane {
   struct Moment {
     var cursor: Int64
@@ -50,13 +50,14 @@ private struct Pane {
 
   let id: String
   var now: Moment
-  /// The edge it was given last.
+  /// The last edge that the client got.
   var next: String? { didSet { if let next { edges = (edges + [next]).suffix(4) } } }
-  /// Those it was given, for one that comes late.
+  /// The earlier edges, for a request that comes late.
   private(set) var edges: [String] = []
-  /// Before the last answers, for answers that are lost.
+  /// The states before the last answers, for answers that are lost.
   var earlier: [Moment] = []
-  /// The last two cursors its view answered since the last start, and whether it is told exactly from there.
+  /// The last two cursors that its view answered since the last start, each with whether the view knows
+  /// exactly what the client has there.
   var answered: [(cursor: Int64, isExact: Bool)] = []
 
   mutating func note(_ cursor: Int64, isExact: Bool = true) {
@@ -66,7 +67,7 @@ private struct Pane {
 
   func isExact(_ cursor: Int64) -> Bool { answered.contains { $0.cursor == cursor && $0.isExact } }
 
-  /// Takes in events; answers what was told against the rules.
+  /// Applies events. Returns a fault if one breaks the rules.
   mutating func take(_ events: borrowing ByteBuffer, isExact: Bool) throws -> (
     fault: String?, isTrimmed: Bool
   ) {
@@ -128,7 +129,7 @@ private final class ListRun {
   private var messages: Int64 = 0
   /// The channels that alice has joined, as they were stored last.
   private var records: [Int: ChannelRecord] = [:]
-  /// Whether the user's first listing goes on: channels come by pages.
+  /// Whether the user's first listing is running: channels come in pages.
   private var isListing: Bool
   private(set) var met: Set<String> = []
   private(set) var fault: String?
@@ -172,7 +173,7 @@ private final class ListRun {
     if panes.count > 3 { panes.removeFirst() }
   }
 
-  // MARK: What happens
+  // MARK: Changes
 
   private func happen() throws {
     let index = Int.random(in: 0..<16, using: &random)
@@ -217,7 +218,8 @@ private final class ListRun {
     try cache.write { _ = try $0.store(page, of: UserID("alice"), .listing(sweep: 1)) }
   }
 
-  /// Members read on, and nothing else of the channel changes. Seldom they are more than are told by name.
+  /// Members read on, and nothing else of the channel changes. Seldom there are more of them than events
+  /// name.
   private func read(_ index: Int) throws {
     guard let record = records[index] else { return }
     let count = random.chance(10) ? 25 : Int.random(in: 1...3, using: &random)
@@ -262,7 +264,7 @@ private final class ListRun {
     if isKnown { try cache.write { try $0.store(row, in: url, .messageReceived) } }
   }
 
-  // MARK: What clients do
+  // MARK: Clients
 
   private func openList() throws {
     var query = ChannelQuery()
@@ -311,7 +313,7 @@ private final class ListRun {
       let (page, edge, hasMore) = try JSONParser().parse(body.bytes) { json in
         (json.objects("items", by: "channel_url"), json["next"]?.string, json["has_next"]?.bool ?? true)
       }
-      // What was answered counts as shown at every cursor (B17).
+      // The answered channels count as shown at every cursor (B17).
       pane.now.shown.merge(page) { $1 }
       for index in pane.earlier.indices { pane.earlier[index].shown.merge(page) { $1 } }
       pane.now.hasMore = hasMore
@@ -334,7 +336,7 @@ private final class ListRun {
       let view = try collections.readyChannels(pane.id, of: UserID("alice"))
       let since = pane.now.cursor
       let last = try cache.read { try $0.lastChange() }
-      // More may have happened than the answer is about.
+      // The answer may end before the newest change.
       let until = random.chance(20) ? Int64.random(in: min(since, last)...last, using: &random) : last
       let answer = try cache.read { try view.changes($0, since: since, until: until) }
       answer.settle(answer.end)
@@ -343,7 +345,7 @@ private final class ListRun {
       if told.isTrimmed { met.insert("trimmed") }
       fault = fault ?? told.fault
       pane.now.cursor = answer.end
-      // What happened since that end is in what the view knows of a client that nobody remembers.
+      // If the view does not remember the client, its knowledge also has the changes since that end.
       pane.note(answer.end, isExact: isExact || answer.end == last)
       hasMore = answer.end < last || answer.hasMore || view.isPerhapsTooLarge
     }

@@ -26,7 +26,7 @@ extension JSONValue {
 }
 
 extension Objects {
-  /// Sets a member's position in a channel, as `channel.read` says. False: the channel is not shown.
+  /// Sets a member's read position in a channel, as `channel.read` gives it. False: the channel is not shown.
   mutating func take(readMark event: JSONValue) -> Bool {
     let url = event["channel_url"]?.string ?? "?"
     guard let object = self[url] else { return false }
@@ -35,8 +35,8 @@ extension Objects {
     return true
   }
 
-  /// Whether these are the channels of a fresh snapshot. No event tells `updated_at` alone: after a read mark
-  /// a client does not know it.
+  /// Whether these are the channels of a fresh snapshot, except `updated_at` after a read mark: no event has
+  /// that field alone, so a client does not know it.
   func shows(_ fresh: Objects) -> Bool {
     keys == fresh.keys
       && fresh.allSatisfy { url, object in
@@ -80,14 +80,14 @@ extension Objects {
   }
 }
 
-/// What a view of a chat says, as its client has it.
+/// The content of a view of a chat, as its client has it.
 struct ChatContent {
   /// Confirmed messages by id, and unsent ones by request.
   var shown: Objects
   var unsent: Objects
   var gaps: Objects
 
-  /// What a whole view says.
+  /// Reads the content of a whole view.
   init(_ body: borrowing ByteBuffer) throws {
     (shown, unsent, gaps) = try JSONParser().parse(body.bytes) { json in
       (
@@ -99,7 +99,7 @@ struct ChatContent {
   }
 }
 
-/// What one client of a chat shows: it knows nothing but answers.
+/// A client of a chat, which knows only the answers that it got.
 struct ChatClient {
   let id: String
   let user: UserID
@@ -107,7 +107,7 @@ struct ChatClient {
   var cursor: Int64
   var content: ChatContent
   var isOver = false
-  /// Before the last answer, for answers that are lost.
+  /// The state before the last answer, for answers that are lost.
   var earlier: (cursor: Int64, content: ChatContent)?
 
   mutating func take(page: borrowing ByteBuffer) throws {
@@ -152,7 +152,7 @@ struct ChatClient {
     takeGaps(of: event)
   }
 
-  /// The gaps that an event lists are all of the view; a single one replaces that of its id.
+  /// A list of gaps in an event replaces all gaps of the view; a single gap replaces the one with its id.
   private mutating func takeGaps(of event: JSONValue) {
     if event["gaps"] != nil {
       content.gaps = event.objects("gaps", by: "id")
@@ -163,7 +163,7 @@ struct ChatClient {
 }
 
 extension ChatClient {
-  /// Confirmed messages: each replaces the unsent one it answers.
+  /// Adds confirmed messages. Each replaces the unsent message with its request id.
   private mutating func confirm(_ event: JSONValue) {
     for item in event["messages"]?.items ?? JSONValue.Items() {
       content.shown[item["message_id"]?.string ?? "?"] = item.text
@@ -172,7 +172,7 @@ extension ChatClient {
   }
 }
 
-/// What one client of a list of channels shows.
+/// A client of a list of channels.
 struct ListClient {
   let id: String
   let user: UserID

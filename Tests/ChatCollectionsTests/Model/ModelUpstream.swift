@@ -3,8 +3,8 @@ import ChatModel
 import JSON
 import TestSupport
 
-/// A chat server as the views' model sees it: what is true, and ways in which the truth comes into a cache,
-/// or an older truth comes late.
+/// A chat server for the model of the views: its messages, and the ways in which they come into a cache, also
+/// late and outdated.
 struct ModelUpstream {
   /// A message as it is upstream.
   struct Message {
@@ -43,15 +43,15 @@ struct ModelUpstream {
 
   let url: ChannelURL
   private(set) var messages: [Int64: Message] = [:]
-  /// Where each message ever sent stands.
+  /// The position of each message ever sent.
   private(set) var positions: [Int64: Position] = [:]
   private var nextID: Int64 = 1
   private var changed: Set<Int64> = []
   private var deleted: Set<Int64> = []
-  /// Pages that were asked for and have not come yet.
+  /// Pages that were requested and have not come yet.
   var late: [MessageListing] = []
-  /// Messages sent before the cache let go of this channel's: clients may still have them, until what is
-  /// cached again says otherwise (B58).
+  /// Messages sent before the cache cleared this channel. Clients may still have them, until the cache has
+  /// that part of the channel again (B58).
   private(set) var letGo: Set<Int64> = []
 
   init(_ url: ChannelURL) { self.url = url }
@@ -60,7 +60,7 @@ struct ModelUpstream {
     messages.values.sorted { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }
   }
 
-  /// A message of that id and moment, and nothing special about it.
+  /// A plain message with that id and time.
   static func message(_ id: Int64, at createdAt: Int64) -> MessageRecord {
     Message(
       id: id, createdAt: createdAt, sender: "bob", kind: .user, customType: "", parent: nil, parentAt: nil,
@@ -68,12 +68,12 @@ struct ModelUpstream {
     ).record
   }
 
-  // MARK: What happens there
+  // MARK: Changes upstream
 
   mutating func send(_ random: inout SeededRandom) -> Message {
     let id = nextID
     nextID += 1
-    // Moments are shared by some: ties are real.
+    // Some messages share a millisecond, so that there are ties.
     let parent = random.chance(25) ? messages.values.randomElement(using: &random) : nil
     let message = Message(
       id: id, createdAt: 1_000 + id / 3 * 10, sender: ["alice", "bob", "carol"].pick(&random),
@@ -96,7 +96,7 @@ struct ModelUpstream {
     return messages[id]
   }
 
-  /// Sends what a request of the outbox asks for. `isNamed`: whether the message says whose request it is.
+  /// Sends a message for a request of the outbox. `isNamed`: whether the message has the request's id.
   mutating func send(_ text: String, from sender: String, request: String, isNamed: Bool) -> Message {
     let id = nextID
     nextID += 1
@@ -110,7 +110,7 @@ struct ModelUpstream {
     return message
   }
 
-  /// Changes a message in whatever way; nil if it is not there.
+  /// Changes a message by `body`; nil if it does not exist.
   mutating func change(_ id: Int64, _ body: (inout Message) -> Void) -> Message? {
     guard messages[id] != nil else { return nil }
     messages[id]?.edition += 1
@@ -119,7 +119,7 @@ struct ModelUpstream {
     return messages[id]
   }
 
-  /// Deletes a message, if it is there.
+  /// Deletes a message, if it exists.
   mutating func delete(_ id: Int64) {
     guard messages.removeValue(forKey: id) != nil else { return }
     changed.remove(id)
@@ -134,7 +134,7 @@ struct ModelUpstream {
     return id
   }
 
-  /// What the changelog tells since it was last asked.
+  /// The changelog since its last request.
   mutating func changes() -> UpstreamChanges<MessageRecord, Int64> {
     defer { (changed, deleted) = ([], []) }
     return UpstreamChanges(
@@ -143,7 +143,7 @@ struct ModelUpstream {
       next: SyncToken("t\(nextID)"), unreadable: 0)
   }
 
-  /// The cache lets go of all messages.
+  /// Notes that the cache cleared all messages.
   mutating func clear() { letGo = Set(positions.keys) }
 
   // MARK: Listings
@@ -160,7 +160,7 @@ struct ModelUpstream {
     listing(MessageWindow(.time(position.createdAt), older: limit, newer: 0), askedAt)
   }
 
-  /// What the upstream answers: rows of the anchor's own moment count for whichever side is asked.
+  /// The upstream's answer: rows at the anchor's time count for the requested side.
   private func listing(_ window: MessageWindow, _ askedAt: Int64) -> MessageListing {
     let all = inOrder
     var rows: [Message] = []

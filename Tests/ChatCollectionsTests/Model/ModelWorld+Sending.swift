@@ -5,7 +5,7 @@ import TestSupport
 @testable import ChatCache
 @testable import ChatCollections
 
-// What clients send and change, and what becomes of it.
+// Clients' sends and changes, and their outcomes.
 extension ModelWorld {
   private static let policy: OutboxPolicy = {
     var policy = OutboxPolicy()
@@ -13,7 +13,8 @@ extension ModelWorld {
     return policy
   }()
 
-  /// A client sends a message or asks for a change. What the user may not do is refused and changes nothing.
+  /// A client sends a message or requests a change. A request that the user may not make is refused and
+  /// changes nothing.
   func ask(_ index: Int, _ random: inout SeededRandom) throws {
     let user = UserID(["alice", "alice", "bob"].pick(&random))
     let url = upstreams[index].url
@@ -43,7 +44,7 @@ extension ModelWorld {
     request.blocksOnFailure = random.chance(20)
     request.aspect = kind == .reaction ? "smile" : ""
     guard [.edit, .delete, .reaction].contains(kind) else { return request }
-    // Of a message that is not sent yet, or of one that is there.
+    // The target is an unsent message, or one upstream.
     let laneKey = try laneKey(of: user, index)
     let unsent = try laneKey.map { laneKey in try cache.read { try $0.lane(laneKey) } }?.rows
     if kind != .reaction, random.chance(30),
@@ -68,7 +69,7 @@ extension ModelWorld {
     let user = UserID(["alice", "alice", "bob"].pick(&random))
     let lane = OutboxLaneName(user: user, channel: upstreams[index].url)
     if random.chance(25) { return try intervene(user, index, &random) }
-    // In all less than the ten minutes for which a view tells of a channel that its user lost (B69).
+    // Together less than the ten minutes for which a view reports a channel that its user lost (B69).
     let later = [0, 0, 100, 1_000, 2_000, 35_000].pick(&random)
     wall.withLock { $0 += Int64(later) }
     let ended = underWay.removeValue(forKey: lane).map { answer(to: $0, of: user, index, &random) }
@@ -92,7 +93,7 @@ extension ModelWorld {
     }
   }
 
-  /// What the upstream does for a request, and what comes back of it.
+  /// Does a request upstream, and returns the outcome that comes back.
   private func answer(
     to job: OutboxJob, of user: UserID, _ index: Int, _ random: inout SeededRandom
   ) -> EndedOutboxJob {
@@ -112,7 +113,7 @@ extension ModelWorld {
     }
   }
 
-  /// Does upstream what a request asks for.
+  /// Does a request upstream.
   private func perform(
     _ job: OutboxJob, of user: UserID, _ index: Int, isNamed: Bool
   ) -> EndedOutboxJob {

@@ -8,7 +8,7 @@ import TestSupport
 @testable import ChatCache
 @testable import ChatCollections
 
-/// A cache and its views, restarted at will, and what random upstreams tell it.
+/// A cache and its views, which can be restarted, and the random upstreams that fill it.
 final class ModelWorld {
   let directory: String
   let syncRequests = ScriptedSync()
@@ -21,10 +21,10 @@ final class ModelWorld {
   var underWay: [OutboxLaneName: OutboxJob] = [:]
   /// How many requests to send or change something were made.
   var requests = 0
-  /// The time that the cache is told (ms).
+  /// The cache's wall clock (ms).
   let wall: Guarded<Int64>
 
-  /// How much views hold.
+  /// The bound of the views' windows.
   private let bound: WindowBound
 
   init(bound: WindowBound) throws {
@@ -74,7 +74,7 @@ final class ModelWorld {
     let (user, record, isListed) = (UserID(user), record(user, index, &random), random.chance(30))
     try write { writer in
       try writer.acknowledge(user)
-      // All of the user's channels may be listed anew, as after everything was cleared.
+      // All of the user's channels may be listed again, as after the whole cache was cleared.
       if isListed { try writer.db.execute("UPDATE user SET is_synced = 0 WHERE user_id = '\(user.text)'") }
       _ = try writer.store([record], of: user, isListed ? .listing(sweep: 1) : .refresh(.channelChanged))
       try writer.endListing(of: user)
@@ -131,7 +131,7 @@ final class ModelWorld {
     try write { try $0.store([listing], in: url, asked) }
   }
 
-  /// One thing that happens upstream or between it and the cache.
+  /// One random event upstream, or between the upstream and the cache.
   func happen(_ random: inout SeededRandom) throws {
     let index = Int.random(in: 0..<upstreams.count, using: &random)
     let url = upstreams[index].url

@@ -8,10 +8,10 @@ import Testing
 
 @testable import ChatCollections
 
-/// Random views of random chats: whatever happens and whatever answers are lost, what a client made of its
-/// snapshot and its events is what a fresh snapshot says, byte for byte.
+/// Random views of random chats: whatever happens and whatever answers are lost, a client that applied its
+/// events to its snapshot has what a fresh snapshot has, byte for byte.
 @Suite struct SnapshotModelTests {
-  /// Seeds: PERCH_TORTURE_SEEDS, else 300, ten to a test.
+  /// The number of seeds: PERCH_TORTURE_SEEDS, else 300. A test runs ten.
   private static let seeds =
     getenv("PERCH_TORTURE_SEEDS").flatMap { Int(String(cString: $0)) } ?? 300
 
@@ -38,12 +38,12 @@ final class ModelRun {
   private var random: SeededRandom
   private var chats: [ChatClient] = []
   private var lists: [ListClient] = []
-  /// How a client differs from a fresh snapshot, in words.
+  /// The difference between a client and a fresh snapshot, in words.
   private(set) var difference: String?
 
   init(seed: Int) throws {
     random = SeededRandom(seed: UInt64(seed))
-    // Every other seed has views that hold little.
+    // Every other seed has views with small windows.
     world = try ModelWorld(bound: seed % 2 == 0 ? WindowBound() : WindowBound(rows: 12, rowsLeft: 9))
     for user in ["alice", "bob"] {
       for index in world.upstreams.indices { try world.join(user, index, &random) }
@@ -170,7 +170,7 @@ final class ModelRun {
     }
     let coverage = try world.cache.read { try $0.coverage(of: view.channel) }
     let (content, wanted) = (client.content, try ChatContent(body))
-    // What the cache let go of was not deleted: clients may keep it until it is cached again (B58).
+    // Cleared messages were not deleted: clients may keep them until they are cached again (B58).
     let upstream = world.upstreams[client.index]
     let kept = content.shown.filter { id, _ in
       guard wanted.shown[id] == nil, let number = Int64(id), upstream.letGo.contains(number) else {
