@@ -7,7 +7,8 @@ import Testing
 
 @testable import ChatAPI
 
-/// Who is answered, and what of channels that are not known: over HTTP, with a scripted sync worker.
+/// Which users are answered, and what the answer is for unknown channels: over HTTP, with a scripted sync
+/// worker.
 @Suite(.timeLimit(.minutes(5))) struct AdmissionTests {
   private static let alice = UserID("alice")
 
@@ -44,7 +45,7 @@ import Testing
     }
   }
 
-  /// What the worker was asked last, besides whether the user may still be answered.
+  /// The last call of the worker, other than `seen`.
   private func asked(_ world: CollectionWorld) -> ScriptedSync.Call? {
     world.syncRequests.calls.last { if case .seen = $0 { false } else { true } }
   }

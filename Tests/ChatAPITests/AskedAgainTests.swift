@@ -9,12 +9,12 @@ import Testing
 
 @testable import ChatAPI
 
-/// A page that is asked for again in the same words, with the tag it had: the 304 is remembered, and given no
-/// longer than the handler would give it.
+/// The same request for a page again, with the page's tag: the 304 is remembered, and given only as long as
+/// the handler would give it.
 @Suite(.timeLimit(.minutes(5))) struct AskedAgainTests {
   private static let path = "/v1/channels/general/messages?limit=3"
 
-  /// Tokens over a secret in a file, and a wall clock that the test turns.
+  /// Tokens with a secret in a file, and a wall clock that the test sets.
   private final class Setting {
     let world: CollectionWorld
     let keyring: Keyring
@@ -42,7 +42,7 @@ import Testing
 
     func pass(milliseconds: Int64) { time.now.add(milliseconds, ordering: .relaxed) }
 
-    /// A connection of the user's, with a token that lasts so long.
+    /// A connection of the user's, with a token that is valid for `seconds`.
     func line(_ user: String = "alice", seconds: Int64 = 3600) -> Line {
       let expires = time.now.load(ordering: .relaxed) / 1000 + seconds
       let token = BearerToken(user: user, scopes: .chat, expires: expires)
@@ -50,7 +50,7 @@ import Testing
         world.server, headers: "Authorization: Bearer \(token.signed(with: keyring.now.secrets))\r\n")
     }
 
-    /// The page's tag, after it was answered 304 several times on that connection.
+    /// The page's tag, after several 304s for it on that connection.
     func known(_ line: Line) throws -> String {
       let tag = try #require(line.get(AskedAgainTests.path)["ETag"])
       let answers = (0..<3).map { _ in line.get(AskedAgainTests.path, tag: tag) }

@@ -2,7 +2,7 @@ import Glibc
 import MicroHTTP
 import TestSupport
 
-/// What a server answered.
+/// A server's answer.
 struct Answer {
   var status = 0
   var head = ""
@@ -15,7 +15,7 @@ struct Answer {
   }
 }
 
-/// A connection that asks again and again, in the same words where it is told the same.
+/// A kept connection for many requests. The same arguments make the same bytes.
 final class Line {
   private let socket: Int32
   private let headers: String
@@ -28,7 +28,7 @@ final class Line {
 
   deinit { close(socket) }
 
-  /// Asks for a path; a 304 or an answer with its length is read whole.
+  /// Requests a path, and reads the whole answer: a 304, or one with a `Content-Length`.
   func get(_ path: String, tag: String? = nil) -> Answer {
     let known = tag.map { "If-None-Match: \($0)\r\n" } ?? ""
     let request = "GET \(path) HTTP/1.1\r\nHost: x\r\n\(headers)\(known)\r\n"
@@ -45,7 +45,7 @@ final class Line {
 }
 
 extension Answer {
-  /// What was read of one.
+  /// An answer from its bytes.
   fileprivate init(_ bytes: [UInt8]) {
     let end = bytes.indices.first { bytes[$0...].starts(with: "\r\n\r\n".utf8) } ?? bytes.count
     head = String(decoding: bytes[..<end], as: UTF8.self)
@@ -54,7 +54,7 @@ extension Answer {
   }
 }
 
-/// Asks over a connection of its own, and reads to its end.
+/// Sends a request over a connection of its own, and reads until the connection ends.
 func ask(
   _ server: Server, _ path: String, method: String = "GET", headers: [String: String] = [:], body: String = ""
 ) -> Answer {

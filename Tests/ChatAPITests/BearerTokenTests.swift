@@ -86,7 +86,7 @@ struct BearerTokenTests {
         let token = forge(header: #"{"alg":"HS256"}"#, claims: claims)
         let isWhole = end.dropFirst(end.first == "-" ? 1 : 0).allSatisfy(\.isNumber) && Int64(end) != nil
         let isGood = claims.contains("nbf") ? isWhole && !isLast : isLast
-        let expires = try? check(token).expires  // what is refused has no end
+        let expires = try? check(token).expires  // a refused token has no end
         #expect((expires == .max) == isGood, "\(claims)")
       }
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// Bounds of what one user, and all users, may ask for.
+/// Bounds on the requests of one user, and of all users.
 @Suite(.timeLimit(.minutes(5))) struct BoundTests {
   private func world(_ settings: Collections.Settings = Collections.Settings()) throws -> CollectionWorld {
     let world = try CollectionWorld(settings: settings)

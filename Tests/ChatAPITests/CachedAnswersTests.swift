@@ -7,7 +7,7 @@ import Testing
 @testable import ChatAPI
 @testable import ChatCache
 
-/// What reading over HTTP promises beside its rows: tags, links, names of messages, limits.
+/// The promises of reading over HTTP beside the rows: tags, links, names of messages, limits.
 @Suite struct CachedAnswersTests {
   private func world(_ channels: [String] = ["one", "two", "three"]) throws -> CollectionWorld {
     let world = try CollectionWorld()
@@ -76,7 +76,7 @@ import Testing
     world.cache.usage.set(CacheLimit(exactly: 1))
     try world.cache.evict()
     #expect(ask(world, "/readyz").body.contains(#""cache_full""#))
-    // What is there is served, and what comes is stored.
+    // Cached messages are served, and new ones are stored.
     try world.send(7, in: "two")
     #expect(ask(world, "/v1/channels/two/messages").status == 200)
     world.cache.usage.set(CacheLimit())

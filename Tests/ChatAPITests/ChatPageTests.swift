@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// The chat page and its files, as the service gives them.
+/// The chat page and its files, as the service serves them.
 @Suite struct ChatPageTests {
   private func serving(_ page: ChatPage, _ body: (Server) throws -> Void) throws {
     let server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
@@ -29,7 +29,7 @@ import Testing
       #expect(page["Referrer-Policy"] == "no-referrer" && page["X-Content-Type-Options"] == "nosniff")
       #expect(page.body.contains(#"name="file-origins" content="https://files.example.org""#))
       #expect(page.body.contains("href=\"/docs\""))
-      // Nothing is run or styled within the page itself, and every file of it is one of the service's own.
+      // The page has no inline scripts or styles, and all its files are the service's own.
       #expect(page.body.matches(of: #/<style| style=| on[a-z]+=/#).isEmpty)
       for match in page.body.matches(of: #/(?:src|href)="([^"]+)"/#) {
         #expect(["/page.css", "/page.js", "/icon.svg", "/docs", "/openapi.yaml"].contains(match.1))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// The contract's pages: the reference, the problems, the first one.
+/// The contract's pages: the reference, the problems, the start page.
 @Suite struct ContractPagesTests {
   private func serving(_ body: (Server) throws -> Void) throws {
     let server = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
@@ -23,7 +23,7 @@ import Testing
         #expect(page.body.contains("<h3 id=\"\(operation)\">"), "\(operation)")
       }
       #expect(page.body.contains("/v1/channels/{channel_url}/messages"))
-      // Each link within the page leads somewhere.
+      // Each link within the page has a target.
       let targets = Set(page.body.matches(of: #/ id="([^"]+)"/#).map(\.1))
       let links = Set(page.body.matches(of: #/href="\#([^"]+)"/#).map(\.1))
       #expect(links.count > 40 && links.isSubset(of: targets), "\(links.subtracting(targets))")
@@ -49,7 +49,7 @@ import Testing
         #expect(page.status == 200 && page.body.contains("\(entry.status) \(entry.code)"), "\(entry.code)")
         #expect(page.body.contains("&quot;code&quot;: &quot;\(entry.code)&quot;,\n"), "\(entry.code)")
       }
-      // No two codes are explained by the same words.
+      // Each code has its own explanation.
       #expect(Set(ProblemTable.all.map(\.cause)).count == ProblemTable.all.count)
       #expect(ask(server, "/problems/nothing").status == 404)
     }

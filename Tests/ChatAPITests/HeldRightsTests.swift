@@ -10,17 +10,17 @@ import Testing
 
 @testable import ChatAPI
 
-/// Whatever is held is answered by the rights at its end (B1, B51, B61): token, secrets, user, membership,
-/// floor, view.
+/// A held request is answered by the rights at the end of its wait (B1, B51, B61): token, secrets, user,
+/// membership, floor, view.
 @Suite struct HeldRightsTests {
   private static let alice = UserID("alice")
 
-  /// A request that is held until the sync worker answers, or something happens.
+  /// A request that is held until the sync worker answers, or until a change.
   enum Held: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case page, message, channels, more, previous, openChannels, openMessages, connect
     case channel, members, gaps, unknownPage, unknownOpening, admission
     var testDescription: String { rawValue }
-    /// Whether messages of the channel are asked for, which is there.
+    /// Whether the request asks for messages of the channel, which is in the cache.
     var isOfChannel: Bool { [.page, .message, .previous].contains(self) }
   }
 
@@ -29,7 +29,8 @@ import Testing
     var seconds: Int64 { now.load(ordering: .relaxed) / 1000 }
   }
 
-  /// A service with tokens, whose time the test sets, and a worker that answers when it is told to.
+  /// A service with tokens and a clock that the test sets, and a worker that answers when the test releases
+  /// it.
   private struct Setting {
     let time = Time()
     let file = SecretFile(inDataDirectory: TestFolder.make("secret"))
@@ -58,7 +59,7 @@ import Testing
       ask(world.server, path, method: "POST", headers: headers(), body: body)
     }
 
-    /// Asks, and waits until the worker was asked.
+    /// Sends the request, and waits until it has reached the worker.
     func begin(_ held: Held) -> HeldAsk {
       let list = "/v1/channel-collections"
       let chat = "/v1/message-collections"
@@ -99,7 +100,7 @@ import Testing
       return ask
     }
 
-    /// Lets the request go on: the channel is there now, if it was not.
+    /// Releases the request. If the channel was missing, it is there now.
     func end(_ held: Held) throws {
       if held == .admission { world.syncRequests.tell { $0.admissions[HeldRightsTests.alice] = nil } }
       if held == .openMessages { try world.send(6, in: "general") }

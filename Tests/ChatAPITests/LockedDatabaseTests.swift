@@ -14,7 +14,7 @@ import Testing
 /// Another process holds the database's write lock: no request that reads waits for it.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct LockedDatabaseTests {
-  /// Lets the write lock go when the test says so.
+  /// Holds the write lock until the test releases it.
   private final class Locker {
     private let connection: Connection
     init(_ world: CollectionWorld) throws {
@@ -42,7 +42,7 @@ struct LockedDatabaseTests {
       edges: opened.map { $0.text("previous") })
   }
 
-  /// Milliseconds of each of `count` questions on one connection.
+  /// The milliseconds of each of `count` requests on one connection.
   private func latencies(_ world: CollectionWorld, _ path: String, _ count: Int) -> [Double] {
     let line = Line(world.server, headers: "Perch-User: alice\r\n")
     return (0..<count).map { _ in
@@ -111,13 +111,14 @@ struct LockedDatabaseTests {
   }
 }
 
-/// The way in which requests write.
+/// How requests write.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct DurableWriteTests {
   private struct Refused: Error {}
   private typealias Finish = @Sendable (Result<Int, any Error>) -> Void
 
-  /// A server whose one operation writes by hand, and what came of it.
+  /// A server with one writing operation. The test finishes its commit, and gets the results that no request
+  /// took.
   private final class World: Sendable {
     let server: Server
     let finish = Watched<Finish?>(nil)

@@ -6,8 +6,8 @@ import Testing
 
 @testable import ChatAPI
 
-/// Users and channels whose names Swift takes for equal, although their bytes differ: to each other they are
-/// strangers, whoever is asked first and whatever is remembered of the other (B1).
+/// Users and channels whose names Swift takes for equal, although their bytes differ: they are strangers to
+/// each other, in any order of requests and with anything remembered of the other (B1).
 @Suite struct LookAlikeTests {
   /// Two users and two channels, alike in pairs.
   struct Pair: Sendable, CustomTestStringConvertible {
@@ -25,7 +25,7 @@ import Testing
     text.utf8.map { "%" + (String($0, radix: 16).count < 2 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
-  /// Both users, each in the channel of the same form alone, and both in one that is called general.
+  /// Both users, each in the channel of the same spelling, and both in one called general.
   private struct Setting {
     let secrets: SigningSecrets
     let world: CollectionWorld
@@ -216,7 +216,7 @@ import Testing
 }
 
 extension String.UTF8View {
-  /// Whether the bytes of `part` stand in it.
+  /// Whether it contains the bytes of `part`.
   fileprivate func contains(sequence part: String) -> Bool {
     let (text, part) = (Array(self), Array(part.utf8))
     guard part.count <= text.count else { return false }

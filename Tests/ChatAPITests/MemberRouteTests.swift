@@ -7,7 +7,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// Lists of members over HTTP, with a scripted sync worker: they are fetched where they are not known whole.
+/// Lists of members over HTTP, with a scripted sync worker: incomplete lists are fetched.
 @Suite(.timeLimit(.minutes(5))) struct MemberRouteTests {
   private static let path = "/v1/channels/general/members"
 

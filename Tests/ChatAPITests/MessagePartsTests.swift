@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// What not every message has is served as it was kept (B13).
+/// The optional parts of a message are served as they were stored (B13).
 @Suite(.timeLimit(.minutes(5))) struct MessagePartsTests {
   private static let parts =
     #""files":[{"url":"u1","name":"n1","mime":"image/png","size":9,"thumbnails":[]},"#

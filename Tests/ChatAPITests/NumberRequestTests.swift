@@ -62,7 +62,7 @@ struct NumberRequestTests {
     return world
   }
 
-  /// Not asked: they wait, or follow for ever.
+  /// Paths that are not requested, because they wait or stream without end.
   private static let endless: Set<String> = ["/v1/events", "/v1/admin/events"]
 
   @Test("any number in any query parameter or path of the contract is answered, and never a 500")
@@ -128,7 +128,7 @@ struct NumberRequestTests {
     #expect(line.ask("GET", "/healthz") == 200)
   }
 
-  /// What keeps an operation from waiting.
+  /// The parameter that keeps an operation from waiting.
   private static func brief(_ operation: Operation) -> String {
     operation.query.contains("wait") ? "&wait=0" : ""
   }
@@ -140,7 +140,7 @@ struct NumberRequestTests {
   }
 }
 
-/// A connection that is made anew when the server ended it.
+/// A connection that is opened again when the server has closed it.
 private final class NumberLine {
   private let server: Server
 
@@ -162,7 +162,7 @@ private final class NumberLine {
 }
 
 extension String {
-  /// The text with something else for each such part; nil: for each name in braces.
+  /// The text with `value` for each `part`; nil: for each name in braces.
   fileprivate func replacingParts(_ part: String?, _ value: String) -> String {
     guard let part else {
       return split(separator: "/", omittingEmptySubsequences: false)

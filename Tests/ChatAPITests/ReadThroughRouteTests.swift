@@ -7,14 +7,14 @@ import Testing
 
 @testable import ChatAPI
 
-/// Pages of messages that are fetched where they are missing, within a bounded wait (B15): over HTTP, with a
+/// Pages of messages that are fetched if they are missing, within a bounded wait (B15): over HTTP, with a
 /// scripted sync worker.
 @Suite(.timeLimit(.minutes(5))) struct ReadThroughRouteTests {
   private static let url = ChannelURL("general")
   private static let path = "/v1/channels/general/messages"
 
-  /// Messages 4 to 6 are covered up to the newest end. Message 3 is where the page was cut, so that its
-  /// millisecond is not claimed (B24); what is older was never listed.
+  /// Messages 4 to 6 are covered up to the newest end. The page was cut at message 3, so that its millisecond
+  /// is not covered (B24); older messages were never listed.
   private func world() throws -> CollectionWorld {
     let world = try CollectionWorld()
     try world.join("alice", "general")
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  /// The upstream has 1 to 3 as well, and nothing before.
+  /// An upstream that also has 1 to 3, and no older messages.
   private static func hasOlder(_ cache: Cache) -> @Sendable (MessageSyncRequest) -> SyncOutcome {
     { wanted in
       guard case .older(let position, let rows) = wanted.stretch else {

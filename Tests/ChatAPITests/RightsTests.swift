@@ -10,11 +10,11 @@ import Testing
 @testable import ChatAPI
 @testable import ChatCache
 
-/// Conditions on which rights depend, each where nothing else would refuse.
+/// Conditions on which rights depend, each in a request that no other condition refuses.
 @Suite(.timeLimit(.minutes(5))) struct RightsTests {
   private static let secret = "0123456789abcdef0123456789abcdef"
 
-  /// A service with tokens, and a clock that the test turns.
+  /// A service with tokens, and a clock that the test sets.
   private final class Tokens: Sendable {
     let now = Atomic<Int64>(Clock.system.wallMilliseconds())
     let secrets: SigningSecrets
@@ -57,7 +57,7 @@ import Testing
     return world
   }
 
-  /// Makes alice invited, whatever she was.
+  /// Makes alice invited.
   private func invite(_ world: CollectionWorld) throws {
     var record = CollectionWorld.channel("general", floor: 0, name: "General", last: nil)
     record.membership?.state = .invited
@@ -274,7 +274,7 @@ import Testing
     try world.join("us1", "general", name: "General")
     let socket = Loopback.connect(port: world.server.port)
     defer { close(socket) }
-    // What is remembered is found by the head's whole words of eight bytes: the user's number stands behind
+    // A remembered answer is found by the head's whole words of eight bytes; the user's number comes after
     // them.
     func answer(_ user: String, _ tag: String) -> Answer {
       let start =
@@ -289,7 +289,7 @@ import Testing
     #expect(answer("us1", tag).status == 304)
   }
 
-  /// Sends a request over a connection that is kept, and reads one answer that comes in one piece.
+  /// Sends a request over a kept connection, and reads one answer.
   private func said(_ socket: Int32, _ request: String) -> Answer {
     _ = send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL))
     var bytes: [UInt8] = []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// What is answered before there is a cache (B63).
+/// The answers before there is a cache (B63).
 @Suite struct StartingTests {
   @Test("B63: while the database migrates, readiness says how far, and everything else is a 503")
   func migrating() throws {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// Threads over HTTP, with a scripted sync worker: pages and views of a thread far back ask for the thread.
+/// Threads over HTTP, with a scripted sync worker: pages and views of a thread far back request the thread.
 @Suite(.timeLimit(.minutes(5))) struct ThreadRouteTests {
   private static let url = ChannelURL("general")
 

@@ -6,7 +6,8 @@ import Testing
 
 @testable import ChatAPI
 
-/// Tickets for event streams: good for one path in any spelling, until they end, over starts (B51).
+/// Tickets for event streams: valid for one path in any spelling, until they expire, also after restarts
+/// (B51).
 @Suite struct TicketTests {
   private final class Time: Sendable {
     let now = Atomic<Int64>(Clock.system.wallMilliseconds())
@@ -33,7 +34,7 @@ import Testing
       try world.list([1, 2], in: "general")
     }
 
-    /// The service ends and starts again: what it knew in memory is gone.
+    /// Restarts the service, which loses what it had in memory.
     func restart() throws {
       try world.restart(gate: Gate(.tokens(Keyring(secrets)), clock: time.clock))
     }
@@ -66,7 +67,7 @@ import Testing
     defer { setting.world.stop() }
     let path = "/v1/message-collections/\(setting.view())/events"
     let (used, unused) = (setting.ticket(for: path).text("ticket"), setting.ticket(for: path).text("ticket"))
-    // Their times differ, else they were one.
+    // At another time, because tickets of one time are equal.
     setting.time.pass(seconds: 1)
     let other = setting.ticket(for: path).text("ticket")
     #expect(setting.follow(path, used).status == 200 && used == unused && used != other)
@@ -87,7 +88,7 @@ import Testing
     let setting = try Setting()
     defer { setting.world.stop() }
     let ticket = setting.ticket(for: "/v1/events").text("ticket")
-    // Whatever is answered first is asked again right after a start that remembers the database alone.
+    // Once the first use is answered, the ticket survives a restart, which keeps only the database.
     #expect(setting.follow("/v1/events", ticket).status == 200)
     try setting.restart()
     setting.time.pass(seconds: 61)

@@ -19,7 +19,7 @@ struct WebhookTests {
     try server.start(SendbirdWebhookRoute.routes(syncRequests, WebhookSignature(secret: "key")))
   }
 
-  /// Status and body of a POST over a connection of its own.
+  /// The status and body of the answer to a POST over a connection of its own.
   private func post(_ body: String, signature: String?) -> (status: Int, text: String) {
     let socket = Loopback.connect(port: server.port)
     guard socket >= 0 else { return (0, "") }

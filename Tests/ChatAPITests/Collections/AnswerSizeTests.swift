@@ -6,7 +6,7 @@ import Testing
 
 /// B49: an answer has at most 256 KiB of events and 500 entries, whatever one commit changed.
 @Suite(.timeLimit(.minutes(5))) struct AnswerSizeTests {
-  /// Bytes of one answer, with what stands around its events.
+  /// Bytes of one answer, with the JSON around its events.
   private static let mostBytes = 256 * 1024 + 512
   private static let large = String(repeating: "x", count: 2200)
 
@@ -21,8 +21,8 @@ import Testing
     world.post("/v1/message-collections", #"{"channel_url":"general"\#(more)}"#)
   }
 
-  /// Polls until nothing more follows; each answer is within the bounds. Answers the messages told, with what
-  /// told them.
+  /// Polls until no more events follow, and checks the bounds of each answer. Returns the messages by the
+  /// type of their event.
   private func drained(
     _ world: CollectionWorld, _ path: String, since: String, restarting: Bool = false
   ) throws -> [String: [String]] {
@@ -62,7 +62,7 @@ import Testing
     let all = "/v1/events?collections=\(views.joined(separator: ","))&user_feed=true&"
     let together = try drained(world, all, since: since)
     #expect(together["message.received"] == expected)
-    // The first view was told by its own polls; of such a client the service remembers two cursors only.
+    // The first view got its events by its own polls; the service remembers only two cursors of its client.
     #expect((together["messages.added"] ?? []).count + (together["messages.updated"] ?? []).count == 1500)
   }
 
@@ -86,7 +86,7 @@ import Testing
       (answers, bytes) = (answers + 1, bytes + poll.body.utf8.count)
     }
     #expect(bytes > 600_000)
-    // Half of the bound is what an answer has at least, on average.
+    // On average an answer has at least half of the bound.
     #expect(answers <= bytes / (Self.mostBytes / 2) + 1, "\(answers) answers for \(bytes) bytes")
   }
 
@@ -117,7 +117,7 @@ import Testing
     let told = try drained(world, path + "/events?", since: since)
     #expect(Set(told["messages.added"] ?? []).isSuperset(of: ids(100...399)))
     #expect((told["messages.added"] ?? []).count == Set(told["messages.added"] ?? []).count)
-    // A service that remembers nothing of its client tells no message twice either.
+    // A service that does not remember its client sends no message twice either.
     try world.restart()
     let again = try drained(world, path + "/events?", since: since, restarting: true)
     #expect(Set(again["messages.added"] ?? []).isSuperset(of: ids(100...399)))

@@ -8,8 +8,8 @@ import TestFolders
 import TestSupport
 import Testing
 
-/// The machine's clock steps at any moment, also while the service is down: nothing is disposed of, trimmed
-/// or called live that should not be. `PERCH_TORTURE_CLOCKS` sets how many seeds are tried.
+/// The machine's clock steps at any moment, also while the service is down: no view is disposed of, no event
+/// trimmed and no tail called live that should not be. `PERCH_TORTURE_CLOCKS` sets how many seeds are tried.
 @Suite struct ClockStepTests {
   private static let url = ChannelURL("general")
   private static let alice = UserID("alice")
@@ -20,7 +20,7 @@ import Testing
     1...(getenv("PERCH_TORTURE_CLOCKS").flatMap { UInt64(String(cString: $0)) } ?? 15)
   }
 
-  /// A machine whose clocks the test owns.
+  /// A machine whose clocks the test sets.
   private final class Machine: Sendable {
     let wall = Atomic<Int64>(1_800_000_000_000)
     let ticks = Atomic<Int64>(1_000_000)
@@ -31,13 +31,14 @@ import Testing
         monotonicNanoseconds: { UInt64(self.ticks.load(ordering: .relaxed)) * 1_000_000 })
     }
 
-    /// Time passes on both.
+    /// Moves both clocks on.
     func pass(_ milliseconds: Int64) {
       wall.add(milliseconds, ordering: .relaxed)
       ticks.add(milliseconds, ordering: .relaxed)
     }
 
-    /// Somebody sets the clock: from a second to a year, either way, each order of magnitude as often.
+    /// Steps the wall clock by a second to a year, either way, with equal chances for each order of
+    /// magnitude.
     func step(_ random: inout SeededRandom) {
       let size = Int64(1_000 * exp(Double.random(in: 0...log(31_536_000), using: &random)))
       wall.add(Bool.random(using: &random) ? size : -size, ordering: .relaxed)
@@ -73,7 +74,7 @@ import Testing
     }
   }
 
-  /// Bob is refused once, carol is closed.
+  /// Refuses bob once, and closes carol.
   private static func refuse(_ cache: Cache) throws {
     try cache.write { writer in
       for user in [bob, carol] { try writer.acknowledge(user) }
@@ -104,7 +105,7 @@ import Testing
         collections.stop()
         cache.close()
         machine.step(&random)
-        // What passes without a service makes nothing older.
+        // Time that passes without a service makes nothing older.
         machine.pass(Int64.random(in: 0...Self.hour, using: &random))
         (cache, collections) = try Self.open(directory, machine)
       }
@@ -120,7 +121,7 @@ import Testing
   private static func view(_ cache: Cache, _ collections: Collections) throws -> String {
     let opened = Watched<String?>(nil)
     try collections.openChannels(ChannelQuery(), of: alice) { result in
-      // A failure is seen as an empty name.
+      // An empty name stands for a failure.
       let name = (try? result.get())?.id ?? ""
       opened.update { $0 = name }
     }
@@ -169,7 +170,7 @@ import Testing
       #expect(tombstones)
     }
     machine.pass(60_001)
-    // After a restart no tail is live, as the link's generation is another one.
+    // After a restart no tail is live, because the link has a new generation.
     if !hasRestarted { #expect(try Self.tail(cache) != .live, "a tail that nobody confirmed for a minute") }
     machine.pass(Self.hour)
     collections.disposeIdle()

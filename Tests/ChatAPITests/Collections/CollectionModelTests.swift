@@ -10,20 +10,21 @@ import Testing
 /// pages, while messages come, change and go, members leave and come back, floors rise and the service
 /// restarts.
 @Suite struct CollectionModelTests {
-  /// What one client shows, and what it is allowed to be told.
+  /// A client: the rows it shows, and the events it may get.
   private struct Client {
     let user: String
     let path: String
     let isList: Bool
     let channel: String
     var cursor: String
-    /// Each thing with its content.
+    /// Each message or channel with its content.
     var shown: [String: String]
-    /// Before the last answer, for answers that are lost.
+    /// The state before the last answer, for answers that are lost.
     var earlier: (cursor: String, shown: [String: String])?
-    /// The last two cursors its view answered since the last start: of these it is told exactly.
+    /// The last two cursors that its view answered since the last start. From these it gets exact
+    /// differences.
     var answered: [String] = []
-    /// What allowed a whole window to be told so far.
+    /// The number of reasons so far for a `replaced` event.
     var reasons = 0
     /// Whether the upstream's answer to its opening is in the log.
     var isAnswered = false
@@ -75,7 +76,7 @@ import Testing
     }
   }
 
-  /// Takes in one event, and holds it against the rules.
+  /// Applies one event, and checks it against the rules.
   private func take(_ event: Event, _ client: inout Client, _ isExact: Bool, _ context: String) {
     switch event.type {
     case "messages.added", "channels.added":
@@ -106,7 +107,7 @@ import Testing
     }
   }
 
-  /// The world's part: what is true upstream.
+  /// The state upstream.
   private struct Truth {
     var next: Int64 = 31
     var members: Set<String> = ["alice/general", "bob/general", "alice/random", "bob/random"]
@@ -161,7 +162,7 @@ import Testing
     return client
   }
 
-  /// Something happens.
+  /// Makes a random change.
   private func change(
     _ world: CollectionWorld, _ truth: inout Truth, _ clients: inout [Client], _ step: Int,
     _ random: inout SeededRandom
@@ -202,7 +203,7 @@ import Testing
     }
   }
 
-  /// The upstream's answer to one opening, of which there is one (B16).
+  /// Stores the upstream's answer to one opening, which has only one (B16).
   private func answer(
     _ world: CollectionWorld, _ clients: inout [Client], _ random: inout SeededRandom
   ) throws {
@@ -216,14 +217,14 @@ import Testing
     try world.cache.write { try $0.answered(views: [String(id)], in: url, failure: nil) }
   }
 
-  /// A whole window may be told: membership was gained, or a floor rose.
+  /// Allows a `replaced` event, because membership was gained or a floor rose.
   private func allow(_ membership: String, _ clients: inout [Client]) {
     for index in clients.indices where "\(clients[index].user)/\(clients[index].channel)" == membership {
       clients[index].reasons += 1
     }
   }
 
-  /// One client asks, perhaps again with the cursor before, and perhaps loads an older page first.
+  /// A client polls, perhaps again with the cursor before, and perhaps loads an older page first.
   private func poll(
     _ world: CollectionWorld, _ client: inout Client, _ truth: Truth, _ context: String,
     _ random: inout SeededRandom
@@ -237,7 +238,7 @@ import Testing
     }
     let poll = world.ask("\(client.path)/events?since=\(client.cursor)&wait=0", as: client.user)
     guard isMember else {
-      // Told once, and again for the same cursor; after it the view is not to be had.
+      // The event comes once, and again for the same cursor; after it the view is gone.
       #expect(poll.status == 404 || poll.events == ["channel.deleted \(client.channel)"], "\(context)")
       return
     }

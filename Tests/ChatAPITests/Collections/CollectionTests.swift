@@ -65,7 +65,7 @@ import Testing
     try world.cache.write { try $0.answered(views: [open.text("id")], in: url, failure: nil) }
     let sent = world.ask("\(path)?since=\(poll.text("cursor"))&wait=0")
     #expect(sent.events.filter { !$0.hasPrefix("channel") } == ["messages.added 6", "api_result"])
-    // Nobody remembers what a client of an older cursor has.
+    // The service does not remember what a client had at an older cursor.
     _ = world.ask("\(path)?since=\(sent.text("cursor"))&wait=0")
     try world.send(7, in: "general")
     _ = world.ask("\(path)?since=\(sent.text("cursor"))&wait=0")

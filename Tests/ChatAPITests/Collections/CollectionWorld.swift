@@ -10,15 +10,15 @@ import TestSupport
 
 @testable import ChatAPI
 
-/// A service over a real cache and real sockets, with a scripted sync worker; the test tells the cache what
-/// came from upstream.
+/// A service over a real cache and real sockets, with a scripted sync worker. The test stores the upstream's
+/// data in the cache.
 final class CollectionWorld {
   let directory: String
   private(set) var cache: Cache
   let syncRequests = ScriptedSync()
   private(set) var collections: Collections
   private(set) var server: Server
-  /// Who may ask.
+  /// Decides which users are answered.
   private var gate: Gate
   private let clock: Clock
   private let policy: OutboxPolicy
@@ -53,7 +53,7 @@ final class CollectionWorld {
     return (cache, collections, server)
   }
 
-  /// Ends the service and starts another one over the same data, with another gate where one is given.
+  /// Stops the service and starts another one over the same data, with another gate if one is given.
   func restart(gate other: Gate? = nil) throws {
     stop()
     if let other { gate = other }
@@ -67,7 +67,7 @@ final class CollectionWorld {
     cache.close()
   }
 
-  // MARK: What came from upstream
+  // MARK: Data from upstream
 
   func join(
     _ user: String, _ channel: String, floor: Int64 = 0, name: String = "", last: Int64? = nil
@@ -112,15 +112,15 @@ final class CollectionWorld {
       mentions: .nobody, body: json.finish().array, parent: nil)
   }
 
-  /// All of a channel's messages, as one listing from the newest end that met the beginning.
-  /// `generation`: the link's.
+  /// Stores all of a channel's messages, as one listing from the newest end to the beginning. `generation`:
+  /// the link's.
   func list(
     _ ids: [Int64], in channel: String, _ source: ChangeSource = .apiResult, generation: Int64 = 1
   ) throws {
     try list(ids.map { Self.message($0, at: $0 * 10) }, in: channel, source, generation: generation)
   }
 
-  /// The same with rows as the upstream told them.
+  /// The same, with the upstream's rows.
   func list(
     _ rows: [MessageRecord], in channel: String, _ source: ChangeSource = .apiResult, generation: Int64 = 1
   ) throws {
@@ -134,8 +134,8 @@ final class CollectionWorld {
     }
   }
 
-  /// The newest messages, behind a gap. `missing`: how many are missing in it, where these are more than are
-  /// filled by themselves.
+  /// Stores the newest messages, after a gap. `missing`: how many messages the gap lacks, if it is too large
+  /// to be filled automatically.
   func listAfterGap(_ ids: [Int64], missing: Int?, in channel: String) throws {
     let rows = ids.map { Self.message($0, at: $0 * 10) }
     let asked = cache.cursor.sequence
@@ -150,7 +150,7 @@ final class CollectionWorld {
     }
   }
 
-  /// The messages after one and up to another, in pages of 100, as what was missed is fetched.
+  /// Stores the messages after `first` up to `last`, in pages of 100, as missed messages are fetched.
   func fill(after first: Int64, through last: Int64, in channel: String, text: String = "hello") throws {
     let asked = cache.cursor.sequence
     let listings = stride(from: first, through: last, by: 100).map { from in
@@ -175,7 +175,7 @@ final class CollectionWorld {
     try cache.write { try $0.delete(message: id, in: ChannelURL(channel), .messageDeleted) }
   }
 
-  /// Puts another secret into the file.
+  /// Writes another secret to the file.
   func replaceSecret(_ file: SecretFile) throws {
     let text = SigningSecrets.makeText()
     let opened = open(file.path, O_WRONLY | O_TRUNC)
@@ -183,7 +183,7 @@ final class CollectionWorld {
     _ = write(opened, text, text.utf8.count)
   }
 
-  // MARK: Asking
+  // MARK: Requests
 
   func ask(
     _ path: String, as user: String = "alice", method: String = "GET", body: String = "",
@@ -193,7 +193,7 @@ final class CollectionWorld {
     return ChatAPITests.ask(server, path, method: method, headers: headers, body: body)
   }
 
-  /// Asks on a thread of its own, for what is held.
+  /// Sends a request that is held, on a thread of its own.
   func held(
     _ path: String, headers: [String: String] = ["Perch-User": "alice"], method: String = "GET",
     body: String = ""
@@ -201,7 +201,7 @@ final class CollectionWorld {
     HeldAsk { [server] in ChatAPITests.ask(server, path, method: method, headers: headers, body: body) }
   }
 
-  /// Waits, at most 5 s, until so many requests are parked.
+  /// Waits, at most 5 s, until `count` requests are parked.
   func waitParked(_ count: Int) -> Bool {
     let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
     while collections.subscriptions.count != count {
@@ -216,7 +216,7 @@ final class CollectionWorld {
   }
 }
 
-/// A question that waits for its answer on a thread of its own.
+/// A request that waits for its answer on a thread of its own.
 final class HeldAsk: Sendable {
   private let came = Watched<Answer?>(nil)
   private let thread: Thread
@@ -229,7 +229,7 @@ final class HeldAsk: Sendable {
     }
   }
 
-  /// The answer; an empty one where none came within the time.
+  /// The answer; an empty one if none came in time.
   func answer(within seconds: Double = 5) -> Answer {
     let end = Clock.system.monotonicNanoseconds() + UInt64(patience * seconds * 1e9)
     return came.wait(until: end) { $0 } ?? Answer()
@@ -237,7 +237,7 @@ final class HeldAsk: Sendable {
 }
 
 extension Answer {
-  /// What the body says at a path of names.
+  /// The text in the body at a path of names.
   func text(_ names: String...) -> String {
     let found = try? JSONParser().parse(body) { json -> String? in
       var value: JSONValue? = json
@@ -256,7 +256,7 @@ extension Answer {
     return found ?? []
   }
 
-  /// The events: each its type, and the ids it names.
+  /// The events, each with its type and the ids it names.
   var events: [String] {
     let found = try? JSONParser().parse(body) { json in
       (json["events"]?.items).map { events in events.map { Answer.brief($0) } } ?? []

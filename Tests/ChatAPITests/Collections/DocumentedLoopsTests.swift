@@ -9,11 +9,11 @@ import Testing
 
 @testable import ChatAPI
 
-/// The reference loops of `docs/clients.md`, run as they stand: opened, followed, told to begin again.
+/// The reference loops of `docs/clients.md`, run unchanged: they open, follow, and begin again after a reset.
 @Suite struct DocumentedLoopsTests {
   private static let secret = "0123456789abcdef0123456789abcdef"
 
-  /// A program under way, with its output in a file.
+  /// A running program, with its output in a file.
   private final class Program {
     private let output: String
     private var pid: pid_t = 0
@@ -47,7 +47,7 @@ import Testing
       return String(decoding: room[..<count], as: UTF8.self)
     }
 
-    /// Waits, at most 15 s, until it has written that, so often.
+    /// Waits, at most 15 s, until it has written `text` that many times.
     func wait(for text: String, times: Int = 1) -> Bool {
       let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 15e9)
       while Clock.system.monotonicNanoseconds() < end {
@@ -85,7 +85,7 @@ import Testing
     return ["node", "-e", script + run + " (event) => console.log(JSON.stringify(event)));"]
   }
 
-  /// Follows, loses the log, begins again and goes on.
+  /// Expects that a program follows a view, begins again after the log was lost, and goes on.
   private func follows(_ words: [String], opened: String, again: String, times: Int) throws {
     let secrets = try SigningSecrets(Self.secret)
     let world = try CollectionWorld(gate: Gate(.tokens(Keyring(secrets))))
@@ -102,7 +102,7 @@ import Testing
     try world.send(6, in: "general", text: "first news")
     #expect(program.wait(for: "first news"))
     #expect(world.waitParked(1))
-    // Everything is cleared and comes back in one commit, as far as anybody can see.
+    // Everything is cleared and comes back in one commit, so that no reader sees the empty state.
     let record = CollectionWorld.channel("general", floor: 0, name: "General", last: nil)
     try world.cache.write { writer in
       try writer.clearAll(withUnsent: false)

@@ -5,11 +5,11 @@ import Testing
 
 @testable import ChatAPI
 
-/// The first page of a view whose client was not told of the upstream's answer.
+/// The first page of a view whose client did not get the event of the upstream's answer.
 @Suite struct FirstPageTests {
   private let general = ChannelURL("general")
 
-  /// A view of a channel of which everything was cleared, and which is known again.
+  /// A view of a channel that was cleared and is known again.
   private func cleared() throws -> (world: CollectionWorld, path: String) {
     let world = try CollectionWorld()
     try world.join("alice", "general", name: "General")
@@ -62,7 +62,7 @@ import Testing
     #expect(world.ask(path).messages == [3])
     try world.list([1, 2, 3], in: "general")
     try answer(world, id(path))
-    // As after a start: the log has nothing of the answer.
+    // After a start the log has no event of the answer.
     let cursor = world.cache.cursor.description
     try world.restart()
     #expect(poll(world, path, cursor).events == [])

@@ -9,7 +9,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// Answers that are cut, feeds of several views, what the user's feed says.
+/// Answers that are cut, feeds of several views, events of the user feed.
 @Suite struct FollowingTests {
   private func world() throws -> CollectionWorld {
     let world = try CollectionWorld()
@@ -18,7 +18,7 @@ import Testing
     return world
   }
 
-  /// Follows a path until nothing more comes; answers each event's brief.
+  /// Follows a path until no more events come. Returns each answer's events in brief.
   private func drained(_ world: CollectionWorld, _ path: String, from cursor: String) -> [[String]] {
     var cursor = cursor
     var answers: [[String]] = []
@@ -49,7 +49,7 @@ import Testing
     #expect(exact.flatMap { ids($0, "messages.added") } == Array(6...1206))
     #expect(exact.flatMap { $0 }.allSatisfy { $0.hasPrefix("messages.added") })
     try world.restart()
-    // Nobody remembers what the client knew: still everything, and nothing twice.
+    // The service does not remember what the client had: it still sends everything, and nothing twice.
     let old = drained(world, path, from: open.text("cursor"))
     #expect(old.flatMap { ids($0, "messages.added") } == Array(6...1206))
     try world.delete(1206, in: "general")
@@ -242,7 +242,7 @@ import Testing
     let path = "/v1/message-collections/\(all.text("id"))/events?since=\(all.text("cursor"))&wait=20"
     let poll = world.held(path)
     #expect(world.waitParked(1))
-    // Each of these wakes the poll, and none has anything to tell.
+    // Each of these changes wakes the poll, and none makes an event.
     let channel = try #require(
       try world.cache.read { reader -> ChannelKey? in
         guard let user = try reader.userKey(of: UserID("alice")) else { return nil }
@@ -258,7 +258,7 @@ import Testing
     #expect(poll.answer().events == ["messages.updated 2"], "it is known that the client has it")
   }
 
-  /// How often somebody was admitted.
+  /// How often a user was admitted.
   private func seen(_ world: CollectionWorld) -> Int {
     world.syncRequests.calls.count { if case .seen = $0 { true } else { false } }
   }

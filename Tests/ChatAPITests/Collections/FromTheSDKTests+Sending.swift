@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// The document's rows about sending. What happens upstream is done here by hand.
+/// The document's rows about sending. The exercises do the upstream's part themselves.
 extension FromTheSDKTests {
   private static let path = "/v1/channels/general/messages"
 

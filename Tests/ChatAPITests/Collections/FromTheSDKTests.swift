@@ -7,8 +7,8 @@ import Testing
 @testable import ChatAPI
 @testable import ChatCache
 
-/// Each row of `docs/from-the-sdk.md` at work. A row that is served has an exercise here, and each exercise
-/// has its row; rows that are `coming` or `not offered` have none.
+/// An exercise for each row of `docs/from-the-sdk.md`. A row that is served has an exercise here, and each
+/// exercise has its row; rows that are `coming` or `not offered` have none.
 @Suite struct FromTheSDKTests {
   typealias Exercise = @Sendable (CollectionWorld) throws -> Void
 
@@ -321,12 +321,12 @@ import Testing
 
   // MARK: The store
 
-  /// A limit that is crossed: what no view shows goes and comes back as a gap, the view's rows stay.
+  /// A crossed limit: rows that no view shows are evicted and become a gap, the view's rows stay.
   private static let size: Exercise = { world in
     let (path, open) = chat(world)
     let text = String(repeating: "x", count: 8_000)
     try world.join("alice", "old", name: "Old", last: 9)
-    // A hundred messages of 8 KB, of which the pass needs a part at most.
+    // A hundred messages of 8 KB; the pass must evict only some of them.
     for id in Int64(1)...100 { try world.send(id, in: "old", text: text) }
     world.cache.usage.set(
       CacheLimit(

@@ -10,8 +10,8 @@ import Testing
 
 @testable import ChatAPI
 
-/// What parked polls are told when rights change under them: nobody is told another's, or what is theirs no
-/// more.
+/// The events of parked polls when rights change meanwhile: no user gets data of others, or data that the
+/// user may no longer see.
 @Suite struct IsolationTests {
   private static let secret = "0123456789abcdef0123456789abcdef"
 
@@ -215,7 +215,7 @@ import Testing
     #expect(world.waitParked(1))
     let row = CollectionWorld.message(2, at: 20, text: "below", updatedAt: 99)
     try world.cache.write { try $0.store(row, in: ChannelURL("general"), .messageUpdated) }
-    // The first change may be told alone; the floor's comes with the next answer.
+    // The first change may come alone; the floor's change comes with the next answer.
     let first = poll.answer()
     try world.join("alice", "general", floor: 40, name: "General")
     let second = world.ask("\(path)?since=\(first.text("cursor"))&wait=0")

@@ -6,8 +6,8 @@ import Testing
 
 @testable import ChatAPI
 
-/// What views tell of the user's connection and of the newest end, when the link to the upstream is lost and
-/// comes back.
+/// The events of views about the user's connection and the newest end, when the link to the upstream is lost
+/// and comes back.
 @Suite struct LinkEventTests {
   private static let feed = "/v1/events"
 

@@ -8,7 +8,7 @@ import Testing
 
 /// Lists of channels that grow too large, and the edges of lists.
 @Suite struct ListBoundTests {
-  /// A client as the documentation describes one.
+  /// A client as the documentation describes it.
   private struct Client {
     let path: String
     var cursor: String
@@ -112,7 +112,7 @@ import Testing
     for _ in 0..<2 { _ = try client.poll(world) }
     let fresh = Set(try Client.urls(world.ask(client.path)))
     #expect(client.hasMore && client.shown == fresh)
-    // Nobody remembers what a client had at that cursor: it is told all the same.
+    // The service does not remember what a client had at that cursor: the client still gets everything.
     var late = lost
     for _ in 0..<2 { _ = try late.poll(world) }
     #expect(late.hasMore && late.shown == client.shown)

@@ -11,7 +11,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// Openings that are held until the upstream's part is known.
+/// Openings that are held until the upstream has answered.
 @Suite struct OpeningTests {
   private static let headers = [
     "Perch-User": "alice", "Prefer": "wait=20", "Content-Type": "application/json",
@@ -29,7 +29,7 @@ import Testing
     world.held("/v1/message-collections", headers: Self.headers, method: "POST", body: Self.body)
   }
 
-  /// The name of the view that was opened last.
+  /// The id of the view that was opened last.
   private func opened(_ world: CollectionWorld) -> String? {
     guard world.syncRequests.wait(for: { if case .opened(_, true) = $0 { true } else { false } }) else {
       return nil
@@ -86,7 +86,7 @@ import Testing
     world.syncRequests.tell {
       $0.onFind = { url, user in
         let record = CollectionWorld.channel(url.text, floor: 0, name: "General", last: nil)
-        // A failure leaves the channel unknown, which is seen below.
+        // A failure leaves the channel unknown, and the test fails below.
         _ = try? cache.write { _ = try $0.store([record], of: user, .refresh(.channelRefresh)) }
         return .success(true)
       }
@@ -154,7 +154,7 @@ import Testing
     close(socket)
     try #require(until { world.server.counts.parked == 0 })
     world.syncRequests.release()
-    // The commit that it submitted comes, and is undone by another one.
+    // The submitted commit comes, and another commit undoes it.
     usleep(300_000)
     #expect(until { (try? world.cache.read { try $0.collections().isEmpty }) ?? false })
   }
@@ -224,7 +224,7 @@ import Testing
       """)
     func written() throws -> Set<String> {
       world.collections.disposeIdle()
-      // Behind what that stores.
+      // Waits until the writes before this one are stored.
       try world.cache.write { _ in }
       let ids = try other.read { try $0.all("SELECT id FROM written") { $0.string(0) } }
       try other.execute("DELETE FROM written")

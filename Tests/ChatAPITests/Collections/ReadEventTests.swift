@@ -4,9 +4,9 @@ import Testing
 
 @testable import ChatAPI
 
-/// What is told of a member who reads on.
+/// The events of a member who reads on.
 @Suite struct ReadEventTests {
-  /// Stores how far members have read, as the upstream told it, with the channel's name.
+  /// Stores the members' read receipts and the channel's name, as the upstream sends them.
   private func read(_ receipts: [ExactText: Int64], name: String = "General", in world: CollectionWorld)
     throws
   {
@@ -20,7 +20,7 @@ import Testing
     let world = try CollectionWorld()
     try world.join("alice", "general", name: "General")
     try world.list([1, 2], in: "general")
-    // What a refresh itself changes is over before the view is opened.
+    // The first refresh makes its own changes before the view is opened.
     try read([:], in: world)
     let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
     let since = "since=\(open.text("cursor"))&wait=0"
@@ -51,7 +51,7 @@ import Testing
       }
     }
     #expect(world.ask("/v1/channels/general").body.contains(#""read_receipts":{"bob":2,"carol":1}"#))
-    // What was told already moves nobody on.
+    // A receipt that is already known makes no event.
     try read(["bob": 1], in: world)
     #expect(paths.allSatisfy { world.ask($0).events.count == 2 })
   }

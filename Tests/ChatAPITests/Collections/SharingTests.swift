@@ -8,7 +8,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// One event's bytes for all who get the same, and for nobody else.
+/// The bytes of one answer are shared by all polls that get the same answer, and by no others.
 @Suite struct SharingTests {
   private func world(_ users: [String]) throws -> CollectionWorld {
     let world = try CollectionWorld()
@@ -30,7 +30,7 @@ import Testing
     let world = try world(users)
     defer { world.stop() }
     let views = users.map { open(world, as: $0) }
-    // All of them stand at one cursor now.
+    // All views are at one cursor now.
     let fresh = zip(views, users).map { world.ask($0.path, as: $1).text("cursor") }
     #expect(Set(fresh).count == 1)
     let polls = zip(views, users).map { view, user in
@@ -104,7 +104,7 @@ import Testing
     defer { world.stop() }
     let views = users.map { open(world, as: $0, #","previous_size":2"#) }
     #expect(world.ask("/v1/channels/general/cache", method: "DELETE").status < 300)
-    // Both know of the clearing already: all that comes is that the stretch is cached again.
+    // Both clients already know of the clearing. The only event is that the messages are cached again.
     let since = zip(views, users).map { world.ask($0.path, as: $1).text("cursor") }
     #expect(Set(since).count == 1)
     try world.list([1, 2, 3, 4, 5], in: "general")
@@ -160,7 +160,7 @@ import Testing
       world.held("\(view.0)/events?since=\(view.1)&wait=20", headers: ["Perch-User": user])
     }
     #expect(world.waitParked(2))
-    // It comes late, between others: no window moves by it.
+    // The message comes late, between others, so that no window moves.
     try world.send(4, in: "general")
     let answers = polls.map { $0.answer() }
     #expect(answers.allSatisfy { $0.events == ["messages.added 4"] && $0.body == answers[0].body })
@@ -212,7 +212,7 @@ import Testing
       _ = world.ask(path, as: user)
       return try world.collections.messages(String(path.split(separator: "/").last ?? ""), of: UserID(user))
     }
-    // All stand at one cursor.
+    // All views are at one cursor.
     for view in views {
       #expect(world.ask("/v1/message-collections/\(view.id)", as: view.userID.text).status == 200)
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// What the user feed tells of messages that a client's request or the prefetch brought.
+/// The events of the user feed about messages that a client's request or the prefetch brought.
 @Suite struct UserFeedTests {
   private func world() throws -> (CollectionWorld, feed: String) {
     let world = try CollectionWorld()
@@ -73,7 +73,7 @@ import Testing
     #expect(poll.body.contains(event), "\(poll.body)")
     let shown = world.ask("/v1/message-collections/\(view.text("id"))/events?\(since)")
     #expect(shown.events.contains("channel.updated general"), "a view gets the channel")
-    // The upstream tells the mark to everybody, and its counts to the user.
+    // The upstream sends the mark to all members, and the counts to the user.
     var record = CollectionWorld.channel("general", floor: 0, name: "", last: nil)
     record.readReceipts = ["alice": 30]
     record.membership?.lastReadAt = 30

@@ -9,7 +9,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// Who is woken by what.
+/// Which commits wake which polls.
 @Suite struct WakingTests {
   private final class Woken: Sendable {
     private let state = Watched<[String: Int]>([:])
@@ -32,7 +32,7 @@ import Testing
     try world.cache.read { reader in
       let user = try #require(try reader.userKey(of: UserID(user)))
       let url = ChannelURL(channel)
-      // A channel's short name is told by any member of it.
+      // Any member's view has the channel's key.
       for member in ["alice", "bob"] {
         if let key = try reader.userKey(of: UserID(member)), let view = try reader.view(of: url, for: key) {
           return Member(channel: view.channel, user: user)
@@ -65,7 +65,7 @@ import Testing
         try $0.append(change)
       }
     }
-    // Later changes come later: when this one is told, nobody is told any more that somebody joined.
+    // Changes wake in order: once this one has woken its poll, the earlier join wakes no more polls.
     wait("the first view", ChangeSubscriptions.Topics(of: random.user, collections: ["zero"]))
     try answer("zero")
     #expect(woken.wait(for: "the first view"))
@@ -82,7 +82,7 @@ import Testing
     for name in ["alice's view", "bob's view", "alice's feed", "bob's feed"] {
       #expect(woken.wait(for: name))
     }
-    // Again: when the last is told, nothing of the first is under way any more.
+    // The same again: once the last change has woken its poll, the first wakes no more polls.
     try world.cache.write { try $0.append(Change(.membership, .read, channel: general.channel, user: bob)) }
     try answer("one")
     #expect(woken.wait(for: "a view"))

@@ -7,7 +7,7 @@ import Testing
 
 /// Windows that grow too large.
 @Suite struct WindowBoundTests {
-  /// A client as the documentation describes one.
+  /// A client as the documentation describes it.
   private struct Client {
     let path: String
     var cursor: String
@@ -73,7 +73,7 @@ import Testing
     #expect(client.poll(world) == ["messages.added 4"])
     #expect(client.poll(world) == ["messages.deleted 1 3 4"])
     #expect(client.shown == Set(world.ask(path).messages))
-    // Nobody polls while much comes: the view is within its bound whoever asks for it.
+    // Many messages come without a poll: the view is within its bound at the next request.
     for id in Int64(10)...30 { try world.send(id, in: "general") }
     let view = world.ask(path)
     #expect(view.messages == [28, 29, 30] && view.body.contains(#""has_previous":true"#))

@@ -50,7 +50,7 @@ import Testing
     #expect(try world.rows().isEmpty && world.told == 0)
   }
 
-  /// Bodies of many faults, or of a name as long as the body.
+  /// Bodies with many faults, or with a name as long as the body.
   private static func manyFaults() -> [String] {
     let fields = (0..<20_000).map { "\"a\($0)\":1" }.joined(separator: ",")
     let repeated = Array(repeating: #""a":1"#, count: 40_000).joined(separator: ",")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// What the names of requests stand for, and what a repeated request does (B37).
+/// The meaning of request names, and the effect of a repeated request (B37).
 @Suite(.timeLimit(.minutes(5))) struct NameTests {
   private static let path = "/v1/channels/general/messages"
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// Sending over HTTP (B36, B37): what is answered, what is stored, and who is told.
+/// Sending over HTTP (B36, B37): the answers, the stored rows, and the users who get events.
 @Suite(.timeLimit(.minutes(5))) struct SendTests {
   private static let path = "/v1/channels/general/messages"
 

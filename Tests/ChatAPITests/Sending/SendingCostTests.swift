@@ -6,7 +6,7 @@ import Testing
 @testable import ChatAPI
 @testable import ChatCache
 
-/// What an event costs a view whose user has much unsent.
+/// The cost of an event in a view whose user has many unsent rows.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct SendingCostTests {
   /// Alice's view of `general`, and its cursor.
   private struct Watched {

@@ -4,12 +4,13 @@ import Testing
 
 @testable import ChatAPI
 
-/// What alice has unsent is nobody else's: not its text, not its name, not how much it is (B1, B46).
+/// Alice's unsent rows are hidden from other users: their text, their names and their number (B1, B46).
 @Suite(.timeLimit(.minutes(5))) struct SendingIsolationTests {
   private static let secret = "zqxj"
   private static let messages = "/v1/channels/general/messages"
 
-  /// Alice has a pending, a failed and a canceled message, an edit, a deletion, a reaction and a read mark.
+  /// A world in which alice has a pending, a failed and a canceled message, an edit, a deletion, a reaction
+  /// and a read mark.
   private func world() throws -> CollectionWorld {
     let world = try CollectionWorld.forSending()
     try world.put(4, from: "alice")

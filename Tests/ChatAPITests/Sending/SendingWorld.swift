@@ -6,7 +6,7 @@ import TestSupport
 
 @testable import ChatAPI
 
-/// What happens to sends upstream, as the test says.
+/// The outcomes of sends, as the test decides.
 extension CollectionWorld {
   /// A world in which alice and bob are in `general`, with the messages 1 and 2 of bob and 3 of alice.
   static func forSending(gate: Gate = Gate(.named), policy: OutboxPolicy = OutboxPolicy()) throws
@@ -21,7 +21,7 @@ extension CollectionWorld {
     return world
   }
 
-  /// A message that the upstream has.
+  /// Stores a message of the upstream's.
   func put(_ id: Int64, from sender: String, answering request: String = "") throws {
     var json = JSONWriter()
     json.name("message_id")
@@ -40,8 +40,8 @@ extension CollectionWorld {
     }
   }
 
-  /// Such a world in which alice asks with a token of the scope chat. Without tokens everybody has
-  /// every scope.
+  /// The same world, in which alice has a token with the scope chat. Without tokens all users have every
+  /// scope.
   static func withToken() throws -> (world: CollectionWorld, headers: [String: String]) {
     let secrets = try SigningSecrets("0123456789abcdef0123456789abcdef")
     let token = BearerToken(
@@ -63,7 +63,7 @@ extension CollectionWorld {
     return try cache.read { try $0.lane(laneKey).rows }
   }
 
-  /// The upstream refuses the request.
+  /// Ends the request as refused by the upstream.
   func refuse(_ request: String, of user: String = "alice", code: String = "900100") throws {
     let laneKey = try laneKey(of: user)
     try cache.write { writer in
@@ -76,7 +76,7 @@ extension CollectionWorld {
     }
   }
 
-  /// The request is under way.
+  /// Puts the request in flight.
   func dispatch(_ request: String, of user: String = "alice") throws {
     let laneKey = try laneKey(of: user)
     try cache.write { writer in
@@ -89,12 +89,12 @@ extension CollectionWorld {
     }
   }
 
-  /// Sends a text of alice's.
+  /// Sends a text of the user's.
   func send(_ request: String, _ more: String = "", as user: String = "alice") -> Answer {
     post(
       "/v1/channels/general/messages", #"{"message":"hi","request_id":"\#(request)"\#(more)}"#, as: user)
   }
 
-  /// How often somebody was told of something accepted.
+  /// How often the sync worker was told of an accepted row.
   var told: Int { syncRequests.calls.count { if case .accepted = $0 { true } else { false } } }
 }

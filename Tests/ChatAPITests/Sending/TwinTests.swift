@@ -7,9 +7,9 @@ import Testing
 @testable import ChatAPI
 @testable import ChatCache
 
-/// A strict client looks at every answer while messages arrive by the reply, or by a listing before it,
-/// after it or instead of it (B38). No answer, and nothing that the client puts together from its answers,
-/// shows a pending message beside the message that it became.
+/// A strict client checks every answer while messages arrive by the reply, or by a listing before it, after
+/// it or instead of it (B38). No answer, and no state that the client makes from its answers, shows a pending
+/// message beside the message that it became.
 @Suite(.timeLimit(.minutes(5))) struct TwinTests {
   @Test(
     "B38 B49: no client ever shows twins, and events make of its state what a fresh answer shows",
@@ -36,16 +36,16 @@ import Testing
   }
 }
 
-/// The sync worker and the chat server of a test: what is sent arrives or not, and is answered or not.
+/// The sync worker and the chat server of a test: a sent message arrives or not, and is answered or not.
 private final class SendingStory {
   let world: CollectionWorld
   private let wall: Guarded<Int64>
   private let saysRequests: Bool
-  /// Whether messages are taken back, some of them while they are under way.
+  /// Whether messages are taken back, some of them while they are in flight.
   private let takesBack: Bool
   private let policy: OutboxPolicy
   private var random: SeededRandom
-  /// What the chat server has, and which of it was listed here.
+  /// The chat server's messages, and those of them that were not listed yet.
   private var upstream: [MessageRecord] = []
   private var unlisted: [MessageRecord] = []
   /// The job under way, and the message that it became.
@@ -87,7 +87,7 @@ private final class SendingStory {
     }
   }
 
-  /// The user takes back a message that is under way, or else any other.
+  /// Takes back the message in flight, or else any other.
   private func takeBack() throws -> String {
     let names = try world.rows().map(\.requestID.text)
     guard let name = underWay?.job.requestID.text ?? names.randomElement(using: &random) else {
@@ -97,7 +97,7 @@ private final class SendingStory {
     return "taking back \(name)"
   }
 
-  /// Everything is answered and listed.
+  /// Answers all jobs and lists all messages.
   func end() throws {
     for _ in 0..<200 {
       wall.withLock { $0 += 3 }
@@ -147,7 +147,7 @@ private final class SendingStory {
     return "\(job.job) \(job.requestID.text), which \(arrived == nil ? "gets lost" : "arrives")"
   }
 
-  /// The reply comes, or is lost; a look is answered.
+  /// Ends the job: the reply comes or is lost, or a look is answered.
   private func answer() throws -> String {
     guard let (job, arrived) = underWay else { return "no answer" }
     underWay = nil
@@ -162,7 +162,7 @@ private final class SendingStory {
     return "the answer \(ended.outcome); then \(take(try advance(ended)))"
   }
 
-  /// The message that was taken back is deleted, or its deletion is refused, or gets lost.
+  /// Deletes a message that was taken back; or the deletion is refused, or its outcome is uncertain.
   private func delete(_ job: OutboxJob, _ message: Int64) throws -> EndedOutboxJob {
     switch Int.random(in: 0..<4, using: &random) {
     case 0: return EndedOutboxJob(job, .rejection(code: "400108"))
@@ -174,7 +174,7 @@ private final class SendingStory {
     }
   }
 
-  /// A listing shows a message, as after a webhook.
+  /// Lists a message, as after a webhook.
   private func hear(of index: Int) throws -> String {
     guard unlisted.indices.contains(index) else { return "no webhook" }
     let record = unlisted.remove(at: index)
@@ -184,13 +184,13 @@ private final class SendingStory {
 }
 
 extension JSONParser {
-  /// What an unsent message says as `data`.
+  /// The field `data` of an unsent message.
   fileprivate func parseData(_ params: [UInt8]) -> String {
     (params.withUnsafeBytes { read($0) { $0["data"]?.string } } ?? nil) ?? ""
   }
 }
 
-/// What a client has: unsent messages by request and sent ones by id, each with its `data`.
+/// A client's messages: unsent ones by request and sent ones by id, each with its `data`.
 private struct Shown: Equatable {
   var pending: [String: String] = [:]
   var messages: [String: String] = [:]
@@ -223,7 +223,7 @@ private struct Shown: Equatable {
   }
 }
 
-/// Follows a view and the user's feed, and reads pages, the outbox and single messages besides.
+/// A client that follows a view and the user's feed, and reads pages, the outbox and single messages.
 private struct StrictClient {
   private let world: CollectionWorld
   private let path: String
@@ -252,17 +252,17 @@ private struct StrictClient {
     }
   }
 
-  /// Asks for everything once. What is wrong; nil: nothing.
+  /// Makes every request once. Returns the first fault; nil: there is none.
   mutating func look() throws -> String? {
     answers += 1
-    // Whoever looks at pages first sees what the view was not told yet.
+    // A client that reads pages first has messages whose events the view did not send yet.
     if answers % 2 == 0, let wrong = try pages() { return wrong }
     if let wrong = try poll(path + "/events", &cursor, &shown) { return "view: " + wrong }
     let fresh = try Self.view(world.ask(path))
     if let twin = fresh.twin { return "the view shows \(twin) twice" }
     if fresh != shown { return "events made \(shown), and the view is \(fresh)" }
     if let wrong = try poll("/v1/events", &feedCursor, &feed) { return "feed: " + wrong }
-    // The feed tells of sent messages alone, and by numbers of unsent ones.
+    // The feed has only sent messages, and numbers of unsent ones.
     if let twin = Shown(pending: shown.pending, messages: feed.messages).twin {
       return "the feed told of \(twin), which is unsent"
     }
@@ -306,7 +306,7 @@ private struct StrictClient {
     return nil
   }
 
-  /// What is still unsent.
+  /// The messages that are still unsent; nil: none.
   func leftovers() throws -> String? {
     var left = Shown()
     try JSONParser().parse(world.ask(path).body) { left.add($0["pending"]) }

@@ -5,14 +5,14 @@ import Testing
 @testable import ChatAPI
 @testable import ChatCache
 
-/// Forms whose length no head tells (B45).
+/// Forms without a `Content-Length` (B45).
 @Suite(.timeLimit(.minutes(2))) struct UploadBoundTests {
   private static let limit = 26_214_400
   private static let before = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
   private static let end = "\r\n--b--\r\n"
 
-  /// Sends a form in chunks: what is before the file, its bytes, what is after it, then `further` bytes.
-  /// The first bytes of the answer.
+  /// Sends a form in chunks: the part before the file, the file's bytes, the part after it, then `further`
+  /// bytes. Returns the first bytes of the answer.
   private static func send(_ world: CollectionWorld, bytes: Int, further: Int = 0) -> String {
     let socket = Loopback.connect(port: world.server.port)
     defer { close(socket) }

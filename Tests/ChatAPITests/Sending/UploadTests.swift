@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChatAPI
 
-/// Files that come with messages, over HTTP (B36, B37, B45).
+/// Messages with files, over HTTP (B36, B37, B45).
 @Suite(.timeLimit(.minutes(2))) struct UploadTests {
   private static let path = "/v1/channels/general/messages"
   private static let type = ["Content-Type": "multipart/form-data; boundary=b"]
@@ -47,7 +47,7 @@ import Testing
     return names
   }
 
-  /// Whether the spool keeps nothing: no file, and no room that is promised.
+  /// Whether the spool is empty: without a file, and without promised room.
   static func isEmpty(_ world: CollectionWorld) -> Bool {
     for _ in 0..<500 {
       if world.cache.spool.contents == (0, 0), names(in: world.directory + "/spool").isEmpty { return true }
@@ -373,7 +373,7 @@ import Testing
 }
 
 extension CollectionWorld {
-  /// The upload of a file message is refused.
+  /// Ends the upload of a file message as refused.
   func refuseUpload(_ request: String) throws {
     let laneKey = try laneKey(of: "alice")
     try cache.write { writer in
@@ -386,7 +386,7 @@ extension CollectionWorld {
     }
   }
 
-  /// So much of a file message's file is uploaded.
+  /// Notes that `percent` of a message's file are uploaded.
   func noteProgress(_ percent: Int64, of request: String) throws {
     let url = try #require(ChannelURL("general"))
     let alice = try #require(UserID("alice"))
@@ -397,7 +397,7 @@ extension CollectionWorld {
     #expect(isTold)
   }
 
-  /// A file message of bob's that the upstream has.
+  /// Stores a file message of bob's from upstream.
   func putFile(_ id: Int64, url: String) throws {
     var record = CollectionWorld.message(id, at: id * 10)
     record.kind = .file
