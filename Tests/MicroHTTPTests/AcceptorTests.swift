@@ -9,7 +9,7 @@ import Testing
     let test = try TestServer { $0.workers = 3 }
     var clients = try connected(to: test, 30)
     #expect(test.server.workers.map(\.connections) == [10, 10, 10])
-    // Every third was with the same worker; afterwards that one has none.
+    // Every third connection was with the same worker, which has none after this.
     for index in stride(from: 27, through: 0, by: -3) { clients.remove(at: index) }
     try #require(TestServer.until { test.server.counts.connections == 20 })
     clients += try connected(to: test, 10)
@@ -52,7 +52,7 @@ import Testing
       let spare = dup(0)
       while case let next = dup(0), next >= 0 { taken.append(next) }
       close(spare)
-      // The client's side takes the last descriptor.
+      // The client's socket takes the last descriptor.
       let client = try test.client()
       client.send("GET /hello HTTP/1.1\r\nHost: test\r\n\r\n")
       usleep(300_000)  // longer than the acceptor waits before it tries again

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Runs a suite in a process of its own, where memory and descriptors are nobody else's.
+/// Runs a suite in a process of its own, so that no other test changes its memory and descriptors.
 enum Alone {
   private static let mark = "PERCH_TEST_ALONE"
 
-  /// Whether this process is such a one.
+  /// Whether this is such a process.
   static var isAlone: Bool { getenv(mark) != nil }
 
   /// Runs the tests that match `filter`; true when they passed.
@@ -30,7 +30,7 @@ enum Alone {
     return status == 0
   }
 
-  /// Whether a sanitizer runs along, which keeps memory of its own.
+  /// Whether a sanitizer is active, which keeps memory of its own.
   static var isSanitized: Bool { dlsym(nil, "__tsan_init") != nil || dlsym(nil, "__asan_init") != nil }
 
   /// Open descriptors of this process.
@@ -42,7 +42,7 @@ enum Alone {
     return count
   }
 
-  /// Anonymous resident memory in bytes, once the allocator has given back what it holds free.
+  /// Anonymous resident memory in bytes, after the allocator has given back its free memory.
   static var anonymousBytes: Int {
     if let trim = dlsym(nil, "malloc_trim") {
       _ = unsafeBitCast(trim, to: (@convention(c) (Int) -> Int32).self)(0)

@@ -54,7 +54,7 @@ import Testing
     let ids = Guarded(Set<String>())
     let threads = (0..<6).map { number in
       Thread("reader") {
-        // Without a connection the count of ids below is short, and the test fails there.
+        // Without a connection there are too few ids below, and the test fails there.
         guard let client = try? test.client(source: 2 + number) else { return }
         for _ in 0..<500 {
           guard let answer = client.get("/shared"), answer.text == "{\"shared\":true}",

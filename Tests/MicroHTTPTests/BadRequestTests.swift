@@ -19,7 +19,8 @@ import Testing
     let client = try test.client()
     let answer = BadRequestTests.play(bad, client)
     #expect(!client.isTimedOut)
-    // Request lines that the library closes in silence are answered for the known version only.
+    // Only with the known version does the server answer request lines for which the library closes in
+    // silence.
     let isSilent = TestServer.distrustsLibrary && answer == nil && bad.allowed.contains(400)
     #expect(
       isSilent || bad.allowed.contains(answer?.status ?? 0),
@@ -97,7 +98,7 @@ import Testing
         configuration.limits.headSeconds = 1
         configuration.limits.bodySeconds = 1
       }
-      // The heap grows to what the connections that linger until their deadline need, and then no more.
+      // The heap grows for the connections that stay until their deadline, and then no more.
       try round(test, 300)
       let descriptors = Alone.descriptors
       let memory = Alone.anonymousBytes

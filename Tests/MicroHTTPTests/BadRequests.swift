@@ -1,4 +1,4 @@
-/// Raw requests that no good client sends, and what must come of each.
+/// A raw request that no good client sends, and its allowed outcomes.
 struct BadRequest: Sendable, CustomStringConvertible {
   let name: String
   let bytes: [UInt8]

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// The headers of answers, which are written past the library's own copies.
+/// The headers of answers, which the server writes over the library's copy.
 @Suite struct HeaderTests {
   private static func escaped(_ text: String) -> String {
     text.utf8.map { "%" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
@@ -65,7 +65,7 @@ import Testing
   }
 }
 
-/// A connection's memory is present before many answers need it at once.
+/// A connection's memory is made present before many answers need it at once.
 @Suite struct ConnectionMemoryTests {
   private static let page = Int(sysconf(Int32(_SC_PAGESIZE)))
 

@@ -3,9 +3,9 @@ import Testing
 
 @testable import MicroHTTP
 
-/// Which `Host` and `Origin` a guarded route answers to, over real sockets.
+/// Which `Host` and `Origin` a route with a rule answers to, over real sockets.
 @Suite struct HostRuleTests {
-  /// One worker, so that every connection meets what was remembered of the one before.
+  /// One worker, so that every connection meets the remembered answers of the one before.
   private final class Guarded {
     let server: Server
 

@@ -56,7 +56,7 @@ import Testing
 
   /// Polls until publication `last` was seen. False when a poll timed out or went back.
   private static func follow(_ test: TestServer, to last: Int) -> Bool {
-    // Without a connection nothing can be followed, which counts as a failure.
+    // Without a connection the client cannot follow, which counts as a failure.
     guard let client = try? test.client() else { return false }
     var seen = 0
     while seen < last {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// The faults of libmicrohttpd that are worked round.
+/// Workarounds for faults of libmicrohttpd.
 @Suite struct PatchTests {
   @Test("html_error_pages.c: the library's own refusals are problems, and their head comes once")
   func errorPages() throws {
@@ -25,8 +25,8 @@ import Testing
       #expect(client.get("/hello")?.status == 200)
       return client
     }
-    // While the worker is busy, all of them ask. The connection that keeps it busy is closed afterwards, so
-    // that nothing but the 128 is ready.
+    // All clients send while the worker is busy. The connection that keeps it busy is closed afterwards, so
+    // that only the 128 are ready.
     let busy = try test.client()
     busy.send("GET /slow HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
     try #require(TestServer.until { test.server.counters.running == 1 })

@@ -86,14 +86,14 @@ final class RawClient {
     return true
   }
 
-  /// Waits for any bytes and gives them.
+  /// Waits for any bytes and returns them.
   func readSome() -> [UInt8]? {
     if pending.isEmpty, !fill() { return nil }
     defer { pending = [] }
     return pending
   }
 
-  /// Whether nothing is there to be read now.
+  /// Whether there are no bytes to read now.
   var isQuiet: Bool {
     var byte: UInt8 = 0
     return pending.isEmpty && recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0

@@ -5,9 +5,10 @@ import Testing
 
 @testable import MicroHTTP
 
-/// Answers that are given again to the same question, without a handler.
+/// Answers that are given again to the same request, without a handler.
 @Suite struct RepeatableAnswerTests {
-  /// One worker, so that every connection meets the same memory; `/known/{tag}` counts its handler's calls.
+  /// One worker, so that all connections share its remembered answers; `/known/{tag}` counts its handler's
+  /// calls.
   private final class Setting: Sendable {
     let server: Server
     let calls = Atomic<Int>(0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// What event streams keep in memory: a piece while a client reads, nothing while it waits.
+/// The memory of event streams: a piece while a client reads, nothing while the stream waits.
 @Suite struct StreamMemoryTests {
   static let burstBytes = 1_048_576
 
@@ -19,7 +19,7 @@ import Testing
     return clients
   }
 
-  /// Reads at least so many bytes and throws them away; false where they do not come.
+  /// Reads at least `bytes` and throws them away. False: they did not come.
   private func skip(_ bytes: Int, _ client: RawClient) -> Bool {
     var room = [UInt8](repeating: 0, count: 65_536)
     var rest = bytes
@@ -39,7 +39,7 @@ import Testing
     @Test func keepNothing() throws {
       let tests = StreamMemoryTests()
       let test = try TestServer()
-      // What the allocator and the worker threads need once.
+      // The memory that the allocator and the worker threads need once.
       do {
         let first = try tests.open(test, 8)
         test.board.publish()
@@ -110,7 +110,7 @@ import Testing
       $0.limits.heartbeatSeconds = 1
       $0.limits.streamStallSeconds = 4
     }
-    // They never read: their pieces stay.
+    // These clients never read, so that their pieces stay.
     let idle = try (0..<2).map { _ in try test.client() }
     for client in idle { client.send("GET /flood HTTP/1.1\r\nHost: test\r\n\r\n") }
     try #require(TestServer.until { test.server.streamCounts.bytes == 2 * piece })

@@ -32,7 +32,7 @@ final class TestServer: Sendable {
     }
   }
 
-  /// Whether these tests run as with a libmicrohttpd that is not known: `PERCH_TEST_HTTP_LIBRARY=unknown`.
+  /// Whether these tests treat libmicrohttpd as an unknown version: `PERCH_TEST_HTTP_LIBRARY=unknown`.
   static let distrustsLibrary = getenv("PERCH_TEST_HTTP_LIBRARY").map { String(cString: $0) } == "unknown"
 
   init(_ change: (inout Configuration) -> Void = { _ in }) throws {
@@ -64,7 +64,7 @@ final class TestServer: Sendable {
 
   struct Unexplained: Error {}
 
-  /// Answers with what the query names as headers.
+  /// Answers with the query's items as headers.
   private static let headers = Route(.get, "/headers", operation: "headers") { request in
     var response = Response.text("headers")
     for item in request.query { response.add(item.name, item.value) }
@@ -132,7 +132,8 @@ final class TestServer: Sendable {
       + [largeBody(), upload(board)]
   }
 
-  /// Takes a form that its head let in: with `judge=refuse` none, with `judge=wait` when the board publishes.
+  /// Takes a form that `admit` accepts by its head: with `judge=refuse` none, with `judge=wait` when the
+  /// board publishes.
   private static func upload(_ board: Board) -> Route {
     Route(
       .post, "/upload", operation: "upload",
@@ -154,7 +155,7 @@ final class TestServer: Sendable {
     }
   }
 
-  /// Answers with a link of so many bytes as the query says, which may be left out.
+  /// Answers with an optional link of as many bytes as the query says.
   private static func links() -> Route {
     Route(.get, "/links", operation: "links") { request in
       var response = Response.text("links")
@@ -167,7 +168,7 @@ final class TestServer: Sendable {
     }
   }
 
-  /// Answers with a header that is larger than all memory of a connection.
+  /// Answers with a header that is larger than a connection's memory.
   private static func large() -> Route {
     Route(.get, "/large", operation: "large") { _ in
       var response = Response.text("large")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// Forms that are judged by their head, and how fast they have to come.
+/// Forms that are judged by their request's head, and the pace that they must keep.
 @Suite(.timeLimit(.minutes(2))) struct UploadTests {
   private static let type = "Content-Type: multipart/form-data; boundary=b"
 

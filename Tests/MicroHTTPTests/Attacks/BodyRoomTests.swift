@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// Bodies of requests that no handler has looked at share one bound.
+/// Bodies of requests that no handler has seen share one bound.
 @Suite struct BodyRoomTests {
   private func send(_ test: TestServer, announced: Int, sent: Int) throws -> RawClient {
     let client = try test.client()
@@ -56,7 +56,7 @@ import Testing
       $0.limits.unadmittedBodyBytes = 100_000
       $0.limits.bodyRoomSeconds = 3
     }
-    // One after the other: whoever is refused first leaves its room to those who still wait.
+    // One after the other, because the first refused request leaves its room to those that still wait.
     let clients = try (0..<4).map { _ in
       usleep(700_000)
       return try send(test, announced: 60_000, sent: 60_000)

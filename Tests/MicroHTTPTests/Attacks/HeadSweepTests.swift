@@ -4,11 +4,11 @@ import Testing
 
 @testable import MicroHTTP
 
-/// A request whose head is of a certain size, made in one of several ways.
+/// The ways to make a request head of a certain size.
 enum HeadShape: String, CaseIterable, Sendable {
   case oneHeader, headersOf20, headersOf500, target, query, parameters, cookie, cookies, emptyLines
 
-  /// A whole head of about `size` bytes.
+  /// A complete head of about `size` bytes.
   func head(_ size: Int) -> String {
     let room = max(0, size - 40)
     func text(_ count: Int) -> String { String(repeating: "a", count: max(1, count)) }
@@ -30,7 +30,7 @@ enum HeadShape: String, CaseIterable, Sendable {
     "GET \(target) HTTP/1.1\r\nHost: test\r\n\(headers)\r\n"
   }
 
-  /// The largest size that is a page for sure.
+  /// The largest size that is certainly answered with a page.
   var served: Int {
     switch self {
     case .oneHeader: 6100
@@ -133,7 +133,7 @@ enum HeadShape: String, CaseIterable, Sendable {
     #expect(try ask(10, link: 3000)?.header("Link")?.count == 3000)
     let tight = try #require(try ask(6000, link: 3000))
     #expect(tight.status == 200 && tight.header("Link") == nil && tight.header("X-After") == "1")
-    // More than the pool holds at all.
+    // A link longer than the whole pool.
     #expect(try ask(10, link: 8000)?.header("Link") == nil)
   }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// After each attack the same process answers, and nothing of the attack is left.
+/// After each attack the same process answers, and has nothing left of the attack.
 @Suite struct LeftBehindTests {
   @Test(
     "attacks leave no running request, descriptor or memory behind, and stopping takes no time",
@@ -13,8 +13,7 @@ import Testing
   func leaveNothing() { #expect(Alone.passes("AttackRounds")) }
 
   @Suite(.enabled(if: Alone.isAlone), .serialized) struct AttackRounds {
-    /// Attacks a little, so that the heap has what it needs, then notes what there is, attacks in earnest and
-    /// compares.
+    /// Makes a small attack, so that the heap has grown, then measures, makes a large attack and compares.
     private func attack(
       _ test: TestServer, _ few: Int, _ many: Int, keeping most: Int = 2 << 20,
       _ round: (TestServer, Int) throws -> Void
@@ -82,7 +81,7 @@ import Testing
       try attack(test, 20, 20, keeping: 4_718_592) { test, count in
         let clients = try (0..<count).map { number in
           let client = try test.client(source: 2 + number % 100)
-          // As much as the sockets take: the server stops reading when there is no room.
+          // Sends as much as the sockets take, because the server stops reading when it has no room.
           client.send(head)
           client.sendUntilFull(part)
           return client

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// With a libmicrohttpd whose memory layout is not known, the server is slower and just as right.
+/// With a libmicrohttpd whose memory layout is not known, the server is slower but answers as correctly.
 @Suite struct UnknownLibraryTests {
   private func server(_ change: (inout Configuration) -> Void = { _ in }) throws -> TestServer {
     try TestServer {
@@ -56,7 +56,8 @@ import Testing
     if bad.endsSending { client.endSending() }
     let answer = client.read()
     #expect(!client.isTimedOut)
-    // Request lines that the library closes in silence are answered for the known version only.
+    // Only with the known version does the server answer request lines for which the library closes in
+    // silence.
     let isAllowed = bad.allowed.contains(answer?.status ?? 0) || answer == nil && bad.allowed.contains(400)
     #expect(isAllowed, "\(answer.map { "\($0.status) \($0.text)" } ?? "closed")")
     if let answer, answer.status >= 400 {
