@@ -112,7 +112,7 @@ import Testing
       #expect(answer.contains(#""message_id""#) && !answer.contains("req_id"), "\(answer)")
       #expect(!answer.contains("veiled"), "\(answer)")
     }
-    // The channel that was made, then a message and its edit, twice.
+    // The creation of the channel, then twice a message and its edit.
     let told = receiver.deliveries(5)
     #expect(told.count == 5)
     for webhook in told { #expect(!webhook.body.contains("veiled"), "\(webhook.body)") }

@@ -3,7 +3,8 @@ import TestFolders
 import TestSupport
 import Testing
 
-/// `perch origin` as a process of its own, with its log in a file. Killed with this value at the latest.
+/// `perch origin` as a process of its own, with its log in a file. It is killed at the latest when this value
+/// is freed.
 final class ChildOrigin {
   private let process: ChildProcess
   private let scratch: Scratch
@@ -25,7 +26,7 @@ final class ChildOrigin {
   /// Sends a signal and waits for the process's end.
   func end(_ signal: Int32) { process.end(signal) }
 
-  /// What it has logged so far.
+  /// The log so far.
   var log: String {
     guard let file = fopen(logPath, "re") else { return "" }
     defer { fclose(file) }
@@ -35,7 +36,7 @@ final class ChildOrigin {
   }
 }
 
-/// A directory that goes with this value.
+/// A directory that is removed when this value is freed.
 final class Scratch {
   let path: String
 

@@ -2,8 +2,8 @@ import Testing
 
 @testable import Origin
 
-/// What is refused, and with which code. Each is asked of one server with `general` (alice, bob), a message 1
-/// of alice, a deactivated user erin; and nothing may have changed afterwards.
+/// Requests that are refused, with their codes. All go to one server with `general` (alice, bob), a message 1
+/// of alice's and a deactivated user erin. Afterwards nothing may have changed.
 @Suite struct CodeTests {
   struct Case: CustomStringConvertible, Sendable {
     let code: Int64

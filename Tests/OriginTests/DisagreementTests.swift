@@ -2,7 +2,7 @@ import Testing
 
 @testable import Origin
 
-/// The stand-in disagrees with what a client of it might assume: each fault is seen on the wire.
+/// The faults with which the stand-in breaks assumptions of a client, each observed over HTTP.
 @Suite struct DisagreementTests {
   private static let list = "/v3/group_channels/general/messages"
   private static let newest = list + "?message_ts=9007199254740991&prev_limit=50&next_limit=0"

@@ -5,13 +5,13 @@ import Testing
 
 @testable import Origin
 
-/// The stand-in as a process: what its end leaves, and what it logs.
+/// The stand-in as a process: its data after its end, and its log.
 @Suite struct EndTests {
-  /// What clients did and were answered.
+  /// The clients' requests, and their answers.
   private struct Done {
     /// Message id to the text that it must have.
     var texts: [Int64: String] = [:]
-    /// The sends that were begun, by dedup_id; more than the answered ones by those in flight.
+    /// The texts of the sends that were begun, by dedup_id, also of those in flight.
     var begun: [String: String] = [:]
     var deleted: Set<Int64> = []
     var count = 0
@@ -34,7 +34,7 @@ import Testing
         $0.count += 1
       }
       if turn % 5 == 1 {
-        // Until the answer, either text is right.
+        // Until the answer comes, either text is right.
         done.update { $0.texts[id] = nil }
         let edit = #"{"message_type":"MESG","message":"edited \#(text)"}"#
         guard call("PUT", "\(path)/\(id)", edit) != nil else { return }
@@ -79,7 +79,7 @@ import Testing
       lost.append(id)
     }
     #expect(lost.isEmpty)
-    // Whatever was in flight is sent again, as a client does that got no answer.
+    // Sends in flight are repeated, as by a client that got no answer.
     for (key, text) in seen.begun {
       let body = #"{"message_type":"MESG","user_id":"alice","message":"\#(text)","dedup_id":"\#(key)"}"#
       _ = try call("POST", path, body)
@@ -89,7 +89,7 @@ import Testing
     #expect(total == Int64(400 + seen.begun.count - deleted))
   }
 
-  /// How many messages are gone: those answered as deleted, and those whose answer was cut off.
+  /// The number of deleted messages: those with an answer, and those whose answer was cut off.
   private func deletions(in seen: Done, _ path: String) throws -> Int {
     let connection = try Connection(path: path + "/origin.db", mode: .readOnly)
     let count = try connection.read { db in
@@ -115,7 +115,7 @@ import Testing
     #expect(first.exchange("GET", path)?.body == "first")
     #expect(second.exchange("GET", path)?.status == 404)
     first.origin.stop()
-    // Other servers' uploads pass through there as well, and go.
+    // Other servers also have uploads there for a while.
     let deadline = ContinuousClock.now + .seconds(10)
     while !leftovers().isSubset(of: before), ContinuousClock.now < deadline { sched_yield() }
     #expect(leftovers().isSubset(of: before))
@@ -155,7 +155,7 @@ import Testing
       let other = Line(port: child.port)
       _ = other.exchange("GET", "/v3/group_channels/general/messages/changelogs?token=1", seconds: 1)
       if kind == .cutUpload {
-        // A form alone meets it, and its connection is cut.
+        // The fault is only for forms, and cuts the form's connection.
         let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\""
         let form = "--cut\r\n\(head)\r\n\r\nx\r\n--cut--\r\n"
         _ = other.exchange(

@@ -2,11 +2,11 @@ import Testing
 
 @testable import Origin
 
-/// The fault `late`: the work is done, but not now.
+/// The fault `late`: the server does the work, but later.
 @Suite struct LateTests {
   private static let messages = "/v3/group_channels/general/messages"
 
-  /// A server that tells a receiver, once it has told of its channel.
+  /// A server with a webhook receiver, which has got the webhook of the channel's creation.
   private func told() throws -> (Wire, WebhookReceiver) {
     let receiver = try WebhookReceiver()
     let wire = try Wire(webhookURL: receiver.url)
@@ -78,7 +78,7 @@ import Testing
       try setLate(true)
       #expect(wire.exchange("POST", LateTests.messages, body(text)) == nil)
       let again = try #require(try wire.call("POST", LateTests.messages, body(text))["message_id"]?.integer)
-      // Late work is done in the order of its moments: behind the first one stands a message of its own.
+      // Late work is done in the order of its times: a message is behind the first.
       try setLate(false)
       let after = #"{"user_id":"bob","reaction":"like"}"#
       #expect(wire.exchange("POST", LateTests.messages + "/\(again)/reactions", after)?.status == 200)

@@ -1,7 +1,7 @@
 import Glibc
 import TestSupport
 
-/// One kept connection to a server, for many requests after each other.
+/// One kept connection to a server, for many requests one after the other.
 final class Line {
   private let port: UInt16
   private var socket: Int32 = -1
@@ -11,7 +11,8 @@ final class Line {
 
   deinit { if socket >= 0 { close(socket) } }
 
-  /// Status and body; nil when the connection ended without a whole answer. The next request makes a new one.
+  /// The status and body; nil if the connection ended without a complete answer. The next request opens a new
+  /// one.
   func exchange(
     _ method: String, _ path: String, _ body: String = "", seconds: Int = 10,
     type: String = "application/json"

@@ -27,7 +27,7 @@ import Testing
     #expect(shown["parent_message_info"]?["user"]?["user_id"] == .string("alice"))
     #expect(try wire.code("POST", MessageTests.path, reply(to: second)) == 400111)
     #expect(try wire.code("POST", MessageTests.path, reply(to: 4_000_000)) == 400201)
-    // A reply's deletion shows its parent.
+    // The deletion of a reply updates its parent.
     let log = MessageTests.path + "/changelogs?include_thread_info=true"
     let token = try #require(try wire.get(log + "&change_ts=0")["next"]?.string)
     _ = try wire.call("DELETE", "\(MessageTests.path)/\(first)")
@@ -102,7 +102,7 @@ import Testing
     #expect(url.hasPrefix(host + "/files/"))
     let file = try #require(wire.exchange("GET", String(url.dropFirst(host.count))))
     #expect(file.body == "<svg/>" && file.header("Content-Type") == "image/svg+xml")
-    // The same once more is the same message, and keeps no second file.
+    // The same request again returns the same message, and stores no second file.
     let again = Value(stored: try #require(wire.upload(MessageTests.path, parts)).body)
     #expect(again["message_id"] == sent["message_id"] && again["file"] == sent["file"])
     let before = Value(

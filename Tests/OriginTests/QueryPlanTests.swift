@@ -3,9 +3,9 @@ import Testing
 
 @testable import Origin
 
-/// The hot queries go by an index and sort nothing.
+/// The hot queries use an index and do not sort.
 @Suite struct QueryPlanTests {
-  /// The plan's steps, of a database that knows how much it holds.
+  /// The plan's steps, in a database with statistics.
   private func plan(_ sql: String) throws -> [String] {
     let connection = try Connection(path: ":memory:")
     try connection.execute(Schema.sql)

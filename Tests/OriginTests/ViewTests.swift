@@ -3,7 +3,7 @@ import Testing
 
 @testable import Origin
 
-/// A member's own view of a channel, and what several see of it at once.
+/// A member's own view of a channel, and the views of several clients at once.
 @Suite struct ViewTests {
   private static let channel = "/v3/group_channels/general"
   private static let messages = channel + "/messages"
@@ -113,7 +113,7 @@ import Testing
     let writers = (0..<4).map { writer in
       Thread("writer") {
         let line = Line(port: port)
-        // Each message once: an edit that is passed over is seen by nobody later.
+        // Each message is edited once: a skipped edit would never be seen.
         for id in stride(from: writer + 1, through: ViewTests.edits, by: 4) {
           _ = line.exchange(
             "PUT", "\(ViewTests.messages)/\(id)", #"{"message_type":"MESG","message":"edited"}"#)
@@ -130,7 +130,7 @@ import Testing
       seen.formUnion(page["updated"]?.items.compactMap { $0["message_id"]?.integer } ?? [])
       token = try #require(page["next"]?.string)
       if page["has_more"] == .bool(true) { continue }
-      // One more look after the last writer's end.
+      // Read once more after the last writer's end.
       if isLast { break }
       isLast = running.read { $0 == 0 }
     }

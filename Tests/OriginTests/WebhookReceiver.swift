@@ -3,7 +3,7 @@ import Platform
 
 @testable import Origin
 
-/// A server that webhooks are sent to, and what came.
+/// A server that receives webhooks and keeps them.
 final class WebhookReceiver {
   struct Delivery {
     let body: String
@@ -14,7 +14,7 @@ final class WebhookReceiver {
 
   private struct State {
     var deliveries: [Delivery] = []
-    /// How many of the next are answered with 500.
+    /// How many of the next webhooks are answered with 500.
     var failures = 0
   }
 
@@ -44,7 +44,7 @@ final class WebhookReceiver {
 
   deinit { server.shutDown(withinSeconds: 1) }
 
-  /// What came so far, once there are `count`; fewer when that takes too long.
+  /// The webhooks so far, once there are `count`; fewer after `seconds`.
   func deliveries(_ count: Int, seconds: UInt64 = 10) -> [Delivery] {
     let deadline = Clock.system.monotonicNanoseconds() + seconds * 1_000_000_000
     _ = state.wait(until: deadline) { $0.deliveries.count >= count ? true : nil }

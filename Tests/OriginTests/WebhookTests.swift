@@ -5,7 +5,7 @@ import Testing
 @Suite struct WebhookTests {
   private static let messages = "/v3/group_channels/general/messages"
 
-  /// A server that tells a receiver, after the two things that its own making tells.
+  /// A server with a webhook receiver, after the two webhooks of the server's own creation.
   private func told(failures: Int = 0) throws -> (Wire, WebhookReceiver, Int) {
     let receiver = try WebhookReceiver(failures: failures)
     let wire = try Wire(webhookURL: receiver.url)

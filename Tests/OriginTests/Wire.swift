@@ -11,7 +11,7 @@ final class Wire {
     let head: String
     let body: String
 
-    /// The value of a header, by its name in any case of its letters.
+    /// The value of a header, ignoring the case of its name.
     func header(_ name: String) -> String? {
       head.split(separator: "\r\n").first { $0.lowercased().hasPrefix(name.lowercased() + ":") }.map {
         String($0.dropFirst(name.utf8.count + 1).drop { $0 == " " })
@@ -20,10 +20,10 @@ final class Wire {
   }
 
   let origin: OriginServer
-  /// Where its data lie; goes after it.
+  /// The folder of its data, which is removed after it.
   private let scratch: Scratch?
 
-  /// Fresh: alice and bob in `general`, carol and dave outside.
+  /// A fresh server has alice and bob in `general`, carol and dave outside.
   init(in scratch: Scratch? = nil, seed: Seed = .none, isFresh: Bool = true, webhookURL: String? = nil) throws
   {
     var configuration = OriginServer.Configuration()

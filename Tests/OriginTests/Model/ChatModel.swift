@@ -1,14 +1,14 @@
-/// What a chat server is, in arrays and nothing else: the rules the stand-in is held against.
+/// A model of a chat server in plain arrays, with whose rules the stand-in is compared.
 struct ModelMessage: Equatable {
   let id: Int64
   let createdAt: Int64
   let user: String
   var text: String
-  /// Key to users, in the order they came.
+  /// The users of each reaction, in the order they added it.
   var reactions: [String: [String]] = [:]
   var parent: Int64?
   var isReplyToChannel = false
-  /// Whether it stands in the channel, and not only in a thread.
+  /// Whether the message is listed in the channel, and not only in a thread.
   var isShown: Bool { parent == nil || isReplyToChannel }
 
   static func isBefore(_ a: ModelMessage, _ b: ModelMessage) -> Bool {
@@ -26,7 +26,7 @@ struct ModelMember: Equatable {
 struct ModelChannel {
   let url: String
   var members: [String: ModelMember] = [:]
-  /// By position.
+  /// In order of their positions.
   var messages: [ModelMessage] = []
 
   func unread(_ user: String) -> Int {
@@ -68,7 +68,7 @@ struct ModelWindow {
   let sender: String?
   let viewer: String?
 
-  /// What it must show.
+  /// The messages that the window must have.
   func messages(of channel: ModelChannel) -> [ModelMessage] {
     let floor = viewer.flatMap { channel.members[$0]?.floor } ?? -1
     let listed = channel.messages.filter { message in

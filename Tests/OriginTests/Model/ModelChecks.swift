@@ -1,7 +1,7 @@
 @testable import Origin
 
 extension ModelMessage {
-  /// What of a message the server shows and the model knows.
+  /// The fields of the server's message that the model also has.
   init(_ json: Value) {
     self.init(
       id: json["message_id"]?.integer ?? 0, createdAt: json["created_at"]?.integer ?? 0,
@@ -14,9 +14,9 @@ extension ModelMessage {
   }
 }
 
-/// What is compared every hundred operations.
+/// The comparisons after every hundred operations.
 extension ModelWorld {
-  /// 20 random windows show the same messages, with their reactions and threads.
+  /// Compares the messages of 20 random windows, with their reactions and threads.
   func checkWindows() throws {
     for _ in 0..<20 {
       guard let channel = channels[random.one(of: ModelWorld.urls)] else { return }
@@ -53,7 +53,7 @@ extension ModelWorld {
       viewer: random.chance(50) ? random.one(of: ModelWorld.users) : nil)
   }
 
-  /// Totals, unread messages of each member and of each user.
+  /// Compares totals, and the unread messages of each member and of each user.
   func checkCounts() throws {
     for channel in channels.values {
       let path = "/v3/group_channels/\(channel.url)/messages"
@@ -79,7 +79,7 @@ extension ModelWorld {
   }
 }
 
-/// What a client knows that only ever reads changelogs, after it was told of each message once.
+/// The state of a client that got each message once, and since then only reads changelogs.
 struct ModelMirror {
   private var messages: [String: [Int64: ModelMessage]] = [:]
   private var replies: [Int64: Int] = [:]
@@ -87,7 +87,7 @@ struct ModelMirror {
   private var views: [String: [String: Value]] = [:]
   private var listTokens: [String: String] = [:]
 
-  /// Tells it of the messages that are new since the last time, as they were when sent.
+  /// Adds the messages that are new since the last call, as they were when sent.
   mutating func learn(_ sent: [ModelMessage], in url: String) {
     for message in sent where messages[url]?[message.id] == nil {
       messages[url, default: [:]][message.id] = message

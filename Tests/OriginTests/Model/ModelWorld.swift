@@ -4,8 +4,8 @@ import Testing
 
 @testable import Origin
 
-/// A stand-in over real HTTP, the model beside it, and the time that both live in. Each operation is made on
-/// both; the answer must be the model's.
+/// A stand-in over real HTTP, a model of it, and the clock of both. Each operation is done on both; the
+/// answer must be the model's.
 final class ModelWorld {
   static let users = ["alice", "bob", "carol", "dave", "erin"]
   static let urls = ["tea", "coffee", "water"]
@@ -61,9 +61,9 @@ final class ModelWorld {
     return answer
   }
 
-  /// One random operation on both.
+  /// Does one random operation on both.
   func step() throws {
-    // Now and then time stands still, so that messages share a millisecond.
+    // Sometimes the clock stands still, so that messages share a millisecond.
     if !random.chance(40) { time.withLock { $0 += Int64.random(in: 1...50, using: &random) } }
     let url = random.one(of: ModelWorld.urls)
     let user = random.one(of: ModelWorld.users)
@@ -83,7 +83,7 @@ final class ModelWorld {
 
   func message(in url: String) -> ModelMessage? {
     guard let messages = channels[url]?.messages, !messages.isEmpty else { return nil }
-    // Mostly recent ones, as people do.
+    // Mostly recent messages, as people do.
     let recent = random.chance(70) ? Array(messages.suffix(20)) : messages
     return random.one(of: recent)
   }
@@ -197,7 +197,7 @@ final class ModelWorld {
   }
 }
 
-/// Where server and model part.
+/// A difference between server and model.
 struct Disagreement: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }

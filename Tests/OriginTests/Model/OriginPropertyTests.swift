@@ -3,8 +3,8 @@ import Testing
 
 @testable import Origin
 
-/// `PERCH_TORTURE_SEED` names a seed. `PERCH_TORTURE_SEEDS`, the number of seeds of quicker storms, makes it
-/// try a fortieth as many.
+/// `PERCH_TORTURE_SEED` names a seed. `PERCH_TORTURE_SEEDS` is the number of seeds of quicker storms; this
+/// test tries a fortieth as many.
 @Suite struct OriginPropertyTests {
   private static var seeds: [UInt64] {
     func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }

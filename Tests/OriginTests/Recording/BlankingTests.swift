@@ -3,9 +3,9 @@ import Testing
 
 @testable import Origin
 
-/// What a recording may tell: nothing that somebody wrote.
+/// A recording must not have any text that a user wrote.
 @Suite struct BlankingTests {
-  /// Names under which secrets stand, and maps whose names are secrets.
+  /// Names of fields with secrets, and of maps whose keys are secrets.
   private static let fields = [
     "message", "data", "nickname", "profile_url", "cover_url", "name", "custom_type", "url", "phone_number",
     "access_token", "session_token", "push_token", "next", "token", "user_id", "channel_url", "type", "state",
@@ -13,7 +13,7 @@ import Testing
   ]
   private static let maps = ["metadata", "read_receipt", "translations", "extended_message_payload"]
 
-  /// A value of any shape with secrets in it, as texts and as names of maps.
+  /// A value of any shape with secrets in it, as texts and as keys of maps.
   private static func value(
     _ depth: Int, _ secrets: [String], _ random: inout SeededRandom
   ) -> Value {
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  /// Whether both are of one shape; names of maps differ, so their values are only counted.
+  /// Whether both have the same shape. Keys of maps differ, so the values of maps are only counted.
   private func shapesAgree(_ left: Value, _ right: Value, in field: String = "") -> Bool {
     switch (left, right) {
     case (.object(let fields), .object(let others)):

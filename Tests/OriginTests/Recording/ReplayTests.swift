@@ -5,7 +5,7 @@ import Testing
 @testable import MicroHTTP
 @testable import Origin
 
-/// A recording answers what it has, in its order, and nothing else.
+/// A replay answers only recorded requests, in the recorded order.
 @Suite struct ReplayTests {
   private func exchange(
     _ method: String, _ path: String, _ query: [(String, String)] = [], request: Value? = nil,
@@ -104,7 +104,7 @@ import Testing
     #expect(throws: OriginError.self) { try Recording(Recording.head + "\n" + line) }
   }
 
-  /// A port to which requests go.
+  /// Sends a request to a port.
   private func exchange(_ port: UInt16, _ method: String, _ path: String, _ body: String = "") -> (
     Int, String
   ) {
