@@ -1,6 +1,6 @@
 import Testing
 
-/// The whole repository against the house's rules. Each check is tried on bad examples in CheckTests.
+/// Checks the whole repository against the house rules. CheckTests tries each check on bad examples.
 @Suite struct ArchitectureTests {
   private func expectNone(_ findings: [Finding], _ location: SourceLocation = #_sourceLocation) {
     for finding in findings { Issue.record("\(finding)", sourceLocation: location) }

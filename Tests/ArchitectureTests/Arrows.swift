@@ -1,7 +1,7 @@
-/// Which target may import which. The one table is the picture in docs/architecture.md; SwiftPM lets an
-/// undeclared import through, so the imports themselves are read.
+/// Which target may import which. The table is the block in docs/architecture.md. SwiftPM accepts undeclared
+/// imports, so this reads the imports.
 struct Arrows {
-  /// What everybody may import.
+  /// The modules that every target may import.
   static let free: Set<String> = ["Platform", "Glibc", "Synchronization"]
 
   private let table: [String: Set<String>]

@@ -1,6 +1,6 @@
 import Testing
 
-/// Each check finds what it is there for, and only that.
+/// Each check finds the faults it is for, and no others.
 @Suite struct CheckTests {
   private func file(_ text: String, path: String = "Sources/JSON/Some.swift") -> SourceFile {
     SourceFile(path: path, text: text)

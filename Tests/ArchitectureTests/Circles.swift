@@ -1,10 +1,10 @@
-/// Circles of files: files of a target that refer to each other, directly or through others, so that none of
-/// them can be understood without all of them.
+/// Circles of files: files of a target that refer to each other, directly or through others, so that a reader
+/// needs all of them to understand one.
 ///
 /// A file refers to another when it names a type, a function or a value that the other declares at its top.
 /// Extensions declare nothing, so `X+Y.swift` is in no circle unless it declares something too.
 enum Circles {
-  /// The files of a circle at most.
+  /// The most files that a circle may have.
   static let most = 8
 
   /// The circles of one target's files that are larger than `most`.

@@ -1,7 +1,7 @@
 /// The form of the pages in docs/decisions.
 enum Decisions {
-  /// What a page lacks: `# 0001. What was decided`, a line with the date, no second main heading, and a row
-  /// of the index.
+  /// The faults of a page. It must have `# 0001. What was decided`, a line with the date, no second main
+  /// heading, and a row in the index.
   static func check(_ path: String, _ text: String, index: String) -> [Finding] {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     let name = path.split(separator: "/").last.map(String.init) ?? path

@@ -1,4 +1,4 @@
-/// What crosses targets says what it promises.
+/// Symbols that cross targets must have a doc comment.
 enum DocComments {
   /// Requirements of the standard library's protocols are documented there.
   private static let known = ["func ==", "func <", "func hash(into", "var description", "func encode(to"]

@@ -1,11 +1,11 @@
 import Glibc
 
-/// docs/words.md: the files that it names, and the words that were given up.
+/// docs/words.md: the words that were given up, and their uses.
 enum Glossary {
   /// The page of the words.
   static let page = "docs/words.md"
 
-  /// What keeps the words of its time: the page itself, old schemas and the test that makes them.
+  /// Files that may use words that were given up: the page itself, old schemas and the test that makes them.
   private static let kept = [
     page, "Sources/ChatCache/Schema/", "Tests/ChatCacheTests/Schema/MigrationTests.swift",
   ]

@@ -1,12 +1,11 @@
-/// Names are compared by their bytes (B1): nothing that could be an id is the key of a dictionary or set as a
-/// plain `String`, which Swift compares by Unicode equivalence. The id types, `ExactText` and `TextMap` are
-/// there instead.
+/// Names are compared by their bytes (B1). So no possible id is the key of a dictionary or set as a plain
+/// `String`, which Swift compares by Unicode equivalence. Use the id types, `ExactText` or `TextMap` instead.
 enum Keys {
   private static let targets: Set<String> = [
     "ChatModel", "ChatCache", "ChatCollections", "ChatSync", "ChatAPI",
   ]
 
-  /// Files whose keys are words of the program, of SQLite or of a request's form, and no ids.
+  /// Files whose keys are words of the program, of SQLite or of a request's form, and not ids.
   private static let words: Set<String> = [
     "Sources/ChatCache/Channels/StoringMemberships.swift",  // the words of hidden_state
     "Sources/ChatCache/Integrity/FileCheck.swift",  // names of indexes
@@ -14,7 +13,7 @@ enum Keys {
     "Sources/ChatCollections/Requests/BodyFields.swift",  // names of fields, looked up by the program's own
   ]
 
-  /// Dictionaries and sets of texts where ids may be meant.
+  /// Dictionaries and sets of plain texts that may be ids.
   static func check(_ file: SourceFile) -> [Finding] {
     guard targets.contains(file.target), !words.contains(file.path) else { return [] }
     return file.code.indices.compactMap { index in
@@ -29,17 +28,17 @@ enum Keys {
   }
 }
 
-/// Rights are looked at again before a held request is answered (B1): requests are parked in one file that
-/// does so, and in few others that say why they need not.
+/// Rights are checked again before a held request is answered (B1). So requests are parked in one file that
+/// checks them, and in a few others that need not.
 enum Parkings {
   private static let known: Set<String> = [
-    "Sources/ChatAPI/Requests/Holding.swift",  // the file
-    "Sources/ChatAPI/Collections/Poll.swift",  // looks at the rights itself, more closely
-    "Sources/ChatAPI/Connection/ConnectionRoutes.swift",  // disconnect: answers what was done
-    "Sources/ChatAPI/Requests/DurableWrite.swift",  // writes: answer what was done
+    "Sources/ChatAPI/Requests/Holding.swift",  // checks the rights for all others
+    "Sources/ChatAPI/Collections/Poll.swift",  // checks the rights itself, more closely
+    "Sources/ChatAPI/Connection/ConnectionRoutes.swift",  // disconnect: answers with its result
+    "Sources/ChatAPI/Requests/DurableWrite.swift",  // writes: answer with their result
     "Sources/ChatAPI/Webhooks/SendbirdWebhookRoute.swift",  // has no caller
-    "Sources/ChatAPI/Sending/SendProgress.swift",  // looks at the rights itself at each turn
-    "Sources/ChatAPI/Sending/MessageSearch.swift",  // looks at the rights itself
+    "Sources/ChatAPI/Sending/SendProgress.swift",  // checks the rights itself at each turn
+    "Sources/ChatAPI/Sending/MessageSearch.swift",  // checks the rights itself
   ]
 
   /// Requests that are parked elsewhere.

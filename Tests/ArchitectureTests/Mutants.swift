@@ -1,10 +1,10 @@
-/// The breaks of Tests/Mutants/mutants.txt, as far as they can be checked without building them.
+/// Checks of Tests/Mutants/mutants.txt that need no build.
 enum Mutants {
-  /// How many there are at least.
+  /// The least number of mutants.
   static let fewest = 40
 
-  /// What does not apply: the line that a mutant breaks is found in its file exactly once. `text` reads a
-  /// file.
+  /// The mutants that cannot be applied: the line that a mutant breaks must be in its file exactly once.
+  /// `text` reads a file.
   static func check(_ list: String, text: (String) -> String) -> [Finding] {
     var findings: [Finding] = []
     var file = ""

@@ -1,5 +1,5 @@
-/// The rules of docs/rules.md: which ones there are, whether tests name them, and whether the files that they
-/// name are there.
+/// The rules of docs/rules.md: their numbers, whether tests name them, and whether the files that they name
+/// exist.
 enum Rules {
   /// The page of the rules.
   static let page = "docs/rules.md"
@@ -7,7 +7,7 @@ enum Rules {
   /// One rule of the page.
   struct Rule: Equatable {
     let number: Int
-    /// Where it begins.
+    /// The line at which the rule begins.
     let line: Int
     /// False where the page says "Not yet." of the whole rule.
     var isBuilt = true
@@ -49,7 +49,7 @@ enum Rules {
     return findings
   }
 
-  /// The files below Sources that a page names and that are not there.
+  /// The files below Sources that a page names and that do not exist.
   static func missingFiles(
     _ text: String, of page: String = Rules.page, isThere: (String) -> Bool
   ) -> [Finding] {

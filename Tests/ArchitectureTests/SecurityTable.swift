@@ -1,4 +1,4 @@
-/// The bounds that docs/security.md names, and whether the sources have them with these values.
+/// Checks that the sources have the bounds of docs/security.md with the same values.
 enum SecurityTable {
   /// One row of the table of bounds.
   struct Row: Equatable {
@@ -17,7 +17,7 @@ enum SecurityTable {
     }
   }
 
-  /// What the sources do not have as the document says: a line of code that declares the name with the value.
+  /// A finding unless a line of the source declares the row's name with its value.
   static func check(_ row: Row, in source: SourceFile) -> [Finding] {
     let isThere = source.code.contains { line in
       let words = line.split { !($0.isLetter || $0.isNumber) }

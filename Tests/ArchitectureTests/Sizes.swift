@@ -1,9 +1,9 @@
-/// The house numbers. A line's width counts characters.
+/// The limits on sizes. A line's width counts characters.
 enum Sizes {
   static let fileLines = 500
   static let functionLines = 60
   static let lineColumns = 110
-  /// What the median of the source files should not exceed; told, not enforced.
+  /// The goal for the median of the source files' lines; reported, not enforced.
   static let medianLines = 130
 
   static func check(_ file: SourceFile) -> [Finding] {
@@ -11,7 +11,7 @@ enum Sizes {
     if file.lines.count > fileLines {
       findings.append(Finding(path: file.path, line: fileLines, fault: "\(file.lines.count) lines in a file"))
     }
-    // A text that stands on a line of its own, such as raw bytes of a protocol in a test, is not cut.
+    // A line with a text in a test, such as raw bytes of a protocol, may be longer.
     for (index, line) in file.lines.enumerated()
     where line.count > lineColumns && !(file.path.hasPrefix("Tests/") && line.contains("\"")) {
       findings.append(Finding(path: file.path, line: index + 1, fault: "\(line.count) columns"))

@@ -27,11 +27,11 @@ struct SourceFile {
     lines[index].contains("//") || (index > 0 && lines[index - 1].contains("//"))
   }
 
-  /// Whether a word stands in code as a word of its own or as the end of a name.
+  /// Whether a line's code contains `text`.
   func code(_ index: Int, contains text: String) -> Bool { code[index].contains(text) }
 }
 
-/// Something a check does not accept.
+/// A fault that a check found.
 struct Finding: CustomStringConvertible, Equatable {
   let path: String
   let line: Int
@@ -74,7 +74,7 @@ private enum Masking {
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// How the text that begins here begins and ends.
+  /// The opening and the closing quotes of the text that begins here.
   private static func fence(_ bytes: [UInt8], _ offset: Int) -> (opening: Int, closing: [UInt8], isRaw: Bool)?
   {
     var hashes = 0

@@ -4,8 +4,8 @@ import Testing
 @testable import ChatCache
 @testable import SQLite
 
-/// How SQLite walks for the statements of the cache. They are read from the sources, and explained over an
-/// empty cache: what a statement walks over there, it walks over among a million messages, too.
+/// SQLite's query plans for the cache's statements. The statements are read from the sources, and explained
+/// over an empty cache: a statement that scans a table there scans it among a million messages, too.
 @Suite struct StatementTests {
   /// The texts in the cache's sources that are whole statements.
   private static let statements: [(path: String, sql: String)] = Repository.files(

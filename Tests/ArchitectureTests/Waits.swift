@@ -1,6 +1,6 @@
 /// No thread that serves clients waits for a commit: such code parks a request and is called back.
 enum Waits {
-  /// Where worker threads run, and what they call.
+  /// The targets whose code runs on worker threads.
   private static let served: Set<String> = ["ChatAPI", "ChatCollections", "ChatSync", "MicroHTTP"]
 
   static func check(_ file: SourceFile) -> [Finding] {

@@ -1,4 +1,4 @@
-/// Words that do not belong here, and words that need a reason beside them.
+/// Words that are forbidden in code, and words that need a reason beside them.
 enum Words {
   static func check(_ file: SourceFile) -> [Finding] {
     var findings = names(file)
