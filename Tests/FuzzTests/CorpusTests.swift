@@ -2,7 +2,8 @@ import Glibc
 import Platform
 import Testing
 
-/// The inputs in Corpus/, among them those that once found something, through every harness of `make fuzz`.
+/// Runs the inputs in Corpus/, among them those that once found a fault, through the harnesses of `make
+/// fuzz`.
 @Suite struct CorpusTests {
   private static let folder =
     #filePath.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/Corpus/"
@@ -12,7 +13,7 @@ import Testing
     let target = try #require(FuzzTarget.all.first { $0.name == name })
     let names = CorpusTests.files(in: CorpusTests.folder + name)
     #expect((12...60).contains(names.count), "\(names.count) inputs: a dozen seeds, and what was found")
-    // Some inputs are answered a second later, when the server's clock ticks: all wait side by side.
+    // Some inputs are answered only a second later, at the server's next tick, so all run side by side.
     let findings = Guarded<[String]>([])
     let threads = names.map { file in
       let bytes = CorpusTests.bytes(of: "\(CorpusTests.folder)\(name)/\(file)")

@@ -8,7 +8,7 @@ private let target: FuzzTarget = {
   exit(2)
 }()
 
-/// What libFuzzer calls with each input; a finding ends the process, as a crash does.
+/// libFuzzer calls this with each input. A finding ends the process, as a crash does.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
   do {

@@ -2,9 +2,9 @@ import ChatCollections
 import ChatModel
 import JSON
 
-/// A JSON body that a client sends: what is accepted is written and read again as the same.
+/// A JSON body that a client sends: an accepted one, written and read again, must be the same.
 ///
-/// The first byte says as what the rest is read.
+/// The first byte selects the kind of body.
 enum BodyHarness {
   static func run(_ input: UnsafeRawBufferPointer) throws {
     guard let kind = input.first else { return }
@@ -35,7 +35,7 @@ enum BodyHarness {
   private static func channels(_ json: JSONValue) throws {
     var query = try ChannelQuery(json)
     var again = try query.json.withUnsafeBytes { try JSONParser().parse($0) { try ChannelQuery($0) } }
-    // Where to search is written only where there is something to search.
+    // The fields to search are written only with a text to search for.
     if query.search == nil { (query.searchFields, again.searchFields) = ([], []) }
     try check(query == again, "a query for channels comes back as another: \(query) \(again)")
     try check((1...Limits.channelPageRows).contains(query.limit), "\(query.limit) rows")

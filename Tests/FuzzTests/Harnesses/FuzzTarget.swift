@@ -1,14 +1,14 @@
-/// What a harness found: a parser that broke a promise. A crash needs none.
+/// A harness's finding: a parser that broke a promise. A crash needs no finding.
 struct FuzzFinding: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
 
-/// One kind of input from outside, and the harness that feeds bytes to what reads it.
+/// One kind of input from outside, and the harness that feeds it to its parser.
 ///
 /// libFuzzer calls a harness with millions of inputs (`make fuzz`), and CorpusTests with the inputs in
-/// Corpus/. A harness throws a FuzzFinding where a promise is broken. It keeps nothing between two inputs,
-/// so that an input alone repeats what was found with it.
+/// Corpus/. A harness throws a FuzzFinding if a promise is broken. It keeps no state between two inputs, so
+/// that an input alone repeats its finding.
 struct FuzzTarget: Sendable {
   /// The name of the folder below Corpus, and of `make fuzz TARGET=`.
   let name: String
@@ -25,7 +25,7 @@ struct FuzzTarget: Sendable {
   ]
 }
 
-/// Complains unless the promise was kept.
+/// Throws unless the promise was kept.
 func check(_ isKept: Bool, _ promise: @autoclosure () -> String) throws(FuzzFinding) {
   if !isKept { throw FuzzFinding(promise()) }
 }

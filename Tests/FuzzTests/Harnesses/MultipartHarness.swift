@@ -2,10 +2,10 @@ import Glibc
 
 @testable import MicroHTTP
 
-/// A multipart body, whole and in pieces: the same parts come out of both, and no file is left behind.
+/// A multipart body, whole and in pieces: both must have the same parts and leave no file behind.
 ///
-/// The first byte is the length of the pieces, up to the first line feed stands the boundary, the rest is the
-/// body.
+/// The first byte is the length of the pieces, the boundary follows up to the first line feed, the rest is
+/// the body.
 enum MultipartHarness {
   private static let folder: String = {
     var path = Array("/tmp/perch-fuzz-XXXXXX".utf8CString)
@@ -24,7 +24,7 @@ enum MultipartHarness {
     try check(whole == pieces, "a body in pieces of \(input[0]) bytes reads otherwise: \(whole) \(pieces)")
   }
 
-  /// What became of the body, as text.
+  /// The result of parsing the body, as text.
   private static func outcome(_ boundary: [UInt8], _ body: UnsafeRawBufferPointer, piece: Int) -> String {
     var limits = Limits()
     limits.multipartFieldBytes = 64
@@ -37,7 +37,7 @@ enum MultipartHarness {
       form.take(UnsafeRawBufferPointer(rebasing: body[offset..<end]))
       offset = end
     }
-    // Bytes that are still missing decide whether the headers in front of them are found too long.
+    // Whether headers are too long may depend on later bytes.
     if let problem = form.finish() { return problem.code }
     return form.parts.map { part in
       let file = part.path.map { "\(size($0))" } ?? "-"

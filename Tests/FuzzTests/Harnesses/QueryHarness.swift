@@ -1,6 +1,6 @@
 @testable import MicroHTTP
 
-/// A request target: its path and query against a plain reading of the same bytes.
+/// A request target: its path and query against a plain decoding of the same bytes.
 enum QueryHarness {
   static func run(_ input: UnsafeRawBufferPointer) throws {
     let bytes = Array(input.prefix { $0 != 0 }.prefix(7000))
@@ -13,7 +13,7 @@ enum QueryHarness {
       try items(target)
       return false
     }
-    // Another target is read in another copy, so nothing of this one can be left in it.
+    // Each target is read in its own copy, so none can keep bytes of another.
     if isRefused || bytes.isEmpty { return }
   }
 
@@ -60,7 +60,7 @@ enum QueryHarness {
     }
   }
 
-  /// The plain reading: nil for a bad escape, a zero byte, or what is not UTF-8.
+  /// The plain decoding: nil for a bad escape, a zero byte, or bytes that are not UTF-8.
   private static func decoded(_ text: [UInt8], plusIsSpace: Bool) -> [UInt8]? {
     var bytes: [UInt8] = []
     var rest = text[...]
@@ -91,7 +91,7 @@ enum QueryHarness {
 }
 
 extension Array where Element == CChar {
-  /// Lends the characters with a zero behind them.
+  /// Lends the characters with a zero at the end.
   fileprivate func withTerminator<Result>(
     _ body: (UnsafePointer<CChar>) throws -> Result
   ) rethrows -> Result {

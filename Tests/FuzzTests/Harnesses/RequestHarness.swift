@@ -4,18 +4,18 @@ import Platform
 @testable import ChatAPI
 @testable import MicroHTTP
 
-/// Raw bytes over a real connection to a real server: each request is answered or the connection closed, in
-/// time, and nothing is answered with a fault of the server's.
+/// Raw bytes over a real connection to a real server: in time, each request is answered or the connection
+/// closed, and no answer is an error of the server's.
 ///
-/// The first byte says in how many pieces the rest is sent. A connection whose request is cut short is closed
-/// at the server's next tick, a second later: libFuzzer waits for it with one input in some hundreds, the
-/// tests with every one.
+/// The first byte gives the number of pieces in which the rest is sent. A connection whose request is cut
+/// short is closed at the server's next tick, a second later: libFuzzer waits for it with one input in some
+/// hundreds, the tests with every one.
 final class RequestHarness: Sendable {
   static let shared = RequestHarness()
   private let server: Server
   private let turn = Guarded(0)
 
-  /// In which an answer must have come, or the connection be closed (ms).
+  /// The time in which an answer must come, or the connection be closed (ms).
   private static let patience: Int32 = 20_000
   /// How long an impatient client waits for more (ms).
   private static let glance: Int32 = 5

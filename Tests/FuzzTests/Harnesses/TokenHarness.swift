@@ -6,10 +6,10 @@ import Platform
 @testable import ChatCollections
 @testable import MicroHTTP
 
-/// A text that a client gives back: a cursor, a position, a token, a ticket, a sort key of a list, a range.
-/// What is read is written again as the same, and nothing is good that was not signed here.
+/// A text that a client sends back: a cursor, a position, a token, a ticket, a sort key of a list, a range.
+/// An accepted text, written again, must be the same, and no text is valid that was not signed here.
 ///
-/// The first byte says as what the rest is read.
+/// The first byte selects the kind of text.
 enum TokenHarness {
   private static let secrets: SigningSecrets = {
     do { return try SigningSecrets("a-secret-of-thirty-two-characters") } catch { fatalError("\(error)") }
@@ -111,7 +111,7 @@ enum TokenHarness {
     try check(range.first + range.count <= size, "a range beyond \(size): \(range)")
   }
 
-  /// As a token of a sort key, and as the text of one.
+  /// Reads the text as a token of a sort key, and as the text of a sort key.
   private static func edge(_ text: String) throws {
     var query = ChannelQuery()
     query.order = .name
@@ -130,7 +130,7 @@ enum TokenHarness {
     try edge(ofView: key, query)
   }
 
-  /// The same of a view's edge.
+  /// The same for the edge of a view.
   private static func edge(ofView key: ChannelListKey, _ query: ChannelQuery) throws {
     let view = ChannelCollection(
       id: "c1", user: UserKey(1), userID: UserID("alice"), query: query,

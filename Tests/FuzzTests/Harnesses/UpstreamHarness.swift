@@ -5,9 +5,10 @@ import Platform
 
 @testable import ChatSync
 
-/// An answer of the upstream, or its webhook: what is made of it is JSON again, and a wait is bounded.
+/// An answer of the upstream, or its webhook: the objects made of it must be JSON, and a wait must be
+/// bounded.
 ///
-/// The first byte says as what the rest is read.
+/// The first byte selects the kind of answer.
 enum UpstreamHarness {
   static func run(_ input: UnsafeRawBufferPointer) throws {
     guard let kind = input.first else { return }
