@@ -19,7 +19,7 @@ struct fault {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fault faults[FAULTS];
 
-// One open file: SQLite's own behind it.
+// One open file, over SQLite's own.
 struct file {
   sqlite3_file base;
   char folder[FOLDER];
@@ -29,7 +29,7 @@ struct file {
 static sqlite3_vfs *real_vfs;
 static sqlite3_vfs vfs;
 
-// Answers the code the operation fails with, or SQLITE_OK.
+// Returns the code with which the operation fails, or SQLITE_OK.
 static int struck(const struct file *file, int operation) {
   int code = SQLITE_OK;
   pthread_mutex_lock(&lock);

@@ -1,14 +1,14 @@
 import Glibc
 
-/// Folders for tests, below one that is this process's and goes when it ends.
+/// Folders for tests, below a folder of this process that is removed when the process ends.
 public enum TestFolder {
-  /// A new empty folder with that word in its name.
+  /// A new empty folder with `word` in its name.
   public static func make(_ word: String) -> String { made("\(root)/\(word)-XXXXXX") }
 
   private static let root: String = {
     let root = made("/tmp/perch-tests-XXXXXX")
     atexit {
-      // A child that was forked off ends as well.
+      // A forked child also runs this when it ends.
       if getpid() == TestFolder.owner { TestFolder.remove(TestFolder.root) }
     }
     return root

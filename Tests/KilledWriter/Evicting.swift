@@ -3,24 +3,24 @@ import ChatModel
 import Glibc
 import Platform
 
-/// Stores messages without end in a cache that is small for them, so that passes and the giving back of pages
-/// are under way at any moment.
+/// Stores messages without end in a small cache, so that at any moment a pass is running or pages are given
+/// back.
 struct Evicting {
   let directory: String
 
-  /// The cache as this program opens it: two megabytes beside what an empty one has.
+  /// The cache as this program opens it: with two megabytes more than an empty one takes.
   static func configuration(_ directory: String) -> Cache.Configuration {
     var configuration = Cache.Configuration(directory: directory)
     configuration.limit = CacheLimit(exactly: 4 << 20)
     return configuration
   }
 
-  /// Says a number after each round; the exit code where something failed.
+  /// Prints a number after each round. Returns an exit code after a failure.
   func run() -> Int32 {
     do {
       let cache = try Cache(Evicting.configuration(directory))
       cache.noteConnection()
-      // It goes on after the newest message that an earlier run stored.
+      // Goes on after the newest message that an earlier run stored.
       let newest = try cache.read {
         try $0.cachedChannels(of: nil, by: .lastMessageAt, isDescending: true, limit: 1).first?.lastMessageAt
       }
@@ -49,7 +49,7 @@ struct Evicting {
     }
   }
 
-  /// A message of that many bytes.
+  /// A message of `bytes` bytes.
   static func message(_ id: Int64, bytes: Int) -> MessageRecord {
     let text = String(repeating: "x", count: bytes)
     return MessageRecord(

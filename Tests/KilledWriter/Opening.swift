@@ -2,12 +2,12 @@ import ChatCache
 import Glibc
 import Platform
 
-/// Opens a directory's cache and dies in its migration, before the step of that number (0: the first).
+/// Opens a directory's cache and kills itself in the migration, before step `step` (0: the first).
 struct Opening {
   let directory: String
   let step: Int
 
-  /// The exit code where there are not so many steps, or the cache could not be opened.
+  /// Returns an exit code if there are fewer steps, or the cache could not be opened.
   func run() -> Int32 {
     let begun = Guarded(0)
     do {

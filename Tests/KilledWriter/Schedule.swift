@@ -4,11 +4,11 @@ import TestSupport
 
 @testable import ChatCache
 
-// A known schedule of writes: what the n-th write does depends on the seed and on what the cache holds, on
-// nothing else. So a cache that was killed anywhere and one that never was hold the same after n writes.
+// A known schedule of writes: the n-th write depends only on the seed and on the cache's content. So a cache
+// that was killed anywhere and one that never was have the same content after n writes.
 //
-// Each write is one item with a mark in it: the last number, as what a view of that name has loaded. A cache
-// that has the mark and not the rest of its write, or the rest and not the mark, is torn.
+// Each write is one item with a mark in it: the write's number, stored as the loaded range of the view
+// `mark`. A cache that has only the mark of a write, or only the rest of it, is torn.
 
 /// The writes of one seed.
 struct Schedule: Sendable {
@@ -24,7 +24,7 @@ struct Schedule: Sendable {
     return stored.flatMap { Int(String(decoding: $0.loaded, as: UTF8.self)) } ?? 0
   }
 
-  /// Whether write `number` is promised to somebody, and so goes first.
+  /// Whether write `number` is promised to a client, and so goes first.
   func isIntent(_ number: Int) -> Bool {
     var random = words(number)
     return random.next() % 3 == 0
@@ -50,7 +50,7 @@ struct Schedule: Sendable {
     case 14: try doors(&random, url, writer)
     default: try users(&random, user, url, writer)
     }
-    // What all members left goes at once, not when the upkeep comes: its time is not the schedule's.
+    // Channels without members are removed at once, not by the upkeep, whose time the schedule does not set.
     for channel in try writer.reader.leftChannels(after: ChannelKey(0), atMost: Schedule.channels.count) {
       while try writer.removeSlice(ofLeft: channel) {}
     }

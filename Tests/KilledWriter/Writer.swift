@@ -2,12 +2,12 @@ import ChatCache
 import Glibc
 import Platform
 
-/// The writes of a schedule, some at a time, each answered on stdout.
+/// Does the writes of a schedule, some at a time, and prints each on stdout once it is answered.
 struct Writer {
   let directory: String
   let schedule: Schedule
 
-  /// The moment is always the same, so that two caches of one schedule differ in nothing.
+  /// The time is always the same, so that two caches of one schedule are equal.
   static let clock = Clock(
     wallMilliseconds: { 1_000_000 }, monotonicNanoseconds: Clock.system.monotonicNanoseconds)
 
@@ -15,13 +15,13 @@ struct Writer {
     Cache.Configuration(directory: directory, clock: clock)
   }
 
-  /// Goes on without end; the exit code where something failed.
+  /// Goes on without end. Returns an exit code after a failure.
   func run() -> Int32 {
     do {
       let cache = try Cache(Writer.configuration(directory))
       var number = try Schedule.count(cache)
       while true {
-        // As many as wait together share a commit; those of one kind keep their order.
+        // Writes that wait together share a commit; those of one kind keep their order.
         let isIntent = schedule.isIntent(number + 1)
         var last = number + 1
         while last - number < 6, schedule.isIntent(last + 1) == isIntent { last += 1 }

@@ -1,9 +1,9 @@
 import Glibc
 
-// KilledWriter DIRECTORY SEED: does the schedule's writes from where the directory's cache stands, and says
-// the number of each on a line of stdout once it is answered. It goes on until it is killed.
+// KilledWriter DIRECTORY SEED: does the schedule's writes that the directory's cache lacks, and prints the
+// number of each on a line of stdout once it is answered. It goes on until it is killed.
 //
-// KilledWriter DIRECTORY evict: stores and evicts without end, and says a number after each round.
+// KilledWriter DIRECTORY evict: stores and evicts without end, and prints a number after each round.
 //
 // KilledWriter DIRECTORY open:STEP: opens the cache and kills itself before that step of its migration.
 

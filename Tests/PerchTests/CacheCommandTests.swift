@@ -19,7 +19,7 @@ import Testing
     var said: [UInt8] = []
     var room = [UInt8](repeating: 0, count: 4096)
     while case let count = read(process.output, &room, room.count), count > 0 { said += room[..<count] }
-    // Its output has ended, so it is over or about to be: signal 0 only waits.
+    // The process's output has ended, so the process ends soon: signal 0 only waits.
     let status = process.end(0, within: 20 * patience) ?? -1
     return Called(
       code: status >> 8 & 0xFF, said: String(decoding: said, as: UTF8.self),
@@ -33,7 +33,7 @@ import Testing
     return String(decoding: bytes[..<fread(&bytes, 1, bytes.count, file)], as: UTF8.self)
   }
 
-  /// Something of alice is unsent.
+  /// Accepts an unsent message of alice's.
   private func send(_ port: UInt16) {
     let client = Loopback.connect(port: port)
     defer { close(client) }
@@ -103,7 +103,7 @@ import Testing
       #expect(unknown.code == 1 && unknown.complained.contains("no channel nobody's is cached"))
       let cleared = try perch(["clear", "--data", service.folder, "--channel", "general"])
       #expect(cleared.code == 0 && cleared.said == "cleared general\n", "\(cleared.complained)")
-      // What is unsent stays, and the channel's own row.
+      // The unsent row and the channel's own row stay.
       let left = try Cache.summary(directory: service.folder, channels: 0).info
       #expect(left.unsent == 1 && left.channels == 1)
       _ = service.end(SIGTERM)

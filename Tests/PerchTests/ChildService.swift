@@ -7,18 +7,18 @@ import TestFolders
 import TestSupport
 import Testing
 
-/// `perch serve` as a process of its own, over a cache with one user and one channel. Killed with this value
-/// at the latest.
+/// `perch serve` as a process of its own, over a cache with one user and one channel. It is killed at the
+/// latest when this value is freed.
 final class ChildService {
-  /// It ended before it listened.
+  /// The service ended before it listened.
   struct NotListening: Error { let said: String }
 
   private let process: ChildProcess
   let port: UInt16
   let folder: String
 
-  /// Starts it with these words besides; `errors` gets its standard error. `old`: the folder of one that has
-  /// ended, to go on with. `listen`: the port, or any.
+  /// Starts it with `words` as further arguments; `errors` gets its standard error. `old`: the folder of an
+  /// ended service, to go on with. `listen`: the port; 0: any.
   init(
     _ words: [String] = [], errors: Int32? = nil, files: Int? = nil, over old: String? = nil,
     listen: UInt16 = 0, auth: String = "off"
@@ -43,7 +43,7 @@ final class ChildService {
     self.port = port
   }
 
-  /// A cache as a synced user leaves it.
+  /// Fills a cache as for a synced user.
   private static func fill(_ folder: String) throws {
     let cache = try Cache(Cache.Configuration(directory: folder))
     defer { cache.close() }
@@ -66,19 +66,19 @@ final class ChildService {
   /// How many files it has open.
   var openFiles: Int { process.openFiles }
 
-  /// From now on its files may grow to so many bytes; nil: without a limit.
+  /// Limits the size of its files from now on; nil: no limit.
   func limit(fileBytes: UInt?) -> Bool { process.limit(fileBytes: fileBytes) }
 
   /// Sends a signal.
   func send(_ signal: Int32) { process.send(signal) }
 
-  /// Sends a signal and waits for the end; the exit code, nil where it was killed.
+  /// Sends a signal and waits for the end. Returns the exit code; nil if the process was killed.
   func end(_ signal: Int32) -> Int32? {
     guard let status = process.end(signal, within: 15 * patience), status & 0x7F == 0 else { return nil }
     return status >> 8 & 0xFF
   }
 
-  /// What it has logged into its file.
+  /// The log in its file.
   var log: String {
     guard let file = fopen(folder + "/log", "re") else { return "" }
     defer { fclose(file) }
@@ -87,17 +87,17 @@ final class ChildService {
     return String(decoding: bytes[..<count], as: UTF8.self)
   }
 
-  /// Asks on a connection that stays open; the status, 0 where no answer comes.
+  /// Sends a request on a connection that stays open. Returns the status; 0 if no answer comes.
   func ask(_ socket: Int32, _ method: String, _ path: String, body: String = "") -> Int {
     ChildService.ask(socket, method, path, body: body)
   }
 
-  /// The same of a service that is about to start.
+  /// The same for a service that is about to start.
   static func ask(_ socket: Int32, _ method: String, _ path: String, body: String = "") -> Int {
     answer(socket, method, path, body: body).status
   }
 
-  /// The status and the body; 0 where no answer comes.
+  /// The same with the body.
   static func answer(
     _ socket: Int32, _ method: String, _ path: String, body: String = ""
   ) -> (status: Int, body: String) {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import perch
 
-/// Who gets the file descriptors (B54).
+/// How the file descriptors are divided (B54).
 @Suite struct DescriptorPlanTests {
   private let wanted = DescriptorPlan.Wanted(
     workers: 2, upstreamRequests: 4, connections: 24_000, parked: 20_000, parkedPerUser: 12_000)

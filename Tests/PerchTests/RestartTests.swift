@@ -4,7 +4,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// What a client meets while the service starts again.
+/// A client's answers while the service restarts.
 @Suite struct RestartTests {
   @Test("B22, B63: while the service starts again, a client's view is not yet served, and never gone")
   func views() throws {
@@ -19,7 +19,7 @@ import Testing
     for _ in 0..<5 {
       let (port, seen) = (first.port, Guarded<Set<Int>>([]))
       let asking = Thread("asking") {
-        // Until it is served, or gone.
+        // Until the view is served, or gone.
         let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 20e9)
         while Clock.system.monotonicNanoseconds() < end {
           let socket = Loopback.connect(port: port)
@@ -65,7 +65,8 @@ import Testing
       }
     }
     for _ in 0..<20 {
-      // The directory belongs to another upstream: that is found out after the listener is open.
+      // The directory belongs to another upstream, which the process finds out after it has opened the
+      // listener.
       let process = try ChildProcess(
         "perch",
         ["serve", "--listen", "127.0.0.1:\(port)", "--auth", "off", "--data", first.folder] + upstream(2),
@@ -81,7 +82,7 @@ import Testing
     let first = try ChildService()
     #expect(first.end(SIGKILL) == nil)
     #expect(access(first.folder + "/address", F_OK) == 0)
-    // It may open too few files to listen.
+    // With so few descriptors it cannot listen.
     #expect(throws: ChildService.NotListening.self) { try ChildService(files: 48, over: first.folder) }
     #expect(access(first.folder + "/address", F_OK) != 0)
   }

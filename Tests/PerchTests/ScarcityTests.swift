@@ -13,9 +13,9 @@ import Testing
     let client = Loopback.connect(port: service.port)
     defer { close(client) }
     #expect(service.ask(client, "GET", "/healthz") == 200)
-    // The kernel keeps those that the service has no room for.
+    // The kernel keeps the connections for which the service has no room.
     let idle = (0..<200).map { _ in Loopback.connect(port: service.port) }
-    // The service takes what it takes before it is asked for anything of the database.
+    // Wait until the service has accepted connections, before a request needs the database.
     var before = -1
     for _ in 0..<100 {
       let open = service.openFiles

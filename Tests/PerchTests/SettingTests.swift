@@ -166,7 +166,7 @@ import Testing
     ])
   func authOff(listen: String, admin: String, isGood: Bool) throws {
     let values = try read(["--auth", "off", "--listen", listen, "--admin-listen", admin])
-    #expect(isGood == ((try? AccessParts.check(values)) != nil))  // it throws where it refuses
+    #expect(isGood == ((try? AccessParts.check(values)) != nil))  // it throws to refuse
     _ = try AccessParts.check(read(["--listen", "0.0.0.0:0", "--admin-listen", "0.0.0.0:0"]))
   }
 

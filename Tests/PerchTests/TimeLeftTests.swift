@@ -5,7 +5,7 @@ import Testing
 @testable import perch
 
 @Suite struct TimeLeftTests {
-  /// Notes from `first` on, every `step` ms so many more, and the moment of the last.
+  /// Notes `gain` more every `step` ms from `first` on. Returns the time and the count of the last note.
   private func noted(
     _ left: inout TimeLeft, from first: Int64, done: Int, by gain: Int, every step: Int64, times: Int,
     of total: Int?

@@ -2,7 +2,7 @@ import Glibc
 import Platform
 import Testing
 
-/// Lines on their way to a file whose reader may stall.
+/// Lines for a file whose reader may stall.
 @Suite struct LogQueueTests {
   private func pipe() -> (read: Int32, write: Int32) {
     var ends: [Int32] = [0, 0]
@@ -30,7 +30,7 @@ import Testing
     for number in 0..<50 {
       queue.add(.event) { $0.append("line \(number)\n") }
       var room = [UInt8](repeating: 0, count: 64)
-      // The pipe is read without an end of its own: what is not there by now would block.
+      // The pipe has no end, so reading a line that is not there would block.
       var there = pollfd(fd: ends.read, events: Int16(POLLIN), revents: 0)
       #expect(poll(&there, 1, 1000) == 1)
       let count = read(ends.read, &room, room.count)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Platform
 
-/// A data directory is its owner's alone, whatever was there before (B65).
+/// Only its owner can use a data directory, whatever its rights were before (B65).
 @Suite struct PrivateDirectoryTests {
   private static func mode(_ path: String) -> mode_t {
     var status = stat()

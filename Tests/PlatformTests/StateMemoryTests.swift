@@ -3,7 +3,7 @@ import Testing
 
 @testable import Platform
 
-/// What was found in one state is never found in another, whichever thread asks.
+/// A value stored for one state is never found in another, on any thread.
 @Suite(.timeLimit(.minutes(1))) struct StateMemoryTests {
   private struct Words: Findings {
     var words: [Int: String] = [:]

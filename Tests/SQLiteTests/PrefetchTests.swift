@@ -7,7 +7,7 @@ import Testing
 
 /// Pages that are prefetched before their rows are read.
 @Suite struct PrefetchTests {
-  /// A file of 2000 rows in the order of their key, read with so much of it mapped.
+  /// A file of 2000 rows in the order of their key, of which `bytes` are mapped.
   private static func filled(mapped bytes: Int) throws -> Connection {
     let path = TestFolder.make("prefetch") + "/test.db"
     let connection = try Connection(path: path)
@@ -25,7 +25,7 @@ import Testing
     return reader
   }
 
-  /// The rows of one room as they are read, and how many pages were prefetched.
+  /// The rows of one room in the order read, and the number of prefetched pages.
   private static func read(
     _ connection: Connection, _ rows: (ReadAccess, StaticString, (Statement) -> Void) throws -> Rows
   ) throws -> (bodies: [String], pages: Int) {

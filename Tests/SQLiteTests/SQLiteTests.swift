@@ -102,7 +102,7 @@ import Testing
 
   private struct Stop: Error {}
 
-  /// Inserts in a savepoint that fails.
+  /// Inserts a row in a savepoint that fails.
   private static func insertInVain(_ id: Int, _ db: WriteAccess, _ inside: () throws -> Void = {}) throws {
     do {
       try db.savepoint {

@@ -1,10 +1,9 @@
-/* Preloaded into a service: writes down, in order, each write to its write-ahead log, each sync of it, each answer 202,
- * and of files in the folder `spool` each write ("write-file"), each sync ("sync-file") and each sync of the folder
- * ("sync-folder").
- * The database file itself is written by the checkpointer, at any moment; a commit is in the log.
+/* Preloaded into a service. Logs, in order, each write to the write-ahead log, each sync of it, each answer 202, and of
+ * files in the folder `spool` each write ("write-file"), each sync ("sync-file") and each sync of the folder
+ * ("sync-folder"). Writes to the database file are not logged: only the checkpointer makes them, at any moment.
  *
  * SYNC_SHIM_LOG is the file that gets a line for each: "write", "sync" or "202", and "failed" for a call that was made
- * to fail. SYNC_SHIM_SWALLOW=1 leaves syncs out, as a disk would that only says that it synced. SYNC_SHIM_FAIL names a
+ * to fail. SYNC_SHIM_SWALLOW=1 skips syncs, like a disk that only claims to sync. SYNC_SHIM_FAIL names a
  * file: while it is there and holds the name of a call, an error number and an ordinal of four digits, such as
  * "sync-file 5 0003", the third such call fails once with it, and the file is removed; without an ordinal the first.
  * SYNC_SHIM_MICROSECONDS makes each sync take at least so long. */
@@ -39,7 +38,7 @@ static void note(const char *line) {
   if (log_file >= 0) syscall(SYS_write, log_file, line, strlen(line));
 }
 
-/* The name of a call on a file, where it is one that is written down; `word` is "write" or "sync". */
+/* The name of a call on a file, if it is a logged one; `word` is "write" or "sync". */
 static const char *call(int file, const char *word) {
   char link[64], path[512];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
@@ -53,7 +52,7 @@ static const char *call(int file, const char *word) {
   return NULL;
 }
 
-/* Whether a call is to fail: with what. The ordinal in the file counts down, one call at a time. */
+/* The error with which a call must fail, or 0. The ordinal in the file counts down, one call at a time. */
 static int failure(const char *name) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   if (!fail || !name) return 0;
