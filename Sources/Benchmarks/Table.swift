@@ -26,7 +26,7 @@ struct Table {
     return ([lines[0], rule] + lines.dropFirst()).joined(separator: "\n")
   }
 
-  /// The number with three significant digits.
+  /// The number without decimals from 100 on, else with one to three.
   private static func short(_ number: Double) -> String {
     guard number.isFinite else { return "–" }
     if number.magnitude >= 100 { return "\(Int(number.rounded()))" }

@@ -35,7 +35,7 @@ package final class LogQueue: @unchecked Sendable {  // because the lines are gu
     var endsBy: UInt64?
     /// How many of the bytes added so far are written, or given up.
     var written: UInt64 = 0
-    /// Whether a line was not written in time. Then no caller waits until all lines are written.
+    /// Whether a line was not written in time. While this is true, callers do not wait.
     var isStalled = false
   }
 

@@ -2,7 +2,7 @@
 public final class PerThread<Value>: Sendable {
   @usableFromInline let values: [Guarded<Value>]
 
-  /// Values as `make` makes them.
+  /// Makes the values with `make`.
   package init(_ make: () -> sending Value) { values = (0..<16).map { _ in Guarded(make()) } }
 
   /// This thread's value.

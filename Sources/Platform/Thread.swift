@@ -54,7 +54,7 @@ package final class Thread: @unchecked Sendable {  // because `handle` is writte
   /// Suspends the running thread for about `nanoseconds`. Callers say in a comment why.
   package static func rest(nanoseconds: UInt64) {
     var rest = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
-    nanosleep(&rest, nil)  // because that is what is asked for
+    nanosleep(&rest, nil)  // because the caller asks for it
   }
 
   /// Waits for the thread's end. At most once.

@@ -6,7 +6,7 @@ package struct SQLiteError: Error, CustomStringConvertible, Equatable {
   package let code: Int32
   /// The extended result code, such as `SQLITE_IOERR_FSYNC`.
   package let extendedCode: Int32
-  /// SQLite's own words.
+  /// SQLite's message.
   package let message: String
   /// The statement at fault, where there was one.
   package let sql: String?

@@ -84,7 +84,7 @@ private final class FirstSyncService {
     let seconds = FirstSyncService.seconds(since: began)
     let found = try number("messages", in: line.ask("GET", "/v1/cache").body)
     guard isSteady, found == Double(messages) else {
-      throw BenchFailure(description: "after \(seconds) s it has \(found ?? 0) messages of \(messages)")
+      throw BenchFailure(description: "after \(seconds) s it stored \(found ?? 0) messages of \(messages)")
     }
     let stopped = Clock.system.monotonicNanoseconds()
     child.stop()

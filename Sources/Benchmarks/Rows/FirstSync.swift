@@ -107,7 +107,7 @@ final class SeededUpstream {
     let words = child.written.split(separator: " ")
     guard words.count > 5, words[1] == "\(channels)/\(channels)",
       Int(words[3]) == messages, let requests = Double(words[5])
-    else { throw BenchFailure(description: "it did not bring everything: \(child.written)") }
+    else { throw BenchFailure(description: "perch sync did not store everything: \(child.written)") }
     return Sync(seconds: seconds, requests: requests, megabytes: most)
   }
 }
@@ -204,7 +204,7 @@ private final class SyncingService {
       usleep(300_000)  // the span over which processor time is measured
       if server.child.processorMicroseconds - before < 6_000 { return }
     }
-    throw BenchFailure(description: "it did not come to rest within a minute")
+    throw BenchFailure(description: "the service did not come to rest within a minute")
   }
 
   /// Requests a second, all of them during the sync.
@@ -224,7 +224,7 @@ private final class SyncingService {
     try look(20, "the sync") { _ in false }
     let messages = try number("messages", in: line.ask("GET", "/v1/cache").body)
     guard messages == Double(expected) else {
-      throw BenchFailure(description: "it has \(messages ?? 0) messages")
+      throw BenchFailure(description: "the service has \(messages ?? 0) messages")
     }
     try settle()
     return most

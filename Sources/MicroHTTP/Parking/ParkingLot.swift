@@ -75,7 +75,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     }
   }
 
-  /// The connection's socket is about to be closed.
+  /// Removes the connection, whose socket is about to be closed.
   func close(_ client: Unmanaged<ClientConnection>) {
     state.read { state in
       let object = client.takeUnretainedValue()

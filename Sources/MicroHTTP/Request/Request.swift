@@ -42,7 +42,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   unowned(unsafe) var endpoint: Endpoint?  // the server keeps every table of routes there was
   /// The answer to send instead of running the handler; in an object, because it is rare and large.
   var refusal: Refusal?
-  /// The repeatable answer of the connection's previous request, if this request equals that one.
+  /// The remembered answer that this request gets again; nil: the handler answers.
   var repeated: RepeatableAnswer?
   var intake: PendingBody?
   /// The caller's name in the access log; set by the code that authenticates.

@@ -2,10 +2,10 @@ import Platform
 
 /// Server-sent events on one connection: a position and a waiter, not a buffer.
 ///
-/// Whenever the client has taken what it was sent, `produce` is asked for the next piece. It appends events
-/// and returns `.more`, or appends nothing and returns `.wait` to be parked until the waiter is woken, or
-/// `.end`. A stream keeps one piece until its client has taken it, and nothing while it waits; the pieces of
-/// all streams have a bound (`StreamMemory`). A comment goes out when nothing else did for some time, so that
+/// Whenever the client has taken what it was sent, `produce` is asked for the next piece. It appends events,
+/// if there are any, and returns `.more`, or `.wait` to be parked until the waiter is woken, or `.end`. A
+/// stream keeps one piece until its client has taken it, and nothing while it waits; the pieces of all
+/// streams have a bound (`StreamMemory`). A comment goes out when nothing else did for some time, so that
 /// proxies and clients know that the stream lives. A client that does not take a piece in time is cut off; it
 /// comes back with the cursor it has.
 package struct EventStream {

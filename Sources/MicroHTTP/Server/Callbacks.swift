@@ -29,7 +29,7 @@ let beginRequest:
       return Unmanaged<Server>.fromOpaque(server).takeUnretainedValue().begin(connection, target)
     }
 
-/// libmicrohttpd decodes nothing: the router does, segment by segment.
+/// Keeps libmicrohttpd from decoding, because the router decodes segment by segment.
 let leaveEscaped:
   @convention(c) (UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutablePointer<CChar>?) -> Int = {
     _, _, text in

@@ -8,13 +8,13 @@ import Platform
 /// Some of what the server does depends on how version 0.9.75 lays out its memory: `RequestGuard` measures
 /// distances in the library's buffer, `QueryArguments` writes to it, `RepeatableAnswer` compares heads in it,
 /// `Response.seal` and `SharedResponse` write over a header's value, `ConnectionMemory` makes the pages
-/// beside it present. They are on if the version is that one and a trial shows the layout: a daemon of the
-/// library answers a few requests, good and smuggled ones, over pairs of sockets. The trial also shows
+/// beside it present. These uses are on if the version is that one and a trial shows the layout: a daemon of
+/// the library answers a few requests, good and smuggled ones, over pairs of sockets. The trial also shows
 /// whether the library's own error pages can be replaced (`CMicroHTTPDPatches`).
 ///
 /// Otherwise they are all off. The guard then adds up what the library shows through its public interface,
-/// and each header is added by itself. If the trial shows that not even that tells a smuggled request from a
-/// good one, the server does not start.
+/// and each header is added by itself. If the trial shows that even this cannot tell smuggled requests from
+/// good ones, the server does not start.
 enum LibraryCheck {
   enum Verdict: Equatable {
     /// The layout is known.

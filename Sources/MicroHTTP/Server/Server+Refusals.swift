@@ -57,8 +57,8 @@ extension Server {
     return isSent
   }
 
-  /// Throws away what the client sent and nobody read: closing with unread bytes resets the connection, and
-  /// the client may lose the answer.
+  /// Throws away the client's unread bytes, because closing with unread bytes resets the connection, and the
+  /// client may lose the answer.
   private func drain(_ client: ClientConnection) {
     withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 1) { room in
       var left = configuration.limits.drainBytes
