@@ -407,7 +407,7 @@ final class MemoryStore: SyncStore {
   }
   func beginFill(_ gap: Int64, in url: ChannelURL) async throws -> Bool {
     state.withLock { state in
-      guard state.channels[url]?.coverage.beginFill(gap) != nil else { return false }
+      guard state.channels[url]?.coverage.beginFill(gap) == true else { return false }
       state.fills.append((url, gap))
       return true
     }

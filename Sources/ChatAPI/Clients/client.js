@@ -4,7 +4,6 @@
  *     const view = await open("general", { url: "http://127.0.0.1:8080", token: async () => myToken });
  *     view.listen((added) => added.forEach((row) => console.log(row.message)));
  *
- * Fields: `/openapi.yaml`.
  * @typedef {{message_id: string, request_id: string, [field: string]: any}} Row
  */
 
@@ -86,6 +85,8 @@ export async function open(channel, options) {
   // By name; `own`: in no answer yet.
   const rows = new Map(), own = new Map(), listeners = [];
   const path = (end) => `/v1/message-collections/${id}${end}`;
+  // One page at a time.
+  const load = (edge) => paging = Promise.allSettled([paging]).then(() => page(edge));
   let id, cursor, paging, end, shown = new Set(), isStale = true, streams = true, tries = 0, pages = 0;
 
   const view = {
@@ -147,7 +148,7 @@ export async function open(channel, options) {
   return view;
 
   async function turn() {
-    await paging;
+    await Promise.allSettled([paging]);
     const accepted = [...own.values()].filter((row) => row.is_accepted);
     try {
       // Accepted, not in the answer: not the view's.
@@ -238,13 +239,12 @@ export async function open(channel, options) {
     return true;
   }
 
-  async function load(edge) {
-    if (!view.state[edge]) return;
-    pages += 1;
+  async function page(edge) {
     const from = view.state[edge], has = `has_${edge}`;
-    const page = ask("POST", path(`/${edge}`), { [edge === "next" ? "after" : "before"]: from });
-    paging = page.catch(() => {});
-    const { items, gaps, [has]: isMore, [edge]: to } = await page;
+    if (!from) return;
+    pages += 1;
+    const body = { [edge === "next" ? "after" : "before"]: from };
+    const { items, gaps, [has]: isMore, [edge]: to } = await ask("POST", path(`/${edge}`), body);
     items.forEach(put);
     view.gaps.clear();
     note({ gaps, [edge]: to ?? (isMore && from), [has]: isMore });
@@ -252,7 +252,6 @@ export async function open(channel, options) {
     if (isMore && !to) throw new PerchError({ code: "upstream_unreachable", detail: "Not now." });
   }
 
-  /** Tries until it is done, once. */
   async function change(method, end, body, key = newID()) {
     for (let tries = 0; ; tries++) {
       try {
@@ -266,7 +265,6 @@ export async function open(channel, options) {
     }
   }
 
-  /** Reads again, ends or waits. */
   async function recover(error, tries) {
     const { passes, problem: { status, code } } = error, isNew = view.connection === "connecting";
     const isGone = status === 410 || code === "collection_not_found";

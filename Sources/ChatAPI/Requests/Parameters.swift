@@ -29,7 +29,7 @@ struct Parameters {
     given.reserveCapacity(8)
     for item in request.query {
       guard given.count + faults.count < Parameters.most else {
-        faults = [Problem.FieldError("query", "Give fewer than \(Parameters.most) parameters.")]
+        faults = [Problem.FieldError("query", "Give at most \(Parameters.most) parameters.")]
         break
       }
       if given.contains(where: { $0.item.isNamed(as: item) }) {

@@ -69,11 +69,14 @@ enum UnsentMessageRoutes {
           guard let isResent else { throw SendingDenial.messageNotFound }
           guard isResent else { throw Problem.notResendable }
           let upload = try writer.reader.upload(of: name, in: laneKey)
+          let isMissing = upload.map { $0.url == nil && spool.path(of: $0.file) == nil } ?? false
           if let file {
             guard upload != nil else { throw Problem.invalid("file", "This message has none: leave it out.") }
-            return try writer.replaceFile(of: name, in: laneKey, by: file)
+            let outcome = try writer.replaceFile(of: name, in: laneKey, by: file, isMissing: isMissing)
+            guard outcome != .isOther else { throw Problem.fileMissing }
+            return outcome == .replaced
           }
-          if let upload, upload.url == nil, spool.path(of: upload.file) == nil { throw Problem.fileMissing }
+          if isMissing { throw Problem.fileMissing }
           return false
         }, keepsFile: { $0 }, failed: { progress.unsubscribe() }, then: { _ in try progress.answer() })
     } catch {

@@ -1,38 +1,10 @@
 import ChatModel
 
-/// The right to fill a gap as it was when the ticket was given out.
-package struct FillTicket: Hashable, Sendable {
-  /// The gap's id.
-  package let id: Int64
-  /// The gap's ends.
-  package let range: ClosedRange<Position>
-}
-
 extension Coverage {
-  /// Marks a gap as being filled. Nil: the gap does not exist, or is already being filled.
-  package mutating func beginFill(_ id: Int64) -> FillTicket? {
-    guard let segment = gap(id), let gap = segment.gap, gap.state != .filling else { return nil }
+  /// Marks a gap as being filled. False: the gap does not exist, or is already being filled.
+  package mutating func beginFill(_ id: Int64) -> Bool {
+    guard let gap = gap(id)?.gap, gap.state != .filling else { return false }
     set(.filling, estimatedMissing: gap.estimatedMissing, of: id)
-    return FillTicket(id: id, range: segment.range)
-  }
-
-  /// Takes in a listing of a gap's stretch if the gap is still as the ticket says (B26).
-  ///
-  /// False: the gap changed meanwhile, and the caller drops the listing. Otherwise `ticket` becomes one for
-  /// the rest of the gap, or nil if nothing is left.
-  package mutating func fill(
-    _ ticket: inout FillTicket?, _ listing: Listing, rows: Int, now: Int64, generation: Int64
-  ) -> Bool {
-    guard let held = ticket, let before = gap(held.id), before.range == held.range,
-      before.gap?.state == .filling
-    else { return false }
-    claim(listing, now: now, generation: generation)
-    guard let left = gap(held.id), let gap = left.gap else {
-      ticket = nil
-      return true
-    }
-    set(.filling, estimatedMissing: gap.estimatedMissing.map { max($0 - rows, 0) }, of: held.id)
-    ticket = FillTicket(id: held.id, range: left.range)
     return true
   }
 
@@ -49,13 +21,6 @@ extension Coverage {
   package mutating func stopFill(_ id: Int64) {
     guard let gap = gap(id)?.gap, gap.state == .filling else { return }
     set(gap.resting, estimatedMissing: gap.estimatedMissing, of: id)
-  }
-
-  /// Ends the fills of all gaps.
-  package mutating func stopFills() {
-    for segment in gaps {
-      if let gap = segment.gap { stopFill(gap.id) }
-    }
   }
 
   /// Notes how many messages are missing in a gap. If they are too many to be fetched unasked, it is huge

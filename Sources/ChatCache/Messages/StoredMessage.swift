@@ -74,7 +74,9 @@ extension CacheReader {
 
   /// The time of a stored message; nil: it is not stored.
   func time(of id: Int64, in channel: ChannelKey) throws -> Int64? {
-    try db.first("SELECT created_at FROM message WHERE channel = ?1 AND message_id = ?2") {
+    try db.first(
+      "SELECT created_at FROM message INDEXED BY message_by_id WHERE channel = ?1 AND message_id = ?2"
+    ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, id)
     } _: {

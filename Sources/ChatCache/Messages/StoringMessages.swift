@@ -127,7 +127,7 @@ extension CacheWriter {
 
   /// Marks the gap as being filled. False: the gap does not exist, or is already being filled (B26).
   package func beginFill(_ gap: Int64, in url: ChannelURL) throws -> Bool {
-    try changeCoverage(of: url, .messageFill) { $0.beginFill(gap) != nil }
+    try changeCoverage(of: url, .messageFill) { $0.beginFill(gap) }
   }
 
   /// Ends the fill of the gap.

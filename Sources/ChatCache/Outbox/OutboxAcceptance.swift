@@ -149,7 +149,9 @@ extension CacheWriter {
       content.body = try reader.unsentBody(
         content.params, request.requestID, drawnSender: drawn, in: laneKey.channel, at: moment)
     }
-    let lane = try known?.lane ?? reader.acceptanceLane(laneKey, isReadMark: request.kind == .read)
+    let isReadMark = request.kind == .read
+    let lane =
+      try (isReadMark ? nil : known?.lane) ?? reader.acceptanceLane(laneKey, isReadMark: isReadMark)
     try changeLane(laneKey, from: lane, news: [row.id: content]) {
       $0.accept(row, at: request.rank, now: moment)
     }

@@ -69,14 +69,18 @@ package final class Spool: Sendable {
   package func begin(announced: Int) throws(SpoolError) -> IncomingFile {
     try promise(announced)
     let name = SpoolName.made()
+    // Open before it can be listed, or the janitor would take it for an orphan.
+    room.withLock { $0.opened(name) }
     let file = openat(
       folder, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else {
       let code = errno
-      room.withLock { $0.giveBack(announced) }
+      room.withLock {
+        $0.giveBack(announced)
+        $0.removed(name)
+      }
       throw .disk(code)
     }
-    room.withLock { $0.opened(name) }
     return IncomingFile(name, in: self, file: file, promised: announced)
   }
 

@@ -41,9 +41,9 @@ final class SpoolJanitor: Sendable {
   }
 
   private func run() {
+    var nextLook: UInt64 = 0
     while true {
-      let deadline = Clock.system.monotonicNanoseconds() + SpoolJanitor.lookNanoseconds
-      let work = state.wait(until: deadline) { state -> State? in
+      let work = state.wait(until: nextLook) { state -> State? in
         guard state.isStopping || state.isLookWanted || !state.freed.isEmpty else { return nil }
         defer {
           state.freed = []
@@ -53,7 +53,10 @@ final class SpoolJanitor: Sendable {
       }
       if work?.isStopping ?? false { return }
       for name in work?.freed ?? [] { spool.remove(name) }
-      guard work?.isLookWanted ?? true else { continue }
+      // Freed files may come without end: the next look comes all the same.
+      let now = Clock.system.monotonicNanoseconds()
+      guard work?.isLookWanted ?? true || now >= nextLook else { continue }
+      nextLook = now + SpoolJanitor.lookNanoseconds
       do { try look() } catch {
         Log.line(.warning, "spool_not_looked_through", ["reason": .text("\(error)")])
       }
@@ -66,8 +69,9 @@ final class SpoolJanitor: Sendable {
     let open = spool.open
     let rows = try readers.readAnew(log) { try $0.spooledFiles() }
     let orphans = SpoolRoom.orphans(listed: listed.map(\.name), open: open, rows: rows)
-    let gone = Set(orphans)
-    spool.take(listed.filter { !gone.contains($0.name) })
+    // An open file counts when it is whole. It may be removed before it is.
+    let others = open.union(orphans)
+    spool.take(listed.filter { !others.contains($0.name) })
     for name in orphans { spool.remove(name) }
     if !orphans.isEmpty {
       Log.line(.info, "spool_files_removed", ["count": .number(Int64(orphans.count))])

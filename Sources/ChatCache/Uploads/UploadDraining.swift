@@ -113,9 +113,10 @@ extension CacheWriter {
     _ random: UInt64
   ) throws {
     let row = ended.job.row
-    guard let before = try reader.laneStep(laneKey, row: row).row(row), before.upload == .running else {
-      return
-    }
+    // The row may have another file since.
+    guard let before = try reader.laneStep(laneKey, row: row).row(row), before.upload == .running,
+      try reader.upload(of: row)?.file == ended.job.file.file
+    else { return }
     if case .success = ended.outcome, let url = ended.url { try noteUploaded(url, row, name) }
     let notices = try changeLane(laneKey, from: try reader.laneStep(laneKey, row: row)) {
       $0.finish(row, .upload, ended.outcome, now: now, random: random, policy: policy)

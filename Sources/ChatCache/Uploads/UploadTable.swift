@@ -59,6 +59,16 @@ extension CacheReader {
   }
 }
 
+/// What became of a file that came with a resend.
+package enum ReplacedFile: Sendable, Hashable {
+  case replaced
+  /// The message has no file of its own, its file is uploaded already, or the message may have arrived with
+  /// it.
+  case kept
+  /// The message may have arrived with another file, whose bytes are gone here.
+  case isOther
+}
+
 extension CacheWriter {
   /// Stores the row's file, and frees its previous file.
   func setFile(_ sent: SentFile, of row: Int64) throws {
@@ -84,13 +94,21 @@ extension CacheWriter {
     }
   }
 
-  /// Replaces the file of a message that is resent. False: the message has no file of its own, or the file is
-  /// uploaded already.
-  package func replaceFile(of request: RequestID, in laneKey: OutboxLaneKey, by sent: SentFile) throws -> Bool
-  {
+  /// Gives a message that is resent the file that came with the request. `isMissing`: the bytes of its own
+  /// file are gone.
+  package func replaceFile(
+    of request: RequestID, in laneKey: OutboxLaneKey, by sent: SentFile, isMissing: Bool
+  ) throws -> ReplacedFile {
     guard let row = try reader.row(of: request, in: laneKey), let upload = try reader.upload(of: row),
       upload.url == nil, let content = try reader.content(ofUnsent: row)
-    else { return false }
+    else { return .kept }
+    // With another file the look would not recognize the message, and it would be sent twice (B39).
+    if try reader.laneStep(laneKey, row: row).row(row)?.mayHaveArrived == true {
+      guard isMissing else { return .kept }
+      guard upload.hash == sent.file.hash else { return .isOther }
+      try setFile(SentFile(sent.file, name: upload.name, mime: upload.mime), of: row)
+      return .replaced
+    }
     try setFile(sent, of: row)
     var fields = JSONWriter()
     fields.beginObject()
@@ -99,8 +117,10 @@ extension CacheWriter {
     fields.field("file_size", sent.file.size)
     fields.endObject()
     try redraw(row, try reader.edited(content, by: fields.finish().array, in: laneKey.channel))
-    try db.run("UPDATE outbox SET upload = 'needed' WHERE id = ?1 AND state = 'waiting'") { $0.bind(1, row) }
-    return true
+    try db.run("UPDATE outbox SET upload = 'needed' WHERE id = ?1 AND state IN ('waiting', 'held')") {
+      $0.bind(1, row)
+    }
+    return .replaced
   }
 
   /// Frees the file of a deleted row. The janitor removes it after the commit.

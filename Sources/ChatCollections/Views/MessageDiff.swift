@@ -38,6 +38,8 @@ struct MessageDiff: ~Copyable {
   private var newest: Position?
   private var replaced: ChangeSource?
   private var isTailChanged = false
+  /// The stretches that this answer's changes cut from the window.
+  private var cut: [ClosedRange<Position>] = []
 
   init(
     _ collection: MessageCollection, reader: CacheReader, view: ChannelView, coverage: Coverage,
@@ -75,7 +77,10 @@ struct MessageDiff: ~Copyable {
   /// False: the last change did not fit; `end` becomes the one before it, and the answer has to be made
   /// again. The first change that tells anything always fits.
   mutating func tell(_ log: [LoggedChange], until end: inout Int64, _ room: Int) throws -> Bool {
-    for logged in log where logged.sequence <= end { closeEnd(before: logged.change) }
+    for logged in log where logged.sequence <= end {
+      closeEnd(before: logged.change)
+      noteCut(logged.change)
+    }
     var previous: Int64?
     for logged in log where logged.sequence <= end {
       let isFirst = events.isEmpty
@@ -194,6 +199,8 @@ struct MessageDiff: ~Copyable {
     guard let name = change.reference, let id = Int64(name), let position = change.stretch?.lowerBound else {
       return
     }
+    // It came back since: the later change of its stretch tells it.
+    if try reader.position(of: id, in: view.channel) != nil { return }
     let then = shown.knowledge(of: id)
     knew[id] = then
     if then == .absent || (then == .unknown && !mayHaveBeenIn(position)) { return }
@@ -204,10 +211,11 @@ struct MessageDiff: ~Copyable {
     after.versions[id] = nil
   }
 
-  /// Whether the view may have shown a message at the position: inside the window, and not before the user's
-  /// floor (B23).
+  /// Whether the view may have shown a message at the position: inside the window or what was cut from it,
+  /// and not before the user's floor (B23).
   private func mayHaveBeenIn(_ position: Position) -> Bool {
-    range.contains(position) && position.createdAt >= view.floorAt
+    let isNear = range.contains(position) || cut.contains { $0.contains(position) }
+    return isNear && position.createdAt >= view.floorAt
   }
 
   /// `request`: the user's request that sent the message. No user is told of another's request, because two
@@ -249,6 +257,13 @@ struct MessageDiff: ~Copyable {
         collection.writeEnds(range, into: &json)
         GapObject.write(all: gaps, into: &json)
       })
+  }
+
+  /// Notes a stretch that is cut from the window. The client has its messages until it is told.
+  private mutating func noteCut(_ change: Change) {
+    guard change.kind == .windowTrimmed, change.collection == collection.id, let stretch = change.stretch
+    else { return }
+    cut.append(stretch)
   }
 
   /// Too many messages are missing at the newest end, so the view ends before the gap (B28). Messages behind

@@ -1,4 +1,5 @@
 import ChatCache
+import ChatModel
 
 /// The kinds of calls that the upstream offers to Perch's key (B32), as a value.
 ///
@@ -8,7 +9,7 @@ struct Capabilities: Sendable, Equatable {
   /// Refusals after which a kind of call counts as not offered.
   static let refusals = 3
   /// How long a call counts as not offered before it is tried again (ms).
-  static let retry: Int64 = 86_400_000
+  static let retry = Limits.capabilityMilliseconds
 
   /// Whether each call is offered; a call that was not tried yet is missing.
   private(set) var known: [Capability: Bool] = [:]

@@ -16,7 +16,7 @@ extension Command {
   ) { values in
     let isOperator = values.text("scope") == "admin"
     let user = values.text("user")
-    guard user.count <= BearerToken.userLimit, isOperator || !user.isEmpty else {
+    guard user.unicodeScalars.count <= BearerToken.userLimit, isOperator || !user.isEmpty else {
       throw SettingError(description: "--user: give 1 to \(BearerToken.userLimit) characters")
     }
     do {

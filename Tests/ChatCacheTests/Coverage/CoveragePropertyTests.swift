@@ -31,7 +31,8 @@ struct CoverageHistory {
   var coverage = Coverage()
   var line = NaiveLine()
   var table: [Position: SegmentRow] = [:]
-  var tickets: [FillTicket?] = []
+  /// The gaps whose filling was begun.
+  var fills: [Int64] = []
   var generation: Int64 = 1
   var newestEver = -1
   var now: Int64 = 1000
@@ -61,7 +62,7 @@ struct CoverageHistory {
     switch Int.random(in: 0..<100, using: &random) {
     case 0..<18: return send()
     case 18..<24: return delete()
-    case 24..<66: return list(ticket: nil)
+    case 24..<66: return list(filling: nil)
     case 66..<74: return fill()
     case 74..<80:
       generation += 1
@@ -69,7 +70,8 @@ struct CoverageHistory {
     case 80..<88: return carve()
     case 88..<92: return markUnverified()
     case 92..<94:
-      coverage.stopFills()
+      for gap in coverage.gaps { if let gap = gap.gap { coverage.stopFill(gap.id) } }
+      if coverage.gaps.contains(where: { $0.gap?.state == .filling }) { complaint = "a fill was not stopped" }
       return "restart"
     case 94..<98: return estimate()
     default:
@@ -113,7 +115,7 @@ struct CoverageHistory {
     return "deletion \(gone)"
   }
 
-  private mutating func list(ticket index: Int?) -> String {
+  private mutating func list(filling gap: Int64?) -> String {
     var anchor = Listing.Anchor.newest
     var limits = (older: Int.random(in: 1...6, using: &random), newer: 0)
     if random.chance(70) {
@@ -132,24 +134,21 @@ struct CoverageHistory {
     let listing = Listing(
       anchor: anchor, olderLimit: limits.older, newerLimit: limits.newer, includesAnchor: includes, rows: rows
     )
-    if let index, !take(listing, ticket: index) { return "late fill" }
-    if index == nil { coverage.claim(listing, now: now, generation: generation) }
+    let old = coverage
+    coverage.claim(listing, now: now, generation: generation)
+    if let gap { goOn(filling: gap, since: old) }
     follow(rows, anchor, limits, includes)
     return "listing \(anchor) \(limits) includes \(includes) rows \(rows)"
   }
 
-  /// Stores the listing with a ticket. False: it was dropped, as it must be if the gap changed.
-  private mutating func take(_ listing: Listing, ticket index: Int) -> Bool {
-    guard let ticket = tickets[index] else { return false }
-    let now = coverage.gap(ticket.id)
-    let isSame = now?.range == ticket.range && now?.gap?.state == .filling
-    let isTaken = coverage.fill(&tickets[index], listing, rows: 1, now: self.now, generation: generation)
-    if isTaken != isSame { complaint = "a fill was taken: \(isTaken), though the gap is the same: \(isSame)" }
-    if isTaken, let left = tickets[index], coverage.gap(left.id)?.gap?.state != .filling {
-      complaint = "a ticket for a gap that is not being filled"
-    }
-    if tickets[index] == nil { tickets.remove(at: index) } else if !isTaken { tickets.remove(at: index) }
-    return isTaken
+  /// A gap is still being filled if it was before the listing and something is left of it.
+  private mutating func goOn(filling gap: Int64, since old: Coverage) {
+    let wasFilling = old.gap(gap)?.gap?.state == .filling
+    let isLeft = coverage.gap(gap) != nil
+    let goesOn = coverage.goOnFilling(gap, since: old, rows: 1)
+    if goesOn != (wasFilling && isLeft) { complaint = "filling goes on: \(goesOn)" }
+    if goesOn, coverage.gap(gap)?.gap?.state != .filling { complaint = "a gap that is not being filled" }
+    if !goesOn { fills.removeAll { $0 == gap } }
   }
 
   /// Stores the same page in the naive world.
@@ -180,15 +179,15 @@ struct CoverageHistory {
   private mutating func store(_ rows: [Position]) { line.stored.formUnion(rows) }
 
   private mutating func fill() -> String {
-    if tickets.count < 2 || random.chance(30) {
+    if fills.count < 2 || random.chance(30) {
       guard let gap = coverage.gaps.randomElement(using: &random)?.gap else { return "no gap" }
       let wasFilling = gap.state == .filling
-      let ticket = coverage.beginFill(gap.id)
-      if (ticket == nil) != wasFilling { complaint = "a fill began twice" }
-      if ticket != nil { tickets.append(ticket) }
+      let isBegun = coverage.beginFill(gap.id)
+      if isBegun == wasFilling { complaint = "a fill began twice" }
+      if isBegun { fills.append(gap.id) }
       return "begin fill \(gap.id)"
     }
-    return "fill: " + list(ticket: Int.random(in: 0..<tickets.count, using: &random))
+    return "fill: " + list(filling: random.one(of: fills))
   }
 
   private mutating func carve() -> String {

@@ -148,36 +148,33 @@ import Testing
     #expect(coverage.segments.filter(\.isCovered).map(\.range) == [position(19)...position(45)])
   }
 
-  @Test("B26: the result for a gap that changed meanwhile is dropped")
-  func lateFill() throws {
-    var coverage = known(20...25)
-    var ticket = coverage.beginFill(1)
-    #expect(coverage.beginFill(1) == nil)
-    coverage.claim(
-      Listing(
-        anchor: .message(position(20)), olderLimit: 1, newerLimit: 0, includesAnchor: false,
-        rows: [position(15)]),
-      now: 2, generation: 1)
-    let before = coverage
-    let late = Listing(
-      anchor: .message(position(20)), olderLimit: 2, newerLimit: 0, includesAnchor: false,
-      rows: [position(14), position(15)])
-    #expect(!coverage.fill(&ticket, late, rows: 2, now: 3, generation: 1))
-    #expect(coverage == before)
-    #expect(coverage.gap(1)?.gap?.state == .idle)
-  }
-
-  @Test("B26: filling says which rows became visible, also rows stored before")
-  func visible() {
+  @Test("B26: a gap is filled once at a time, and what is left of it is still being filled")
+  func filling() {
     let old = known(20...25)
     var new = old
-    var ticket = new.beginFill(1)
+    let begins = [new.beginFill(1), new.beginFill(1), new.beginFill(99)]
+    #expect(begins == [true, false, false])
+    let begun = new
     let page = Listing(
       anchor: .message(position(20)), olderLimit: 3, newerLimit: 0, includesAnchor: false,
       rows: [position(14), position(15)])
-    #expect(new.fill(&ticket, page, rows: 2, now: 3, generation: 1))
-    #expect(ticket == FillTicket(id: 1, range: .start...position(14).previous))
+    new.claim(page, now: 3, generation: 1)
+    let goesOn = new.goOnFilling(1, since: begun, rows: 2)
+    #expect(goesOn)
+    #expect(new.gap(1)?.gap?.state == .filling)
+    #expect(new.gap(1)?.range == .start...position(14).previous)
+    // Rows stored before became visible, too.
     #expect(new.becameVisible(since: old) == [position(14)...position(20).previous])
+  }
+
+  @Test("B26: a listing does not take up a filling again that was stopped meanwhile")
+  func stopped() {
+    var coverage = known(20...25)
+    let isBegun = coverage.beginFill(1)
+    coverage.stopFill(1)
+    let before = coverage
+    let goesOn = coverage.goOnFilling(1, since: before, rows: 2)
+    #expect(isBegun && !goesOn && coverage == before)
   }
 
   @Test("B28: 301 missing messages make a gap huge, 300 do not, and a stopped fill of it is huge again")
@@ -189,8 +186,9 @@ import Testing
     #expect(coverage.gap(id)?.gap?.state == .idle)
     coverage.estimate(id, missing: 301)
     #expect(coverage.gap(id)?.gap?.state == .huge)
-    #expect(coverage.beginFill(id) != nil)
-    coverage.stopFills()
+    let isBegun = coverage.beginFill(id)
+    coverage.stopFill(id)
+    #expect(isBegun)
     #expect(coverage.gap(id)?.gap?.state == .huge)
   }
 

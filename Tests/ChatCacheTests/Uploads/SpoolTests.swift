@@ -147,6 +147,36 @@ import Testing
     #expect(World.until { world.spool.path(of: used.name) == nil })
   }
 
+  /// The outcome of giving alice's message the file, and whether the message has it now.
+  private func replace(
+    _ world: World, _ file: SpooledFile, isMissing: Bool, mayHaveArrived: Bool
+  ) throws -> (ReplacedFile, hasIt: Bool) {
+    let name = RequestID("r1")!
+    let other = SentFile(file, name: "b.txt", mime: "text/plain")
+    return try world.cache.accept { writer in
+      let key = try #require(try writer.reader.userKey(of: UserID("alice")))
+      let lane = OutboxLaneKey(user: key, channel: ChannelURL("general"))
+      try writer.db.run("UPDATE outbox SET may_have_arrived = ?1") { $0.bind(1, mayHaveArrived) }
+      let outcome = try writer.replaceFile(of: name, in: lane, by: other, isMissing: isMissing)
+      return (outcome, try writer.reader.upload(of: name, in: lane)?.file == file.name)
+    }
+  }
+
+  @Test("B39 B44: other bytes replace a file, and not one with which the message may have arrived")
+  func replaced() throws {
+    let world = try World()
+    defer { world.cache.close() }
+    try world.accept(try world.keep("first"), "r1")
+    #expect(
+      try replace(world, try world.keep("second"), isMissing: false, mayHaveArrived: true) == (.kept, false))
+    #expect(
+      try replace(world, try world.keep("third"), isMissing: true, mayHaveArrived: true) == (.isOther, false))
+    #expect(
+      try replace(world, try world.keep("first"), isMissing: true, mayHaveArrived: true) == (.replaced, true))
+    #expect(
+      try replace(world, try world.keep("new"), isMissing: false, mayHaveArrived: false) == (.replaced, true))
+  }
+
   @Test("B4 B45: files go with their user, and with the whole cache")
   func forgotten() throws {
     for clears in [false, true] {

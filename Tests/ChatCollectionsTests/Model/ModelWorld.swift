@@ -144,6 +144,7 @@ final class ModelWorld {
       if let edited = upstreams[index].edit(&random)?.record, random.chance(50) {
         try write { try $0.store(edited, in: url, .messageUpdated) }
       }
+    case 6 where random.chance(30): try deleteWrongly(index, &random)
     case 6:
       if let gone = upstreams[index].delete(&random), random.chance(50) {
         try write { try $0.delete(message: gone, in: url, .messageDeleted) }
@@ -169,6 +170,17 @@ final class ModelWorld {
     case 18...20: try ask(index, &random)
     default: try send(index, &random)
     }
+  }
+
+  /// A message is told as deleted that is not; asked for by its id, it comes back.
+  private func deleteWrongly(_ index: Int, _ random: inout SeededRandom) throws {
+    let (url, messages) = (upstreams[index].url, upstreams[index].messages)
+    guard let message = messages.keys.sorted().randomElement(using: &random).flatMap({ messages[$0] }) else {
+      return
+    }
+    let record = message.record
+    try write { try $0.delete(message: record.messageID, in: url, .messageDeleted) }
+    try write { try $0.store(record, in: url, .messageUpdated) }
   }
 
   private func listSomewhere(_ index: Int, _ random: inout SeededRandom) throws {

@@ -4,17 +4,14 @@
 enum QueryHarness {
   static func run(_ input: UnsafeRawBufferPointer) throws {
     let bytes = Array(input.prefix { $0 != 0 }.prefix(7000))
-    let isRefused = try bytes.map { CChar(bitPattern: $0) }.withTerminator { text in
+    try bytes.map { CChar(bitPattern: $0) }.withTerminator { text in
       var target = RequestTarget(copying: text)
       defer { target.free() }
-      do { try target.split() } catch is Problem { return true }
-      if target.isAsterisk { return true }
+      do { try target.split() } catch is Problem { return }
+      if target.isAsterisk { return }
       try walk(target)
       try items(target)
-      return false
     }
-    // Each target is read in its own copy, so none can keep bytes of another.
-    if isRefused || bytes.isEmpty { return }
   }
 
   private static func walk(_ target: RequestTarget) throws {
