@@ -180,7 +180,8 @@ final class ModelWorld {
     }
     let record = message.record
     try write { try $0.delete(message: record.messageID, in: url, .messageDeleted) }
-    try write { try $0.store(record, in: url, .messageUpdated) }
+    let asked = cache.cursor.sequence
+    try write { try $0.store(record, in: url, .messageUpdated, askedAt: asked) }
   }
 
   private func listSomewhere(_ index: Int, _ random: inout SeededRandom) throws {
