@@ -61,6 +61,15 @@ class Program:
         self.process.stdout.close()
 
 
+def is_json(text):
+    """Whether the service can read it. The chat server's fault `cut_body` answers with the first half alone."""
+    try:
+        json.loads(text)
+        return True
+    except ValueError:
+        return False
+
+
 class Network(Proxy):
     """A network that notes of each file's request that got a complete 200 when it began and when it was answered."""
 
@@ -71,7 +80,7 @@ class Network(Proxy):
         self.asked, self.said, self.began, self.answered = {}, {}, {}, collections.defaultdict(list)
         super().__init__(target)
 
-    def passed(self, pair, is_asked, data):
+    def passes(self, pair, is_asked, data):
         if is_asked:
             if pair in self.said:  # The answer before is whole: this is the next request.
                 self.asked.pop(pair, None)
@@ -87,7 +96,7 @@ class Network(Proxy):
             return
         self.said[pair] = said
         found = re.match(rb"HTTP/1.1 200 .*?content-length: (\d+).*?\r\n\r\n", said, re.S | re.I)
-        if found and len(said) == found.end() + int(found[1]):
+        if found and len(said) == found.end() + int(found[1]) and is_json(said[found.end():]):
             asked = bytes(self.asked.get(pair, b""))
             name = re.search(rb'filename="([^"|]*)', asked)
             if name and asked.startswith(b"POST "):

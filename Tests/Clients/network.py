@@ -70,8 +70,8 @@ class Proxy:
                 if self.fault == "cut" and random.random() < 0.3:
                     sink.sendall(data[: random.randrange(len(data))])
                     break
+                self.passes(pair, source is pair[0], data)
                 sink.sendall(data)
-                self.passed(pair, source is pair[0], data)
         except OSError:
             pass
         self.end(pair)
@@ -79,8 +79,8 @@ class Proxy:
     def answer(self, data):
         """What is answered in the server's place; nothing: the server is asked."""
 
-    def passed(self, pair, is_asked, data):
-        """A piece that was passed on whole: of a request, or of an answer."""
+    def passes(self, pair, is_asked, data):
+        """A piece is about to be passed on whole: of a request, or of an answer. So what follows it is noted later."""
 
     def end(self, pair):
         with self.lock:
