@@ -206,6 +206,7 @@ final class MemoryStore: SyncStore {
       return line
     }
     var low = segments.lastIndex(of: newest) ?? 0
+    line.isBelowGap = low + 1 < segments.count && segments[low + 1].gap != nil
     while low > 0, segments[low - 1].isCovered { low -= 1 }
     let range = segments[low].range.lowerBound...newest.range.upperBound
     let rows = channel.rows.values.map(\.position).filter { range.contains($0) }

@@ -108,6 +108,7 @@ extension CacheReader {
       return line
     }
     let top = segments[low].range.upperBound
+    line.isBelowGap = low + 1 < segments.count && segments[low + 1].gap != nil
     while low > 0, segments[low - 1].isCovered { low -= 1 }
     let range = segments[low].range.lowerBound...top
     let (oldest, newest, rows) = try extent(of: range, in: channel)

@@ -10,6 +10,9 @@ package struct ChannelLine: Sendable, Equatable {
   package var rows = 0
   /// Whether that stretch begins at the channel's beginning.
   package var reachesBeginning = false
+  /// Whether a gap follows that stretch, so that newer messages may be missing: a page in the middle of a
+  /// channel was stored, and its newest page was not.
+  package var isBelowGap = false
   /// Whether a listing once reached the newest end from that stretch. Messages after it were then missed, and
   /// not just never loaded (B28).
   package var reachedEnd = false
@@ -34,9 +37,11 @@ package struct ChannelLine: Sendable, Equatable {
   /// A channel of which nothing is covered.
   package init() {}
 
-  /// Whether the newest stretch is as long as prefetching wants it, or as it may become by itself (B28).
+  /// Whether the newest stretch reaches the newest end, and is as long as prefetching wants it, or as it may
+  /// become by itself (B28).
   package func isPrefetched(_ messages: Int) -> Bool {
-    reachesBeginning || isAboveHugeGap || isAboveEvicted || (newest != nil && rows >= messages)
+    if isAboveEvicted { return true }
+    return !isBelowGap && (reachesBeginning || isAboveHugeGap || (newest != nil && rows >= messages))
   }
 }
 

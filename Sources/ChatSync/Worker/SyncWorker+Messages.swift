@@ -302,7 +302,7 @@ extension SyncWorker {
       if case .lacks = changes { return changes }
     }
     do {
-      if let oldest = line.oldest {
+      if let oldest = line.oldest, !line.isBelowGap {
         try await storeOlder(than: oldest, in: url, .apiResult)
       } else {
         try await closeNewestEnd(url, line, counts: false, source: .apiResult, .background)

@@ -31,6 +31,34 @@ import Testing
     #expect(try unread(world) == before, "what comes back is not new")
   }
 
+  @Test("B33 B58: a page below the newest one does not make a cleared channel prefetched")
+  func olderPage() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let rows = (1...5).map { ChannelWithMessages.message($0, at: $0 * 10) }
+    let url = world.url
+    func isPrefetched() throws -> Bool? { try world.cache.read { try $0.line(of: url)?.isPrefetched(200) } }
+    // The oldest message, and an empty page, which proves that nothing is older.
+    let oldest = rows[0].position
+    func listOldest() throws {
+      for (includesAnchor, rows) in [(true, [rows[0]]), (false, [])] {
+        let window = MessageWindow(
+          .message(oldest), older: 100, newer: 0, includesAnchor: includesAnchor)
+        try world.list(
+          MessageListing(window: window, rows: rows, isWhole: true, askedAt: world.cache.cursor.sequence))
+      }
+    }
+    try world.listNewest(rows, limit: 100)
+    try listOldest()
+    #expect(try isPrefetched() == true, "the channel's beginning is cached")
+    try world.cache.write { try $0.clear(url) }
+    try listOldest()
+    #expect(try world.cache.read { try $0.line(of: url)?.reachesBeginning } == true)
+    #expect(try isPrefetched() == false, "the newest page is not cached")
+    try world.listNewest(rows, limit: 100)
+    #expect(try isPrefetched() == true)
+  }
+
   @Test("B58: what was asked for before a clear is not stored after it", arguments: [false, true])
   func askedBefore(isAll: Bool) throws {
     let world = try ChannelWithMessages()

@@ -50,7 +50,7 @@ struct DoubtTests {
     let sides = try Sides(messages: 30)
     try sides.there.calm(weather)
     try await sides.open()
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     try set(sides.there, ["kind": .string("empty_page")], weather)
     for _ in 0..<20 {
       try await Task.sleep(for: .milliseconds(50))
@@ -59,7 +59,7 @@ struct DoubtTests {
     #expect(try sides.events(.messageDeleted) == 0)
     try sides.there.calm(weather)
     sides.there.send("c0", "after")
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     await sides.end()
   }
 
@@ -69,7 +69,7 @@ struct DoubtTests {
     try set(sides.there, ["kind": .string("empty_page"), "count": .integer(1)], OriginSide.Weather())
     try await sides.open()
     #expect(await World.wait { (try? stored(sides)) == 30 })
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     let line = try #require(try sides.here.cache.read { try $0.line(of: ChannelURL("c0")) })
     #expect(line.rows == 30)
     await sides.end()
@@ -158,7 +158,7 @@ struct DoubtTests {
     #expect(await World.wait { (try? stored(sides)) == 17 }, "while listings go on to be behind")
     #expect(try sides.events(.messageDeleted) == 0, "nothing was ever told as deleted")
     try sides.there.calm(weather)
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     await sides.end()
   }
 
@@ -295,7 +295,7 @@ struct DoubtTests {
     try sides.here.cache.accept { try $0.delete(message: 5, in: url, .messageDeleted) }
     #expect(try stored(sides) == 4)
     sides.there.send("c0", "next")
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     #expect(try stored(sides) == 6)
     await sides.end()
   }

@@ -26,18 +26,18 @@ struct MissingTests {
     for id in doomed { sides.there.delete("c0", id) }
     sides.heal()
     if count <= 300 {
-      #expect(try await sides.isEqual() == nil)
+      try await sides.expectEqual()
       #expect(await World.wait { sides.gaps.isEmpty })
       #expect(try sides.events(.hugeGap) == 0)
       #expect(try sides.events(.messages, .messageFill) > 0)
     } else {
       #expect(await World.wait { (try? sides.events(.hugeGap)) == 1 })
-      #expect(try await sides.isEqual() == nil, "the newest page and the old stretch stand")
+      try await sides.expectEqual("the newest page and the old stretch stand")
       let gap = try #require(sides.gaps.last)
       #expect(gap.state == .huge && gap.estimatedMissing ?? 0 > 300)
       sides.here.syncRequests.fill(gap: gap.id, in: ChannelURL("c0"))
       #expect(await World.wait { sides.gaps.isEmpty })
-      #expect(try await sides.isEqual() == nil)
+      try await sides.expectEqual()
       #expect(try sides.events(.hugeGap) == 1, "told once")
     }
     await sides.end()
@@ -49,7 +49,7 @@ struct MissingTests {
     try await sides.open()
     #expect(try sides.events(.hugeGap) == 0)
     #expect(sides.gaps.map(\.reason) == [.neverLoaded])
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     await sides.end()
   }
 
@@ -84,7 +84,7 @@ struct MissingTests {
     _ = sides.here.syncRequests.seen(UserID("alice"))
     #expect(await World.wait { sides.gaps.isEmpty })
     #expect(Clock.system.monotonicNanoseconds() - began > 500_000_000, "a few pages a second")
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     await sides.end()
   }
 
@@ -100,7 +100,7 @@ struct MissingTests {
     try sides.here.cache.write { try $0.doubt(ChannelURL("c0")) }
     try await sides.here.restart()
     _ = sides.here.syncRequests.seen(UserID("alice"))
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     let coverage = try #require(try sides.here.channel("c0", from: .start)).coverage
     #expect(coverage.unverified.isEmpty)
     await sides.end()
@@ -112,7 +112,7 @@ struct MissingTests {
     let sides = try Sides(messages: 400)
     try sides.there.makeChannel("d", ["alice", "bob"])
     try await sides.open()
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     for isRestarted in [false, true] {
       try await sides.here.worker.disconnect(alice)
       if isRestarted { try await sides.here.restart() }
@@ -125,7 +125,7 @@ struct MissingTests {
       try await Task.sleep(for: .milliseconds(500))
       #expect(sides.here.requests == requests)
       await sides.here.worker.connect(alice)
-      #expect(try await sides.isEqual() == nil)
+      try await sides.expectEqual()
     }
     await sides.end()
   }
@@ -164,7 +164,7 @@ struct MissingTests {
     #expect(around.isCovered)
     #expect(rows.count { around.range.contains($0.position) } >= 60)
     #expect(try sides.events(.hugeGap) == 0)
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     await sides.end()
   }
 
@@ -175,7 +175,7 @@ struct MissingTests {
     try await sides.open()
     var random = Seeded(34)
     for _ in 0..<80 { sides.there.act(["c0"], &random) }
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     #expect(await World.wait { sides.there.webhooks.withLock { $0.count } >= 60 })
     #expect(await World.wait { (try? sides.noted) == 0 })
     let changes = { try sides.events(.messages) + sides.events(.messageDeleted) }
@@ -188,7 +188,7 @@ struct MissingTests {
       }
     }
     #expect(await World.wait { (try? sides.noted) == 0 })
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     #expect(try changes() == before, "nothing is told twice")
     await sides.end()
   }
@@ -268,7 +268,7 @@ struct MissingTests {
   func healed() async throws {
     let sides = try Sides(messages: 60)
     try await sides.open()
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     try Connection(path: sides.here.directory + "/perch.db", mode: .readWrite).execute(
       """
       UPDATE message SET body = CAST('"' AS BLOB) WHERE message_id % 2 = 0;
@@ -277,7 +277,7 @@ struct MissingTests {
     let report = try sides.here.cache.check()
     #expect(!report.isSound && report.isWell, "\(report.findings)")
     sides.here.syncRequests.healed()
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     #expect(await World.wait { (try? sides.noted) == 0 })
     #expect(try sides.here.cache.check().isSound)
     await sides.end()

@@ -64,15 +64,16 @@ struct Sides {
     }
   }
 
-  func isEqual(seconds: Double = 10) async throws -> String? {
+  /// Waits until cache and upstream have the same, and records the difference if they do not become equal.
+  func expectEqual(_ why: String = "", at location: SourceLocation = #_sourceLocation) async throws {
     let comparison = try Comparison(there, listsReplies: true)
     defer { comparison.close() }
     var difference: String?
-    _ = await World.wait(seconds: seconds) {
+    let isEqual = await World.wait {
       do { difference = try await comparison.difference(here) } catch { difference = "\(error)" }
       return difference == nil
     }
-    return difference
+    if !isEqual { Issue.record("\(difference ?? "") \(why)", sourceLocation: location) }
   }
 
   func end() async {

@@ -19,7 +19,7 @@ struct UnattendedTests {
     try sides.there.calm(weather)
     try await sides.open()
     sides.here.syncRequests.closed(view: "view", in: url)
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     return sides
   }
 
@@ -49,7 +49,7 @@ struct UnattendedTests {
     #expect(try sides.noted == 1)
     #expect(await sides.here.worker.plan.channels.urls.isEmpty, "nothing is to be asked there")
     sides.here.syncRequests.connect(alice, within: 0) { _ in }
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     #expect(await World.wait { (try? sides.noted) == 0 })
     await sides.end()
   }
@@ -65,7 +65,7 @@ struct UnattendedTests {
     try await edit(190, sides)
     #expect(try sides.noted <= 101)
     sides.heal()
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     #expect(await World.wait { (try? sides.noted) == 0 })
     await sides.end()
   }
@@ -96,7 +96,7 @@ struct UnattendedTests {
     #expect(await sides.here.worker.takeWebhook(Array(webhook.utf8)) == .success(0), "nobody's business")
     #expect(sides.here.requests == asked)
     _ = sides.here.syncRequests.seen(alice)
-    #expect(try await sides.isEqual() == nil)
+    try await sides.expectEqual()
     await sides.end()
   }
 }
