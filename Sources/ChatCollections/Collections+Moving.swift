@@ -53,11 +53,11 @@ extension Collections {
   /// the window stays as it was until the next call, so that reading goes on (B60). Returns whether it was
   /// cut.
   @discardableResult
-  package func bound(_ view: MessageCollection, growsNewer: Bool, then: @escaping Stored) throws -> Bool {
+  package func bound(_ view: MessageCollection, then: @escaping Stored) throws -> Bool {
     var isTrimmed = false
     if view.isPerhapsTooLarge {
       let before = view.range
-      if let cut = try cache.read({ try view.cut(before, $0, growsNewer: growsNewer) }) {
+      if let cut = try cache.read({ try view.cut(before, $0) }) {
         var change = Change(.windowTrimmed, .localWindowTrimmed, channel: view.channel, user: view.user)
         change.collection = view.id
         change.stretch = cut.gone

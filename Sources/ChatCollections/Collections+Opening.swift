@@ -180,7 +180,7 @@ extension Collections {
   /// a cut could not be stored.
   package func makeReady(_ view: MessageCollection, then: @escaping Opened<MessageCollection>) throws {
     guard isOfThisLog(view) else { return try beginAnew(view, then) }
-    try bound(view, growsNewer: true) { result in then(result.map { view }) }
+    try bound(view) { result in then(result.map { view }) }
   }
 
   /// Makes a view ready.

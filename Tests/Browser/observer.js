@@ -38,9 +38,10 @@ window.faults = [];
 
   /** An answer of the service. A view that is opened or read has these messages; a page of older or newer ones adds some. */
   function hearAnswer(path, status, body) {
-    const id = path.split(/[/?]/)[3], isAway = status === 401 || status === 410 || status === 429 || status >= 500;
+    const id = path.split(/[/?]/)[3], isLost = status === 403 || status === 404;
+    if (status === 400) faults.push(`refused: ${path}: ${JSON.stringify(body)}`);
     if (body.events) hearEvents(body.events, path);
-    else if (status >= 400) isAway || views.delete(id);
+    else if (status >= 400) isLost && views.delete(id);
     else if (body.messages) {
       views.set(body.id, new Map());
       [...body.failed, ...body.pending, ...body.messages].forEach((row) => put(views.get(body.id), row));

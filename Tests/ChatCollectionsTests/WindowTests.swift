@@ -47,6 +47,31 @@ import Testing
     }
   }
 
+  @Test("B22: events move an end only where no page and no cut moved it meanwhile")
+  func movedMeanwhile() {
+    func range(_ low: Int64, _ high: Int64, hasNext: Bool = false) -> LoadedRange {
+      let loaded = Position.first(at: low)...Position.last(at: high)
+      return LoadedRange(loaded: loaded, hasPrevious: true, hasNext: hasNext)
+    }
+    let (before, after) = (range(10, 20), range(10, 25))
+    #expect(after.hasArrivals(since: before) && !before.hasArrivals(since: before))
+    let cutAtEnd = range(5, 12, hasNext: true)
+    for (meanwhile, expected) in [
+      (before, after), (range(5, 20), range(5, 25)), (cutAtEnd, cutAtEnd),
+    ] {
+      var now = meanwhile
+      now.move(from: before, to: after)
+      #expect(now == expected)
+    }
+    var cut = range(18, 20)
+    cut.move(from: before, to: range(10, 15, hasNext: true))
+    #expect(cut.loaded?.lowerBound == Position.first(at: 18) && cut.hasNext)
+    var first = LoadedRange()
+    first.take(Position.first(at: 5)...Position.last(at: 8), hasPrevious: true, hasNext: true)
+    first.move(from: LoadedRange(), to: before)
+    #expect(first.loaded == Position.first(at: 5)...Position.last(at: 20))
+  }
+
   @Test("B18: what comes at an open end is inside and stays inside when the end closes")
   func openEnd() {
     var range = LoadedRange()

@@ -75,7 +75,7 @@ final class EdgeLoad {
       request,
       submit: { [self] finish in
         try context.run {
-          isTrimmed = try context.collections.bound(view, growsNewer: !isOlder, then: finish)
+          isTrimmed = try context.collections.bound(view, then: finish)
         }
       }
     ) { [self] in

@@ -186,6 +186,7 @@ extension MessageCollection {
       } else {
         state.range.take(span, hasPrevious: nil, hasNext: newer)
       }
+      state.isGrowingOlder = isOlder
       state.known.loaded(versions)
       // If nothing is remembered of the client, the size of its window is unknown.
       if state.known.count == 0 || state.known.count > bound.rows { state.isBounded = false }

@@ -111,11 +111,9 @@ extension MessageCollection {
   func settle(from before: LoadedRange, to after: LoadedRange) {
     guard before != after else { return }
     state.withLock { state in
-      if state.range == before {
-        state.range = after
-      } else {
-        state.range.take(after.loaded, hasPrevious: after.hasPrevious, hasNext: after.hasNext)
-      }
+      state.range.move(from: before, to: after)
+      // While a page is being loaded, the window is checked with its end in mind.
+      if state.isBounded, after.hasArrivals(since: before) { state.isGrowingOlder = false }
     }
   }
 

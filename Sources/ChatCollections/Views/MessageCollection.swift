@@ -28,6 +28,9 @@ package final class MessageCollection: Sendable {
     var accessedAt: Int64
     /// Whether the window may be without the first page as the upstream answered it (B16).
     var mayLackFirstPage = true
+    /// Whether the client loaded older messages last, and none came at the newest end since: a window that is
+    /// too large is cut at its newest end then, where the client does not read.
+    var isGrowingOlder = false
 
     var range: LoadedRange {
       get { held.now }
@@ -167,10 +170,13 @@ package final class MessageCollection: Sendable {
   /// Cuts a window that holds too many rows (B22), at the end that does not grow. Returns the smaller window
   /// and the stretch that was cut. Nil: nothing has to be cut.
   func cut(
-    _ range: LoadedRange, _ reader: CacheReader, growsNewer: Bool
+    _ range: LoadedRange, _ reader: CacheReader
   ) throws -> (range: LoadedRange, gone: ClosedRange<Position>)? {
-    // Set before counting: an answer given meanwhile clears it, and the window is checked again.
-    state.withLock { $0.isBounded = true }
+    let isGrowingOlder = state.withLock { state in
+      // Set before counting: an answer given meanwhile clears it, and the window is checked again.
+      state.isBounded = true
+      return state.isGrowingOlder
+    }
     // A user who is no longer in the channel is shown nothing.
     guard let view = try reader.view(of: url, for: user), view.isJoined, let reach = range.reach else {
       return nil
@@ -183,25 +189,26 @@ package final class MessageCollection: Sendable {
     }
     guard positions.count > bound.rows else { return nil }
     var left = range
-    if growsNewer {
-      let first = positions[positions.count - bound.rowsLeft]
-      left.letGo(olderThan: first)
-      return (left, min(positions[0], reach.lowerBound)...first.previous)
+    if isGrowingOlder {
+      let last = positions[bound.rowsLeft - 1]
+      left.letGo(newerThan: last)
+      return (left, last.next...max(positions[positions.count - 1], reach.upperBound))
     }
-    let last = positions[bound.rowsLeft - 1]
-    left.letGo(newerThan: last)
-    return (left, last.next...max(positions[positions.count - 1], reach.upperBound))
+    let first = positions[positions.count - bound.rowsLeft]
+    left.letGo(olderThan: first)
+    return (left, min(positions[0], reach.lowerBound)...first.previous)
   }
 
   /// The token of an edge: a position and the view's id.
   package func edge(_ position: Position) -> String { "\(position).\(id)" }
 
-  /// The position in an edge token, which came as the field of that name.
+  /// The position in an edge token, which came as the field of that name. If it is in a part of the window
+  /// that was cut, of which the client may not have heard yet, the window's own end.
   package func position(ofEdge token: String, _ field: String) throws(ViewError) -> Position {
     let parts = token.split(separator: ".", maxSplits: 1)
     guard parts.count == 2, parts[1].hasSameBytes(as: id), let position = Position(parts[0]),
-      range.loaded?.contains(position) ?? false
+      let loaded = range.loaded
     else { throw ViewError.foreignEdge(field) }
-    return position
+    return min(max(position, loaded.lowerBound), loaded.upperBound)
   }
 }

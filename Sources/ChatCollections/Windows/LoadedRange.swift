@@ -72,6 +72,32 @@ package struct LoadedRange: Hashable, Sendable {
     loaded = loaded.map { min($0.lowerBound, position)...max($0.upperBound, position) } ?? position...position
   }
 
+  /// Whether messages came at the open newest end.
+  package func hasArrivals(since before: LoadedRange) -> Bool {
+    guard !hasNext, let newest = loaded?.upperBound else { return false }
+    return before.loaded.map { $0.upperBound < newest } ?? false
+  }
+
+  /// Moves each end that `after` has elsewhere than `before`. An end that was moved meanwhile, by a page or a
+  /// cut, stays where it is.
+  package mutating func move(from before: LoadedRange, to after: LoadedRange) {
+    guard self != before, let now = loaded else { return self = after }
+    var (lower, upper) = (now.lowerBound, now.upperBound)
+    if let old = before.loaded, let new = after.loaded {
+      if lower == old.lowerBound, hasPrevious == before.hasPrevious {
+        (lower, hasPrevious) = (new.lowerBound, after.hasPrevious)
+      }
+      if upper == old.upperBound, hasNext == before.hasNext {
+        (upper, hasNext) = (new.upperBound, after.hasNext)
+      }
+    } else if let new = after.loaded {
+      // Both loaded the first messages.
+      take(new, hasPrevious: after.hasPrevious, hasNext: after.hasNext)
+      return
+    }
+    loaded = lower...max(lower, upper)
+  }
+
   /// Cuts off everything older than `position` (B22).
   package mutating func letGo(olderThan position: Position) {
     guard let reach, reach.contains(position) else { return }

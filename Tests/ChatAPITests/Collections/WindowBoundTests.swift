@@ -81,6 +81,49 @@ import Testing
     #expect(client.shown == [28, 29, 30])
   }
 
+  @Test("B22: a poll between a page and its answer cuts the newest end, as the page does")
+  func polledMeanwhile() throws {
+    var settings = Collections.Settings()
+    settings.bound = WindowBound(rows: 5, rowsLeft: 3)
+    let world = try CollectionWorld(settings: settings)
+    defer { world.stop() }
+    try world.join("alice", "general", name: "General")
+    try world.list(Array(1...20), in: "general")
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general","previous_size":4}"#)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    let view = try world.collections.messages(open.text("id"), of: UserID("alice"))
+    let edge = try view.position(ofEdge: open.text("previous"), "before")
+    // The page is read, and its request has not checked the window yet.
+    let query = view.pageQuery(beyond: edge, isOlder: true, limit: 3)
+    let context = world.collections.viewContext(view.url)
+    _ = try world.cache.read { reader in
+      try view.more(view.page(query, reader, context), isOlder: true, isCutOff: false, reader, context)
+    }
+    let poll = world.ask("\(path)/events?since=\(open.text("cursor"))&wait=0")
+    #expect(
+      poll.body.contains(#""source":"local.window_trimmed""#) && poll.body.contains(#""has_next":true"#))
+    #expect(world.ask(path).messages == [14, 15, 16])
+  }
+
+  @Test("B22: an edge in a part that was cut meanwhile gives the page at the window's own end")
+  func edgeOfCutPart() throws {
+    var settings = Collections.Settings()
+    settings.bound = WindowBound(rows: 5, rowsLeft: 3)
+    let world = try CollectionWorld(settings: settings)
+    defer { world.stop() }
+    try world.join("alice", "general", name: "General")
+    try world.list(Array(1...20), in: "general")
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general","previous_size":4}"#)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    for id in Int64(21)...23 { try world.send(id, in: "general") }
+    #expect(world.ask(path).messages == [21, 22, 23])
+    let page = world.post("\(path)/previous", #"{"before":"\#(open.text("previous"))","limit":2}"#)
+    #expect(page.status == 200 && page.messages == [19, 20])
+    let other = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let foreign = world.post("\(path)/previous", #"{"before":"\#(other.text("previous"))"}"#)
+    #expect(foreign.status == 400, "an edge of another view")
+  }
+
   @Test("B22: a window that grows at its oldest end lets go of its newest messages; has_next says so")
   func older() throws {
     var (world, client) = try world(2500)

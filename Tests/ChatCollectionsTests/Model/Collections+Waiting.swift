@@ -40,9 +40,7 @@ extension Collections {
 
   func moved(_ view: ChannelCollection) throws { try waiting { moved(view, then: $0) } }
 
-  func bound(_ view: MessageCollection, growsNewer: Bool) throws {
-    try waiting { try bound(view, growsNewer: growsNewer, then: $0) }
-  }
+  func bound(_ view: MessageCollection) throws { try waiting { try bound(view, then: $0) } }
 
   func bound(_ view: ChannelCollection) throws { try waiting { try bound(view, then: $0) } }
 }
