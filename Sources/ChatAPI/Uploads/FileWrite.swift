@@ -17,10 +17,14 @@ struct FileWrite: Sendable {
     _ body: @escaping @Sendable (CacheWriter) throws -> Made, _ keeps: @escaping @Sendable (Made) -> Bool,
     _ finish: @escaping @Sendable (Result<Made, any Error>) -> Void
   ) {
-    let (cache, name) = (cache, file.name)
+    let (cache, name, isOnlyHashed) = (cache, file.name, file.isOnlyHashed)
     cache.spool.keep(file) { error in
       if let error { return finish(.failure(Problem(error))) }
-      cache.accept(body) { result in
+      cache.accept { writer in
+        let made = try body(writer)
+        if isOnlyHashed, keeps(made) { throw Problem(SpoolError.forgotten) }
+        return made
+      } finish: { result in
         switch result {
         case .success(let made) where keeps(made): cache.spool.settled(name)
         // Nobody knows whether the row is there: `SpoolJanitor` looks.

@@ -95,6 +95,11 @@ extension Problem {
       self.init(
         507, "upload_not_stored", detail: "The disk did not take the file: send it again later.",
         headers: [("Retry-After", "60")])
+    case .forgotten:
+      self.init(
+        507, "upload_not_stored",
+        detail: "The request's id was forgotten while the file came: send it again.",
+        headers: [("Retry-After", "1")])
     }
   }
 }

@@ -14,7 +14,8 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   private let spool: Spool
   /// Nil if its bytes are not stored, and after it was kept or removed.
   private var file: SpoolDescriptor?
-  private let isOnlyHashed: Bool
+  /// Whether its bytes are compared and not stored.
+  package let isOnlyHashed: Bool
   /// Bytes since the last early sync was asked for.
   private var unsyncedBytes = 0
   private var hash = SHA256()

@@ -59,4 +59,6 @@ package enum SpoolError: Error, Hashable, Sendable {
   case full
   /// The disk did not store them, with this `errno`.
   case disk(Int32)
+  /// Its request was known when it began to come, so its bytes were not stored, and is known no more.
+  case forgotten
 }

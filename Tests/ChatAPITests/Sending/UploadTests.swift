@@ -1,6 +1,8 @@
 import ChatCache
 import ChatModel
 import Glibc
+import MicroHTTP
+import Platform
 import TestSupport
 import Testing
 
@@ -312,6 +314,35 @@ import Testing
     let text = world.ask(Self.path + "/request_id:r-2/file")
     #expect(text["Content-Type"] == "text/plain; charset=utf-8")
     #expect(text["Content-Disposition"]?.hasPrefix("inline;") == true)
+  }
+
+  @Test("B37: a repeated file whose request is forgotten while it comes is asked for again, not lost")
+  func forgottenMeanwhile() throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    let url = ChannelURL("general")
+    for keeps in [false, true] {
+      let file = world.cache.spool.beginRepeated()
+      try [UInt8]("hello".utf8).withUnsafeBytes { try file.write($0) }
+      try file.end()
+      let outcome = Watched<Result<Int, any Error>?>(nil)
+      FileWrite(world.cache, file).store { writer in
+        try writer.clear(url)
+        return 1
+      } _: { _ in
+        keeps
+      } _: { result in
+        outcome.update { $0 = result }
+      }
+      let deadline = Clock.system.monotonicNanoseconds() + 10_000_000_000
+      let result = try #require(outcome.wait(until: deadline) { $0 })
+      guard keeps else {
+        #expect(throws: Never.self) { try result.get() }
+        continue
+      }
+      #expect { try result.get() } throws: { ($0 as? Problem)?.code == "upload_not_stored" }
+    }
+    #expect(Self.isEmpty(world))
   }
 
   @Test("B1: another's file is not there, by whatever name")
