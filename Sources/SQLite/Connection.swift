@@ -62,6 +62,14 @@ package final class Connection {
     guard code == SQLITE_OK else { throw SQLiteError(handle, code, sql: script) }
   }
 
+  /// From now on a checkpoint by this connection does not sync a WAL that its last commit has synced. For the
+  /// only connection that writes.
+  package func syncWALOnce() throws {
+    try openWAL()
+    let code = sqlite_sync_wal_once(handle)
+    guard code == SQLITE_OK else { throw SQLiteError(handle, code) }
+  }
+
   /// The prepared statement for `sql`, made on its first use.
   func statement(_ sql: StaticString) throws -> Statement {
     if let known = statements[sql.utf8Start] { return known }
@@ -193,11 +201,10 @@ package final class Connection {
 
   /// Copies the WAL's frames into the database file.
   ///
-  /// On a connection that never read the file, SQLite does nothing and reports success, so this function
-  /// reads first.
+  /// On a connection that never read the file, SQLite does nothing and reports success.
   @discardableResult
   package func checkpoint(_ mode: CheckpointMode) throws -> Checkpoint {
-    try run("SELECT 1 FROM sqlite_schema LIMIT 1")
+    try openWAL()
     var frames: Int32 = -1
     var done: Int32 = -1
     let code = sqlite3_wal_checkpoint_v2(handle, "main", mode.rawValue, &frames, &done)
@@ -206,6 +213,11 @@ package final class Connection {
       throw SQLiteError(SQLITE_MISUSE, "the checkpoint did nothing: the database has no WAL")
     }
     return Checkpoint(frames: Int(frames), done: Int(done), isWhole: code == SQLITE_OK && frames == done)
+  }
+
+  /// Reads the file, because SQLite opens its WAL with the first read.
+  private func openWAL() throws {
+    try run("SELECT 1 FROM sqlite_schema LIMIT 1")
   }
 
   /// The result of a checkpoint.

@@ -30,3 +30,9 @@ void sqlite_end_mapped_read(void);
 
 /* Whether this thread's current or last read met such a page. */
 int sqlite_met_unreadable_page(void);
+
+/* A checkpoint syncs the WAL before it copies it into the database file, also where each commit has synced it already.
+ * After this call such a sync is left out: one of a file that this connection has synced and not written to since. The
+ * connection must be the only one that writes, and must have read the file, so that its WAL is open. Returns SQLite's
+ * code. */
+int sqlite_sync_wal_once(struct sqlite3 *connection);

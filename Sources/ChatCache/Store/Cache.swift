@@ -89,6 +89,7 @@ package final class Cache: Sendable {
       checkpointer = try Checkpointer(path: path, readers: readers)
       queue = CommitQueue(clock: configuration.clock)
       connection.countWALFrames()
+      try connection.syncWALOnce()
       usage = CacheUsage(configuration.limit)
       usage.measured(try connection.read { try $0.pageCount() })
       try Pragmas.checkVacuum(connection)

@@ -12,6 +12,8 @@ import SQLite
 /// - **A restart of the WAL**, on the writer's thread between two commits, when the WAL has reached 52 MiB.
 ///   Under endless commits a passive checkpoint never finds a moment in which everything is copied, so the
 ///   WAL would grow without end. Nearly everything has been copied by then, so the writer waits for little.
+///   The commit before it is answered only then. So a restart costs that commit one sync, and the next one
+///   another, for the new WAL's header; together they would cost clients who send again at once both.
 /// - **Truncation**, on the checkpoint thread, once nothing has been committed for some seconds.
 ///
 /// After free pages were released, the first checkpoint that copies everything while nothing is committed
@@ -71,7 +73,7 @@ final class Checkpointer: Sendable {
   /// Called after free pages were released: cuts the file as soon as the whole WAL is copied.
   func shrink() { state.update { $0.mustShrink = true } }
 
-  /// The writer's thread calls this after every commit, before it takes up the next one.
+  /// The writer's thread calls this after every commit, before it answers.
   func committed(_ writer: Connection) {
     let frames = writer.walFrames
     let (isDue, mustRestart) = state.read { state in

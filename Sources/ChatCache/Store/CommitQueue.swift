@@ -61,7 +61,7 @@ final class CommitQueue: Sendable {
   init(clock: Clock) { self.clock = clock }
 
   /// Starts the writer's thread; `connection` is its own from now on. `committed` is called on that thread
-  /// after each batch, with the connection outside of any transaction.
+  /// after each transaction, before its writes are answered, with the connection outside of any transaction.
   func start(
     _ connection: sending Connection, _ log: CommitLog,
     committed: @escaping @Sendable (Connection) -> Void = { _ in }
@@ -75,12 +75,14 @@ final class CommitQueue: Sendable {
         let began = Clock.system.monotonicNanoseconds()
         for queued in batch { gathering.took(queued.importance) }
         var arrived = 0
-        writer.commit(
-          batch, more: { more(startedAt: $0, &gathering) }, willAnswer: { arrived = intentsWaiting })
-        committed(writer.connection)
+        writer.commit(batch, more: { more(startedAt: $0, &gathering) }) {
+          committed(writer.connection)
+          arrived = intentsWaiting
+        }
         let now = Clock.system.monotonicNanoseconds()
         gathering = Gathering(after: gathering, arrived: arrived, began: began, ended: now)
         restsUntil = log.revision.wasRead() ? CommitQueue.rest(after: began) : 0
+        if !gathering.takesDerived { restsUntil = max(restsUntil, now + Gathering.quietNanoseconds) }
       }
     }
   }
@@ -148,18 +150,17 @@ final class CommitQueue: Sendable {
     gathering.ran(by: Clock.system.monotonicNanoseconds())
     while true {
       let now = Clock.system.monotonicNanoseconds()
-      guard gathering.isOpen(at: now) else { return moreDerived(startedAt: startedAt) }
+      guard gathering.isOpen(at: now) else { return moreDerived(startedAt: startedAt, &gathering) }
       let (found, isStopping) = waiting.read { ($0.intents.takeFirst(), $0.isStopping) }
       if let found {
         gathering.took(found.importance)
         return found
       }
       if isStopping { return nil }
-      guard gathering.isWaiting(at: now) else { return moreDerived(startedAt: startedAt) }
+      guard gathering.isWaiting(at: now) else { return moreDerived(startedAt: startedAt, &gathering) }
       // Other work fills the time until the next sender comes.
-      if let derived = moreDerived(startedAt: startedAt, within: CommitQueue.fillingNanoseconds) {
-        return derived
-      }
+      let filling = CommitQueue.fillingNanoseconds
+      if let derived = moreDerived(startedAt: startedAt, within: filling, &gathering) { return derived }
       // A wait for each arrival would wake this thread once for every sender.
       Thread.rest(nanoseconds: CommitQueue.gatheringStepNanoseconds)
     }
@@ -167,13 +168,18 @@ final class CommitQueue: Sendable {
 
   private static let gatheringStepNanoseconds: UInt64 = 100_000
 
-  /// One more derived write for the running batch, unless it is long enough or an intent waits for the next
-  /// one.
+  /// One more derived write for the running batch, unless it is long enough, or an intent waits for the next
+  /// one. Of clients who write without a pause some intent always waits, so there a share is taken anyway.
   private func moreDerived(
-    startedAt: UInt64, within nanoseconds: UInt64 = derivedNanoseconds
+    startedAt: UInt64, within nanoseconds: UInt64 = derivedNanoseconds, _ gathering: inout Gathering
   ) -> QueuedWrite? {
-    guard clock.monotonicNanoseconds() - startedAt < nanoseconds else { return nil }
-    return waiting.read { waiting in waiting.intents.isEmpty ? waiting.derived.takeFirst() : nil }
+    guard gathering.takesDerived, clock.monotonicNanoseconds() - startedAt < nanoseconds else { return nil }
+    let isShare = gathering.followsClients
+    let found = waiting.read { waiting in
+      isShare || waiting.intents.isEmpty ? waiting.derived.takeFirst() : nil
+    }
+    if let found { gathering.took(found.importance) }
+    return found
   }
 
   /// Carries the connection to the thread that will own it.
@@ -226,7 +232,8 @@ private final class Writer {
     self.clock = clock
   }
 
-  /// Writes a batch and the writes that `more` adds. Calls `willAnswer` once before any caller is answered.
+  /// Writes a batch and the writes that `more` adds. Calls `willAnswer` after each transaction, before the
+  /// callers are answered.
   func commit(
     _ batch: [CommitQueue.QueuedWrite], more: (UInt64) -> CommitQueue.QueuedWrite?, willAnswer: () -> Void
   ) {
@@ -247,7 +254,7 @@ private final class Writer {
       // The second attempt has savepoints. A transaction that SQLite gave up is tried again without the item
       // that broke it, so this ends.
       let outcome = attempt(batch, hasSavepoints: !isFirst, more: isFirst ? { more(startedAt) } : { nil })
-      if isFirst { willAnswer() }
+      willAnswer()
       for (queued, result) in outcome.done { queued.finish(result) }
       batch = outcome.retry
       isFirst = false

@@ -6,9 +6,18 @@
 /// The chat server's answers to sends come one by one, and each commit of them costs a sync. So they wait for
 /// half of the sends that are under way. The chat server is asked for the other half while the writer
 /// commits.
+///
+/// Other work, such as what sync stores, has a share of the batches of clients who write without a pause:
+/// one write in every second batch. Everything that a batch takes in delays its clients' answers, and fills
+/// the WAL, whose restarts delay them too.
 struct Gathering {
   /// A batch with a client's write takes in no more writes once it has this many.
   private let expected: Int
+  /// Whether the last batch had writes of several clients. Their next ones come within moments.
+  let followsClients: Bool
+  /// How many derived writes the batch takes in at most, and how many it took in.
+  private let mostDerived: Int
+  private var derived = 0
   /// From this moment on the batch waits for nothing more (monotonic ns); 0: it waits for nothing at all.
   private let deadline: UInt64
   /// The number of clients' writes taken in.
@@ -25,11 +34,13 @@ struct Gathering {
   static let quietNanoseconds: UInt64 = 3_000_000
 
   /// The first batch takes the writes that are queued, and waits for none.
-  init() { (expected, deadline) = (0, 0) }
+  init() { (expected, followsClients, mostDerived, deadline) = (0, false, .max, 0) }
 
   /// The batch after `last`. `arrived`: how many clients' writes came before `last` was answered.
   init(after last: Gathering, arrived: Int, began: UInt64, ended: UInt64) {
     expected = arrived + last.promises
+    followsClients = last.promises > 1
+    mostDerived = !followsClients ? .max : last.derived > 0 ? 0 : 1
     // A batch never waits for a single sender, and no longer than the last batch took.
     let isShared = last.promises > 1 || last.answers > 1
     deadline = isShared ? ended + min(ended - began, Gathering.longestNanoseconds) : 0
@@ -42,10 +53,15 @@ struct Gathering {
     case .urgent(let sends):
       answers += 1
       expectedAnswers = max(expectedAnswers, sends / 2)
-    case .derived, .room: return
+    case .derived, .room:
+      derived += 1
+      return
     }
     quietFrom = nil
   }
+
+  /// Whether the batch takes in one more derived write.
+  var takesDerived: Bool { derived < mostDerived }
 
   /// All writes taken in have run by `now`.
   mutating func ran(by now: UInt64) { quietFrom = quietFrom ?? now + Gathering.quietNanoseconds }
@@ -56,7 +72,8 @@ struct Gathering {
   /// their next writes would come during its commit.
   func isOpen(at now: UInt64) -> Bool {
     if promises > 0 { return promises + answers < expected && deadline > 0 }
-    return now < deadline && (answers > 0 ? answers < expectedAnswers : expected > 0)
+    return now < deadline
+      && (followsClients || (answers > 0 ? answers < expectedAnswers : expected > 0))
   }
 
   /// Whether an open batch waits for the next write.

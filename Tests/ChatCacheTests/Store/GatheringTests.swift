@@ -84,6 +84,30 @@ import Testing
     #expect(!taking(next(after: [.intent]), .derived, 1).isOpen(at: 11 * Self.ms), "a sender alone")
   }
 
+  @Test("of the batches that clients share, every second takes in one derived write")
+  func share() {
+    var batch = taking(next(after: [.derived, .intent, .intent]), .intent, 2)
+    var taken: [Bool] = []
+    for _ in 0..<9 {
+      taken.append(batch.takesDerived)
+      if batch.takesDerived { batch.took(.derived) }
+      #expect(!batch.takesDerived)
+      batch = taking(
+        Gathering(after: batch, arrived: 0, began: 4 * Self.ms, ended: 10 * Self.ms), .intent, 2)
+    }
+    #expect(taken == [false, true, false, true, false, true, false, true, false])
+    let alone = taking(next(after: [.intent]), .derived, 100)
+    #expect(alone.takesDerived && taking(alone, .intent, 1).takesDerived)
+  }
+
+  @Test("a batch that begins with an answer to a send waits for the clients who were just answered")
+  func answersFirst() {
+    let after = next(after: [.intent, .intent, .intent])
+    #expect(taking(after, .urgent(among: 1), 1).isWaiting(at: 11 * Self.ms))
+    #expect(!taking(taking(after, .urgent(among: 1), 1), .intent, 2).isOpen(at: 11 * Self.ms))
+    #expect(!taking(next(after: [.intent]), .urgent(among: 1), 1).isOpen(at: 11 * Self.ms), "a sender alone")
+  }
+
   @Test("answers to sends wait for half of the sends under way, and a client's write does not wait for them")
   func answers() {
     let answers = next(after: [.urgent(among: 12), .urgent(among: 12)])

@@ -182,6 +182,33 @@ import Testing
     #expect(commits.withLock { $0 } < (400 - bad) / 4, "the writers did not share their commits")
   }
 
+  @Test("Other work gets its turn although some client's write always waits")
+  func share() throws {
+    let cache = try Self.open(Self.directory())
+    defer { cache.close() }
+    let (isOver, commits) = (Guarded(false), Watched(0))
+    cache.onCommit { _ in commits.update { $0 += 1 } }
+    // Each write queues the next one while it runs.
+    @Sendable func write() {
+      cache.accept { writer in
+        if !isOver.withLock({ $0 }) { write() }
+        try writer.append(Change(.channel, .channelRefresh, channel: .init(1)))
+      } finish: { _ in
+      }
+    }
+    for _ in 0..<4 { write() }
+    let deadline = Clock.system.monotonicNanoseconds() + 10_000_000_000
+    #expect(commits.wait(until: deadline) { $0 >= 5 ? true : nil } == true)
+    let isStored = Watched(false)
+    cache.write {
+      try $0.append(Change(.channel, .channelRefresh, channel: .init(2)))
+    } finish: { _ in
+      isStored.update { $0 = true }
+    }
+    #expect(isStored.wait(until: deadline) { $0 ? true : nil } == true)
+    isOver.withLock { $0 = true }
+  }
+
   @Test("A commit names whom it concerns, once it is durable")
   func observers() throws {
     let cache = try Self.open(Self.directory())
