@@ -47,10 +47,10 @@ final class CommitQueue: Sendable {
   /// fill the memory.
   static let mostIntents = 20_000
 
-  /// After this time no more derived writes join a batch, so that a send never waits for them.
+  /// After this time no more derived writes join a batch.
   private static let derivedNanoseconds: UInt64 = 5_000_000
-  /// After this time no derived write joins a batch that waits for senders.
-  private static let fillingNanoseconds: UInt64 = 3_000_000
+  /// The same while clients write: a client's write may wait for two batches, the running one and its own.
+  private static let besideClientsNanoseconds: UInt64 = 2_000_000
 
   private let waiting = Watched(Waiting())
   /// When the last intent came (monotonic ns).
@@ -159,8 +159,7 @@ final class CommitQueue: Sendable {
       if isStopping { return nil }
       guard gathering.isWaiting(at: now) else { return moreDerived(startedAt: startedAt, &gathering) }
       // Other work fills the time until the next sender comes.
-      let filling = CommitQueue.fillingNanoseconds
-      if let derived = moreDerived(startedAt: startedAt, within: filling, &gathering) { return derived }
+      if let derived = moreDerived(startedAt: startedAt, &gathering) { return derived }
       // A wait for each arrival would wake this thread once for every sender.
       Thread.rest(nanoseconds: CommitQueue.gatheringStepNanoseconds)
     }
@@ -169,12 +168,11 @@ final class CommitQueue: Sendable {
   private static let gatheringStepNanoseconds: UInt64 = 100_000
 
   /// One more derived write for the running batch, unless it is long enough, or an intent waits for the next
-  /// one. Of clients who write without a pause some intent always waits, so there a share is taken anyway.
-  private func moreDerived(
-    startedAt: UInt64, within nanoseconds: UInt64 = derivedNanoseconds, _ gathering: inout Gathering
-  ) -> QueuedWrite? {
-    guard gathering.takesDerived, clock.monotonicNanoseconds() - startedAt < nanoseconds else { return nil }
-    let isShare = gathering.followsClients
+  /// one. The share of a batch with clients' writes is taken anyway: there some intent may always wait.
+  private func moreDerived(startedAt: UInt64, _ gathering: inout Gathering) -> QueuedWrite? {
+    let longest = servesClients ? CommitQueue.besideClientsNanoseconds : CommitQueue.derivedNanoseconds
+    guard gathering.takesDerived, clock.monotonicNanoseconds() - startedAt < longest else { return nil }
+    let isShare = gathering.hasClients
     let found = waiting.read { waiting in
       isShare || waiting.intents.isEmpty ? waiting.derived.takeFirst() : nil
     }

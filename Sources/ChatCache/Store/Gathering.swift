@@ -7,16 +7,17 @@
 /// half of the sends that are under way. The chat server is asked for the other half while the writer
 /// commits.
 ///
-/// Other work, such as what sync stores, has a share of the batches of clients who write without a pause:
-/// one write in every second batch. Everything that a batch takes in delays its clients' answers, and fills
-/// the WAL, whose restarts delay them too.
+/// A batch with clients' writes takes in one write of other work, such as what sync stores, if the batch
+/// before it took in none. Everything that a batch takes in delays its clients' answers, and fills the WAL,
+/// whose restarts delay them too. Without that share other work would wait for as long as clients write
+/// without a pause.
 struct Gathering {
   /// A batch with a client's write takes in no more writes once it has this many.
   private let expected: Int
   /// Whether the last batch had writes of several clients. Their next ones come within moments.
   let followsClients: Bool
-  /// How many derived writes the batch takes in at most, and how many it took in.
-  private let mostDerived: Int
+  /// How many derived writes the batch takes in if it has clients' writes, and how many it took in.
+  private let share: Int
   private var derived = 0
   /// From this moment on the batch waits for nothing more (monotonic ns); 0: it waits for nothing at all.
   private let deadline: UInt64
@@ -34,13 +35,13 @@ struct Gathering {
   static let quietNanoseconds: UInt64 = 3_000_000
 
   /// The first batch takes the writes that are queued, and waits for none.
-  init() { (expected, followsClients, mostDerived, deadline) = (0, false, .max, 0) }
+  init() { (expected, followsClients, share, deadline) = (0, false, 1, 0) }
 
   /// The batch after `last`. `arrived`: how many clients' writes came before `last` was answered.
   init(after last: Gathering, arrived: Int, began: UInt64, ended: UInt64) {
     expected = arrived + last.promises
     followsClients = last.promises > 1
-    mostDerived = !followsClients ? .max : last.derived > 0 ? 0 : 1
+    share = last.derived > 0 ? 0 : 1
     // A batch never waits for a single sender, and no longer than the last batch took.
     let isShared = last.promises > 1 || last.answers > 1
     deadline = isShared ? ended + min(ended - began, Gathering.longestNanoseconds) : 0
@@ -61,7 +62,10 @@ struct Gathering {
   }
 
   /// Whether the batch takes in one more derived write.
-  var takesDerived: Bool { derived < mostDerived }
+  var takesDerived: Bool { derived < share || !(hasClients || followsClients) }
+
+  /// Whether it took in a client's write.
+  var hasClients: Bool { promises > 0 }
 
   /// All writes taken in have run by `now`.
   mutating func ran(by now: UInt64) { quietFrom = quietFrom ?? now + Gathering.quietNanoseconds }

@@ -84,20 +84,24 @@ import Testing
     #expect(!taking(next(after: [.intent]), .derived, 1).isOpen(at: 11 * Self.ms), "a sender alone")
   }
 
-  @Test("of the batches that clients share, every second takes in one derived write")
+  @Test("every second batch with clients' writes takes in one derived write")
   func share() {
-    var batch = taking(next(after: [.derived, .intent, .intent]), .intent, 2)
-    var taken: [Bool] = []
-    for _ in 0..<9 {
-      taken.append(batch.takesDerived)
-      if batch.takesDerived { batch.took(.derived) }
-      #expect(!batch.takesDerived)
-      batch = taking(
-        Gathering(after: batch, arrived: 0, began: 4 * Self.ms, ended: 10 * Self.ms), .intent, 2)
+    for writes in [1, 2] {
+      var batch = taking(next(after: [.derived, .intent, .intent]), .intent, writes)
+      var taken: [Bool] = []
+      for _ in 0..<6 {
+        taken.append(batch.takesDerived)
+        if batch.takesDerived { batch.took(.derived) }
+        #expect(!batch.takesDerived)
+        batch = taking(
+          Gathering(after: batch, arrived: 0, began: 4 * Self.ms, ended: 10 * Self.ms), .intent, writes)
+      }
+      #expect(taken == [false, true, false, true, false, true], "\(writes)")
     }
-    #expect(taken == [false, true, false, true, false, true, false, true, false])
-    let alone = taking(next(after: [.intent]), .derived, 100)
-    #expect(alone.takesDerived && taking(alone, .intent, 1).takesDerived)
+    let quiet = taking(next(after: [.intent]), .derived, 100)
+    #expect(quiet.takesDerived && !taking(quiet, .intent, 1).takesDerived)
+    let soon = taking(next(after: [.derived, .intent, .intent]), .derived, 1)
+    #expect(!soon.takesDerived, "clients come soon")
   }
 
   @Test("a batch that begins with an answer to a send waits for the clients who were just answered")
