@@ -75,6 +75,21 @@ private final class EvictionRun: Sendable {
     return Double(count) / (Double(Clock.system.monotonicNanoseconds() - began) / 1e9)
   }
 
+  /// Accepts a message, as a client sends it.
+  private func send(_ number: Int) throws {
+    let text = #""message":"message \(number)""#
+    let request = UnsentRequest(
+      requestID: RequestID("r-\(number)")!, kind: .message,
+      content: OutboxContent(params: Array("{\(text)}".utf8), body: Array((text + #","type":"user""#).utf8)),
+      contentHash: Array(text.utf8))
+    let url = FilledCache.url(number % EvictionRun.channels)
+    var policy = OutboxPolicy()
+    policy.maximumUnsent = .max
+    _ = try filled.cache.blocking.accept { [policy] in
+      try $0.accept(request, of: FilledCache.user, in: url, policy)
+    }
+  }
+
   /// Stores `bytes` of messages while a reader and a sender run.
   func measure(bytes: Int) throws {
     let reader = Thread("bench-reader") { [self] in
@@ -87,7 +102,7 @@ private final class EvictionRun: Sendable {
       while !isDone.load(ordering: .relaxed) {
         let began = Clock.system.monotonicNanoseconds()
         do {
-          _ = try filled.cache.blocking.accept { try $0.setAccessed(["none": 1]) }
+          try send(sends.withLock { $0.count })
           sends.withLock { $0.append(Clock.system.monotonicNanoseconds() - began) }
         } catch { failure.withLock { $0 = $0 ?? error } }
         usleep(2_000)  // a sender of 500 a second at most

@@ -3,8 +3,8 @@ import Glibc
 import Platform
 
 extension Row {
-  /// P8 and P10: how long `perch serve` takes from its start to its first page, and how much memory a million
-  /// pages take, with a cache of 1 GB.
+  /// P8 and P10: how long `perch serve` takes from its start to its first page, also if its limit is lowered
+  /// to 64 MB, and how much memory a million pages take, with a cache of 1 GB.
   static let largeCache = Row(
     name: "large", work: "perch serve with a cache of 1 GB: its start, and its memory over a million pages"
   ) { bench in
@@ -21,6 +21,13 @@ extension Row {
       Figure(title: title, unit: unit, ours: value, peer: nil, peerName: "", goal: goal)
     }
     let more = zip(ours, theirs).map { $0 - $1 }.median
+    // The first client's request begins the pass, and is answered beside it.
+    try large.setLimit(64 << 20)
+    var lowered: [Double] = []
+    for _ in 0..<max(3, bench.pairs / 2) {
+      lowered.append(try large.firstPage() - (try empty.firstPage()))
+    }
+    try large.setLimit(CacheOnDisk.limit)
     let memory = try large.servePages(1_000_000)
     return [
       Figure(
@@ -28,6 +35,7 @@ extension Row {
         goal: .atMost(1.5)),
       alone("start to first page, beyond the empty cache's", "ms", more, .atMost(60)),
       alone("start to first page, file not in memory", "ms", cold.median, nil),
+      alone("the same beyond the empty cache's, limit lowered to 64 MB", "ms", lowered.median, .atMost(60)),
       alone("anonymous memory, most", "MB", memory.most, .atMost(64)),
       alone("anonymous memory, last fifth to first", "", memory.growth, .atMost(1.02)),
       alone("messages evicted meanwhile", "", memory.evicted, .atLeast(1)),
@@ -39,7 +47,7 @@ extension Row {
 private final class CacheOnDisk {
   private static let port = 18_260
   private static let channels = 100
-  private static let limit: Int64 = 1_200_000_000
+  static let limit: Int64 = 1_200_000_000
   private let filled: FilledCache
   private let perch: String
   private let limitFile: String
@@ -58,7 +66,7 @@ private final class CacheOnDisk {
     try setLimit(CacheOnDisk.limit)
   }
 
-  private func setLimit(_ bytes: Int64) throws {
+  func setLimit(_ bytes: Int64) throws {
     guard let file = fopen(limitFile, "we") else {
       throw BenchFailure(description: "cannot write \(limitFile)")
     }

@@ -1,3 +1,4 @@
+import CSQLite
 import ChatModel
 import Glibc
 import Platform
@@ -216,6 +217,33 @@ import Testing
     }
     for _ in 0..<500 where cache.usage.usedBytes > cache.limit.bytes { usleep(10_000) }
     #expect(cache.usage.usedBytes <= cache.limit.bytes && cache.usage.passes > 0)
+    #expect(try cache.check().isSound)
+  }
+
+  @Test(
+    "B55, B60: while the disk is full, or fails, a pass waits and reads go on; it ends once there is room",
+    arguments: [SQLITE_FULL, SQLITE_IOERR | 4 << 8])
+  func diskFull(code: Int32) throws {
+    let directory = Disk.folder()
+    let world = try EvictionWorld(channels: 2, directory: directory)
+    let cache = world.cache
+    for index in 0...1 {
+      try world.list(Self.rows(1...200, text: String(repeating: "x", count: 10_000)), limit: 300, in: index)
+    }
+    cache.noteConnection()
+    let fault = Disk(failing: .changing, in: directory, at: 30, code: code, stays: true)
+    let used = try cache.read { try $0.db.pageCount().usedBytes }
+    cache.setLimit(CacheLimit(exactly: used * 80 / 100))
+    for _ in 0..<500 where !cache.isFailingToWrite { usleep(10_000) }
+    #expect(cache.isFailingToWrite)
+    for index in 0...1 {
+      let rows = try world.stored(in: index)
+      #expect(rows.isSubset(of: world.channels[index].rows) && rows.contains(Self.position(200)))
+    }
+    #expect(try cache.read { try $0.db.pageCount().usedBytes } > cache.limit.lowMark)
+    #expect(fault.heal())
+    for _ in 0..<1_500 where cache.usage.usedBytes > cache.limit.lowMark { usleep(10_000) }
+    #expect(cache.usage.usedBytes <= cache.limit.lowMark && !cache.isFailingToWrite)
     #expect(try cache.check().isSound)
   }
 
