@@ -29,11 +29,11 @@ struct SyncParts {
       upstream = SendbirdUpstream(
         SendbirdUpstream.Configuration(base: base, token: values.text("upstream-token")), client: client)
     }
+    let pace = SyncParts.pace(values)
     outboxPolicy = SyncParts.outboxPolicy(values)
     worker = SyncWorker(
-      upstream: upstream, store: CacheStore(cache), pace: SyncParts.pace(values),
-      outboxPolicy: outboxPolicy, clock: cache.clock,
-      seed: .random(in: 0 ... .max))
+      upstream: upstream, store: CacheStore(cache, prefetchMessages: pace.prefetchMessages), pace: pace,
+      outboxPolicy: outboxPolicy, clock: cache.clock, seed: .random(in: 0 ... .max))
     syncRequests = WorkerRequests(worker)
   }
 

@@ -27,7 +27,6 @@ extension Row {
     for _ in 0..<max(3, bench.pairs / 2) {
       lowered.append(try large.firstPage() - (try empty.firstPage()))
     }
-    try large.setLimit(CacheOnDisk.limit)
     let memory = try large.servePages(1_000_000)
     return [
       Figure(
@@ -51,6 +50,8 @@ private final class CacheOnDisk {
   private let filled: FilledCache
   private let perch: String
   private let limitFile: String
+  /// The number of messages in each channel.
+  private let messages: Int
 
   /// Fills at least `bytes`, and at least one page of messages in each channel.
   init(bytes: Int64) throws {
@@ -61,6 +62,7 @@ private final class CacheOnDisk {
       for channel in 0..<CacheOnDisk.channels { try filled.store(page * 100, count: 100, in: channel) }
       page += 1
     } while filled.cache.usage.usedBytes < bytes
+    messages = page * 100
     filled.cache.close()
     limitFile = filled.directory + "/limit"
     try setLimit(CacheOnDisk.limit)
@@ -126,24 +128,25 @@ private final class CacheOnDisk {
 
   /// Serves `count` pages of all channels while the limit falls each second, so that passes evict.
   func servePages(_ count: Double) throws -> Memory {
+    // The first pass begins with the first request: its share of memory belongs to each sample.
+    var limit: Int64 = 970_000_000
+    try setLimit(limit)
     let child = try start()
     let line = try ready()
+    // The newest messages are evicted last.
     let requests = try RequestTurns(
       (0..<400).map { number in
-        let (channel, first) = (FilledCache.url(number % CacheOnDisk.channels), FilledCache.position(number))
+        let channel = FilledCache.url(number % CacheOnDisk.channels)
+        let first = FilledCache.position(messages - 500 + number)
         return (
           "/v1/channels/\(channel.text)/messages?limit=30&after=\(first)",
-          // The service has no chat server to fetch evicted messages from: it answers with what is cached.
-          [
-            (name: "Perch-User", value: FilledCache.user.text),
-            (name: "Cache-Control", value: "only-if-cached"),
-          ]
+          // Without authentication only such a host is answered.
+          [(name: "Perch-User", value: FilledCache.user.text), (name: "Host", value: "127.0.0.1")]
         )
       })
     let server = TestedServer("perch serve", child, port: CacheOnDisk.port)
     var samples: [Double] = []
-    var served = 0.0
-    var limit = CacheOnDisk.limit
+    var served = try server.run(.init(requests), seconds: 1).rate
     while served < count {
       served += try server.run(.init(requests), seconds: 1).rate
       samples.append(AnonymousMemory.megabytes(of: child.pid) ?? .nan)

@@ -4,8 +4,9 @@ import SQLite
 // Reads the coverage of channels, by which the sync worker decides what to fetch.
 
 extension CacheReader {
-  /// The coverage of the channel; nil if the channel is unknown, or no user of this cache is in it.
-  package func line(of url: ChannelURL) throws -> ChannelLine? {
+  /// The coverage of the channel; nil if the channel is unknown, or no user of this cache is in it. At most
+  /// `counting` messages of a stretch are counted.
+  package func line(of url: ChannelURL, counting: Int = ChannelLine.mostCounted) throws -> ChannelLine? {
     try db.first(
       """
       SELECT c.id, c.message_token, c.evicted_at, c.evicted_id
@@ -20,7 +21,10 @@ extension CacheReader {
     } _: {
       (ChannelKey($0.int64(0)), $0.stringOrNil(1), CacheReader.position($0, 2))
     }
-    .map { try line(of: $0.0, changes: $0.1.flatMap { ChangesSince(stored: $0) }, evicted: $0.2) }
+    .map {
+      let changes = $0.1.flatMap { ChangesSince(stored: $0) }
+      return try line(of: $0.0, changes: changes, evicted: $0.2, counting: counting)
+    }
   }
 
   /// The id of the newest stored message, except replies that only their thread shows; without one, that of
@@ -48,8 +52,9 @@ extension CacheReader {
     }
   }
 
-  /// The channels that connected users joined, with the values that decide about prefetch.
-  package func overview() throws -> [ChannelOverview] {
+  /// The channels that connected users joined, with the values that decide about prefetch. At most `counting`
+  /// messages of a stretch are counted.
+  package func overview(counting: Int = ChannelLine.mostCounted) throws -> [ChannelOverview] {
     try db.all(
       """
       SELECT
@@ -69,7 +74,8 @@ extension CacheReader {
     }
     .map { key, url, at, changes, evicted in
       ChannelOverview(
-        url: url, lastMessageAt: at, line: try line(of: key, changes: changes, evicted: evicted))
+        url: url, lastMessageAt: at,
+        line: try line(of: key, changes: changes, evicted: evicted, counting: counting))
     }
   }
 
@@ -91,7 +97,7 @@ extension CacheReader {
   }
 
   private func line(
-    of channel: ChannelKey, changes: ChangesSince?, evicted: Position?
+    of channel: ChannelKey, changes: ChangesSince?, evicted: Position?, counting most: Int
   ) throws -> ChannelLine {
     let coverage = try coverage(of: channel)
     var line = ChannelLine()
@@ -111,7 +117,7 @@ extension CacheReader {
     line.isBelowGap = low + 1 < segments.count && segments[low + 1].gap != nil
     while low > 0, segments[low - 1].isCovered { low -= 1 }
     let range = segments[low].range.lowerBound...top
-    let (oldest, newest, rows) = try extent(of: range, in: channel)
+    let (oldest, newest, rows) = try extent(of: range, in: channel, counting: most)
     line.newest = newest ?? top
     line.oldest = oldest
     line.rows = rows
@@ -121,14 +127,14 @@ extension CacheReader {
     line.reachesBeginning = range.lowerBound == .start
     line.isAboveEvicted = evicted.map { range.lowerBound.previous <= $0 } ?? false
     if let unverified = line.unverified, line.isAboveEvicted {
-      line.unverifiedRows = try extent(of: unverified, in: channel).rows
+      line.unverifiedRows = try extent(of: unverified, in: channel, counting: most).rows
     }
     return line
   }
 
-  /// The oldest and the newest stored message of a stretch, and the number of messages, at most 10 000.
+  /// The oldest and the newest stored message of a stretch, and the number of messages, `most` at most.
   private func extent(
-    of range: ClosedRange<Position>, in channel: ChannelKey
+    of range: ClosedRange<Position>, in channel: ChannelKey, counting most: Int
   ) throws -> (oldest: Position?, newest: Position?, rows: Int) {
     let bind: (Statement) -> Void = {
       $0.bind(1, channel.rawValue)
@@ -168,10 +174,16 @@ extension CacheReader {
         WHERE channel = ?1
           AND (created_at, message_id) >= (?2, ?3)
           AND (created_at, message_id) <= (?4, ?5)
-        LIMIT 10000
+        ORDER BY created_at DESC, message_id DESC
+        LIMIT ?6
       )
-      """, bind
-    ) { $0.int(0) }
+      """
+    ) {
+      bind($0)
+      $0.bind(6, Int64(most))
+    } _: {
+      $0.int(0)
+    }
     return (oldest, newest, rows ?? 0)
   }
 }

@@ -34,6 +34,9 @@ package struct ChannelLine: Sendable, Equatable {
   /// The gaps that a client may ask to fill, by id: the stretch of each.
   package var gaps: [Int64: ClosedRange<Position>] = [:]
 
+  /// The most messages of a stretch that are counted unless the caller needs fewer.
+  package static let mostCounted = 100_000
+
   /// A channel of which nothing is covered.
   package init() {}
 

@@ -5,9 +5,15 @@ import ChatModel
 /// writing call waits for the commit without holding a thread.
 package struct CacheStore: SyncStore {
   private let cache: Cache
+  /// The most messages of a channel's stretch that are counted.
+  private let counting: Int
 
-  /// The store over an open cache.
-  package init(_ cache: Cache) { self.cache = cache }
+  /// The store over an open cache. `prefetchMessages`: how many messages the worker prefetches of a channel,
+  /// since more than it needs to know need not be counted.
+  package init(_ cache: Cache, prefetchMessages: Int = ChannelLine.mostCounted) {
+    self.cache = cache
+    counting = max(prefetchMessages, GapCheck.pageRows)
+  }
 
   private func write<Result: Sendable>(
     sends: Int? = nil, _ body: @escaping @Sendable (CacheWriter) throws -> Result
@@ -129,7 +135,9 @@ extension CacheStore {
     try cache.read { try $0.attendedChannels(besides: away) }
   }
   /// The values that decide about prefetch.
-  package func overview() throws -> [ChannelOverview] { try cache.read { try $0.overview() } }
+  package func overview() throws -> [ChannelOverview] {
+    try cache.read { try $0.overview(counting: counting) }
+  }
 }
 
 // Members.
@@ -179,7 +187,9 @@ extension CacheStore {
     try await write { try $0.store(listings, ofThread: parent, in: url, context) }
   }
   /// The coverage of the channel.
-  package func line(of url: ChannelURL) throws -> ChannelLine? { try cache.read { try $0.line(of: url) } }
+  package func line(of url: ChannelURL) throws -> ChannelLine? {
+    try cache.read { try $0.line(of: url, counting: counting) }
+  }
   /// The newest stored message of the channel.
   package func newestMessage(of url: ChannelURL) throws -> Int64? {
     try cache.read { try $0.newestMessage(of: url) }

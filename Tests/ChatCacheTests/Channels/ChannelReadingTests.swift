@@ -47,6 +47,21 @@ import Testing
     }
   }
 
+  @Test("B57: of a channel's messages as many are counted as its prefetch needs to know, and no more")
+  func countedMessages() throws {
+    let channel = try ChannelWithMessages()
+    defer { channel.cache.close() }
+    let messages = (1...10_500).map { ChannelWithMessages.message($0, at: $0 * 10) }
+    // The page does not prove that its first message is the first of that millisecond.
+    try channel.listNewest(messages, limit: messages.count)
+    try channel.cache.read { reader in
+      #expect(try reader.line(of: channel.url, counting: 11_000)?.rows == 10_499)
+      #expect(try reader.line(of: channel.url, counting: 200)?.rows == 200)
+      let all = try #require(try reader.overview(counting: 200).first?.line)
+      #expect(all.rows == 200 && all.oldest == messages[1].position, "the extent is the whole stretch's")
+    }
+  }
+
   @Test("B1: what is a user's own is in nobody else's view of the channel")
   func ownFields() throws {
     try withCache { cache in
